@@ -1,0 +1,80 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/variable.h"
+#include "core/tensor.h"
+
+namespace baton::autograd {
+
+// One recorded op. Its inputs in the backward direction are the gradients of
+// its forward outputs; its results are the gradients of its forward inputs, one
+// for each edge. Thread-compatible; a node runs on one thread at a time.
+class Node {
+ public:
+  virtual ~Node() = default;
+
+  virtual const char* name() const = 0;
+  // `grads[i]` is undefined when output i was not used. A result may be
+  // undefined when the input needs no gradient (see needs(i)).
+  virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
+  // Frees saved tensors after a pass that does not retain the graph.
+  virtual void Release() {}
+
+  const std::vector<Edge>& edges() const { return edges_; }
+  bool needs(int input) const {
+    return edges_[static_cast<size_t>(input)].valid();
+  }
+  int num_outputs() const { return num_outputs_; }  // of the forward op
+
+  void SetEdges(std::vector<Edge> edges) { edges_ = std::move(edges); }
+  void SetNumOutputs(int count) { num_outputs_ = count; }
+
+  // Hooks on output i's gradient, from Variable::AddHook.
+  using Hook = std::function<Tensor(const Tensor&)>;
+  void AddHook(int output, Hook hook);
+  void RunHooks(std::vector<Tensor>& grads) const;
+
+ private:
+  std::vector<Edge> edges_;
+  int num_outputs_ = 1;
+  std::vector<std::pair<int, Hook>> hooks_;
+};
+
+// The end of the graph at a leaf. Never run: engines hand its gradient to the
+// pass's sink.
+class Accumulator final : public Node {
+ public:
+  explicit Accumulator(std::weak_ptr<VariableState> leaf);
+  const char* name() const override { return "accumulate"; }
+  std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
+  // Undefined when the leaf is gone.
+  Variable leaf() const;
+
+ private:
+  std::weak_ptr<VariableState> leaf_;
+};
+
+// A tensor kept for backward, which throws when it was written in place since.
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  explicit SavedTensor(Tensor tensor);
+  // Throws Error led by `op` when the version moved or the graph was freed.
+  const Tensor& Get(const char* op) const;
+  void Release();
+  bool defined() const { return tensor_.defined(); }
+
+ private:
+  Tensor tensor_;
+  uint64_t version_ = 0;
+  bool released_ = false;
+};
+
+}  // namespace baton::autograd

@@ -1,0 +1,94 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace baton {
+
+namespace autograd {
+class Node;
+struct VariableState;
+
+// The place of a value in the graph: output `index` of `node`.
+struct Edge {
+  std::shared_ptr<Node> node;
+  int index = 0;
+  bool valid() const { return node != nullptr; }
+};
+}  // namespace autograd
+
+// A tensor with its place in the recorded graph. Handle: copies share tensor,
+// gradient and graph. Ops on Variables (autograd/functions/) record the graph
+// unless NoGrad is in force. Thread-compatible; the gradient of a leaf may be
+// accumulated from several threads.
+class Variable {
+ public:
+  Variable() = default;  // undefined
+  // A leaf. Implicit, so that plain tensors may be passed where values are.
+  Variable(Tensor tensor);  // NOLINT(google-explicit-constructor)
+  Variable(Tensor tensor, bool requires_grad);
+  // The result of an op; for autograd/functions and engines.
+  Variable(Tensor tensor, autograd::Edge gradient_edge);
+
+  bool defined() const { return state_ != nullptr; }
+  const Tensor& tensor() const;
+  const Shape& shape() const { return tensor().shape(); }
+  DType dtype() const { return tensor().dtype(); }
+  int64_t dim(int axis) const { return tensor().dim(axis); }
+
+  bool requires_grad() const;
+  bool is_leaf() const;
+  // Leaves only; throws otherwise.
+  void set_requires_grad(bool requires_grad);
+
+  Tensor grad() const;  // undefined before the first Backward
+  void set_grad(Tensor grad);
+  void ZeroGrad();  // back to undefined
+  // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
+  void AccumulateGrad(const Tensor& grad);
+
+  // Where gradients of this value flow: the op that made it, or, for a leaf
+  // that requires grad, its accumulator. Invalid when it requires none.
+  autograd::Edge gradient_edge() const;
+
+  // Same tensor, no history.
+  Variable Detach() const;
+  // `hook` sees the gradient of this value when it is complete and may return a
+  // replacement (an undefined tensor leaves it). Hooks run in order of
+  // addition.
+  void AddHook(std::function<Tensor(const Tensor&)> hook);
+
+  // Identity of the shared state; equal for copies of one handle.
+  const void* id() const { return state_.get(); }
+
+  // Back-propagates from this value, adding to the leaves' grad. Without
+  // `gradient` the value must have one element. Frees the graph unless
+  // `retain_graph`. Throws Error.
+  void Backward(const Tensor& gradient = Tensor(),
+                bool retain_graph = false) const;
+
+ private:
+  friend class autograd::Node;
+  std::shared_ptr<autograd::VariableState> state_;
+};
+
+// While one lives on this thread no graph is recorded on it.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+  static bool Active();
+
+ private:
+  const bool before_;
+};
+
+}  // namespace baton

@@ -1,0 +1,25 @@
+option(BATON_TESTS "Build the tests" ON)
+set(BATON_CUDA AUTO CACHE STRING "GPU backend: AUTO (where a toolkit is found), ON or OFF")
+set(BATON_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address,undefined' or 'thread'")
+option(BATON_WERROR "Warnings are errors" OFF)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+find_program(BATON_CCACHE ccache)
+if(BATON_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BATON_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${BATON_CCACHE})
+endif()
+
+add_library(baton_options INTERFACE)
+target_compile_options(baton_options INTERFACE -Wall -Wextra)
+if(BATON_WERROR)
+  target_compile_options(baton_options INTERFACE -Werror)
+endif()
+if(BATON_SANITIZE)
+  target_compile_options(baton_options INTERFACE
+    -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(baton_options INTERFACE -fsanitize=${BATON_SANITIZE})
+endif()

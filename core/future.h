@@ -1,0 +1,274 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace baton {
+
+template <typename T>
+class Promise;
+
+// StatusOr<T>, and Status where T is void.
+template <typename T>
+using ResultOf = std::conditional_t<
+    std::is_void_v<T>, absl::Status,
+    absl::StatusOr<std::conditional_t<std::is_void_v<T>, int, T>>>;
+
+// How long Await waits when the caller names no limit of its own.
+inline constexpr std::chrono::milliseconds kDefaultAwait{60'000};
+inline constexpr std::chrono::milliseconds kNoLimit =
+    std::chrono::milliseconds::max();
+
+namespace internal {
+
+inline absl::Status StatusOf(const absl::Status& status) { return status; }
+template <typename T>
+absl::Status StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+template <typename T>
+class FutureState {
+ public:
+  using Result = ResultOf<T>;
+  using Callback = absl::AnyInvocable<void(const Result&)>;
+
+  explicit FutureState(std::shared_ptr<Executor> executor)
+      : executor_(std::move(executor)) {}
+
+  // False when a result was there already.
+  bool Set(Result result) {
+    std::vector<Callback> callbacks;
+    {
+      MutexLock lock(mutex_);
+      if (result_.has_value()) return false;
+      result_.emplace(std::move(result));
+      callbacks.swap(callbacks_);
+      done_.NotifyAll();
+    }
+    for (Callback& callback : callbacks) callback(*result_);
+    return true;
+  }
+
+  bool ready() const {
+    MutexLock lock(mutex_);
+    return result_.has_value();
+  }
+
+  // Null after `timeout`.
+  const Result* WaitFor(std::chrono::milliseconds timeout) const {
+    if (!ready()) {
+      BlockingScope blocking;
+      MutexLock lock(mutex_);
+      if (timeout == kNoLimit) {
+        while (!result_.has_value()) done_.Wait(mutex_);
+      } else {
+        const auto deadline = std::chrono::steady_clock::now() + timeout;
+        while (!result_.has_value()) {
+          if (!done_.WaitUntil(mutex_, deadline) && !result_.has_value())
+            return nullptr;
+        }
+      }
+    }
+    return &*result_;  // never changes once set
+  }
+
+  static void OnReady(const std::shared_ptr<FutureState>& self,
+                      Callback callback) {
+    {
+      MutexLock lock(self->mutex_);
+      if (!self->result_.has_value()) {
+        self->callbacks_.push_back(std::move(callback));
+        return;
+      }
+    }
+    if (self->executor_ == nullptr) {
+      callback(*self->result_);
+      return;
+    }
+    self->executor_->Post([self, callback = std::move(callback)]() mutable {
+      callback(*self->result_);
+    });
+  }
+
+  const std::shared_ptr<Executor>& executor() const { return executor_; }
+
+ private:
+  const std::shared_ptr<Executor> executor_;
+  mutable Mutex mutex_;
+  mutable CondVar done_;
+  // Written once under mutex_; immutable, and read without it, from then on.
+  std::optional<Result> result_;
+  std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace internal
+
+// A result that will be there later: a value, or the Status of what went wrong.
+// Copyable handle; T must be copyable. Continuations run on the thread that
+// sets the result, or, when it is there already, on the promise's executor
+// (inline when it has none); setters hold no locks and are never gRPC threads.
+// Thread-safe.
+template <typename T>
+class [[nodiscard]] Future {
+ public:
+  using Value = T;
+  using Result = ResultOf<T>;
+
+  Future() = default;  // invalid; may only be assigned to
+
+  bool valid() const { return state_ != nullptr; }
+  bool ready() const { return state_->ready(); }
+
+  // Waits for the result; DeadlineExceeded after `timeout`. The future stays
+  // usable after that. The only word of the framework that blocks.
+  Result Await(std::chrono::milliseconds timeout = kDefaultAwait) const {
+    const Result* result = state_->WaitFor(timeout);
+    if (result == nullptr) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("no result within ", timeout.count(), " ms"));
+    }
+    return *result;
+  }
+
+  // Calls `callback(const Result&)` once the result is there.
+  template <typename Fn>
+  void OnReady(Fn callback) const {
+    internal::FutureState<T>::OnReady(state_, std::move(callback));
+  }
+
+  // The future of `fn(value)`; an error passes by `fn`. `fn` may return a
+  // plain value, a Status, a StatusOr or a Future; what it throws becomes the
+  // result's Status.
+  template <typename Fn>
+  auto Then(Fn fn) const;
+
+ private:
+  friend class Promise<T>;
+  explicit Future(std::shared_ptr<internal::FutureState<T>> state)
+      : state_(std::move(state)) {}
+  std::shared_ptr<internal::FutureState<T>> state_;
+};
+
+// The setting end. A promise dropped unset fails its future with Cancelled.
+// Copies share one future; the last one counts as the drop. Thread-safe.
+template <typename T>
+class Promise {
+ public:
+  explicit Promise(std::shared_ptr<Executor> executor = nullptr)
+      : state_(std::make_shared<internal::FutureState<T>>(std::move(executor))),
+        guard_(std::make_shared<Guard>(state_)) {}
+
+  Future<T> future() const { return Future<T>(state_); }
+
+  // The first result wins; false for later ones, which are dropped.
+  bool Set(ResultOf<T> result) const { return state_->Set(std::move(result)); }
+
+ private:
+  struct Guard {
+    explicit Guard(std::shared_ptr<internal::FutureState<T>> s)
+        : state(std::move(s)) {}
+    ~Guard() { state->Set(absl::CancelledError("the promise was dropped")); }
+    std::shared_ptr<internal::FutureState<T>> state;
+  };
+  std::shared_ptr<internal::FutureState<T>> state_;
+  std::shared_ptr<Guard> guard_;
+};
+
+template <typename T>
+Future<T> ReadyFuture(ResultOf<T> result) {
+  Promise<T> promise;
+  promise.Set(std::move(result));
+  return promise.future();
+}
+
+namespace internal {
+
+template <typename R>
+struct Unwrapped {
+  using Type = R;
+};
+template <>
+struct Unwrapped<absl::Status> {
+  using Type = void;
+};
+template <typename R>
+struct Unwrapped<absl::StatusOr<R>> {
+  using Type = R;
+};
+template <typename R>
+struct Unwrapped<Future<R>> {
+  using Type = R;
+};
+template <typename R>
+inline constexpr bool kIsFuture = false;
+template <typename R>
+inline constexpr bool kIsFuture<Future<R>> = true;
+
+// Sets `promise` to what `call` gives, whatever of the four kinds that is.
+template <typename U, typename Call>
+void SetFrom(const Promise<U>& promise, Call call) {
+  using R = decltype(call());
+  try {
+    if constexpr (kIsFuture<R>) {
+      call().OnReady([promise](const ResultOf<U>& r) { promise.Set(r); });
+    } else if constexpr (std::is_void_v<R>) {
+      call();
+      promise.Set(absl::OkStatus());
+    } else {
+      promise.Set(call());
+    }
+  } catch (...) {
+    promise.Set(StatusFromCurrentException());
+  }
+}
+
+}  // namespace internal
+
+template <typename T>
+template <typename Fn>
+auto Future<T>::Then(Fn fn) const {
+  auto apply = [fn = std::move(fn)](const Result& result) mutable {
+    if constexpr (std::is_void_v<T>) {
+      (void)result;
+      return fn();
+    } else {
+      return fn(*result);
+    }
+  };
+  using R = decltype(apply(std::declval<const Result&>()));
+  using U = typename internal::Unwrapped<R>::Type;
+  Promise<U> promise(state_->executor());
+  OnReady([promise, apply = std::move(apply)](const Result& result) mutable {
+    if (absl::Status status = internal::StatusOf(result); !status.ok()) {
+      promise.Set(status);
+      return;
+    }
+    internal::SetFrom(promise, [&] { return apply(result); });
+  });
+  return promise.future();
+}
+
+// Ready when all are, with their values in order; fails as soon as one fails.
+template <typename T>
+Future<std::vector<T>> WaitAll(const std::vector<Future<T>>& futures);
+Future<void> WaitAll(const std::vector<Future<void>>& futures);
+
+}  // namespace baton
+
+#include "core/future_wait_all.h"

@@ -1,0 +1,45 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Lines below `level` are dropped. Default: BATON_LOG=debug|info|warning|error,
+// else warning. Thread-safe.
+void SetLogLevel(LogLevel level);
+bool LogEnabled(LogLevel level);
+
+// "W 12:00:01.123 [name] text" on stderr in one write. Thread-safe.
+void LogLine(LogLevel level, const std::string& text);
+void SetLogName(
+    const std::string& name);  // shown in every line; a worker's name
+
+template <typename... Parts>
+void LogDebug(const Parts&... parts) {
+  if (LogEnabled(LogLevel::kDebug))
+    LogLine(LogLevel::kDebug, absl::StrCat(parts...));
+}
+template <typename... Parts>
+void LogInfo(const Parts&... parts) {
+  if (LogEnabled(LogLevel::kInfo))
+    LogLine(LogLevel::kInfo, absl::StrCat(parts...));
+}
+template <typename... Parts>
+void LogWarning(const Parts&... parts) {
+  if (LogEnabled(LogLevel::kWarning))
+    LogLine(LogLevel::kWarning, absl::StrCat(parts...));
+}
+template <typename... Parts>
+void LogError(const Parts&... parts) {
+  if (LogEnabled(LogLevel::kError))
+    LogLine(LogLevel::kError, absl::StrCat(parts...));
+}
+
+}  // namespace baton

@@ -1,0 +1,30 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/random.h"
+#include "core/tensor.h"
+
+namespace baton::ops {
+
+// f(x) and its gradient; `y` is the forward's result, `x` its input.
+Tensor Relu(const Tensor& x);
+Tensor ReluBackward(const Tensor& dy, const Tensor& y);
+Tensor Sigmoid(const Tensor& x);
+Tensor SigmoidBackward(const Tensor& dy, const Tensor& y);
+Tensor Tanh(const Tensor& x);
+Tensor TanhBackward(const Tensor& dy, const Tensor& y);
+// The exact form, with erf.
+Tensor Gelu(const Tensor& x);
+Tensor GeluBackward(const Tensor& dy, const Tensor& x);
+
+// Zeroes elements with probability p and scales the rest by 1 / (1 - p).
+struct DropoutResult {
+  Tensor y;
+  Tensor mask;  // bool, true where kept
+};
+DropoutResult Dropout(const Tensor& x, double p, Generator& generator);
+Tensor DropoutBackward(const Tensor& dy, const Tensor& mask, double p);
+
+}  // namespace baton::ops

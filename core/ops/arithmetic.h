@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+// Element-wise ops. Binary ones broadcast; both sides must have the same dtype
+// and device. Results are new tensors in the memory order of the first input.
+namespace baton::ops {
+
+Tensor Add(const Tensor& a, const Tensor& b);
+Tensor Sub(const Tensor& a, const Tensor& b);
+Tensor Mul(const Tensor& a, const Tensor& b);
+Tensor Div(const Tensor& a, const Tensor& b);
+Tensor Maximum(const Tensor& a, const Tensor& b);
+Tensor Minimum(const Tensor& a, const Tensor& b);
+Tensor AddScalar(const Tensor& a, double b);
+Tensor MulScalar(const Tensor& a, double b);
+
+Tensor Neg(const Tensor& x);
+Tensor Abs(const Tensor& x);
+Tensor Exp(const Tensor& x);
+Tensor Log(const Tensor& x);
+Tensor Sqrt(const Tensor& x);
+Tensor PowScalar(const Tensor& x, double exponent);
+Tensor Clamp(const Tensor& x, double low, double high);
+
+// Comparisons give bool.
+Tensor Equal(const Tensor& a, const Tensor& b);
+Tensor NotEqual(const Tensor& a, const Tensor& b);
+Tensor Less(const Tensor& a, const Tensor& b);
+Tensor LessEqual(const Tensor& a, const Tensor& b);
+Tensor Greater(const Tensor& a, const Tensor& b);
+Tensor GreaterEqual(const Tensor& a, const Tensor& b);
+Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b);
+
+// In place; each counts a version of `target`. `source` broadcasts to it.
+void AddInto(const Tensor& target, const Tensor& source, double alpha = 1.0);
+void MulInto(const Tensor& target, const Tensor& source);
+void ScaleInto(const Tensor& target, double factor);
+
+// True when shape and dtype are equal and elements differ by at most
+// atol + rtol * |b|.
+bool AllClose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
+              double atol = 1e-8);
+// True when shape, dtype and every bit of every element are equal.
+bool BitEqual(const Tensor& a, const Tensor& b);
+
+}  // namespace baton::ops

@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::ops {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum =
+      0.1;  // of the running statistics: new = old + momentum * (batch - old)
+  bool relu = false;  // y = relu(bn(x) + residual), fused
+};
+
+struct BatchNormResult {
+  Tensor y;
+  Tensor mean;            // [C] f32 (f64 for f64), of the batch
+  Tensor inverse_stddev;  // [C]
+};
+
+// Per-channel normalisation of x [N, C, ...] by batch statistics. Updates the
+// running mean and (unbiased) variance in place where they are defined.
+// `residual`, where defined, has x's shape and is added before the ReLU.
+BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
+                               const Tensor& beta, const Tensor& residual,
+                               const Tensor& running_mean,
+                               const Tensor& running_variance,
+                               const BatchNormOptions& options);
+// By the running statistics.
+Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                     const Tensor& residual, const Tensor& running_mean,
+                     const Tensor& running_variance,
+                     const BatchNormOptions& options);
+
+struct BatchNormGradients {
+  Tensor dx;
+  Tensor dgamma;
+  Tensor dbeta;
+  Tensor dresidual;  // undefined where there was no residual
+};
+// `forward` as BatchNormTrain gave it (its y decides the ReLU's mask).
+BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
+                                     const Tensor& gamma,
+                                     const BatchNormResult& forward,
+                                     bool has_residual,
+                                     const BatchNormOptions& options);
+
+}  // namespace baton::ops

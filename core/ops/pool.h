@@ -1,0 +1,33 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+
+#include "core/tensor.h"
+
+namespace baton::ops {
+
+struct Pool2dOptions {
+  std::array<int64_t, 2> kernel = {2, 2};  // height, width
+  std::array<int64_t, 2> stride = {2, 2};
+  std::array<int64_t, 2> padding = {0, 0};
+};
+
+struct MaxPool2dResult {
+  Tensor y;
+  Tensor workspace;  // opaque: where each maximum came from
+};
+MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options);
+Tensor MaxPool2dBackward(const Tensor& dy, const MaxPool2dResult& forward,
+                         const Tensor& x, const Pool2dOptions& options);
+// Padding counts in the mean, as in PyTorch's default.
+Tensor AvgPool2d(const Tensor& x, const Pool2dOptions& options);
+Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,
+                         const Pool2dOptions& options);
+// Output cell i averages rows floor(i*H/h) .. ceil((i+1)*H/h).
+Tensor AdaptiveAvgPool2d(const Tensor& x, int64_t height, int64_t width);
+Tensor AdaptiveAvgPool2dBackward(const Tensor& dy, const Tensor& x);
+
+}  // namespace baton::ops

@@ -1,0 +1,30 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::ops {
+
+Tensor Softmax(const Tensor& x, int axis);
+Tensor SoftmaxBackward(const Tensor& dy, const Tensor& y, int axis);
+Tensor LogSoftmax(const Tensor& x, int axis);
+Tensor LogSoftmaxBackward(const Tensor& dy, const Tensor& y, int axis);
+
+// Mean over the batch of -log softmax(logits)[label].
+struct CrossEntropyResult {
+  Tensor loss;         // []
+  Tensor log_softmax;  // [N, C]
+};
+// logits [N, C] floating, labels [N] i64 in [0, C).
+CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels);
+// dy is the scalar gradient of the loss.
+Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
+                            const Tensor& labels);
+
+// Mean of (x - target)^2 over all elements.
+Tensor MseLoss(const Tensor& x, const Tensor& target);
+Tensor MseLossBackward(const Tensor& dy, const Tensor& x, const Tensor& target);
+
+}  // namespace baton::ops

@@ -1,0 +1,54 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+
+#include "core/mutex.h"
+#include "core/tensor.h"
+
+namespace baton {
+
+// Counter-based generator (Philox4x32-10: Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011): element i of a draw depends only on
+// seed, draw and i, so results are equal for any number of threads.
+// Thread-safe: concurrent draws take disjoint counters.
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : seed_(seed) {}
+
+  uint64_t seed() const { return seed_; }
+  // A fresh 64-bit stream number; one per draw.
+  uint64_t NextDraw();
+  struct State {
+    uint64_t seed = 0;
+    uint64_t draws = 0;
+  };
+  State state() const;
+  void set_state(const State& state);
+
+ private:
+  mutable Mutex mutex_;
+  uint64_t seed_;
+  uint64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// In place, floating tensors: uniform in [low, high), normal(mean, stddev).
+void FillUniform(const Tensor& tensor, double low, double high,
+                 Generator& generator);
+void FillNormal(const Tensor& tensor, double mean, double stddev,
+                Generator& generator);
+Tensor RandUniform(const Shape& shape, double low, double high,
+                   Generator& generator, DType dtype = DType::kF32);
+Tensor RandNormal(const Shape& shape, Generator& generator,
+                  DType dtype = DType::kF32);
+// i64 in [low, high).
+Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
+               Generator& generator);
+// A random order of 0..n-1, i64 [n].
+Tensor RandPermutation(int64_t n, Generator& generator);
+// bool, true with probability p.
+Tensor RandBernoulli(const Shape& shape, double p, Generator& generator);
+
+}  // namespace baton

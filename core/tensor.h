@@ -1,0 +1,124 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/status.h"
+#include "core/storage.h"
+
+namespace baton {
+
+// How the elements of a 4-d [N, C, H, W] tensor lie in memory. The shape is
+// NCHW in both; only strides differ.
+enum class MemoryFormat { kContiguous, kChannelsLast };
+
+struct TensorOptions {
+  DType dtype = DType::kF32;
+  Device device = Device::Cpu();
+  MemoryFormat format = MemoryFormat::kContiguous;
+};
+
+// Handle to a strided view of shared storage: copying it copies no elements,
+// and a const Tensor may still be written through, like a pointer. Views share
+// storage and version. Errors of shape, dtype or device throw baton::Error.
+// Thread-compatible.
+class Tensor {
+ public:
+  Tensor() = default;  // undefined: defined() is false, everything else invalid
+
+  static Tensor Empty(const Shape& shape, const TensorOptions& options = {});
+  static Tensor Zeros(const Shape& shape, const TensorOptions& options = {});
+  static Tensor Ones(const Shape& shape, const TensorOptions& options = {});
+  static Tensor Full(const Shape& shape, double value,
+                     const TensorOptions& options = {});
+  static Tensor Scalar(double value, DType dtype = DType::kF32);  // shape []
+  static Tensor Arange(int64_t end, DType dtype = DType::kI64);
+  // Copies `values` (row-major). T is one of the element types.
+  template <typename T>
+  static Tensor From(const std::vector<T>& values, const Shape& shape);
+  template <typename T>
+  static Tensor From(const std::vector<T>& values) {
+    return From(values, Shape({static_cast<int64_t>(values.size())}));
+  }
+  // A view of `storage`; `offset` and `strides` count elements. Throws when the
+  // view would reach outside the storage.
+  static Tensor FromStorage(std::shared_ptr<Storage> storage, DType dtype,
+                            const Shape& shape, const Dims& strides,
+                            int64_t offset);
+  // Like `other` in shape, dtype, device and memory order, uninitialised.
+  static Tensor EmptyLike(const Tensor& other);
+  static Tensor ZerosLike(const Tensor& other);
+
+  bool defined() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  const Dims& strides() const { return strides_; }  // in elements
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int axis) const { return shape_[axis]; }
+  int64_t numel() const { return shape_.numel(); }
+  size_t nbytes() const {
+    return static_cast<size_t>(numel()) * SizeOf(dtype_);
+  }
+  DType dtype() const { return dtype_; }
+  Device device() const { return storage_->device(); }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  int64_t offset() const { return offset_; }
+  uint64_t version() const { return storage_->version(); }
+
+  void* raw_data() const;
+  // Throws unless T is the tensor's element type. CPU only.
+  template <typename T>
+  T* data() const;
+  // The only element of a one-element tensor, as double; copies from a device.
+  double Item() const;
+  // All elements, row-major. T is the element type.
+  template <typename T>
+  std::vector<T> ToVector() const;
+
+  bool IsContiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
+  // kChannelsLast only when 4-d and not also contiguous in NCHW order.
+  MemoryFormat SuggestFormat() const;
+  // Itself when it already lies so; otherwise a copy.
+  Tensor Contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
+  Tensor Clone() const;  // keeps the memory order
+  Tensor To(DType dtype) const;
+  Tensor To(Device device) const;
+
+  // Views. -1 in a Reshape stands for what is left; Reshape copies when no view
+  // can express it.
+  Tensor Reshape(const Shape& shape) const;
+  Tensor Flatten(int start_axis = 0, int end_axis = -1) const;
+  Tensor Transpose(int axis_a, int axis_b) const;
+  Tensor Permute(const std::vector<int>& axes) const;
+  Tensor Slice(int axis, int64_t start, int64_t end, int64_t step = 1) const;
+  Tensor Select(int axis, int64_t index) const;  // drops the axis
+  Tensor Unsqueeze(int axis) const;
+  Tensor Squeeze(int axis) const;
+  Tensor Expand(const Shape& shape) const;  // stride 0 where broadcast
+  // Parts of `size` along `axis`; the last may be smaller.
+  std::vector<Tensor> Split(int64_t size, int axis = 0) const;
+
+  // In-place writes; each counts a version. They return *this.
+  const Tensor& Fill(double value) const;
+  const Tensor& CopyFrom(const Tensor& source) const;  // broadcasts and casts
+  void BumpVersion() const { storage_->BumpVersion(); }
+
+  // "f32[2, 3] cpu", with up to a few values for small tensors.
+  std::string ToString() const;
+
+ private:
+  std::shared_ptr<Storage> storage_;
+  Shape shape_;
+  Dims strides_;
+  int64_t offset_ = 0;
+  DType dtype_ = DType::kF32;
+};
+
+}  // namespace baton

@@ -1,0 +1,66 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "core/tensor.h"
+#include "rpc/worker.h"
+
+namespace baton::rpc {
+
+// What travels between two workers: a small header, opaque to the transport,
+// and tensors beside it that are never copied into it.
+struct Message {
+  std::string header;
+  std::vector<Tensor> tensors;  // CPU; any strides (sent as shape and elements)
+};
+
+// Receives what a transport brings. Called on the transport's threads: hand the
+// work to an executor, never block. Messages of one peer come one at a time.
+class MessageHandler {
+ public:
+  virtual ~MessageHandler() = default;
+  virtual void OnMessage(const WorkerInfo& from, Message message) = 0;
+  // The connection to `peer` broke; messages in flight to and from it may be
+  // lost. A later Send connects again. Not called after a Shutdown.
+  virtual void OnPeerLost(const WorkerInfo& peer, absl::Status why) = 0;
+};
+
+// Moves messages between the workers of one cluster over one long-lived
+// connection per pair, made at the first Send to a peer or from it. Between two
+// workers messages of the same size class arrive in order; large tensors never
+// hold up small messages for long. Thread-safe.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Where peers reach this worker; known after construction, before Start.
+  virtual std::string address() const = 0;
+  // Begins to deliver to `handler`, which must outlive Shutdown.
+  virtual absl::Status Start(const WorkerInfo& self,
+                             MessageHandler* handler) = 0;
+  // Makes `peer` known; replaces an older incarnation of the same name.
+  virtual void AddPeer(const WorkerInfo& peer) = 0;
+  virtual void RemovePeer(const std::string& name) = 0;
+
+  // Queues the message and returns at once. `sent` runs exactly once, on a
+  // transport thread: OK when the message has left this process and its tensors
+  // may be written again; Unavailable when it did not get out; NotFound for an
+  // unknown peer.
+  using Sent = absl::AnyInvocable<void(absl::Status)>;
+  virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
+
+  // Delivers what is queued for at most `timeout`, then breaks every
+  // connection. No handler call runs or starts after it returns. Idempotent.
+  virtual void Shutdown(std::chrono::milliseconds timeout) = 0;
+};
+
+}  // namespace baton::rpc
