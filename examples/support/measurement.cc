@@ -1,0 +1,103 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/measurement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/status.h"
+
+namespace baton::examples {
+namespace {
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+Summary Summarize(const Measurement& measurement) {
+  const std::vector<double>& seconds = measurement.seconds;
+  BATON_CHECK(!seconds.empty());
+  const auto count = static_cast<double>(seconds.size());
+  Summary summary;
+  summary.median_s = Median(seconds);
+  summary.mean_s = std::accumulate(seconds.begin(), seconds.end(), 0.0) / count;
+  double squares = 0;
+  for (double value : seconds) {
+    squares += (value - summary.mean_s) * (value - summary.mean_s);
+  }
+  if (seconds.size() > 1) summary.std_s = std::sqrt(squares / (count - 1));
+  summary.images_per_s =
+      static_cast<double>(measurement.images) / summary.median_s;
+  return summary;
+}
+
+std::string FormatTable(const std::vector<Measurement>& measurements) {
+  size_t width = 7;
+  for (const Measurement& m : measurements) {
+    width = std::max(width, m.variant.size());
+  }
+  std::string table = absl::StrFormat("%-*s  %9s  %9s  %8s  %9s  %8s  %9s\n",
+                                      width, "variant", "median s", "mean s",
+                                      "std s", "images/s", "speed-up", "loss");
+  double first = 0;
+  for (const Measurement& m : measurements) {
+    const Summary s = Summarize(m);
+    if (first == 0) first = s.images_per_s;
+    absl::StrAppendFormat(&table,
+                          "%-*s  %9.3f  %9.3f  %8.3f  %9.2f  %7.2fx  %9.5f\n",
+                          width, m.variant, s.median_s, s.mean_s, s.std_s,
+                          s.images_per_s, s.images_per_s / first, m.loss);
+  }
+  return table;
+}
+
+std::string ToJsonLine(const Measurement& measurement) {
+  const Summary s = Summarize(measurement);
+  nlohmann::ordered_json line = {
+      {"variant", measurement.variant},
+      {"split_size", measurement.split_size},
+      {"median_s", s.median_s},
+      {"mean_s", s.mean_s},
+      {"std_s", s.std_s},
+      {"images_per_s", s.images_per_s},
+      {"loss", measurement.loss},
+      {"repeats", measurement.seconds.size()},
+  };
+  return line.dump();
+}
+
+absl::Status WriteJsonLines(const std::string& path,
+                            const std::vector<Measurement>& measurements) {
+  std::string text;
+  for (const Measurement& m : measurements) {
+    absl::StrAppend(&text, ToJsonLine(m), "\n");
+  }
+  if (path == "-") {
+    std::cout << text << std::flush;
+    return absl::OkStatus();
+  }
+  const std::string partial = absl::StrCat(path, ".partial");
+  std::ofstream file(partial);
+  file << text << std::flush;
+  file.close();
+  if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot write measurements to ", path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::examples

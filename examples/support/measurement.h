@@ -1,0 +1,42 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace baton::examples {
+
+// Repeated timings of one variant of an experiment.
+struct Measurement {
+  std::string variant;          // "single", "split", "pipelined split 20"
+  int64_t split_size = 0;       // images in a micro-batch; 0: not pipelined
+  int64_t images = 0;           // that one repeat goes through
+  std::vector<double> seconds;  // of each repeat
+  double loss = 0;              // of the last step
+};
+
+struct Summary {
+  double median_s = 0;
+  double mean_s = 0;
+  double std_s = 0;         // of the sample; 0 for one repeat
+  double images_per_s = 0;  // by the median
+};
+// `seconds` must not be empty.
+Summary Summarize(const Measurement& measurement);
+
+// A table of all variants, each against the first: what a person reads.
+std::string FormatTable(const std::vector<Measurement>& measurements);
+
+// One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s,
+// loss, repeats.
+std::string ToJsonLine(const Measurement& measurement);
+
+// Writes the lines to `path` at once, or to standard output where it is "-".
+absl::Status WriteJsonLines(const std::string& path,
+                            const std::vector<Measurement>& measurements);
+
+}  // namespace baton::examples

@@ -1,0 +1,79 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace baton::examples {
+namespace {
+
+Measurement Sample() {
+  return {.variant = "pipelined split 20",
+          .split_size = 20,
+          .images = 120,
+          .seconds = {4.0, 1.0, 2.0, 3.0},
+          .loss = 0.25};
+}
+
+TEST(Measurement, SummaryHasMedianMeanAndSampleDeviation) {
+  const Summary s = Summarize(Sample());
+  EXPECT_DOUBLE_EQ(s.median_s, 2.5);
+  EXPECT_DOUBLE_EQ(s.mean_s, 2.5);
+  EXPECT_NEAR(s.std_s, 1.2909944, 1e-6);
+  EXPECT_DOUBLE_EQ(s.images_per_s, 48.0);
+}
+
+TEST(Measurement, OneRepeatHasNoDeviation) {
+  Measurement once = Sample();
+  once.seconds = {2.0};
+  EXPECT_EQ(Summarize(once).std_s, 0.0);
+}
+
+TEST(Measurement, JsonLineCarriesEveryFigure) {
+  const auto line = nlohmann::json::parse(ToJsonLine(Sample()));
+  EXPECT_EQ(line["variant"], "pipelined split 20");
+  EXPECT_EQ(line["split_size"], 20);
+  EXPECT_EQ(line["repeats"], 4);
+  EXPECT_DOUBLE_EQ(line["images_per_s"], 48.0);
+  EXPECT_DOUBLE_EQ(line["loss"], 0.25);
+}
+
+TEST(Measurement, TableComparesWithTheFirstVariant) {
+  Measurement single = Sample();
+  single.variant = "single";
+  single.seconds = {5.0};
+  const std::string table = FormatTable({single, Sample()});
+  EXPECT_NE(table.find("1.00x"), std::string::npos) << table;
+  EXPECT_NE(table.find("2.00x"), std::string::npos) << table;
+}
+
+TEST(Measurement, WritesOneLineEach) {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / "measurements.jsonl";
+  ASSERT_TRUE(WriteJsonLines(path.string(), {Sample(), Sample()}).ok());
+  std::ifstream file(path);
+  std::string line;
+  int lines = 0;
+  while (std::getline(file, line)) {
+    EXPECT_TRUE(nlohmann::json::accept(line));
+    ++lines;
+  }
+  EXPECT_EQ(lines, 2);
+  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+}
+
+TEST(Measurement, UnwritablePathIsAnErrorThatNamesIt) {
+  const absl::Status status =
+      WriteJsonLines("/nowhere/at/all.jsonl", {Sample()});
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(std::string(status.message()).find("/nowhere/at/all.jsonl"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace baton::examples
