@@ -49,12 +49,17 @@ class Transport {
                              MessageHandler* handler) = 0;
   // Makes `peer` known; replaces an older incarnation of the same name.
   virtual void AddPeer(const WorkerInfo& peer) = 0;
+  // Forgets the peer and closes its connection, without an OnPeerLost here.
   virtual void RemovePeer(const std::string& name) = 0;
+  // Breaks the connection to a peer, if there is one, as a failing network
+  // would: OnPeerLost on both sides, and the next Send connects again.
+  virtual void Disconnect(const std::string& name) = 0;
 
   // Queues the message and returns at once. `sent` runs exactly once, on a
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
-  // unknown peer.
+  // unknown peer; InvalidArgument for a tensor that is undefined or not on the
+  // CPU; FailedPrecondition before Start.
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
 

@@ -1,0 +1,73 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/mutex.h"
+#include "rpc/transport.h"
+
+namespace baton::rpc {
+
+enum class FaultKind {
+  kDrop,       // the message vanishes; its sender sees OK
+  kDelay,      // sent `delay` later; later messages overtake it
+  kDuplicate,  // sent twice
+  kReorder,    // sent after the next message to that peer, or after `delay`
+  kSever,  // lost with the connection: Disconnect, the sender sees Unavailable
+};
+
+// One thing that goes wrong with the messages it matches.
+struct FaultRule {
+  FaultKind kind = FaultKind::kDrop;
+  // Null matches every message.
+  std::function<bool(const WorkerInfo& from, const std::string& to,
+                     const Message& message)>
+      matches;
+  double probability = 1;
+  int skip = 0;  // matching messages that pass before the rule begins
+  int at_most = std::numeric_limits<int>::max();  // faults, then it is spent
+  std::chrono::milliseconds delay{20};
+};
+
+// The faults of one test, shared by the transports of all its workers. The
+// seed decides every draw; the first rule that fires is applied. Thread-safe.
+class FaultPlan {
+ public:
+  explicit FaultPlan(uint64_t seed = 1) : random_(seed) {}
+
+  void Add(FaultRule rule);
+  void Clear();
+  int injected() const;  // faults so far
+
+ private:
+  friend class FaultTransport;
+  struct Armed {
+    FaultRule rule;
+    int matched = 0;
+    int fired = 0;
+  };
+  // The rule to apply, if any.
+  std::unique_ptr<FaultRule> Draw(const WorkerInfo& from, const std::string& to,
+                                  const Message& message);
+
+  mutable Mutex mutex_;
+  std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Armed> rules_ ABSL_GUARDED_BY(mutex_);
+  int injected_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// `inner` with the faults of `plan` applied to what is sent through it. Use one
+// for each worker whose sends shall fail. Tensors of a message held back may be
+// written by the sender only after `sent`, as ever.
+std::unique_ptr<Transport> WithFaults(std::unique_ptr<Transport> inner,
+                                      std::shared_ptr<FaultPlan> plan);
+
+}  // namespace baton::rpc
