@@ -1,0 +1,204 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/nn/module.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+
+namespace baton::nn {
+namespace {
+
+// A few names of many, so that a state of another model gives a readable line.
+std::string Listed(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  const size_t shown = std::min(names.size(), kShown);
+  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  if (names.size() > shown)
+    absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  return text;
+}
+
+// What keeps a state from fitting a module.
+struct Misfits {
+  std::vector<std::string> missing;
+  std::vector<std::string> unexpected;
+  std::vector<std::string> mismatched;
+
+  absl::Status ToStatus() const {
+    std::vector<std::string> parts;
+    if (!missing.empty())
+      parts.push_back(absl::StrCat("missing ", Listed(missing)));
+    if (!unexpected.empty())
+      parts.push_back(absl::StrCat("unexpected ", Listed(unexpected)));
+    if (!mismatched.empty())
+      parts.push_back(absl::StrCat("of another shape ", Listed(mismatched)));
+    if (parts.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "state does not fit the module: ", absl::StrJoin(parts, "; ")));
+  }
+};
+
+Misfits Compare(const StateMap& own, const StateMap& given, bool strict) {
+  Misfits misfits;
+  for (const auto& [name, target] : own) {
+    const auto found = given.find(name);
+    if (found == given.end()) {
+      if (strict) misfits.missing.push_back(name);
+    } else if (!found->second.defined() ||
+               found->second.shape() != target.shape()) {
+      misfits.mismatched.push_back(absl::StrCat(
+          name, " (module ", target.shape().ToString(), ", state ",
+          found->second.defined() ? found->second.shape().ToString()
+                                  : "undefined",
+          ")"));
+    }
+  }
+  if (strict) {
+    for (const auto& [name, unused] : given) {
+      if (own.count(name) == 0) misfits.unexpected.push_back(name);
+    }
+  }
+  return misfits;
+}
+
+}  // namespace
+
+// Calls visit(module, prefix) for this module and all below it.
+template <typename Visit>
+void Module::ForEach(const std::string& prefix, const Visit& visit) const {
+  visit(*this, prefix);
+  for (const auto& [name, child] : children_)
+    child->ForEach(absl::StrCat(prefix, name, "."), visit);
+}
+
+std::vector<Named<Variable>> Module::NamedParameters() const {
+  std::vector<Named<Variable>> all;
+  std::set<const void*> seen;
+  ForEach("", [&](const Module& module, const std::string& prefix) {
+    for (const auto& [name, value] : module.parameters_) {
+      if (seen.insert(value->id()).second)
+        all.push_back({absl::StrCat(prefix, name), *value});
+    }
+  });
+  return all;
+}
+
+std::vector<Variable> Module::Parameters() const {
+  std::vector<Variable> all;
+  for (auto& named : NamedParameters()) all.push_back(std::move(named.value));
+  return all;
+}
+
+std::vector<Named<Tensor>> Module::NamedBuffers() const {
+  std::vector<Named<Tensor>> all;
+  std::set<const Tensor*> seen;
+  ForEach("", [&](const Module& module, const std::string& prefix) {
+    for (const auto& [name, value] : module.buffers_) {
+      if (seen.insert(value.get()).second)
+        all.push_back({absl::StrCat(prefix, name), *value});
+    }
+  });
+  return all;
+}
+
+int64_t Module::NumParameters() const {
+  int64_t count = 0;
+  for (const Variable& parameter : Parameters())
+    count += parameter.tensor().numel();
+  return count;
+}
+
+void Module::Train(bool training) {
+  training_ = training;
+  for (const auto& named : children_) named.value->Train(training);
+}
+
+void Module::ZeroGrad() {
+  for (Variable& parameter : Parameters()) parameter.ZeroGrad();
+}
+
+StateMap Module::StateDict() const {
+  StateMap state;
+  ForEach("", [&](const Module& module, const std::string& prefix) {
+    for (const auto& [name, value] : module.parameters_)
+      state[absl::StrCat(prefix, name)] = value->tensor();
+    for (const auto& [name, value] : module.buffers_)
+      state[absl::StrCat(prefix, name)] = *value;
+  });
+  return state;
+}
+
+absl::Status Module::LoadStateDict(const StateMap& state, bool strict) {
+  const StateMap own = StateDict();
+  RETURN_IF_ERROR(Compare(own, state, strict).ToStatus());
+  return CatchErrors([&] {
+    for (const auto& [name, target] : own) {
+      const auto found = state.find(name);
+      if (found != state.end()) target.CopyFrom(found->second);
+    }
+  });
+}
+
+// Puts change(tensor) in the place of every parameter and buffer.
+template <typename Change>
+void Module::Replace(const Change& change) {
+  for (const auto& named : parameters_) {
+    Variable& value = *named.value;
+    Tensor changed = change(value.tensor());
+    const bool requires_grad = value.requires_grad();
+    value = Variable(std::move(changed), requires_grad);
+  }
+  for (const auto& named : buffers_) *named.value = change(*named.value);
+  for (const auto& named : children_) named.value->Replace(change);
+}
+
+void Module::To(DType dtype) {
+  Replace([dtype](const Tensor& t) {
+    return IsFloating(t.dtype()) ? t.To(dtype) : t;
+  });
+}
+
+void Module::To(Device device) {
+  Replace([device](const Tensor& t) { return t.To(device); });
+}
+
+void Module::ToFormat(MemoryFormat format) {
+  Replace([format](const Tensor& t) {
+    return t.rank() == 4 ? t.Contiguous(format) : t;
+  });
+}
+
+void Module::CheckNewName(const std::string& name) const {
+  const auto taken = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [&](const auto& named) { return named.name == name; });
+  };
+  BATON_CHECK(!name.empty() && name.find('.') == std::string::npos);
+  BATON_CHECK(!taken(parameters_) && !taken(buffers_) && !taken(children_));
+}
+
+Variable& Module::RegisterParameter(const std::string& name, Tensor value) {
+  CheckNewName(name);
+  parameters_.push_back(
+      {name, std::make_unique<Variable>(std::move(value), true)});
+  return *parameters_.back().value;
+}
+
+Tensor& Module::RegisterBuffer(const std::string& name, Tensor value) {
+  CheckNewName(name);
+  buffers_.push_back({name, std::make_unique<Tensor>(std::move(value))});
+  return *buffers_.back().value;
+}
+
+void Module::AddChild(const std::string& name, std::shared_ptr<Module> child) {
+  CheckNewName(name);
+  BATON_CHECK(child != nullptr);
+  children_.push_back({name, std::move(child)});
+}
+
+}  // namespace baton::nn

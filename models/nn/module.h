@@ -1,0 +1,111 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "autograd/variable.h"
+#include "core/tensor.h"
+
+namespace baton::nn {
+
+template <typename T>
+struct Named {
+  std::string name;  // "layer1.0.conv1.weight"
+  T value;
+};
+
+using StateMap = std::map<std::string, Tensor>;
+
+// A part of a model: parameters (trained), buffers (kept beside them, such as
+// running statistics) and child modules, each with a name. A constructor
+// registers what it owns and keeps the references that registering returns:
+//
+//   explicit Scale(int64_t n)
+//       : factor_(RegisterParameter("factor", Tensor::Ones({n}))) {}
+//
+// A module owns its parameters and buffers, and shares its children. Loading a
+// state writes into the tensors that are there; To and ToFormat replace them,
+// so call those before parameters are handed to an optimizer.
+// Thread-compatible; Forward counts as a write while training.
+class Module {
+ public:
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Throws Error where x does not fit.
+  virtual Variable Forward(const Variable& x) = 0;
+
+  // Of this module and all below it: its own first, then child by child, in
+  // the order of registration. What is registered twice is listed once.
+  std::vector<Variable> Parameters() const;
+  std::vector<Named<Variable>> NamedParameters() const;
+  std::vector<Named<Tensor>> NamedBuffers() const;
+  const std::vector<Named<std::shared_ptr<Module>>>& children() const {
+    return children_;
+  }
+  int64_t NumParameters() const;  // elements, all parameters together
+
+  // For this module and all below it; a new module trains.
+  void Train(bool training = true);
+  void Eval() { Train(false); }
+  bool is_training() const { return training_; }
+
+  void ZeroGrad();
+
+  // Parameters and buffers by name, sharing memory with the module.
+  StateMap StateDict() const;
+  // Copies values in, casting where needed. InvalidArgument lists every key
+  // that is missing, unexpected or of another shape, and nothing is written
+  // then. `strict` false: missing and unexpected keys are passed over.
+  absl::Status LoadStateDict(const StateMap& state, bool strict = true);
+
+  // Moves parameters and buffers; a dtype applies to floating ones, a format
+  // to 4-d ones. Gradients are dropped.
+  void To(DType dtype);
+  void To(Device device);
+  void ToFormat(MemoryFormat format);
+
+ protected:
+  Module() = default;
+
+  // The references stay valid as long as the module. A name is used once and
+  // holds no '.'; anything else aborts.
+  Variable& RegisterParameter(const std::string& name, Tensor value);
+  Tensor& RegisterBuffer(const std::string& name, Tensor value);
+  template <typename M>
+  M& RegisterModule(const std::string& name, std::shared_ptr<M> child) {
+    M& reference = *child;
+    AddChild(name, std::move(child));
+    return reference;
+  }
+  template <typename M, typename... Args>
+  M& MakeModule(const std::string& name, Args&&... args) {
+    return RegisterModule(name,
+                          std::make_shared<M>(std::forward<Args>(args)...));
+  }
+
+ private:
+  void AddChild(const std::string& name, std::shared_ptr<Module> child);
+  void CheckNewName(const std::string& name) const;
+  template <typename Visit>
+  void ForEach(const std::string& prefix, const Visit& visit) const;
+  template <typename Change>
+  void Replace(const Change& change);
+
+  // Behind pointers, so that references to the values stay valid.
+  std::vector<Named<std::unique_ptr<Variable>>> parameters_;
+  std::vector<Named<std::unique_ptr<Tensor>>> buffers_;
+  std::vector<Named<std::shared_ptr<Module>>> children_;
+  bool training_ = true;
+};
+
+}  // namespace baton::nn
