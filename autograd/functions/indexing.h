@@ -1,0 +1,23 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "autograd/variable.h"
+
+// Indices are i64 tensors.
+namespace baton::autograd {
+
+Variable Cat(const std::vector<Variable>& parts, int axis);
+Variable Stack(const std::vector<Variable>& parts, int axis);
+// out[i][j] = x[index[i][j]][j] for axis 0, and so on.
+Variable Gather(const Variable& x, int axis, const Tensor& index);
+// x plus source[i][j] added at [index[i][j]][j] for axis 0, and so on.
+Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
+                    const Variable& source);
+// Rows of table [V, D] by index [...] -> [..., D].
+Variable Embedding(const Variable& table, const Tensor& index);
+
+}  // namespace baton::autograd

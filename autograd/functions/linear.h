@@ -1,0 +1,17 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "autograd/variable.h"
+
+namespace baton::autograd {
+
+// [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast.
+Variable Matmul(const Variable& a, const Variable& b);
+
+// x [..., I] times weight [O, I] transposed, plus bias [O] where defined.
+Variable Linear(const Variable& x, const Variable& weight,
+                const Variable& bias = Variable());
+
+}  // namespace baton::autograd
