@@ -1,16 +1,24 @@
 option(BATON_TESTS "Build the tests" ON)
-set(BATON_CUDA AUTO CACHE STRING "GPU backend: AUTO (where a toolkit is found), ON or OFF")
-set(BATON_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address,undefined' or 'thread'")
 option(BATON_WERROR "Warnings are errors" OFF)
+set(BATON_SANITIZE "" CACHE STRING
+  "Sanitizers: empty, 'address,undefined' or 'thread'")
 
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+  set(CMAKE_BUILD_TYPE Release)
 endif()
 
 find_program(BATON_CCACHE ccache)
 if(BATON_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${BATON_CCACHE})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${BATON_CCACHE})
+endif()
+
+# A sanitizer is a property of the whole program, so of every file.
+if(BATON_SANITIZE)
+  add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BATON_SANITIZE})
+  if(BATON_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
 endif()
 
 add_library(baton_options INTERFACE)
@@ -18,8 +26,7 @@ target_compile_options(baton_options INTERFACE -Wall -Wextra)
 if(BATON_WERROR)
   target_compile_options(baton_options INTERFACE -Werror)
 endif()
-if(BATON_SANITIZE)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(baton_options INTERFACE
-    -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(baton_options INTERFACE -fsanitize=${BATON_SANITIZE})
+    -Wthread-safety -Werror=thread-safety)
 endif()
