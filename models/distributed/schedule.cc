@@ -1,0 +1,107 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+std::vector<Instruction> FillDrain(int micro_batches) {
+  std::vector<Instruction> program;
+  for (StageOp op : {StageOp::kForward, StageOp::kBackward}) {
+    for (int i = 0; i < micro_batches; ++i) program.push_back({op, i});
+  }
+  return program;
+}
+
+// `warm_up` forwards keep the later stages busy until the first gradient is
+// back; from then on each backward makes room for one forward.
+std::vector<Instruction> OneForwardOneBackward(int warm_up, int micro_batches) {
+  std::vector<Instruction> program;
+  int forward = 0;
+  while (forward < std::min(warm_up, micro_batches)) {
+    program.push_back({StageOp::kForward, forward++});
+  }
+  for (int backward = 0; backward < micro_batches; ++backward) {
+    if (forward < micro_batches) {
+      program.push_back({StageOp::kForward, forward++});
+    }
+    program.push_back({StageOp::kBackward, backward});
+  }
+  return program;
+}
+
+}  // namespace
+
+std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
+                                                    int stages,
+                                                    int micro_batches) {
+  Require(stages > 0 && micro_batches > 0, "schedule",
+          "expected at least one stage and micro-batch, got ", stages, " and ",
+          micro_batches);
+  std::vector<std::vector<Instruction>> programs;
+  for (int stage = 0; stage < stages; ++stage) {
+    programs.push_back(
+        schedule == Schedule::kFillDrain
+            ? FillDrain(micro_batches)
+            : OneForwardOneBackward(stages - 1 - stage, micro_batches));
+  }
+  return programs;
+}
+
+std::vector<std::vector<Instruction>> EvalPrograms(int stages,
+                                                   int micro_batches) {
+  Require(stages > 0 && micro_batches > 0, "schedule",
+          "expected at least one stage and micro-batch, got ", stages, " and ",
+          micro_batches);
+  std::vector<Instruction> program;
+  for (int i = 0; i < micro_batches; ++i) {
+    program.push_back({StageOp::kForward, i});
+  }
+  return {static_cast<size_t>(stages), program};
+}
+
+std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
+  Require(rows > 0 && split_size > 0, "split",
+          "expected at least one row and a split size of at least 1, got ",
+          rows, " rows and split size ", split_size);
+  std::vector<RowRange> parts;
+  for (int64_t begin = 0; begin < rows; begin += split_size) {
+    parts.push_back({begin, std::min(rows, begin + split_size)});
+  }
+  return parts;
+}
+
+absl::Status CheckProgram(const std::vector<Instruction>& program,
+                          int micro_batches) {
+  int forward = 0;
+  int backward = 0;
+  for (const Instruction& step : program) {
+    int& next = step.op == StageOp::kForward ? forward : backward;
+    if (step.micro_batch != next++ || backward > forward) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("out of order: ", ToString(program)));
+    }
+  }
+  if (forward != micro_batches || (backward != 0 && backward != forward)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected ", micro_batches, " micro-batches, got ", ToString(program)));
+  }
+  return absl::OkStatus();
+}
+
+std::string ToString(const std::vector<Instruction>& program) {
+  std::string text;
+  for (const Instruction& step : program) {
+    absl::StrAppend(&text, text.empty() ? "" : " ",
+                    step.op == StageOp::kForward ? "F" : "B", step.micro_batch);
+  }
+  return text;
+}
+
+}  // namespace baton::dist
