@@ -5,13 +5,11 @@
 
 #include <functional>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "autograd/node.h"
-#include "core/mutex.h"
 
 namespace baton::autograd {
 
@@ -24,39 +22,57 @@ using GradSink = std::function<void(const Variable& leaf, const Tensor& grad)>;
 // it is itself a root, its feed has come. A local pass feeds its one root at
 // once; a distributed pass feeds a root for each gradient from the network.
 //
-// Feed runs what became ready on the calling thread, in an order that depends
-// on the graph and feeds alone: later forward ops first. Concurrent Feeds are
-// safe: one thread runs nodes at a time, the others hand over and return.
+// Feed runs what became ready on the calling thread. Concurrent Feeds are safe:
+// one thread runs nodes at a time, the others hand over and return OK.
+//
+// Order: the nodes are put in a topological order that depends on the graph and
+// the order of `roots` alone (a node before those it flows into; what only
+// roots[0] reaches first, and of one node what its first edge reaches first).
+// Ready nodes run in that order, accumulators at once. Several gradients of one
+// place are summed in that order of their senders, a root's own feed first: one
+// that arrives early waits, so that sums are equal bit for bit however feeds
+// arrive. With roots in the order of micro-batches, a parameter's gradient is
+// ((g0 + g1) + g2)..., as a loop of separate passes gives it.
+//
+// A gradient is added into in place only when nobody else holds its storage.
+// Dropping the last handle of an unfinished pass ends it with Cancelled.
 // Thread-safe.
 class GraphTask {
  public:
   struct Options {
     bool retain_graph = false;
     GradSink sink;  // empty: leaf.AccumulateGrad
+    // When not empty, only what leads to these places runs, no sink is called,
+    // and `capture(i, grad)` gets the gradient of wanted[i] where one flows.
+    std::vector<Edge> wanted;
+    std::function<void(size_t i, const Tensor& grad)> capture;
   };
   GraphTask(const std::vector<std::shared_ptr<Node>>& roots, Options options);
 
   // Gradients of `root`'s outputs (undefined: not used). Each root exactly
-  // once; a second time is InvalidArgument. The first error, of a node or of a
-  // Fail, ends the pass; what is fed after it is dropped and returns it.
+  // once; a second time is InvalidArgument, as are an unknown root and a wrong
+  // number of gradients, and changes nothing. The first error, of a node (led
+  // by "backward of NAME: ") or of a Fail, ends the pass; what is fed after it
+  // is dropped and returns it.
   absl::Status Feed(const std::shared_ptr<Node>& root,
                     std::vector<Tensor> grads);
   void Fail(absl::Status status);
 
   // Calls `done` once, with OK when every reached node has run or with the
-  // first error; at once, inline, if that is so already.
+  // first error; at once, inline, if that is so already. By then no node or
+  // sink runs any more and the pass holds no node.
   void OnDone(absl::AnyInvocable<void(absl::Status)> done);
   bool finished() const;
 
  private:
-  struct Work;
+  class Work;
   std::shared_ptr<Work> work_;
 };
 
 // Gradients of `outputs` (weighted by `grad_outputs`, ones where undefined for
 // one-element outputs) with respect to `inputs`, leaves or not; nothing is
 // added to any grad(). An input that outputs do not reach gives an undefined
-// tensor. Throws Error.
+// tensor; one that does not require grad is an error. Throws Error.
 std::vector<Tensor> Grad(const std::vector<Variable>& outputs,
                          const std::vector<Variable>& inputs,
                          const std::vector<Tensor>& grad_outputs = {},

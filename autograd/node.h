@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -18,11 +19,16 @@ namespace baton::autograd {
 // for each edge. Thread-compatible; a node runs on one thread at a time.
 class Node {
  public:
-  virtual ~Node() = default;
+  Node() = default;
+  // Lets go of the nodes before it without recursion, however long the chain.
+  virtual ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
 
   virtual const char* name() const = 0;
-  // `grads[i]` is undefined when output i was not used. A result may be
-  // undefined when the input needs no gradient (see needs(i)).
+  // `grads[i]` is undefined when output i was not used; it may be so for all
+  // outputs, and the node still runs (a distributed node must tell its peer). A
+  // result may be undefined when the input needs no gradient (see needs(i)).
   virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
   // Frees saved tensors after a pass that does not retain the graph.
   virtual void Release() {}
@@ -36,7 +42,8 @@ class Node {
   void SetEdges(std::vector<Edge> edges) { edges_ = std::move(edges); }
   void SetNumOutputs(int count) { num_outputs_ = count; }
 
-  // Hooks on output i's gradient, from Variable::AddHook.
+  // Hooks on output i's gradient, from Variable::AddHook. They see defined
+  // gradients only.
   using Hook = std::function<Tensor(const Tensor&)>;
   void AddHook(int output, Hook hook);
   void RunHooks(std::vector<Tensor>& grads) const;

@@ -12,6 +12,7 @@
 namespace baton {
 
 namespace autograd {
+class Accumulator;
 class Node;
 struct VariableState;
 
@@ -37,20 +38,22 @@ class Variable {
   Variable(Tensor tensor, autograd::Edge gradient_edge);
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& tensor() const;
+  const Tensor& tensor() const;  // undefined when this is
   const Shape& shape() const { return tensor().shape(); }
   DType dtype() const { return tensor().dtype(); }
   int64_t dim(int axis) const { return tensor().dim(axis); }
 
   bool requires_grad() const;
   bool is_leaf() const;
-  // Leaves only; throws otherwise.
+  // Leaves of floating dtype only; throws otherwise.
   void set_requires_grad(bool requires_grad);
 
   Tensor grad() const;  // undefined before the first Backward
   void set_grad(Tensor grad);
   void ZeroGrad();  // back to undefined
   // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
+  // Later ones are added in place unless someone else holds the old grad, which
+  // then stays as it is. Throws when shape or dtype differ from the leaf's.
   void AccumulateGrad(const Tensor& grad);
 
   // Where gradients of this value flow: the op that made it, or, for a leaf
@@ -61,7 +64,7 @@ class Variable {
   Variable Detach() const;
   // `hook` sees the gradient of this value when it is complete and may return a
   // replacement (an undefined tensor leaves it). Hooks run in order of
-  // addition.
+  // addition. Throws unless the value requires grad.
   void AddHook(std::function<Tensor(const Tensor&)> hook);
 
   // Identity of the shared state; equal for copies of one handle.
@@ -74,7 +77,7 @@ class Variable {
                 bool retain_graph = false) const;
 
  private:
-  friend class autograd::Node;
+  friend class autograd::Accumulator;
   std::shared_ptr<autograd::VariableState> state_;
 };
 

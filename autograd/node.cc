@@ -1,0 +1,87 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/node.h"
+
+#include "core/status.h"
+
+namespace baton::autograd {
+namespace {
+
+// What nodes being destroyed on this thread held; the outermost destructor
+// lets go of it. A plain pointer, so that nodes may die while the thread ends.
+thread_local std::vector<Edge>* orphans = nullptr;
+
+}  // namespace
+
+Node::~Node() {
+  if (orphans != nullptr) {
+    for (Edge& edge : edges_) {
+      if (edge.valid()) orphans->push_back(std::move(edge));
+    }
+    return;
+  }
+  std::vector<Edge> waiting = std::move(edges_);
+  orphans = &waiting;
+  while (!waiting.empty()) {
+    Edge last = std::move(waiting.back());
+    waiting.pop_back();
+  }
+  orphans = nullptr;
+}
+
+void Node::AddHook(int output, Hook hook) {
+  hooks_.emplace_back(output, std::move(hook));
+}
+
+void Node::RunHooks(std::vector<Tensor>& grads) const {
+  for (const auto& [output, hook] : hooks_) {
+    Tensor& grad = grads[static_cast<size_t>(output)];
+    if (!grad.defined()) continue;
+    Tensor replacement = hook(grad);
+    if (replacement.defined()) grad = std::move(replacement);
+  }
+}
+
+Accumulator::Accumulator(std::weak_ptr<VariableState> leaf)
+    : leaf_(std::move(leaf)) {}
+
+std::vector<Tensor> Accumulator::Backward(const std::vector<Tensor>&) {
+  Fail("accumulate", "an accumulator is not run", absl::StatusCode::kInternal);
+}
+
+Variable Accumulator::leaf() const {
+  Variable variable;
+  variable.state_ = leaf_.lock();
+  return variable;
+}
+
+SavedTensor::SavedTensor(Tensor tensor) : tensor_(std::move(tensor)) {
+  if (tensor_.defined()) version_ = tensor_.version();
+}
+
+const Tensor& SavedTensor::Get(const char* op) const {
+  if (released_) {
+    Fail(op,
+         "what backward needs was freed by an earlier backward; pass "
+         "retain_graph to the first one",
+         absl::StatusCode::kFailedPrecondition);
+  }
+  if (tensor_.defined() && tensor_.version() != version_) {
+    Fail(op,
+         absl::StrCat("a tensor that backward needs, ", Name(tensor_.dtype()),
+                      tensor_.shape().ToString(),
+                      ", was written in place after the forward (version ",
+                      version_, ", now ", tensor_.version(), ")"),
+         absl::StatusCode::kFailedPrecondition);
+  }
+  return tensor_;
+}
+
+void SavedTensor::Release() {
+  const Tensor none;
+  tensor_ = none;
+  released_ = true;
+}
+
+}  // namespace baton::autograd

@@ -1,0 +1,129 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/variable.h"
+
+#include <utility>
+
+#include "autograd/accumulate.h"
+#include "autograd/engine.h"
+#include "autograd/node.h"
+#include "core/mutex.h"
+
+namespace baton {
+namespace autograd {
+
+struct VariableState {
+  explicit VariableState(Tensor t) : tensor(std::move(t)) {}
+
+  const Tensor tensor;
+  Edge made_by;                // invalid for leaves
+  bool requires_grad = false;  // of leaves
+  mutable Mutex mutex;
+  Tensor grad ABSL_GUARDED_BY(mutex);
+  // Made when first asked for: most leaves are plain inputs.
+  std::shared_ptr<Accumulator> accumulator ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace autograd
+
+namespace {
+
+using autograd::VariableState;
+
+void RequireDefined(const std::shared_ptr<VariableState>& state) {
+  Require(state != nullptr, "variable", "the variable is undefined");
+}
+
+thread_local bool no_grad = false;
+
+}  // namespace
+
+Variable::Variable(Tensor tensor) : Variable(std::move(tensor), false) {}
+
+Variable::Variable(Tensor tensor, bool requires_grad) {
+  if (!tensor.defined()) return;
+  state_ = std::make_shared<VariableState>(std::move(tensor));
+  if (requires_grad) set_requires_grad(true);
+}
+
+Variable::Variable(Tensor tensor, autograd::Edge gradient_edge)
+    : state_(std::make_shared<VariableState>(std::move(tensor))) {
+  state_->made_by = std::move(gradient_edge);
+}
+
+const Tensor& Variable::tensor() const {
+  static const Tensor undefined;
+  return state_ == nullptr ? undefined : state_->tensor;
+}
+
+bool Variable::requires_grad() const {
+  return state_ != nullptr &&
+         (state_->requires_grad || state_->made_by.valid());
+}
+
+bool Variable::is_leaf() const {
+  return state_ == nullptr || !state_->made_by.valid();
+}
+
+void Variable::set_requires_grad(bool requires_grad) {
+  RequireDefined(state_);
+  Require(is_leaf(), "set_requires_grad",
+          "only leaves can be told; Detach() gives a leaf");
+  Require(!requires_grad || IsFloating(dtype()), "set_requires_grad",
+          "only floating tensors have gradients, this one is ", Name(dtype()));
+  state_->requires_grad = requires_grad;
+}
+
+Tensor Variable::grad() const {
+  if (state_ == nullptr) return Tensor();
+  MutexLock lock(state_->mutex);
+  return state_->grad;
+}
+
+void Variable::set_grad(Tensor grad) {
+  RequireDefined(state_);
+  MutexLock lock(state_->mutex);
+  std::swap(state_->grad, grad);
+}
+
+void Variable::ZeroGrad() {
+  if (state_ != nullptr) set_grad(Tensor());
+}
+
+void Variable::AccumulateGrad(const Tensor& grad) {
+  RequireDefined(state_);
+  Require(grad.shape() == shape() && grad.dtype() == dtype(), "accumulate",
+          "a gradient ", Name(grad.dtype()), grad.shape().ToString(),
+          " does not fit its leaf ", Name(dtype()), shape().ToString());
+  MutexLock lock(state_->mutex);
+  autograd::AccumulateInto(state_->grad, autograd::Dense(grad));
+}
+
+autograd::Edge Variable::gradient_edge() const {
+  if (!requires_grad()) return {};
+  if (!is_leaf()) return state_->made_by;
+  MutexLock lock(state_->mutex);
+  if (state_->accumulator == nullptr) {
+    state_->accumulator = std::make_shared<autograd::Accumulator>(state_);
+  }
+  return {state_->accumulator, 0};
+}
+
+Variable Variable::Detach() const { return Variable(tensor()); }
+
+void Variable::AddHook(std::function<Tensor(const Tensor&)> hook) {
+  Require(requires_grad(), "add_hook", "the value does not require grad");
+  const autograd::Edge edge = gradient_edge();
+  edge.node->AddHook(edge.index, std::move(hook));
+}
+
+void Variable::Backward(const Tensor& gradient, bool retain_graph) const {
+  autograd::Backward({*this}, {gradient}, retain_graph);
+}
+
+NoGrad::NoGrad() : before_(std::exchange(no_grad, true)) {}
+NoGrad::~NoGrad() { no_grad = before_; }
+bool NoGrad::Active() { return no_grad; }
+
+}  // namespace baton
