@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,48 @@ struct BFloat16 {
   explicit BFloat16(float value);
   explicit operator float() const;
 };
+
+// Inline and without branches, so that loops over them vectorise.
+inline Half::Half(float value) {
+  const uint32_t all = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = all & 0x7fffffffu;
+  // Below 2^-14 the FPU rounds for us: 0.5 has the subnormals' spacing.
+  const uint32_t subnormal =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
+      0x3f000000u;
+  const uint32_t normal =
+      (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
+  const uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const uint32_t rounded = magnitude < 0x38800000u    ? subnormal
+                           : magnitude >= 0x47800000u ? special
+                                                      : normal;
+  bits = static_cast<uint16_t>(((all >> 16) & 0x8000u) | rounded);
+}
+
+inline Half::operator float() const {
+  const uint32_t magnitude = bits & 0x7fffu;
+  const uint32_t subnormal =
+      std::bit_cast<uint32_t>(static_cast<float>(static_cast<int>(magnitude)) *
+                              5.9604644775390625e-8f);  // 2^-24
+  const uint32_t normal = (magnitude << 13) + 0x38000000u;
+  const uint32_t special = (magnitude << 13) | 0x7f800000u;
+  const uint32_t widened = magnitude < 0x400u     ? subnormal
+                           : magnitude >= 0x7c00u ? special
+                                                  : normal;
+  return std::bit_cast<float>(((bits & 0x8000u) << 16) | widened);
+}
+
+inline BFloat16::BFloat16(float value) {
+  const uint32_t all = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (all + 0x7fffu + ((all >> 16) & 1u)) >> 16;
+  const uint32_t quiet_nan = (all >> 16) | 0x40u;
+  bits = static_cast<uint16_t>((all & 0x7fffffffu) > 0x7f800000u ? quiet_nan
+                                                                 : rounded);
+}
+
+inline BFloat16::operator float() const {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 size_t SizeOf(DType dtype);
 const char* Name(DType dtype);  // "f32", "bf16", ...

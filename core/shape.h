@@ -36,6 +36,9 @@ class Shape {
   Dims dims_;
 };
 
+// Row-major strides, in elements.
+Dims ContiguousStrides(const Shape& shape);
+
 // NumPy's broadcasting rule; throws Error led by `op` where it does not apply.
 Shape BroadcastShapes(const char* op, const Shape& a, const Shape& b);
 

@@ -54,5 +54,7 @@ struct MemoryStats {
   size_t cached_bytes = 0;
 };
 MemoryStats CpuMemoryStats();
+// Gives what is kept for reuse back to the system. Thread-safe.
+void ReleaseCachedCpuMemory();
 
 }  // namespace baton
