@@ -1,0 +1,225 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/functions/arithmetic.h"
+
+#include "autograd/functions/function.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/reduce.h"
+
+namespace baton::autograd {
+namespace {
+
+// The gradient of broadcasting an input of shape `shape`.
+Tensor Reduced(const Tensor& grad, const Shape& shape) {
+  return grad.shape() == shape ? grad : ops::SumTo(grad, shape);
+}
+
+Tensor ScalarLike(const Tensor& x, double value) {
+  return Tensor::Full(Shape(), value,
+                      {.dtype = x.dtype(), .device = x.device()});
+}
+
+// 1 where a > b, 1/2 where a == b, else 0.
+Tensor ShareOfLarger(const Tensor& a, const Tensor& b) {
+  return ops::MulScalar(ops::Add(ops::Greater(a, b).To(a.dtype()),
+                                 ops::GreaterEqual(a, b).To(a.dtype())),
+                        0.5);
+}
+
+Variable Extremum(const char* op, const Variable& a, const Variable& b,
+                  bool larger) {
+  const Tensor &s = a.tensor(), &t = b.tensor();
+  const auto share = [larger](const Tensor& mine, const Tensor& other) {
+    return larger ? ShareOfLarger(mine, other) : ShareOfLarger(other, mine);
+  };
+  const auto gradient = [share](size_t mine, size_t other) {
+    return [=](const Backprop& p) {
+      const Tensor weight = share(p.saved(mine), p.saved(other));
+      return Reduced(ops::Mul(p.dy(), weight), p.saved(mine).shape());
+    };
+  };
+  return Record(op, larger ? ops::Maximum(s, t) : ops::Minimum(s, t), {s, t},
+                {{a, gradient(0, 1)}, {b, gradient(1, 0)}});
+}
+
+}  // namespace
+
+Variable Add(const Variable& a, const Variable& b) {
+  const auto pass = [](const Shape& shape) {
+    return [shape](const Backprop& p) { return Reduced(p.dy(), shape); };
+  };
+  return Record("add", ops::Add(a.tensor(), b.tensor()), {},
+                {{a, pass(a.shape())}, {b, pass(b.shape())}});
+}
+
+Variable Sub(const Variable& a, const Variable& b) {
+  const Shape &left = a.shape(), &right = b.shape();
+  return Record(
+      "sub", ops::Sub(a.tensor(), b.tensor()), {},
+      {{a, [left](const Backprop& p) { return Reduced(p.dy(), left); }},
+       {b, [right](const Backprop& p) {
+          return ops::Neg(Reduced(p.dy(), right));
+        }}});
+}
+
+Variable Mul(const Variable& a, const Variable& b) {
+  const auto times = [](size_t mine, size_t other) {
+    return [=](const Backprop& p) {
+      return Reduced(ops::Mul(p.dy(), p.saved(other)), p.saved(mine).shape());
+    };
+  };
+  return Record("mul", ops::Mul(a.tensor(), b.tensor()),
+                {a.tensor(), b.tensor()}, {{a, times(0, 1)}, {b, times(1, 0)}});
+}
+
+Variable Div(const Variable& a, const Variable& b) {
+  const Tensor y = ops::Div(a.tensor(), b.tensor());
+  const Shape& left = a.shape();
+  return Record("div", y, {b.tensor(), y},
+                {{a,
+                  [left](const Backprop& p) {
+                    return Reduced(ops::Div(p.dy(), p.saved(0)), left);
+                  }},
+                 {b, [](const Backprop& p) {
+                    const Tensor dy_y = ops::Mul(p.dy(), p.saved(1));
+                    return Reduced(ops::Neg(ops::Div(dy_y, p.saved(0))),
+                                   p.saved(0).shape());
+                  }}});
+}
+
+Variable Maximum(const Variable& a, const Variable& b) {
+  return Extremum("maximum", a, b, true);
+}
+
+Variable Minimum(const Variable& a, const Variable& b) {
+  return Extremum("minimum", a, b, false);
+}
+
+Variable AddScalar(const Variable& a, double b) {
+  return Record("add_scalar", ops::AddScalar(a.tensor(), b), {},
+                {{a, [](const Backprop& p) { return p.dy(); }}});
+}
+
+Variable MulScalar(const Variable& a, double b) {
+  return Record(
+      "mul_scalar", ops::MulScalar(a.tensor(), b), {},
+      {{a, [b](const Backprop& p) { return ops::MulScalar(p.dy(), b); }}});
+}
+
+Variable Neg(const Variable& x) {
+  return Record("neg", ops::Neg(x.tensor()), {},
+                {{x, [](const Backprop& p) { return ops::Neg(p.dy()); }}});
+}
+
+Variable Abs(const Variable& x) {
+  return Record("abs", ops::Abs(x.tensor()), {x.tensor()},
+                {{x, [](const Backprop& p) {
+                    const Tensor zero = ScalarLike(p.saved(0), 0);
+                    const DType dtype = p.dy().dtype();
+                    return ops::Mul(
+                        p.dy(),
+                        ops::Sub(ops::Greater(p.saved(0), zero).To(dtype),
+                                 ops::Less(p.saved(0), zero).To(dtype)));
+                  }}});
+}
+
+Variable Exp(const Variable& x) {
+  const Tensor y = ops::Exp(x.tensor());
+  return Record(
+      "exp", y, {y},
+      {{x, [](const Backprop& p) { return ops::Mul(p.dy(), p.saved(0)); }}});
+}
+
+Variable Log(const Variable& x) {
+  return Record(
+      "log", ops::Log(x.tensor()), {x.tensor()},
+      {{x, [](const Backprop& p) { return ops::Div(p.dy(), p.saved(0)); }}});
+}
+
+Variable Sqrt(const Variable& x) {
+  const Tensor y = ops::Sqrt(x.tensor());
+  return Record("sqrt", y, {y}, {{x, [](const Backprop& p) {
+                                    return ops::MulScalar(
+                                        ops::Div(p.dy(), p.saved(0)), 0.5);
+                                  }}});
+}
+
+Variable PowScalar(const Variable& x, double exponent) {
+  return Record("pow", ops::PowScalar(x.tensor(), exponent), {x.tensor()},
+                {{x, [exponent](const Backprop& p) {
+                    // 0 * 0^-1 is not the 0 that it should be.
+                    if (exponent == 0) return ops::MulScalar(p.dy(), 0);
+                    const Tensor power =
+                        ops::PowScalar(p.saved(0), exponent - 1);
+                    return ops::MulScalar(ops::Mul(p.dy(), power), exponent);
+                  }}});
+}
+
+Variable Clamp(const Variable& x, double low, double high) {
+  return Record("clamp", ops::Clamp(x.tensor(), low, high), {x.tensor()},
+                {{x, [low, high](const Backprop& p) {
+                    const Tensor& v = p.saved(0);
+                    const Tensor zero = ScalarLike(v, 0);
+                    const Tensor above = ops::Where(
+                        ops::GreaterEqual(v, ScalarLike(v, low)), p.dy(), zero);
+                    return ops::Where(ops::LessEqual(v, ScalarLike(v, high)),
+                                      above, zero);
+                  }}});
+}
+
+Variable Where(const Tensor& condition, const Variable& a, const Variable& b) {
+  const Shape &left = a.shape(), &right = b.shape();
+  return Record(
+      "where", ops::Where(condition, a.tensor(), b.tensor()), {condition},
+      {{a,
+        [left](const Backprop& p) {
+          return Reduced(ops::Where(p.saved(0), p.dy(), ScalarLike(p.dy(), 0)),
+                         left);
+        }},
+       {b, [right](const Backprop& p) {
+          return Reduced(ops::Where(p.saved(0), ScalarLike(p.dy(), 0), p.dy()),
+                         right);
+        }}});
+}
+
+}  // namespace baton::autograd
+
+namespace baton {
+
+Variable operator+(const Variable& a, const Variable& b) {
+  return autograd::Add(a, b);
+}
+Variable operator-(const Variable& a, const Variable& b) {
+  return autograd::Sub(a, b);
+}
+Variable operator*(const Variable& a, const Variable& b) {
+  return autograd::Mul(a, b);
+}
+Variable operator/(const Variable& a, const Variable& b) {
+  return autograd::Div(a, b);
+}
+Variable operator-(const Variable& x) { return autograd::Neg(x); }
+Variable operator+(const Variable& a, double b) {
+  return autograd::AddScalar(a, b);
+}
+Variable operator-(const Variable& a, double b) {
+  return autograd::AddScalar(a, -b);
+}
+Variable operator*(const Variable& a, double b) {
+  return autograd::MulScalar(a, b);
+}
+Variable operator/(const Variable& a, double b) {
+  return autograd::MulScalar(a, 1 / b);
+}
+Variable operator+(double a, const Variable& b) {
+  return autograd::AddScalar(b, a);
+}
+Variable operator-(double a, const Variable& b) {
+  return autograd::AddScalar(autograd::Neg(b), a);
+}
+Variable operator*(double a, const Variable& b) {
+  return autograd::MulScalar(b, a);
+}
+
+}  // namespace baton

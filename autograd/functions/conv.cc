@@ -1,0 +1,32 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/functions/conv.h"
+
+#include "autograd/functions/function.h"
+#include "core/ops/reduce.h"
+
+namespace baton::autograd {
+
+Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
+                const ops::Conv2dOptions& options) {
+  return Record(
+      "conv2d",
+      ops::Conv2d(x.tensor(), weight.tensor(), bias.tensor(), options),
+      {x.tensor(), weight.tensor()},
+      {{x,
+        [options](const Backprop& p) {
+          return ops::Conv2dBackwardInput(p.dy(), p.saved(1),
+                                          p.saved(0).shape(), options);
+        }},
+       {weight,
+        [options](const Backprop& p) {
+          return ops::Conv2dBackwardWeight(p.dy(), p.saved(0),
+                                           p.saved(1).shape(), options);
+        }},
+       {bias, [](const Backprop& p) {
+          return ops::Sum(p.dy(), {0, 2, 3});
+        }}});
+}
+
+}  // namespace baton::autograd
