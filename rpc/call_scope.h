@@ -23,8 +23,9 @@ class Crossing {
   virtual ~Crossing() = default;
 };
 
-// The scope of a call: an autograd context, seen from one worker. Thread-safe.
-class CallScope {
+// The scope of a call: an autograd context, seen from one worker. Always held
+// by a shared_ptr, since calls in flight keep it alive. Thread-safe.
+class CallScope : public std::enable_shared_from_this<CallScope> {
  public:
   virtual ~CallScope() = default;
 

@@ -1,0 +1,69 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/timer.h"
+
+#include <pthread.h>
+
+namespace baton {
+
+Timer::Timer(std::string name)
+    : name_(std::move(name)), thread_([this] { Run(); }) {}
+
+Timer::~Timer() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.NotifyAll();
+  }
+  thread_.join();
+}
+
+Timer::Id Timer::At(Clock::time_point when, Task task) {
+  MutexLock lock(mutex_);
+  const Id id = next_++;
+  const auto place = tasks_.emplace(std::pair(when, id), std::move(task)).first;
+  when_.emplace(id, when);
+  if (place == tasks_.begin()) wake_.NotifyOne();
+  return id;
+}
+
+bool Timer::Cancel(Id id) {
+  Task dropped;  // destroyed after the lock, for it may own anything
+  {
+    MutexLock lock(mutex_);
+    auto found = when_.find(id);
+    if (found == when_.end()) return false;
+    auto task = tasks_.find(std::pair(found->second, id));
+    dropped = std::move(task->second);
+    tasks_.erase(task);
+    when_.erase(found);
+  }
+  return true;
+}
+
+void Timer::Run() {
+  pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
+  mutex_.Lock();
+  while (!stopping_) {
+    if (tasks_.empty()) {
+      wake_.Wait(mutex_);
+      continue;
+    }
+    const auto [when, id] = tasks_.begin()->first;
+    if (when > Clock::now()) {
+      wake_.WaitUntil(mutex_, when);
+      continue;
+    }
+    Task task = std::move(tasks_.begin()->second);
+    tasks_.erase(tasks_.begin());
+    when_.erase(id);
+    mutex_.Unlock();
+    task();
+    task = nullptr;
+    mutex_.Lock();
+  }
+  mutex_.Unlock();
+}
+
+}  // namespace baton

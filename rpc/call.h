@@ -1,0 +1,230 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "core/future.h"
+#include "rpc/call_options.h"
+#include "rpc/methods.h"
+
+// The typed half of every call: splits what stands before the arguments, checks
+// the arguments, waits for those that are Futures, encodes, decodes. The other
+// half (agent_core.h) knows no types.
+namespace baton::rpc::internal {
+
+class AgentCore;
+class OutgoingCall;
+using CallPtr = std::shared_ptr<OutgoingCall>;
+
+struct CallSpec {
+  std::weak_ptr<AgentCore> agent;
+  Target to;
+  MethodKey method;
+  std::string name;  // "Stage::Forward"
+  HandlePtr object;  // whose method it is; null for a function
+  HandlePtr result;  // where the result stays with its owner; else null
+  Leading leading{};
+};
+
+// Called exactly once, without locks, with a decoder exactly when OK.
+using OnReply = absl::AnyInvocable<void(absl::Status, Decoder*)>;
+
+// Starts the clock. Never fails: what is wrong reaches `on_reply`.
+CallPtr BeginCall(CallSpec spec, OnReply on_reply);
+// Encodes now; sends once every handle in it is known to its owner.
+void SendCall(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
+void FailCall(const CallPtr& call, absl::Status why);
+
+// Runs continuations that are added after the result. Never null.
+std::shared_ptr<Executor> CompletionsOf(const std::weak_ptr<AgentCore>& agent);
+
+// A handle to what a call will leave at `to`.
+HandlePtr NewResultHandle(const std::weak_ptr<AgentCore>& agent,
+                          const Target& to, const ValueType& type);
+// For BeginCall with that handle as result.
+OnReply FinishHandle(HandlePtr handle);
+// How the call ended that NewResultHandle was for.
+Future<void> CreationOf(const HandlePtr& handle);
+
+// Calls `fn` with the arguments that are left when all that may stand before
+// them has gone to `leading`.
+template <typename Fn>
+auto SplitLeading(Leading&, Fn&& fn) {
+  return fn();
+}
+template <typename Fn, typename First, typename... Rest>
+auto SplitLeading(Leading& leading, Fn&& fn, First&& first, Rest&&... rest) {
+  if constexpr (kIsLeading<First>) {
+    leading.Take(first);
+    return SplitLeading(leading, std::forward<Fn>(fn),
+                        std::forward<Rest>(rest)...);
+  } else {
+    return fn(std::forward<First>(first), std::forward<Rest>(rest)...);
+  }
+}
+
+template <typename P, typename A>
+inline constexpr bool kIsPending =
+    baton::internal::kIsFuture<std::remove_cvref_t<A>> &&
+    !std::is_same_v<P, std::remove_cvref_t<A>>;
+
+// An argument that is there.
+template <typename P, typename A>
+void EncodeArgument(Encoder& encoder, const A& argument) {
+  if constexpr (std::is_same_v<P, A>) {
+    encoder.Put<P>(argument);
+  } else {
+    encoder.Put<P>(P(argument));
+  }
+}
+template <typename P, typename A>
+requires(kIsPending<P, A>) void EncodeArgument(Encoder& encoder,
+                                               const A& future) {
+  EncodeArgument<P>(encoder, *future.Await(std::chrono::milliseconds(0)));
+}
+
+template <typename A, typename Arrive>
+void OnArrival(const A& argument, size_t position, const Arrive& arrive) {
+  if constexpr (baton::internal::kIsFuture<A>) {
+    if (!argument.valid()) {
+      arrive(absl::InvalidArgumentError("an empty Future"), position);
+      return;
+    }
+    argument.OnReady([arrive, position](const auto& result) {
+      arrive(baton::internal::StatusOf(result), position);
+    });
+  } else {
+    arrive(absl::OkStatus(), position);
+  }
+}
+
+template <typename... P, typename... A>
+void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
+  if constexpr (!(kIsPending<P, A> || ...)) {
+    SendCall(call, [&](Encoder& encoder) {
+      (EncodeArgument<P>(encoder, arguments), ...);
+    });
+  } else {
+    struct Gather {
+      CallPtr call;
+      std::tuple<std::decay_t<A>...> arguments;
+      std::atomic<size_t> missing{sizeof...(A)};
+    };
+    std::shared_ptr<Gather> gather(
+        new Gather{call, {std::forward<A>(arguments)...}});
+    auto arrive = [gather](const absl::Status& status, size_t position) {
+      if (!status.ok()) {
+        FailCall(gather->call,
+                 Annotate(status, absl::StrCat("argument ", position)));
+      } else if (--gather->missing == 0) {
+        SendCall(gather->call, [&](Encoder& encoder) {
+          std::apply(
+              [&](const auto&... argument) {
+                (EncodeArgument<P>(encoder, argument), ...);
+              },
+              gather->arguments);
+        });
+      }
+    };
+    size_t position = 0;
+    std::apply(
+        [&](const auto&... argument) {
+          (OnArrival(argument, ++position, arrive), ...);
+        },
+        gather->arguments);
+  }
+}
+
+template <typename R>
+OnReply SetPromise(Promise<R> promise) {
+  return [promise](absl::Status status, Decoder* decoder) {
+    if constexpr (std::is_void_v<R>) {
+      promise.Set(status.ok() ? decoder->Finish() : std::move(status));
+    } else {
+      if (!status.ok()) {
+        promise.Set(std::move(status));
+        return;
+      }
+      R value = decoder->Get<R>();
+      if (absl::Status end = decoder->Finish(); !end.ok()) {
+        promise.Set(std::move(end));
+      } else {
+        promise.Set(std::move(value));
+      }
+    }
+  };
+}
+
+template <typename... P>
+constexpr bool AllEncodable(std::tuple<P...>*) {
+  return (Encodable<P> && ...);
+}
+
+// Sends a call of a method with parameters `Tuple`, once its types are checked.
+template <typename Tuple, typename... A>
+void StartCall(CallSpec spec, OnReply on_reply, A&&... arguments) {
+  constexpr bool kMatch = AcceptsAll<Tuple, A...>::kValue;
+  static_assert(kMatch, "arguments do not match the remote method");
+  if constexpr (kMatch) {
+    constexpr bool kTravel = AllEncodable(static_cast<Tuple*>(nullptr));
+    static_assert(kTravel,
+                  "a parameter of the remote method has no rpc::Codec; list "
+                  "its Fields or specialise Codec");
+    if constexpr (kTravel) {
+      CallPtr call = BeginCall(std::move(spec), std::move(on_reply));
+      SendArguments(call, static_cast<Tuple*>(nullptr),
+                    std::forward<A>(arguments)...);
+    }
+  }
+}
+
+template <auto kMethod, typename... A>
+auto AsyncCall(CallSpec spec, A&&... all) -> Future<ResultType<kMethod>> {
+  using R = ResultType<kMethod>;
+  static_assert(!Pointee<Given<kMethod>>::kIsObject,
+                "the method makes an object that stays with its owner: use "
+                "rpc::Create or Remote");
+  static_assert(std::is_void_v<R> || Encodable<R>,
+                "the method's result has no rpc::Codec: use Remote, list its "
+                "Fields or specialise Codec");
+  Promise<R> promise(CompletionsOf(spec.agent));
+  Leading leading;
+  SplitLeading(
+      leading,
+      [&](auto&&... arguments) {
+        spec.leading = std::move(leading);
+        StartCall<typename Signature<decltype(kMethod)>::Tuple>(
+            std::move(spec), SetPromise<R>(promise),
+            std::forward<decltype(arguments)>(arguments)...);
+      },
+      std::forward<A>(all)...);
+  return promise.future();
+}
+
+template <auto kMethod, typename... A>
+HandlePtr RemoteCall(CallSpec spec, A&&... all) {
+  using R = ResultType<kMethod>;
+  HandlePtr handle = NewResultHandle(spec.agent, spec.to, kValueType<R>);
+  spec.result = handle;
+  Leading leading;
+  SplitLeading(
+      leading,
+      [&](auto&&... arguments) {
+        spec.leading = std::move(leading);
+        StartCall<typename Signature<decltype(kMethod)>::Tuple>(
+            std::move(spec), FinishHandle(handle),
+            std::forward<decltype(arguments)>(arguments)...);
+      },
+      std::forward<A>(all)...);
+  return handle;
+}
+
+}  // namespace baton::rpc::internal

@@ -1,0 +1,65 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rpc/call_scope.h"
+#include "rpc/cancel.h"
+#include "rpc/worker.h"
+
+namespace baton::rpc {
+
+class Agent;
+
+// What a handler knows of the call that it serves; an exported method that
+// wants it takes `CallContext&` first. Given in turn as the first argument of
+// a nested call, it hands on what is left of the deadline, the cancellation and
+// the scope:
+//   Future<Tensor> Forward(rpc::CallContext& call, Tensor x) {
+//     return next_.Async<&Stage::Forward>(call, x);
+//   }
+// Copyable handle, valid as long as the agent lives. Thread-safe.
+class CallContext {
+ public:
+  struct State {
+    WorkerInfo caller;
+    Agent* agent = nullptr;
+    std::chrono::steady_clock::time_point deadline =
+        std::chrono::steady_clock::time_point::max();
+    std::shared_ptr<CallScope> scope;
+    CancelSource cancel;
+  };
+  explicit CallContext(std::shared_ptr<State> state)
+      : state_(std::move(state)) {}
+
+  const WorkerInfo& caller() const { return state_->caller; }
+  Agent& agent() const { return *state_->agent; }
+
+  std::chrono::steady_clock::time_point deadline() const {
+    return state_->deadline;
+  }
+  // Never negative; kNoLimit for a call without a deadline.
+  std::chrono::milliseconds remaining() const;
+
+  // True once the caller has given up, its deadline has passed or it is lost.
+  bool cancelled() const { return state_->cancel.token().cancelled(); }
+  const CancelToken& token() const { return state_->cancel.token(); }
+  // At most once, on one of the agent's threads; at once when cancelled
+  // already.
+  void OnCancel(CancelToken::Callback callback) const {
+    token().OnCancel(std::move(callback));
+  }
+
+  // The scope that the caller used, as seen here; null when there was none.
+  const std::shared_ptr<CallScope>& call_scope() const { return state_->scope; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace baton::rpc

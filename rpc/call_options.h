@@ -1,0 +1,83 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "rpc/call_context.h"
+#include "rpc/call_scope.h"
+#include "rpc/cancel.h"
+#include "rpc/worker.h"
+
+namespace baton::rpc {
+
+// Names a worker in a call: by its name, its rank or its WorkerInfo. With a
+// WorkerInfo that carries an incarnation the call goes to that one or fails.
+class Target {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): "alice" and Rank{1} are targets
+  Target(std::string name) : key_(std::move(name)) {}
+  Target(const char* name) : key_(std::string(name)) {}
+  Target(Rank rank) : key_(rank) {}
+  Target(WorkerInfo worker) : key_(std::move(worker)) {}
+  // NOLINTEND
+
+  const std::variant<std::string, Rank, WorkerInfo>& key() const {
+    return key_;
+  }
+  std::string ToString() const;  // "alice", "rank 1"
+
+ private:
+  std::variant<std::string, Rank, WorkerInfo> key_;
+};
+
+// May stand before the arguments of any call.
+struct CallOptions {
+  // From now to the answer, waiting for arguments included. Unset: the agent's
+  // default; kNoLimit: none.
+  std::optional<std::chrono::milliseconds> timeout{};
+  // Cancels the call: its future fails at once, its handler is told.
+  CancelToken cancel{};
+};
+
+// What carries a call's scope: dist::Context, CallContext.
+template <typename T>
+concept HasCallScope = requires(const std::remove_cvref_t<T>& holder) {
+  { holder.call_scope() } -> std::convertible_to<std::shared_ptr<CallScope>>;
+};
+
+namespace internal {
+
+// Everything that may stand before the arguments, gathered.
+struct Leading {
+  CallOptions options;
+  std::shared_ptr<CallScope> scope;
+  std::optional<CallContext> parent;
+
+  void Take(const CallOptions& given) { options = given; }
+  void Take(const CallContext& given) {
+    parent = given;
+    if (scope == nullptr) scope = given.call_scope();
+  }
+  void Take(CallScope& given) { scope = given.shared_from_this(); }
+  void Take(std::shared_ptr<CallScope> given) { scope = std::move(given); }
+  template <HasCallScope T>
+  requires(!std::same_as<T, CallContext>) void Take(const T& given) {
+    scope = given.call_scope();
+  }
+};
+
+template <typename T>
+inline constexpr bool kIsLeading =
+    std::same_as<std::remove_cvref_t<T>, CallOptions> ||
+    std::convertible_to<T, std::shared_ptr<CallScope>> ||
+    std::derived_from<std::remove_cvref_t<T>, CallScope> || HasCallScope<T>;
+
+}  // namespace internal
+}  // namespace baton::rpc

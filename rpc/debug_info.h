@@ -1,0 +1,78 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "rpc/codec.h"
+#include "rpc/worker.h"
+
+// What a worker is doing, as a value that can be sent and printed. Plain data.
+namespace baton::rpc {
+
+struct ObjectInfo {
+  std::string id;
+  std::string type;                  // "Stage"
+  std::string state;                 // "pending", "ready" or "failed"
+  std::vector<std::string> holders;  // workers with a handle; one may repeat
+  int32_t local_handles = 0;
+  int64_t age_ms = 0;
+  static constexpr auto Fields = std::tuple{
+      &ObjectInfo::id,      &ObjectInfo::type,          &ObjectInfo::state,
+      &ObjectInfo::holders, &ObjectInfo::local_handles, &ObjectInfo::age_ms};
+};
+
+struct CallInfo {
+  std::string peer;  // the callee of an outgoing call, the caller of another
+  std::string method;
+  int64_t age_ms = 0;
+  static constexpr auto Fields =
+      std::tuple{&CallInfo::peer, &CallInfo::method, &CallInfo::age_ms};
+};
+
+struct PeerInfo {
+  WorkerInfo worker;
+  std::string state;  // "new", "up", "lost" or "gone"
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  uint64_t bytes_sent = 0;  // headers and tensors
+  uint64_t bytes_received = 0;
+  uint64_t control_waiting = 0;  // ownership messages not acknowledged yet
+  static constexpr auto Fields =
+      std::tuple{&PeerInfo::worker,         &PeerInfo::state,
+                 &PeerInfo::messages_sent,  &PeerInfo::messages_received,
+                 &PeerInfo::bytes_sent,     &PeerInfo::bytes_received,
+                 &PeerInfo::control_waiting};
+};
+
+struct DebugInfo {
+  WorkerInfo self;
+  std::vector<PeerInfo> peers;
+  std::vector<ObjectInfo> objects;  // owned here
+  std::vector<CallInfo> outgoing;
+  std::vector<CallInfo> incoming;
+  uint64_t user_handles = 0;  // grants of objects owned elsewhere
+  uint64_t transfers = 0;     // RRefs sent whose arrival is not known yet
+  uint64_t calls_served = 0;
+  int32_t worker_threads = 0;
+  int32_t idle_threads = 0;
+  static constexpr auto Fields =
+      std::tuple{&DebugInfo::self,           &DebugInfo::peers,
+                 &DebugInfo::objects,        &DebugInfo::outgoing,
+                 &DebugInfo::incoming,       &DebugInfo::user_handles,
+                 &DebugInfo::transfers,      &DebugInfo::calls_served,
+                 &DebugInfo::worker_threads, &DebugInfo::idle_threads};
+
+  // Nothing is under way and nothing is owned or held for others.
+  bool Idle() const {
+    return objects.empty() && outgoing.empty() && incoming.empty() &&
+           user_handles == 0 && transfers == 0;
+  }
+  std::string ToString() const;  // several lines, for people
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,274 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "core/future.h"
+#include "rpc/call_context.h"
+#include "rpc/codec.h"
+#include "rpc/type_name.h"
+
+// The type machinery behind exported methods: what a signature says, whether a
+// call's arguments match it, and how the owner's side runs it.
+namespace baton::rpc {
+
+// What other workers may call on a class:
+//   using Exports = rpc::Methods<&Stage::Make, &Stage::Forward>;
+// A static factory among them, giving StatusOr<unique_ptr<Stage>> or
+// shared_ptr<Stage>, makes objects on behalf of others (rpc::Create).
+template <auto... kMethods>
+struct Methods {
+  static constexpr size_t kCount = sizeof...(kMethods);
+};
+
+namespace internal {
+
+// Which class or function (a hash of its name) and which of its methods.
+struct MethodKey {
+  uint64_t type = 0;
+  uint32_t index = 0;
+  friend auto operator<=>(const MethodKey&, const MethodKey&) = default;
+};
+
+// One type of value that an owner may keep: enough to name it and to copy it.
+struct ValueType {
+  uint64_t id;
+  std::string (*name)();
+  void (*encode)(Encoder&, const void*);  // null: it cannot leave its owner
+};
+
+template <typename T>
+constexpr auto EncoderOf() -> void (*)(Encoder&, const void*) {
+  if constexpr (Encodable<T>) {
+    return [](Encoder& encoder, const void* value) {
+      encoder.Put(*static_cast<const T*>(value));
+    };
+  } else {
+    return nullptr;
+  }
+}
+
+template <typename T>
+inline constexpr ValueType kValueType{TypeId<T>(), &TypeName<T>,
+                                      EncoderOf<T>()};
+template <>
+inline constexpr ValueType kValueType<void>{TypeId<void>(), &TypeName<void>,
+                                            [](Encoder&, const void*) {}};
+
+// A value of any exported type; what a handler gives and an owner keeps.
+struct AnyValue {
+  std::shared_ptr<void> value;
+  const ValueType* type = &kValueType<void>;
+};
+
+using Reply = std::function<void(absl::StatusOr<AnyValue>)>;
+// Decodes the arguments, calls, and replies exactly once, maybe later.
+using Handler = void (*)(CallContext& call, Decoder& arguments, void* object,
+                         Reply reply);
+
+template <typename First, typename... Rest>
+inline constexpr bool kFirstIsContext =
+    std::is_same_v<std::remove_cvref_t<First>, CallContext>;
+
+template <typename... P>
+struct Parameters {
+  using Tuple = std::tuple<std::decay_t<P>...>;
+  static constexpr bool kTakesContext = false;
+};
+template <typename... P>
+struct Parameters<CallContext&, P...> : Parameters<P...> {
+  static constexpr bool kTakesContext = true;
+};
+
+template <typename R, typename C, typename... P>
+struct SignatureOf {
+  using Return = R;
+  using Class = C;  // void for a function
+  using Tuple = typename Parameters<P...>::Tuple;
+  static constexpr bool kTakesContext = Parameters<P...>::kTakesContext;
+};
+
+template <typename F>
+struct Signature;
+#define BATON_SIGNATURE(qualifiers)                \
+  template <typename R, typename C, typename... P> \
+  struct Signature<R (C::*)(P...) qualifiers> : SignatureOf<R, C, P...> {}
+BATON_SIGNATURE();
+BATON_SIGNATURE(const);
+BATON_SIGNATURE(noexcept);
+BATON_SIGNATURE(const noexcept);
+#undef BATON_SIGNATURE
+template <typename R, typename... P>
+struct Signature<R (*)(P...)> : SignatureOf<R, void, P...> {};
+template <typename R, typename... P>
+struct Signature<R (*)(P...) noexcept> : SignatureOf<R, void, P...> {};
+
+// T behind unique_ptr<T> and shared_ptr<T>: an object that stays.
+template <typename T>
+struct Pointee {
+  using Type = T;
+  static constexpr bool kIsObject = false;
+};
+template <typename T>
+struct Pointee<std::unique_ptr<T>> {
+  using Type = T;
+  static constexpr bool kIsObject = true;
+};
+template <typename T>
+struct Pointee<std::shared_ptr<T>> : Pointee<std::unique_ptr<T>> {};
+
+// What a caller gets: T for T, const T&, StatusOr<T> and Future<T>; void for
+// void, Status and Future<void>; the class for a factory.
+template <auto kMethod>
+using Given = typename baton::internal::Unwrapped<
+    std::remove_cvref_t<typename Signature<decltype(kMethod)>::Return>>::Type;
+template <auto kMethod>
+using ResultType = typename Pointee<Given<kMethod>>::Type;
+
+template <auto kA, auto kB>
+inline constexpr bool kSameMethod =
+    std::is_same_v<std::integral_constant<decltype(kA), kA>,
+                   std::integral_constant<decltype(kB), kB>>;
+
+// The place of a method in a list; the list's length when it is not there.
+template <auto kMethod, typename List>
+struct IndexIn;
+template <auto kMethod, auto... kAll>
+struct IndexIn<kMethod, Methods<kAll...>> {
+  static constexpr uint32_t kIndex = [] {
+    uint32_t index = 0;
+    (void)((kSameMethod<kMethod, kAll> || (++index, false)) || ...);
+    return index;
+  }();
+  static constexpr bool kFound = kIndex < sizeof...(kAll);
+};
+
+template <typename T>
+concept HasExports = requires {
+  typename T::Exports;
+};
+
+// A is accepted where P is wanted: it converts to it, now or once it arrives.
+template <typename P, typename A>
+struct Accepts {
+  static constexpr bool kValue = std::is_convertible_v<A, P>;
+};
+template <typename P, typename Y>
+struct Accepts<P, Future<Y>> {
+  static constexpr bool kValue =
+      std::is_same_v<P, Future<Y>> || std::is_convertible_v<Y, P>;
+};
+
+template <typename Tuple, typename... A>
+struct AcceptsAll {
+  static constexpr bool kValue = false;
+};
+template <typename... P, typename... A>
+requires(sizeof...(P) ==
+         sizeof...(A)) struct AcceptsAll<std::tuple<P...>, A...> {
+  static constexpr bool kValue =
+      (Accepts<P, std::remove_cvref_t<A>>::kValue && ...);
+};
+
+template <typename R>
+AnyValue ToAny(R value) {
+  if constexpr (Pointee<R>::kIsObject) {
+    using T = typename Pointee<R>::Type;
+    return {std::shared_ptr<T>(std::move(value)), &kValueType<T>};
+  } else {
+    return {std::make_shared<R>(std::move(value)), &kValueType<R>};
+  }
+}
+
+// Turns whatever `call` gives, or throws, into one reply.
+template <typename Call>
+void ReplyFrom(Call call, const Reply& reply) {
+  using Raw = decltype(call());
+  using R = std::remove_cvref_t<Raw>;
+  if constexpr (baton::internal::kIsFuture<R>) {
+    using U = typename R::Value;
+    call().OnReady([reply](const ResultOf<U>& result) {
+      if constexpr (std::is_void_v<U>) {
+        reply(result.ok() ? absl::StatusOr<AnyValue>(AnyValue{})
+                          : absl::StatusOr<AnyValue>(result));
+      } else if (result.ok()) {
+        reply(ToAny<U>(*result));
+      } else {
+        reply(result.status());
+      }
+    });
+  } else if constexpr (std::is_void_v<Raw>) {
+    call();
+    reply(AnyValue{});
+  } else if constexpr (std::is_same_v<R, absl::Status>) {
+    absl::Status status = call();
+    if (status.ok()) {
+      reply(AnyValue{});
+    } else {
+      reply(std::move(status));
+    }
+  } else if constexpr (std::is_same_v<
+                           R,
+                           absl::StatusOr<
+                               typename baton::internal::Unwrapped<R>::Type>>) {
+    R result = call();
+    if (result.ok()) {
+      reply(ToAny(*std::move(result)));
+    } else {
+      reply(std::move(result).status());
+    }
+  } else {
+    reply(ToAny<R>(call()));
+  }
+}
+
+// The Handler of a method of T (or of a free or static function, T = void).
+template <typename T, auto kMethod>
+void Invoke(CallContext& context, Decoder& arguments, void* object,
+            Reply reply) {
+  using S = Signature<decltype(kMethod)>;
+  using Tuple = typename S::Tuple;
+  try {
+    Tuple values = [&]<typename... P>(std::tuple<P...>*) {
+      return Tuple{arguments.Get<P>()...};  // braces: left to right
+    }(static_cast<Tuple*>(nullptr));
+    if (absl::Status status = arguments.Finish(); !status.ok()) {
+      reply(std::move(status));
+      return;
+    }
+    auto call = [&](auto&&... given) -> decltype(auto) {
+      if constexpr (std::is_void_v<typename S::Class>) {
+        return kMethod(std::forward<decltype(given)>(given)...);
+      } else {
+        return (static_cast<T*>(object)->*kMethod)(
+            std::forward<decltype(given)>(given)...);
+      }
+    };
+    ReplyFrom(
+        [&]() -> decltype(auto) {
+          return std::apply(
+              [&](auto&... value) -> decltype(auto) {
+                if constexpr (S::kTakesContext) {
+                  return call(context, std::move(value)...);
+                } else {
+                  return call(std::move(value)...);
+                }
+              },
+              values);
+        },
+        reply);
+  } catch (...) {
+    reply(StatusFromCurrentException());
+  }
+}
+
+}  // namespace internal
+}  // namespace baton::rpc

@@ -1,0 +1,58 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/registry.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc {
+
+void Registry::AddType(uint64_t id, std::string name,
+                       std::vector<Method> methods) {
+  auto [place, added] = types_.try_emplace(id, Type{name, std::move(methods)});
+  if (added || !status_.ok()) return;
+  status_ = absl::AlreadyExistsError(
+      place->second.name == name
+          ? absl::StrCat(name, " is registered twice")
+          : absl::StrCat(name, " and ", place->second.name,
+                         " hash to one id; rename one of them"));
+}
+
+uint64_t Registry::Digest() const {
+  uint64_t digest = internal::HashName("baton registry 1");
+  for (const auto& [id, type] : types_) {
+    digest = internal::HashName(absl::StrCat(id, " ", type.name), digest);
+    for (const Method& method : type.methods) {
+      digest = internal::HashName(
+          absl::StrCat("/", method.name, " ", method.signature), digest);
+    }
+  }
+  return digest;
+}
+
+absl::StatusOr<const Registry::Method*> Registry::Find(
+    internal::MethodKey key) const {
+  auto found = types_.find(key.type);
+  if (found == types_.end()) {
+    return absl::UnimplementedError(
+        "not registered on this worker; add it to the Registry in main");
+  }
+  if (key.index >= found->second.methods.size()) {
+    return absl::UnimplementedError(absl::StrCat(
+        found->second.name, " exports ", found->second.methods.size(),
+        " methods, not a method ", key.index));
+  }
+  return &found->second.methods[key.index];
+}
+
+std::vector<std::string> Registry::MethodNames() const {
+  std::vector<std::string> names;
+  for (const auto& [id, type] : types_) {
+    for (const Method& method : type.methods) names.push_back(method.name);
+  }
+  return names;
+}
+
+}  // namespace baton::rpc

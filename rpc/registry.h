@@ -1,0 +1,92 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/methods.h"
+
+namespace baton::rpc {
+
+// What other workers may call here; nothing else can be reached from the wire.
+// Filled in main and given to Agent::Start:
+//   rpc::Registry registry;
+//   registry.Add<Stage>();
+//   registry.AddFunction<&LoadWeights>();
+// All workers of a cluster must register the same things, in any order: their
+// digests are compared when they connect. Thread-compatible.
+class Registry {
+ public:
+  struct Method {
+    std::string name;       // "Stage::Forward"
+    std::string signature;  // as the compiler spells it
+    internal::Handler handler = nullptr;
+    bool needs_object = false;
+  };
+
+  // The methods of T::Exports.
+  template <typename T>
+  Registry& Add() {
+    static_assert(internal::HasExports<T>,
+                  "the class lists no exported methods: add "
+                  "`using Exports = rpc::Methods<&T::Method, ...>;`");
+    AddType(internal::TypeId<T>(), internal::TypeName<T>(),
+            MethodsOf<T>(static_cast<typename T::Exports*>(nullptr)));
+    return *this;
+  }
+
+  // A free or static function.
+  template <auto kFunction>
+  Registry& AddFunction() {
+    static_assert(std::is_void_v<
+                      typename internal::Signature<decltype(kFunction)>::Class>,
+                  "AddFunction takes a free or static function");
+    AddType(internal::FunctionId<kFunction>(),
+            internal::FunctionName<kFunction>(),
+            {MethodOf<void, kFunction>(internal::FunctionName<kFunction>())});
+    return *this;
+  }
+
+  // What went wrong so far: AlreadyExists names what was registered twice.
+  // Agent::Start refuses a registry that is not OK.
+  const absl::Status& status() const { return status_; }
+
+  // Equal for registries with the same contents.
+  uint64_t Digest() const;
+
+  // Unimplemented when there is no such method.
+  absl::StatusOr<const Method*> Find(internal::MethodKey key) const;
+  std::vector<std::string> MethodNames() const;
+
+ private:
+  struct Type {
+    std::string name;
+    std::vector<Method> methods;
+  };
+
+  template <typename T, auto kMethod>
+  static Method MethodOf(std::string name) {
+    return {std::move(name),
+            std::string(internal::FullTypeName<decltype(kMethod)>()),
+            &internal::Invoke<T, kMethod>,
+            !std::is_void_v<
+                typename internal::Signature<decltype(kMethod)>::Class>};
+  }
+  template <typename T, auto... kMethods>
+  static std::vector<Method> MethodsOf(Methods<kMethods...>*) {
+    return {MethodOf<T, kMethods>(internal::TypeName<T>() + "::" +
+                                  internal::FunctionName<kMethods>())...};
+  }
+  void AddType(uint64_t id, std::string name, std::vector<Method> methods);
+
+  std::map<uint64_t, Type> types_;
+  absl::Status status_;
+};
+
+}  // namespace baton::rpc

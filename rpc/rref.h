@@ -1,0 +1,178 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "rpc/call.h"
+#include "rpc/ids.h"
+
+namespace baton::rpc {
+
+class Agent;
+
+namespace internal {
+
+// What the methods of RRef<T> do, without T (rref.cc). A null handle is an
+// RRef that names nothing.
+RRefId IdOf(const HandlePtr& handle);
+const WorkerInfo& OwnerOf(const HandlePtr& handle);
+bool IsOwner(const HandlePtr& handle);
+bool IsConfirmed(const HandlePtr& handle);
+std::string Describe(const HandlePtr& handle, const std::string& type);
+absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
+                                      const ValueType& type);
+HandlePtr OwnValue(Agent& agent, AnyValue value);
+// A call of method `index` of the object's type, or, for a system method, of
+// kSystemMethods.
+CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name);
+inline constexpr uint64_t kSystemMethods = 0;
+inline constexpr uint32_t kFetch = 0;
+inline constexpr uint32_t kReady = 1;
+
+void EncodeHandle(Encoder& encoder, const HandlePtr& handle);
+HandlePtr DecodeHandle(Decoder& decoder, const ValueType& type);
+
+template <typename T, auto kMethod>
+struct MethodOf {
+  using Index = IndexIn<kMethod, typename T::Exports>;
+  static_assert(Index::kFound, "the method is not in the class's Exports");
+  static_assert(
+      !std::is_void_v<typename Signature<decltype(kMethod)>::Class>,
+      "a static function has no object: register it with AddFunction and use "
+      "agent.Async<&T::Function>(worker, ...)");
+  static constexpr MethodKey kKey{TypeId<T>(), Index::kIndex};
+  static std::string Name() {
+    return TypeName<T>() + "::" + FunctionName<kMethod>();
+  }
+};
+
+}  // namespace internal
+
+// A handle to an object or value that lives at one worker, its owner. Copies
+// share one grant; the object lives until the last handle in the cluster is
+// gone. May be an argument, a result, and part of either. Calls:
+//   Future<Tensor> y = stage.Async<&Stage::Forward>(x);
+//   RRef<Tensor> z = stage.Remote<&Stage::Forward>(x);   // result stays there
+// Each may be preceded by CallOptions, a scope (dist::Context) or the handler's
+// CallContext. Handles may outlive their agent: then all calls fail.
+// Thread-safe.
+template <typename T>
+class RRef {
+ public:
+  RRef() = default;  // names nothing; every call fails
+
+  // A handle to a local object or value, which `agent`'s worker then owns.
+  static RRef Make(Agent& agent, std::shared_ptr<T> object) {
+    return RRef(internal::OwnValue(
+        agent, {std::move(object), &internal::kValueType<T>}));
+  }
+  static RRef Make(Agent& agent, T value) {
+    return Make(agent, std::make_shared<T>(std::move(value)));
+  }
+
+  template <auto kMethod, typename... Args>
+  auto Async(Args&&... args) const {
+    using M = internal::MethodOf<T, kMethod>;
+    return internal::AsyncCall<kMethod>(
+        internal::SpecFor(handle_, M::kKey, M::Name()),
+        std::forward<Args>(args)...);
+  }
+
+  template <auto kMethod, typename... Args>
+  auto Remote(Args&&... args) const -> RRef<internal::ResultType<kMethod>> {
+    using M = internal::MethodOf<T, kMethod>;
+    return RRef<internal::ResultType<kMethod>>(internal::RemoteCall<kMethod>(
+        internal::SpecFor(handle_, M::kKey, M::Name()),
+        std::forward<Args>(args)...));
+  }
+
+  // A copy of the value, once it is there.
+  template <typename... Before>
+  Future<T> Fetch(Before&&... before) const {
+    static_assert(Encodable<T>,
+                  "the value has no rpc::Codec and cannot leave its owner");
+    return System<T>(internal::kFetch, "Fetch",
+                     std::forward<Before>(before)...);
+  }
+
+  // Done when the value is there; fails as its creation failed.
+  template <typename... Before>
+  Future<void> Ready(Before&&... before) const {
+    return System<void>(internal::kReady, "Ready",
+                        std::forward<Before>(before)...);
+  }
+
+  // The object itself. Owner only: elsewhere FailedPrecondition names the
+  // owner. Unavailable while it is being made; its failure once that failed.
+  absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
+    auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
+    if (!local.ok()) return local.status();
+    return std::static_pointer_cast<T>(local->value);
+  }
+
+  bool valid() const { return handle_ != nullptr; }
+  RRefId id() const { return internal::IdOf(handle_); }
+  const WorkerInfo& owner() const { return internal::OwnerOf(handle_); }
+  bool is_owner() const { return internal::IsOwner(handle_); }
+  // The owner knows of this handle. Handles that a handler is given always are.
+  bool confirmed() const { return internal::IsConfirmed(handle_); }
+
+  // "RRef<Stage>(5 of 3f9c, owner bob)".
+  std::string ToString() const {
+    return internal::Describe(handle_, internal::TypeName<T>());
+  }
+
+  // Handles to one object are equal.
+  friend bool operator==(const RRef& a, const RRef& b) {
+    return a.id() == b.id();
+  }
+
+  explicit RRef(internal::HandlePtr handle) : handle_(std::move(handle)) {}
+  const internal::HandlePtr& handle() const { return handle_; }
+
+ private:
+  template <typename R, typename... Before>
+  Future<R> System(uint32_t index, const char* name, Before&&... before) const {
+    internal::CallSpec spec = internal::SpecFor(
+        handle_, {internal::kSystemMethods, index},
+        absl::StrCat("RRef<", internal::TypeName<T>(), ">::", name));
+    Promise<R> promise(internal::CompletionsOf(spec.agent));
+    static_assert((internal::kIsLeading<Before> && ...),
+                  "only CallOptions, a scope or a CallContext may stand here");
+    (spec.leading.Take(before), ...);
+    internal::StartCall<std::tuple<>>(std::move(spec),
+                                      internal::SetPromise<R>(promise));
+    return promise.future();
+  }
+
+  internal::HandlePtr handle_;
+};
+
+template <typename T>
+struct Codec<RRef<T>> {
+  static void Encode(Encoder& encoder, const RRef<T>& rref) {
+    internal::EncodeHandle(encoder, rref.handle());
+  }
+  static RRef<T> Decode(Decoder& decoder) {
+    return RRef<T>(internal::DecodeHandle(decoder, internal::kValueType<T>));
+  }
+};
+
+}  // namespace baton::rpc
+
+namespace baton {
+using rpc::RRef;
+}  // namespace baton
+
+template <typename T>
+struct std::hash<baton::rpc::RRef<T>> {
+  size_t operator()(const baton::rpc::RRef<T>& rref) const {
+    return std::hash<baton::rpc::RRefId>()(rref.id());
+  }
+};
