@@ -1,0 +1,32 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "models/nn/module.h"
+
+// Element-wise layers without parameters. Thread-compatible.
+namespace baton::nn {
+
+class ReLU final : public Module {
+ public:
+  Variable Forward(const Variable& x) override;
+};
+
+class Sigmoid final : public Module {
+ public:
+  Variable Forward(const Variable& x) override;
+};
+
+class Tanh final : public Module {
+ public:
+  Variable Forward(const Variable& x) override;
+};
+
+// The exact form, with erf.
+class GELU final : public Module {
+ public:
+  Variable Forward(const Variable& x) override;
+};
+
+}  // namespace baton::nn

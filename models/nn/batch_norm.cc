@@ -1,0 +1,48 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/nn/batch_norm.h"
+
+#include "autograd/functions/norm.h"
+#include "core/ops/arithmetic.h"
+
+namespace baton::nn {
+
+BatchNorm2d::BatchNorm2d(int64_t channels, const BatchNormOptions& options)
+    : options_(options),
+      weight_(RegisterParameter("weight", Tensor::Ones({channels}))),
+      bias_(RegisterParameter("bias", Tensor::Zeros({channels}))),
+      running_mean_(RegisterBuffer("running_mean", Tensor::Zeros({channels}))),
+      running_variance_(
+          RegisterBuffer("running_var", Tensor::Ones({channels}))),
+      batches_(RegisterBuffer("num_batches_tracked",
+                              Tensor::Scalar(0, DType::kI64))) {}
+
+Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
+                          bool relu) {
+  const ops::BatchNormOptions options = {
+      .eps = options_.eps, .momentum = options_.momentum, .relu = relu};
+  if (!is_training()) {
+    return autograd::BatchNormEval(x, weight_, bias_, residual, running_mean_,
+                                   running_variance_, options);
+  }
+  Variable y = autograd::BatchNormTrain(
+      x, weight_, bias_, residual, running_mean_, running_variance_, options);
+  ops::AddInto(batches_, Tensor::Scalar(1, DType::kI64).To(batches_.device()));
+  return y;
+}
+
+Variable BatchNorm2d::Forward(const Variable& x) {
+  return Run(x, Variable(), /*relu=*/false);
+}
+
+Variable BatchNorm2d::ForwardRelu(const Variable& x) {
+  return Run(x, Variable(), /*relu=*/true);
+}
+
+Variable BatchNorm2d::ForwardAddRelu(const Variable& x,
+                                     const Variable& residual) {
+  return Run(x, residual, /*relu=*/true);
+}
+
+}  // namespace baton::nn

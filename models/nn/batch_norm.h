@@ -1,0 +1,42 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "models/nn/module.h"
+
+namespace baton::nn {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;  // of the running statistics
+};
+
+// Per-channel normalisation of x [N, C, H, W]: by the batch's statistics while
+// training, which also moves the running ones, and by those in eval mode.
+// Parameters "weight" and "bias" [C]; buffers "running_mean", "running_var" [C]
+// and "num_batches_tracked" (i64, []). Thread-compatible.
+class BatchNorm2d final : public Module {
+ public:
+  explicit BatchNorm2d(int64_t channels, const BatchNormOptions& options = {});
+  Variable Forward(const Variable& x) override;
+  // One kernel for what residual blocks do next.
+  Variable ForwardRelu(const Variable& x);  // relu(bn(x))
+  // relu(bn(x) + residual)
+  Variable ForwardAddRelu(const Variable& x, const Variable& residual);
+
+  const Variable& weight() const { return weight_; }
+  const Variable& bias() const { return bias_; }
+
+ private:
+  Variable Run(const Variable& x, const Variable& residual, bool relu);
+
+  const BatchNormOptions options_;
+  Variable& weight_;
+  Variable& bias_;
+  Tensor& running_mean_;
+  Tensor& running_variance_;
+  Tensor& batches_;
+};
+
+}  // namespace baton::nn
