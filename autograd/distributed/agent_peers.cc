@@ -1,0 +1,103 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/distributed/agent_peers.h"
+
+#include <memory>
+#include <utility>
+
+#include "autograd/distributed/context.h"
+
+namespace baton::dist {
+namespace autograd_calls {
+
+// The callees of AgentPeers; their names show in errors.
+
+absl::StatusOr<std::shared_ptr<Engine>> EngineAt(const rpc::CallContext& call) {
+  std::shared_ptr<Engine> engine = call.agent().service<Engine>();
+  if (engine == nullptr) {
+    return absl::FailedPreconditionError(
+        "this worker has no distributed autograd: call dist::Attach");
+  }
+  return engine;
+}
+
+Future<std::vector<std::string>> MarkGraph(rpc::CallContext& call,
+                                           const MarkRequest& request) {
+  auto engine = EngineAt(call);
+  if (!engine.ok()) {
+    return ReadyFuture<std::vector<std::string>>(engine.status());
+  }
+  return (*engine)->OnMark(call.caller().name, request);
+}
+
+absl::Status TakeGradient(rpc::CallContext& call, GradientMessage message) {
+  ASSIGN_OR_RETURN(auto engine, EngineAt(call));
+  return engine->OnGradient(call.caller().name, std::move(message));
+}
+
+Future<void> FinishBackward(rpc::CallContext& call, const ContextId& context,
+                            PassId pass) {
+  auto engine = EngineAt(call);
+  if (!engine.ok()) return ReadyFuture<void>(engine.status());
+  return (*engine)->OnFinish(context, pass);
+}
+
+absl::StatusOr<std::string> AbortBackward(rpc::CallContext& call,
+                                          const ContextId& context, PassId pass,
+                                          const absl::Status& why) {
+  ASSIGN_OR_RETURN(auto engine, EngineAt(call));
+  return engine->OnAbort(context, pass, why);
+}
+
+Future<void> ReleaseContext(rpc::CallContext& call, const ContextId& context) {
+  auto engine = EngineAt(call);
+  if (!engine.ok()) return ReadyFuture<void>(engine.status());
+  return (*engine)->OnRelease(call.caller().name, context);
+}
+
+}  // namespace autograd_calls
+
+void Register(rpc::Registry& registry) {
+  registry.AddFunction<&autograd_calls::MarkGraph>()
+      .AddFunction<&autograd_calls::TakeGradient>()
+      .AddFunction<&autograd_calls::FinishBackward>()
+      .AddFunction<&autograd_calls::AbortBackward>()
+      .AddFunction<&autograd_calls::ReleaseContext>();
+}
+
+Future<std::vector<std::string>> AgentPeers::Mark(const std::string& to,
+                                                  const MarkRequest& request) {
+  return agent_->Async<&autograd_calls::MarkGraph>(
+      to, rpc::CallOptions{.timeout = request.time_left}, request);
+}
+
+Future<void> AgentPeers::Gradient(const std::string& to,
+                                  const GradientMessage& message,
+                                  std::chrono::milliseconds timeout) {
+  return agent_->Async<&autograd_calls::TakeGradient>(
+      to, rpc::CallOptions{.timeout = timeout}, message);
+}
+
+Future<void> AgentPeers::Finish(const std::string& to, const ContextId& context,
+                                PassId pass,
+                                std::chrono::milliseconds timeout) {
+  return agent_->Async<&autograd_calls::FinishBackward>(
+      to, rpc::CallOptions{.timeout = timeout}, context, pass);
+}
+
+Future<std::string> AgentPeers::Abort(const std::string& to,
+                                      const ContextId& context, PassId pass,
+                                      const absl::Status& why,
+                                      std::chrono::milliseconds timeout) {
+  return agent_->Async<&autograd_calls::AbortBackward>(
+      to, rpc::CallOptions{.timeout = timeout}, context, pass, why);
+}
+
+Future<void> AgentPeers::Release(const std::string& to,
+                                 const ContextId& context) {
+  return agent_->Async<&autograd_calls::ReleaseContext>(to, rpc::CallOptions{},
+                                                        context);
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,35 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "autograd/distributed/peers.h"
+#include "rpc/agent.h"
+
+namespace baton::dist {
+
+// Peers by calls of an agent, which must outlive it. Thread-safe.
+class AgentPeers final : public Peers {
+ public:
+  explicit AgentPeers(rpc::Agent* agent) : agent_(agent) {}
+
+  Future<std::vector<std::string>> Mark(const std::string& to,
+                                        const MarkRequest& request) override;
+  Future<void> Gradient(const std::string& to, const GradientMessage& message,
+                        std::chrono::milliseconds timeout) override;
+  Future<void> Finish(const std::string& to, const ContextId& context,
+                      PassId pass, std::chrono::milliseconds timeout) override;
+  Future<std::string> Abort(const std::string& to, const ContextId& context,
+                            PassId pass, const absl::Status& why,
+                            std::chrono::milliseconds timeout) override;
+  Future<void> Release(const std::string& to,
+                       const ContextId& context) override;
+
+ private:
+  rpc::Agent* const agent_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,20 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "autograd/variable.h"
+#include "rpc/codec.h"
+
+namespace baton::rpc {
+
+// A Variable travels as its tensor. In a call with a dist::Context one that
+// requires grad also leaves an edge, over which its gradient comes back; in a
+// call without, it arrives as a plain value.
+template <>
+struct Codec<Variable> {
+  static void Encode(Encoder& encoder, const Variable& value);
+  static Variable Decode(Decoder& decoder);
+};
+
+}  // namespace baton::rpc

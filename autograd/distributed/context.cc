@@ -1,0 +1,91 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/distributed/context.h"
+
+#include <utility>
+
+#include "autograd/distributed/agent_peers.h"
+
+namespace baton::dist {
+namespace {
+
+// Beyond the backward's own deadline, which brings the better message.
+constexpr std::chrono::milliseconds kGrace{5000};
+
+std::shared_ptr<Engine> EngineOf(const rpc::Agent& agent) {
+  std::shared_ptr<Engine> engine = agent.service<Engine>();
+  Require(engine != nullptr, "context", "worker ", agent.self().name,
+          " has no distributed autograd: call dist::Attach(agent) first");
+  return engine;
+}
+
+}  // namespace
+
+void Attach(rpc::Agent& agent) {
+  auto engine = std::make_shared<Engine>(agent.self(), &agent.executor(),
+                                         std::make_shared<AgentPeers>(&agent));
+  agent.SetService(engine);
+  agent.SetCallScopeFactory(engine);
+  agent.WatchPeers([weak = std::weak_ptr<Engine>(engine)](
+                       const rpc::WorkerInfo& worker, const absl::Status&) {
+    if (auto self = weak.lock()) self->OnWorkerLost(worker.name);
+  });
+}
+
+std::vector<ContextId> OpenContexts(const rpc::Agent& agent) {
+  return EngineOf(agent)->contexts();
+}
+
+Context::Context(rpc::Agent& agent)
+    : engine_(EngineOf(agent)), state_(engine_->NewContext()) {}
+
+Context::~Context() {
+  // Nobody is left to wait; what cannot be told notices by itself.
+  Release().OnReady([](const absl::Status&) {});
+}
+
+absl::Status Context::Backward(const Variable& loss,
+                               const BackwardOptions& options) {
+  return Backward(std::vector<Variable>{loss}, {}, options);
+}
+
+absl::Status Context::Backward(const std::vector<Variable>& roots,
+                               const std::vector<Tensor>& grad_outputs,
+                               const BackwardOptions& options) {
+  auto limit =
+      options.timeout == kNoLimit ? kNoLimit : options.timeout + kGrace;
+  return BackwardAsync(roots, grad_outputs, options).Await(limit);
+}
+
+Future<void> Context::BackwardAsync(const std::vector<Variable>& roots,
+                                    const std::vector<Tensor>& grad_outputs,
+                                    const BackwardOptions& options) {
+  return engine_->Backward(state_, roots, grad_outputs, options);
+}
+
+Tensor Context::GradientOf(const Variable& leaf) const {
+  return state_->GradientOf(leaf);
+}
+
+std::vector<std::pair<Variable, Tensor>> Context::Gradients() const {
+  return state_->Gradients();
+}
+
+void Context::WriteToGrad() const {
+  for (auto& [leaf, grad] : state_->Gradients()) leaf.AccumulateGrad(grad);
+}
+
+Future<void> Context::Release() { return engine_->Release(state_); }
+
+absl::StatusOr<std::shared_ptr<ContextState>> ContextOf(
+    const rpc::CallContext& call) {
+  auto state = std::dynamic_pointer_cast<ContextState>(call.call_scope());
+  if (state == nullptr) {
+    return absl::FailedPreconditionError(
+        "the call came without a dist::Context");
+  }
+  return state;
+}
+
+}  // namespace baton::dist

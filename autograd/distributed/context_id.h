@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+namespace baton::dist {
+
+// Names a context in the whole cluster and for ever: the worker that opened
+// it, in which of its lives, and which of its contexts. Value type.
+struct ContextId {
+  std::string root;
+  uint64_t incarnation = 0;
+  uint64_t number = 0;
+
+  // "context 3 of alice".
+  std::string ToString() const {
+    return "context " + std::to_string(number) + " of " + root;
+  }
+  static constexpr auto Fields() {
+    return std::tuple{&ContextId::root, &ContextId::incarnation,
+                      &ContextId::number};
+  }
+  friend auto operator<=>(const ContextId&, const ContextId&) = default;
+};
+
+// One message that carries values which require grad. Unique among the edges
+// that one worker sends in one context.
+enum class EdgeId : uint64_t {};
+
+// A backward of a context, counted from 1.
+enum class PassId : uint64_t {};
+
+}  // namespace baton::dist

@@ -1,0 +1,213 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/distributed/context_state.h"
+
+#include "absl/strings/str_cat.h"
+#include "autograd/accumulate.h"
+#include "rpc/codec.h"
+
+namespace baton::dist {
+
+std::string Encode(const ScopeNote& note) {
+  rpc::Encoder encoder;
+  encoder.Put(note);
+  return std::move(encoder.bytes());
+}
+
+absl::StatusOr<ScopeNote> DecodeScopeNote(const std::string& bytes) {
+  rpc::Decoder decoder(bytes);
+  ScopeNote note = decoder.Get<ScopeNote>();
+  RETURN_IF_ERROR(decoder.Finish());
+  if (note.values < 0 || note.values > (1 << 20)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", note.values, " values"));
+  }
+  return note;
+}
+
+ContextState::ContextState(ContextId id, std::string opened_by)
+    : id_(std::move(id)), opened_by_(std::move(opened_by)) {}
+
+std::unique_ptr<rpc::Crossing> ContextState::BeginSend(
+    const rpc::WorkerInfo& to) {
+  MutexLock lock(mutex_);
+  if (!released_) known_workers_.insert(to.name);
+  return std::make_unique<SendCrossing>(to.name);
+}
+
+std::string ContextState::FinishSend(rpc::Crossing& crossing) {
+  const auto& sent = static_cast<const SendCrossing&>(crossing);
+  ScopeNote note{.context = id_};
+  MutexLock lock(mutex_);
+  note.released = released_;
+  if (!sent.values().empty() && !released_) {
+    note.edge = EdgeId{++last_edge_};
+    note.values = static_cast<int>(sent.values().size());
+    sends_.emplace(note.edge, std::make_shared<SendNode>(note.edge, sent.to(),
+                                                         sent.values()));
+  }
+  return Encode(note);
+}
+
+absl::StatusOr<std::unique_ptr<rpc::Crossing>> ContextState::BeginReceive(
+    const rpc::WorkerInfo& from, const std::string& bytes) {
+  ASSIGN_OR_RETURN(ScopeNote note, DecodeScopeNote(bytes));
+  if (note.context != id_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", from.name, " answered a call of ",
+                     id_.ToString(), " in ", note.context.ToString()));
+  }
+  if (note.released || released()) {
+    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
+  }
+  std::shared_ptr<ReceiveNode> node;
+  if (note.values > 0) {
+    node = std::make_shared<ReceiveNode>(note.edge, from.name, note.values);
+  }
+  return std::make_unique<ReceiveCrossing>(std::move(node));
+}
+
+absl::Status ContextState::FinishReceive(rpc::Crossing&) {
+  return absl::OkStatus();
+}
+
+std::shared_ptr<SendNode> ContextState::FindSend(EdgeId edge) const {
+  MutexLock lock(mutex_);
+  auto found = sends_.find(edge);
+  return found == sends_.end() ? nullptr : found->second;
+}
+
+void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
+  MutexLock lock(mutex_);
+  AccumulateLocked(leaf, grad);
+}
+
+void ContextState::AccumulateFor(PassId id, const Variable& leaf,
+                                 const Tensor& grad) {
+  MutexLock lock(mutex_);
+  if (pass_ == nullptr || pass_->id() != id || aborted_ >= id) return;
+  AccumulateLocked(leaf, grad);
+}
+
+void ContextState::AccumulateLocked(const Variable& leaf, const Tensor& grad) {
+  if (released_) return;
+  auto [found, is_new] = gradient_of_.emplace(leaf.id(), gradients_.size());
+  if (is_new) gradients_.push_back({leaf, Tensor()});
+  autograd::AccumulateInto(gradients_[found->second].sum, grad);
+}
+
+Tensor ContextState::GradientOf(const Variable& leaf) const {
+  MutexLock lock(mutex_);
+  auto found = gradient_of_.find(leaf.id());
+  return found == gradient_of_.end() ? Tensor() : gradients_[found->second].sum;
+}
+
+std::vector<std::pair<Variable, Tensor>> ContextState::Gradients() const {
+  MutexLock lock(mutex_);
+  std::vector<std::pair<Variable, Tensor>> all;
+  for (const Gradient& gradient : gradients_) {
+    all.emplace_back(gradient.leaf, gradient.sum);
+  }
+  return all;
+}
+
+void ContextState::ClearGradients() {
+  MutexLock lock(mutex_);
+  gradients_.clear();
+  gradient_of_.clear();
+}
+
+absl::StatusOr<std::shared_ptr<Pass>> ContextState::OpenPass(
+    PassId id, Pass::Options options) {
+  std::shared_ptr<Pass> pass;
+  std::shared_ptr<Pass> old;
+  {
+    MutexLock lock(mutex_);
+    if (released_) {
+      return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
+    }
+    if (pass_ != nullptr && pass_->id() == id) return pass_;
+    if (id <= aborted_ || (pass_ != nullptr && id < pass_->id())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("this backward of ", id_.ToString(), " is over"));
+    }
+    old = std::move(pass_);
+    pass_ = pass = std::make_shared<Pass>(id, std::move(options));
+  }
+  if (old != nullptr) old->Fail(absl::CancelledError("a newer backward began"));
+  return pass;
+}
+
+absl::StatusOr<std::shared_ptr<Pass>> ContextState::FindPass(PassId id) const {
+  MutexLock lock(mutex_);
+  if (pass_ == nullptr || pass_->id() != id) {
+    return absl::NotFoundError(
+        absl::StrCat("no such backward of ", id_.ToString()));
+  }
+  return pass_;
+}
+
+std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
+                                              const absl::Status& why) {
+  std::shared_ptr<Pass> pass;
+  {
+    MutexLock lock(mutex_);
+    aborted_ = std::max(aborted_, id);
+    if (pass_ != nullptr && pass_->id() == id) pass = pass_;
+  }
+  if (pass != nullptr) pass->Fail(why);
+  return pass;
+}
+
+absl::StatusOr<PassId> ContextState::BeginBackward() {
+  MutexLock lock(mutex_);
+  if (released_) {
+    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
+  }
+  if (backward_runs_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a backward of ", id_.ToString(),
+                     " runs already; wait for it or use another context"));
+  }
+  backward_runs_ = true;
+  return PassId{++last_backward_};
+}
+
+void ContextState::EndBackward() {
+  MutexLock lock(mutex_);
+  backward_runs_ = false;
+}
+
+std::set<std::string> ContextState::Release() {
+  // Destroyed without the lock: nodes may own a lot.
+  std::map<EdgeId, std::shared_ptr<SendNode>> sends;
+  std::vector<Gradient> gradients;
+  std::shared_ptr<Pass> pass;
+  std::set<std::string> workers;
+  {
+    MutexLock lock(mutex_);
+    released_ = true;
+    sends.swap(sends_);
+    gradients.swap(gradients_);
+    gradient_of_.clear();
+    workers.swap(known_workers_);
+    pass.swap(pass_);
+  }
+  if (pass != nullptr) {
+    pass->Fail(absl::AbortedError(absl::StrCat(id_.ToString(), " is over")));
+  }
+  return workers;
+}
+
+bool ContextState::released() const {
+  MutexLock lock(mutex_);
+  return released_;
+}
+
+bool ContextState::has_pass() const {
+  MutexLock lock(mutex_);
+  return pass_ != nullptr;
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,115 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "autograd/distributed/context_id.h"
+#include "autograd/distributed/edges.h"
+#include "autograd/distributed/pass.h"
+#include "autograd/variable.h"
+#include "core/mutex.h"
+#include "rpc/call_scope.h"
+
+namespace baton::dist {
+
+// What a scope's bytes say: which context, and which edge comes with them.
+struct ScopeNote {
+  ContextId context;
+  EdgeId edge{};
+  int values = 0;         // on the edge; 0: no edge
+  bool released = false;  // the sender's share of the context is gone
+  static constexpr auto Fields() {
+    return std::tuple{&ScopeNote::context, &ScopeNote::edge, &ScopeNote::values,
+                      &ScopeNote::released};
+  }
+};
+std::string Encode(const ScopeNote& note);
+absl::StatusOr<ScopeNote> DecodeScopeNote(const std::string& bytes);
+
+// One worker's share of a context: its ends of the edges, the gradients of its
+// leaves, and the pass that runs. Owned by the Engine. Thread-safe.
+class ContextState final : public rpc::CallScope {
+ public:
+  // `opened_by`: the worker whose call brought the context here, or the root
+  // itself.
+  ContextState(ContextId id, std::string opened_by);
+
+  const ContextId& id() const { return id_; }
+  const std::string& opened_by() const { return opened_by_; }
+
+  std::unique_ptr<rpc::Crossing> BeginSend(const rpc::WorkerInfo& to) override;
+  std::string FinishSend(rpc::Crossing& crossing) override;
+  absl::StatusOr<std::unique_ptr<rpc::Crossing>> BeginReceive(
+      const rpc::WorkerInfo& from, const std::string& bytes) override;
+  absl::Status FinishReceive(rpc::Crossing& crossing) override;
+
+  // Null when this worker sent no such edge.
+  std::shared_ptr<SendNode> FindSend(EdgeId edge) const;
+
+  // Adds to the gradient of `leaf`, or drops it once released.
+  void Accumulate(const Variable& leaf, const Tensor& grad);
+  // Undefined where no gradient came.
+  Tensor GradientOf(const Variable& leaf) const;
+  // In the order in which they first came.
+  std::vector<std::pair<Variable, Tensor>> Gradients() const;
+  void ClearGradients();
+
+  // The pass `id`, made with `options` at its first mention, when an older one
+  // that may still run is failed. FailedPrecondition for an older pass, Aborted
+  // for a released context.
+  absl::StatusOr<std::shared_ptr<Pass>> OpenPass(PassId id,
+                                                 Pass::Options options);
+  // NotFound when `id` is not the newest pass.
+  absl::StatusOr<std::shared_ptr<Pass>> FindPass(PassId id) const;
+  // Ends pass `id`, running or yet to be marked, with `why`; null when a newer
+  // one is there.
+  std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
+  // Adds a gradient on behalf of pass `id`; dropped unless it is the newest.
+  void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
+
+  // At the root: takes the right to run a backward and gives its number.
+  // FailedPrecondition while another runs.
+  absl::StatusOr<PassId> BeginBackward();
+  void EndBackward();
+
+  // Drops graph, gradients and pass; returns the workers that were sent to.
+  // Later sends are refused by their receivers.
+  std::set<std::string> Release();
+  bool released() const;
+  bool has_pass() const;
+
+ private:
+  struct Gradient {
+    Variable leaf;
+    Tensor sum;
+  };
+  void AccumulateLocked(const Variable& leaf, const Tensor& grad)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ContextId id_;
+  const std::string opened_by_;
+  mutable Mutex mutex_;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
+  PassId aborted_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
+  uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool backward_runs_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace baton::dist

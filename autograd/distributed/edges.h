@@ -1,0 +1,119 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "autograd/distributed/context_id.h"
+#include "autograd/node.h"
+#include "rpc/call_scope.h"
+
+// Where the graph crosses from one worker to another. A message that carries
+// values which require grad leaves a SendNode at its sender and a ReceiveNode
+// at its receiver, paired by (sender, EdgeId); gradients run from the receive
+// node back to the send node.
+namespace baton::dist {
+
+// A root of the sender's part of the graph: its feed is the gradient that the
+// receiver gives back. Thread-compatible.
+class SendNode final : public autograd::Node {
+ public:
+  SendNode(EdgeId id, std::string to, const std::vector<Variable>& values);
+
+  const char* name() const override { return "send"; }
+  std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override {
+    return grads;
+  }
+
+  EdgeId id() const { return id_; }
+  const std::string& to() const { return to_; }  // worker
+  // InvalidArgument unless these fit the values that were sent; undefined
+  // tensors always do.
+  absl::Status CheckGradients(const std::vector<Tensor>& grads) const;
+
+ private:
+  struct Form {
+    Shape shape;
+    DType dtype;
+  };
+  const EdgeId id_;
+  const std::string to_;
+  std::vector<Form> forms_;
+};
+
+// Takes what a pass sends back over a receive edge. Implemented by Pass.
+class ReceiveNode;
+class GradientCarrier {
+ public:
+  virtual ~GradientCarrier() = default;
+  virtual void Carry(const ReceiveNode& edge, std::vector<Tensor> grads) = 0;
+
+  // The carrier that runs graph nodes on this thread, while one lives.
+  class Running {
+   public:
+    explicit Running(GradientCarrier* carrier);
+    ~Running();
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    static GradientCarrier* Get();
+
+   private:
+    GradientCarrier* const before_;
+  };
+};
+
+// The maker of received values: an end of the receiver's part of the graph.
+// Hands the gradients to the pass that runs it and throws Error when none does,
+// as in a backward without the context. Thread-compatible.
+class ReceiveNode final : public autograd::Node {
+ public:
+  ReceiveNode(EdgeId id, std::string from, int values);
+
+  const char* name() const override { return "receive"; }
+  std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
+
+  EdgeId id() const { return id_; }
+  const std::string& from() const { return from_; }  // worker
+
+ private:
+  const EdgeId id_;
+  const std::string from_;
+};
+
+// Collects the values of one outgoing message that require grad.
+class SendCrossing final : public rpc::Crossing {
+ public:
+  explicit SendCrossing(std::string to) : to_(std::move(to)) {}
+
+  // Position of `value` among those that require grad; -1 when it does not.
+  int Add(const Variable& value);
+
+  const std::string& to() const { return to_; }
+  const std::vector<Variable>& values() const { return values_; }
+
+ private:
+  const std::string to_;
+  std::vector<Variable> values_;
+};
+
+// Gives received values their place in the graph.
+class ReceiveCrossing final : public rpc::Crossing {
+ public:
+  // `node` is null when nothing in the message requires grad.
+  explicit ReceiveCrossing(std::shared_ptr<ReceiveNode> node)
+      : node_(std::move(node)) {}
+
+  // `position` as SendCrossing::Add gave it; InvalidArgument when there is no
+  // such value in this message.
+  absl::StatusOr<Variable> Take(Tensor tensor, int position);
+
+ private:
+  const std::shared_ptr<ReceiveNode> node_;
+};
+
+}  // namespace baton::dist
