@@ -18,11 +18,18 @@ struct BatchNormResult {
   Tensor y;
   Tensor mean;            // [C] f32 (f64 for f64), of the batch
   Tensor inverse_stddev;  // [C]
+  // [C], of y = x * scale + shift. With a ReLU and no residual they give
+  // backward the mask without reading y.
+  Tensor scale;
+  Tensor shift;
 };
 
 // Per-channel normalisation of x [N, C, ...] by batch statistics. Updates the
 // running mean and (unbiased) variance in place where they are defined.
-// `residual`, where defined, has x's shape and is added before the ReLU.
+// `residual`, where defined, has x's shape and is added before the ReLU. The
+// order of summation depends on shape and memory order alone, so results are
+// equal for any number of threads. gamma and beta may be undefined: ones and
+// zeros.
 BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& beta, const Tensor& residual,
                                const Tensor& running_mean,
@@ -40,11 +47,19 @@ struct BatchNormGradients {
   Tensor dbeta;
   Tensor dresidual;  // undefined where there was no residual
 };
-// `forward` as BatchNormTrain gave it (its y decides the ReLU's mask).
+// `forward` as BatchNormTrain gave it. The ReLU's mask comes from scale and
+// shift where it can (then y may be undefined), else from y.
 BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
                                      const Tensor& gamma,
                                      const BatchNormResult& forward,
                                      bool has_residual,
                                      const BatchNormOptions& options);
+// `y` as BatchNormEval gave it; read only where options.relu.
+BatchNormGradients BatchNormEvalBackward(const Tensor& dy, const Tensor& x,
+                                         const Tensor& y, const Tensor& gamma,
+                                         const Tensor& running_mean,
+                                         const Tensor& running_variance,
+                                         bool has_residual,
+                                         const BatchNormOptions& options);
 
 }  // namespace baton::ops
