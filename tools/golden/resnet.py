@@ -5,9 +5,8 @@
 
 Debian: apt-get install python3-torch python3-torchvision; run with /usr/bin/python3.
   resnet50_narrow_state.safetensors  the state dict to start from
-  resnet50_narrow_run.safetensors    images and labels; logits in train and eval mode; gradients of the cross-entropy;
-                                     losses of ten SGD steps (the first before any step) and how far they are, at most,
-                                     from the same steps in float64
+  resnet50_narrow_run.safetensors    images and labels; logits in train and eval mode; gradients of the cross-entropy
+                                     and running statistics after the first step; losses of ten SGD steps
   resnet_names.txt                   "depth name extents" for every entry of the full models' state dicts
 """
 import copy
@@ -20,7 +19,11 @@ from torchvision.models.resnet import Bottleneck, ResNet
 import safetensors_file
 
 OUT = pathlib.Path(__file__).resolve().parents[2] / 'tests' / 'golden'
-WIDTH, CLASSES, BATCH, IMAGE, LR, STEPS = 4, 10, 6, 64, 0.02, 10
+WIDTH, CLASSES, BATCH, IMAGE, STEPS = 4, 10, 8, 64, 10
+# At a kink of a ReLU, float32's rounding picks the side, and a narrow net on a small batch makes much of that: with a
+# large step even PyTorch's own two CPU backends part by 1e-2 within ten steps. So float32 takes small steps, from a
+# seed where they agree to 1e-6, and float64 takes large ones. Branches start small for the same reason.
+SEED, LR_FLOAT32, LR_FLOAT64, BRANCH_SCALE = 8, 0.001, 0.03, 0.2
 
 
 class NarrowResNet(ResNet):
@@ -44,10 +47,12 @@ class NarrowResNet(ResNet):
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode='fan_out', nonlinearity='relu')
+            elif isinstance(m, Bottleneck):
+                nn.init.constant_(m.bn3.weight, BRANCH_SCALE)
 
 
-def losses_of(model, images, labels):
-    optimizer, losses = torch.optim.SGD(model.parameters(), lr=LR), []
+def losses_of(model, images, labels, lr):
+    optimizer, losses = torch.optim.SGD(model.parameters(), lr=lr), []
     for _ in range(STEPS):
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(images), labels)
@@ -58,7 +63,7 @@ def losses_of(model, images, labels):
 
 
 def narrow_run():
-    torch.manual_seed(7)
+    torch.manual_seed(SEED)
     model = NarrowResNet().train()
     state = {k: v.numpy().copy() for k, v in model.state_dict().items()}
     safetensors_file.write(OUT / 'resnet50_narrow_state.safetensors', state)
@@ -73,12 +78,16 @@ def narrow_run():
         run['grad.' + name] = parameter.grad.numpy()
     for name, value in once.named_buffers():
         run['buffer.' + name] = value.numpy()
-    double = losses_of(copy.deepcopy(model).double(), images.double(), labels)
-    run['losses'] = losses_of(model, images, labels).numpy()
-    away = ((torch.tensor(run['losses']) - double) / double).abs().max().item()
-    print('losses', [round(float(x), 5) for x in run['losses']], f'relative to float64 at most {away:.1e}')
+    double = copy.deepcopy(model).double()
+    small = losses_of(copy.deepcopy(double), images.double(), labels, LR_FLOAT32)
+    run['losses_float64'] = losses_of(double, images.double(), labels, LR_FLOAT64).numpy()
+    losses = losses_of(model, images, labels, LR_FLOAT32)
+    run['losses_float32'] = losses.numpy()
+    away = ((losses - small) / small).abs().max().item()
+    print(f'losses {losses[0]:.4f} .. {losses[-1]:.4f}, relative to float64 at most {away:.1e}')
     safetensors_file.write(OUT / 'resnet50_narrow_run.safetensors', run,
-                           dict(lr=str(LR), torch=torch.__version__, float32_to_float64=f'{away:.1e}'))
+                           dict(lr_float32=str(LR_FLOAT32), lr_float64=str(LR_FLOAT64), torch=torch.__version__))
+
 
 
 def names():
