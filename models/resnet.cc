@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<ResNet>> ResNet::Make(
   return MakeStage(options, {}, 0);
 }
 
-absl::StatusOr<std::unique_ptr<ResNet>> ResNet::MakeStage(
+absl::StatusOr<std::vector<std::string>> ResNet::StageUnits(
     const ResNetOptions& options, const std::vector<std::string>& cuts,
     int index) {
   ASSIGN_OR_RETURN(const std::vector<std::string> units, ResNetUnits(options));
@@ -132,9 +132,16 @@ absl::StatusOr<std::unique_ptr<ResNet>> ResNet::MakeStage(
     return absl::InvalidArgumentError(
         absl::StrCat("ResNet: no stage ", index, " of ", bounds.size() - 1));
   const auto begin = units.begin();
-  std::vector<std::string> own(
+  return std::vector<std::string>(
       begin + static_cast<ptrdiff_t>(bounds[static_cast<size_t>(index)]),
       begin + static_cast<ptrdiff_t>(bounds[static_cast<size_t>(index) + 1]));
+}
+
+absl::StatusOr<std::unique_ptr<ResNet>> ResNet::MakeStage(
+    const ResNetOptions& options, const std::vector<std::string>& cuts,
+    int index) {
+  ASSIGN_OR_RETURN(std::vector<std::string> own,
+                   StageUnits(options, cuts, index));
   return CatchErrors([&]() -> absl::StatusOr<std::unique_ptr<ResNet>> {
     return std::unique_ptr<ResNet>(new ResNet(options, std::move(own)));
   });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,6 +28,15 @@ struct ResNetOptions {
   bool zero_init_residual = false;
   uint64_t seed = 0;                                  // of the initial weights
   MemoryFormat format = MemoryFormat::kChannelsLast;  // in which it computes
+  // All of them: what a worker is told that makes a part of one.
+  static constexpr auto Fields() {
+    return std::tuple{
+        &ResNetOptions::depth,       &ResNetOptions::num_classes,
+        &ResNetOptions::in_channels, &ResNetOptions::width,
+        &ResNetOptions::groups,      &ResNetOptions::width_per_group,
+        &ResNetOptions::cifar_stem,  &ResNetOptions::zero_init_residual,
+        &ResNetOptions::seed,        &ResNetOptions::format};
+  }
 };
 
 // What a model can be cut into, in order: "stem", "layer1.0", "layer1.1", ...,
@@ -42,7 +52,7 @@ absl::StatusOr<std::vector<std::string>> ResNetUnits(
 // Cuts name what the stage ends after: a unit or a whole layer, so
 // MakeStage(options, {"layer2"}, 1) has everything behind layer2.
 // Thread-compatible.
-class ResNet final : public nn::Module {
+class ResNet : public nn::Module {
  public:
   static absl::StatusOr<std::unique_ptr<ResNet>> Make(
       const ResNetOptions& options);
@@ -54,13 +64,20 @@ class ResNet final : public nn::Module {
   static absl::StatusOr<std::vector<std::unique_ptr<ResNet>>> MakeStages(
       const ResNetOptions& options, const std::vector<std::string>& cuts);
 
+  // The units of that stage; errors as MakeStage.
+  static absl::StatusOr<std::vector<std::string>> StageUnits(
+      const ResNetOptions& options, const std::vector<std::string>& cuts,
+      int index);
+
   Variable Forward(const Variable& x) override;
 
   const ResNetOptions& options() const { return options_; }
   const std::vector<std::string>& units() const { return units_; }
 
- private:
+ protected:
   ResNet(const ResNetOptions& options, std::vector<std::string> units);
+
+ private:
   void AddStem(Generator& generator);
   void AddBlock(const std::string& unit, Generator& generator);
   void AddHead(Generator& generator);
