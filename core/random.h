@@ -18,19 +18,21 @@ class Generator {
  public:
   explicit Generator(uint64_t seed) : seed_(seed) {}
 
-  uint64_t seed() const { return seed_; }
+  uint64_t seed() const;
   // A fresh 64-bit stream number; one per draw.
-  uint64_t NextDraw();
+  uint64_t NextDraw() { return Advance().draws; }
   struct State {
     uint64_t seed = 0;
     uint64_t draws = 0;
   };
   State state() const;
+  // The state before this draw, in one step with counting it.
+  State Advance();
   void set_state(const State& state);
 
  private:
   mutable Mutex mutex_;
-  uint64_t seed_;
+  uint64_t seed_ ABSL_GUARDED_BY(mutex_);
   uint64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

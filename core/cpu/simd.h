@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include <utility>
-
 // One binary for every machine: a kernel is a function object whose operator()
 // is inlined into a wrapper per instruction set, where the compiler vectorises
 // its loops; the widest that the machine has is called. Lane counts are the

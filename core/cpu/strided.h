@@ -86,6 +86,7 @@ struct StridedLoop {
 // row(offsets, count), offsets in elements for each operand.
 template <size_t N, typename Row>
 void WalkRows(const StridedLoop<N>& loop, int64_t begin, int64_t end, Row row) {
+  if (begin >= end) return;
   const size_t rank = loop.sizes.size();
   Dims at(rank, 0);
   std::array<int64_t, N> offsets{};

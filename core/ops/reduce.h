@@ -17,6 +17,7 @@ struct ValuesAndIndices {
   Tensor indices;  // i64
 };
 
+// Sums of integers and bools are i64; SumTo keeps the dtype.
 Tensor Sum(const Tensor& x);  // shape []
 Tensor Sum(const Tensor& x, const std::vector<int>& axes,
            bool keep_dims = false);

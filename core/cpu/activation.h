@@ -1,0 +1,21 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+// Floating tensors of one shape and dtype.
+namespace baton::cpu {
+
+enum class Activation { kRelu, kSigmoid, kTanh, kGelu };
+void Activate(Activation function, const Tensor& out, const Tensor& x);
+// `saved` is the forward's result, and its input for kGelu.
+void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
+                      const Tensor& saved);
+
+// mask ? x * scale : 0; `mask` is bool.
+void MaskAndScale(const Tensor& out, const Tensor& x, const Tensor& mask,
+                  double scale);
+
+}  // namespace baton::cpu

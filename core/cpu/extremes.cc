@@ -1,0 +1,73 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cpu/reduce.h"
+#include "core/cpu/strided.h"
+#include "core/dtype_visit.h"
+
+namespace baton::cpu {
+namespace {
+
+// Where the elements along the axis lie.
+struct Line {
+  int64_t size, stride;
+};
+
+template <bool kMax, typename C>
+bool Beats(C candidate, C best) {
+  const bool better = kMax ? candidate > best : candidate < best;
+  return better || (candidate != candidate && best == best);
+}
+
+template <bool kMax, typename T>
+int64_t FirstExtreme(const T* x, const Line& line) {
+  using C = ComputeType<T>;
+  int64_t position = 0;
+  C best = Convert<C>(x[0]);
+  for (int64_t k = 1; k < line.size; ++k) {
+    const C candidate = Convert<C>(x[k * line.stride]);
+    if (Beats<kMax>(candidate, best)) {
+      best = candidate;
+      position = k;
+    }
+  }
+  return position;
+}
+
+template <bool kMax, typename T>
+void Run(const Tensor& values, const Tensor& indices, const Tensor& x,
+         int axis) {
+  const Line line{.size = x.dim(axis),
+                  .stride = x.strides()[static_cast<size_t>(axis)]};
+  const StridedLoop<3> loop(
+      values.shape(), {&values.strides(), &indices.strides(), &x.strides()});
+  T* to = values.data<T>();
+  int64_t* positions = indices.data<int64_t>();
+  const T* from = static_cast<const T*>(x.raw_data());
+  const int64_t grain = std::max<int64_t>(1, kGrain / 4 / line.size);
+  ForEachRow(loop, grain, [&](const auto& offsets, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T* start = from + offsets[2] + i * loop.inner_stride(2);
+      const int64_t position = FirstExtreme<kMax>(start, line);
+      to[offsets[0] + i * loop.inner_stride(0)] = start[position * line.stride];
+      positions[offsets[1] + i * loop.inner_stride(1)] = position;
+    }
+  });
+}
+
+}  // namespace
+
+void FindExtremes(Extreme extreme, const Tensor& values, const Tensor& indices,
+                  const Tensor& x, int axis) {
+  if (values.numel() == 0) return;
+  VisitDType(x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (extreme == Extreme::kMax) {
+      Run<true, T>(values, indices, x, axis);
+    } else {
+      Run<false, T>(values, indices, x, axis);
+    }
+  });
+}
+
+}  // namespace baton::cpu

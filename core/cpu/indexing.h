@@ -1,0 +1,25 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+// Indices are i64 and within range.
+namespace baton::cpu {
+
+// out[.., i, ..] = x[.., index[.., i, ..], ..]; `out` has index's shape.
+void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index);
+
+// out[.., index[.., i, ..], ..] = (or +=) source[.., i, ..], for equal indices
+// in the order of i.
+enum class ScatterMode { kAssign, kAdd };
+void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
+             const Tensor& source);
+
+// Dense tensors: out [N, D] = rows of table [V, D] by index [N].
+void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
+// Adds rows of dy [N, D] to table [V, D] by index [N], in the order of N.
+void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);
+
+}  // namespace baton::cpu

@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+// Reductions whose order depends on the shape and strides alone.
+namespace baton::cpu {
+
+// out = factor * sum of `x` over the axes marked in `reduced`. `out` has x's
+// rank with 1 for each such axis; its dtype is x's, or i64 for integers, whose
+// factor must be 1.
+void Sum(const Tensor& out, const Tensor& x, const std::vector<bool>& reduced,
+         double factor);
+
+// The greatest (or least) elements along `axis`, whose extent is not 0, and
+// their first positions. `values` and `indices` have extent 1 there. NaN
+// counts as both greatest and least.
+enum class Extreme { kMax, kMin };
+void FindExtremes(Extreme extreme, const Tensor& values, const Tensor& indices,
+                  const Tensor& x, int axis);
+
+// The sum of (x - y)^2; floating, dense tensors of equal size and dtype.
+double SumSquaredDifference(const Tensor& x, const Tensor& y);
+
+}  // namespace baton::cpu

@@ -1,0 +1,86 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/activation.h"
+
+#include "core/cpu/activation.h"
+#include "core/ops/checks.h"
+
+namespace baton::ops {
+namespace {
+
+using cpu::Activation;
+
+Tensor Forward(const char* op, Activation function, const Tensor& x) {
+  RequireCpu(op, x);
+  RequireFloating(op, x);
+  const Tensor out = Tensor::EmptyLike(x);
+  cpu::Activate(function, out, x);
+  return out;
+}
+
+Tensor Backward(const char* op, Activation function, const Tensor& dy,
+                const Tensor& saved) {
+  RequireCpu(op, dy, saved);
+  RequireFloating(op, dy);
+  RequireSameDType(op, dy, saved);
+  RequireSameShape(op, dy, saved);
+  // The saved tensor's order is the layer's; dy may come expanded.
+  const Tensor dx = Tensor::EmptyLike(saved);
+  cpu::ActivateBackward(function, dx, dy, saved);
+  return dx;
+}
+
+double KeptScale(const char* op, double p) {
+  Require(p >= 0 && p <= 1, op, "probability ", p, " is outside [0, 1]");
+  return p < 1 ? 1 / (1 - p) : 0;
+}
+
+Tensor MaskAndScale(const Tensor& x, const Tensor& mask, double scale) {
+  const Tensor out = Tensor::EmptyLike(x);
+  cpu::MaskAndScale(out, x, mask, scale);
+  return out;
+}
+
+}  // namespace
+
+Tensor Relu(const Tensor& x) { return Forward("relu", Activation::kRelu, x); }
+Tensor ReluBackward(const Tensor& dy, const Tensor& y) {
+  return Backward("relu_backward", Activation::kRelu, dy, y);
+}
+
+Tensor Sigmoid(const Tensor& x) {
+  return Forward("sigmoid", Activation::kSigmoid, x);
+}
+Tensor SigmoidBackward(const Tensor& dy, const Tensor& y) {
+  return Backward("sigmoid_backward", Activation::kSigmoid, dy, y);
+}
+
+Tensor Tanh(const Tensor& x) { return Forward("tanh", Activation::kTanh, x); }
+Tensor TanhBackward(const Tensor& dy, const Tensor& y) {
+  return Backward("tanh_backward", Activation::kTanh, dy, y);
+}
+
+Tensor Gelu(const Tensor& x) { return Forward("gelu", Activation::kGelu, x); }
+Tensor GeluBackward(const Tensor& dy, const Tensor& x) {
+  return Backward("gelu_backward", Activation::kGelu, dy, x);
+}
+
+DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {
+  RequireCpu("dropout", x);
+  RequireFloating("dropout", x);
+  const double scale = KeptScale("dropout", p);
+  const Tensor mask = RandBernoulli(x.shape(), 1 - p, generator);
+  return {MaskAndScale(x, mask, scale), mask};
+}
+
+Tensor DropoutBackward(const Tensor& dy, const Tensor& mask, double p) {
+  constexpr char kOp[] = "dropout_backward";
+  RequireCpu(kOp, dy, mask);
+  RequireFloating(kOp, dy);
+  RequireDType(kOp, "a mask", mask, DType::kBool);
+  RequireSameShape(kOp, dy, mask);
+  return MaskAndScale(dy, mask, KeptScale(kOp, p));
+}
+
+}  // namespace baton::ops

@@ -1,0 +1,169 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/indexing.h"
+
+#include "core/cpu/indexing.h"
+#include "core/ops/checks.h"
+
+namespace baton::ops {
+namespace {
+
+// Dense indices, all in [0, size).
+Tensor CheckedIndex(const char* op, const Tensor& index, int64_t size) {
+  RequireDType(op, "an index", index, DType::kI64);
+  const Tensor dense = index.Contiguous();
+  const int64_t* values = dense.data<int64_t>();
+  for (int64_t i = 0; i < dense.numel(); ++i) {
+    Require(values[i] >= 0 && values[i] < size, op, "index ", values[i],
+            " (element ", i, ") is outside [0, ", size, ")");
+  }
+  return dense;
+}
+
+// That `index` has x's rank and, `axis` apart, no larger extents.
+void RequireIndexShape(const char* op, const Tensor& x, int axis,
+                       const Tensor& index) {
+  Require(index.rank() == x.rank(), op, "expected an index of rank ", x.rank(),
+          ", got ", index.shape().ToString());
+  for (int d = 0; d < x.rank(); ++d) {
+    Require(d == axis || index.dim(d) <= x.dim(d), op, "index ",
+            index.shape().ToString(), " is larger than ", x.shape().ToString(),
+            " on axis ", d);
+  }
+}
+
+Tensor ScatterInto(const char* op, cpu::ScatterMode mode, const Tensor& x,
+                   int axis, const Tensor& index, const Tensor& source) {
+  RequireCpu(op, x, index, source);
+  RequireSameDType(op, x, source);
+  RequireSameShape(op, index, source);
+  const int at = NormalizeAxis(op, axis, x.rank());
+  RequireIndexShape(op, x, at, index);
+  const Tensor checked = CheckedIndex(op, index, x.dim(at));
+  const Tensor out = x.Clone();
+  cpu::Scatter(mode, out, at, checked, source);
+  return out;
+}
+
+void RequirePart(const char* op, const Tensor& first, const Tensor& part,
+                 int axis) {
+  RequireCpu(op, part);
+  RequireSameDType(op, first, part);
+  bool fits = part.rank() == first.rank();
+  for (int d = 0; fits && d < first.rank(); ++d) {
+    fits = d == axis || part.dim(d) == first.dim(d);
+  }
+  Require(fits, op, "shapes ", first.shape().ToString(), " and ",
+          part.shape().ToString(), " differ on more than axis ", axis);
+}
+
+}  // namespace
+
+Tensor Cat(const std::vector<Tensor>& parts, int axis) {
+  constexpr char kOp[] = "cat";
+  Require(!parts.empty(), kOp, "no tensors");
+  const Tensor& first = parts[0];
+  RequireCpu(kOp, first);
+  const int at = NormalizeAxis(kOp, axis, first.rank());
+  Dims dims = first.shape().dims();
+  int64_t& extent = dims[static_cast<size_t>(at)];
+  extent = 0;
+  for (const Tensor& part : parts) {
+    RequirePart(kOp, first, part, at);
+    extent += part.dim(at);
+  }
+  const Tensor out =
+      Tensor::Empty(Shape(std::move(dims)),
+                    {.dtype = first.dtype(), .format = first.SuggestFormat()});
+  int64_t start = 0;
+  for (const Tensor& part : parts) {
+    const int64_t end = start + part.dim(at);
+    out.Slice(at, start, end).CopyFrom(part);
+    start = end;
+  }
+  return out;
+}
+
+Tensor Stack(const std::vector<Tensor>& parts, int axis) {
+  Require(!parts.empty(), "stack", "no tensors");
+  RequireCpu("stack", parts[0]);
+  const int at = NormalizeAxis("stack", axis, parts[0].rank() + 1);
+  std::vector<Tensor> unsqueezed;
+  for (const Tensor& part : parts) {
+    RequireCpu("stack", part);
+    RequireSameShape("stack", parts[0], part);
+    unsqueezed.push_back(part.Unsqueeze(at));
+  }
+  return Cat(unsqueezed, at);
+}
+
+Tensor Gather(const Tensor& x, int axis, const Tensor& index) {
+  constexpr char kOp[] = "gather";
+  RequireCpu(kOp, x, index);
+  const int at = NormalizeAxis(kOp, axis, x.rank());
+  RequireIndexShape(kOp, x, at, index);
+  const Tensor checked = CheckedIndex(kOp, index, x.dim(at));
+  const Tensor out = Tensor::Empty(index.shape(), {.dtype = x.dtype()});
+  cpu::Gather(out, x, at, checked);
+  return out;
+}
+
+Tensor Scatter(const Tensor& x, int axis, const Tensor& index,
+               const Tensor& source) {
+  return ScatterInto("scatter", cpu::ScatterMode::kAssign, x, axis, index,
+                     source);
+}
+
+Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
+                  const Tensor& source) {
+  return ScatterInto("scatter_add", cpu::ScatterMode::kAdd, x, axis, index,
+                     source);
+}
+
+Tensor Embedding(const Tensor& table, const Tensor& index) {
+  constexpr char kOp[] = "embedding";
+  RequireCpu(kOp, table, index);
+  Require(table.rank() == 2, kOp, "expected a table [V, D], got ",
+          table.shape().ToString());
+  const Tensor checked = CheckedIndex(kOp, index, table.dim(0));
+  Dims dims = index.shape().dims();
+  dims.push_back(table.dim(1));
+  const Tensor out =
+      Tensor::Empty(Shape(std::move(dims)), {.dtype = table.dtype()});
+  cpu::TakeRows(out, table.Contiguous(), checked);
+  return out;
+}
+
+Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
+  constexpr char kOp[] = "embedding_backward";
+  RequireCpu(kOp, dy, index);
+  RequireFloating(kOp, dy);
+  Dims dims = index.shape().dims();
+  Require(dy.rank() == index.rank() + 1, kOp, "expected dy [..., D] for index ",
+          index.shape().ToString(), ", got ", dy.shape().ToString());
+  dims.push_back(dy.dim(-1));
+  Require(dy.shape() == Shape(std::move(dims)), kOp,
+          "expected dy [..., D] for index ", index.shape().ToString(), ", got ",
+          dy.shape().ToString());
+  const Tensor checked = CheckedIndex(kOp, index, rows);
+  const Tensor table = Tensor::Zeros({rows, dy.dim(-1)}, {.dtype = dy.dtype()});
+  cpu::AddToRows(table, dy.Contiguous(), checked);
+  return table;
+}
+
+Tensor OneHot(const Tensor& labels, int64_t classes) {
+  constexpr char kOp[] = "one_hot";
+  RequireCpu(kOp, labels);
+  Require(labels.rank() == 1, kOp, "expected labels [N], got ",
+          labels.shape().ToString());
+  Require(classes >= 1, kOp, "expected at least one class, got ", classes);
+  const Tensor checked = CheckedIndex(kOp, labels, classes);
+  const Tensor out = Tensor::Zeros({labels.numel(), classes});
+  const int64_t* label = checked.data<int64_t>();
+  float* to = out.data<float>();
+  for (int64_t i = 0; i < labels.numel(); ++i) to[i * classes + label[i]] = 1;
+  return out;
+}
+
+}  // namespace baton::ops

@@ -1,0 +1,126 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/softmax.h"
+
+#include "core/cpu/reduce.h"
+#include "core/cpu/softmax.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/checks.h"
+
+namespace baton::ops {
+namespace {
+
+// `x` with `axis` last, dense.
+Tensor WithLastAxis(const Tensor& x, int axis) {
+  return x.Transpose(axis, -1).Contiguous();
+}
+
+// `out` with its last axis back at `axis`, in the memory order of `model`.
+Tensor Restored(const Tensor& out, int axis, const Tensor& model) {
+  return out.Transpose(axis, -1).Contiguous(model.SuggestFormat());
+}
+
+using ForwardKernel = void (*)(const Tensor&, const Tensor&);
+using BackwardKernel = void (*)(const Tensor&, const Tensor&, const Tensor&);
+
+Tensor Forward(const char* op, ForwardKernel kernel, const Tensor& x,
+               int axis) {
+  RequireCpu(op, x);
+  RequireFloating(op, x);
+  const int at = NormalizeAxis(op, axis, x.rank());
+  const Tensor from = WithLastAxis(x, at);
+  const Tensor y = Tensor::Empty(from.shape(), {.dtype = x.dtype()});
+  kernel(y, from);
+  return Restored(y, at, x);
+}
+
+Tensor Backward(const char* op, BackwardKernel kernel, const Tensor& dy,
+                const Tensor& y, int axis) {
+  RequireCpu(op, dy, y);
+  RequireFloating(op, y);
+  RequireSameDType(op, dy, y);
+  RequireSameShape(op, dy, y);
+  const int at = NormalizeAxis(op, axis, y.rank());
+  const Tensor saved = WithLastAxis(y, at);
+  const Tensor dx = Tensor::Empty(saved.shape(), {.dtype = y.dtype()});
+  kernel(dx, WithLastAxis(dy, at), saved);
+  return Restored(dx, at, y);
+}
+
+void RequireLabels(const char* op, const Tensor& logits, const Tensor& labels) {
+  RequireCpu(op, logits, labels);
+  RequireFloating(op, logits);
+  RequireDType(op, "labels", labels, DType::kI64);
+  Require(logits.rank() == 2, op, "expected logits [N, C], got ",
+          logits.shape().ToString());
+  Require(labels.shape() == Shape({logits.dim(0)}), op, "expected labels [",
+          logits.dim(0), "], got ", labels.shape().ToString());
+  const int64_t* label = labels.data<int64_t>();
+  for (int64_t i = 0; i < labels.numel(); ++i) {
+    Require(label[i] >= 0 && label[i] < logits.dim(1), op, "label ", label[i],
+            " at ", i, " is outside [0, ", logits.dim(1), ")");
+  }
+}
+
+void RequireMseArguments(const char* op, const Tensor& x,
+                         const Tensor& target) {
+  RequireCpu(op, x, target);
+  RequireFloating(op, x);
+  RequireSameDType(op, x, target);
+  RequireSameShape(op, x, target);
+}
+
+}  // namespace
+
+Tensor Softmax(const Tensor& x, int axis) {
+  return Forward("softmax", cpu::Softmax, x, axis);
+}
+Tensor SoftmaxBackward(const Tensor& dy, const Tensor& y, int axis) {
+  return Backward("softmax_backward", cpu::SoftmaxBackward, dy, y, axis);
+}
+Tensor LogSoftmax(const Tensor& x, int axis) {
+  return Forward("log_softmax", cpu::LogSoftmax, x, axis);
+}
+Tensor LogSoftmaxBackward(const Tensor& dy, const Tensor& y, int axis) {
+  return Backward("log_softmax_backward", cpu::LogSoftmaxBackward, dy, y, axis);
+}
+
+CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
+  RequireCpu("cross_entropy", logits, labels);
+  const Tensor dense_labels = labels.Contiguous();
+  RequireLabels("cross_entropy", logits, dense_labels);
+  const Tensor log_softmax = LogSoftmax(logits, 1);
+  const double loss = cpu::MeanNegativeLogLikelihood(log_softmax, dense_labels);
+  return {Tensor::Scalar(loss, logits.dtype()), log_softmax};
+}
+
+Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
+                            const Tensor& labels) {
+  constexpr char kOp[] = "cross_entropy_backward";
+  RequireCpu(kOp, dy, log_softmax, labels);
+  const Tensor dense_labels = labels.Contiguous();
+  RequireLabels(kOp, log_softmax, dense_labels);
+  const Tensor from = log_softmax.Contiguous();
+  const Tensor dx = Tensor::EmptyLike(from);
+  cpu::CrossEntropyBackward(dx, from, dense_labels,
+                            dy.Item() / static_cast<double>(labels.numel()));
+  return dx;
+}
+
+Tensor MseLoss(const Tensor& x, const Tensor& target) {
+  RequireMseArguments("mse_loss", x, target);
+  const double sum =
+      cpu::SumSquaredDifference(x.Contiguous(), target.Contiguous());
+  return Tensor::Scalar(sum / static_cast<double>(x.numel()), x.dtype());
+}
+
+Tensor MseLossBackward(const Tensor& dy, const Tensor& x,
+                       const Tensor& target) {
+  RequireMseArguments("mse_loss_backward", x, target);
+  const Tensor dx = Sub(x, target);
+  ScaleInto(dx, 2 * dy.Item() / static_cast<double>(x.numel()));
+  return dx;
+}
+
+}  // namespace baton::ops
