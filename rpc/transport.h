@@ -58,8 +58,9 @@ class Transport {
   // Queues the message and returns at once. `sent` runs exactly once, on a
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
-  // unknown peer; InvalidArgument for a tensor that is undefined or not on the
-  // CPU; FailedPrecondition before Start.
+  // unknown peer; InvalidArgument for a message to itself or a tensor that is
+  // undefined or not on the CPU; FailedPrecondition before Start, and for a
+  // peer that runs another binary.
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
 

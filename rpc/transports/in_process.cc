@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "rpc/transports/handler_gate.h"
 #include "rpc/transports/packed.h"
 
 namespace baton::rpc {
@@ -77,8 +78,6 @@ class InProcessTransport final : public Transport {
             const std::string& why) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void PostCall(Call call) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  void RunCall(Call call);
-
   const std::shared_ptr<InProcessHub> hub_;
   const std::string address_;
 
@@ -88,10 +87,7 @@ class InProcessTransport final : public Transport {
   std::map<std::string, Peer> peers_;
   std::vector<Call> early_;  // came before Start
 
-  Mutex gate_mutex_;
-  CondVar gate_free_;
-  MessageHandler* handler_ ABSL_GUARDED_BY(gate_mutex_) = nullptr;
-  bool in_handler_ ABSL_GUARDED_BY(gate_mutex_) = false;
+  HandlerGate gate_;
 
   // Last: its destructor runs what is left before the members above go.
   ThreadPool thread_{1, "baton-inproc"};
@@ -107,10 +103,7 @@ absl::Status InProcessTransport::Start(const WorkerInfo& self,
   }
   state_ = State::kStarted;
   self_ = self;
-  {
-    MutexLock gate(gate_mutex_);
-    handler_ = handler;
-  }
+  gate_.Open(handler);
   for (Call& call : early_) PostCall(std::move(call));
   early_.clear();
   return absl::OkStatus();
@@ -157,9 +150,7 @@ void InProcessTransport::Shutdown(std::chrono::milliseconds) {
       Break(name, false, absl::StrCat("worker ", self_.name, " shut down"));
     }
   }
-  MutexLock gate(gate_mutex_);
-  handler_ = nullptr;
-  while (in_handler_) gate_free_.Wait(gate_mutex_);
+  gate_.Close();
 }
 
 absl::Status InProcessTransport::Deliver(const std::string& peer,
@@ -170,6 +161,10 @@ absl::Status InProcessTransport::Deliver(const std::string& peer,
   if (state_ == State::kShutDown) {
     return absl::UnavailableError(
         absl::StrCat("the transport of ", self_.name, " is shut down"));
+  }
+  if (peer == self_.name) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", peer, " sends to itself"));
   }
   auto found = peers_.find(peer);
   if (found == peers_.end()) {
@@ -239,22 +234,7 @@ void InProcessTransport::PostCall(Call call) {
     early_.push_back(std::move(call));
     return;
   }
-  thread_.Post(
-      [this, call = std::move(call)]() mutable { RunCall(std::move(call)); });
-}
-
-void InProcessTransport::RunCall(Call call) {
-  MessageHandler* handler;
-  {
-    MutexLock gate(gate_mutex_);
-    if (handler_ == nullptr) return;
-    handler = handler_;
-    in_handler_ = true;
-  }
-  call(*handler);
-  MutexLock gate(gate_mutex_);
-  in_handler_ = false;
-  gate_free_.NotifyAll();
+  thread_.Post([this, call = std::move(call)]() mutable { gate_.Pass(call); });
 }
 
 InProcessNetwork::InProcessNetwork() : hub_(std::make_shared<InProcessHub>()) {}

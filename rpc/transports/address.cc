@@ -1,0 +1,138 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/address.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace baton::rpc {
+
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
+  const auto bad = [&](const char* what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", address, "\" is no host:port: ", what));
+  };
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return bad("the port is missing");
+  HostPort result{address.substr(0, colon), 0};
+  if (result.host.empty()) return bad("the host is missing");
+  if (result.host.front() == '[') {
+    if (result.host.back() != ']') return bad("a bracket is missing");
+    result.host = result.host.substr(1, result.host.size() - 2);
+  } else if (absl::StrContains(result.host, ':')) {
+    return bad("an IPv6 host must be in brackets");
+  }
+  uint32_t port;
+  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
+    return bad("the port is not a number up to 65535");
+  }
+  result.port = static_cast<uint16_t>(port);
+  return result;
+}
+
+std::string ToString(const HostPort& address) {
+  const bool ipv6 = absl::StrContains(address.host, ':');
+  return absl::StrCat(ipv6 ? "[" : "", address.host, ipv6 ? "]" : "", ":",
+                      address.port);
+}
+
+std::vector<std::string> DialTargets(const std::string& address) {
+  std::vector<std::string> unix_targets, targets;
+  for (const std::string& part :
+       std::vector<std::string>(absl::StrSplit(address, ';'))) {
+    if (!absl::StartsWith(part, "unix:")) {
+      if (!part.empty()) targets.push_back(part);
+      continue;
+    }
+    struct stat info;
+    if (lstat(part.c_str() + 5, &info) == 0 && S_ISSOCK(info.st_mode) &&
+        info.st_uid == geteuid()) {
+      unix_targets.push_back(part);
+    }
+  }
+  targets.insert(targets.begin(), unix_targets.begin(), unix_targets.end());
+  return targets;
+}
+
+absl::Status ExplainListenFailure(const std::string& address) {
+  const auto fail = [&](const std::string& why) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", why));
+  };
+  if (absl::StartsWith(address, "unix:")) {
+    return fail("the socket cannot be made there, or is in use");
+  }
+  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return fail(std::string(parsed.status().message()));
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (int error = getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found);
+      error != 0) {
+    return fail(gai_strerror(error));
+  }
+  int error = 0;
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (found->ai_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port =
+        htons(parsed->port);
+  } else {
+    reinterpret_cast<sockaddr_in6*>(found->ai_addr)->sin6_port =
+        htons(parsed->port);
+  }
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0) error = errno;
+  freeaddrinfo(found);
+  close(fd);
+  if (error == EADDRINUSE || error == 0) {
+    return fail(absl::StrCat("port ", parsed->port,
+                             " is in use; choose another, or 0 for any"));
+  }
+  return fail(std::strerror(error));
+}
+
+absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
+  const char* base = std::getenv("TMPDIR");
+  std::string directory = absl::StrCat(
+      base != nullptr && *base != '\0' ? base : "/tmp", "/baton-XXXXXX");
+  // sun_path holds 108 bytes.
+  if (directory.size() > 100) directory = "/tmp/baton-XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", directory, ": ", std::strerror(errno)));
+  }
+  return PrivateSocket(std::move(directory));
+}
+
+PrivateSocket::PrivateSocket(PrivateSocket&& other) noexcept
+    : directory_(std::exchange(other.directory_, "")) {}
+
+PrivateSocket& PrivateSocket::operator=(PrivateSocket&& other) noexcept {
+  std::swap(directory_, other.directory_);
+  return *this;
+}
+
+PrivateSocket::~PrivateSocket() {
+  if (empty()) return;
+  unlink(path().c_str());
+  rmdir(directory_.c_str());
+}
+
+std::string PrivateSocket::path() const { return directory_ + "/s"; }
+
+}  // namespace baton::rpc

@@ -1,0 +1,51 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// Addresses of workers: "host:port", "unix:path", or both as
+// "host:port;unix:path" for a worker that can be reached either way.
+namespace baton::rpc {
+
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+// InvalidArgument names what is wrong with "host:port" or "[ipv6]:port".
+absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
+std::string ToString(const HostPort& address);
+
+// What to dial to reach `address`, best first. A unix socket counts only if it
+// is there and belongs to this user.
+std::vector<std::string> DialTargets(const std::string& address);
+
+// Why nobody can listen on `address`, in one line that names it.
+absl::Status ExplainListenFailure(const std::string& address);
+
+// A directory that only this user may enter, holding one socket path; gone
+// with this object. Thread-compatible.
+class PrivateSocket {
+ public:
+  static absl::StatusOr<PrivateSocket> Make();
+  PrivateSocket() = default;
+  PrivateSocket(PrivateSocket&& other) noexcept;
+  PrivateSocket& operator=(PrivateSocket&& other) noexcept;
+  ~PrivateSocket();
+
+  bool empty() const { return directory_.empty(); }
+  std::string path() const;
+
+ private:
+  explicit PrivateSocket(std::string directory)
+      : directory_(std::move(directory)) {}
+  std::string directory_;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/channel_args.h"
+
+#include <grpc/grpc.h>
+
+#include "rpc/transports/framing.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr int kKeepaliveMs = 10'000;
+constexpr int kKeepaliveTimeoutMs = 5'000;
+
+template <typename Set>
+void SetBoth(Set set) {
+  set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  set(GRPC_ARG_HTTP2_BDP_PROBE, 1);
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
+      static_cast<int>(kMaxGrpcMessageBytes));
+  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, static_cast<int>(kMaxGrpcMessageBytes));
+}
+
+}  // namespace
+
+grpc::ChannelArguments DialArguments() {
+  grpc::ChannelArguments arguments;
+  SetBoth([&](const char* key, int value) { arguments.SetInt(key, value); });
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Each lane has a connection of its own, and a new one after a break.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+void SetServerArguments(grpc::ServerBuilder& builder) {
+  SetBoth([&](const char* key, int value) {
+    builder.AddChannelArgument(key, value);
+  });
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
+  // A port that another process listens on is an error, not shared.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,80 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/deliveries.h"
+
+#include <utility>
+
+namespace baton::rpc {
+namespace {
+// So that a flood of empty messages fills the queue as well.
+constexpr size_t kOverhead = 256;
+}  // namespace
+
+void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes) {
+  Push({from, std::move(message), bytes + kOverhead});
+}
+
+void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {
+  Push({peer, std::move(why), kOverhead});
+}
+
+void Deliveries::Push(Delivery delivery) {
+  MutexLock lock(mutex_);
+  bytes_ += delivery.bytes;
+  full_ |= bytes_ > limit_;
+  queue_.push_back(std::move(delivery));
+}
+
+bool Deliveries::has_room() const {
+  MutexLock lock(mutex_);
+  return !full_;
+}
+
+bool Deliveries::Claim() {
+  MutexLock lock(mutex_);
+  if (running_ || queue_.empty()) return false;
+  return running_ = true;
+}
+
+void Deliveries::Post() {
+  if (!Claim()) return;
+  if (std::shared_ptr<ThreadPool> executor = executor_.lock()) {
+    executor->Post([self = shared_from_this()] { self->Run(); });
+  }
+}
+
+void Deliveries::RunHere() {
+  if (Claim()) Run();
+}
+
+void Deliveries::Run() {
+  bool drained = false;
+  for (;;) {
+    if (std::exchange(drained, false)) drained_();
+    Delivery next;
+    {
+      MutexLock lock(mutex_);
+      if (queue_.empty()) {
+        running_ = false;
+        return;
+      }
+      next = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    const size_t bytes = next.bytes;
+    gate_->Pass([&next](MessageHandler& handler) {
+      if (auto* message = std::get_if<Message>(&next.what)) {
+        handler.OnMessage(next.from, std::move(*message));
+      } else {
+        handler.OnPeerLost(next.from, std::get<absl::Status>(next.what));
+      }
+    });
+    MutexLock lock(mutex_);
+    bytes_ -= bytes;
+    drained = full_ && bytes_ < limit_ / 2;
+    if (drained) full_ = false;
+  }
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,62 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <variant>
+
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/transport.h"
+#include "rpc/transports/handler_gate.h"
+
+namespace baton::rpc {
+
+// What one peer sent, handed to the handler one by one and in order.
+// Thread-safe.
+class Deliveries : public std::enable_shared_from_this<Deliveries> {
+ public:
+  // `drained` is called, without a lock, when less than half of `limit` waits
+  // after more than `limit` did.
+  Deliveries(std::shared_ptr<HandlerGate> gate,
+             std::weak_ptr<ThreadPool> executor, size_t limit,
+             std::function<void()> drained)
+      : gate_(std::move(gate)),
+        executor_(std::move(executor)),
+        limit_(limit),
+        drained_(std::move(drained)) {}
+
+  void Push(const WorkerInfo& from, Message message, size_t bytes);
+  void PushLost(const WorkerInfo& peer, absl::Status why);
+  // False while more than the limit waits.
+  bool has_room() const;
+
+  // Begins to deliver what waits: on the executor, or in this call.
+  void Post();
+  void RunHere();
+
+ private:
+  struct Delivery {
+    WorkerInfo from;
+    std::variant<Message, absl::Status> what;
+    size_t bytes;
+  };
+  void Push(Delivery delivery);
+  bool Claim();  // the right to run, which one thread has at a time
+  void Run();
+
+  const std::shared_ptr<HandlerGate> gate_;
+  const std::weak_ptr<ThreadPool> executor_;
+  const size_t limit_;
+  const std::function<void()> drained_;
+  mutable Mutex mutex_;
+  std::deque<Delivery> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace baton::rpc

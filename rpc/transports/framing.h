@@ -1,0 +1,67 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// The frames of rpc/wire.proto.
+namespace baton::rpc {
+
+enum class FrameKind : uint8_t {
+  kHello = 1,
+  kHelloAnswer = 2,
+  kMessage = 3,
+  kChunk = 4,
+  kGoodbye = 5,
+};
+
+inline constexpr size_t kFrameHeaderBytes = 20;
+// What one gRPC message holds at most, beside headers.
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+inline constexpr size_t kMaxMetaBytes = size_t{1} << 20;
+inline constexpr size_t kMaxGrpcMessageBytes = size_t{4} << 20;
+// Tensors up to this size, and together up to kInlineTotalBytes, travel in
+// the message frame.
+inline constexpr size_t kInlineTensorBytes = size_t{16} << 10;
+inline constexpr size_t kInlineTotalBytes = size_t{64} << 10;
+
+struct FrameHeader {
+  FrameKind kind;
+  uint32_t meta_bytes;
+  uint64_t payload_bytes;
+};
+
+void AppendFrameHeader(const FrameHeader& header, std::string& out);
+// A whole frame without payload.
+grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta);
+
+// Reads a gRPC message front to back without joining its slices.
+// Thread-compatible.
+class FrameReader {
+ public:
+  explicit FrameReader(const grpc::ByteBuffer& buffer);
+
+  size_t remaining() const { return remaining_; }
+  // InvalidArgument when the bytes there are no header, or promise more than
+  // is there.
+  absl::StatusOr<FrameHeader> ReadHeader();
+  // False, reading nothing, when fewer bytes are left.
+  bool Read(void* out, size_t bytes);
+
+ private:
+  std::vector<grpc::Slice> slices_;
+  size_t slice_ = 0;
+  size_t offset_ = 0;  // in slices_[slice_]
+  size_t remaining_ = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,48 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport.h"
+
+namespace baton::rpc {
+
+struct GrpcOptions {
+  // "host:port" (port 0: any free one) or "unix:path". Only what is asked for
+  // here is listened on: "0.0.0.0:0" opens every interface.
+  std::string listen = "127.0.0.1:0";
+  // The host that peers are told; default: the one listened on, or this
+  // machine's name for a wildcard.
+  std::string advertise_host = {};
+  // Also listen on a socket in a private temporary directory, which peers of
+  // the same machine and user prefer.
+  bool unix_socket = true;
+  // Workers of another cluster, and workers whose registries have another
+  // digest (that is, other binaries), are refused.
+  std::string cluster = {};
+  std::string registry_digest = {};
+  // How long a Send keeps trying to reach a peer that was never there, and one
+  // that was.
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds reconnect_timeout{2'000};
+  size_t max_message_bytes = size_t{16} << 30;
+  // Reading from a peer pauses while more than this waits for the handler.
+  size_t max_undelivered_bytes = size_t{256} << 20;
+  // Call the handler on gRPC's own few threads, which saves a wake-up a
+  // message. Only for handlers that never wait and run no foreign code.
+  bool inline_delivery = false;
+};
+
+// A transport over gRPC: small messages on one stream per pair of workers,
+// large tensors in chunks on a second one beside it (docs/transport.md). Also
+// serves grpc.health.v1: serving from Start to Shutdown. Fails with one line
+// that names the address when it cannot listen.
+absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
+    const GrpcOptions& options);
+
+}  // namespace baton::rpc

@@ -1,0 +1,48 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/mutex.h"
+#include "rpc/transport.h"
+
+namespace baton::rpc {
+
+// Lets calls to a MessageHandler through until Close, which waits for those
+// that run. Close must not be called from within a call. Thread-safe.
+class HandlerGate {
+ public:
+  void Open(MessageHandler* handler) {
+    MutexLock lock(mutex_);
+    handler_ = handler;
+  }
+
+  // Runs `call(MessageHandler&)` unless the gate is closed.
+  template <typename Call>
+  void Pass(Call&& call) {
+    MessageHandler* handler;
+    {
+      MutexLock lock(mutex_);
+      if (handler_ == nullptr) return;
+      handler = handler_;
+      ++inside_;
+    }
+    call(*handler);
+    MutexLock lock(mutex_);
+    if (--inside_ == 0) free_.NotifyAll();
+  }
+
+  void Close() {
+    MutexLock lock(mutex_);
+    handler_ = nullptr;
+    while (inside_ > 0) free_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar free_;
+  MessageHandler* handler_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int inside_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

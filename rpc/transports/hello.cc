@@ -1,0 +1,143 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/hello.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/transports/framing.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+
+void ToWire(const WorkerInfo& info, wire::Worker& out) {
+  out.set_name(info.name);
+  out.set_rank(static_cast<int32_t>(info.rank));
+  out.set_incarnation(info.incarnation);
+  out.set_address(info.address);
+}
+
+absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
+  RETURN_IF_ERROR(CheckWorkerName(in.name()));
+  if (in.rank() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has rank ", in.rank()));
+  }
+  if (in.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has no incarnation"));
+  }
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
+}
+
+}  // namespace
+
+Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
+                const WorkerInfo& to) {
+  return {.version = kVersion,
+          .cluster = options.cluster,
+          .registry_digest = options.registry_digest,
+          .self = self,
+          .to_name = to.name,
+          .to_incarnation = to.incarnation};
+}
+
+grpc::ByteBuffer Encode(const Hello& hello) {
+  wire::Hello out;
+  out.set_version(hello.version);
+  out.set_cluster(hello.cluster);
+  out.set_registry_digest(hello.registry_digest);
+  ToWire(hello.self, *out.mutable_self());
+  out.set_to_name(hello.to_name);
+  out.set_to_incarnation(hello.to_incarnation);
+  out.set_lane(hello.bulk ? wire::LANE_BULK : wire::LANE_CONTROL);
+  out.set_attempt(hello.attempt);
+  return MetaFrame(FrameKind::kHello, out.SerializeAsString());
+}
+
+grpc::ByteBuffer Encode(const HelloAnswer& answer) {
+  wire::HelloAnswer out;
+  out.set_verdict(static_cast<wire::Verdict>(answer.verdict));
+  out.set_text(answer.text);
+  ToWire(answer.self, *out.mutable_self());
+  out.set_abandoned_attempt(answer.abandoned_attempt);
+  return MetaFrame(FrameKind::kHelloAnswer, out.SerializeAsString());
+}
+
+absl::StatusOr<Hello> ParseHello(const std::string& meta) {
+  wire::Hello in;
+  if (!in.ParseFromString(meta)) {
+    return absl::InvalidArgumentError("a hello that does not parse");
+  }
+  ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
+  if (in.lane() != wire::LANE_CONTROL && in.lane() != wire::LANE_BULK) {
+    return absl::InvalidArgumentError("a hello for an unknown kind of lane");
+  }
+  return Hello{.version = in.version(),
+               .cluster = in.cluster(),
+               .registry_digest = in.registry_digest(),
+               .self = std::move(self),
+               .to_name = in.to_name(),
+               .to_incarnation = in.to_incarnation(),
+               .bulk = in.lane() == wire::LANE_BULK,
+               .attempt = in.attempt()};
+}
+
+absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
+  wire::HelloAnswer in;
+  if (!in.ParseFromString(meta) || !wire::Verdict_IsValid(in.verdict())) {
+    return absl::InvalidArgumentError("a hello answer that does not parse");
+  }
+  HelloAnswer answer{.verdict = static_cast<Verdict>(in.verdict()),
+                     .text = in.text(),
+                     .abandoned_attempt = in.abandoned_attempt()};
+  if (answer.verdict == Verdict::kOk) {
+    ASSIGN_OR_RETURN(answer.self, FromWire(in.self()));
+  }
+  return answer;
+}
+
+HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
+                  const Hello& hello) {
+  const auto refuse = [&](Verdict verdict, std::string text) {
+    return HelloAnswer{
+        .verdict = verdict, .text = std::move(text), .self = self};
+  };
+  const std::string& caller = hello.self.name;
+  if (hello.version != kVersion) {
+    return refuse(Verdict::kRefused,
+                  absl::StrCat("worker ", caller, " speaks version ",
+                               hello.version, " of the protocol, worker ",
+                               self.name, " version ", kVersion));
+  }
+  if (hello.cluster != options.cluster) {
+    return refuse(Verdict::kRefused,
+                  absl::StrCat("worker ", caller, " belongs to cluster \"",
+                               hello.cluster, "\", worker ", self.name,
+                               " to cluster \"", options.cluster, "\""));
+  }
+  if (hello.to_name != self.name) {
+    return refuse(Verdict::kNotMe,
+                  absl::StrCat("worker ", self.name, " lives where worker ",
+                               hello.to_name, " was expected"));
+  }
+  if (hello.to_incarnation != 0 && hello.to_incarnation != self.incarnation) {
+    return refuse(Verdict::kNotMe,
+                  absl::StrCat("worker ", self.name,
+                               " has started again since it was known to ",
+                               "worker ", caller));
+  }
+  if (hello.registry_digest != options.registry_digest) {
+    return refuse(
+        Verdict::kRefused,
+        absl::StrCat("worker ", caller, " runs a different binary than worker ",
+                     self.name, ": what they export to each other differs; ",
+                     "start all workers from the same build"));
+  }
+  return {.verdict = Verdict::kOk, .self = self};
+}
+
+}  // namespace baton::rpc

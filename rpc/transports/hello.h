@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/transports/grpc.h"
+#include "rpc/worker.h"
+
+// How two workers introduce themselves; see rpc/wire.proto.
+namespace baton::rpc {
+
+enum class Verdict { kOk, kYield, kStale, kRefused, kNotMe, kShutDown };
+
+struct Hello {
+  uint32_t version = 0;
+  std::string cluster = {};
+  std::string registry_digest = {};
+  WorkerInfo self = {};
+  std::string to_name = {};
+  uint64_t to_incarnation = 0;
+  bool bulk = false;
+  uint64_t attempt = 0;
+};
+
+struct HelloAnswer {
+  Verdict verdict = Verdict::kOk;
+  std::string text = {};
+  WorkerInfo self = {};
+  uint64_t abandoned_attempt = 0;
+};
+
+Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
+                const WorkerInfo& to);
+grpc::ByteBuffer Encode(const Hello& hello);
+grpc::ByteBuffer Encode(const HelloAnswer& answer);
+absl::StatusOr<Hello> ParseHello(const std::string& meta);
+absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta);
+
+// What `self` answers to who it is, not to when it comes: kOk, kRefused or
+// kNotMe with a sentence that fits both sides.
+HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
+                  const Hello& hello);
+
+}  // namespace baton::rpc

@@ -1,0 +1,131 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/transports/receiver.h"
+
+namespace baton::rpc {
+
+inline constexpr char kLaneMethod[] = "/baton.rpc.Link/Open";
+
+class Lane;
+
+// Whom a lane reports to, on gRPC's threads: parse, copy, queue, never block.
+// Reads come one at a time; a write's end may come beside a read.
+class LaneOwner {
+ public:
+  virtual ~LaneOwner() = default;
+  // False stops reading until Lane::ResumeReading.
+  virtual bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) = 0;
+  virtual void OnWritten(Lane& lane) = 0;
+  // The lane broke by itself; the last call.
+  virtual void OnBroken(Lane& lane, const absl::Status& why) = 0;
+};
+
+// Counts the lanes alive, so that their transport can outlive them.
+// Thread-safe.
+class LaneCount {
+ public:
+  void Add() {
+    MutexLock lock(mutex_);
+    ++count_;
+  }
+  void Remove() {
+    MutexLock lock(mutex_);
+    if (--count_ == 0) none_.NotifyAll();
+  }
+  int count() {
+    MutexLock lock(mutex_);
+    return count_;
+  }
+  void AwaitNone() {
+    MutexLock lock(mutex_);
+    while (count_ > 0) none_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar none_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// One gRPC stream between two workers, from either end. gRPC keeps it alive
+// until the call is done. Thread-safe.
+class Lane {
+ public:
+  // Dials; `count` and `reaper` must outlive the lane. It is destroyed on
+  // `reaper`: with the last channel of a process gRPC joins its own threads.
+  static std::shared_ptr<Lane> Dial(std::shared_ptr<grpc::Channel> channel,
+                                    std::shared_ptr<LaneOwner> owner,
+                                    size_t max_message_bytes, LaneCount& count,
+                                    Executor& reaper);
+  // Serves a call; hand the reactor to gRPC.
+  static grpc::ServerGenericBidiReactor* Accept(
+      grpc::CallbackServerContext* context, std::shared_ptr<LaneOwner> owner,
+      size_t max_message_bytes, LaneCount& count);
+
+  virtual ~Lane() = default;
+
+  // Later frames go to `owner`. False on a lane that ended: nobody will hear
+  // of it any more.
+  bool SetOwner(std::shared_ptr<LaneOwner> owner);
+  // One at a time: the next after OnWritten. Dropped on a closed lane.
+  void Write(grpc::ByteBuffer frames);
+  void ResumeReading();
+  // Ends the call. The owner hears nothing more, save from calls under way.
+  void Close();
+  // As Close, with a last message that the other end gets to read. Only for
+  // accepted lanes on which nothing is being written.
+  void CloseWith(grpc::ByteBuffer frames);
+
+  virtual std::shared_ptr<Lane> shared() = 0;
+  Receiver& receiver() { return receiver_; }
+
+ protected:
+  Lane(std::shared_ptr<LaneOwner> owner, size_t max_message_bytes)
+      : receiver_(max_message_bytes), owner_(std::move(owner)) {}
+
+  // What the two ends do differently. StartRead and StartWrite run under the
+  // lock, which no reaction of gRPC is ever called from within.
+  virtual void StartReadInto(grpc::ByteBuffer* buffer) = 0;
+  virtual void StartWriteOf(const grpc::ByteBuffer* buffer) = 0;
+  virtual void StartLastWriteOf(const grpc::ByteBuffer* buffer) = 0;
+  // Ends the call; once, after which nothing is started.
+  virtual void StartEnd(bool writing) = 0;
+
+  void BeginReading();
+  void HandleRead();
+  void HandleWritten(bool ok);
+  // Ends the call if it has not been ended; gives the owner who has not heard
+  // of it yet.
+  std::shared_ptr<LaneOwner> End();
+  bool writing() const {
+    MutexLock lock(mutex_);
+    return writing_;
+  }
+
+ private:
+  Receiver receiver_;
+  mutable Mutex mutex_;
+  std::shared_ptr<LaneOwner> owner_ ABSL_GUARDED_BY(mutex_);
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // ResumeReading came while the frames that paused it were being handled.
+  bool resume_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ByteBuffer in_;   // gRPC's while reading_
+  grpc::ByteBuffer out_;  // gRPC's while writing_
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,148 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/transports/deliveries.h"
+#include "rpc/transports/grpc.h"
+#include "rpc/transports/handler_gate.h"
+#include "rpc/transports/hello.h"
+#include "rpc/transports/lane.h"
+#include "rpc/transports/outgoing.h"
+#include "rpc/transports/timer.h"
+
+namespace baton::rpc {
+
+// What the links of one transport share.
+struct LinkHost {
+  GrpcOptions options;
+  WorkerInfo self;  // set before the first message and hello
+  LaneCount lanes;
+  std::shared_ptr<HandlerGate> gate = std::make_shared<HandlerGate>();
+  std::shared_ptr<ThreadPool> executor;
+  std::unique_ptr<Timer> timer;
+  std::atomic<uint64_t> attempts{0};
+  std::atomic<bool> stopping{false};
+  Mutex idle_mutex;
+  CondVar idle;
+  uint64_t idle_events ABSL_GUARDED_BY(idle_mutex) = 0;  // links became idle
+};
+
+// All that one worker has to do with another: the connection, the messages that
+// wait for it, and what came over it.
+//
+//   idle     --Send-->             dialing
+//   dialing  --their hello or-->   up       (when both dial at once, the stream
+//              our answer                    of the lower name is kept)
+//   dialing  --no answer in time-> idle     (waiting messages fail)
+//   up       --a lane breaks-->    idle     (OnPeerLost; all messages fail)
+//
+// Attempts are numbered, so that a hello that was overtaken by a newer
+// connection cannot break it. Thread-safe.
+class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
+ public:
+  static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer);
+
+  // What is known of the peer has changed; a new incarnation breaks the link.
+  void SetPeer(const WorkerInfo& peer);
+  void Send(std::shared_ptr<Outgoing> message);
+  // A lane on which the peer said hello.
+  void Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
+  // `tell`: OnPeerLost follows.
+  void Break(const absl::Status& why, bool tell);
+  // Sends what waits, then says goodbye; the peer closes the link then.
+  void BeginGoodbye();
+  bool idle() const;
+
+  bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
+  void OnWritten(Lane& lane) override;
+  void OnBroken(Lane& lane, const absl::Status& why) override;
+
+ private:
+  enum class State { kIdle, kDialing, kUp };
+  using Clock = std::chrono::steady_clock;
+
+  // One of the two lanes and what waits for it.
+  struct Side {
+    std::shared_ptr<Lane> lane;
+    bool ready = false;  // hello and answer are through
+    bool writing = false;
+    bool goodbye_sent = false;
+    bool goodbye_received = false;
+    std::deque<std::shared_ptr<Outgoing>> queue;
+    std::vector<std::shared_ptr<Outgoing>> in_flight;
+  };
+
+  Link(LinkHost& host, const WorkerInfo& peer) : host_(host), peer_(peer) {}
+
+  Side* Find(const Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void StartDialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AttemptFailedLocked(const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DialFailedLocked(const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs `then` under the lock unless another attempt has begun by then.
+  void AfterLocked(std::chrono::milliseconds delay, void (Link::*then)())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TimedOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::Status HandleLocked(Side& side, Receiver::Batch& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ConnectedLocked(const HelloAnswer& answer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict JudgeControlLocked(const Hello& hello)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WantsBulkLocked(const Hello& hello)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoodbyeReceivedLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BreakLocked(const absl::Status& why, bool tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailQueuesLocked(const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BecomeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ResumeReading();
+
+  LinkHost& host_;
+  std::shared_ptr<Deliveries> deliveries_;
+
+  mutable Mutex mutex_;
+  WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  Side control_ ABSL_GUARDED_BY(mutex_);
+  Side bulk_ ABSL_GUARDED_BY(mutex_);
+  bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Dialing.
+  std::vector<std::string> targets_ ABSL_GUARDED_BY(mutex_);
+  size_t target_ ABSL_GUARDED_BY(mutex_) = 0;
+  Clock::time_point dial_deadline_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::milliseconds retry_delay_ ABSL_GUARDED_BY(mutex_){0};
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
+  bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Attempts: our last one; the one of the peer in use; the peer's that are
+  // overtaken.
+  uint64_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t accepted_attempt_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t stale_attempt_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

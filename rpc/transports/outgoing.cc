@@ -1,0 +1,132 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/outgoing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/transports/framing.h"
+#include "rpc/transports/packed.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+using Self = std::shared_ptr<Outgoing>;
+
+// Memory of `self`, which the slice keeps alive.
+grpc::Slice SliceOf(const Self& self, const char* data, size_t bytes) {
+  return grpc::Slice(
+      const_cast<char*>(data), bytes,
+      [](void* owner) { delete static_cast<Self*>(owner); }, new Self(self));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
+    Message message, size_t max_bytes, Transport::Sent& sent,
+    const std::shared_ptr<ThreadPool>& executor) {
+  RETURN_IF_ERROR(CheckTensors(message));
+  std::shared_ptr<Outgoing> self(new Outgoing());
+  self->message_ = std::move(message);
+  self->reported_ = true;  // until it takes `sent` over
+  self->bytes_ = self->message_.header.size();
+  for (Tensor& tensor : self->message_.tensors) {
+    tensor = Packed(tensor);
+    self->bytes_ += tensor.nbytes();
+  }
+  if (self->bytes_ > max_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", self->bytes_, " bytes; at most ",
+                     max_bytes, " are allowed"));
+  }
+  RETURN_IF_ERROR(self->Encode());
+  self->sent_ = std::move(sent);
+  self->executor_ = executor;
+  self->reported_ = false;
+  return self;
+}
+
+absl::Status Outgoing::Encode() {
+  wire::MessageMeta meta;
+  meta.set_header_size(message_.header.size());
+  size_t inline_bytes = 0;
+  std::vector<Part> inline_parts;
+  const auto place = [&](const char* data, size_t bytes, size_t limit) {
+    const bool fits =
+        bytes <= limit && bytes <= kInlineTotalBytes - inline_bytes;
+    if (fits) inline_bytes += bytes;
+    (fits ? inline_parts : parts_).push_back({data, bytes});
+    return fits;
+  };
+  meta.set_header_chunked(!place(message_.header.data(), message_.header.size(),
+                                 kInlineTotalBytes));
+  for (const Tensor& tensor : message_.tensors) {
+    wire::TensorMeta& entry = *meta.add_tensors();
+    entry.set_dtype(static_cast<uint32_t>(tensor.dtype()));
+    for (int64_t size : tensor.shape()) entry.add_sizes(size);
+    entry.set_channels_last(tensor.SuggestFormat() ==
+                            MemoryFormat::kChannelsLast);
+    entry.set_chunked(!place(static_cast<const char*>(tensor.raw_data()),
+                             tensor.nbytes(), kInlineTensorBytes));
+  }
+  const size_t meta_bytes = meta.ByteSizeLong();
+  if (meta_bytes > kMaxMetaBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", message_.tensors.size(),
+                     " tensors; their shapes alone are above 1 MB"));
+  }
+  frame_.reserve(kFrameHeaderBytes + meta_bytes + inline_bytes);
+  AppendFrameHeader(
+      {FrameKind::kMessage, static_cast<uint32_t>(meta_bytes), inline_bytes},
+      frame_);
+  meta.AppendToString(&frame_);
+  for (const Part& part : inline_parts) frame_.append(part.data, part.bytes);
+  return absl::OkStatus();
+}
+
+bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
+                    std::vector<grpc::Slice>& out) {
+  const auto spend = [&budget](size_t bytes) {
+    budget -= std::min(budget, bytes);
+  };
+  if (!self->frame_taken_) {
+    self->frame_taken_ = true;
+    out.push_back(SliceOf(self, self->frame_.data(), self->frame_.size()));
+    spend(self->frame_.size());
+  }
+  while (self->part_ < self->parts_.size() && budget > 0) {
+    const Part& part = self->parts_[self->part_];
+    const size_t bytes = std::min(budget, part.bytes - self->offset_);
+    std::string header;
+    AppendFrameHeader({FrameKind::kChunk, 0, bytes}, header);
+    out.emplace_back(header);
+    out.push_back(SliceOf(self, part.data + self->offset_, bytes));
+    spend(bytes);
+    self->offset_ += bytes;
+    if (self->offset_ == part.bytes) {
+      ++self->part_;
+      self->offset_ = 0;
+    }
+  }
+  return self->part_ == self->parts_.size();
+}
+
+Outgoing::~Outgoing() {
+  Report(written_ ? absl::OkStatus()
+                  : absl::UnavailableError("the connection broke"));
+}
+
+void Outgoing::Report(absl::Status status) {
+  if (reported_.exchange(true) || sent_ == nullptr) return;
+  std::shared_ptr<ThreadPool> executor = executor_.lock();
+  if (executor == nullptr) {
+    sent_(std::move(status));
+    return;
+  }
+  executor->Post([sent = std::move(sent_), status]() mutable { sent(status); });
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,72 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/support/slice.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/executor.h"
+#include "rpc/transport.h"
+
+namespace baton::rpc {
+
+// A message on its way out, encoded. The slices it hands out refer to the
+// tensors' memory and keep this object alive; `sent` runs on `executor` exactly
+// once, with OK only when the last of them is gone. Once made, confined to
+// whoever holds the link's lock, except for the release of slices.
+class Outgoing {
+ public:
+  // InvalidArgument for tensors that cannot travel and for a message above
+  // `max_bytes`; it leaves `sent` to the caller.
+  static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
+      Message message, size_t max_bytes, Transport::Sent& sent,
+      const std::shared_ptr<ThreadPool>& executor);
+  ~Outgoing();
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+
+  // Goes on the bulk lane, because parts of it are chunked.
+  bool bulk() const { return !parts_.empty(); }
+  size_t bytes() const { return bytes_; }
+
+  // Moves the next bytes to `out`, about `budget` at most, and lessens it by
+  // what was taken. True when nothing is left to take.
+  static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
+                   std::vector<grpc::Slice>& out);
+
+  // Everything taken has been written.
+  void Written() { written_ = true; }
+  // Reports the failure now, whatever gRPC still holds.
+  void Fail(absl::Status why) { Report(std::move(why)); }
+
+ private:
+  // Bytes that travel as chunks: the message header or a tensor.
+  struct Part {
+    const char* data;
+    size_t bytes;
+  };
+
+  Outgoing() = default;
+  absl::Status Encode();
+  void Report(absl::Status status);
+
+  Message message_;  // tensors packed
+  std::string frame_;
+  std::vector<Part> parts_;
+  size_t part_ = 0;
+  size_t offset_ = 0;  // in parts_[part_]
+  bool frame_taken_ = false;
+  size_t bytes_ = 0;
+  std::atomic<bool> written_{false};
+  std::atomic<bool> reported_{false};
+  Transport::Sent sent_;
+  std::weak_ptr<ThreadPool> executor_;
+};
+
+}  // namespace baton::rpc

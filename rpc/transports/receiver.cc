@@ -1,0 +1,204 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/receiver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr int kMaxRank = 32;
+
+// The bytes of a tensor, at most `limit`.
+absl::StatusOr<uint64_t> TensorBytes(const wire::TensorMeta& meta, DType dtype,
+                                     uint64_t limit) {
+  if (meta.sizes_size() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", meta.sizes_size(), " dimensions"));
+  }
+  uint64_t bytes = SizeOf(dtype);
+  bool empty = false;
+  for (int64_t size : meta.sizes()) {
+    if (size < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor with the extent ", size));
+    }
+    // An extent of 0 makes no other extent harmless: numel() multiplies them.
+    const uint64_t extent = std::max<uint64_t>(1, static_cast<uint64_t>(size));
+    empty |= size == 0;
+    if (bytes > limit / extent) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a tensor above the allowed ", limit, " bytes of a message"));
+    }
+    bytes *= extent;
+  }
+  return empty ? 0 : bytes;
+}
+
+}  // namespace
+
+absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer, Batch& batch) {
+  FrameReader in(buffer);
+  if (in.remaining() == 0) {
+    return absl::InvalidArgumentError("an empty gRPC message");
+  }
+  while (in.remaining() > 0) {
+    ASSIGN_OR_RETURN(FrameHeader header, in.ReadHeader());
+    if (header.kind == FrameKind::kMessage) {
+      RETURN_IF_ERROR(ReadMessage(header, in, batch));
+    } else if (header.kind == FrameKind::kChunk) {
+      RETURN_IF_ERROR(ReadChunk(header, in, batch));
+    } else {
+      if (header.payload_bytes > 0) {
+        return absl::InvalidArgumentError("a control frame with a payload");
+      }
+      Control control{header.kind, std::string(header.meta_bytes, '\0')};
+      in.Read(control.meta.data(), control.meta.size());
+      batch.controls.push_back(std::move(control));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
+                                   Batch& batch) {
+  if (message_.has_value()) {
+    return absl::InvalidArgumentError("a message amid the chunks of another");
+  }
+  std::string bytes(header.meta_bytes, '\0');
+  wire::MessageMeta meta;
+  if (!in.Read(bytes.data(), bytes.size()) || !meta.ParseFromString(bytes)) {
+    return absl::InvalidArgumentError("a message whose meta does not parse");
+  }
+  message_.emplace();
+  message_->tensors.resize(static_cast<size_t>(meta.tensors_size()));
+  specs_.clear();
+  parts_.clear();
+  part_ = 0;
+  offset_ = 0;
+  std::vector<Part> inline_parts;
+  if (meta.header_size() > max_bytes_) {
+    return absl::InvalidArgumentError("a message header above the limit");
+  }
+  uint64_t total = meta.header_size();
+  const bool header_chunked = meta.header_chunked() && total > 0;
+  (header_chunked ? parts_ : inline_parts).push_back({-1, total});
+  for (int i = 0; i < meta.tensors_size(); ++i) {
+    const wire::TensorMeta& entry = meta.tensors(i);
+    const auto dtype = entry.dtype() > 255
+                           ? std::nullopt
+                           : DTypeFromWire(static_cast<int>(entry.dtype()));
+    if (!dtype.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor of the unknown dtype ", entry.dtype()));
+    }
+    if (entry.channels_last() && entry.sizes_size() != 4) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a channels-last tensor of ", entry.sizes_size(), " dimensions"));
+    }
+    ASSIGN_OR_RETURN(uint64_t size,
+                     TensorBytes(entry, *dtype, max_bytes_ - total));
+    total += size;
+    specs_.push_back({*dtype,
+                      Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
+                      entry.channels_last() ? MemoryFormat::kChannelsLast
+                                            : MemoryFormat::kContiguous});
+    if (entry.chunked() && size > 0) {
+      parts_.push_back({i, size});
+    } else {
+      inline_parts.push_back({i, size});
+    }
+  }
+  message_bytes_ = total;
+  uint64_t inline_bytes = 0;
+  for (const Part& part : inline_parts) inline_bytes += part.bytes;
+  if (inline_bytes != header.payload_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message with ", header.payload_bytes,
+                     " bytes of inline parts, not ", inline_bytes));
+  }
+  for (const Part& part : inline_parts) {
+    if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
+    RETURN_IF_ERROR(Append(part, part.bytes, in));
+    RETURN_IF_ERROR(CheckValues(part));
+  }
+  if (parts_.empty()) Finish(batch);
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
+                                 Batch& batch) {
+  if (!message_.has_value() || header.meta_bytes != 0) {
+    return absl::InvalidArgumentError("a chunk that belongs to no message");
+  }
+  const Part part = parts_[part_];
+  if (header.payload_bytes == 0 ||
+      header.payload_bytes > part.bytes - offset_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chunk of ", header.payload_bytes, " bytes where ",
+                     part.bytes - offset_, " are missing"));
+  }
+  if (offset_ == 0 && part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
+  RETURN_IF_ERROR(Append(part, header.payload_bytes, in));
+  offset_ += header.payload_bytes;
+  if (offset_ < part.bytes) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValues(part));
+  offset_ = 0;
+  if (++part_ == parts_.size()) Finish(batch);
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::Allocate(int tensor) {
+  const auto index = static_cast<size_t>(tensor);
+  const Spec& spec = specs_[index];
+  return CatchErrors([&] {
+    message_->tensors[index] =
+        Tensor::Empty(spec.shape, {.dtype = spec.dtype, .format = spec.format});
+  });
+}
+
+absl::Status Receiver::Append(const Part& part, size_t bytes, FrameReader& in) {
+  if (bytes == 0) return absl::OkStatus();
+  char* to;
+  if (part.tensor < 0) {
+    // Grown as bytes arrive, so that an announced size allocates nothing.
+    const size_t old = message_->header.size();
+    message_->header.resize(old + bytes);
+    to = message_->header.data() + old;
+  } else {
+    const Tensor& tensor = message_->tensors[static_cast<size_t>(part.tensor)];
+    to = static_cast<char*>(tensor.raw_data()) + offset_;
+  }
+  if (!in.Read(to, bytes)) {
+    return absl::InvalidArgumentError("a frame ends early");
+  }
+  return absl::OkStatus();
+}
+
+// Any byte but 0 and 1 in a bool would be undefined behaviour to read.
+absl::Status Receiver::CheckValues(const Part& part) const {
+  if (part.tensor < 0) return absl::OkStatus();
+  const Tensor& tensor = message_->tensors[static_cast<size_t>(part.tensor)];
+  if (tensor.dtype() != DType::kBool) return absl::OkStatus();
+  const auto* bytes = static_cast<const uint8_t*>(tensor.raw_data());
+  if (std::any_of(bytes, bytes + tensor.nbytes(),
+                  [](uint8_t byte) { return byte > 1; })) {
+    return absl::InvalidArgumentError(
+        "a bool tensor with bytes other than 0 and 1");
+  }
+  return absl::OkStatus();
+}
+
+void Receiver::Finish(Batch& batch) {
+  batch.bytes += message_bytes_;
+  batch.messages.push_back(*std::move(message_));
+  message_.reset();
+}
+
+}  // namespace baton::rpc

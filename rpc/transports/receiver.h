@@ -1,0 +1,69 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/transport.h"
+#include "rpc/transports/framing.h"
+
+namespace baton::rpc {
+
+// Makes messages of what comes in on one lane, copying the elements of tensors
+// straight to where they stay. Trusts nothing that it reads. Confined to the
+// reads of its lane, which come one at a time.
+class Receiver {
+ public:
+  explicit Receiver(size_t max_message_bytes) : max_bytes_(max_message_bytes) {}
+
+  // A frame that is no part of a message: its kind and meta bytes.
+  struct Control {
+    FrameKind kind;
+    std::string meta;
+  };
+  struct Batch {
+    std::vector<Message> messages;
+    std::vector<Control> controls;
+    size_t bytes = 0;  // of the messages
+  };
+  // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
+  // the lane is of no use after that.
+  absl::Status Consume(const grpc::ByteBuffer& buffer, Batch& batch);
+
+ private:
+  struct Part {
+    int tensor;  // -1: the header
+    uint64_t bytes;
+  };
+  struct Spec {
+    DType dtype;
+    Shape shape;
+    MemoryFormat format;
+  };
+
+  absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
+                           Batch& batch);
+  absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,
+                         Batch& batch);
+  absl::Status Allocate(int tensor);
+  absl::Status Append(const Part& part, size_t bytes, FrameReader& in);
+  absl::Status CheckValues(const Part& part) const;
+  void Finish(Batch& batch);
+
+  const size_t max_bytes_;
+  // The message being put together, if any.
+  std::optional<Message> message_;
+  uint64_t message_bytes_ = 0;
+  std::vector<Spec> specs_;
+  std::vector<Part> parts_;  // chunked ones
+  size_t part_ = 0;
+  uint64_t offset_ = 0;  // in parts_[part_]
+};
+
+}  // namespace baton::rpc

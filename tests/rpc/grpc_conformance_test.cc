@@ -1,0 +1,33 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/grpc.h"
+#include "tests/rpc/transport_conformance.h"
+
+namespace baton::rpc {
+namespace {
+
+// Workers that were lost are given up on quickly, so that the tests are quick.
+TransportKind Grpc(GrpcOptions options) {
+  options.connect_timeout = std::chrono::seconds(5);
+  options.reconnect_timeout = std::chrono::milliseconds(300);
+  return {.network =
+              [options] {
+                return [options] {
+                  auto transport = MakeGrpcTransport(options);
+                  EXPECT_TRUE(transport.ok()) << transport.status();
+                  return *std::move(transport);
+                };
+              },
+          .has_bulk_lane = true};
+}
+
+INSTANTIATE_TEST_SUITE_P(GrpcTcp, TransportConformance,
+                         testing::Values(Grpc({.unix_socket = false})));
+INSTANTIATE_TEST_SUITE_P(GrpcUnix, TransportConformance,
+                         testing::Values(Grpc({})));
+INSTANTIATE_TEST_SUITE_P(GrpcInline, TransportConformance,
+                         testing::Values(Grpc({.inline_delivery = true})));
+
+}  // namespace
+}  // namespace baton::rpc

@@ -1,0 +1,470 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/rpc/transport_conformance.h"
+
+#include <atomic>
+#include <cstring>
+#include <ostream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Bytes 0, 1, 2, ... from `first` on, modulo a prime.
+Tensor Pattern(int64_t bytes, int first = 0) {
+  Tensor tensor = Tensor::Empty({bytes}, {.dtype = DType::kU8});
+  auto* data = static_cast<uint8_t*>(tensor.raw_data());
+  for (int64_t i = 0; i < bytes; ++i) {
+    data[i] = static_cast<uint8_t>((i + first) % 251);
+  }
+  return tensor;
+}
+
+bool SameBytes(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.Contiguous(), y = b.Contiguous();
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         (x.nbytes() == 0 ||
+          std::memcmp(x.raw_data(), y.raw_data(), x.nbytes()) == 0);
+}
+
+}  // namespace
+
+void PrintTo(const TransportKind& kind, std::ostream* out) {
+  *out << (kind.has_bulk_lane ? "with" : "without") << " bulk lane";
+}
+
+void Mailbox::OnMessage(const WorkerInfo& from, Message message) {
+  Letter letter{from, std::move(message)};
+  std::function<void(const Letter&)> on_each;
+  {
+    MutexLock lock(mutex_);
+    on_each = on_each_;
+  }
+  if (on_each) on_each(letter);
+  MutexLock lock(mutex_);
+  letters_.push_back(std::move(letter));
+  changed_.NotifyAll();
+}
+
+void Mailbox::OnPeerLost(const WorkerInfo&, absl::Status why) {
+  MutexLock lock(mutex_);
+  lost_.push_back(std::move(why));
+  changed_.NotifyAll();
+}
+
+void Mailbox::OnEach(std::function<void(const Letter&)> callback) {
+  MutexLock lock(mutex_);
+  on_each_ = std::move(callback);
+}
+
+std::vector<Mailbox::Letter> Mailbox::Await(size_t count) {
+  const auto deadline = steady_clock::now() + kPatience;
+  MutexLock lock(mutex_);
+  while (letters_.size() < count) {
+    if (!changed_.WaitUntil(mutex_, deadline)) break;
+  }
+  EXPECT_GE(letters_.size(), count) << "messages did not arrive";
+  return letters_;
+}
+
+std::vector<absl::Status> Mailbox::AwaitLost(size_t count) {
+  const auto deadline = steady_clock::now() + kPatience;
+  MutexLock lock(mutex_);
+  while (lost_.size() < count) {
+    if (!changed_.WaitUntil(mutex_, deadline)) break;
+  }
+  EXPECT_GE(lost_.size(), count) << "OnPeerLost did not come";
+  return lost_;
+}
+
+size_t Mailbox::count() const {
+  MutexLock lock(mutex_);
+  return letters_.size();
+}
+
+size_t Mailbox::lost() const {
+  MutexLock lock(mutex_);
+  return lost_.size();
+}
+
+Transport::Sent SentLog::Next() {
+  return [state = state_](absl::Status status) {
+    MutexLock lock(state->mutex);
+    state->done.push_back(std::move(status));
+    state->changed.NotifyAll();
+  };
+}
+
+std::vector<absl::Status> SentLog::Await(size_t count) {
+  const auto deadline = steady_clock::now() + kPatience;
+  MutexLock lock(state_->mutex);
+  while (state_->done.size() < count) {
+    if (!state_->changed.WaitUntil(state_->mutex, deadline)) break;
+  }
+  EXPECT_GE(state_->done.size(), count) << "Sent did not run";
+  return state_->done;
+}
+
+size_t SentLog::count() const {
+  MutexLock lock(state_->mutex);
+  return state_->done.size();
+}
+
+TestWorker::TestWorker(std::string name, int rank,
+                       std::unique_ptr<Transport> made)
+    : transport(std::move(made)) {
+  static std::atomic<uint64_t> incarnation{1};
+  info = {std::move(name), Rank{rank}, incarnation++, transport->address()};
+}
+
+TestWorker::~TestWorker() { transport->Shutdown(milliseconds(0)); }
+
+absl::Status TestWorker::SendTo(const std::string& peer, Message message) {
+  SentLog log;
+  transport->Send(peer, std::move(message), log.Next());
+  const std::vector<absl::Status> done = log.Await(1);
+  return done.empty() ? absl::DeadlineExceededError("no outcome") : done[0];
+}
+
+std::unique_ptr<TestWorker> TransportConformance::NewWorker(
+    const std::string& name, int rank) {
+  if (!make_) make_ = GetParam().network();
+  return std::make_unique<TestWorker>(name, rank, make_());
+}
+
+void TransportConformance::MakePair() {
+  alice_ = NewWorker("alice", 0);
+  bob_ = NewWorker("bob", 1);
+  alice_->transport->AddPeer(bob_->info);
+  bob_->transport->AddPeer(alice_->info);
+  alice_->Start();
+  bob_->Start();
+}
+
+TEST_P(TransportConformance, SmallMessagesArriveInOrder) {
+  MakePair();
+  SentLog log;
+  constexpr int kCount = 3000;
+  for (int i = 0; i < kCount; ++i) {
+    alice_->transport->Send("bob", {absl::StrCat("m", i), {}}, log.Next());
+  }
+  const auto letters = bob_->mailbox.Await(kCount);
+  ASSERT_EQ(letters.size(), kCount);
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(letters[i].message.header, absl::StrCat("m", i));
+    EXPECT_EQ(letters[i].from, alice_->info);
+  }
+  for (const absl::Status& status : log.Await(kCount)) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_P(TransportConformance, TensorsOfEverySizeArriveWhole) {
+  MakePair();
+  const std::vector<int64_t> sizes = {
+      0, 1, 1023, 16384, 16385, 65536, 1 << 20, (1 << 20) + 1, 64 << 20};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor tensor = Pattern(sizes[i], static_cast<int>(i));
+    ASSERT_TRUE(alice_->SendTo("bob", {"t", {tensor}}).ok());
+  }
+  // Small and large ones travel apart, hence by size.
+  const auto letters = bob_->mailbox.Await(sizes.size());
+  ASSERT_EQ(letters.size(), sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor expected = Pattern(sizes[i], static_cast<int>(i));
+    int found = 0;
+    for (const auto& letter : letters) {
+      found += SameBytes(letter.message.tensors.at(0), expected);
+    }
+    EXPECT_EQ(found, 1) << sizes[i] << " bytes";
+  }
+}
+
+TEST_P(TransportConformance, EveryDtypeAndLayoutKeepsItsElements) {
+  MakePair();
+  std::vector<Tensor> tensors = {
+      Tensor::From<float>({1.5f, -2, 3}),
+      Tensor::From<double>({1e300, -0.0}),
+      Tensor::From<Half>({Half(1.5f), Half(-7)}),
+      Tensor::From<BFloat16>({BFloat16(2), BFloat16(-0.5f)}),
+      Tensor::From<int32_t>({1, -2}),
+      Tensor::From<int64_t>({1ll << 40, -5}),
+      Tensor::From<uint8_t>({0, 255}),
+      Tensor::Ones({3}, {.dtype = DType::kBool}),
+      Tensor::Scalar(4.25),
+      Tensor::Empty({0, 3}),
+      Tensor::Empty({5, 0, 2})};
+  const Tensor base = Tensor::Arange(24).Reshape({2, 3, 4});
+  tensors.push_back(base.Transpose(0, 2));
+  tensors.push_back(base.Slice(2, 1, 4, 2));
+  tensors.push_back(base.Select(1, 2));
+  tensors.push_back(Tensor::Scalar(3).Expand({4, 5}));
+  const Tensor large = Pattern(300 * 400).Reshape({300, 400});
+  tensors.push_back(large.Transpose(0, 1));
+  ASSERT_TRUE(alice_->SendTo("bob", {"all", tensors}).ok());
+  const auto letters = bob_->mailbox.Await(1);
+  ASSERT_EQ(letters.size(), 1u);
+  ASSERT_EQ(letters[0].message.tensors.size(), tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_TRUE(SameBytes(letters[0].message.tensors[i], tensors[i]))
+        << tensors[i].ToString();
+  }
+}
+
+TEST_P(TransportConformance, ChannelsLastStaysChannelsLast) {
+  MakePair();
+  const Tensor plain = Pattern(2 * 3 * 4 * 5).Reshape({2, 3, 4, 5});
+  const Tensor image = plain.Contiguous(MemoryFormat::kChannelsLast);
+  ASSERT_TRUE(alice_->SendTo("bob", {"", {image}}).ok());
+  const auto letters = bob_->mailbox.Await(1);
+  ASSERT_EQ(letters.size(), 1u);
+  const Tensor& got = letters[0].message.tensors.at(0);
+  EXPECT_TRUE(got.IsContiguous(MemoryFormat::kChannelsLast));
+  EXPECT_TRUE(SameBytes(got, plain));
+}
+
+TEST_P(TransportConformance, HeadersOfMegabytesArriveWhole) {
+  MakePair();
+  std::string header(5 << 20, 'x');
+  header[4 << 20] = 'y';
+  ASSERT_TRUE(alice_->SendTo("bob", {header, {Pattern(100000)}}).ok());
+  ASSERT_TRUE(alice_->SendTo("bob", {"", {}}).ok());
+  const auto letters = bob_->mailbox.Await(2);
+  ASSERT_EQ(letters.size(), 2u);
+  const bool first = !letters[0].message.header.empty();
+  EXPECT_TRUE(letters[first ? 0 : 1].message.header == header);
+  EXPECT_EQ(letters[first ? 1 : 0].message.header, "");
+}
+
+TEST_P(TransportConformance, WritesAfterSentAreNotSeen) {
+  MakePair();
+  for (int64_t bytes : {100, 3 << 20}) {
+    const Tensor tensor = Pattern(bytes);
+    ASSERT_TRUE(alice_->SendTo("bob", {"", {tensor}}).ok());
+    tensor.Fill(7);
+  }
+  for (const auto& letter : bob_->mailbox.Await(2)) {
+    const Tensor& got = letter.message.tensors.at(0);
+    EXPECT_TRUE(SameBytes(got, Pattern(got.numel())));
+  }
+}
+
+TEST_P(TransportConformance, BothCanSpeakAtOnceFromTheFirstMessage) {
+  MakePair();
+  constexpr int kCount = 200;
+  SentLog log;
+  const auto speak = [&log](TestWorker& from, const std::string& to) {
+    for (int i = 0; i < kCount; ++i) {
+      Message message{absl::StrCat(i), {}};
+      if (i % 20 == 0) message.tensors.push_back(Pattern(200000, i));
+      from.transport->Send(to, std::move(message), log.Next());
+    }
+  };
+  std::thread other([&] { speak(*bob_, "alice"); });
+  speak(*alice_, "bob");
+  other.join();
+  for (const absl::Status& status : log.Await(2 * kCount)) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  for (TestWorker* worker : {alice_.get(), bob_.get()}) {
+    EXPECT_EQ(worker->mailbox.Await(kCount).size(), kCount);
+    EXPECT_EQ(worker->mailbox.lost(), 0u);
+  }
+}
+
+TEST_P(TransportConformance, ManySmallRequestsInFlightAreAllAnswered) {
+  MakePair();
+  constexpr int kCount = 5000;
+  SentLog answers;
+  bob_->mailbox.OnEach([&](const Mailbox::Letter& letter) {
+    bob_->transport->Send("alice", letter.message, answers.Next());
+  });
+  SentLog log;
+  for (int i = 0; i < kCount; ++i) {
+    alice_->transport->Send("bob", {absl::StrCat(i), {Tensor::Scalar(i)}},
+                            log.Next());
+  }
+  const auto letters = alice_->mailbox.Await(kCount);
+  ASSERT_EQ(letters.size(), kCount);
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT_EQ(letters[i].message.header, absl::StrCat(i));
+    EXPECT_EQ(letters[i].message.tensors.at(0).Item(), i);
+  }
+}
+
+TEST_P(TransportConformance, LargeTensorsDoNotHoldUpSmallMessages) {
+  MakePair();
+  ASSERT_TRUE(alice_->SendTo("bob", {"hello", {Pattern(100000)}}).ok());
+  SentLog log;
+  constexpr int kLarge = 4;
+  const Tensor large = Pattern(64 << 20);
+  for (int i = 0; i < kLarge; ++i) {
+    alice_->transport->Send("bob", {"large", {large}}, log.Next());
+  }
+  alice_->transport->Send("bob", {"small", {}}, log.Next());
+  const auto letters = bob_->mailbox.Await(kLarge + 2);
+  ASSERT_EQ(letters.size(), kLarge + 2u);
+  if (GetParam().has_bulk_lane) {
+    EXPECT_EQ(letters[1].message.header, "small");
+  }
+}
+
+TEST_P(TransportConformance, ErrorsOfSendNameTheirCause) {
+  MakePair();
+  EXPECT_EQ(alice_->SendTo("carol", {}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(alice_->SendTo("alice", {}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(alice_->SendTo("bob", {"", {Tensor()}}).code(),
+            absl::StatusCode::kInvalidArgument);
+  auto fresh = NewWorker("carol", 2);
+  EXPECT_EQ(fresh->SendTo("bob", {}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(alice_->transport->Start(alice_->info, &alice_->mailbox).ok());
+  alice_->transport->RemovePeer("bob");
+  EXPECT_EQ(alice_->SendTo("bob", {}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(bob_->mailbox.count(), 0u);
+}
+
+TEST_P(TransportConformance, APeerThatWasNotAnnouncedCanBeAnswered) {
+  alice_ = NewWorker("alice", 0);
+  bob_ = NewWorker("bob", 1);
+  alice_->transport->AddPeer(bob_->info);
+  alice_->Start();
+  bob_->Start();
+  ASSERT_TRUE(alice_->SendTo("bob", {"hi", {}}).ok());
+  bob_->mailbox.Await(1);
+  EXPECT_TRUE(bob_->SendTo("alice", {"hi yourself", {}}).ok());
+  EXPECT_EQ(alice_->mailbox.Await(1).at(0).from, bob_->info);
+}
+
+TEST_P(TransportConformance, MessagesWaitForAPeerThatHasNotStarted) {
+  alice_ = NewWorker("alice", 0);
+  bob_ = NewWorker("bob", 1);
+  alice_->transport->AddPeer(bob_->info);
+  alice_->Start();
+  SentLog log;
+  alice_->transport->Send("bob", {"early", {}}, log.Next());
+  bob_->Start();
+  EXPECT_EQ(bob_->mailbox.Await(1).at(0).message.header, "early");
+  EXPECT_TRUE(log.Await(1).at(0).ok());
+}
+
+TEST_P(TransportConformance, PeersLearnOfAShutdownOnce) {
+  MakePair();
+  ASSERT_TRUE(alice_->SendTo("bob", {"", {Pattern(100000)}}).ok());
+  bob_->mailbox.Await(1);
+  bob_->transport->Shutdown(milliseconds(2000));
+  const auto lost = alice_->mailbox.AwaitLost(1);
+  EXPECT_EQ(lost.at(0).code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(lost[0].message().find("bob"), std::string::npos) << lost[0];
+  EXPECT_EQ(alice_->SendTo("bob", {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(alice_->mailbox.lost(), 1u);
+  EXPECT_EQ(bob_->mailbox.lost(), 0u);
+}
+
+TEST_P(TransportConformance, ShutdownDeliversWhatIsQueued) {
+  MakePair();
+  SentLog log;
+  constexpr int kCount = 300;
+  for (int i = 0; i < kCount; ++i) {
+    alice_->transport->Send("bob", {"", {Pattern(i % 10 == 0 ? 500000 : 10)}},
+                            log.Next());
+  }
+  alice_->transport->Shutdown(milliseconds(5000));
+  EXPECT_EQ(bob_->mailbox.Await(kCount).size(), kCount);
+  for (const absl::Status& status : log.Await(kCount)) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_P(TransportConformance, NothingIsHandledAfterShutdown) {
+  MakePair();
+  std::atomic<bool> running{true};
+  std::thread flood([&] {
+    while (running) alice_->SendTo("bob", {"flood", {}}).IgnoreError();
+  });
+  bob_->mailbox.Await(20);
+  bob_->transport->Shutdown(milliseconds(1000));
+  const size_t count = bob_->mailbox.count();
+  bob_->transport->Shutdown(milliseconds(1000));  // idempotent
+  alice_->mailbox.AwaitLost(1);
+  EXPECT_EQ(bob_->mailbox.count(), count);
+  EXPECT_EQ(bob_->SendTo("alice", {}).code(), absl::StatusCode::kUnavailable);
+  running = false;
+  flood.join();
+  EXPECT_EQ(bob_->mailbox.count(), count);
+}
+
+TEST_P(TransportConformance, ASeveredConnectionIsMadeAgain) {
+  MakePair();
+  for (int round = 1; round <= 3; ++round) {
+    TestWorker& from = round % 2 == 1 ? *alice_ : *bob_;
+    TestWorker& to = round % 2 == 1 ? *bob_ : *alice_;
+    ASSERT_TRUE(from.SendTo(to.info.name, {"a", {Pattern(70000)}}).ok());
+    to.mailbox.Await(static_cast<size_t>((round + 1) / 2));
+    alice_->transport->Disconnect("bob");
+    EXPECT_EQ(alice_->mailbox.AwaitLost(round).size(), round);
+    EXPECT_EQ(bob_->mailbox.AwaitLost(round).size(), round);
+  }
+  EXPECT_TRUE(alice_->SendTo("bob", {"last", {}}).ok());
+}
+
+TEST_P(TransportConformance, SentRunsOnceForEachMessageWhateverBreaks) {
+  MakePair();
+  SentLog log;
+  constexpr size_t kCount = 400;
+  for (size_t i = 0; i < kCount; ++i) {
+    Message message{"", {Pattern(i % 8 == 0 ? 2 << 20 : 10)}};
+    alice_->transport->Send("bob", std::move(message), log.Next());
+    if (i % 100 == 50) alice_->transport->Disconnect("bob");
+  }
+  alice_->transport->Shutdown(milliseconds(100));
+  EXPECT_EQ(log.Await(kCount).size(), kCount);
+  bob_.reset();
+  alice_.reset();
+  EXPECT_EQ(log.count(), kCount);
+}
+
+TEST_P(TransportConformance, ANewIncarnationTakesThePlaceOfTheOld) {
+  MakePair();
+  ASSERT_TRUE(alice_->SendTo("bob", {"one", {}}).ok());
+  bob_->mailbox.Await(1);
+  auto reborn = NewWorker("bob", 1);
+  reborn->Start();
+  alice_->transport->AddPeer(reborn->info);
+  alice_->mailbox.AwaitLost(1);
+  ASSERT_TRUE(alice_->SendTo("bob", {"two", {}}).ok());
+  EXPECT_EQ(reborn->mailbox.Await(1).at(0).message.header, "two");
+  EXPECT_EQ(bob_->mailbox.count(), 1u);
+}
+
+TEST_P(TransportConformance, ThreeWorkersReachEachOther) {
+  std::vector<std::unique_ptr<TestWorker>> workers;
+  for (int i = 0; i < 3; ++i) {
+    workers.push_back(NewWorker(absl::StrCat("w", i), i));
+  }
+  for (auto& a : workers) {
+    a->Start();
+    for (auto& b : workers) {
+      if (a != b) a->transport->AddPeer(b->info);
+    }
+  }
+  SentLog log;
+  for (auto& a : workers) {
+    for (auto& b : workers) {
+      if (a == b) continue;
+      a->transport->Send(b->info.name, {a->info.name, {Pattern(100000)}},
+                         log.Next());
+    }
+  }
+  for (auto& worker : workers) EXPECT_EQ(worker->mailbox.Await(2).size(), 2u);
+}
+
+}  // namespace baton::rpc
