@@ -1,0 +1,41 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rpc/agent.h"
+
+namespace baton::rpc {
+
+// How a process becomes a worker of a cluster: what baton-worker and every
+// trainer do first. Either `rendezvous` or `peers` says who else there is.
+struct ClusterOptions {
+  std::string cluster = "baton";  // workers of other clusters are refused
+  std::string name;               // of this worker
+  int rank = -1;                  // wanted rank; -1: any free one
+  // "host:port" of the built-in rendezvous service, which waits until
+  // `world_size` workers have come.
+  std::string rendezvous;
+  int world_size = 0;
+  // Or all workers, this one among them: "alice=host:port,bob=host:port".
+  std::string peers;
+  // Where this worker listens; with `peers` its own entry's address.
+  std::string listen = "127.0.0.1:0";
+  std::string advertise_host;
+  std::chrono::milliseconds join_timeout{60'000};
+  // self and peers are filled in by JoinCluster.
+  AgentOptions agent;
+};
+
+// Listens, meets the others, starts the agent. Returns within join_timeout;
+// errors name what is missing: the address that cannot be listened on, the
+// rendezvous that cannot be reached, the workers that did not come.
+absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
+                                                   Registry registry);
+
+}  // namespace baton::rpc

@@ -1,0 +1,110 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/cluster_flags.h"
+
+#include <cstdlib>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/status.h"
+
+ABSL_FLAG(std::string, cluster, "",
+          "name of the cluster; default BATON_CLUSTER, else baton");
+ABSL_FLAG(std::string, name, "", "name of this worker; default BATON_NAME");
+ABSL_FLAG(int, rank, -1,
+          "rank of this worker; default BATON_RANK, else any free one");
+ABSL_FLAG(std::string, rendezvous, "",
+          "host:port of the rendezvous; default BATON_RENDEZVOUS");
+ABSL_FLAG(int, world_size, 0,
+          "workers that the rendezvous waits for, trainer included; default "
+          "BATON_WORLD_SIZE");
+ABSL_FLAG(std::string, peers, "",
+          "instead of a rendezvous, every worker: name=host:port,...; default "
+          "BATON_PEERS");
+ABSL_FLAG(std::string, listen, "127.0.0.1:0",
+          "host:port or unix:path to listen on; port 0 for any free one");
+ABSL_FLAG(std::string, advertise_host, "",
+          "host that peers are told; default the one listened on");
+ABSL_FLAG(absl::Duration, join_timeout, absl::Seconds(60),
+          "how long to wait for the other workers");
+ABSL_FLAG(absl::Duration, rpc_timeout, absl::Seconds(60),
+          "deadline of calls that name none");
+ABSL_FLAG(int, rpc_threads, 4, "handlers that run at a time");
+
+namespace baton::tools {
+namespace {
+
+std::string TextOr(const std::string& flag, const char* variable,
+                   const std::string& otherwise) {
+  if (!flag.empty()) return flag;
+  const char* value = std::getenv(variable);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+absl::StatusOr<int> NumberOr(int flag, int unset, const char* variable) {
+  const char* value = std::getenv(variable);
+  if (flag != unset || value == nullptr || *value == '\0') return flag;
+  int number = 0;
+  if (!absl::SimpleAtoi(value, &number)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable, "=", value, " is not a number"));
+  }
+  return number;
+}
+
+absl::StatusOr<std::chrono::milliseconds> Positive(const char* flag,
+                                                   absl::Duration value) {
+  if (value <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, " must be more than 0, as in 30s"));
+  }
+  return absl::ToChronoMilliseconds(value);
+}
+
+absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
+  if (options.rendezvous.empty() == options.peers.empty()) {
+    return absl::InvalidArgumentError(
+        options.peers.empty()
+            ? "how to meet the other workers? Give --rendezvous=host:port and "
+              "--world_size, or --peers, or start this program by baton-run"
+            : "--rendezvous and --peers exclude each other");
+  }
+  if (!options.rendezvous.empty() && options.world_size < 1) {
+    return absl::InvalidArgumentError(
+        "--rendezvous needs --world_size, the number of workers to wait for, "
+        "trainer included");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
+    const std::string& default_name) {
+  rpc::ClusterOptions options;
+  options.cluster =
+      TextOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "baton");
+  options.name = TextOr(absl::GetFlag(FLAGS_name), "BATON_NAME", default_name);
+  options.rendezvous =
+      TextOr(absl::GetFlag(FLAGS_rendezvous), "BATON_RENDEZVOUS", "");
+  options.peers = TextOr(absl::GetFlag(FLAGS_peers), "BATON_PEERS", "");
+  options.listen = absl::GetFlag(FLAGS_listen);
+  options.advertise_host = absl::GetFlag(FLAGS_advertise_host);
+  ASSIGN_OR_RETURN(options.rank,
+                   NumberOr(absl::GetFlag(FLAGS_rank), -1, "BATON_RANK"));
+  ASSIGN_OR_RETURN(options.world_size, NumberOr(absl::GetFlag(FLAGS_world_size),
+                                                0, "BATON_WORLD_SIZE"));
+  ASSIGN_OR_RETURN(options.join_timeout,
+                   Positive("join_timeout", absl::GetFlag(FLAGS_join_timeout)));
+  ASSIGN_OR_RETURN(options.agent.default_timeout,
+                   Positive("rpc_timeout", absl::GetFlag(FLAGS_rpc_timeout)));
+  options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
+  RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));
+  RETURN_IF_ERROR(CheckMeeting(options));
+  return options;
+}
+
+}  // namespace baton::tools

@@ -1,0 +1,22 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "rpc/cluster.h"
+
+// The command-line flags of every program that joins a cluster:
+//   --cluster --name --rank --rendezvous --world_size --peers --listen
+//   --advertise_host --join_timeout --rpc_timeout --rpc_threads
+// Those not given come from BATON_CLUSTER, BATON_NAME, BATON_RANK,
+// BATON_RENDEZVOUS, BATON_WORLD_SIZE, BATON_PEERS, which baton-run sets for the
+// workers and the trainer that it starts.
+namespace baton::tools {
+
+// After absl::ParseCommandLine. InvalidArgument names the flag that is wrong.
+absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
+    const std::string& default_name);
+
+}  // namespace baton::tools

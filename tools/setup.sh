@@ -1,0 +1,53 @@
+#!/bin/bash
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Usage: tools/setup.sh [--ci]
+# Installs the packages of tools/packages.txt that are missing, with apt, as
+# root or by sudo. With --ci also those of .ci/run and the analyze preset.
+# Does nothing, at once, when all are there. BATON_SKIP_SETUP=1 trusts that
+# everything needed is installed in another way.
+set -euo pipefail
+folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+die() { echo "setup: $*" >&2; exit 1; }
+
+group=''
+case ${1-} in
+  '') ;;
+  --ci) group=ci ;;
+  -h | --help) sed -n '5,9s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+  *) echo "setup: unknown option '$1'; see tools/setup.sh --help" >&2; exit 2 ;;
+esac
+[ "${BATON_SKIP_SETUP-}" != 1 ] || exit 0
+
+wanted=$(awk -v group="$group" \
+  '!/^#/ && NF && (NF == 1 || $2 == group) {print $1}' "$folder/packages.txt")
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  die "this machine has no apt: install the counterparts of" \
+    "tools/packages.txt by hand, then set BATON_SKIP_SETUP=1"
+fi
+
+# "installed NAME" for each package that is there; the others are missing.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted \
+  2>/dev/null | sed -n 's/^installed //p' || true)
+missing=$(comm -23 <(sort -u <<<"$wanted") <(sort -u <<<"$installed"))
+[ -n "$missing" ] || exit 0
+
+echo "setup: installing" $missing
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null ||
+    die "needs root to install packages and there is no sudo; as root run:" \
+      "apt-get install" $missing
+  as_root=(sudo)
+  [ -t 0 ] && [ "${CI-}" != true ] || as_root+=(-n)
+fi
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+apt update || die "apt-get update failed (see above)"
+apt install -y --no-install-recommends $missing ||
+  die "apt-get could not install everything (see above)"
+echo "setup: done"
