@@ -41,11 +41,11 @@ class GraphTask {
  public:
   struct Options {
     bool retain_graph = false;
-    GradSink sink;  // empty: leaf.AccumulateGrad
+    GradSink sink = nullptr;  // empty: leaf.AccumulateGrad
     // When not empty, only what leads to these places runs, no sink is called,
     // and `capture(i, grad)` gets the gradient of wanted[i] where one flows.
-    std::vector<Edge> wanted;
-    std::function<void(size_t i, const Tensor& grad)> capture;
+    std::vector<Edge> wanted = {};
+    std::function<void(size_t i, const Tensor& grad)> capture = nullptr;
   };
   GraphTask(const std::vector<std::shared_ptr<Node>>& roots, Options options);
 

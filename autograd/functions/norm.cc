@@ -3,33 +3,9 @@
 
 #include "autograd/functions/norm.h"
 
-#include <vector>
-
 #include "autograd/functions/function.h"
-#include "core/ops/activation.h"
-#include "core/ops/arithmetic.h"
-#include "core/ops/reduce.h"
 
 namespace baton::autograd {
-namespace {
-
-// [C] -> [1, C, 1, ...], to broadcast against x.
-Tensor PerChannel(const Tensor& values, const Tensor& x) {
-  Dims dims(static_cast<size_t>(x.rank()), 1);
-  dims[1] = values.numel();
-  return values.To(x.dtype()).Reshape(Shape(dims));
-}
-
-// [N, C, ...] -> [C]
-Tensor SumPerChannel(const Tensor& x) {
-  std::vector<int> axes;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    if (axis != 1) axes.push_back(axis);
-  }
-  return ops::Sum(x, axes);
-}
-
-}  // namespace
 
 Variable BatchNormTrain(const Variable& x, const Variable& gamma,
                         const Variable& beta, const Variable& residual,
@@ -39,16 +15,20 @@ Variable BatchNormTrain(const Variable& x, const Variable& gamma,
   const ops::BatchNormResult result = ops::BatchNormTrain(
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options);
-  // Only the ReLU's mask needs y.
-  const Tensor y = options.relu ? result.y : Tensor();
   const bool has_residual = residual.defined();
+  // The ReLU's mask alone needs y, and f32 and f64 without residual have it
+  // from x.
+  const bool from_x = !has_residual && SizeOf(x.dtype()) >= 4;
+  const Tensor y = options.relu && !from_x ? result.y : Tensor();
   return RecordJoint(
       "batch_norm", result.y,
-      {x.tensor(), gamma.tensor(), y, result.mean, result.inverse_stddev},
+      {x.tensor(), gamma.tensor(), y, result.mean, result.inverse_stddev,
+       result.scale, result.shift},
       {x, gamma, beta, residual}, [=](const Backprop& p) -> Tensors {
         ops::BatchNormGradients grads = ops::BatchNormBackward(
             p.dy(), p.saved(0), p.saved(1),
-            {p.saved(2), p.saved(3), p.saved(4)}, has_residual, options);
+            {p.saved(2), p.saved(3), p.saved(4), p.saved(5), p.saved(6)},
+            has_residual, options);
         return {grads.dx, grads.dgamma, grads.dbeta, grads.dresidual};
       });
 }
@@ -62,30 +42,15 @@ Variable BatchNormEval(const Variable& x, const Variable& gamma,
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options);
   const Tensor y = options.relu ? result : Tensor();
+  const bool has_residual = residual.defined();
   return RecordJoint(
       "batch_norm", result,
       {x.tensor(), gamma.tensor(), y, running_mean, running_variance},
-      {x, gamma, beta, residual}, [options](const Backprop& p) -> Tensors {
-        const Tensor &v = p.saved(0), &variance = p.saved(4);
-        const Tensor dsum =
-            options.relu ? ops::ReluBackward(p.dy(), p.saved(2)) : p.dy();
-        const Tensor inverse =
-            ops::PowScalar(ops::AddScalar(variance, options.eps), -0.5);  // [C]
-        Tensors grads(4);
-        if (p.needs(0)) {
-          const Tensor scale =
-              ops::Mul(p.saved(1).To(inverse.dtype()), inverse);
-          grads[0] = ops::Mul(dsum, PerChannel(scale, v));
-        }
-        if (p.needs(1)) {
-          const Tensor centred = ops::Sub(v, PerChannel(p.saved(3), v));
-          const Tensor dgamma = ops::Mul(SumPerChannel(ops::Mul(dsum, centred)),
-                                         inverse.To(v.dtype()));
-          grads[1] = dgamma.To(p.saved(1).dtype());
-        }
-        if (p.needs(2)) grads[2] = SumPerChannel(dsum).To(p.saved(1).dtype());
-        if (p.needs(3)) grads[3] = dsum;
-        return grads;
+      {x, gamma, beta, residual}, [=](const Backprop& p) -> Tensors {
+        ops::BatchNormGradients grads = ops::BatchNormEvalBackward(
+            p.dy(), p.saved(0), p.saved(2), p.saved(1), p.saved(3), p.saved(4),
+            has_residual, options);
+        return {grads.dx, grads.dgamma, grads.dbeta, grads.dresidual};
       });
 }
 
