@@ -1,0 +1,198 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "optim/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
+#include "core/ops/arithmetic.h"
+#include "core/parallel.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace baton::optim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Variable Leaf(std::vector<float> values) {
+  return Variable(Tensor::From<float>(values), true);
+}
+
+std::vector<float> ValuesOf(const Variable& x) {
+  return x.tensor().ToVector<float>();
+}
+
+TEST(Optimizer, StepsByGradAndKeepsIt) {
+  Variable x = Leaf({1, 2});
+  Sgd sgd({x}, {.lr = 0.5});
+  autograd::Sum(x * x).Backward();
+  sgd.Step();
+  EXPECT_THAT(ValuesOf(x), ElementsAre(0, 0));
+  EXPECT_TRUE(x.grad().defined());
+  sgd.ZeroGrad();
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Optimizer, StepsByGradientsFromElsewhere) {
+  Variable x = Leaf({1}), y = Leaf({1});
+  x.set_grad(Tensor::From<float>({100}));
+  const std::map<const void*, Tensor> context = {
+      {x.id(), Tensor::From<float>({2})}};
+  Sgd sgd({x, y}, {.lr = 1});
+  sgd.Step([&](const Variable& parameter) {
+    const auto found = context.find(parameter.id());
+    return found == context.end() ? Tensor() : found->second;
+  });
+  EXPECT_THAT(ValuesOf(x), ElementsAre(-1));
+  EXPECT_THAT(ValuesOf(y), ElementsAre(1));
+}
+
+TEST(Optimizer, AnAbsentGradientLeavesValueStateAndVersionAlone) {
+  Variable x = Leaf({1});
+  Adam adam({x}, {.lr = 0.1});
+  x.set_grad(Tensor::From<float>({1}));
+  adam.Step();
+  const StateDict before = adam.ExportState();
+  const uint64_t version = x.tensor().version();
+  x.ZeroGrad();
+  adam.Step();
+  EXPECT_EQ(x.tensor().version(), version);
+  const StateDict after = adam.ExportState();
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& [key, tensor] : before)
+    EXPECT_TRUE(ops::BitEqual(tensor, after.at(key))) << key;
+}
+
+TEST(Optimizer, CountsAVersionSoThatStaleBackwardsFail) {
+  Variable x = Leaf({3});
+  const Variable y = x * x;
+  Sgd sgd({x}, {.lr = 1});
+  x.set_grad(Tensor::From<float>({1}));
+  sgd.Step();
+  EXPECT_THROW(y.Backward(), Error);
+}
+
+TEST(Optimizer, TheLearningRateCanChange) {
+  Variable x = Leaf({0});
+  Sgd sgd({x}, {.lr = 1});
+  x.set_grad(Tensor::From<float>({1}));
+  sgd.Step();
+  sgd.set_lr(0.25);
+  EXPECT_EQ(sgd.lr(), 0.25);
+  sgd.Step();
+  EXPECT_THAT(ValuesOf(x), ElementsAre(-1.25f));
+}
+
+TEST(Optimizer, ResumesFromExportedState) {
+  const auto step = [](Optimizer& optimizer, Variable& x, float grad) {
+    x.set_grad(Tensor::From<float>({grad, -grad}));
+    optimizer.Step();
+  };
+  Variable x = Leaf({1, 2});
+  Adam adam({x}, {.lr = 0.1, .amsgrad = true});
+  step(adam, x, 1);
+  step(adam, x, 2);
+  Variable resumed(x.tensor().Clone(), true);
+  Adam other({resumed}, {.lr = 0.1, .amsgrad = true});
+  ASSERT_TRUE(other.ImportState(adam.ExportState()).ok());
+  step(adam, x, 3);
+  step(other, resumed, 3);
+  EXPECT_TRUE(ops::BitEqual(x.tensor(), resumed.tensor()));
+}
+
+TEST(Optimizer, ExportsCopies) {
+  Variable x = Leaf({1});
+  Sgd sgd({x}, {.lr = 1, .momentum = 0.5});
+  x.set_grad(Tensor::From<float>({1}));
+  sgd.Step();
+  const StateDict state = sgd.ExportState();
+  EXPECT_EQ(state.at("0.step").Item(), 1);
+  sgd.Step();
+  EXPECT_EQ(state.at("0.momentum_buffer").Item(), 1);
+}
+
+TEST(Optimizer, RefusesStateThatDoesNotFitAndKeepsItsOwn) {
+  Variable x = Leaf({1});
+  Sgd sgd({x}, {.lr = 1, .momentum = 0.5});
+  x.set_grad(Tensor::From<float>({1}));
+  sgd.Step();
+  const auto message = [&](const StateDict& state) {
+    const absl::Status status = sgd.ImportState(state);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  const Tensor one = Tensor::From<int64_t>({1}, Shape());
+  EXPECT_THAT(message({{"0.step", one}}), HasSubstr("0.momentum_buffer"));
+  EXPECT_THAT(
+      message({{"0.step", one}, {"0.momentum_buffer", Tensor::Zeros({2})}}),
+      HasSubstr("expected [1]"));
+  StateDict state = sgd.ExportState();
+  state["0.exp_avg"] = Tensor::Zeros({1});
+  EXPECT_THAT(message(state), HasSubstr("0.exp_avg is unknown"));
+  state = sgd.ExportState();
+  state["1.step"] = one;
+  EXPECT_THAT(message(state), HasSubstr("1 parameters"));
+  EXPECT_EQ(sgd.ExportState().at("0.momentum_buffer").Item(), 1);
+}
+
+TEST(Optimizer, RefusesGradientsThatDoNotFitBeforeItWrites) {
+  Variable x = Leaf({1}), y = Leaf({1});
+  Sgd sgd({x, y}, {.lr = 1, .momentum = 0.9});
+  x.set_grad(Tensor::From<float>({1}));
+  y.set_grad(Tensor::From<float>({1, 2}));
+  EXPECT_THROW(sgd.Step(), Error);
+  EXPECT_THAT(ValuesOf(x), ElementsAre(1));
+  EXPECT_TRUE(sgd.ExportState().empty());
+}
+
+TEST(Optimizer, RefusesBadParametersAndOptions) {
+  Variable x = Leaf({1});
+  EXPECT_THROW(Sgd({x, x}, {}), Error);
+  EXPECT_THROW(Sgd({Variable()}, {}), Error);
+  EXPECT_THROW(Sgd({x}, {.lr = -1}), Error);
+  EXPECT_THROW(Sgd({x}, {.momentum = -0.1}), Error);
+  EXPECT_THROW(Sgd({x}, {.nesterov = true}), Error);
+  EXPECT_THROW(Adam({x}, {.beta1 = 1}), Error);
+  EXPECT_THROW(AdamW({x}, {.eps = -1}), Error);
+}
+
+TEST(Optimizer, TakesChannelsLastParametersAndOtherOrdersOfGradients) {
+  const Tensor start = Tensor::Arange(24).To(DType::kF32).Reshape({2, 3, 2, 2});
+  const Tensor grad = ops::MulScalar(start, 2);
+  Variable plain(start.Clone(), true);
+  Variable last(start.Contiguous(MemoryFormat::kChannelsLast), true);
+  plain.set_grad(grad);
+  last.set_grad(grad);
+  Sgd sgd({plain, last}, {.lr = 0.1, .momentum = 0.9});
+  for (int i = 0; i < 2; ++i) sgd.Step();
+  EXPECT_TRUE(ops::BitEqual(plain.tensor(), last.tensor().Contiguous()));
+}
+
+TEST(Optimizer, HasTheSameBitsForAnyNumberOfThreads) {
+  const auto run = [](int threads) {
+    const int before = ComputeThreads();
+    SetComputeThreads(threads);
+    const Tensor start = Tensor::Arange(100'003).To(DType::kF32);
+    Variable x(ops::MulScalar(start, 1e-5), true);
+    Variable y(Tensor::From<float>({1, 2, 3}), true);
+    x.set_grad(ops::AddScalar(ops::MulScalar(start, -2e-5), 0.3));
+    y.set_grad(Tensor::From<float>({3, 2, 1}));
+    AdamW adam({x, y}, {.lr = 0.1});
+    for (int i = 0; i < 3; ++i) adam.Step();
+    SetComputeThreads(before);
+    return x.tensor();
+  };
+  EXPECT_TRUE(ops::BitEqual(run(1), run(4)));
+}
+
+}  // namespace
+}  // namespace baton::optim
