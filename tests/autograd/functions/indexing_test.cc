@@ -1,0 +1,67 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/functions/indexing.h"
+
+#include "tests/support/gradcheck.h"
+
+namespace baton::autograd {
+namespace {
+
+using ::baton::testing::GradCheck;
+using ::baton::testing::Random;
+using Inputs = const std::vector<Variable>&;
+
+TEST(IndexingGradients, Cat) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return Cat({v[0], v[1], v[2]}, 1);
+      },
+      {Random({2, 1}), Random({2, 3}), Random({2, 2})}));
+}
+
+TEST(IndexingGradients, CatByANegativeAxis) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return Cat({v[0], v[1]}, -2);
+      },
+      {Random({1, 3}), Random({2, 3})}));
+}
+
+TEST(IndexingGradients, Stack) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return Stack({v[0], v[1]}, 1);
+      },
+      {Random({2, 3}), Random({2, 3})}));
+}
+
+TEST(IndexingGradients, StackByANegativeAxis) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return Stack({v[0], v[1]}, -1);
+      },
+      {Random({2, 3}), Random({2, 3})}));
+}
+
+TEST(IndexingGradients, GatherSumsRepeats) {
+  const Tensor index = Tensor::From<int64_t>({0, 0, 2, 1, 2, 2}, {2, 3});
+  EXPECT_TRUE(GradCheck([&](Inputs v) { return Gather(v[0], 1, index); },
+                        {Random({2, 3})}));
+}
+
+TEST(IndexingGradients, ScatterAdd) {
+  const Tensor index = Tensor::From<int64_t>({0, 3, 0, 1}, {2, 2});
+  EXPECT_TRUE(
+      GradCheck([&](Inputs v) { return ScatterAdd(v[0], 0, index, v[1]); },
+                {Random({4, 2}), Random({2, 2})}));
+}
+
+TEST(IndexingGradients, EmbeddingSumsRepeats) {
+  const Tensor index = Tensor::From<int64_t>({4, 0, 4, 1}, {2, 2});
+  EXPECT_TRUE(GradCheck([&](Inputs v) { return Embedding(v[0], index); },
+                        {Random({5, 3})}));
+}
+
+}  // namespace
+}  // namespace baton::autograd
