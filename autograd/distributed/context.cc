@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autograd/distributed/agent_peers.h"
+#include "autograd/distributed/update_lock.h"
 
 namespace baton::dist {
 namespace {
@@ -26,6 +27,7 @@ void Attach(rpc::Agent& agent) {
   auto engine = std::make_shared<Engine>(agent.self(), &agent.executor(),
                                          std::make_shared<AgentPeers>(&agent));
   agent.SetService(engine);
+  agent.SetService(std::make_shared<UpdateLock>());
   agent.SetCallScopeFactory(engine);
   agent.WatchPeers([weak = std::weak_ptr<Engine>(engine)](
                        const rpc::WorkerInfo& worker, const absl::Status&) {
