@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,9 @@ enum class StageOp : uint8_t {
 struct Instruction {
   StageOp op = StageOp::kForward;
   int micro_batch = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&Instruction::op, &Instruction::micro_batch};
+  }
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 

@@ -1,0 +1,133 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "autograd/distributed/context.h"
+#include "autograd/distributed/parameter_list.h"
+#include "models/distributed/stage.h"
+#include "models/nn/module.h"
+#include "rpc/agent.h"
+
+namespace baton::dist {
+
+// What any module can be asked from afar, beside its own exports.
+namespace module_calls {
+
+template <typename M>
+absl::Status SetTraining(const RRef<M>& module, bool training) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  local->Train(training);
+  return absl::OkStatus();
+}
+
+template <typename M>
+absl::StatusOr<int64_t> NumParameters(const RRef<M>& module) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  return local->NumParameters();
+}
+
+// Copies: the module goes on changing while they travel.
+template <typename M>
+absl::StatusOr<nn::StateMap> StateDict(const RRef<M>& module) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  nn::StateMap state = local->StateDict();
+  for (auto& [name, tensor] : state) tensor = tensor.Clone();
+  return state;
+}
+
+template <typename M>
+absl::Status LoadStateDict(const RRef<M>& module, const nn::StateMap& state,
+                           bool strict) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  return local->LoadStateDict(state, strict);
+}
+
+template <typename M>
+absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
+    const RRef<M>& module, const StageSpec& spec,
+    const std::optional<RRef<Stage>>& next) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  return std::make_unique<Stage>(std::move(local), spec, next);
+}
+
+}  // namespace module_calls
+
+// M, an nn::Module with Exports, with all that dist::Module, dist::Pipeline and
+// dist::Optimizer need of it. Every worker's registry needs it.
+template <typename M>
+void RegisterModule(rpc::Registry& registry) {
+  registry.Add<M>()
+      .template AddFunction<&module_calls::SetTraining<M>>()
+      .template AddFunction<&module_calls::NumParameters<M>>()
+      .template AddFunction<&module_calls::StateDict<M>>()
+      .template AddFunction<&module_calls::LoadStateDict<M>>()
+      .template AddFunction<&module_calls::MakeStage<M>>();
+  RegisterParameters<M>(registry);
+}
+
+// A module that lives at a worker, used from here. M exports Make and Forward:
+//
+//   ASSIGN_OR_RETURN(auto front, dist::Module<Front>::Create(agent, "bob",
+//   spec)
+//                                    .Await());
+//   Future<Variable> hidden = front.Forward(ctx, images);
+//
+// Copyable handle; must not outlive the agent. Thread-safe.
+template <typename M>
+class Module {
+ public:
+  Module() = default;  // names nothing
+  Module(rpc::Agent& agent, RRef<M> module)
+      : agent_(&agent), module_(std::move(module)) {}
+
+  // Made there by M::Make(args...).
+  template <typename... Args>
+  static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
+                               Args&&... args) {
+    return rpc::Create<M>(agent, worker, std::forward<Args>(args)...)
+        .Then([&agent](const RRef<M>& rref) { return Module(agent, rref); });
+  }
+
+  // Recorded in `ctx`. X is Variable, Tensor or a Future of one: the value then
+  // is sent once it is there.
+  template <typename X>
+  Future<Variable> Forward(const Context& ctx, const X& x) const {
+    return module_.template Async<&M::Forward>(ctx, x);
+  }
+
+  Future<void> Train(bool training = true) const {
+    return agent_->Async<&module_calls::SetTraining<M>>(owner(), module_,
+                                                        training);
+  }
+  Future<void> Eval() const { return Train(false); }
+  Future<int64_t> NumParameters() const {
+    return agent_->Async<&module_calls::NumParameters<M>>(owner(), module_);
+  }
+  Future<nn::StateMap> StateDict() const {
+    return agent_->Async<&module_calls::StateDict<M>>(owner(), module_);
+  }
+  // Errors as nn::Module::LoadStateDict.
+  Future<void> LoadStateDict(const nn::StateMap& state,
+                             bool strict = true) const {
+    return agent_->Async<&module_calls::LoadStateDict<M>>(owner(), module_,
+                                                          state, strict);
+  }
+
+  const RRef<M>& ref() const { return module_; }
+  const rpc::WorkerInfo& owner() const { return module_.owner(); }
+
+ private:
+  rpc::Agent* agent_ = nullptr;
+  RRef<M> module_;
+};
+
+}  // namespace baton::dist

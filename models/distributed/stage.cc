@@ -1,0 +1,137 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "models/distributed/stage_run.h"
+
+namespace baton::dist {
+namespace {
+
+absl::Status CheckPlan(const StepPlan& plan, const StageSpec& spec) {
+  if (plan.rows < 1 || plan.split_size < 1 || plan.micro_batches < 1 ||
+      (plan.rows + plan.split_size - 1) / plan.split_size !=
+          plan.micro_batches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(plan.rows, " rows in parts of ", plan.split_size,
+                     " are not ", plan.micro_batches, " micro-batches"));
+  }
+  if (plan.training && spec.index == spec.count - 1 &&
+      plan.loss == Loss::kNone) {
+    return absl::InvalidArgumentError("training needs a loss");
+  }
+  return CheckProgram(plan.program, plan.micro_batches);
+}
+
+}  // namespace
+
+Stage::Stage(std::shared_ptr<nn::Module> module, const StageSpec& spec,
+             std::optional<RRef<Stage>> next)
+    : module_(std::move(module)),
+      spec_(spec),
+      next_(std::move(next)),
+      compute_(std::make_unique<ThreadPool>(
+          1, absl::StrCat("stage-", spec.index))) {}
+
+Stage::~Stage() {
+  {
+    MutexLock lock(mutex_);
+    if (state_ != nullptr) {
+      state_->Fail(Explain(absl::CancelledError("the stage was dropped")));
+    }
+  }
+  compute_.reset();  // joins, while the rest is still there
+}
+
+absl::Status Stage::Explain(const absl::Status& status) const {
+  return Annotate(status,
+                  absl::StrCat("stage ", spec_.index, " of ", spec_.count));
+}
+
+absl::StatusOr<std::shared_ptr<StepState>> Stage::Open(uint64_t step) {
+  std::shared_ptr<StepState> old;
+  std::shared_ptr<StepState> state;
+  {
+    MutexLock lock(mutex_);
+    if (step <= over_ || (state_ != nullptr && step < state_->step())) {
+      return Explain(
+          absl::AbortedError(absl::StrCat("step ", step, " is over")));
+    }
+    if (state_ != nullptr && state_->step() == step) return state_;
+    old = std::move(state_);
+    state_ = state = std::make_shared<StepState>(step);
+  }
+  if (old != nullptr) {
+    old->Fail(Explain(absl::AbortedError("a newer step began")));
+  }
+  return state;
+}
+
+void Stage::Close(const std::shared_ptr<StepState>& state,
+                  const absl::Status& why) {
+  {
+    MutexLock lock(mutex_);
+    over_ = std::max(over_, state->step());
+    if (state_ == state) state_ = nullptr;
+  }
+  state->Fail(why);
+}
+
+Future<StageReport> Stage::Run(rpc::CallContext& call, const StepPlan& plan) {
+  std::shared_ptr<ContextState> context;
+  absl::Status valid = CheckPlan(plan, spec_);
+  if (valid.ok() && plan.training) {
+    absl::StatusOr<std::shared_ptr<ContextState>> given = ContextOf(call);
+    valid = given.status();
+    if (given.ok()) context = *given;
+  }
+  absl::StatusOr<std::shared_ptr<StepState>> state = Open(plan.step);
+  if (valid.ok()) valid = state.status();
+  if (!valid.ok()) {
+    if (state.ok()) Close(*state, Explain(valid));
+    return ReadyFuture<StageReport>(valid);
+  }
+  call.OnCancel([state = *state](const absl::Status& why) {
+    state->Fail(Annotate(why, "the trainer gave up the step"));
+  });
+  Promise<StageReport> promise;
+  compute_->Post([this, plan, promise, context, state = *state] {
+    StageRun run(*module_, spec_, next_, plan, context, state);
+    absl::StatusOr<StageReport> report = run.Execute();
+    absl::Status status = report.status();
+    if (!status.ok()) report = status = Explain(status);
+    Close(state, status.ok() ? absl::AbortedError("the step is over") : status);
+    promise.Set(std::move(report));
+  });
+  return promise.future();
+}
+
+Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
+                               const Tensor& input) {
+  absl::StatusOr<std::shared_ptr<StepState>> state = Open(step);
+  if (!state.ok()) return ReadyFuture<Tensor>(state.status());
+  return (*state)->PutInput(micro_batch, input);
+}
+
+absl::Status Stage::PutTargets(uint64_t step, const Tensor& targets) {
+  ASSIGN_OR_RETURN(auto state, Open(step));
+  state->PutTargets(targets);
+  return state->status();
+}
+
+void Stage::Abort(uint64_t step, const absl::Status& why) {
+  std::shared_ptr<StepState> state;
+  {
+    MutexLock lock(mutex_);
+    over_ = std::max(over_, step);
+    if (state_ != nullptr && state_->step() <= step) state = std::move(state_);
+  }
+  if (state != nullptr) state->Fail(why);
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,190 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/stage_run.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/engine.h"
+#include "autograd/functions/arithmetic.h"
+#include "core/ops/reduce.h"
+#include "models/nn/loss.h"
+
+namespace baton::dist {
+namespace {
+
+constexpr std::chrono::hours kFarAway{24 * 365};
+
+// Running statistics must not move when a forward is run a second time.
+class BufferGuard {
+ public:
+  explicit BufferGuard(const nn::Module& module)
+      : buffers_(module.NamedBuffers()) {
+    for (const auto& buffer : buffers_) before_.push_back(buffer.value.Clone());
+  }
+  void Restore() {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      buffers_[i].value.CopyFrom(before_[i]);
+    }
+  }
+
+ private:
+  std::vector<nn::Named<Tensor>> buffers_;
+  std::vector<Tensor> before_;
+};
+
+}  // namespace
+
+StageRun::StageRun(nn::Module& module, const StageSpec& spec,
+                   const std::optional<RRef<Stage>>& next, const StepPlan& plan,
+                   std::shared_ptr<ContextState> context,
+                   std::shared_ptr<StepState> state)
+    : module_(module),
+      spec_(spec),
+      next_(next),
+      plan_(plan),
+      context_(std::move(context)),
+      state_(std::move(state)),
+      deadline_(std::chrono::steady_clock::now() +
+                std::min<std::chrono::milliseconds>(plan.time_left, kFarAway)) {
+}
+
+absl::StatusOr<StageReport> StageRun::Execute() {
+  if (module_.is_training() != plan_.training) module_.Train(plan_.training);
+  for (const Instruction& step : plan_.program) {
+    const bool forward = step.op == StageOp::kForward;
+    absl::Status status = CatchErrors([&] {
+      return forward ? Forward(step.micro_batch) : Backward(step.micro_batch);
+    });
+    if (!status.ok()) {
+      return Annotate(status,
+                      absl::StrCat(forward ? "forward" : "backward",
+                                   " of micro-batch ", step.micro_batch));
+    }
+  }
+  return std::move(report_);
+}
+
+RowRange StageRun::RowsOf(int micro_batch) const {
+  const int64_t begin = micro_batch * plan_.split_size;
+  return {begin, std::min(plan_.rows, begin + plan_.split_size)};
+}
+
+absl::Status StageRun::Forward(int micro_batch) {
+  ASSIGN_OR_RETURN(Tensor received, state_->TakeInput(micro_batch, deadline_));
+  const RowRange rows = RowsOf(micro_batch);
+  if (!received.defined() || received.rank() == 0 ||
+      received.dim(0) != rows.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected an input of ", rows.size(), " rows, got shape ",
+        received.defined() ? received.shape().ToString() : "(undefined)"));
+  }
+  const bool wants_grad = plan_.training && spec_.index > 0;
+  Variable input(std::move(received), wants_grad);
+  Variable result;
+  {
+    std::optional<NoGrad> no_grad;
+    if (!plan_.training || spec_.checkpoint) no_grad.emplace();
+    result = module_.Forward(input);
+    if (!is_last()) {
+      SendOn(micro_batch, result.tensor());
+    } else if (plan_.loss != Loss::kNone) {
+      ASSIGN_OR_RETURN(Tensor targets, state_->Targets(deadline_));
+      const Tensor output = result.tensor();
+      result = WeightedLoss(result, targets, rows);
+      Score(output, targets.Slice(0, rows.begin, rows.end), result);
+      if (!plan_.training) report_.outputs.push_back(output);
+    } else {
+      report_.outputs.push_back(result.tensor());
+    }
+  }
+  if (!plan_.training) {
+    state_->Answer(micro_batch, Tensor());
+    return absl::OkStatus();
+  }
+  if (spec_.checkpoint) result = Variable();
+  saved_[micro_batch] = {std::move(input), std::move(result)};
+  return absl::OkStatus();
+}
+
+void StageRun::SendOn(int micro_batch, const Tensor& output) {
+  const auto time_left = std::chrono::ceil<std::chrono::milliseconds>(
+      deadline_ - std::chrono::steady_clock::now());
+  rpc::CallOptions options;
+  options.timeout = std::max(std::chrono::milliseconds(1), time_left);
+  next_->Async<&Stage::PutInput>(options, plan_.step, micro_batch, output)
+      .OnReady([state = state_,
+                micro_batch](const absl::StatusOr<Tensor>& gradient) {
+        if (gradient.ok()) {
+          state->PutGradient(micro_batch, *gradient);
+        } else {
+          state->Fail(gradient.status());
+        }
+      });
+}
+
+// Sums to the mean over the batch whatever the sizes of the micro-batches.
+Variable StageRun::WeightedLoss(const Variable& output, const Tensor& targets,
+                                const RowRange& rows) const {
+  Require(targets.rank() > 0 && targets.dim(0) == plan_.rows, "loss",
+          "expected targets of ", plan_.rows, " rows, got shape ",
+          targets.shape().ToString());
+  const Tensor part = targets.Slice(0, rows.begin, rows.end);
+  Variable loss = plan_.loss == Loss::kCrossEntropy
+                      ? nn::CrossEntropy(output, part)
+                      : nn::MseLoss(output, part);
+  return autograd::MulScalar(
+      loss, static_cast<double>(rows.size()) / static_cast<double>(plan_.rows));
+}
+
+void StageRun::Score(const Tensor& output, const Tensor& targets,
+                     const Variable& weighted) {
+  report_.loss += weighted.tensor().Item();
+  if (output.rank() != 2) return;
+  const bool labels = plan_.loss == Loss::kCrossEntropy;
+  report_.correct +=
+      nn::CountCorrect(output, labels ? targets : ops::ArgMax(targets, 1));
+}
+
+Variable StageRun::Recompute(int micro_batch, const Variable& input,
+                             const Tensor& targets) {
+  BufferGuard buffers(module_);
+  Variable result = module_.Forward(input);
+  if (is_last()) result = WeightedLoss(result, targets, RowsOf(micro_batch));
+  buffers.Restore();
+  return result;
+}
+
+absl::Status StageRun::Backward(int micro_batch) {
+  Tensor gradient;  // of the last stage's loss: one
+  Tensor targets;
+  if (!is_last()) {
+    ASSIGN_OR_RETURN(gradient, state_->TakeGradient(micro_batch, deadline_));
+  } else if (spec_.checkpoint) {
+    ASSIGN_OR_RETURN(targets, state_->Targets(deadline_));
+  }
+  Saved saved = std::move(saved_.extract(micro_batch).mapped());
+  // A stage that does not use its input gives its predecessor no gradient.
+  const bool flows = is_last() || gradient.defined();
+  if (flows && spec_.checkpoint) {
+    saved.result = Recompute(micro_batch, saved.input, targets);
+  }
+  Tensor input_gradient;
+  if (flows && saved.result.requires_grad()) {
+    autograd::Backward({saved.result}, {gradient}, false,
+                       [&](const Variable& leaf, const Tensor& grad) {
+                         if (leaf.id() == saved.input.id()) {
+                           input_gradient = grad;
+                         } else {
+                           context_->Accumulate(leaf, grad);
+                         }
+                       });
+  }
+  state_->Answer(micro_batch, std::move(input_gradient));
+  return absl::OkStatus();
+}
+
+}  // namespace baton::dist
