@@ -10,18 +10,26 @@ namespace baton {
 Timer::Timer(std::string name)
     : name_(std::move(name)), thread_([this] { Run(); }) {}
 
-Timer::~Timer() {
+Timer::~Timer() { Stop(); }
+
+void Timer::Stop() {
+  std::map<std::pair<Clock::time_point, Id>, Task> dropped;
+  std::thread thread;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    dropped.swap(tasks_);
+    when_.clear();
+    thread.swap(thread_);
     wake_.NotifyAll();
   }
-  thread_.join();
+  if (thread.joinable()) thread.join();
 }
 
 Timer::Id Timer::At(Clock::time_point when, Task task) {
   MutexLock lock(mutex_);
   const Id id = next_++;
+  if (stopping_) return id;
   const auto place = tasks_.emplace(std::pair(when, id), std::move(task)).first;
   when_.emplace(id, when);
   if (place == tasks_.begin()) wake_.NotifyOne();

@@ -23,7 +23,9 @@ class Timer {
   using Id = uint64_t;  // never 0
 
   explicit Timer(std::string name);
-  ~Timer();  // drops what has not run; not on the timer's own thread
+  ~Timer();
+  // Drops what has not run and what comes later. Not on the timer's thread.
+  void Stop();
 
   Id At(Clock::time_point when, Task task);
   Id After(std::chrono::milliseconds delay, Task task) {

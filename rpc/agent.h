@@ -121,6 +121,9 @@ class Agent {
   Timer& timer() const;
 
   DebugInfo GetDebugInfo() const;
+  // True once no call is under way and nothing is owned here or held elsewhere
+  // by this worker; false after `timeout`.
+  bool AwaitIdle(std::chrono::milliseconds timeout) const;
 
   // Ends this worker's part, within the options' timeout: OK when everything
   // was finished and given back, else a status that lists what was left. From

@@ -72,8 +72,10 @@ class RRef {
     return RRef(internal::OwnValue(
         agent, {std::move(object), &internal::kValueType<T>}));
   }
-  static RRef Make(Agent& agent, T value) {
-    return Make(agent, std::make_shared<T>(std::move(value)));
+  template <std::convertible_to<T> U>
+  requires(!std::convertible_to<U, std::shared_ptr<T>>) static RRef
+      Make(Agent& agent, U&& value) {
+    return Make(agent, std::make_shared<T>(std::forward<U>(value)));
   }
 
   template <auto kMethod, typename... Args>

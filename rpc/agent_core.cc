@@ -1,0 +1,235 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/agent_core.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc::internal {
+namespace {
+
+uint64_t BytesOf(const Message& message) {
+  uint64_t bytes = message.header.size();
+  for (const Tensor& tensor : message.tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+}  // namespace
+
+AgentCore::AgentCore(AgentOptions options, Registry registry,
+                     std::unique_ptr<Transport> transport)
+    : options_(std::move(options)),
+      registry_(std::move(registry)),
+      transport_(std::move(transport)),
+      default_timeout_ms_(options_.default_timeout.count()),
+      peers_(options_.self),
+      inbox_(std::make_shared<Lane>(1, "baton-inbox")),
+      completions_(std::make_shared<Lane>(2, "baton-complete")),
+      workers_(std::make_shared<Lane>(options_.worker_threads, "baton-work")) {}
+
+AgentCore::~AgentCore() { StopThreads(); }
+
+absl::Status AgentCore::Start(Agent* agent) {
+  agent_ = agent;
+  ownership_ =
+      std::make_shared<Ownership>(self(), weak_from_this(), weak_from_this());
+  for (const WorkerInfo& peer : options_.peers) AddPeer(peer);
+  if (options_.on_start) options_.on_start(*agent);
+  RETURN_IF_ERROR(transport_->Start(self(), this));
+  ScheduleTick();
+  return absl::OkStatus();
+}
+
+void AgentCore::AddPeer(const WorkerInfo& peer) {
+  if (peer.name == self().name) return;
+  auto replaced = peers_.Add(peer);
+  transport_->AddPeer(peer);
+  if (replaced.has_value()) {
+    inbox_->Post([this, old = *replaced] {
+      OnGone(old, absl::UnavailableError(
+                      absl::StrCat("worker ", old.name, " was started again")));
+    });
+  }
+}
+
+void AgentCore::RemovePeer(const std::string& name) {
+  auto removed = peers_.Remove(name);
+  transport_->RemovePeer(name);
+  if (!removed.has_value()) return;
+  inbox_->Post([this, old = *removed] {
+    OnGone(old, absl::UnavailableError(
+                    absl::StrCat("worker ", old.name, " was removed")));
+  });
+}
+
+void AgentCore::WatchPeers(Agent::PeerWatcher watcher) {
+  MutexLock lock(mutex_);
+  watchers_.push_back(std::move(watcher));
+}
+
+void AgentCore::SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory) {
+  MutexLock lock(mutex_);
+  scope_factory_ = std::move(factory);
+}
+
+void AgentCore::SetService(uint64_t id, std::shared_ptr<void> service) {
+  MutexLock lock(mutex_);
+  services_[id] = std::move(service);
+}
+
+std::shared_ptr<void> AgentCore::Service(uint64_t id) const {
+  MutexLock lock(mutex_);
+  auto found = services_.find(id);
+  return found == services_.end() ? nullptr : found->second;
+}
+
+void AgentCore::Transmit(const std::string& to, Message message,
+                         Transport::Sent sent) {
+  peers_.CountSent(to, BytesOf(message));
+  transport_->Send(to, std::move(message), std::move(sent));
+}
+
+void AgentCore::OnMessage(const WorkerInfo& from, Message message) {
+  inbox_->Post([this, from, message = std::move(message)]() mutable {
+    Dispatch(from, std::move(message));
+  });
+}
+
+void AgentCore::OnPeerLost(const WorkerInfo& peer, absl::Status why) {
+  inbox_->Post([this, peer, why] { OnLost(peer, why); });
+}
+
+void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
+  const Peers::Observed observed = peers_.Observe(from, BytesOf(message));
+  if (observed.stale || message.header.empty()) return;
+  if (observed.replaced.has_value()) {
+    OnGone(*observed.replaced,
+           absl::UnavailableError(
+               absl::StrCat("worker ", from.name, " was started again")));
+  }
+  switch (static_cast<FrameKind>(message.header[0])) {
+    case FrameKind::kRequest:
+      OnRequest(from, std::move(message));
+      return;
+    case FrameKind::kResponse:
+      OnResponse(from, std::move(message));
+      return;
+    case FrameKind::kControl:
+      OnControlFrame(from, std::move(message));
+      return;
+    case FrameKind::kCancel: {
+      auto frame = DecodeFrame<CancelFrame>(std::move(message.header));
+      if (frame.ok() && frame->to == self().incarnation) {
+        OnCancel(from, frame->call);
+      }
+      return;
+    }
+  }
+  LogWarning("dropped a message of an unknown kind of worker ", from.name);
+}
+
+void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
+  auto frame = DecodeFrame<ControlFrame>(std::move(message.header));
+  if (!frame.ok()) {
+    LogWarning("dropped a control message of worker ", from.name, ": ",
+               frame.status().ToString());
+    return;
+  }
+  if (frame->to != 0 && frame->to != self().incarnation) return;
+  const ControlChannel::Received received = peers_.Receive(from, *frame);
+  for (const auto& acked : received.acked) acked();
+  for (const ControlItem& item : received.items) {
+    if (item.kind == ControlKind::kLeaving) peers_.MarkLeaving(from);
+    ownership_->OnControl(from, item);
+  }
+  FlushControl(from.name);
+  Notify();
+}
+
+void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& why) {
+  bool leaving = false;
+  const uint64_t loss = peers_.MarkLost(peer, &leaving);
+  if (loss == 0) return;
+  FailCallsTo(peer, why);
+  CancelCallsFrom(peer, why);
+  std::vector<Agent::PeerWatcher> watchers;
+  {
+    MutexLock lock(mutex_);
+    watchers = watchers_;
+  }
+  if (!watchers.empty()) {
+    completions_->Post([watchers, peer, why] {
+      for (const auto& watcher : watchers) watcher(peer, why);
+    });
+  }
+  // Each message that is sent tries to connect again; this one asks for an
+  // answer until the lease is over.
+  peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
+  const auto give_up = [this, peer, why, loss] {
+    if (peers_.GiveUp(peer, loss)) OnGone(peer, why);
+  };
+  if (leaving) {
+    give_up();
+    return;
+  }
+  timer_.After(options_.lease, [this, give_up] { inbox_->Post(give_up); });
+}
+
+void AgentCore::OnGone(const WorkerInfo& peer, const absl::Status& why) {
+  const absl::Status gone = absl::UnavailableError(absl::StrCat(
+      "worker ", peer.name, " and what it had is lost: ", why.message()));
+  peers_.ResetControl(peer);
+  FailCallsTo(peer, gone);
+  CancelCallsFrom(peer, gone);
+  ownership_->OnWorkerGone(peer, gone);
+  Notify();
+}
+
+void AgentCore::SendControl(const WorkerInfo& to, ControlItem item,
+                            std::function<void()> acked) {
+  if (peers_.Push(to, item, std::move(acked))) PostFlush(to.name);
+}
+
+void AgentCore::PostFlush(const std::string& name) {
+  inbox_->Post([this, name] { FlushControl(name); });
+}
+
+void AgentCore::FlushControl(const std::string& name) {
+  while (auto frame = peers_.Take(name, options_.resend_after)) {
+    Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
+             [](const absl::Status&) {});
+  }
+}
+
+absl::Status AgentCore::CheckWorker(const WorkerInfo& worker) {
+  return peers_.Find(worker).status();
+}
+
+void AgentCore::Discard(std::vector<std::shared_ptr<void>> garbage) {
+  workers_->Post([garbage = std::move(garbage)]() mutable { garbage.clear(); });
+}
+
+void AgentCore::OnOwnershipChanged() { Notify(); }
+
+void AgentCore::ScheduleTick() {
+  timer_.After(options_.resend_after,
+               [this] { inbox_->Post([this] { Tick(); }); });
+}
+
+void AgentCore::Tick() {
+  if (stopped_) return;
+  ownership_->Tick(Clock::now(), 10 * options_.resend_after);
+  for (const std::string& name : peers_.WithControlDue(options_.resend_after)) {
+    FlushControl(name);
+  }
+  ScheduleTick();
+}
+
+void AgentCore::Notify() {
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
+}
+
+}  // namespace baton::rpc::internal

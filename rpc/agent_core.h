@@ -1,0 +1,215 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "rpc/agent.h"
+#include "rpc/frames.h"
+#include "rpc/handle.h"
+#include "rpc/lane.h"
+#include "rpc/ownership.h"
+#include "rpc/peers.h"
+
+namespace baton::rpc::internal {
+
+// A call that this worker made. Its result is set once, by whoever is first:
+// the answer, the deadline, a cancellation, the loss of the peer.
+class OutgoingCall {
+ public:
+  OutgoingCall(CallSpec s, OnReply r)
+      : spec(std::move(s)), on_reply(std::move(r)) {}
+
+  CallSpec spec;
+  OnReply on_reply;
+  WorkerInfo to;
+  std::chrono::steady_clock::time_point started;
+  std::chrono::steady_clock::time_point deadline;
+  std::atomic<bool> done{false};
+
+  // What may end the call early.
+  struct Watches {
+    Timer::Id timer = 0;
+    uint64_t cancel = 0;
+    uint64_t parent = 0;
+  };
+  Mutex mutex;
+  Watches watches ABSL_GUARDED_BY(mutex);
+  uint64_t number ABSL_GUARDED_BY(mutex) = 0;  // not 0 once sent
+  std::vector<ForkId> forks ABSL_GUARDED_BY(mutex);
+};
+
+// A call that this worker serves.
+struct IncomingCall {
+  WorkerInfo from;
+  bool local = false;  // from this worker itself
+  RequestFrame frame;
+  std::vector<Tensor> tensors;
+  std::vector<HandlePtr> handles;
+  std::string name;
+  Handler handler = nullptr;  // null for a system method
+  std::shared_ptr<CallContext::State> context;
+  std::chrono::steady_clock::time_point started;
+  std::atomic<Timer::Id> timer{0};
+  std::atomic<bool> running{false};  // its object is there
+  std::atomic<bool> replied{false};
+};
+using IncomingPtr = std::shared_ptr<IncomingCall>;
+
+// An agent without types: the calls under way, and what joins transport, peers,
+// ownership and threads. docs/thread_model.md says what runs where:
+//   inbox       one thread: every message that comes, in order; no user code
+//   completions answers, user continuations, cancellation
+//   workers     handlers
+//   timer       deadlines; only hands over to the others
+// No lock is held while any of these is posted to. Thread-safe.
+class AgentCore final : public MessageHandler,
+                        public Ownership::Port,
+                        public std::enable_shared_from_this<AgentCore> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  AgentCore(AgentOptions options, Registry registry,
+            std::unique_ptr<Transport> transport);
+  ~AgentCore() override;
+
+  absl::Status Start(Agent* agent);
+  absl::Status Shutdown(const ShutdownOptions& options);
+  // Joins the threads; after Shutdown.
+  void StopThreads();
+  // Until nothing is under way, owned or held; false after `timeout`.
+  bool WaitIdle(Clock::time_point deadline);
+
+  const WorkerInfo& self() const { return options_.self; }
+  Peers& peers() { return peers_; }
+  Ownership& ownership() { return *ownership_; }
+  Lane& workers() { return *workers_; }
+  const std::shared_ptr<Lane>& completions() const { return completions_; }
+  Timer& timer() { return timer_; }
+  DebugInfo GetDebugInfo() const;
+
+  void AddPeer(const WorkerInfo& peer);
+  void RemovePeer(const std::string& name);
+  void WatchPeers(Agent::PeerWatcher watcher);
+  void set_default_timeout(std::chrono::milliseconds timeout) {
+    default_timeout_ms_ = timeout.count();
+  }
+  void SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory);
+  void SetService(uint64_t id, std::shared_ptr<void> service);
+  std::shared_ptr<void> Service(uint64_t id) const;
+
+  // Calls made (outgoing.cc).
+  void Begin(const CallPtr& call);
+  void Send(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
+  void Fail(const CallPtr& call, const absl::Status& why, bool retryable);
+
+  // MessageHandler.
+  void OnMessage(const WorkerInfo& from, Message message) override;
+  void OnPeerLost(const WorkerInfo& peer, absl::Status why) override;
+
+  // Ownership::Port.
+  void SendControl(const WorkerInfo& to, ControlItem item,
+                   std::function<void()> acked) override;
+  absl::Status CheckWorker(const WorkerInfo& worker) override;
+  void Discard(std::vector<std::shared_ptr<void>> garbage) override;
+  void OnOwnershipChanged() override;
+
+ private:
+  using Watches = OutgoingCall::Watches;
+  struct Outbound {  // a request that is encoded
+    RequestFrame frame;
+    std::vector<Tensor> tensors;
+    std::vector<HandlePtr> handles;
+  };
+  using SentKey = std::pair<std::string, uint64_t>;
+
+  // On the inbox.
+  void Dispatch(const WorkerInfo& from, Message message);
+  void OnRequest(const WorkerInfo& from, Message message);
+  void OnResponse(const WorkerInfo& from, Message message);
+  void OnControlFrame(const WorkerInfo& from, Message message);
+  void OnCancel(const WorkerInfo& from, uint64_t number);
+  void OnLost(const WorkerInfo& peer, const absl::Status& why);
+  void OnGone(const WorkerInfo& peer, const absl::Status& why);
+  void FlushControl(const std::string& name);
+  void Tick();
+  void ScheduleTick();
+  // On any thread: has the inbox do it.
+  void PostFlush(const std::string& name);
+
+  // Outgoing.
+  absl::Status Admit(const CallPtr& call);
+  void Watch(const CallPtr& call);
+  void Unwatch(const CallPtr& call);
+  void FailLater(const CallPtr& call, const absl::Status& why, bool retryable);
+  absl::StatusOr<std::shared_ptr<Outbound>> Encode(
+      const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
+  void Transmit(const CallPtr& call, Outbound& outbound);
+  void TransmitLocal(const CallPtr& call, Outbound& outbound);
+  bool Claim(const CallPtr& call);
+  CallPtr FindSent(const std::string& peer, uint64_t number);
+  void Complete(const CallPtr& call, ResponseFrame frame,
+                std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
+  void Deliver(const CallPtr& call, ResponseFrame& frame,
+               std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
+  void CancelRemote(const CallPtr& call);
+  void FailCallsTo(const WorkerInfo& peer, const absl::Status& why);
+  void FailAllCalls(const absl::Status& why);
+
+  // Incoming.
+  void Serve(const IncomingPtr& call);
+  absl::Status Prepare(const IncomingPtr& call);
+  absl::Status FindHandler(const IncomingPtr& call);
+  void ResolveAndRun(const IncomingPtr& call);
+  void Run(const IncomingPtr& call, const AnyValue& object);
+  absl::Status RunHandler(const IncomingPtr& call, const AnyValue& object);
+  void Answer(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
+  void Respond(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
+  void SendResponse(const IncomingPtr& call, ResponseFrame frame,
+                    std::vector<Tensor> tensors,
+                    std::vector<HandlePtr> handles);
+  void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
+  void EndIncoming(const IncomingPtr& call);
+
+  void Transmit(const std::string& to, Message message, Transport::Sent sent);
+  absl::Status StoppedStatus() const;
+  bool Wait(Clock::time_point deadline, const std::function<bool()>& until);
+  void Notify();
+  std::string Leftovers() const;
+
+  const AgentOptions options_;
+  const Registry registry_;
+  const std::unique_ptr<Transport> transport_;
+  Agent* agent_ = nullptr;  // set before the first message
+  std::atomic<int64_t> default_timeout_ms_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<uint64_t> calls_served_{0};
+
+  Peers peers_;
+  std::shared_ptr<Ownership> ownership_;
+  Timer timer_{"baton-timer"};
+  const std::shared_ptr<Lane> inbox_;
+  const std::shared_ptr<Lane> completions_;
+  const std::shared_ptr<Lane> workers_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<CallPtr> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
+  std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Agent::PeerWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<CallScopeFactory> scope_factory_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<void>> services_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::rpc::internal

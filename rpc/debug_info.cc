@@ -1,0 +1,71 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/debug_info.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rpc/agent_core.h"
+
+namespace baton::rpc {
+
+std::string DebugInfo::ToString() const {
+  std::string text = absl::StrCat(
+      "worker ", self.name, " (rank ", static_cast<int>(self.rank), ", ",
+      self.address, "): ", idle_threads, " of ", worker_threads,
+      " threads idle, ", calls_served, " calls served, ", user_handles,
+      " handles, ", transfers, " transfers\n");
+  for (const PeerInfo& peer : peers) {
+    absl::StrAppend(&text, "  peer ", peer.worker.name, " ", peer.state,
+                    ": sent ", peer.messages_sent, " messages, ",
+                    peer.bytes_sent, " bytes; received ",
+                    peer.messages_received, ", ", peer.bytes_received, "\n");
+  }
+  for (const ObjectInfo& object : objects) {
+    absl::StrAppend(
+        &text, "  object ", object.id, " ", object.type, " ", object.state,
+        ", ", object.local_handles, " local handles, held by [",
+        absl::StrJoin(object.holders, ", "), "], ", object.age_ms, " ms old\n");
+  }
+  for (const CallInfo& call : outgoing) {
+    absl::StrAppend(&text, "  call to ", call.peer, ": ", call.method, ", ",
+                    call.age_ms, " ms\n");
+  }
+  for (const CallInfo& call : incoming) {
+    absl::StrAppend(&text, "  call from ", call.peer, ": ", call.method, ", ",
+                    call.age_ms, " ms\n");
+  }
+  return text;
+}
+
+namespace internal {
+
+DebugInfo AgentCore::GetDebugInfo() const {
+  DebugInfo info;
+  info.self = self();
+  info.peers = peers_.Infos();
+  info.objects = ownership_->Objects();
+  const Ownership::Counts counts = ownership_->counts();
+  info.user_handles = counts.grants;
+  info.transfers = counts.transfers;
+  info.calls_served = calls_served_;
+  info.worker_threads = workers_->threads();
+  info.idle_threads = workers_->idle_threads();
+  const auto now = Clock::now();
+  const auto age = [&](Clock::time_point since) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - since)
+        .count();
+  };
+  MutexLock lock(mutex_);
+  for (const CallPtr& call : outgoing_) {
+    info.outgoing.push_back(
+        {call->to.name, call->spec.name, age(call->started)});
+  }
+  for (const auto& [key, call] : incoming_) {
+    info.incoming.push_back({key.first, call->name, age(call->started)});
+  }
+  return info;
+}
+
+}  // namespace internal
+}  // namespace baton::rpc

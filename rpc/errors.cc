@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/errors.h"
+
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+constexpr char kUrl[] = "baton.rpc.CallError";
+}  // namespace
+
+std::optional<CallError> CallErrorOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kUrl);
+  if (!payload.has_value()) return std::nullopt;
+  const std::vector<std::string> parts =
+      absl::StrSplit(std::string(*payload), '\n');
+  if (parts.size() != 3) return std::nullopt;
+  return CallError{parts[0], parts[1], parts[2] == "retryable"};
+}
+
+absl::Status CallFailed(const absl::Status& status, const CallError& error) {
+  absl::Status failed =
+      Annotate(status, absl::StrCat(error.worker, ", ", error.method));
+  if (!failed.GetPayload(kUrl).has_value()) {
+    failed.SetPayload(kUrl, absl::Cord(absl::StrCat(
+                                error.worker, "\n", error.method, "\n",
+                                error.retryable ? "retryable" : "final")));
+  }
+  return failed;
+}
+
+}  // namespace baton::rpc

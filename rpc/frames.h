@@ -1,0 +1,157 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/codec.h"
+#include "rpc/ids.h"
+#include "rpc/methods.h"
+
+// The headers of the messages between two agents: one byte of kind, then one of
+// the structs below. docs/rref_protocol.md explains those of ownership.
+namespace baton::rpc {
+
+template <>
+struct Codec<RRefId> {
+  static void Encode(Encoder& encoder, const RRefId& id) {
+    encoder.Put(id.creator);
+    encoder.Put(id.number);
+  }
+  static RRefId Decode(Decoder& decoder) {
+    const uint64_t creator = decoder.Get<uint64_t>();
+    return {creator, decoder.Get<uint64_t>()};
+  }
+};
+
+template <>
+struct Codec<ForkId> {
+  static void Encode(Encoder& encoder, const ForkId& id) {
+    encoder.Put(id.creator);
+    encoder.Put(id.number);
+  }
+  static ForkId Decode(Decoder& decoder) {
+    const uint64_t creator = decoder.Get<uint64_t>();
+    return {creator, decoder.Get<uint64_t>()};
+  }
+};
+
+namespace internal {
+
+enum class FrameKind : uint8_t {
+  kRequest = 1,
+  kResponse = 2,
+  kControl = 3,
+  kCancel = 4,
+};
+
+// An RRef that travels in a message, granted to its receiver under `fork`.
+struct Transfer {
+  RRefId id;
+  ForkId fork;
+  uint64_t type = 0;
+  WorkerInfo owner;
+  static constexpr auto Fields = std::tuple{&Transfer::id, &Transfer::fork,
+                                            &Transfer::type, &Transfer::owner};
+};
+
+struct RequestFrame {
+  uint64_t to = 0;    // the callee's incarnation; 0 where unknown
+  uint64_t call = 0;  // counts the caller's requests to this callee from 1
+  uint64_t type = 0;  // MethodKey
+  uint32_t index = 0;
+  RRefId object;           // whose method; number 0 for a function
+  RRefId result;           // what the result becomes here; number 0: sent back
+  ForkId result_fork;      // the caller's grant of it
+  int64_t timeout_us = 0;  // negative: none
+  bool has_scope = false;
+  std::string scope;
+  std::vector<Transfer> transfers;
+  std::string arguments;
+  static constexpr auto Fields =
+      std::tuple{&RequestFrame::to,          &RequestFrame::call,
+                 &RequestFrame::type,        &RequestFrame::index,
+                 &RequestFrame::object,      &RequestFrame::result,
+                 &RequestFrame::result_fork, &RequestFrame::timeout_us,
+                 &RequestFrame::has_scope,   &RequestFrame::scope,
+                 &RequestFrame::transfers,   &RequestFrame::arguments};
+};
+
+struct ResponseFrame {
+  uint64_t to = 0;
+  uint64_t call = 0;
+  absl::Status status{};
+  std::string scope{};
+  std::vector<Transfer> transfers{};
+  std::string value{};
+  static constexpr auto Fields = std::tuple{
+      &ResponseFrame::to,    &ResponseFrame::call,      &ResponseFrame::status,
+      &ResponseFrame::scope, &ResponseFrame::transfers, &ResponseFrame::value};
+};
+
+enum class ControlKind : uint8_t {
+  kCreated = 1,  // owner to creator: the object is in the owner's table
+  kAdd = 2,      // user to owner: `fork` is mine
+  kDelete = 3,   // user to owner: `fork` is gone
+  kAccept = 4,   // receiver to sender: `fork` arrived and the owner knows it
+  kRefuse = 5,   // receiver to sender: `fork` did not and will not arrive
+  kProbe = 6,    // sender to receiver: did `fork` arrive?
+  kLeaving = 7,  // this worker ends; when its connection breaks it is gone
+  kPing = 8,     // are you there?
+};
+
+struct ControlItem {
+  ControlKind kind = ControlKind::kPing;
+  RRefId id;
+  ForkId fork;
+  static constexpr auto Fields =
+      std::tuple{&ControlItem::kind, &ControlItem::id, &ControlItem::fork};
+};
+
+// Items number `first` and on of the sender's `epoch`, and what it has received
+// of the other direction.
+struct ControlFrame {
+  uint64_t to = 0;
+  uint64_t epoch = 0;
+  uint64_t first = 0;
+  std::vector<ControlItem> items;
+  uint64_t acked_epoch = 0;
+  uint64_t acked = 0;  // the next item expected
+  static constexpr auto Fields = std::tuple{
+      &ControlFrame::to,    &ControlFrame::epoch,       &ControlFrame::first,
+      &ControlFrame::items, &ControlFrame::acked_epoch, &ControlFrame::acked};
+};
+
+struct CancelFrame {
+  uint64_t to = 0;
+  uint64_t call = 0;
+  static constexpr auto Fields =
+      std::tuple{&CancelFrame::to, &CancelFrame::call};
+};
+
+template <typename Frame>
+std::string EncodeFrame(FrameKind kind, const Frame& frame) {
+  Encoder encoder;
+  encoder.Put(kind);
+  encoder.Put(frame);
+  return std::move(encoder.bytes());
+}
+
+// InvalidArgument for anything but one whole frame.
+template <typename Frame>
+absl::StatusOr<Frame> DecodeFrame(std::string header) {
+  Decoder decoder(std::move(header));
+  decoder.Get<uint8_t>();
+  Frame frame = decoder.Get<Frame>();
+  RETURN_IF_ERROR(decoder.Finish());
+  return frame;
+}
+
+}  // namespace internal
+}  // namespace baton::rpc

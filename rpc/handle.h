@@ -1,0 +1,91 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "rpc/ids.h"
+#include "rpc/methods.h"
+#include "rpc/worker.h"
+
+namespace baton::rpc::internal {
+
+class AgentCore;
+class Ownership;
+
+// What the copies of one RRef share: one grant (fork) of an object that another
+// worker owns, or one local reference to an object that this worker owns. Its
+// destruction gives that back.
+//
+//   state      meaning                                    goes to
+//   kUnknown   the owner may not know of it yet           kConfirmed, kFailed
+//   kConfirmed the owner counts it (owners: always)       kFailed
+//   kFailed    never confirmed, or the owner is gone, or the agent has shut
+//              down; sticky, every use gives the reason
+//
+// Thread-safe.
+class Handle {
+ public:
+  enum class State { kUnknown, kConfirmed, kFailed };
+  using Confirmed = std::function<void(const absl::Status&)>;
+
+  struct Identity {
+    RRefId id;
+    ForkId fork;  // number 0 for an owner's reference
+    WorkerInfo owner;
+    uint64_t type = 0;
+  };
+
+  Handle(std::weak_ptr<AgentCore> agent, std::weak_ptr<Ownership> ownership,
+         Identity identity, State state)
+      : identity_(std::move(identity)),
+        agent_(std::move(agent)),
+        ownership_(std::move(ownership)),
+        state_(state) {}
+  ~Handle();
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  const Identity& identity() const { return identity_; }
+  const RRefId& id() const { return identity_.id; }
+  const ForkId& fork() const { return identity_.fork; }
+  const WorkerInfo& owner() const { return identity_.owner; }
+  bool is_owner() const { return identity_.fork.number == 0; }
+  const std::weak_ptr<AgentCore>& agent() const { return agent_; }
+  const std::weak_ptr<Ownership>& ownership() const { return ownership_; }
+
+  State state() const;
+  absl::Status failure() const;
+  void Confirm();
+  // False when it had failed before.
+  bool FailWith(const absl::Status& why);
+  // `callback` runs once the state is not kUnknown, at once when it is already.
+  void WhenConfirmed(Confirmed callback);
+
+  // Of the call that makes the object; for the creator's handle alone.
+  const Promise<void>& creation() const { return creation_; }
+  void set_creation(Promise<void> creation) { creation_ = std::move(creation); }
+
+ private:
+  const Identity identity_;
+  const std::weak_ptr<AgentCore> agent_;
+  const std::weak_ptr<Ownership> ownership_;
+  Promise<void> creation_;  // constant once the handle is shared
+
+  mutable Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Confirmed> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls `done` once every handle is confirmed, or with the first failure.
+void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
+                      std::function<void(const absl::Status&)> done);
+
+}  // namespace baton::rpc::internal

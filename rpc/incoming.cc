@@ -1,0 +1,350 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/agent_core.h"
+#include "rpc/transports/packed.h"
+
+// The callee's half of a call.
+namespace baton::rpc::internal {
+namespace {
+
+// When a response's RRefs are asked for that nobody has said to have received.
+constexpr std::chrono::seconds kProbeResponse{30};
+
+constexpr const char* kSystemNames[] = {"RRef::Fetch", "RRef::Ready"};
+
+}  // namespace
+
+void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
+  auto frame = DecodeFrame<RequestFrame>(std::move(message.header));
+  if (!frame.ok()) {
+    LogWarning("dropped a request of worker ", from.name, ": ",
+               frame.status().ToString());
+    return;
+  }
+  auto call = std::make_shared<IncomingCall>();
+  call->from = from;
+  call->frame = *std::move(frame);
+  call->tensors = std::move(message.tensors);
+  if (call->frame.to != 0 && call->frame.to != self().incarnation) {
+    Respond(call, absl::UnavailableError(absl::StrCat(
+                      "worker ", self().name,
+                      " was started again; what it had before is lost")));
+    return;
+  }
+  if (!peers_.FirstTime(from.name, call->frame.call)) return;
+  Serve(call);
+}
+
+// On the inbox, so that a creation is acknowledged and a cancellation finds
+// the call however busy the workers are.
+void AgentCore::Serve(const IncomingPtr& call) {
+  call->started = Clock::now();
+  call->context = std::make_shared<CallContext::State>();
+  call->context->caller = call->from;
+  call->context->agent = agent_;
+  if (absl::Status status = Prepare(call); !status.ok()) {
+    Answer(call, std::move(status));
+    return;
+  }
+  if (call->frame.timeout_us >= 0) {
+    call->context->deadline =
+        call->started + std::chrono::microseconds(call->frame.timeout_us);
+    std::weak_ptr<IncomingCall> weak = call;
+    call->timer = timer_.At(call->context->deadline, [this, weak] {
+      completions_->Post([weak] {
+        if (IncomingPtr call = weak.lock()) {
+          call->context->cancel.Cancel(
+              absl::DeadlineExceededError("the call's deadline has passed"));
+        }
+      });
+    });
+  }
+  WhenAllConfirmed(call->handles, [this, call](const absl::Status& status) {
+    if (status.ok()) {
+      ResolveAndRun(call);
+    } else {
+      Answer(call, status);
+    }
+  });
+}
+
+absl::Status AgentCore::Prepare(const IncomingPtr& call) {
+  const RequestFrame& frame = call->frame;
+  if (!call->local) {
+    // Also for a call that fails below: what travelled is then given back.
+    ASSIGN_OR_RETURN(call->handles,
+                     ownership_->Import(call->from, frame.transfers));
+  }
+  if (stopped_) return StoppedStatus();
+  RETURN_IF_ERROR(FindHandler(call));
+  {
+    MutexLock lock(mutex_);
+    if (incoming_.size() >= options_.max_incoming_calls) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the worker has ", incoming_.size(),
+                       " calls waiting; try again later"));
+    }
+    incoming_[{call->from.name, frame.call}] = call;
+  }
+  if (frame.result.number == 0 || call->local) return absl::OkStatus();
+  RETURN_IF_ERROR(ownership_->BeginCreation(frame.result, frame.result_fork,
+                                            call->from, call->name));
+  SendControl(call->from,
+              {ControlKind::kCreated, frame.result, frame.result_fork},
+              nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status AgentCore::FindHandler(const IncomingPtr& call) {
+  const RequestFrame& frame = call->frame;
+  if (frame.type == kSystemMethods) {
+    if (frame.index > kReady || frame.object.number == 0) {
+      return absl::UnimplementedError("no such system method");
+    }
+    call->name = kSystemNames[frame.index];
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Registry::Method* method,
+                   registry_.Find({frame.type, frame.index}));
+  if (method->needs_object != (frame.object.number != 0)) {
+    return absl::InvalidArgumentError(
+        "a method without an object or a function with one");
+  }
+  call->name = method->name;
+  call->handler = method->handler;
+  return absl::OkStatus();
+}
+
+void AgentCore::ResolveAndRun(const IncomingPtr& call) {
+  if (call->frame.object.number == 0) {
+    workers_->Post([this, call] { Run(call, {}); });
+    return;
+  }
+  // A call that waits for its object must still end when it is given up.
+  call->context->cancel.token().OnCancel(
+      [core = weak_from_this(),
+       weak = std::weak_ptr<IncomingCall>(call)](const absl::Status& why) {
+        auto self = core.lock();
+        IncomingPtr call = weak.lock();
+        if (self != nullptr && call != nullptr && !call->running) {
+          self->Answer(call, why);
+        }
+      });
+  ownership_->Resolve(call->frame.object, [core = weak_from_this(), call](
+                                              absl::StatusOr<AnyValue> object) {
+    auto self = core.lock();
+    if (self == nullptr) return;
+    self->workers_->Post([self = self.get(), call, object] {
+      if (object.ok()) {
+        self->Run(call, *object);
+      } else {
+        self->Answer(call, object.status());
+      }
+    });
+  });
+}
+
+void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
+  call->running = true;
+  if (call->replied) return;
+  absl::Status status = call->context->cancel.token().reason();
+  if (status.ok()) {
+    status = CatchErrors([&] { return RunHandler(call, object); });
+  }
+  if (!status.ok()) Answer(call, std::move(status));
+}
+
+// The handler answers by itself; a status from here is of what came before it.
+absl::Status AgentCore::RunHandler(const IncomingPtr& call,
+                                   const AnyValue& object) {
+  const RequestFrame& frame = call->frame;
+  std::unique_ptr<Crossing> crossing;
+  if (frame.has_scope) {
+    std::shared_ptr<CallScopeFactory> factory;
+    {
+      MutexLock lock(mutex_);
+      factory = scope_factory_;
+    }
+    if (factory == nullptr) {
+      return absl::FailedPreconditionError(
+          "the call carries a scope and no scope factory is set on this "
+          "worker; call dist::Attach(agent)");
+    }
+    ASSIGN_OR_RETURN(call->context->scope,
+                     factory->Open(call->from, frame.scope));
+    ASSIGN_OR_RETURN(
+        crossing, call->context->scope->BeginReceive(call->from, frame.scope));
+  }
+  Decoder decoder(std::move(call->frame.arguments), std::move(call->tensors),
+                  std::move(call->handles), crossing.get());
+  if (crossing != nullptr) {
+    decoder.set_at_end(
+        [&] { return call->context->scope->FinishReceive(*crossing); });
+  }
+  if (call->handler == nullptr) {
+    RETURN_IF_ERROR(decoder.Finish());
+    if (frame.index == kFetch && object.type->encode == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("a ", object.type->name(), " cannot be copied"));
+    }
+    Answer(call, frame.index == kFetch ? object : AnyValue{});
+    return absl::OkStatus();
+  }
+  if (object.value != nullptr && object.type->id != frame.type) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the object is a ", object.type->name()));
+  }
+  CallContext context(call->context);
+  call->handler(
+      context, decoder, object.value.get(),
+      [this, call, kept = object.value](absl::StatusOr<AnyValue> result) {
+        Answer(call, std::move(result));
+      });
+  return absl::OkStatus();
+}
+
+// The first answer counts: a handler's, or that of what went wrong before it.
+void AgentCore::Answer(const IncomingPtr& call,
+                       absl::StatusOr<AnyValue> result) {
+  if (call->replied.exchange(true)) return;
+  timer_.Cancel(call->timer);
+  ++calls_served_;
+  if (call->frame.result.number != 0) {
+    ownership_->FinishCreation(call->frame.result, result);
+    if (result.ok()) result = AnyValue{};
+  }
+  Respond(call, std::move(result));
+}
+
+void AgentCore::Respond(const IncomingPtr& call,
+                        absl::StatusOr<AnyValue> result) {
+  ResponseFrame frame;
+  frame.to = call->from.incarnation;
+  frame.call = call->frame.call;
+  frame.status = result.status();
+  CallScope* scope = nullptr;
+  std::unique_ptr<Crossing> crossing;
+  if (result.ok() && call->frame.result.number == 0) {
+    scope = call->context->scope.get();
+  }
+  if (scope != nullptr) crossing = scope->BeginSend(call->from);
+  Encoder encoder(crossing.get());
+  if (result.ok()) {
+    frame.status = result->type->encode == nullptr
+                       ? absl::InternalError("the result has no codec")
+                       : CatchErrors([&] {
+                           result->type->encode(encoder, result->value.get());
+                           return encoder.status();
+                         });
+  }
+  if (scope != nullptr && frame.status.ok()) {
+    frame.scope = scope->FinishSend(*crossing);
+  }
+  if (!frame.status.ok()) {
+    SendResponse(call, std::move(frame), {}, {});
+    return;
+  }
+  frame.value = std::move(encoder.bytes());
+  std::vector<HandlePtr> handles = std::move(encoder.handles());
+  if (handles.empty()) {
+    SendResponse(call, std::move(frame), std::move(encoder.tensors()), {});
+    return;
+  }
+  WhenAllConfirmed(
+      handles, [core = weak_from_this(), call, frame = std::move(frame),
+                tensors = std::move(encoder.tensors()),
+                handles](const absl::Status& status) {
+        auto self = core.lock();
+        if (self == nullptr) return;
+        ResponseFrame response = frame;
+        if (!status.ok()) {
+          response = {.to = frame.to, .call = frame.call, .status = status};
+          self->SendResponse(call, std::move(response), {}, {});
+        } else {
+          self->SendResponse(call, std::move(response), tensors, handles);
+        }
+      });
+}
+
+void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
+                             std::vector<Tensor> tensors,
+                             std::vector<HandlePtr> handles) {
+  EndIncoming(call);
+  if (call->local) {
+    for (Tensor& tensor : tensors) tensor = PackedCopy(std::move(tensor));
+    if (CallPtr outgoing = FindSent(self().name, frame.call)) {
+      Complete(outgoing, std::move(frame), std::move(tensors),
+               std::move(handles));
+    }
+    return;
+  }
+  auto transfers =
+      ownership_->Export(handles, call->from, Clock::now() + kProbeResponse);
+  if (transfers.ok()) {
+    frame.transfers = *std::move(transfers);
+  } else {
+    frame = {.to = frame.to, .call = frame.call, .status = transfers.status()};
+    tensors.clear();
+  }
+  const ResponseFrame failed{.to = frame.to, .call = frame.call};
+  Transmit(
+      call->from.name,
+      {EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)},
+      [core = weak_from_this(), to = call->from.name,
+       failed](const absl::Status& status) {
+        // A message that could not be sent as it was; a connection that
+        // broke is told by the transport at the caller's side.
+        auto self = core.lock();
+        if (self == nullptr || status.ok() || absl::IsUnavailable(status)) {
+          return;
+        }
+        ResponseFrame answer = failed;
+        answer.status = status;
+        self->Transmit(to, {EncodeFrame(FrameKind::kResponse, answer), {}},
+                       [](const absl::Status&) {});
+      });
+}
+
+void AgentCore::EndIncoming(const IncomingPtr& call) {
+  MutexLock lock(mutex_);
+  auto found = incoming_.find({call->from.name, call->frame.call});
+  if (found != incoming_.end() && found->second == call) {
+    incoming_.erase(found);
+  }
+  changed_.NotifyAll();
+}
+
+void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {
+  IncomingPtr call;
+  {
+    MutexLock lock(mutex_);
+    auto found = incoming_.find({from.name, number});
+    if (found == incoming_.end()) return;
+    call = found->second;
+  }
+  completions_->Post([call] {
+    call->context->cancel.Cancel(
+        absl::CancelledError("the caller has given up"));
+  });
+}
+
+void AgentCore::CancelCallsFrom(const WorkerInfo& peer,
+                                const absl::Status& why) {
+  std::vector<IncomingPtr> calls;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [key, call] : incoming_) {
+      if (key.first == peer.name) calls.push_back(call);
+    }
+  }
+  if (calls.empty()) return;
+  completions_->Post([calls = std::move(calls), why] {
+    for (const IncomingPtr& call : calls) call->context->cancel.Cancel(why);
+  });
+}
+
+}  // namespace baton::rpc::internal

@@ -1,0 +1,413 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/agent_core.h"
+#include "rpc/errors.h"
+#include "rpc/transports/packed.h"
+
+// The caller's half of a call.
+namespace baton::rpc::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+int64_t MicrosUntil(AgentCore::Clock::time_point deadline) {
+  if (deadline == AgentCore::Clock::time_point::max()) return -1;
+  return std::max<int64_t>(
+      0, std::chrono::duration_cast<std::chrono::microseconds>(
+             deadline - AgentCore::Clock::now())
+             .count());
+}
+
+absl::Status TooLate(const OutgoingCall& call) {
+  const auto waited = std::chrono::duration_cast<milliseconds>(
+      AgentCore::Clock::now() - call.started);
+  return absl::DeadlineExceededError(
+      absl::StrCat("no answer within ", waited.count(), " ms"));
+}
+
+}  // namespace
+
+void AgentCore::Begin(const CallPtr& call) {
+  call->started = Clock::now();
+  const CallOptions& options = call->spec.leading.options;
+  const milliseconds timeout =
+      options.timeout.value_or(milliseconds(default_timeout_ms_.load()));
+  call->deadline =
+      timeout == kNoLimit ? Clock::time_point::max() : call->started + timeout;
+  if (call->spec.leading.parent.has_value()) {
+    call->deadline =
+        std::min(call->deadline, call->spec.leading.parent->deadline());
+  }
+  call->to.name = call->spec.to.ToString();
+  if (absl::Status status = Admit(call); !status.ok()) {
+    if (call->done.exchange(true)) return;
+    call->on_reply(CallFailed(status, {call->to.name, call->spec.name, true}),
+                   nullptr);
+    return;
+  }
+  Watch(call);
+}
+
+absl::Status AgentCore::Admit(const CallPtr& call) {
+  if (stopped_) return StoppedStatus();
+  ASSIGN_OR_RETURN(call->to, peers_.Find(call->spec.to));
+  MutexLock lock(mutex_);
+  if (outgoing_.size() >= options_.max_outgoing_calls) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "worker ", self().name, " has ", outgoing_.size(),
+        " calls under way; wait for some or raise max_outgoing_calls"));
+  }
+  outgoing_.insert(call);
+  return absl::OkStatus();
+}
+
+// Whoever claims the call before this has finished leaves the end to it.
+void AgentCore::Watch(const CallPtr& call) {
+  std::weak_ptr<OutgoingCall> weak = call;
+  Watches watches;
+  if (call->deadline != Clock::time_point::max()) {
+    watches.timer = timer_.At(call->deadline, [this, weak] {
+      completions_->Post([this, weak] {
+        if (CallPtr call = weak.lock()) Fail(call, TooLate(*call), false);
+      });
+    });
+  }
+  const auto cancel = [core = weak_from_this(), weak](const absl::Status& why) {
+    auto self = core.lock();
+    CallPtr call = weak.lock();
+    if (self != nullptr && call != nullptr) self->FailLater(call, why, false);
+  };
+  const Leading& leading = call->spec.leading;
+  watches.cancel = leading.options.cancel.OnCancel(cancel);
+  if (leading.parent.has_value()) {
+    watches.parent = leading.parent->token().OnCancel(cancel);
+  }
+  {
+    MutexLock lock(call->mutex);
+    call->watches = watches;
+  }
+  if (call->done) Unwatch(call);
+}
+
+void AgentCore::Unwatch(const CallPtr& call) {
+  Watches watches;
+  {
+    MutexLock lock(call->mutex);
+    std::swap(watches, call->watches);
+  }
+  timer_.Cancel(watches.timer);
+  const Leading& leading = call->spec.leading;
+  leading.options.cancel.Remove(watches.cancel);
+  if (leading.parent.has_value()) {
+    leading.parent->token().Remove(watches.parent);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
+    const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode) {
+  auto outbound = std::make_shared<Outbound>();
+  CallScope* scope = call->spec.leading.scope.get();
+  std::unique_ptr<Crossing> crossing;
+  if (scope != nullptr) crossing = scope->BeginSend(call->to);
+  Encoder encoder(crossing.get());
+  RETURN_IF_ERROR(CatchErrors([&] { encode(encoder); }));
+  RETURN_IF_ERROR(encoder.status());
+  RequestFrame& frame = outbound->frame;
+  if (scope != nullptr) {
+    frame.has_scope = true;
+    frame.scope = scope->FinishSend(*crossing);
+  }
+  frame.to = call->to.incarnation;
+  frame.type = call->spec.method.type;
+  frame.index = call->spec.method.index;
+  frame.arguments = std::move(encoder.bytes());
+  if (call->spec.object != nullptr) frame.object = call->spec.object->id();
+  if (call->spec.result != nullptr) {
+    frame.result = call->spec.result->id();
+    frame.result_fork = call->spec.result->fork();
+  }
+  outbound->tensors = std::move(encoder.tensors());
+  outbound->handles = std::move(encoder.handles());
+  return outbound;
+}
+
+void AgentCore::Send(const CallPtr& call,
+                     absl::FunctionRef<void(Encoder&)> encode) {
+  if (call->done) return;
+  auto outbound = Encode(call, encode);
+  if (!outbound.ok()) {
+    Fail(call, outbound.status(), true);
+    return;
+  }
+  std::vector<HandlePtr> needed = (*outbound)->handles;
+  if (call->spec.object != nullptr) needed.push_back(call->spec.object);
+  WhenAllConfirmed(needed, [core = weak_from_this(), call,
+                            outbound = *outbound](const absl::Status& status) {
+    auto self = core.lock();
+    if (self == nullptr) return;
+    if (!status.ok()) {
+      self->FailLater(call, status, true);
+    } else if (call->to.name == self->self().name) {
+      self->TransmitLocal(call, *outbound);
+    } else {
+      self->Transmit(call, *outbound);
+    }
+  });
+}
+
+void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
+  auto transfers =
+      ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
+  if (!transfers.ok()) {
+    FailLater(call, transfers.status(), true);
+    return;
+  }
+  RequestFrame& frame = outbound.frame;
+  frame.transfers = *std::move(transfers);
+  frame.timeout_us = MicrosUntil(call->deadline);
+  std::vector<ForkId> forks;
+  for (const auto& transfer : frame.transfers) forks.push_back(transfer.fork);
+  {
+    MutexLock lock(call->mutex);
+    frame.call = call->number = peers_.NextCall(call->to.name);
+    call->forks = forks;
+    MutexLock table(mutex_);
+    if (!call->done) sent_[{call->to.name, frame.call}] = call;
+  }
+  if (call->done) {
+    ownership_->Retract(forks);
+    return;
+  }
+  Message message{EncodeFrame(FrameKind::kRequest, frame),
+                  std::move(outbound.tensors)};
+  std::weak_ptr<OutgoingCall> weak = call;
+  Transmit(call->to.name, std::move(message),
+           [core = weak_from_this(), weak](const absl::Status& status) {
+             if (status.ok()) return;
+             auto self = core.lock();
+             CallPtr call = weak.lock();
+             if (self != nullptr && call != nullptr) {
+               self->FailLater(call, status, true);
+             }
+           });
+}
+
+void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
+  auto incoming = std::make_shared<IncomingCall>();
+  incoming->from = self();
+  incoming->local = true;
+  incoming->frame = std::move(outbound.frame);
+  incoming->frame.timeout_us = MicrosUntil(call->deadline);
+  incoming->handles = std::move(outbound.handles);
+  for (Tensor& tensor : outbound.tensors) {
+    incoming->tensors.push_back(PackedCopy(std::move(tensor)));
+  }
+  {
+    MutexLock lock(call->mutex);
+    incoming->frame.call = call->number = peers_.NextCall(self().name);
+    MutexLock table(mutex_);
+    if (!call->done) sent_[{self().name, call->number}] = call;
+  }
+  if (call->done) return;
+  inbox_->Post([this, incoming] { Serve(incoming); });
+}
+
+// The right to give the call its result. True for the first who asks.
+bool AgentCore::Claim(const CallPtr& call) {
+  if (call->done.exchange(true)) return false;
+  Unwatch(call);
+  std::vector<ForkId> forks;
+  {
+    MutexLock lock(call->mutex);
+    forks = std::move(call->forks);
+    MutexLock table(mutex_);
+    if (call->number != 0) sent_.erase({call->to.name, call->number});
+  }
+  if (!forks.empty()) {
+    ownership_->ProbeFrom(forks, Clock::now() + 2 * options_.resend_after);
+  }
+  return true;
+}
+
+void AgentCore::Fail(const CallPtr& call, const absl::Status& why,
+                     bool retryable) {
+  if (!Claim(call)) return;
+  const bool given_up = absl::IsDeadlineExceeded(why) || absl::IsCancelled(why);
+  if (given_up) CancelRemote(call);
+  call->on_reply(CallFailed(why, {call->to.name, call->spec.name, retryable}),
+                 nullptr);
+  MutexLock lock(mutex_);
+  outgoing_.erase(call);
+  changed_.NotifyAll();
+}
+
+// For threads that must not run the caller's continuations.
+void AgentCore::FailLater(const CallPtr& call, const absl::Status& why,
+                          bool retryable) {
+  completions_->Post(
+      [this, call, why, retryable] { Fail(call, why, retryable); });
+}
+
+void AgentCore::CancelRemote(const CallPtr& call) {
+  uint64_t number = 0;
+  {
+    MutexLock lock(call->mutex);
+    number = call->number;
+  }
+  if (number == 0) return;
+  if (call->to.name == self().name) {
+    inbox_->Post([this, number] { OnCancel(self(), number); });
+    return;
+  }
+  Transmit(call->to.name,
+           {EncodeFrame(FrameKind::kCancel,
+                        CancelFrame{call->to.incarnation, number}),
+            {}},
+           [](const absl::Status&) {});
+}
+
+CallPtr AgentCore::FindSent(const std::string& peer, uint64_t number) {
+  MutexLock lock(mutex_);
+  auto found = sent_.find({peer, number});
+  return found == sent_.end() ? nullptr : found->second;
+}
+
+void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
+  auto frame = DecodeFrame<ResponseFrame>(std::move(message.header));
+  if (!frame.ok()) {
+    LogWarning("dropped a response of worker ", from.name, ": ",
+               frame.status().ToString());
+    return;
+  }
+  if (frame->to != self().incarnation) return;
+  // What travelled with it is taken even if nobody waits any more: then it is
+  // given back.
+  auto handles = ownership_->Import(from, frame->transfers);
+  CallPtr call = FindSent(from.name, frame->call);
+  if (call == nullptr) return;
+  if (!handles.ok()) {
+    FailLater(call, handles.status(), false);
+    return;
+  }
+  if (handles->empty()) {
+    Complete(call, *std::move(frame), std::move(message.tensors), {});
+    return;
+  }
+  WhenAllConfirmed(*handles,
+                   [core = weak_from_this(), call, frame = *std::move(frame),
+                    handles = *handles, tensors = std::move(message.tensors)](
+                       const absl::Status& status) {
+                     auto self = core.lock();
+                     if (self == nullptr) return;
+                     if (status.ok()) {
+                       self->Complete(call, frame, tensors, handles);
+                     } else {
+                       self->FailLater(call, status, false);
+                     }
+                   });
+}
+
+void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
+                         std::vector<Tensor> tensors,
+                         std::vector<HandlePtr> handles) {
+  if (!Claim(call)) return;
+  completions_->Post([this, call, frame = std::move(frame),
+                      tensors = std::move(tensors),
+                      handles = std::move(handles)]() mutable {
+    Deliver(call, frame, std::move(tensors), std::move(handles));
+    MutexLock lock(mutex_);
+    outgoing_.erase(call);
+    changed_.NotifyAll();
+  });
+}
+
+void AgentCore::Deliver(const CallPtr& call, ResponseFrame& frame,
+                        std::vector<Tensor> tensors,
+                        std::vector<HandlePtr> handles) {
+  const CallError error{call->to.name, call->spec.name, false};
+  if (!frame.status.ok()) {
+    CallError answered = error;
+    answered.retryable = absl::IsResourceExhausted(frame.status);
+    call->on_reply(CallFailed(frame.status, answered), nullptr);
+    return;
+  }
+  CallScope* scope = call->spec.leading.scope.get();
+  std::unique_ptr<Crossing> crossing;
+  absl::Status status;
+  if (scope != nullptr && call->spec.result == nullptr) {
+    auto begun = scope->BeginReceive(call->to, frame.scope);
+    status = begun.status();
+    if (begun.ok()) crossing = *std::move(begun);
+  }
+  if (!status.ok()) {
+    call->on_reply(CallFailed(status, error), nullptr);
+    return;
+  }
+  Decoder decoder(std::move(frame.value), std::move(tensors),
+                  std::move(handles), crossing.get());
+  if (crossing != nullptr) {
+    decoder.set_at_end([&] { return scope->FinishReceive(*crossing); });
+  }
+  call->on_reply(absl::OkStatus(), &decoder);
+}
+
+void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
+  std::vector<CallPtr> calls;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [key, call] : sent_) {
+      if (key.first == peer.name) calls.push_back(call);
+    }
+  }
+  if (calls.empty()) return;
+  completions_->Post([this, calls = std::move(calls), why] {
+    for (const CallPtr& call : calls) Fail(call, why, false);
+  });
+}
+
+void AgentCore::FailAllCalls(const absl::Status& why) {
+  std::vector<CallPtr> calls;
+  {
+    MutexLock lock(mutex_);
+    calls.assign(outgoing_.begin(), outgoing_.end());
+  }
+  for (const CallPtr& call : calls) Fail(call, why, false);
+}
+
+CallPtr BeginCall(CallSpec spec, OnReply on_reply) {
+  auto call =
+      std::make_shared<OutgoingCall>(std::move(spec), std::move(on_reply));
+  if (auto core = call->spec.agent.lock()) {
+    core->Begin(call);
+  } else {
+    call->done = true;
+    call->on_reply(
+        CallFailed(absl::FailedPreconditionError(
+                       call->spec.object == nullptr
+                           ? "the RRef names nothing"
+                           : "the agent of the RRef has shut down"),
+                   {call->spec.to.ToString(), call->spec.name, true}),
+        nullptr);
+  }
+  return call;
+}
+
+void SendCall(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode) {
+  if (auto core = call->spec.agent.lock()) core->Send(call, encode);
+}
+
+void FailCall(const CallPtr& call, absl::Status why) {
+  if (auto core = call->spec.agent.lock()) core->Fail(call, why, true);
+}
+
+std::shared_ptr<Executor> CompletionsOf(const std::weak_ptr<AgentCore>& agent) {
+  auto core = agent.lock();
+  return core == nullptr ? nullptr : core->completions();
+}
+
+}  // namespace baton::rpc::internal

@@ -1,0 +1,278 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/peers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace baton::rpc {
+
+std::string Target::ToString() const {
+  if (const auto* name = std::get_if<std::string>(&key_)) return *name;
+  if (const auto* rank = std::get_if<Rank>(&key_)) {
+    return absl::StrCat("rank ", static_cast<int>(*rank));
+  }
+  return std::get<WorkerInfo>(key_).name;
+}
+
+namespace internal {
+namespace {
+
+constexpr size_t kRememberGaps = 65'536;
+constexpr size_t kRememberIncarnations = 16;
+
+bool Matches(const Target& target, const WorkerInfo& worker) {
+  if (const auto* name = std::get_if<std::string>(&target.key())) {
+    return *name == worker.name;
+  }
+  if (const auto* rank = std::get_if<Rank>(&target.key())) {
+    return *rank == worker.rank;
+  }
+  return std::get<WorkerInfo>(target.key()).name == worker.name;
+}
+
+bool SameIncarnation(uint64_t a, uint64_t b) {
+  return a == b || a == 0 || b == 0;
+}
+
+}  // namespace
+
+bool SeenNumbers::FirstTime(uint64_t number) {
+  if (number < below_ || !above_.insert(number).second) return false;
+  if (above_.size() > kRememberGaps) below_ = *above_.begin();
+  while (!above_.empty() && *above_.begin() == below_) {
+    above_.erase(above_.begin());
+    ++below_;
+  }
+  return true;
+}
+
+std::optional<WorkerInfo> Peers::Add(const WorkerInfo& peer) {
+  if (peer.name == self_.name) return std::nullopt;
+  MutexLock lock(mutex_);
+  auto [place, added] = peers_.try_emplace(peer.name);
+  if (added) {
+    place->second.info = peer;
+    return std::nullopt;
+  }
+  return ReplaceLocked(place->second, peer);
+}
+
+std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
+                                               const WorkerInfo& by) {
+  if (SameIncarnation(peer.info.incarnation, by.incarnation)) {
+    const uint64_t incarnation =
+        std::max(peer.info.incarnation, by.incarnation);
+    peer.info = by;
+    peer.info.incarnation = incarnation;
+    return std::nullopt;
+  }
+  const WorkerInfo old = peer.info;
+  std::deque<uint64_t> past = std::move(peer.past);
+  past.push_back(old.incarnation);
+  if (past.size() > kRememberIncarnations) past.pop_front();
+  peer = Peer{};
+  peer.info = by;
+  peer.past = std::move(past);
+  return old;
+}
+
+std::optional<WorkerInfo> Peers::Remove(const std::string& name) {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  if (found == peers_.end()) return std::nullopt;
+  WorkerInfo info = found->second.info;
+  peers_.erase(found);
+  return info;
+}
+
+absl::StatusOr<WorkerInfo> Peers::Find(const Target& target) const {
+  WorkerInfo found = self_;
+  if (!Matches(target, self_)) {
+    MutexLock lock(mutex_);
+    auto it = std::find_if(peers_.begin(), peers_.end(), [&](const auto& p) {
+      return Matches(target, p.second.info);
+    });
+    if (it == peers_.end()) {
+      std::vector<std::string> names{self_.name};
+      for (const auto& [name, peer] : peers_) names.push_back(name);
+      std::sort(names.begin(), names.end());
+      return absl::NotFoundError(
+          absl::StrCat("no worker is called ", target.ToString(),
+                       "; there are: ", absl::StrJoin(names, ", ")));
+    }
+    found = it->second.info;
+  }
+  const auto* wanted = std::get_if<WorkerInfo>(&target.key());
+  if (wanted != nullptr &&
+      !SameIncarnation(wanted->incarnation, found.incarnation)) {
+    return absl::UnavailableError(
+        absl::StrCat("worker ", found.name,
+                     " was started again; what it had before is lost"));
+  }
+  return found;
+}
+
+std::vector<WorkerInfo> Peers::All() const {
+  std::vector<WorkerInfo> all{self_};
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, peer] : peers_) all.push_back(peer.info);
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.rank, a.name) < std::pair(b.rank, b.name);
+  });
+  return all;
+}
+
+Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
+  Observed observed;
+  MutexLock lock(mutex_);
+  Peer& peer = peers_.try_emplace(from.name).first->second;
+  if (peer.info.name.empty()) peer.info = from;
+  if (std::find(peer.past.begin(), peer.past.end(), from.incarnation) !=
+      peer.past.end()) {
+    observed.stale = true;
+    return observed;
+  }
+  if (!(peer.info == from)) observed.replaced = ReplaceLocked(peer, from);
+  peer.state = State::kUp;
+  ++peer.messages_received;
+  peer.bytes_received += bytes;
+  return observed;
+}
+
+bool Peers::FirstTime(const std::string& name, uint64_t call) {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  return found != peers_.end() && found->second.seen.FirstTime(call);
+}
+
+uint64_t Peers::NextCall(const std::string& name) {
+  MutexLock lock(mutex_);
+  if (name == self_.name) return next_self_call_++;
+  auto found = peers_.find(name);
+  return found == peers_.end() ? 0 : found->second.next_call++;
+}
+
+void Peers::CountSent(const std::string& name, uint64_t bytes) {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  if (found == peers_.end()) return;
+  ++found->second.messages_sent;
+  found->second.bytes_sent += bytes;
+}
+
+Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {
+  auto found = peers_.find(worker.name);
+  if (found == peers_.end() ||
+      !SameIncarnation(found->second.info.incarnation, worker.incarnation)) {
+    return nullptr;
+  }
+  return &found->second;
+}
+
+uint64_t Peers::MarkLost(const WorkerInfo& worker, bool* leaving) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(worker);
+  if (peer == nullptr || peer->state == State::kGone) return 0;
+  peer->state = State::kLost;
+  *leaving = peer->leaving;
+  return ++peer->losses;
+}
+
+bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(worker);
+  if (peer == nullptr || peer->state != State::kLost || peer->losses != loss) {
+    return false;
+  }
+  peer->state = State::kGone;
+  return true;
+}
+
+void Peers::MarkLeaving(const WorkerInfo& worker) {
+  MutexLock lock(mutex_);
+  if (Peer* peer = FindLocked(worker)) peer->leaving = true;
+}
+
+void Peers::ResetControl(const WorkerInfo& worker) {
+  MutexLock lock(mutex_);
+  if (Peer* peer = FindLocked(worker)) peer->control.Reset();
+}
+
+bool Peers::Push(const WorkerInfo& to, ControlItem item,
+                 ControlChannel::Acked acked) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(to);
+  if (peer == nullptr || peer->state == State::kGone) return false;
+  peer->control.Push(item, std::move(acked));
+  return true;
+}
+
+ControlChannel::Received Peers::Receive(const WorkerInfo& from,
+                                        const ControlFrame& frame) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(from);
+  return peer == nullptr ? ControlChannel::Received{}
+                         : peer->control.Receive(frame);
+}
+
+std::optional<ControlFrame> Peers::Take(
+    const std::string& name, std::chrono::milliseconds resend_after) {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  if (found == peers_.end()) return std::nullopt;
+  Peer& peer = found->second;
+  const auto now = Clock::now();
+  if (!peer.control.Due(now, resend_after)) return std::nullopt;
+  ControlFrame frame = peer.control.Take(now, resend_after);
+  frame.to = peer.info.incarnation;
+  return frame;
+}
+
+std::vector<std::string> Peers::WithControlDue(
+    std::chrono::milliseconds resend_after) const {
+  std::vector<std::string> due;
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  for (const auto& [name, peer] : peers_) {
+    if (peer.control.Due(now, resend_after)) due.push_back(name);
+  }
+  return due;
+}
+
+size_t Peers::ControlWaiting() const {
+  MutexLock lock(mutex_);
+  size_t waiting = 0;
+  for (const auto& [name, peer] : peers_) {
+    const bool there = peer.state == State::kNew || peer.state == State::kUp;
+    if (there) waiting += peer.control.waiting();
+  }
+  return waiting;
+}
+
+std::vector<PeerInfo> Peers::Infos() const {
+  static constexpr const char* kStates[] = {"new", "up", "lost", "gone"};
+  std::vector<PeerInfo> infos;
+  MutexLock lock(mutex_);
+  for (const auto& [name, peer] : peers_) {
+    PeerInfo info;
+    info.worker = peer.info;
+    info.state = kStates[static_cast<int>(peer.state)];
+    info.messages_sent = peer.messages_sent;
+    info.messages_received = peer.messages_received;
+    info.bytes_sent = peer.bytes_sent;
+    info.bytes_received = peer.bytes_received;
+    info.control_waiting = peer.control.waiting();
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+}  // namespace internal
+}  // namespace baton::rpc

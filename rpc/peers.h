@@ -1,0 +1,111 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "rpc/call_options.h"
+#include "rpc/control_channel.h"
+#include "rpc/debug_info.h"
+
+namespace baton::rpc::internal {
+
+// Which of a peer's request numbers have been seen: each may be served once.
+// Remembers a bounded number of gaps; a number older than these counts as seen.
+// Thread-compatible.
+class SeenNumbers {
+ public:
+  bool FirstTime(uint64_t number);
+
+ private:
+  uint64_t below_ = 1;        // all smaller ones have been seen
+  std::set<uint64_t> above_;  // and these
+};
+
+// The other workers that an agent knows, whether they are there, and the
+// control channel to each. Thread-safe.
+class Peers {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Peers(WorkerInfo self) : self_(std::move(self)) {}
+
+  // The incarnation that `peer` replaces, if any.
+  std::optional<WorkerInfo> Add(const WorkerInfo& peer);
+  std::optional<WorkerInfo> Remove(const std::string& name);
+  // NotFound lists whom there is; Unavailable when the target's incarnation is
+  // not the present one.
+  absl::StatusOr<WorkerInfo> Find(const Target& target) const;
+  std::vector<WorkerInfo> All() const;  // self too, by rank
+
+  struct Observed {
+    bool stale = false;  // from an incarnation that has been replaced
+    std::optional<WorkerInfo> replaced;
+  };
+  // A message of `bytes` came.
+  Observed Observe(const WorkerInfo& from, uint64_t bytes);
+  bool FirstTime(const std::string& name, uint64_t call);
+  uint64_t NextCall(const std::string& name);
+  void CountSent(const std::string& name, uint64_t bytes);
+
+  // A number for GiveUp; 0 when that incarnation is not known or gone already.
+  // `leaving` tells whether it had said that it would go.
+  uint64_t MarkLost(const WorkerInfo& peer, bool* leaving);
+  // True, once, when the peer has not been heard of since that MarkLost.
+  bool GiveUp(const WorkerInfo& peer, uint64_t loss);
+  void MarkLeaving(const WorkerInfo& peer);
+  void ResetControl(const WorkerInfo& peer);
+
+  // False when that incarnation is not the present one.
+  bool Push(const WorkerInfo& to, ControlItem item,
+            ControlChannel::Acked acked);
+  ControlChannel::Received Receive(const WorkerInfo& from,
+                                   const ControlFrame& frame);
+  // The next control frame that is due to `name`.
+  std::optional<ControlFrame> Take(const std::string& name,
+                                   std::chrono::milliseconds resend_after);
+  std::vector<std::string> WithControlDue(
+      std::chrono::milliseconds resend_after) const;
+  // Items not acknowledged by workers that are there.
+  size_t ControlWaiting() const;
+  std::vector<PeerInfo> Infos() const;
+
+ private:
+  enum class State { kNew, kUp, kLost, kGone };
+  struct Peer {
+    WorkerInfo info;
+    State state = State::kNew;
+    bool leaving = false;
+    uint64_t losses = 0;
+    std::deque<uint64_t> past;  // earlier incarnations, a few
+    ControlChannel control;
+    SeenNumbers seen;
+    uint64_t next_call = 1;
+    uint64_t messages_sent = 0;
+    uint64_t messages_received = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+  };
+
+  Peer* FindLocked(const WorkerInfo& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<WorkerInfo> ReplaceLocked(Peer& peer, const WorkerInfo& by)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const WorkerInfo self_;
+  mutable Mutex mutex_;
+  std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace baton::rpc::internal

@@ -1,0 +1,145 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/rref.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "rpc/agent_core.h"
+
+namespace baton::rpc {
+
+std::string RRefId::ToString() const {
+  return absl::StrFormat("%d of %04x", number, creator & 0xffff);
+}
+
+namespace internal {
+namespace {
+
+WorkerInfo Unknown(const Target& target) {
+  WorkerInfo worker;
+  worker.name = target.ToString();
+  return worker;
+}
+
+}  // namespace
+
+RRefId IdOf(const HandlePtr& handle) {
+  return handle == nullptr ? RRefId{} : handle->id();
+}
+
+const WorkerInfo& OwnerOf(const HandlePtr& handle) {
+  static const WorkerInfo nobody;
+  return handle == nullptr ? nobody : handle->owner();
+}
+
+bool IsOwner(const HandlePtr& handle) {
+  return handle != nullptr && handle->is_owner();
+}
+
+bool IsConfirmed(const HandlePtr& handle) {
+  return handle != nullptr && handle->state() == Handle::State::kConfirmed;
+}
+
+std::string Describe(const HandlePtr& handle, const std::string& type) {
+  if (handle == nullptr) return absl::StrCat("RRef<", type, ">(nothing)");
+  return absl::StrCat("RRef<", type, ">(", handle->id().ToString(), ", owner ",
+                      handle->owner().name, ")");
+}
+
+absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
+                                      const ValueType& type) {
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError("the RRef names nothing");
+  }
+  if (!handle->is_owner()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(Describe(handle, type.name()), " has its value at worker ",
+                     handle->owner().name, "; use Fetch() or a call"));
+  }
+  RETURN_IF_ERROR(handle->failure());
+  auto ownership = handle->ownership().lock();
+  if (ownership == nullptr) {
+    return absl::FailedPreconditionError("the agent has shut down");
+  }
+  auto value = ownership->Peek(handle->id());
+  if (value.ok() && value->type->id != type.id) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the object is a ", value->type->name(), ", not a ", type.name()));
+  }
+  return value;
+}
+
+HandlePtr OwnValue(Agent& agent, AnyValue value) {
+  return agent.core()->ownership().Own(std::move(value));
+}
+
+CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
+  CallSpec spec{.agent = {},
+                .to = "nobody",
+                .method = method,
+                .name = std::move(name),
+                .object = handle,
+                .result = nullptr};
+  if (handle == nullptr) return spec;
+  spec.agent = handle->agent();
+  spec.to = handle->owner();
+  return spec;
+}
+
+void EncodeHandle(Encoder& encoder, const HandlePtr& handle) {
+  encoder.PutHandle(handle);
+}
+
+HandlePtr DecodeHandle(Decoder& decoder, const ValueType& type) {
+  HandlePtr handle = decoder.GetHandle();
+  if (handle != nullptr && handle->identity().type != type.id) {
+    decoder.Fail(absl::InvalidArgumentError(
+        absl::StrCat("an RRef of another type than ", type.name())));
+    return nullptr;
+  }
+  return handle;
+}
+
+HandlePtr NewResultHandle(const std::weak_ptr<AgentCore>& agent,
+                          const Target& to, const ValueType& type) {
+  auto core = agent.lock();
+  HandlePtr handle;
+  if (core == nullptr) {
+    handle = std::make_shared<Handle>(
+        agent, std::weak_ptr<Ownership>(),
+        Handle::Identity{{}, {0, 1}, Unknown(to), type.id},
+        Handle::State::kUnknown);
+  } else if (auto owner = core->peers().Find(to); !owner.ok()) {
+    handle = core->ownership().NewGrant(Unknown(to), type.id);
+  } else if (owner->name == core->self().name) {
+    handle = core->ownership().OwnPending(type);
+  } else {
+    handle = core->ownership().NewGrant(*owner, type.id);
+  }
+  handle->set_creation(Promise<void>(CompletionsOf(agent)));
+  return handle;
+}
+
+OnReply FinishHandle(HandlePtr handle) {
+  return [handle](absl::Status status, Decoder*) {
+    if (auto ownership = handle->ownership().lock(); ownership == nullptr) {
+      handle->FailWith(status);
+    } else if (handle->is_owner()) {
+      // What went wrong before the handler; nothing when it had its say.
+      if (!status.ok()) ownership->FinishCreation(handle->id(), status);
+    } else if (status.ok()) {
+      ownership->ConfirmGrant(handle);
+    } else {
+      ownership->FailGrant(handle, status);
+    }
+    handle->creation().Set(std::move(status));
+  };
+}
+
+Future<void> CreationOf(const HandlePtr& handle) {
+  return handle->creation().future();
+}
+
+}  // namespace internal
+}  // namespace baton::rpc
