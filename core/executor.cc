@@ -5,67 +5,140 @@
 
 #include <pthread.h>
 
+#include <deque>
+#include <map>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include "core/mutex.h"
 
 namespace baton {
-namespace {
-thread_local ThreadPool* current_pool = nullptr;
-}  // namespace
 
-ThreadPool::ThreadPool(int threads, std::string name)
-    : target_(threads < 1 ? 1 : threads), name_(std::move(name)) {}
+class ThreadPool::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(int threads, std::string name)
+      : target_(threads < 1 ? 1 : threads), name_(std::move(name)) {}
 
-ThreadPool::~ThreadPool() {
-  std::vector<std::thread> threads;
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    wake_.NotifyAll();
-  }
-  // A running task may still start a spare thread, hence the loop.
-  for (;;) {
+  void Post(Task task) {
+    std::vector<std::thread> finished;
     {
       MutexLock lock(mutex_);
-      threads.swap(threads_);
+      queue_.push_back(std::move(task));
+      if (idle_ > 0) wake_.NotifyOne();
+      StartThreadIfNeededLocked();
+      finished.swap(finished_);
     }
-    if (threads.empty()) return;
-    for (std::thread& thread : threads) thread.join();
-    threads.clear();
+    for (std::thread& thread : finished) thread.join();
   }
-}
 
-void ThreadPool::Post(Task task) {
-  MutexLock lock(mutex_);
-  queue_.push_back(std::move(task));
-  if (idle_ > 0) {
-    wake_.NotifyOne();
+  // Returns when all threads but the calling one have ended.
+  void Stop() {
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      wake_.NotifyAll();
+    }
+    // A running task may still start a spare thread, hence the loop.
+    for (;;) {
+      std::vector<std::thread> threads;
+      {
+        MutexLock lock(mutex_);
+        threads.swap(finished_);
+        for (auto& [id, thread] : threads_) {
+          threads.push_back(std::move(thread));
+        }
+        threads_.clear();
+      }
+      if (threads.empty()) return;
+      for (std::thread& thread : threads) {
+        if (thread.get_id() == std::this_thread::get_id()) {
+          thread.detach();
+        } else {
+          thread.join();
+        }
+      }
+    }
   }
-  if (static_cast<int>(queue_.size()) > idle_ && alive_ - blocked_ < target_) {
-    StartThreadLocked();
+
+  void EnterBlocking() {
+    MutexLock lock(mutex_);
+    ++blocked_;
+    StartThreadIfNeededLocked();
   }
-}
 
-int ThreadPool::idle_threads() const {
-  MutexLock lock(mutex_);
-  return idle_;
-}
+  void LeaveBlocking() {
+    MutexLock lock(mutex_);
+    --blocked_;
+  }
 
-void ThreadPool::StartThreadLocked() {
-  ++alive_;
-  threads_.emplace_back([this] { Run(); });
-}
+  int target() const { return target_; }
+  int idle() const {
+    MutexLock lock(mutex_);
+    return idle_;
+  }
+  int alive() const {
+    MutexLock lock(mutex_);
+    return alive_;
+  }
 
-void ThreadPool::Run() {
+ private:
+  void StartThreadIfNeededLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (static_cast<int>(queue_.size()) <= idle_) return;
+    if (alive_ - blocked_ >= target_) return;
+    ++alive_;
+    std::thread thread([self = shared_from_this()] { self->Run(); });
+    const std::thread::id id = thread.get_id();
+    threads_.emplace(id, std::move(thread));
+  }
+
+  void Run();
+
+  // Whether as many other threads as the pool should have are runnable.
+  bool SurplusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return alive_ - blocked_ > target_;
+  }
+
+  // Leaves the thread's handle for the next Post to join.
+  void RetireLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    --alive_;
+    const auto self = threads_.find(std::this_thread::get_id());
+    if (self == threads_.end()) return;  // Stop has it
+    finished_.push_back(std::move(self->second));
+    threads_.erase(self);
+  }
+
+  const int target_;
+  const std::string name_;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::thread::id, std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> finished_ ABSL_GUARDED_BY(mutex_);
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
+  int alive_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  friend class baton::BlockingScope;
+  static thread_local Core* current;
+  static thread_local bool current_blocked;
+};
+
+thread_local ThreadPool::Core* ThreadPool::Core::current = nullptr;
+thread_local bool ThreadPool::Core::current_blocked = false;
+
+void ThreadPool::Core::Run() {
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
-  current_pool = this;
+  current = this;
   mutex_.Lock();
   for (;;) {
-    while (queue_.empty() && !stopping_) {
+    while (queue_.empty() && !stopping_ && !SurplusLocked()) {
       ++idle_;
       wake_.Wait(mutex_);
       --idle_;
     }
-    if (queue_.empty()) break;
+    if (queue_.empty() || SurplusLocked()) break;
     Task task = std::move(queue_.front());
     queue_.pop_front();
     mutex_.Unlock();
@@ -73,27 +146,32 @@ void ThreadPool::Run() {
     task = nullptr;
     mutex_.Lock();
   }
-  --alive_;
+  RetireLocked();
   mutex_.Unlock();
 }
 
-void ThreadPool::EnterBlocking() {
-  MutexLock lock(mutex_);
-  ++blocked_;
-  if (!queue_.empty() && idle_ == 0) StartThreadLocked();
-}
+ThreadPool::ThreadPool(int threads, std::string name)
+    : core_(std::make_shared<Core>(threads, std::move(name))) {}
 
-void ThreadPool::LeaveBlocking() {
-  MutexLock lock(mutex_);
-  --blocked_;
-}
+ThreadPool::~ThreadPool() { core_->Stop(); }
 
-BlockingScope::BlockingScope() : pool_(current_pool) {
-  if (pool_ != nullptr) pool_->EnterBlocking();
+void ThreadPool::Post(Task task) { core_->Post(std::move(task)); }
+int ThreadPool::threads() const { return core_->target(); }
+int ThreadPool::idle_threads() const { return core_->idle(); }
+int ThreadPool::alive_threads() const { return core_->alive(); }
+
+BlockingScope::BlockingScope()
+    : pool_(ThreadPool::Core::current_blocked ? nullptr
+                                              : ThreadPool::Core::current) {
+  if (pool_ == nullptr) return;
+  ThreadPool::Core::current_blocked = true;
+  pool_->EnterBlocking();
 }
 
 BlockingScope::~BlockingScope() {
-  if (pool_ != nullptr) pool_->LeaveBlocking();
+  if (pool_ == nullptr) return;
+  pool_->LeaveBlocking();
+  ThreadPool::Core::current_blocked = false;
 }
 
 }  // namespace baton

@@ -3,15 +3,10 @@
 
 #pragma once
 
-#include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "core/mutex.h"
 
 namespace baton {
 
@@ -27,8 +22,10 @@ class Executor {
 
 // A pool that keeps `threads` threads runnable: while a task waits inside a
 // BlockingScope (every Future::Await is one) a spare thread takes its place, so
-// that nested waits of any depth cannot starve the pool. Destruction runs what
-// was posted before and joins. Thread-safe.
+// that nested waits of any depth cannot starve the pool; spare threads end once
+// they are no longer needed. Tasks do not throw. Destruction runs what was
+// posted before and joins; it may happen on one of the pool's own threads,
+// which then ends by itself. Thread-safe.
 class ThreadPool final : public Executor {
  public:
   // `name` (at most 15 characters) shows in debuggers and top -H.
@@ -37,26 +34,15 @@ class ThreadPool final : public Executor {
 
   void Post(Task task) override;
 
-  int threads() const { return target_; }
-  int idle_threads() const;
+  int threads() const;        // as given
+  int idle_threads() const;   // waiting for a task
+  int alive_threads() const;  // those, and the busy, blocked and spare ones
 
  private:
   friend class BlockingScope;
-  void Run();
-  void StartThreadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EnterBlocking();
-  void LeaveBlocking();
-
-  const int target_;
-  const std::string name_;
-  mutable Mutex mutex_;
-  CondVar wake_;
-  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
-  int idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
-  int alive_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  class Core;
+  // Shared with the threads: the last task may drop the pool itself.
+  const std::shared_ptr<Core> core_;
 };
 
 // Tells the pool that runs this thread, if any, that the thread will wait.
@@ -68,7 +54,8 @@ class BlockingScope {
   BlockingScope& operator=(const BlockingScope&) = delete;
 
  private:
-  ThreadPool* const pool_;
+  // Null outside pools and inside another scope of this thread.
+  ThreadPool::Core* const pool_;
 };
 
 }  // namespace baton

@@ -36,6 +36,9 @@ inline constexpr std::chrono::milliseconds kNoLimit =
 
 namespace internal {
 
+// Longer limits would overflow the clock; they are none.
+inline constexpr std::chrono::hours kLongestWait{24 * 365 * 100};
+
 inline absl::Status StatusOf(const absl::Status& status) { return status; }
 template <typename T>
 absl::Status StatusOf(const absl::StatusOr<T>& result) {
@@ -75,7 +78,7 @@ class FutureState {
     if (!ready()) {
       BlockingScope blocking;
       MutexLock lock(mutex_);
-      if (timeout == kNoLimit) {
+      if (timeout > kLongestWait) {
         while (!result_.has_value()) done_.Wait(mutex_);
       } else {
         const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -177,7 +180,11 @@ class Promise {
   Future<T> future() const { return Future<T>(state_); }
 
   // The first result wins; false for later ones, which are dropped.
-  bool Set(ResultOf<T> result) const { return state_->Set(std::move(result)); }
+  bool Set(ResultOf<T> result) const {
+    // A continuation may drop this promise.
+    const std::shared_ptr<internal::FutureState<T>> state = state_;
+    return state->Set(std::move(result));
+  }
 
  private:
   struct Guard {
@@ -226,7 +233,12 @@ void SetFrom(const Promise<U>& promise, Call call) {
   using R = decltype(call());
   try {
     if constexpr (kIsFuture<R>) {
-      call().OnReady([promise](const ResultOf<U>& r) { promise.Set(r); });
+      const R inner = call();
+      if (!inner.valid()) {
+        promise.Set(absl::InternalError("a continuation gave no future"));
+        return;
+      }
+      inner.OnReady([promise](const ResultOf<U>& r) { promise.Set(r); });
     } else if constexpr (std::is_void_v<R>) {
       call();
       promise.Set(absl::OkStatus());

@@ -9,21 +9,14 @@
 #include <limits>
 #include <numeric>
 
+#include "tests/support/error_of.h"
+
 namespace baton {
 namespace {
 
+using test::ErrorOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <typename Fn>
-std::string ErrorOf(Fn fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Tensor Iota(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));

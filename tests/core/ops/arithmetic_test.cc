@@ -1,0 +1,227 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/arithmetic.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/parallel.h"
+#include "core/random.h"
+#include "tests/support/error_of.h"
+
+namespace baton::ops {
+namespace {
+
+using test::ErrorOf;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+constexpr DType kNumbers[] = {DType::kF32,  DType::kF64, DType::kF16,
+                              DType::kBF16, DType::kI32, DType::kI64,
+                              DType::kU8};
+
+std::vector<double> Doubles(const Tensor& x) {
+  return x.To(DType::kF64).ToVector<double>();
+}
+
+TEST(Arithmetic, WorksInEveryNumericDType) {
+  const Tensor a = Tensor::From<double>({1, 6, 12});
+  const Tensor b = Tensor::From<double>({1, 2, 3});
+  for (DType dtype : kNumbers) {
+    const Tensor x = a.To(dtype);
+    const Tensor y = b.To(dtype);
+    EXPECT_THAT(Doubles(Add(x, y)), ElementsAre(2, 8, 15)) << Name(dtype);
+    EXPECT_THAT(Doubles(Sub(x, y)), ElementsAre(0, 4, 9)) << Name(dtype);
+    EXPECT_THAT(Doubles(Mul(x, y)), ElementsAre(1, 12, 36)) << Name(dtype);
+    EXPECT_THAT(Doubles(Div(x, y)), ElementsAre(1, 3, 4)) << Name(dtype);
+    EXPECT_THAT(Doubles(Maximum(x, y)), ElementsAre(1, 6, 12));
+    EXPECT_THAT(Doubles(Minimum(x, y)), ElementsAre(1, 2, 3));
+    EXPECT_THAT(Doubles(AddScalar(x, 2)), ElementsAre(3, 8, 14));
+    EXPECT_THAT(Doubles(MulScalar(x, 2)), ElementsAre(2, 12, 24));
+    EXPECT_THAT(Doubles(Clamp(x, 2, 8)), ElementsAre(2, 6, 8));
+    EXPECT_THAT(Doubles(Abs(x)), ElementsAre(1, 6, 12));
+    EXPECT_THAT(Less(y, x).ToVector<bool>(), ElementsAre(false, true, true));
+    EXPECT_EQ(Add(x, y).dtype(), dtype);
+  }
+}
+
+TEST(Arithmetic, BoolsAreLogic) {
+  const Tensor a = Tensor::From<bool>({true, true, false, false});
+  const Tensor b = Tensor::From<bool>({true, false, true, false});
+  EXPECT_THAT(Add(a, b).ToVector<bool>(), ElementsAre(true, true, true, false));
+  EXPECT_THAT(Mul(a, b).ToVector<bool>(),
+              ElementsAre(true, false, false, false));
+  EXPECT_THAT(ErrorOf([&] { Sub(a, b); }), StartsWith("[sub]"));
+  EXPECT_THAT(ErrorOf([&] { Neg(a); }), StartsWith("[neg]"));
+}
+
+TEST(Arithmetic, BroadcastsEveryPairOfLayouts) {
+  Generator generator(1);
+  const std::vector<Shape> shapes = {{2, 3, 4, 5}, {3, 1, 1},    {5},
+                                     {},           {2, 1, 4, 1}, {1, 3, 1, 5}};
+  for (const Shape& left : shapes) {
+    for (const Shape& right : shapes) {
+      Tensor a = RandNormal(left, generator);
+      const Tensor b = RandNormal(right, generator);
+      const Shape shape = BroadcastShapes("test", left, right);
+      if (left.rank() == 4) a = a.Contiguous(MemoryFormat::kChannelsLast);
+      const auto x = a.Expand(shape).ToVector<float>();
+      const auto y = b.Expand(shape).ToVector<float>();
+      const auto z = Sub(a, b).ToVector<float>();
+      ASSERT_EQ(z.size(), x.size());
+      for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(z[i], x[i] - y[i]);
+    }
+  }
+}
+
+TEST(Arithmetic, KeepsTheMemoryOrderOfTheFirstInput) {
+  const Tensor x =
+      Tensor::Ones({2, 3, 4, 5}).Contiguous(MemoryFormat::kChannelsLast);
+  EXPECT_EQ(Add(x, x).SuggestFormat(), MemoryFormat::kChannelsLast);
+  EXPECT_EQ(Add(Tensor::Ones({3, 1, 1}), x).SuggestFormat(),
+            MemoryFormat::kChannelsLast);
+  EXPECT_EQ(Exp(x).SuggestFormat(), MemoryFormat::kChannelsLast);
+}
+
+TEST(Arithmetic, TakesViews) {
+  const Tensor x = Tensor::Arange(6, DType::kF32).Reshape({2, 3});
+  EXPECT_THAT(Doubles(Add(x.Transpose(0, 1), x.Transpose(0, 1))),
+              ElementsAre(0, 6, 2, 8, 4, 10));
+  EXPECT_THAT(Doubles(Neg(x.Slice(1, 0, 3, 2))), ElementsAre(0, -2, -3, -5));
+}
+
+TEST(Arithmetic, IntegersWrapAndNeverDivideByZero) {
+  constexpr int32_t kMin = std::numeric_limits<int32_t>::min();
+  const Tensor low = Tensor::From<int32_t>({kMin});
+  const Tensor minus = Tensor::From<int32_t>({-1});
+  EXPECT_EQ(Add(low, minus).ToVector<int32_t>()[0],
+            std::numeric_limits<int32_t>::max());
+  EXPECT_EQ(Div(low, minus).ToVector<int32_t>()[0], kMin);
+  EXPECT_EQ(Neg(low).ToVector<int32_t>()[0], kMin);
+  EXPECT_EQ(Abs(low).ToVector<int32_t>()[0], kMin);
+  EXPECT_THAT(ErrorOf([&] { Div(low, Tensor::From<int32_t>({0})); }),
+              StartsWith("[div]"));
+}
+
+TEST(Arithmetic, UnaryFunctionsMatchTheCLibrary) {
+  Generator generator(2);
+  const Tensor x = RandUniform({10'000}, -80, 80, generator);
+  const auto in = x.ToVector<float>();
+  const auto exp = Exp(x).ToVector<float>();
+  const auto log = Log(Abs(x)).ToVector<float>();
+  const auto cube = PowScalar(x, 3).ToVector<float>();
+  const auto square = PowScalar(x, 2).ToVector<float>();
+  const auto root = Sqrt(Abs(x)).ToVector<float>();
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_NEAR(exp[i] / std::exp(double{in[i]}), 1, 3e-7) << in[i];
+    EXPECT_FLOAT_EQ(log[i], std::log(std::fabs(in[i])));
+    EXPECT_FLOAT_EQ(cube[i], std::pow(in[i], 3.f));
+    EXPECT_EQ(square[i], in[i] * in[i]);
+    EXPECT_EQ(root[i], std::sqrt(std::fabs(in[i])));
+  }
+}
+
+TEST(Arithmetic, ExpReachesItsLimits) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto y =
+      Exp(Tensor::From<float>({kInf, -kInf, 0.f, 88.72f, 89.f, -100.f, NAN}))
+          .ToVector<float>();
+  EXPECT_EQ(y[0], kInf);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_EQ(y[2], 1);
+  EXPECT_FLOAT_EQ(y[3], std::exp(88.72f));
+  EXPECT_EQ(y[4], kInf);
+  EXPECT_NEAR(y[5], std::exp(-100.f), 2e-45);
+  EXPECT_TRUE(std::isnan(y[6]));
+}
+
+TEST(Arithmetic, ComparisonsTreatNanAsUnequal) {
+  const Tensor nan = Tensor::From<float>({NAN});
+  const Tensor one = Tensor::Ones({1});
+  EXPECT_FALSE(Equal(nan, nan).ToVector<bool>()[0]);
+  EXPECT_TRUE(NotEqual(nan, nan).ToVector<bool>()[0]);
+  EXPECT_FALSE(GreaterEqual(nan, one).ToVector<bool>()[0]);
+  EXPECT_FALSE(LessEqual(nan, one).ToVector<bool>()[0]);
+  EXPECT_TRUE(std::isnan(Maximum(nan, one).Item()));
+  EXPECT_TRUE(std::isnan(Minimum(one, nan).Item()));
+  EXPECT_TRUE(Greater(one, Neg(one)).ToVector<bool>()[0]);
+}
+
+TEST(Arithmetic, WhereBroadcastsAllThree) {
+  const Tensor c = Tensor::From<bool>({true, false}, {2, 1});
+  EXPECT_THAT(Doubles(Where(c, Tensor::From<float>({1, 2}), Tensor::Scalar(9))),
+              ElementsAre(1, 2, 9, 9));
+  EXPECT_THAT(ErrorOf([&] {
+                Where(Tensor::Ones({1}), Tensor::Ones({1}), Tensor::Ones({1}));
+              }),
+              StartsWith("[where]"));
+}
+
+TEST(Arithmetic, InPlaceWritesCountAVersion) {
+  const Tensor x = Tensor::From<float>({1, 2, 3, 4}, {2, 2});
+  const uint64_t before = x.version();
+  AddInto(x, Tensor::From<float>({10, 20}), 0.5);
+  EXPECT_THAT(Doubles(x), ElementsAre(6, 12, 8, 14));
+  MulInto(x, x);
+  EXPECT_THAT(Doubles(x), ElementsAre(36, 144, 64, 196));
+  ScaleInto(x, 0.5);
+  EXPECT_THAT(Doubles(x), ElementsAre(18, 72, 32, 98));
+  EXPECT_EQ(x.version(), before + 3);
+  AddInto(x, x.Transpose(0, 1));
+  EXPECT_THAT(Doubles(x), ElementsAre(36, 104, 104, 196));
+}
+
+TEST(Arithmetic, EmptyTensorsGiveEmptyResults) {
+  const Tensor x = Tensor::Zeros({0, 3});
+  EXPECT_EQ(Add(x, Tensor::Ones({3})).shape(), Shape({0, 3}));
+  EXPECT_EQ(Exp(x).numel(), 0);
+  EXPECT_TRUE(AllClose(x, x));
+}
+
+TEST(Arithmetic, WrongArgumentsNameTheOp) {
+  const Tensor x = Tensor::Ones({2, 3});
+  const Tensor i = Tensor::Ones({2, 3}, {.dtype = DType::kI32});
+  EXPECT_EQ(ErrorOf([&] { Add(x, Tensor::Ones({4})); }),
+            "[add] shapes [2, 3] and [4] do not broadcast");
+  EXPECT_EQ(ErrorOf([&] { Mul(x, i); }),
+            "[mul] expected one dtype, got f32 "
+            "and i32");
+  EXPECT_THAT(ErrorOf([&] { Exp(i); }), StartsWith("[exp]"));
+  EXPECT_THAT(ErrorOf([&] { AddScalar(i, 0.5); }), StartsWith("[add_scalar]"));
+  EXPECT_THAT(ErrorOf([&] { AddInto(Tensor::Ones({3}), x); }),
+              StartsWith("[add_into]"));
+  EXPECT_THAT(ErrorOf([&] { AddInto(Tensor::Ones({1}).Expand({3}), x); }),
+              StartsWith("[add_into]"));
+  EXPECT_THAT(ErrorOf([&] { Less(x, i); }), StartsWith("[less]"));
+  EXPECT_THAT(ErrorOf([&] { Add(x, Tensor()); }), StartsWith("[add]"));
+  EXPECT_THAT(ErrorOf([&] { Clamp(x, 2, 1); }), StartsWith("[clamp]"));
+}
+
+TEST(Arithmetic, AllCloseAndBitEqualDiffer) {
+  const Tensor x = Tensor::From<float>({1, 0.f, INFINITY});
+  const Tensor y = Tensor::From<float>({1 + 1e-6f, -0.f, INFINITY});
+  EXPECT_TRUE(AllClose(x, y));
+  EXPECT_FALSE(BitEqual(x, y));
+  EXPECT_TRUE(BitEqual(x, x.Clone()));
+  EXPECT_FALSE(AllClose(x, Tensor::From<float>({1, 1, INFINITY})));
+  EXPECT_FALSE(AllClose(x, x.To(DType::kF64)));
+}
+
+TEST(Arithmetic, LargeTensorsAreEqualForAnyNumberOfThreads) {
+  Generator generator(3);
+  const Tensor a = RandNormal({301, 1001}, generator);
+  const Tensor b = RandNormal({1001}, generator);
+  const int threads = ComputeThreads();
+  SetComputeThreads(1);
+  const Tensor one = Mul(a, b);
+  SetComputeThreads(4);
+  EXPECT_TRUE(BitEqual(Mul(a, b), one));
+  SetComputeThreads(threads);
+}
+
+}  // namespace
+}  // namespace baton::ops

@@ -1,0 +1,154 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/reduce.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/ops/arithmetic.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "tests/support/error_of.h"
+
+namespace baton::ops {
+namespace {
+
+using test::ErrorOf;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+// The plain way, in double: `marked` axes of x summed, others kept.
+std::vector<double> SlowSum(const Tensor& x, const std::vector<bool>& marked) {
+  const auto values = x.To(DType::kF64).ToVector<double>();
+  int64_t outputs = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (!marked[static_cast<size_t>(d)]) outputs *= x.dim(d);
+  }
+  std::vector<double> sums(static_cast<size_t>(outputs), 0);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    int64_t rest = i;
+    int64_t at = 0;
+    int64_t step = 1;
+    for (int d = x.rank() - 1; d >= 0; --d) {
+      if (!marked[static_cast<size_t>(d)]) {
+        at += rest % x.dim(d) * step;
+        step *= x.dim(d);
+      }
+      rest /= x.dim(d);
+    }
+    sums[static_cast<size_t>(at)] += values[static_cast<size_t>(i)];
+  }
+  return sums;
+}
+
+void ExpectSums(const Tensor& x) {
+  for (int mask = 0; mask < (1 << x.rank()); ++mask) {
+    std::vector<int> axes;
+    std::vector<bool> marked;
+    for (int d = 0; d < x.rank(); ++d) {
+      marked.push_back((mask >> d & 1) != 0);
+      if (marked.back()) axes.push_back(d);
+    }
+    const Tensor got = Sum(x, axes);
+    const Tensor want = Tensor::From(SlowSum(x, marked), got.shape());
+    EXPECT_TRUE(AllClose(got.To(DType::kF64), want, 1e-5, 1e-3))
+        << x.shape().ToString() << " axes " << mask;
+  }
+}
+
+TEST(Reduce, SumsOverAnyAxesInAnyLayout) {
+  Generator generator(1);
+  const Tensor x = RandNormal({3, 17, 5, 70}, generator);
+  ExpectSums(x);
+  ExpectSums(x.Contiguous(MemoryFormat::kChannelsLast));
+  ExpectSums(x.Permute({3, 1, 0, 2}));
+  ExpectSums(x.Slice(3, 1, 70, 3));
+  ExpectSums(RandNormal({4, 1}, generator).Expand({3, 4, 6}));
+  ExpectSums(RandNormal({40'000, 9}, generator));
+  ExpectSums(RandNormal({9, 40'000}, generator));
+  ExpectSums(RandNormal({2, 300, 700}, generator));
+}
+
+TEST(Reduce, SumsEveryDType) {
+  for (int value = 0; value < 8; ++value) {
+    const auto dtype = static_cast<DType>(value);
+    const Tensor x = Tensor::Ones({300, 3}, {.dtype = dtype});
+    const Tensor sum = Sum(x);
+    EXPECT_EQ(sum.Item(), 900) << Name(dtype);
+    EXPECT_EQ(sum.dtype(), IsFloating(dtype) ? dtype : DType::kI64);
+  }
+}
+
+TEST(Reduce, SumsOfSmallFloatsAccumulateInF32) {
+  const Tensor x = Tensor::Full({60'000}, 1, {.dtype = DType::kF16});
+  EXPECT_EQ(Mean(x).Item(), 1);  // a sum in f16 would stop at 2048
+}
+
+TEST(Reduce, ResultsAreEqualForAnyNumberOfThreads) {
+  Generator generator(2);
+  const Tensor x = RandNormal({1000, 333}, generator);
+  const int threads = ComputeThreads();
+  for (const std::vector<int>& axes :
+       {std::vector<int>{0}, std::vector<int>{1}, std::vector<int>{0, 1}}) {
+    SetComputeThreads(1);
+    const Tensor one = Sum(x, axes);
+    for (int t : {2, 3, 7}) {
+      SetComputeThreads(t);
+      EXPECT_TRUE(BitEqual(Sum(x, axes), one));
+    }
+  }
+  SetComputeThreads(threads);
+}
+
+TEST(Reduce, EmptyAxesSumToZero) {
+  EXPECT_EQ(Sum(Tensor::Zeros({0, 3})).Item(), 0);
+  EXPECT_THAT(Sum(Tensor::Zeros({0, 2}), {0}).ToVector<float>(),
+              ElementsAre(0, 0));
+  EXPECT_EQ(Sum(Tensor::Zeros({0, 2}), {1}).shape(), Shape({0}));
+  EXPECT_TRUE(std::isnan(Mean(Tensor::Zeros({0})).Item()));
+}
+
+TEST(Reduce, KeepDimsKeepsThem) {
+  const Tensor x = Tensor::Ones({2, 3, 4});
+  EXPECT_EQ(Sum(x, {1}, true).shape(), Shape({2, 1, 4}));
+  EXPECT_EQ(Mean(x, {-1}).shape(), Shape({2, 3}));
+  EXPECT_EQ(Sum(x).shape(), Shape());
+  EXPECT_EQ(Max(x, 0, true).indices.shape(), Shape({1, 3, 4}));
+}
+
+TEST(Reduce, MaxAndMinGiveTheFirstPosition) {
+  const Tensor x = Tensor::From<float>({1, 5, 5, -2, -2, 0}, {2, 3});
+  const auto max = Max(x, 1);
+  EXPECT_THAT(max.values.ToVector<float>(), ElementsAre(5, 0));
+  EXPECT_THAT(max.indices.ToVector<int64_t>(), ElementsAre(1, 2));
+  const auto min = Min(x, 1);
+  EXPECT_THAT(min.indices.ToVector<int64_t>(), ElementsAre(0, 0));
+  EXPECT_THAT(ArgMax(x, 0).ToVector<int64_t>(), ElementsAre(0, 0, 0));
+  EXPECT_EQ(ArgMax(Tensor::From<float>({1, NAN, 3}), 0).Item(), 1);
+}
+
+TEST(Reduce, SumToUndoesBroadcasting) {
+  const Tensor x = Tensor::Ones({2, 3, 4});
+  EXPECT_THAT(SumTo(x, {3, 1}).ToVector<float>(), ElementsAre(8, 8, 8));
+  EXPECT_EQ(SumTo(x, {}).Item(), 24);
+  EXPECT_EQ(SumTo(x, {1, 1, 4}).shape(), Shape({1, 1, 4}));
+  EXPECT_EQ(SumTo(x, {2, 3, 4}).storage(), x.storage());
+  EXPECT_EQ(SumTo(x.To(DType::kI32), {4}).dtype(), DType::kI32);
+  EXPECT_THAT(ErrorOf([&] { SumTo(x, {5}); }), StartsWith("[sum_to]"));
+}
+
+TEST(Reduce, WrongArgumentsNameTheOp) {
+  const Tensor x = Tensor::Ones({2, 0});
+  EXPECT_THAT(ErrorOf([&] { Sum(x, {2}); }), StartsWith("[sum] axis 2"));
+  EXPECT_THAT(ErrorOf([&] { Sum(x, {0, -2}); }), StartsWith("[sum]"));
+  EXPECT_THAT(ErrorOf([&] { Mean(Tensor::Arange(3)); }), StartsWith("[mean]"));
+  EXPECT_THAT(ErrorOf([&] { Max(x, 1); }), StartsWith("[max]"));
+  EXPECT_THAT(ErrorOf([&] { ArgMax(Tensor::Scalar(1), 0); }),
+              StartsWith("[argmax]"));
+}
+
+}  // namespace
+}  // namespace baton::ops
