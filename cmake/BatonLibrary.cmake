@@ -41,9 +41,9 @@ function(baton_library name)
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton)
 endfunction()
 
-# baton_program(NAME DEPS...): an installed program from tools/<NAME>.cc.
+# baton_program(NAME DEPS...): an installed program from programs/NAME.cc.
 function(baton_program name)
-  add_executable(${name} ${name}.cc)
+  add_executable(${name} programs/${name}.cc)
   target_link_libraries(${name} PRIVATE ${ARGN} baton_options)
   install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()

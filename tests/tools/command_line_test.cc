@@ -1,0 +1,72 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/command_line.h"
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+ABSL_FLAG(int, batch_size, 7, "images in a batch");
+ABSL_FLAG(bool, fast, false, "go fast");
+ABSL_FLAG(std::string, word, "", "any text");
+
+namespace baton::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Flags : public ::testing::Test {
+ private:
+  absl::FlagSaver saver_;
+};
+
+std::string ErrorOf(const std::vector<std::string>& args) {
+  auto line = ReadFlags(args);
+  return line.ok() ? "" : std::string(line.status().message());
+}
+
+TEST_F(Flags, AreReadInEverySpelling) {
+  ASSERT_TRUE(ReadFlags({"--batch_size=8", "--fast"}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_batch_size), 8);
+  EXPECT_TRUE(absl::GetFlag(FLAGS_fast));
+  ASSERT_TRUE(ReadFlags({"--batch-size", "9", "--nofast", "-word=a=b"}).ok());
+  EXPECT_EQ(absl::GetFlag(FLAGS_batch_size), 9);
+  EXPECT_FALSE(absl::GetFlag(FLAGS_fast));
+  EXPECT_EQ(absl::GetFlag(FLAGS_word), "a=b");
+}
+
+TEST_F(Flags, EndAtTwoDashes) {
+  auto line = ReadFlags({"a", "--fast", "--", "trainer", "--batch_size=1"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->positional, ElementsAre("a", "trainer", "--batch_size=1"));
+  EXPECT_EQ(absl::GetFlag(FLAGS_batch_size), 7);
+}
+
+TEST_F(Flags, SayWhichOneIsWrong) {
+  EXPECT_EQ(ErrorOf({"--batchsize=8"}), "unknown flag --batchsize; see --help");
+  EXPECT_THAT(ErrorOf({"--batch_size=many"}),
+              HasSubstr("--batch_size=many is not a valid value"));
+  EXPECT_EQ(ErrorOf({"--batch_size"}), "--batch_size needs a value");
+  EXPECT_THAT(ErrorOf({"--nobatch_size"}), HasSubstr("unknown flag"));
+}
+
+TEST_F(Flags, AreListedByHelp) {
+  EXPECT_TRUE(ReadFlags({"-h"})->help);
+  const std::string text = HelpText("usage: x");
+  EXPECT_THAT(text, HasSubstr("usage: x\n"));
+  EXPECT_THAT(text, HasSubstr("--batch_size  images in a batch [7]"));
+}
+
+TEST_F(Flags, AWrongOneEndsTheProgramWithCode2) {
+  char program[] = "program";
+  char flag[] = "--nonsense";
+  char* argv[] = {program, flag, nullptr};
+  EXPECT_EXIT(ParseFlagsOrExit(2, argv, "usage"), ::testing::ExitedWithCode(2),
+              "unknown flag --nonsense");
+}
+
+}  // namespace
+}  // namespace baton::tools

@@ -1,0 +1,173 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/launch/run_all.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace baton::tools {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Runs until it is asked to end.
+constexpr char kDaemon[] = "echo ready; exec tail -f /dev/null";
+// The same, and takes its leave.
+constexpr char kPolite[] =
+    "trap 'echo bye; exit 0' TERM; echo ready; tail -f /dev/null & wait";
+// Does not end when asked.
+constexpr char kStubborn[] =
+    "trap '' TERM INT; echo ready; exec tail -f /dev/null";
+
+class RunAllTest : public ::testing::Test {
+ protected:
+  void AddWorker(const std::string& script) {
+    ProcessSpec spec = Shell(script);
+    spec.name = absl::StrCat("worker", plan_.workers.size() + 1);
+    spec.capture_output = true;
+    spec.own_group = true;
+    plan_.workers.push_back(std::move(spec));
+  }
+  static ProcessSpec Shell(const std::string& script) {
+    ProcessSpec spec;
+    spec.args = {"/bin/sh", "-c", script};
+    return spec;
+  }
+  // The exit code, or -1 when something could not be started. `on_line` sees
+  // each line as it comes.
+  int Run(const std::string& trainer,
+          const std::function<void(const std::string&)>& on_line = nullptr) {
+    plan_.trainer = Shell(trainer);
+    plan_.trainer.name = "trainer";
+    plan_.print = [this, on_line](const std::string& line) {
+      lines_.push_back(line);
+      if (on_line) on_line(line);
+    };
+    auto code = RunAll(plan_);
+    EXPECT_TRUE(code.ok()) << code.status();
+    return code.value_or(-1);
+  }
+
+  RunPlan plan_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(RunAllTest, GivesTheTrainersCodeAndEndsTheWorkers) {
+  AddWorker(kDaemon);
+  AddWorker(kDaemon);
+  EXPECT_EQ(Run("exit 7"), 7);
+  EXPECT_THAT(lines_, Not(Contains(HasSubstr("baton-run"))));
+}
+
+TEST_F(RunAllTest, PutsTheNameBeforeEachLineOfAWorker) {
+  AddWorker("printf 'one\\ntwo'; exit 0");
+  EXPECT_EQ(Run("exit 0"), 0);
+  AddWorker(kPolite);
+  int code = Run("exec tail -f /dev/null", [](const std::string& line) {
+    if (line == "[worker2] ready") ::kill(::getpid(), SIGTERM);
+  });
+  EXPECT_EQ(code, 128 + SIGTERM);
+  EXPECT_THAT(lines_, Contains("[worker1] one"));
+  EXPECT_THAT(lines_, Contains("[worker1] two"));
+  EXPECT_THAT(lines_, Contains("[worker2] bye"));
+}
+
+TEST_F(RunAllTest, NamesTheWorkerThatDiedAndEndsAllOthers) {
+  AddWorker(kDaemon);
+  AddWorker("exit 3");
+  EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
+  EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
+                          "baton-run: worker2 \\(process [0-9]+\\) ended with "
+                          "code 3; stopping the others")));
+}
+
+TEST_F(RunAllTest, SaysWhichSignalKilledAWorker) {
+  AddWorker("kill -SEGV $$");
+  EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
+  EXPECT_THAT(lines_, Contains(HasSubstr("was killed by signal 11")));
+}
+
+TEST_F(RunAllTest, PassesSignalsOnToTheTrainer) {
+  AddWorker(kDaemon);
+  int code = Run("trap 'kill $!; exit 5' INT; tail -f /dev/null & wait",
+                 [](const std::string& line) {
+                   if (line == "[worker1] ready") ::kill(::getpid(), SIGINT);
+                 });
+  // A trainer that had not set its trap yet dies of the signal.
+  EXPECT_THAT(code, ::testing::AnyOf(5, 128 + SIGINT));
+}
+
+TEST_F(RunAllTest, KillsWhoDoesNotEndInTime) {
+  plan_.grace = std::chrono::milliseconds(100);
+  AddWorker(kStubborn);
+  int code = Run("exec tail -f /dev/null", [](const std::string& line) {
+    if (line == "[worker1] ready") ::kill(::getpid(), SIGTERM);
+  });
+  EXPECT_EQ(code, 128 + SIGTERM);
+  EXPECT_THAT(lines_, Contains(HasSubstr("did not end within 100 ms")));
+}
+
+TEST_F(RunAllTest, TheSecondSignalKillsAtOnce) {
+  plan_.grace = std::chrono::hours(1);
+  AddWorker(kStubborn);
+  EXPECT_NE(Run(kStubborn,
+                [](const std::string& line) {
+                  if (line == "[worker1] ready") ::kill(::getpid(), SIGTERM);
+                  if (line.find("stopping") != std::string::npos)
+                    ::kill(::getpid(), SIGINT);
+                }),
+            0);
+}
+
+TEST_F(RunAllTest, StartsNothingWhenAProgramIsMissing) {
+  AddWorker(kDaemon);
+  plan_.trainer = Shell("");
+  plan_.trainer.args = {"/no/such/trainer"};
+  auto code = RunAll(plan_);
+  EXPECT_EQ(code.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(code.status().message()),
+              HasSubstr("/no/such/trainer"));
+}
+
+// Every process of the run holds the write end of a pipe: the end of file on
+// the other end comes when none of them is left.
+TEST_F(RunAllTest, NoProcessOutlivesAKilledLauncher) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  int started[2];
+  ASSERT_EQ(::pipe(started), 0);
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    AddWorker(kStubborn);
+    Run(kStubborn, [&](const std::string&) {
+      [[maybe_unused]] ssize_t n = ::write(started[1], "x", 1);
+    });
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  ::close(started[1]);
+  char byte;
+  ASSERT_EQ(::read(started[0], &byte, 1), 1);
+  ::kill(launcher, SIGKILL);
+  ::waitpid(launcher, nullptr, 0);
+  pollfd poll_end{ends[0], POLLIN, 0};
+  ASSERT_EQ(::poll(&poll_end, 1, 10'000), 1) << "someone is left";
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);
+  ::close(ends[0]);
+  ::close(started[0]);
+}
+
+}  // namespace
+}  // namespace baton::tools

@@ -1,0 +1,118 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/command_line.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::tools {
+namespace {
+
+absl::Status Set(absl::CommandLineFlag& flag, const std::string& value) {
+  std::string error;
+  if (flag.ParseFrom(value, &error)) return absl::OkStatus();
+  if (!error.empty()) error = absl::StrCat(" (", error, ")");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag.Name(), "=", value, " is not a valid value", error));
+}
+
+// The switch that "--noswitch" clears, or null.
+absl::CommandLineFlag* FindNegated(const std::string& name) {
+  if (!absl::StartsWith(name, "no")) return nullptr;
+  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name.substr(2));
+  return flag != nullptr && flag->IsOfType<bool>() ? flag : nullptr;
+}
+
+// Reads the flag at args[i], and moves `i` on when it takes its value from the
+// next argument.
+absl::Status ReadFlag(const std::vector<std::string>& args, size_t& i) {
+  const std::string text = args[i].substr(args[i].find_first_not_of('-'));
+  const size_t equals = text.find('=');
+  std::string name = text.substr(0, equals);
+  std::replace(name.begin(), name.end(), '-', '_');
+  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  if (flag == nullptr && equals == std::string::npos) {
+    if (absl::CommandLineFlag* negated = FindNegated(name))
+      return Set(*negated, "false");
+  }
+  if (flag == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag --", name, "; see --help"));
+  }
+  if (equals != std::string::npos) return Set(*flag, text.substr(equals + 1));
+  if (flag->IsOfType<bool>()) return Set(*flag, "true");
+  if (i + 1 == args.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, " needs a value"));
+  }
+  return Set(*flag, args[++i]);
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args) {
+  CommandLine line;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    if (arg == "--") {
+      line.positional.insert(line.positional.end(), args.begin() + i + 1,
+                             args.end());
+      break;
+    }
+    if (arg == "--help" || arg == "-h") {
+      line.help = true;
+    } else if (arg.find_first_not_of('-') == std::string::npos ||
+               arg.front() != '-') {
+      line.positional.push_back(arg);
+    } else {
+      RETURN_IF_ERROR(ReadFlag(args, i));
+    }
+  }
+  return line;
+}
+
+std::string HelpText(const std::string& usage) {
+  std::map<std::string, const absl::CommandLineFlag*> flags;
+  for (const auto& [name, flag] : absl::GetAllFlags())
+    flags.emplace(std::string(name), flag);
+  std::string text = absl::StrCat(usage, "\n\nFlags:\n");
+  for (const auto& [name, flag] : flags) {
+    absl::StrAppend(&text, "  --", name, "  ", flag->Help());
+    const std::string value = flag->DefaultValue();
+    if (!value.empty()) absl::StrAppend(&text, " [", value, "]");
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
+                                          const std::string& usage) {
+  auto line = ReadFlags(std::vector<std::string>(argv + 1, argv + argc));
+  if (!line.ok()) std::exit(Complain(std::string(line.status().message()), 2));
+  if (line->help) {
+    std::fputs(HelpText(usage).c_str(), stdout);
+    std::exit(0);
+  }
+  return std::move(line->positional);
+}
+
+int Complain(const std::string& message, int code) {
+  std::fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+               message.c_str());
+  return code;
+}
+
+}  // namespace baton::tools

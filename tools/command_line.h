@@ -1,0 +1,36 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+// Command lines of all programs: absl flags, read in one way everywhere.
+namespace baton::tools {
+
+struct CommandLine {
+  std::vector<std::string> positional;  // all after "--", and other non-flags
+  bool help = false;                    // --help or -h was given
+};
+
+// Sets the flags that `args` (without the program's name) give: --flag=value,
+// --flag value, --switch, --noswitch; '-' and '_' are the same in a name.
+// InvalidArgument names the flag that is unknown or has a bad value.
+absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args);
+
+// What --help prints: `usage` and every flag with its meaning and default.
+std::string HelpText(const std::string& usage);
+
+// For main: reads the flags and gives the positional arguments. Prints the help
+// and exits with 0 when asked for; prints one line and exits with 2 when a flag
+// is wrong.
+std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
+                                          const std::string& usage);
+
+// "PROGRAM: message" on stderr; gives `code`, for `return Complain(...)`.
+int Complain(const std::string& message, int code);
+
+}  // namespace baton::tools

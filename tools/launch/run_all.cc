@@ -1,0 +1,299 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/launch/run_all.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kLongestLine = 1 << 16;
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+std::string Describe(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    return absl::StrCat("was killed by signal ", WTERMSIG(wait_status), " (",
+                        strsignal(WTERMSIG(wait_status)), ")");
+  }
+  return absl::StrCat("ended with code ", WEXITSTATUS(wait_status));
+}
+
+int ExitCode(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
+struct Child {
+  Process process;
+  bool alive = true;
+  bool asked_to_end = false;
+  Clock::time_point kill_at = Clock::time_point::max();
+  std::string line;  // what has come of the next line
+};
+
+// The processes of one run and what is to happen to them. Confined to one
+// thread.
+class Run {
+ public:
+  explicit Run(const RunPlan& plan) : plan_(plan) {}
+  ~Run() { Close(); }
+
+  absl::StatusOr<int> Go();
+
+ private:
+  absl::Status StartAll();
+  bool AnyAlive() const;
+  Child& trainer() { return children_.back(); }
+
+  void WaitForEvent();
+  void ReadSignals();
+  void OnSignal(const signalfd_siginfo& info);
+  void ReapChildren();
+  void OnTrainerEnd(int wait_status);
+  void OnWorkerEnd(const Child& worker, int wait_status);
+  void ReadOutput(Child& child);
+  void FlushLine(Child& child);
+
+  void AskToEnd(Child& child, int signal);
+  void AskWorkersToEnd();
+  void KillLate();
+  void KillAll();
+  void Close();
+  void Print(const std::string& line) const;
+
+  const RunPlan& plan_;
+  int signals_ = -1;
+  std::vector<Child> children_;  // the trainer last
+  int signal_ = 0;               // that ended the run
+  bool worker_failed_ = false;
+  int trainer_code_ = 0;
+};
+
+void Run::Print(const std::string& line) const {
+  if (plan_.print) {
+    plan_.print(line);
+    return;
+  }
+  const std::string text = line + "\n";
+  [[maybe_unused]] ssize_t n = ::write(2, text.data(), text.size());
+}
+
+absl::Status Run::StartAll() {
+  for (const ProcessSpec& spec : plan_.workers) {
+    auto process = StartProcess(spec);
+    if (!process.ok()) return process.status();
+    children_.push_back({.process = *std::move(process), .line = {}});
+  }
+  auto process = StartProcess(plan_.trainer);
+  if (!process.ok()) return process.status();
+  children_.push_back({.process = *std::move(process), .line = {}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Run::Go() {
+  BlockSignals();
+  const sigset_t set = Signals();
+  signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals_ < 0)
+    return absl::ErrnoToStatus(errno, "cannot wait for signals");
+  if (absl::Status status = StartAll(); !status.ok()) {
+    KillAll();
+    for (Child& child : children_) ::waitpid(child.process.pid, nullptr, 0);
+    return status;
+  }
+  while (AnyAlive()) WaitForEvent();
+  if (worker_failed_) return 1;
+  if (signal_ != 0 && trainer_code_ == 0) return 128 + signal_;
+  return trainer_code_;
+}
+
+bool Run::AnyAlive() const {
+  return std::any_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.alive; });
+}
+
+void Run::WaitForEvent() {
+  std::vector<pollfd> polls{{signals_, POLLIN, 0}};
+  std::vector<Child*> readers;
+  Clock::time_point next = Clock::time_point::max();
+  for (Child& child : children_) {
+    if (child.alive) next = std::min(next, child.kill_at);
+    if (child.process.output < 0) continue;
+    polls.push_back({child.process.output, POLLIN, 0});
+    readers.push_back(&child);
+  }
+  int timeout = -1;
+  if (next != Clock::time_point::max()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+    timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
+  }
+  ::poll(polls.data(), polls.size(), timeout);
+  for (size_t i = 0; i < readers.size(); ++i) {
+    if (polls[i + 1].revents != 0) ReadOutput(*readers[i]);
+  }
+  ReadSignals();
+  ReapChildren();
+  KillLate();
+}
+
+void Run::ReadSignals() {
+  signalfd_siginfo info;
+  while (::read(signals_, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) OnSignal(info);
+  }
+}
+
+void Run::OnSignal(const signalfd_siginfo& info) {
+  const int signal = static_cast<int>(info.ssi_signo);
+  if (signal_ != 0) {
+    KillAll();
+    return;
+  }
+  signal_ = signal;
+  Print(absl::StrCat("baton-run: ", strsignal(signal), ": stopping"));
+  if (!trainer().alive) {
+    AskWorkersToEnd();
+    return;
+  }
+  // The terminal has sent its own signals to the trainer too.
+  const bool from_terminal = info.ssi_code == SI_KERNEL && signal != SIGTERM;
+  AskToEnd(trainer(), from_terminal ? 0 : signal);
+}
+
+void Run::ReapChildren() {
+  for (Child& child : children_) {
+    int status = 0;
+    if (!child.alive || ::waitpid(child.process.pid, &status, WNOHANG) <= 0)
+      continue;
+    child.alive = false;
+    if (child.process.output >= 0) ReadOutput(child);
+    FlushLine(child);
+    if (&child == &trainer()) {
+      OnTrainerEnd(status);
+    } else {
+      OnWorkerEnd(child, status);
+    }
+  }
+}
+
+void Run::OnTrainerEnd(int wait_status) {
+  trainer_code_ = ExitCode(wait_status);
+  if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
+    Print(absl::StrCat("baton-run: ", trainer().process.name, " ",
+                       Describe(wait_status)));
+  }
+  AskWorkersToEnd();
+}
+
+void Run::OnWorkerEnd(const Child& worker, int wait_status) {
+  const bool as_asked = worker.asked_to_end && WIFSIGNALED(wait_status) &&
+                        WTERMSIG(wait_status) == SIGTERM;
+  if (ExitCode(wait_status) == 0 || as_asked) return;
+  // The group may hold processes that the worker started.
+  if (worker.process.own_group) SendSignal(worker.process, SIGKILL);
+  const bool first = trainer().alive && !worker_failed_ && signal_ == 0;
+  Print(absl::StrCat("baton-run: ", worker.process.name, " (process ",
+                     worker.process.pid, ") ", Describe(wait_status),
+                     first ? "; stopping the others" : ""));
+  if (!first) return;
+  worker_failed_ = true;
+  AskToEnd(trainer(), SIGTERM);
+  AskWorkersToEnd();
+}
+
+void Run::ReadOutput(Child& child) {
+  char buffer[4096];
+  ssize_t n;
+  while ((n = ::read(child.process.output, buffer, sizeof(buffer))) > 0) {
+    for (const char* at = buffer; at != buffer + n; ++at) {
+      if (*at == '\n') {
+        Print(absl::StrCat("[", child.process.name, "] ", child.line));
+        child.line.clear();
+      } else {
+        child.line += *at;
+        if (child.line.size() == kLongestLine) FlushLine(child);
+      }
+    }
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  ::close(std::exchange(child.process.output, -1));
+}
+
+void Run::FlushLine(Child& child) {
+  if (child.line.empty()) return;
+  Print(absl::StrCat("[", child.process.name, "] ", child.line));
+  child.line.clear();
+}
+
+void Run::AskToEnd(Child& child, int signal) {
+  if (!child.alive || child.asked_to_end) return;
+  child.asked_to_end = true;
+  child.kill_at = Clock::now() + plan_.grace;
+  if (signal != 0) SendSignal(child.process, signal);
+}
+
+void Run::AskWorkersToEnd() {
+  for (Child& child : children_) {
+    if (&child != &trainer()) AskToEnd(child, SIGTERM);
+  }
+}
+
+void Run::KillLate() {
+  for (Child& child : children_) {
+    if (!child.alive || Clock::now() < child.kill_at) continue;
+    Print(absl::StrCat("baton-run: ", child.process.name, " (process ",
+                       child.process.pid, ") did not end within ",
+                       plan_.grace.count(), " ms; killing it"));
+    child.kill_at = Clock::time_point::max();
+    SendSignal(child.process, SIGKILL);
+  }
+}
+
+void Run::KillAll() {
+  for (Child& child : children_) {
+    child.asked_to_end = true;
+    if (child.alive) SendSignal(child.process, SIGKILL);
+  }
+}
+
+void Run::Close() {
+  for (Child& child : children_) {
+    if (child.process.output >= 0) ::close(child.process.output);
+  }
+  if (signals_ >= 0) ::close(signals_);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunAll(const RunPlan& plan) { return Run(plan).Go(); }
+
+void BlockSignals() {
+  const sigset_t set = Signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace baton::tools

@@ -1,0 +1,41 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/launch/process.h"
+
+namespace baton::tools {
+
+struct RunPlan {
+  std::vector<ProcessSpec> workers;
+  ProcessSpec trainer;
+  // Between asking a process to end (SIGTERM) and killing it.
+  std::chrono::milliseconds grace{10'000};
+  // Takes each line of what workers print, and of what happens to them.
+  // Default: standard error.
+  std::function<void(const std::string&)> print;
+};
+
+// Starts the workers and the trainer, and stays until all have ended:
+//  - the trainer ends: the workers are asked to end;
+//  - a worker fails: that is printed, the others and the trainer are asked to;
+//  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer; the second one kills.
+// Who does not end within the grace is killed. Gives the exit code: the
+// trainer's, 128 + signal where a signal ended the run, 1 where a worker's
+// failure did. Fails when something cannot be started. Blocks those signals in
+// the calling thread, which must be the process's main one and must not end
+// before: the processes die with it.
+absl::StatusOr<int> RunAll(const RunPlan& plan);
+
+// Blocks the signals that RunAll waits for. Call it before the first thread
+// starts, so that none of them is delivered to another thread.
+void BlockSignals();
+
+}  // namespace baton::tools
