@@ -27,6 +27,8 @@ struct PipelineOptions {
   Schedule schedule = Schedule::kFillDrain;
   Loss loss = Loss::kCrossEntropy;
   bool checkpoint = false;  // recompute activations, see StageSpec
+  // Of each stage, as core/parallel.h counts them; 0: the worker's own setting.
+  int compute_threads = 0;
   std::chrono::milliseconds step_timeout{600'000};
 };
 

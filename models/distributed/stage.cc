@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
+#include "core/parallel.h"
 #include "models/distributed/stage_run.h"
 
 namespace baton::dist {
@@ -101,6 +102,7 @@ Future<StageReport> Stage::Run(rpc::CallContext& call, const StepPlan& plan) {
   });
   Promise<StageReport> promise;
   compute_->Post([this, plan, promise, context, state = *state] {
+    if (spec_.compute_threads > 0) SetComputeThreads(spec_.compute_threads);
     StageRun run(*module_, spec_, next_, plan, context, state);
     absl::StatusOr<StageReport> report = run.Execute();
     absl::Status status = report.status();

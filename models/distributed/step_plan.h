@@ -27,9 +27,10 @@ struct StageSpec {
   // Keeps only the inputs of micro-batches and runs forwards again before
   // backwards: less memory for about a third more time.
   bool checkpoint = false;
+  int32_t compute_threads = 0;  // 0: the worker's own setting
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index, &StageSpec::count,
-                      &StageSpec::checkpoint};
+                      &StageSpec::checkpoint, &StageSpec::compute_threads};
   }
 };
 

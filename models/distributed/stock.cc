@@ -1,0 +1,25 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/stock.h"
+
+#include "autograd/distributed/context.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/resnet_stage.h"
+#include "optim/adam.h"
+#include "optim/distributed/optimizer.h"
+#include "optim/sgd.h"
+
+namespace baton::dist {
+
+void RegisterStock(rpc::Registry& registry) {
+  Register(registry);
+  RegisterPipeline(registry);
+  RegisterModule<ResNetStage>(registry);
+  RegisterOptimizer<optim::Sgd>(registry);
+  RegisterOptimizer<optim::Adam>(registry);
+  RegisterOptimizer<optim::AdamW>(registry);
+}
+
+}  // namespace baton::dist

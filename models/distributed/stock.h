@@ -1,0 +1,16 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "rpc/registry.h"
+
+namespace baton::dist {
+
+// What baton-worker offers and the stock trainers use: distributed autograd,
+// pipelines, ResNet stages, and the optimizers Sgd, Adam and AdamW. A program
+// with modules of its own adds them to the same registry, in trainer and
+// workers alike.
+void RegisterStock(rpc::Registry& registry);
+
+}  // namespace baton::dist
