@@ -6,7 +6,6 @@
 #include "autograd/functions/function.h"
 
 namespace baton::autograd {
-
 Variable BatchNormTrain(const Variable& x, const Variable& gamma,
                         const Variable& beta, const Variable& residual,
                         const Tensor& running_mean,
@@ -16,10 +15,8 @@ Variable BatchNormTrain(const Variable& x, const Variable& gamma,
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options);
   const bool has_residual = residual.defined();
-  // The ReLU's mask alone needs y, and f32 and f64 without residual have it
-  // from x.
-  const bool from_x = !has_residual && SizeOf(x.dtype()) >= 4;
-  const Tensor y = options.relu && !from_x ? result.y : Tensor();
+  // scale and shift give the ReLU's mask where there is no residual.
+  const Tensor y = options.relu && has_residual ? result.y : Tensor();
   return RecordJoint(
       "batch_norm", result.y,
       {x.tensor(), gamma.tensor(), y, result.mean, result.inverse_stddev,

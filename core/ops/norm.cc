@@ -256,8 +256,8 @@ BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
   CheckLike(kOp, "dy", dy, x);
   CheckLike(kOp, "y", forward.y, x);
   CheckChannels(kOp, "gamma", gamma, x);
-  const bool from_input = !has_residual && forward.scale.defined() &&
-                          forward.shift.defined() && !IsSmall(x.dtype());
+  const bool from_input =
+      !has_residual && forward.scale.defined() && forward.shift.defined();
   Require(!options.relu || from_input || forward.y.defined(), kOp,
           "the ReLU's mask needs the forward's y");
   const std::vector<double> mean = PerChannel(forward.mean, x.dim(1), 0.0);
