@@ -27,7 +27,7 @@ namespace baton::rpc {
 
 struct AgentOptions {
   WorkerInfo self;
-  std::vector<WorkerInfo> peers;  // may hold self; more with Agent::AddPeer
+  std::vector<WorkerInfo> peers{};  // may hold self; more with Agent::AddPeer
   // Handlers that run at a time; those that wait in Await do not count.
   int worker_threads = 4;
   // Of calls that name none; kNoLimit for none.
@@ -41,7 +41,7 @@ struct AgentOptions {
   size_t max_outgoing_calls = 100'000;
   size_t max_incoming_calls = 100'000;
   // Runs before the first message is delivered: other layers attach here.
-  std::function<void(Agent&)> on_start;
+  std::function<void(Agent&)> on_start{};
 };
 
 struct ShutdownOptions {

@@ -20,13 +20,14 @@ constexpr std::string_view Between(std::string_view text,
   return text;
 }
 
+// `auto`, for the compiler would spell out a named return type as well.
 template <typename Named>
-constexpr std::string_view FullTypeName() {
+constexpr auto FullTypeName() {
   return Between(__PRETTY_FUNCTION__, "Named = ");
 }
 
 template <auto kNamed>
-constexpr std::string_view FullValueName() {
+constexpr auto FullValueName() {
   return Between(__PRETTY_FUNCTION__, "kNamed = ");
 }
 

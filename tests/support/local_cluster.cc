@@ -1,0 +1,100 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/support/local_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+
+namespace baton::testing {
+namespace {
+
+class InProcessMaker final : public TransportMaker {
+ public:
+  std::unique_ptr<rpc::Transport> Make(const rpc::Registry&) override {
+    return network_.NewTransport();
+  }
+
+ private:
+  rpc::InProcessNetwork network_;
+};
+
+}  // namespace
+
+LocalCluster::LocalCluster(ClusterOptions options)
+    : options_(std::move(options)),
+      maker_(options_.transports ? options_.transports()
+                                 : std::make_unique<InProcessMaker>()) {
+  for (const std::string& name : options_.names) infos_[name] = Describe(name);
+  for (const std::string& name : options_.names) StartAgent(name);
+}
+
+LocalCluster::~LocalCluster() = default;
+
+rpc::WorkerInfo LocalCluster::Describe(const std::string& name) {
+  rpc::Registry registry;
+  if (options_.fill) options_.fill(registry);
+  auto transport = maker_->Make(registry);
+  if (options_.faults != nullptr) {
+    transport = rpc::WithFaults(std::move(transport), options_.faults);
+  }
+  rpc::WorkerInfo info;
+  info.name = name;
+  for (size_t i = 0; i < options_.names.size(); ++i) {
+    if (options_.names[i] == name) info.rank = static_cast<rpc::Rank>(i);
+  }
+  info.incarnation = next_incarnation_++;
+  info.address = transport->address();
+  transports_[name] = std::move(transport);
+  return info;
+}
+
+void LocalCluster::StartAgent(const std::string& name) {
+  rpc::Registry registry;
+  if (options_.fill) options_.fill(registry);
+  rpc::AgentOptions agent;
+  agent.self = infos_[name];
+  for (const auto& [peer, info] : infos_) agent.peers.push_back(info);
+  agent.worker_threads = options_.worker_threads;
+  agent.lease = options_.lease;
+  agent.resend_after = options_.resend_after;
+  agent.on_start = options_.on_start;
+  auto started = rpc::Agent::Start(std::move(agent), std::move(registry),
+                                   std::move(transports_[name]));
+  transports_.erase(name);
+  if (!started.ok()) {
+    ADD_FAILURE() << started.status();
+    std::abort();
+  }
+  agents_[name] = *std::move(started);
+}
+
+void LocalCluster::Kill(const std::string& name) { agents_.erase(name); }
+
+void LocalCluster::Restart(const std::string& name) {
+  Kill(name);
+  infos_[name] = Describe(name);
+  for (auto& [other, agent] : agents_) agent->AddPeer(infos_[name]);
+  StartAgent(name);
+}
+
+void LocalCluster::ExpectIdle() {
+  for (auto& [name, agent] : agents_) {
+    EXPECT_TRUE(agent->AwaitIdle(std::chrono::seconds(5)))
+        << agent->GetDebugInfo().ToString();
+  }
+}
+
+void LocalCluster::Shutdown() {
+  std::vector<std::thread> threads;
+  for (auto& [name, agent] : agents_) {
+    threads.emplace_back([agent = agent.get()] {
+      EXPECT_TRUE(agent->Shutdown({.timeout = std::chrono::seconds(5)}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace baton::testing

@@ -1,0 +1,74 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/agent.h"
+#include "rpc/registry.h"
+#include "rpc/transports/fault.h"
+#include "rpc/transports/in_process.h"
+
+namespace baton::testing {
+
+// Where the transports of a cluster come from: a network of this process, or
+// sockets.
+class TransportMaker {
+ public:
+  virtual ~TransportMaker() = default;
+  virtual std::unique_ptr<rpc::Transport> Make(
+      const rpc::Registry& registry) = 0;
+};
+
+struct ClusterOptions {
+  std::vector<std::string> names{"alice", "bob"};
+  std::function<void(rpc::Registry&)> fill;
+  int worker_threads = 2;
+  std::chrono::milliseconds lease{300};
+  std::chrono::milliseconds resend_after{30};
+  std::function<void(rpc::Agent&)> on_start{};
+  std::function<std::unique_ptr<TransportMaker>()> transports{};  // in process
+  std::shared_ptr<rpc::FaultPlan> faults{};
+};
+
+// Agents of one process, each knowing all others. A test ends with
+//   cluster.ExpectIdle();
+// to prove that no call, object or handle is left anywhere. Confined to the
+// test's thread.
+class LocalCluster {
+ public:
+  explicit LocalCluster(ClusterOptions options);
+  ~LocalCluster();
+
+  rpc::Agent& operator[](const std::string& name) { return *agents_.at(name); }
+  rpc::Agent& operator[](size_t i) { return *agents_.at(options_.names[i]); }
+  size_t size() const { return options_.names.size(); }
+
+  // Ends a worker as a crash would: nobody is told but by broken connections.
+  void Kill(const std::string& name);
+  // A new incarnation of it that all others are told of.
+  void Restart(const std::string& name);
+
+  // Waits for everything to be given back; lists what was not.
+  void ExpectIdle();
+  // Graceful, all at a time.
+  void Shutdown();
+
+ private:
+  rpc::WorkerInfo Describe(const std::string& name);
+  void StartAgent(const std::string& name);
+
+  const ClusterOptions options_;
+  std::unique_ptr<TransportMaker> maker_;
+  uint64_t next_incarnation_ = 1000;
+  std::map<std::string, rpc::WorkerInfo> infos_;
+  std::map<std::string, std::unique_ptr<rpc::Transport>> transports_;
+  std::map<std::string, std::unique_ptr<rpc::Agent>> agents_;
+};
+
+}  // namespace baton::testing
