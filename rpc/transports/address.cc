@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/status.h"
 
 namespace baton::rpc {
 
@@ -67,43 +68,38 @@ std::vector<std::string> DialTargets(const std::string& address) {
   return targets;
 }
 
-absl::Status ExplainListenFailure(const std::string& address) {
-  const auto fail = [&](const std::string& why) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": ", why));
-  };
-  if (absl::StartsWith(address, "unix:")) {
-    return fail("the socket cannot be made there, or is in use");
-  }
-  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return fail(std::string(parsed.status().message()));
+absl::Status ListenFailure(const std::string& address, const std::string& why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, ": ", why));
+}
+
+absl::Status CheckListen(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(address));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (int error = getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found);
-      error != 0) {
-    return fail(gai_strerror(error));
-  }
-  int error = 0;
+  const int unknown = getaddrinfo(
+      parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
+  if (unknown != 0) return ListenFailure(address, gai_strerror(unknown));
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (found->ai_family == AF_INET) {
-    reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port =
-        htons(parsed->port);
-  } else {
-    reinterpret_cast<sockaddr_in6*>(found->ai_addr)->sin6_port =
-        htons(parsed->port);
-  }
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0) error = errno;
+  const int error =
+      bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, 1) == 0
+          ? 0
+          : errno;
   freeaddrinfo(found);
   close(fd);
-  if (error == EADDRINUSE || error == 0) {
-    return fail(absl::StrCat("port ", parsed->port,
-                             " is in use; choose another, or 0 for any"));
+  if (error == EADDRINUSE) {
+    return ListenFailure(address,
+                         absl::StrCat("port ", parsed.port,
+                                      " is in use; choose another, or 0 for "
+                                      "any"));
   }
-  return fail(std::strerror(error));
+  return error == 0 ? absl::OkStatus()
+                    : ListenFailure(address, std::strerror(error));
 }
 
 absl::StatusOr<PrivateSocket> PrivateSocket::Make() {

@@ -26,8 +26,11 @@ std::string ToString(const HostPort& address);
 // is there and belongs to this user.
 std::vector<std::string> DialTargets(const std::string& address);
 
-// Why nobody can listen on `address`, in one line that names it.
-absl::Status ExplainListenFailure(const std::string& address);
+// OK when it is possible to listen on `address`; else one line that names it
+// and says why not. Asked before gRPC is, which would write lines of its own.
+absl::Status CheckListen(const std::string& address);
+// What to say when gRPC cannot listen for another reason.
+absl::Status ListenFailure(const std::string& address, const std::string& why);
 
 // A directory that only this user may enter, holding one socket path; gone
 // with this object. Thread-compatible.

@@ -20,6 +20,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/link.h"
@@ -111,13 +112,14 @@ class GrpcTransport final : public Transport {
 GrpcTransport::GrpcTransport(const GrpcOptions& options) {
   host_.options = options;
   host_.executor = std::make_shared<ThreadPool>(1, "baton-link");
-  host_.timer = std::make_unique<Timer>();
+  host_.timer = std::make_unique<Timer>("baton-dial");
 }
 
 GrpcTransport::~GrpcTransport() { Shutdown(milliseconds(0)); }
 
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
+  RETURN_IF_ERROR(CheckListen(options.listen));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   SetServerArguments(builder);
@@ -134,9 +136,12 @@ absl::Status GrpcTransport::Listen() {
     builder.AddListeningPort("unix:" + socket_.path(), credentials);
   }
   builder.RegisterCallbackGenericService(&door_);
+  if (options.rendezvous != nullptr) {
+    builder.RegisterService(options.rendezvous->service());
+  }
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port <= 0) {
-    return ExplainListenFailure(options.listen);
+    return ListenFailure(options.listen, "gRPC cannot bind it");
   }
   SetServing(false);
   if (listens_on_unix) {
@@ -404,6 +409,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   for (const auto& link : AllLinks()) {
     link->Break(SendAfterShutdown(), false);
   }
+  if (host_.options.rendezvous != nullptr) host_.options.rendezvous->Close();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
   }

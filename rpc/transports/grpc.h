@@ -12,6 +12,8 @@
 
 namespace baton::rpc {
 
+class RendezvousService;
+
 struct GrpcOptions {
   // "host:port" (port 0: any free one) or "unix:path". Only what is asked for
   // here is listened on: "0.0.0.0:0" opens every interface.
@@ -36,6 +38,9 @@ struct GrpcOptions {
   // Call the handler on gRPC's own few threads, which saves a wake-up a
   // message. Only for handlers that never wait and run no foreign code.
   bool inline_delivery = false;
+  // Served at the same address from the start, before Start; not owned, and
+  // closed by Shutdown.
+  RendezvousService* rendezvous = nullptr;
 };
 
 // A transport over gRPC: small messages on one stream per pair of workers,

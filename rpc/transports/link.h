@@ -12,13 +12,13 @@
 
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "core/timer.h"
 #include "rpc/transports/deliveries.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/handler_gate.h"
 #include "rpc/transports/hello.h"
 #include "rpc/transports/lane.h"
 #include "rpc/transports/outgoing.h"
-#include "rpc/transports/timer.h"
 
 namespace baton::rpc {
 

@@ -1,0 +1,78 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rpc/worker.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+
+namespace baton::rpc {
+
+// "alice=host:port,bob=host:port": ranks by position, incarnations 0 (not
+// known). InvalidArgument names the entry that is wrong or there twice.
+absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
+    const std::string& text);
+
+struct JoinOptions {
+  std::string cluster = "baton";
+  WorkerInfo self;       // its rank is not looked at
+  int wanted_rank = -1;  // -1: any free one
+  int world_size = 0;    // workers to wait for, this one included
+  // Their names, where they are known: errors name those that did not come.
+  std::vector<std::string> expected = {};
+  std::chrono::milliseconds timeout{60'000};
+};
+
+// Waits until all workers of the cluster have come to the rendezvous at
+// `address` ("host:port" or "unix:path") and gives them by rank, this one
+// among them. Errors, all in one line:
+//   Unavailable       "cannot reach the rendezvous at host:port: ..."
+//   DeadlineExceeded  who came and who did not
+//   AlreadyExists     two workers have one name (both get it) or want one rank
+//   InvalidArgument   a name that is none, world sizes that differ
+absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
+                                             const JoinOptions& options);
+
+// Tells the rendezvous that `self` is gone.
+absl::Status Leave(const std::string& address, const std::string& cluster,
+                   const WorkerInfo& self, std::chrono::milliseconds timeout);
+
+class RendezvousGroups;
+
+// The service behind Join, for a server that somebody else runs (GrpcOptions::
+// rendezvous). Serves any number of clusters. Thread-safe.
+class RendezvousService {
+ public:
+  RendezvousService();
+  ~RendezvousService();  // after its server has ended
+  // Ends the calls that wait, and refuses new ones.
+  void Close();
+  grpc::Service* service() { return service_.get(); }
+
+ private:
+  std::shared_ptr<RendezvousGroups> groups_;
+  std::unique_ptr<grpc::Service> service_;
+};
+
+// The same with a server of its own, until it is destroyed. Thread-safe.
+class RendezvousServer {
+ public:
+  // `listen` is "host:port"; port 0 picks a free one. Fails with one line that
+  // names an address that cannot be listened on.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Make(
+      const std::string& listen);
+  virtual ~RendezvousServer() = default;
+  virtual std::string address() const = 0;
+};
+
+}  // namespace baton::rpc

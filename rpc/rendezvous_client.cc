@@ -1,0 +1,168 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/status.h"
+#include "rpc/rendezvous.grpc.pb.h"
+#include "rpc/rendezvous.h"
+#include "rpc/transports/address.h"
+#include "rpc/transports/channel_args.h"
+
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+// The service ends a call that waits too long, with the names; the client's own
+// deadline is for a service that does not.
+constexpr milliseconds kGrace{2000};
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()),
+          status.error_message()};
+}
+
+void ToWire(const WorkerInfo& info, wire::Member& out) {
+  out.set_name(info.name);
+  out.set_incarnation(info.incarnation);
+  out.set_address(info.address);
+}
+
+absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in) {
+  RETURN_IF_ERROR(CheckWorkerName(in.name()));
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(
+    const std::string& address, system_clock::time_point deadline) {
+  // Of the forms of a worker's address, the one that every machine reaches.
+  const std::string target(*absl::StrSplit(address, ';').begin());
+  if (!absl::StartsWith(target, "unix:")) {
+    RETURN_IF_ERROR(Annotate(ParseHostPort(target).status(), "rendezvous"));
+  }
+  grpc::ChannelArguments arguments = DialArguments();
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  auto channel = grpc::CreateCustomChannel(
+      target, grpc::InsecureChannelCredentials(), arguments);
+  if (!channel->WaitForConnected(deadline)) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot reach the rendezvous at ", target,
+        ": nobody answers there; is it started, and is the address right?"));
+  }
+  return channel;
+}
+
+absl::Status AtRendezvous(const std::string& address,
+                          const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach the rendezvous at ", address,
+                     ": a server that is none listens there"));
+  }
+  return Annotate(FromGrpc(status), absl::StrCat("rendezvous at ", address));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
+    const std::string& text) {
+  std::vector<WorkerInfo> workers;
+  for (const std::string& entry :
+       std::vector<std::string>(absl::StrSplit(text, ','))) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", entry, "\" in the list of workers is no name=host:port"));
+    }
+    WorkerInfo worker{entry.substr(0, equals),
+                      Rank{static_cast<int32_t>(workers.size())}, 0,
+                      entry.substr(equals + 1)};
+    RETURN_IF_ERROR(CheckWorkerName(worker.name));
+    if (!absl::StartsWith(worker.address, "unix:")) {
+      ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(worker.address));
+      if (parsed.port == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("worker ", worker.name,
+                         " needs a port other than 0 in the list of workers"));
+      }
+    }
+    for (const WorkerInfo& other : workers) {
+      if (other.name != worker.name && other.address != worker.address) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", entry, "\" repeats the name or the address of worker ",
+          other.name, " in the list of workers"));
+    }
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
+                                             const JoinOptions& options) {
+  RETURN_IF_ERROR(CheckWorkerName(options.self.name));
+  const auto deadline = system_clock::now() + options.timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                   Connect(address, deadline));
+  wire::JoinRequest request;
+  request.set_cluster(options.cluster);
+  ToWire(options.self, *request.mutable_self());
+  request.mutable_self()->set_rank(options.wanted_rank);
+  request.set_world_size(options.world_size);
+  request.set_timeout_ms(std::max<int64_t>(
+      1,
+      std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
+          .count()));
+  request.mutable_expected()->Assign(options.expected.begin(),
+                                     options.expected.end());
+  wire::JoinAnswer answer;
+  grpc::ClientContext context;
+  context.set_deadline(deadline + kGrace);
+  const grpc::Status status =
+      wire::Rendezvous::NewStub(channel)->Join(&context, request, &answer);
+  if (!status.ok()) return AtRendezvous(address, status);
+  std::vector<WorkerInfo> workers;
+  bool self_is_there = false;
+  for (const wire::Member& member : answer.members()) {
+    ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));
+    self_is_there |= worker.name == options.self.name &&
+                     worker.incarnation == options.self.incarnation;
+    workers.push_back(std::move(worker));
+  }
+  if (!self_is_there ||
+      static_cast<int>(workers.size()) != options.world_size) {
+    return absl::InternalError(absl::StrCat(
+        "the rendezvous at ", address, " gave a list that makes no sense"));
+  }
+  return workers;
+}
+
+absl::Status Leave(const std::string& address, const std::string& cluster,
+                   const WorkerInfo& self, milliseconds timeout) {
+  const auto deadline = system_clock::now() + timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                   Connect(address, deadline));
+  wire::LeaveRequest request;
+  request.set_cluster(cluster);
+  request.set_name(self.name);
+  request.set_incarnation(self.incarnation);
+  wire::LeaveAnswer answer;
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  const grpc::Status status =
+      wire::Rendezvous::NewStub(channel)->Leave(&context, request, &answer);
+  return status.ok() ? absl::OkStatus() : AtRendezvous(address, status);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,224 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/rendezvous_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr int kMaxWorldSize = 65536;
+constexpr size_t kMaxAddress = 4096;
+
+absl::Status TwoOfOneName(const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("two workers came with the name ", name,
+                   "; give each worker a name of its own"));
+}
+
+std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
+  std::vector<std::string> names;
+  for (const JoinOptions& worker : workers) names.push_back(worker.self.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string WhoIsMissing(const JoinOptions& options,
+                         const std::vector<JoinOptions>& workers) {
+  const std::vector<std::string> came = Names(workers);
+  std::vector<std::string> missing;
+  for (const std::string& name : options.expected) {
+    if (std::find(came.begin(), came.end(), name) == came.end()) {
+      missing.push_back(name);
+    }
+  }
+  const size_t count = static_cast<size_t>(options.world_size) - came.size();
+  return absl::StrCat("cluster ", options.cluster, ": ", came.size(), " of ",
+                      options.world_size, " workers came within ",
+                      options.timeout.count(), " ms (",
+                      absl::StrJoin(came, ", "), "); missing: ",
+                      missing.empty() ? absl::StrCat(count, " more")
+                                      : absl::StrJoin(missing, ", "));
+}
+
+}  // namespace
+
+absl::Status RendezvousGroups::Check(const JoinOptions& options) const {
+  RETURN_IF_ERROR(CheckWorkerName(options.self.name));
+  if (absl::Status status = CheckWorkerName(options.cluster); !status.ok()) {
+    return Annotate(status, "the cluster's name");
+  }
+  const auto invalid = [&](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", options.self.name, ": ", what));
+  };
+  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
+    return invalid(absl::StrCat("a cluster of ", options.world_size,
+                                " workers; 1 to ", kMaxWorldSize,
+                                " are possible"));
+  }
+  if (options.wanted_rank < -1 || options.wanted_rank >= options.world_size) {
+    return invalid(absl::StrCat("rank ", options.wanted_rank,
+                                " in a cluster of ", options.world_size));
+  }
+  if (options.self.incarnation == 0) return invalid("no incarnation");
+  if (options.self.address.empty() ||
+      options.self.address.size() > kMaxAddress) {
+    return invalid("no usable address");
+  }
+  return absl::OkStatus();
+}
+
+void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
+  absl::Status status = Check(options);
+  MutexLock lock(mutex_);
+  if (status.ok() && closed_) {
+    status = absl::UnavailableError("the rendezvous has closed");
+  }
+  if (!status.ok()) {
+    done(status);
+    return;
+  }
+  Group& group = groups_[options.cluster];
+  status = Admit(group, options);
+  if (!status.ok()) {
+    done(status);
+    if (group.waiting.empty() && group.members.empty()) {
+      groups_.erase(options.cluster);
+    }
+    return;
+  }
+  group.world_size = options.world_size;
+  group.waiting.push_back({options, std::move(done)});
+  if (static_cast<int>(group.waiting.size()) == group.world_size) {
+    Complete(group);
+  }
+}
+
+absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
+  const std::string& name = options.self.name;
+  if (!group.members.empty()) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "cluster ", options.cluster, " is complete with ", group.members.size(),
+        " workers; worker ", name, " came too late or twice"));
+  }
+  if (group.doubled.count(name) > 0) return TwoOfOneName(name);
+  for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
+    const JoinOptions& other = it->options;
+    if (other.self.name == name) {
+      group.doubled.insert(name);
+      it->done(TwoOfOneName(name));
+      group.waiting.erase(it);
+      return TwoOfOneName(name);
+    }
+    if (other.world_size != options.world_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "worker ", name, " expects a cluster of ", options.world_size,
+          " workers, worker ", other.self.name, " one of ", other.world_size));
+    }
+    if (options.wanted_rank >= 0 && other.wanted_rank == options.wanted_rank) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("rank ", options.wanted_rank, " is wanted by worker ",
+                       other.self.name, " and by worker ", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void RendezvousGroups::Complete(Group& group) {
+  group.members.resize(group.waiting.size());
+  std::vector<bool> taken(group.members.size(), false);
+  const auto place = [&](const JoinOptions& options, size_t rank) {
+    taken[rank] = true;
+    group.members[rank] = options.self;
+    group.members[rank].rank = Rank{static_cast<int32_t>(rank)};
+  };
+  for (const Waiting& waiting : group.waiting) {
+    const int wanted = waiting.options.wanted_rank;
+    if (wanted >= 0) place(waiting.options, static_cast<size_t>(wanted));
+  }
+  // The others in the order in which they came.
+  size_t next = 0;
+  for (const Waiting& waiting : group.waiting) {
+    if (waiting.options.wanted_rank >= 0) continue;
+    while (taken[next]) ++next;
+    place(waiting.options, next);
+  }
+  for (Waiting& waiting : group.waiting) waiting.done(group.members);
+  group.waiting.clear();
+  group.doubled.clear();
+}
+
+void RendezvousGroups::Remove(
+    const std::string& cluster, const WorkerInfo& self,
+    const std::function<absl::Status(const Group&)>& why) {
+  MutexLock lock(mutex_);
+  auto found = groups_.find(cluster);
+  if (found == groups_.end()) return;
+  Group& group = found->second;
+  for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
+    if (!(it->options.self == self)) continue;
+    it->done(why(group));
+    group.waiting.erase(it);
+    break;
+  }
+  if (group.waiting.empty() && group.members.empty()) groups_.erase(found);
+}
+
+void RendezvousGroups::Expire(const std::string& cluster,
+                              const WorkerInfo& self) {
+  Remove(cluster, self, [&](const Group& group) -> absl::Status {
+    std::vector<JoinOptions> workers;
+    const JoinOptions* own = nullptr;
+    for (const Waiting& waiting : group.waiting) {
+      workers.push_back(waiting.options);
+      if (waiting.options.self == self) own = &waiting.options;
+    }
+    return absl::DeadlineExceededError(WhoIsMissing(*own, workers));
+  });
+}
+
+void RendezvousGroups::Cancel(const std::string& cluster,
+                              const WorkerInfo& self) {
+  Remove(cluster, self, [](const Group&) {
+    return absl::CancelledError("the worker has gone");
+  });
+}
+
+absl::Status RendezvousGroups::Leave(const std::string& cluster,
+                                     const std::string& name,
+                                     uint64_t incarnation) {
+  MutexLock lock(mutex_);
+  auto found = groups_.find(cluster);
+  if (found != groups_.end()) {
+    const size_t left =
+        std::erase_if(found->second.members, [&](const WorkerInfo& member) {
+          return member.name == name && member.incarnation == incarnation;
+        });
+    if (left > 0) {
+      if (found->second.members.empty()) groups_.erase(found);
+      return absl::OkStatus();
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("cluster ", cluster, " has no worker ", name));
+}
+
+void RendezvousGroups::Close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+  for (auto& [cluster, group] : groups_) {
+    for (Waiting& waiting : group.waiting) {
+      waiting.done(absl::UnavailableError("the rendezvous has closed"));
+    }
+  }
+  groups_.clear();
+}
+
+}  // namespace baton::rpc
