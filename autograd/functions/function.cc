@@ -37,7 +37,6 @@ class FunctionNode final : public Node {
   const JointFormula formula_;
 };
 
-// Null when no gradient will be asked for.
 std::shared_ptr<Node> MakeNode(const char* op, std::vector<Edge> edges,
                                Tensors saved, JointFormula formula) {
   auto node =
@@ -61,17 +60,14 @@ std::vector<Edge> EdgesOf(const std::vector<Variable>& inputs) {
 
 Variable Record(const char* op, Tensor y, Tensors saved,
                 std::initializer_list<Input> inputs) {
-  const bool any =
-      !NoGrad::Active() &&
-      std::any_of(inputs.begin(), inputs.end(), [](const Input& input) {
-        return input.value.requires_grad();
-      });
-  if (!any) return Variable(std::move(y));
-  std::vector<Edge> edges;
+  std::vector<Variable> values;
+  for (const Input& input : inputs) values.push_back(input.value);
+  std::vector<Edge> edges = EdgesOf(values);
+  if (edges.empty()) return Variable(std::move(y));
   std::vector<Formula> formulas;
   for (const Input& input : inputs) {
-    edges.push_back(input.value.gradient_edge());
-    formulas.push_back(edges.back().valid() ? input.gradient : nullptr);
+    const bool needed = edges[formulas.size()].valid();
+    formulas.push_back(needed ? input.gradient : nullptr);
   }
   auto each = [formulas = std::move(formulas)](const Backprop& pass) {
     Tensors results(formulas.size());
