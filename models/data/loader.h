@@ -21,11 +21,11 @@ namespace baton::data {
 struct LoaderOptions {
   int64_t batch = 32;
   bool shuffle = false;
-  uint64_t seed = 0;       // of the order and of random transforms
-  bool drop_last = false;  // leaves out a last batch that is smaller
-  int workers = 2;         // threads; 0: Next does the work itself
-  int prefetch = 4;        // batches made ahead at most, all workers together
-  Transform transform;     // empty: as the data set gives it, as f32
+  uint64_t seed = 0;         // of the order and of random transforms
+  bool drop_last = false;    // leaves out a last batch that is smaller
+  int workers = 2;           // threads; 0: Next does the work itself
+  int prefetch = 4;          // batches made ahead at most, all workers together
+  Transform transform = {};  // empty: as the data set gives it, as f32
   // How long Next waits, which a worker exceeds only when its disk hangs.
   std::chrono::milliseconds deadline{120'000};
 };

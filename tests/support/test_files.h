@@ -1,0 +1,60 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "gtest/gtest.h"
+
+// Files that tests read and write.
+namespace baton::testing {
+
+// A committed reference value, made by tools/golden.
+inline std::string GoldenPath(const std::string& name) {
+  return BATON_GOLDEN_DIR "/" + name;
+}
+
+// Real data beside the source tree, where there is some: tests exercise it on
+// top of what they make themselves.
+inline std::optional<std::string> SharedDataPath(const std::string& name) {
+  const std::string path = BATON_SHARED_DATA_DIR "/" + name;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  return path;
+}
+
+// A folder of one test, gone with the object.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = ::testing::TempDir() + "baton_XXXXXX";
+    path_ = mkdtemp(name.data());
+  }
+  ~TempFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const {
+    return path_ + "/" + name;
+  }
+  // Writes a file, with the folders it lies in; returns its path.
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    const std::filesystem::path path = *this / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path.string();
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace baton::testing
