@@ -1,0 +1,180 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/nn/module.h"
+
+#include "core/ops/arithmetic.h"
+#include "gtest/gtest.h"
+#include "models/nn/activation.h"
+#include "models/nn/batch_norm.h"
+#include "models/nn/conv2d.h"
+#include "models/nn/linear.h"
+#include "models/nn/sequential.h"
+
+namespace baton::nn {
+namespace {
+
+// conv.weight, conv.bias, norm.*, tail.0.weight, tail.0.bias.
+class Net final : public Module {
+ public:
+  explicit Net(uint64_t seed)
+      : generator_(seed),
+        conv_(MakeModule<Conv2d>("conv", 2, 4, Conv2dOptions{}, generator_)),
+        norm_(MakeModule<BatchNorm2d>("norm", 4)),
+        tail_(MakeModule<Sequential>("tail")) {
+    tail_.Emplace<Linear>(3, 5, generator_);
+    tail_.Emplace<ReLU>();
+  }
+  Variable Forward(const Variable& x) override {
+    return tail_.Forward(norm_.Forward(conv_.Forward(x)));
+  }
+
+ private:
+  Generator generator_;
+  Conv2d& conv_;
+  BatchNorm2d& norm_;
+  Sequential& tail_;
+};
+
+template <typename T>
+std::vector<std::string> NamesOf(const std::vector<Named<T>>& list) {
+  std::vector<std::string> names;
+  for (const auto& named : list) names.push_back(named.name);
+  return names;
+}
+
+TEST(Module, NamesFollowTheTree) {
+  Net net(0);
+  EXPECT_EQ(
+      NamesOf(net.NamedParameters()),
+      std::vector<std::string>({"conv.weight", "conv.bias", "norm.weight",
+                                "norm.bias", "tail.0.weight", "tail.0.bias"}));
+  EXPECT_EQ(NamesOf(net.NamedBuffers()),
+            std::vector<std::string>({"norm.running_mean", "norm.running_var",
+                                      "norm.num_batches_tracked"}));
+  EXPECT_EQ(net.NumParameters(), 4 * 2 * 9 + 4 + 4 + 4 + 15 + 5);
+  for (const Variable& p : net.Parameters()) EXPECT_TRUE(p.requires_grad());
+}
+
+TEST(Module, AChildUnderTwoNamesIsListedOnceButKeptInTheStateTwice) {
+  Generator generator(0);
+  const auto linear = std::make_shared<Linear>(2, 2, generator);
+  Sequential twice;
+  twice.Add(linear);
+  twice.Add(linear);
+  EXPECT_EQ(twice.Parameters().size(), 2U);
+  EXPECT_EQ(twice.StateDict().size(), 4U);
+}
+
+TEST(Module, TrainAndEvalReachTheWholeTree) {
+  Net net(0);
+  EXPECT_TRUE(net.is_training());
+  net.Eval();
+  EXPECT_FALSE(net.children()[2].value->children()[0].value->is_training());
+  net.Train();
+  EXPECT_TRUE(net.children()[2].value->children()[0].value->is_training());
+}
+
+TEST(Module, StatePassesFromOneModuleToAnother) {
+  Net from(1);
+  Net to(2);
+  from.NamedBuffers()[2].value.Fill(7);
+  ASSERT_TRUE(to.LoadStateDict(from.StateDict()).ok());
+  for (const auto& [name, value] : to.StateDict())
+    EXPECT_TRUE(ops::BitEqual(value, from.StateDict().at(name))) << name;
+  // Copied: the two stay apart.
+  from.Parameters()[0].tensor().Fill(0);
+  EXPECT_NE(to.Parameters()[0].tensor().ToVector<float>()[0], 0);
+}
+
+TEST(Module, LoadingNamesEveryMisfitAndThenWritesNothing) {
+  Net net(1);
+  const std::vector<float> before =
+      net.Parameters()[0].tensor().ToVector<float>();
+  StateMap state = Net(2).StateDict();
+  state.erase("conv.bias");
+  state["fc.weight"] = Tensor::Zeros({1});
+  state["tail.0.bias"] = Tensor::Zeros({6});
+  const absl::Status status = net.LoadStateDict(state);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const std::string text = status.ToString();
+  for (const char* part : {"missing conv.bias", "unexpected fc.weight",
+                           "tail.0.bias (module [5], state [6])"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(net.Parameters()[0].tensor().ToVector<float>(), before);
+}
+
+TEST(Module, LoadingLenientlyPassesOverNamesButNotShapes) {
+  Net net(1);
+  StateMap state;
+  state["conv.bias"] = Tensor::Full({4}, 3);
+  state["fc.weight"] = Tensor::Zeros({1});
+  ASSERT_TRUE(net.LoadStateDict(state, /*strict=*/false).ok());
+  EXPECT_EQ(net.StateDict()["conv.bias"].ToVector<float>()[3], 3);
+  state["conv.bias"] = Tensor::Zeros({5});
+  EXPECT_FALSE(net.LoadStateDict(state, /*strict=*/false).ok());
+}
+
+TEST(Module, LoadingCastsToTheModulesType) {
+  Generator generator(0);
+  Linear linear(2, 1, generator);
+  StateMap state;
+  state["weight"] = Tensor::From<double>({1.5, -2.5}, {1, 2});
+  state["bias"] = Tensor::From<double>({0.25});
+  ASSERT_TRUE(linear.LoadStateDict(state).ok());
+  EXPECT_EQ(linear.weight().dtype(), DType::kF32);
+  EXPECT_EQ(linear.weight().tensor().ToVector<float>(),
+            std::vector<float>({1.5f, -2.5f}));
+}
+
+TEST(Module, ToChangesFloatingTensorsAlone) {
+  Net net(0);
+  net.To(DType::kF64);
+  for (const auto& [name, value] : net.StateDict()) {
+    EXPECT_EQ(value.dtype(),
+              name == "norm.num_batches_tracked" ? DType::kI64 : DType::kF64)
+        << name;
+  }
+  for (const Variable& p : net.Parameters()) {
+    EXPECT_TRUE(p.requires_grad());
+    EXPECT_TRUE(p.is_leaf());
+  }
+  const Variable x(Tensor::Ones({1, 2, 5, 5}, {.dtype = DType::kF64}));
+  EXPECT_EQ(net.Forward(x).dtype(), DType::kF64);
+}
+
+TEST(Module, ToFormatMovesFourDimensionalTensorsAlone) {
+  Net net(0);
+  const Tensor before = net.Parameters()[0].tensor();
+  net.ToFormat(MemoryFormat::kChannelsLast);
+  const Tensor after = net.Parameters()[0].tensor();
+  EXPECT_TRUE(after.IsContiguous(MemoryFormat::kChannelsLast));
+  EXPECT_EQ(after.ToVector<float>(), before.ToVector<float>());
+  EXPECT_TRUE(net.StateDict()["tail.0.weight"].IsContiguous());
+}
+
+TEST(Module, ZeroGradForgetsGradients) {
+  Generator generator(0);
+  Linear linear(3, 1, generator);
+  linear.Forward(Variable(Tensor::Ones({1, 3}))).Backward();
+  EXPECT_TRUE(linear.weight().grad().defined());
+  linear.ZeroGrad();
+  EXPECT_FALSE(linear.weight().grad().defined());
+}
+
+class Doubled final : public Module {
+ public:
+  Doubled() {
+    RegisterParameter("x", Tensor::Ones({1}));
+    RegisterParameter("x", Tensor::Ones({1}));
+  }
+  Variable Forward(const Variable& x) override { return x; }
+};
+
+TEST(ModuleDeathTest, ANameServesOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(Doubled(), "taken");
+}
+
+}  // namespace
+}  // namespace baton::nn
