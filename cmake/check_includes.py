@@ -14,7 +14,7 @@ import sys
 
 # What the files of a folder may include, besides their own folder. The longest
 # folder that holds a file decides.
-LOCAL = ["core", "autograd", "optim", "models"]
+LOCAL = ["core", "autograd", "optim", "models", "models/nn", "models/data"]
 LAYERS = {
     "core": [],
     "autograd": ["core"],
@@ -22,7 +22,7 @@ LAYERS = {
     "optim": ["core", "autograd"],
     "models/nn": ["core", "autograd"],
     "models/data": ["core"],
-    "models": ["core", "autograd"],
+    "models": ["core", "autograd", "models/nn"],
     "autograd/distributed": ["core", "autograd", "rpc"],
     "optim/distributed": ["core", "autograd", "rpc", "optim",
                           "autograd/distributed"],

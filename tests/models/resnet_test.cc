@@ -108,7 +108,7 @@ TEST(ResNet, WeightsDependOnTheSeed) {
 TEST(ResNet, ConvolutionsStartByFanOutAndResidualsAtZeroIfAsked) {
   auto model = Made(
       {.depth = 50, .num_classes = 5, .width = 16, .zero_init_residual = true});
-  const StateMap state = model->StateDict();
+  const nn::StateMap state = model->StateDict();
   double squares = 0;
   const auto w = state.at("layer4.1.conv2.weight").ToVector<float>();
   for (const double v : w) squares += v * v;
@@ -129,7 +129,7 @@ TEST(ResNetStages, TogetherEqualTheWholeModel) {
     ASSERT_TRUE(stages.ok()) << stages.status();
     ASSERT_EQ(stages->size(), cut.size() + 1);
     Variable y = images;
-    StateMap state;
+    nn::StateMap state;
     for (const auto& stage : *stages) {
       y = stage->Forward(y);
       for (const auto& [name, value] : stage->StateDict())
