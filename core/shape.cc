@@ -41,6 +41,7 @@ Dims ContiguousStrides(const Shape& shape) {
 }
 
 Shape BroadcastShapes(const char* op, const Shape& a, const Shape& b) {
+  if (a == b) return a;
   const int rank = std::max(a.rank(), b.rank());
   Dims dims(static_cast<size_t>(rank));
   for (int back = 1; back <= rank; ++back) {

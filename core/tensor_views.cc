@@ -168,6 +168,7 @@ Tensor Tensor::Squeeze(int axis) const {
 }
 
 Tensor Tensor::Expand(const Shape& shape) const {
+  if (shape == shape_) return *this;
   const int added = shape.rank() - rank();
   Require(added >= 0, "expand", shape_.ToString(), " does not expand to ",
           shape.ToString());

@@ -1,7 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <type_traits>
+
+#include "core/cpu/lanes.h"
 #include "core/cpu/reduce.h"
+#include "core/cpu/simd.h"
 #include "core/cpu/strided.h"
 #include "core/dtype_visit.h"
 
@@ -14,15 +18,48 @@ struct Line {
 };
 
 template <bool kMax, typename C>
-bool Beats(C candidate, C best) {
+BATON_SIMD_INLINE bool Beats(C candidate, C best) {
   const bool better = kMax ? candidate > best : candidate < best;
-  return better || (candidate != candidate && best == best);
+  return better | ((candidate != candidate) & (best == best));
 }
+
+// The extreme of a dense line, and then its first position: both loops
+// vectorise, unlike one that carries the position along.
+struct DenseLine {
+  template <bool kMax, typename T>
+  BATON_SIMD_INLINE void operator()(std::bool_constant<kMax>, const T* x,
+                                    int64_t size, int64_t* position) const {
+    using C = ComputeType<T>;
+    const C best = ReduceLanes<C>(
+        size, Convert<C>(x[0]), [x](int64_t i) { return Convert<C>(x[i]); },
+        [](C a, C b) { return Beats<kMax>(b, a) ? b : a; });
+    int64_t i = 0;
+    constexpr int64_t kStep = 64;
+    for (; i + kStep <= size; i += kStep) {
+      bool found = false;
+      for (int64_t j = 0; j < kStep; ++j) {
+        found |= Same(Convert<C>(x[i + j]), best);
+      }
+      if (found) break;
+    }
+    while (!Same(Convert<C>(x[i]), best)) ++i;
+    *position = i;
+  }
+
+  template <typename C>
+  BATON_SIMD_INLINE static bool Same(C a, C b) {
+    return (a == b) | ((a != a) & (b != b));
+  }
+};
 
 template <bool kMax, typename T>
 int64_t FirstExtreme(const T* x, const Line& line) {
   using C = ComputeType<T>;
   int64_t position = 0;
+  if (line.stride == 1) {
+    RunSimd(DenseLine{}, std::bool_constant<kMax>{}, x, line.size, &position);
+    return position;
+  }
   C best = Convert<C>(x[0]);
   for (int64_t k = 1; k < line.size; ++k) {
     const C candidate = Convert<C>(x[k * line.stride]);

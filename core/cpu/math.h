@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "core/cpu/simd.h"
@@ -28,6 +29,7 @@ BATON_SIMD_INLINE T Wrapped(Fn fn, T first, Rest... rest) {
 }
 
 BATON_SIMD_INLINE double Exp(double x) { return std::exp(x); }
+BATON_SIMD_INLINE double Log(double x) { return std::log(x); }
 BATON_SIMD_INLINE double Tanh(double x) { return std::tanh(x); }
 BATON_SIMD_INLINE double Erf(double x) { return std::erf(x); }
 
@@ -54,6 +56,36 @@ BATON_SIMD_INLINE float Exp(float x) {
     return std::bit_cast<float>((static_cast<uint32_t>(e) + 127u) << 23);
   };
   return p * factor(half) * factor(exponent - half);
+}
+
+// log(x) = e * ln(2) + log(1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
+BATON_SIMD_INLINE float Log(float x) {
+  constexpr float kSmallestNormal = 1.17549435e-38f;
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
+  const bool subnormal = x < kSmallestNormal;
+  const float scaled = subnormal ? x * 8388608.f : x;  // by 2^23
+  const uint32_t offset = std::bit_cast<uint32_t>(scaled) - kSqrtHalf;
+  const int32_t exponent = static_cast<int32_t>(offset) >> 23;
+  const float f =
+      std::bit_cast<float>((offset & 0x007fffffu) + kSqrtHalf) - 1.f;
+  const float e = static_cast<float>(exponent - (subnormal ? 23 : 0));
+  float p = 7.0376836292e-2f;
+  p = p * f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  const float square = f * f;
+  const float tail = p * f * square - 2.12194440e-4f * e - 0.5f * square;
+  const float finite = (f + tail) + 0.693359375f * e;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float positive = x < kInfinity ? finite : x;  // infinity and NaN stay
+  const float at_zero =
+      x < 0.f ? std::numeric_limits<float>::quiet_NaN() : -kInfinity;
+  return x <= 0.f ? at_zero : positive;
 }
 
 template <typename T>

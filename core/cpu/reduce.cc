@@ -100,9 +100,9 @@ class Summation {
         factor_(factor) {}
 
   void Run() {
-    const bool by_columns = kept_.inner_stride(0) == 1 &&
-                            kept_.inner_size() >= 8 &&
-                            reduced_.inner_stride(0) != 1;
+    const bool by_columns =
+        kept_.inner_stride(0) == 1 && kept_.inner_size() >= 8 &&
+        (reduced_.inner_stride(0) != 1 || reduced_.numel == 1);
     tile_ = by_columns ? std::min(kTile, kept_.inner_size()) : 1;
     block_ = kBlock / tile_;
     blocks_ = std::max<int64_t>(1, (reduced_.numel + block_ - 1) / block_);

@@ -26,6 +26,11 @@ struct StridedLoop {
 
   StridedLoop(const Shape& shape, const std::array<const Dims*, N>& operands)
       : numel(shape.numel()) {
+    if (numel == 0 || SameDense(shape, operands)) {
+      sizes.push_back(numel);
+      for (Dims& dims : strides) dims.push_back(1);
+      return;
+    }
     for (int axis = 0; axis < shape.rank(); ++axis) {
       if (shape[axis] != 1) Insert(static_cast<size_t>(axis), shape, operands);
     }
@@ -42,6 +47,19 @@ struct StridedLoop {
   bool flat() const { return sizes.size() == 1; }
 
  private:
+  // Whether all are row-major without gaps: the usual case, worth a short cut.
+  static bool SameDense(const Shape& shape,
+                        const std::array<const Dims*, N>& operands) {
+    int64_t expected = 1;
+    for (size_t d = shape.dims().size(); d-- > 0;) {
+      for (const Dims* dims : operands) {
+        if ((*dims)[d] != expected) return false;
+      }
+      expected *= shape.dims()[d];
+    }
+    return true;
+  }
+
   // Keeps dims sorted by falling strides, operand 0's first.
   void Insert(size_t axis, const Shape& shape,
               const std::array<const Dims*, N>& operands) {

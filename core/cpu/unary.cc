@@ -84,7 +84,7 @@ void Unary(UnaryOp op, const Tensor& out, const Tensor& x) {
           kCostlyGrain, [](auto v) { return Exp(v); }, out, x);
     case UnaryOp::kLog:
       return MapFloating(
-          kCostlyGrain, [](auto v) { return std::log(v); }, out, x);
+          kCostlyGrain, [](auto v) { return Log(v); }, out, x);
     case UnaryOp::kSqrt:
       return MapFloating(
           kGrain, [](auto v) { return std::sqrt(v); }, out, x);

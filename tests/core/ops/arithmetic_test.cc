@@ -139,6 +139,22 @@ TEST(Arithmetic, ExpReachesItsLimits) {
   EXPECT_TRUE(std::isnan(y[6]));
 }
 
+TEST(Arithmetic, LogReachesItsLimits) {
+  const float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> in = {1e-45f, 1e-38f, 1e-30f, 0.5f,  0.7f, 0.9999f,
+                                 1.f,    1.001f, 2.f,    1e10f, 3e38f};
+  const auto y = Log(Tensor::From(in)).ToVector<float>();
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_FLOAT_EQ(y[i], std::log(in[i])) << in[i];
+  }
+  const auto z = Log(Tensor::From<float>({0.f, -0.f, kInf, -1.f, NAN, -kInf}))
+                     .ToVector<float>();
+  EXPECT_EQ(z[0], -kInf);
+  EXPECT_EQ(z[1], -kInf);
+  EXPECT_EQ(z[2], kInf);
+  for (size_t i = 3; i < 6; ++i) EXPECT_TRUE(std::isnan(z[i])) << i;
+}
+
 TEST(Arithmetic, ComparisonsTreatNanAsUnequal) {
   const Tensor nan = Tensor::From<float>({NAN});
   const Tensor one = Tensor::Ones({1});

@@ -130,6 +130,19 @@ TEST(Reduce, MaxAndMinGiveTheFirstPosition) {
   EXPECT_EQ(ArgMax(Tensor::From<float>({1, NAN, 3}), 0).Item(), 1);
 }
 
+TEST(Reduce, MaxFindsEveryPositionOfLongLines) {
+  for (int64_t size : {1, 63, 64, 65, 200}) {
+    for (int64_t at = 0; at < size; ++at) {
+      const Tensor x = Tensor::Zeros({1, size});
+      x.Slice(1, at, size).Fill(1);
+      ASSERT_EQ(Max(x, 1).indices.Item(), at);
+      x.Slice(1, at, size).Fill(NAN);
+      ASSERT_EQ(Min(x, 1).indices.Item(), at);
+      ASSERT_EQ(ArgMax(x.Transpose(0, 1), 0).Item(), at);
+    }
+  }
+}
+
 TEST(Reduce, SumToUndoesBroadcasting) {
   const Tensor x = Tensor::Ones({2, 3, 4});
   EXPECT_THAT(SumTo(x, {3, 1}).ToVector<float>(), ElementsAre(8, 8, 8));
