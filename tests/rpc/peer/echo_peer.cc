@@ -1,0 +1,60 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A worker in a process of its own that sends back what it gets:
+//   echo_peer NAME [inline]
+// Writes its address on a line of its own and ends when its input does.
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "rpc/transports/grpc.h"
+
+namespace baton::rpc {
+namespace {
+
+class Echo final : public MessageHandler {
+ public:
+  explicit Echo(Transport& transport) : transport_(transport) {}
+  // "ack..." asks for the header alone.
+  void OnMessage(const WorkerInfo& from, Message message) override {
+    if (message.header.rfind("ack", 0) == 0) message.tensors.clear();
+    transport_.Send(from.name, std::move(message), nullptr);
+  }
+  void OnPeerLost(const WorkerInfo&, absl::Status) override {}
+
+ private:
+  Transport& transport_;
+};
+
+int Run(const std::string& name, bool inline_delivery) {
+  auto transport = MakeGrpcTransport({.inline_delivery = inline_delivery});
+  if (!transport.ok()) {
+    std::cerr << transport.status() << "\n";
+    return 1;
+  }
+  Echo echo(**transport);
+  const absl::Status started =
+      (*transport)
+          ->Start({name, Rank{1}, 4711, (*transport)->address()}, &echo);
+  if (!started.ok()) {
+    std::cerr << started << "\n";
+    return 1;
+  }
+  std::cout << (*transport)->address() << std::endl;
+  while (std::getchar() != EOF) {
+  }
+  (*transport)->Shutdown(std::chrono::milliseconds(1000));
+  return 0;
+}
+
+}  // namespace
+}  // namespace baton::rpc
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  return baton::rpc::Run(argv[1],
+                         argc > 2 && std::strcmp(argv[2], "inline") == 0);
+}

@@ -1,0 +1,32 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace baton {
+
+// A program started by exec, with pipes to its input and from its output;
+// killed and waited for when this object goes. Confined to one thread.
+class ChildProcess {
+ public:
+  explicit ChildProcess(const std::vector<std::string>& command);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  std::string ReadLine();  // without its end; empty at the end of the output
+  void Kill(int signal);
+  int Wait();  // the exit status as wait(2) gives it
+
+ private:
+  pid_t pid_ = -1;
+  int in_ = -1;
+  int out_ = -1;
+};
+
+}  // namespace baton
