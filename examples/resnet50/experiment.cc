@@ -1,0 +1,107 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/experiment.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "core/ops/indexing.h"
+#include "core/random.h"
+#include "core/status.h"
+#include "examples/support/progress.h"
+
+namespace baton::examples {
+namespace {
+
+Measurement Begin(const Settings& settings, const Variant& variant) {
+  Measurement measurement;
+  measurement.variant = variant.name;
+  measurement.split_size = variant.split_size;
+  measurement.images = settings.batch * settings.batches;
+  return measurement;
+}
+
+absl::StatusOr<Measurement> Measure(const Settings& settings,
+                                    const Variant& variant,
+                                    const std::vector<TrainingBatch>& batches,
+                                    Trainable& model) {
+  using Clock = std::chrono::steady_clock;
+  Measurement measurement = Begin(settings, variant);
+  Progress progress(variant.name, settings.repeat * settings.batches);
+  // The first batch reserves memory and builds kernels; it is not timed.
+  RETURN_IF_ERROR(model.TrainStep(batches.front()).status());
+  for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
+    const Clock::time_point begin = Clock::now();
+    for (const TrainingBatch& batch : batches) {
+      ASSIGN_OR_RETURN(measurement.loss, model.TrainStep(batch));
+      progress.Step(measurement.loss, batch.images.dim(0));
+    }
+    measurement.seconds.push_back(
+        std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return measurement;
+}
+
+}  // namespace
+
+std::vector<Variant> VariantsOf(const Settings& settings) {
+  std::vector<Variant> variants;
+  for (const std::string& name : settings.variants) {
+    if (name != "pipelined") {
+      variants.push_back({name, name == "split", 0});
+      continue;
+    }
+    for (int64_t size : settings.split_sizes) {
+      variants.push_back({absl::StrCat("pipelined ", size), true, size});
+    }
+  }
+  return variants;
+}
+
+std::vector<TrainingBatch> SyntheticBatches(const Settings& settings) {
+  Generator generator(settings.model.seed + 1);
+  std::vector<TrainingBatch> batches;
+  for (int64_t i = 0; i < settings.batches; ++i) {
+    TrainingBatch batch;
+    const Tensor images =
+        RandNormal({settings.batch, settings.model.in_channels, settings.image,
+                    settings.image},
+                   generator);
+    batch.images = images.Contiguous(MemoryFormat::kChannelsLast);
+    batch.targets =
+        RandInt(0, settings.model.num_classes, {settings.batch}, generator);
+    if (settings.loss == dist::Loss::kMse) {
+      batch.targets = ops::OneHot(batch.targets, settings.model.num_classes);
+    }
+    batches.push_back(batch);
+  }
+  return batches;
+}
+
+absl::StatusOr<std::vector<Measurement>> RunExperiment(
+    const Settings& settings, const MakeTrainable& make) {
+  const std::vector<TrainingBatch> batches = SyntheticBatches(settings);
+  std::vector<Measurement> measurements;
+  for (const Variant& variant : VariantsOf(settings)) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Trainable> model, make(variant));
+    ASSIGN_OR_RETURN(Measurement measurement,
+                     Measure(settings, variant, batches, *model));
+    measurements.push_back(std::move(measurement));
+  }
+  return measurements;
+}
+
+absl::Status Report(const Settings& settings, const std::string& title,
+                    const std::vector<Measurement>& measurements) {
+  std::printf("\n%s\n%s", title.c_str(), FormatTable(measurements).c_str());
+  std::fflush(stdout);
+  if (!settings.json.empty()) {
+    RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::examples

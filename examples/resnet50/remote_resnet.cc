@@ -1,0 +1,113 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/remote_resnet.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "core/safetensors.h"
+#include "core/status.h"
+#include "models/distributed/stock.h"
+
+namespace baton::examples {
+namespace {
+
+// A large model's weights take a while on a slow network.
+constexpr std::chrono::minutes kLongTransfer{10};
+
+}  // namespace
+
+rpc::Registry MakeRegistry() {
+  rpc::Registry registry;
+  dist::RegisterStock(registry);
+  return registry;
+}
+
+absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const Settings& settings, const Options& options) {
+  const size_t count = options.cuts.size() + 1;
+  if (workers.size() < count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a model of ", count, " stages needs ", count,
+                     " workers, there are ", workers.size()));
+  }
+  std::unique_ptr<RemoteResNet> model(new RemoteResNet(agent));
+  std::vector<Future<dist::Module<dist::ResNetStage>>> making;
+  for (size_t i = 0; i < count; ++i) {
+    making.push_back(dist::Module<dist::ResNetStage>::Create(
+        agent, workers[i], settings.model, options.cuts, static_cast<int>(i)));
+  }
+  ASSIGN_OR_RETURN(model->stages_, WaitAll(making).Await());
+  std::vector<dist::StageModule> stages(model->stages_.begin(),
+                                        model->stages_.end());
+  std::vector<dist::ParameterSource> sources;
+  for (const auto& stage : model->stages_) sources.push_back(stage.ref());
+  ASSIGN_OR_RETURN(
+      model->pipeline_,
+      dist::Pipeline::Make(agent,
+                           {.split_size = options.split_size,
+                            .schedule = settings.schedule,
+                            .loss = settings.loss,
+                            .checkpoint = settings.checkpoint_activations,
+                            .compute_threads = options.compute_threads},
+                           stages));
+  model->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(
+      agent, settings.sgd, sources);
+  RETURN_IF_ERROR(model->sgd_->Ready().Await());
+  return model;
+}
+
+absl::StatusOr<double> RemoteResNet::TrainStep(const TrainingBatch& batch) {
+  dist::Context context(agent_);
+  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
+                   pipeline_->Step(context, batch.images, batch.targets));
+  RETURN_IF_ERROR(sgd_->Step(context));
+  return result.loss;
+}
+
+absl::StatusOr<dist::Pipeline::EvalResult> RemoteResNet::Evaluate(
+    const TrainingBatch& batch) {
+  return pipeline_->Evaluate(batch.images, batch.targets);
+}
+
+absl::Status RemoteResNet::Save(const std::string& path) const {
+  SafeTensors content;
+  content.metadata["format"] = "pt";  // torchvision's names and layouts
+  for (const auto& stage : stages_) {
+    ASSIGN_OR_RETURN(nn::StateMap state,
+                     stage.StateDict().Await(kLongTransfer));
+    for (auto& [name, tensor] : state) {
+      content.tensors[name] = tensor.Contiguous();
+    }
+  }
+  return WriteSafeTensors(path, content);
+}
+
+absl::Status RemoteResNet::Load(const std::string& path) {
+  ASSIGN_OR_RETURN(const SafeTensors content, ReadSafeTensors(path));
+  size_t used = 0;
+  for (const auto& stage : stages_) {
+    ASSIGN_OR_RETURN(const nn::StateMap wanted,
+                     stage.StateDict().Await(kLongTransfer));
+    nn::StateMap part;
+    for (const auto& [name, tensor] : wanted) {
+      const auto found = content.tensors.find(name);
+      if (found != content.tensors.end()) part.insert(*found);
+    }
+    used += part.size();
+    RETURN_IF_ERROR(
+        Annotate(stage.LoadStateDict(part).Await(kLongTransfer), path));
+  }
+  if (used != content.tensors.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " holds ", content.tensors.size(), " tensors of which only ",
+        used, " belong to this model: other --depth, --width or --cuts?"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,58 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "examples/resnet50/settings.h"
+#include "examples/resnet50/trainable.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/resnet_stage.h"
+#include "optim/distributed/optimizer.h"
+#include "rpc/agent.h"
+
+namespace baton::examples {
+
+// What every process of the ResNet programs can be asked for.
+rpc::Registry MakeRegistry();
+
+// A ResNet whose stages live at workers, one each, trained as a pipeline. Must
+// not outlive the agent. Confined to one thread.
+class RemoteResNet final : public Trainable {
+ public:
+  struct Options {
+    std::vector<std::string> cuts;
+    int64_t split_size = 0;   // 0: the whole batch at once
+    int compute_threads = 0;  // of each stage; 0: the worker's own setting
+  };
+  // Stage i at workers[i]; errors name the worker that could not make it.
+  static absl::StatusOr<std::unique_ptr<RemoteResNet>> Make(
+      rpc::Agent& agent, const std::vector<std::string>& workers,
+      const Settings& settings, const Options& options);
+
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
+      const TrainingBatch& batch);
+  void set_lr(double lr) { sgd_->set_lr(lr); }
+
+  // Weights under torchvision's names, as one safetensors file. NotFound when
+  // there is no file to load.
+  absl::Status Save(const std::string& path) const;
+  absl::Status Load(const std::string& path);
+
+ private:
+  explicit RemoteResNet(rpc::Agent& agent) : agent_(agent) {}
+
+  rpc::Agent& agent_;
+  std::vector<dist::Module<dist::ResNetStage>> stages_;
+  std::unique_ptr<dist::Pipeline> pipeline_;
+  std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
+};
+
+}  // namespace baton::examples

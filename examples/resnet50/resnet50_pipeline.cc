@@ -1,0 +1,77 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// ResNet50 trained as a pipeline over worker processes:
+//   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "core/status.h"
+#include "examples/resnet50/experiment.h"
+#include "examples/resnet50/remote_resnet.h"
+#include "examples/resnet50/settings.h"
+#include "examples/resnet50/training.h"
+#include "rpc/cluster.h"
+#include "tools/cluster_flags.h"
+#include "tools/command_line.h"
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "Trains a ResNet over the workers of a cluster: by default the experiment\n"
+    "single / split / pipelined on synthetic images, with --data real ones.\n"
+    "Start it by baton-run, or give --rendezvous and --world_size.";
+
+std::vector<std::string> Workers(const rpc::Agent& agent) {
+  std::vector<std::string> names;
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name != agent.self().name) names.push_back(worker.name);
+  }
+  return names;
+}
+
+absl::Status Run(rpc::Agent& agent, const Settings& settings) {
+  const std::vector<std::string> workers = Workers(agent);
+  if (!settings.data.empty()) return TrainOnImages(agent, workers, settings);
+  ASSIGN_OR_RETURN(
+      const std::vector<Measurement> measurements,
+      RunExperiment(settings, [&](const Variant& variant) {
+        return RemoteResNet::Make(
+            agent, workers, settings,
+            {.cuts = variant.cut ? settings.cuts : std::vector<std::string>(),
+             .split_size = variant.split_size});
+      }));
+  return Report(settings,
+                absl::StrCat("ResNet", settings.model.depth, ", batches of ",
+                             settings.batch, " images of ", settings.image, "x",
+                             settings.image, ", ", workers.size(), " workers"),
+                measurements);
+}
+
+absl::Status Main() {
+  ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
+                   tools::ClusterOptionsFromFlags("trainer"));
+  cluster.agent.on_start = dist::Attach;
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                   rpc::JoinCluster(std::move(cluster), MakeRegistry()));
+  const absl::Status result = Run(*agent, settings);
+  const absl::Status shutdown = agent->Shutdown();
+  return result.ok() ? shutdown : result;
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsOrExit(argc, argv, baton::examples::kUsage);
+  const absl::Status status = baton::CatchErrors(baton::examples::Main);
+  if (status.ok()) return 0;
+  return baton::tools::Complain(std::string(status.message()),
+                                absl::IsInvalidArgument(status) ? 2 : 1);
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/settings.h"
+
+#include <algorithm>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/status.h"
+
+ABSL_FLAG(int, depth, 50, "layers of the ResNet: 18, 34, 50, 101 or 152");
+ABSL_FLAG(int64_t, width, 64, "channels behind the stem");
+ABSL_FLAG(int64_t, classes, 1000,
+          "classes of the synthetic images; with --data the data's own");
+ABSL_FLAG(int, stages, 2, "parts to cut the model into: 2, or name --cuts");
+ABSL_FLAG(std::vector<std::string>, cuts, {},
+          "what each stage but the last ends after, as in layer2 or "
+          "layer1,layer2.1,layer3; default layer2 for two stages");
+ABSL_FLAG(std::vector<std::string>, variants,
+          std::vector<std::string>({"single", "split", "pipelined"}),
+          "what to measure: single (one worker), split (stage after stage), "
+          "pipelined");
+ABSL_FLAG(std::vector<std::string>, split_size, {"20"},
+          "images of a micro-batch; several, as in 10,20,40, give the curve");
+ABSL_FLAG(int64_t, batch, 120, "images of a batch");
+ABSL_FLAG(int64_t, image, 128, "height and width of the images");
+ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");
+ABSL_FLAG(int64_t, repeat, 3, "times that each variant is measured");
+ABSL_FLAG(std::string, schedule, "fill_drain",
+          "order of work in a pipeline: fill_drain or 1f1b");
+ABSL_FLAG(std::string, loss, "",
+          "mse (on one-hot labels) or cross_entropy; default mse for synthetic "
+          "images, cross_entropy for --data");
+ABSL_FLAG(double, lr, 0.001, "learning rate; with --data default 0.05");
+ABSL_FLAG(double, momentum, 0, "of SGD; with --data default 0.9");
+ABSL_FLAG(double, weight_decay, 0, "of SGD; with --data default 0.0005");
+ABSL_FLAG(bool, recompute, false,
+          "keep only the inputs of micro-batches and run forwards again: less "
+          "memory, more time");
+ABSL_FLAG(int64_t, seed, 0, "of initial weights, images and their order");
+ABSL_FLAG(std::string, data, "",
+          "train on these images: a folder of class folders of JPEGs or such "
+          "a .tar/.tgz, CIFAR-10 binary files, or IDX files");
+ABSL_FLAG(std::string, test_data, "",
+          "test images; default: beside --data, with test for train in the "
+          "name, where that exists");
+ABSL_FLAG(int64_t, epochs, 1, "passes over --data");
+ABSL_FLAG(int64_t, limit, 0, "use only so many images an epoch; 0: all");
+ABSL_FLAG(int, loader_threads, 1, "threads that read and decode images");
+ABSL_FLAG(std::string, checkpoint, "",
+          "safetensors file: read first where it exists, written each epoch");
+ABSL_FLAG(std::string, json, "",
+          "write JSON lines of the results here (- : "
+          "standard output)");
+ABSL_FLAG(std::string, plot, "",
+          "write charts of the results into this folder (needs gnuplot)");
+
+namespace baton::examples {
+namespace {
+
+absl::Status Wrong(const char* flag, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+}
+
+absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
+  if (value < 1)
+    return Wrong(flag, absl::StrCat("must be 1 or more, got ", value));
+  return value;
+}
+
+absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
+  std::vector<int64_t> sizes;
+  for (const std::string& text : absl::GetFlag(FLAGS_split_size)) {
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(text, &size) || size < 1 || size > batch) {
+      return Wrong("split_size",
+                   absl::StrCat("takes numbers from 1 to --batch (", batch,
+                                "), got '", text, "'"));
+    }
+    sizes.push_back(size);
+  }
+  if (sizes.empty()) return Wrong("split_size", "names no size");
+  return sizes;
+}
+
+absl::StatusOr<std::vector<std::string>> Variants() {
+  std::vector<std::string> variants = absl::GetFlag(FLAGS_variants);
+  const std::vector<std::string> known = {"single", "split", "pipelined"};
+  for (const std::string& variant : variants) {
+    if (std::find(known.begin(), known.end(), variant) == known.end()) {
+      return Wrong("variants",
+                   absl::StrCat("knows single, split and pipelined, "
+                                "not '",
+                                variant, "'"));
+    }
+  }
+  if (variants.empty()) return Wrong("variants", "names none");
+  return variants;
+}
+
+// Cuts that share the work evenly, by the time of ResNet's layers.
+absl::StatusOr<std::vector<std::string>> Cuts() {
+  std::vector<std::string> cuts = absl::GetFlag(FLAGS_cuts);
+  if (!cuts.empty()) return cuts;
+  switch (absl::GetFlag(FLAGS_stages)) {
+    case 1:
+      return cuts;
+    case 2:
+      return std::vector<std::string>{"layer2"};
+    case 3:
+      return std::vector<std::string>{"layer1", "layer3"};
+    case 4:
+      return std::vector<std::string>{"layer1", "layer2", "layer3"};
+    default:
+      return Wrong("stages", "takes 1 to 4; for more name the --cuts");
+  }
+}
+
+absl::StatusOr<dist::Schedule> ScheduleFlag() {
+  const std::string name = absl::GetFlag(FLAGS_schedule);
+  if (name == "fill_drain") return dist::Schedule::kFillDrain;
+  if (name == "1f1b") return dist::Schedule::kOneForwardOneBackward;
+  return Wrong("schedule",
+               absl::StrCat("is fill_drain or 1f1b, not '", name, "'"));
+}
+
+absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
+  const std::string name = absl::GetFlag(FLAGS_loss);
+  if (name == "mse" || (name.empty() && !real_data)) return dist::Loss::kMse;
+  if (name == "cross_entropy" || name.empty()) return dist::Loss::kCrossEntropy;
+  return Wrong("loss",
+               absl::StrCat("is mse or cross_entropy, not '", name, "'"));
+}
+
+// The flag's value where it was given, else what suits real images.
+double Or(const absl::Flag<double>& flag, double unset, bool real_data,
+          double for_data) {
+  const double value = absl::GetFlag(flag);
+  return real_data && value == unset ? for_data : value;
+}
+
+absl::Status ReadModel(Settings& settings) {
+  settings.model.depth = absl::GetFlag(FLAGS_depth);
+  settings.model.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
+  ASSIGN_OR_RETURN(settings.model.width,
+                   AtLeastOne("width", absl::GetFlag(FLAGS_width)));
+  ASSIGN_OR_RETURN(settings.model.num_classes,
+                   AtLeastOne("classes", absl::GetFlag(FLAGS_classes)));
+  ASSIGN_OR_RETURN(settings.cuts, Cuts());
+  // Says at once what is wrong with the model or a cut.
+  return models::ResNet::StageUnits(settings.model, settings.cuts, 0).status();
+}
+
+absl::Status ReadExperiment(Settings& settings) {
+  ASSIGN_OR_RETURN(settings.batch,
+                   AtLeastOne("batch", absl::GetFlag(FLAGS_batch)));
+  ASSIGN_OR_RETURN(settings.image,
+                   AtLeastOne("image", absl::GetFlag(FLAGS_image)));
+  ASSIGN_OR_RETURN(settings.batches,
+                   AtLeastOne("batches", absl::GetFlag(FLAGS_batches)));
+  ASSIGN_OR_RETURN(settings.repeat,
+                   AtLeastOne("repeat", absl::GetFlag(FLAGS_repeat)));
+  ASSIGN_OR_RETURN(settings.epochs,
+                   AtLeastOne("epochs", absl::GetFlag(FLAGS_epochs)));
+  ASSIGN_OR_RETURN(settings.split_sizes, SplitSizes(settings.batch));
+  ASSIGN_OR_RETURN(settings.variants, Variants());
+  ASSIGN_OR_RETURN(settings.schedule, ScheduleFlag());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Settings> SettingsFromFlags() {
+  Settings settings;
+  settings.data = absl::GetFlag(FLAGS_data);
+  const bool real = !settings.data.empty();
+  RETURN_IF_ERROR(ReadModel(settings));
+  RETURN_IF_ERROR(ReadExperiment(settings));
+  ASSIGN_OR_RETURN(settings.loss, LossFlag(real));
+  settings.sgd.lr = Or(FLAGS_lr, 0.001, real, 0.05);
+  settings.sgd.momentum = Or(FLAGS_momentum, 0, real, 0.9);
+  settings.sgd.weight_decay = Or(FLAGS_weight_decay, 0, real, 5e-4);
+  settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
+  settings.test_data = absl::GetFlag(FLAGS_test_data);
+  settings.limit = absl::GetFlag(FLAGS_limit);
+  settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);
+  settings.checkpoint = absl::GetFlag(FLAGS_checkpoint);
+  settings.json = absl::GetFlag(FLAGS_json);
+  settings.plot = absl::GetFlag(FLAGS_plot);
+  if (settings.limit < 0) return Wrong("limit", "must not be negative");
+  if (settings.loader_threads < 0) {
+    return Wrong("loader_threads", "must not be negative");
+  }
+  return settings;
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,51 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/distributed/pipeline.h"
+#include "models/resnet.h"
+#include "optim/sgd.h"
+
+namespace baton::examples {
+
+// What the ResNet programs are told on the command line, checked.
+struct Settings {
+  // The model and where it is cut into stages.
+  models::ResNetOptions model;
+  std::vector<std::string> cuts;
+  // The experiment: each repeat trains `batches` batches.
+  std::vector<std::string> variants;  // of single, split, pipelined
+  std::vector<int64_t> split_sizes;   // of the pipelined variant
+  int64_t batch = 120;
+  int64_t image = 128;
+  int64_t batches = 3;
+  int64_t repeat = 3;
+  dist::Schedule schedule = dist::Schedule::kFillDrain;
+  dist::Loss loss = dist::Loss::kMse;
+  optim::SgdOptions sgd;
+  bool checkpoint_activations = false;
+  // Training on real images; empty: synthetic ones.
+  std::string data;
+  std::string test_data;
+  int64_t epochs = 1;
+  int64_t limit = 0;  // images of an epoch; 0: all
+  int loader_threads = 1;
+  std::string checkpoint;  // safetensors, read if there, written each epoch
+  // Where results go.
+  std::string json;
+  std::string plot;
+
+  int stages() const { return static_cast<int>(cuts.size()) + 1; }
+};
+
+// From the flags, after they are parsed. InvalidArgument names the flag that is
+// wrong and says what it takes.
+absl::StatusOr<Settings> SettingsFromFlags();
+
+}  // namespace baton::examples

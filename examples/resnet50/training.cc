@@ -1,0 +1,235 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/ops/indexing.h"
+#include "core/status.h"
+#include "examples/resnet50/remote_resnet.h"
+#include "examples/support/progress.h"
+#include "models/data/loader.h"
+#include "models/data/open.h"
+#include "models/data/transforms.h"
+
+namespace baton::examples {
+namespace {
+
+constexpr int64_t kSmallImage = 64;
+
+struct EpochResult {
+  int64_t epoch = 0;
+  double loss = 0;       // mean over the epoch
+  double accuracy = -1;  // on the test images; -1: there are none
+  double seconds = 0;    // of training
+  int64_t images = 0;
+};
+
+struct Data {
+  std::unique_ptr<data::Loader> train;
+  std::unique_ptr<data::Loader> test;  // null: no test images
+};
+
+absl::StatusOr<std::unique_ptr<data::Loader>> OpenLoader(
+    const Settings& settings, const std::string& path, data::Split split,
+    bool small, bool training) {
+  ASSIGN_OR_RETURN(auto dataset, data::OpenDataset(path, split));
+  data::LoaderOptions options;
+  options.batch = settings.batch;
+  options.shuffle = training;
+  options.drop_last = training && dataset->size() >= settings.batch;
+  options.seed = settings.model.seed;
+  options.workers = settings.loader_threads;
+  if (small) {
+    options.transform = training ? data::CifarTraining() : data::CifarTesting();
+  } else {
+    options.transform = training ? data::ImageNetTraining(settings.image)
+                                 : data::ImageNetTesting(settings.image);
+  }
+  return data::Loader::Make(std::move(dataset), std::move(options));
+}
+
+// Adapts the model to the images and opens both parts of the data.
+absl::StatusOr<Data> OpenData(Settings& settings) {
+  ASSIGN_OR_RETURN(auto probe,
+                   data::OpenDataset(settings.data, data::Split::kTrain));
+  ASSIGN_OR_RETURN(const data::Sample first, probe->Get(0));
+  const bool small = first.image.dim(1) <= kSmallImage;
+  settings.model.num_classes = static_cast<int64_t>(probe->classes().size());
+  settings.model.in_channels = first.image.dim(0);
+  settings.model.cifar_stem = small;
+  if (small) settings.image = first.image.dim(1);
+  Data data;
+  ASSIGN_OR_RETURN(data.train, OpenLoader(settings, settings.data,
+                                          data::Split::kTrain, small, true));
+  std::string test = settings.test_data;
+  if (test.empty()) test = TestDataBeside(settings.data);
+  if (!test.empty()) {
+    ASSIGN_OR_RETURN(data.test, OpenLoader(settings, test, data::Split::kTest,
+                                           small, false));
+  }
+  return data;
+}
+
+TrainingBatch ToTrainingBatch(const Settings& settings,
+                              const data::Batch& batch) {
+  return {batch.images,
+          settings.loss == dist::Loss::kMse
+              ? ops::OneHot(batch.labels, settings.model.num_classes)
+              : batch.labels};
+}
+
+// Batches that an epoch has, with --limit.
+int64_t BatchesOf(const Settings& settings, const data::Loader& loader) {
+  if (settings.limit == 0) return loader.batches();
+  const int64_t wanted = (settings.limit + settings.batch - 1) / settings.batch;
+  return std::min(wanted, loader.batches());
+}
+
+absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings, int64_t epoch,
+                                       data::Loader& loader,
+                                       RemoteResNet& model) {
+  const auto begin = std::chrono::steady_clock::now();
+  EpochResult result;
+  result.epoch = epoch;
+  const int64_t batches = BatchesOf(settings, loader);
+  Progress progress(absl::StrCat("epoch ", epoch + 1, "/", settings.epochs),
+                    batches);
+  loader.StartEpoch(epoch);
+  for (int64_t i = 0; i < batches; ++i) {
+    ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
+    if (!batch.has_value()) break;
+    ASSIGN_OR_RETURN(const double loss,
+                     model.TrainStep(ToTrainingBatch(settings, *batch)));
+    result.loss += loss * static_cast<double>(batch->size());
+    result.images += batch->size();
+    progress.Step(loss, batch->size());
+  }
+  result.loss /= static_cast<double>(std::max<int64_t>(result.images, 1));
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+  return result;
+}
+
+absl::StatusOr<double> TestAccuracy(const Settings& settings,
+                                    data::Loader& loader, RemoteResNet& model) {
+  double correct = 0;
+  int64_t images = 0;
+  const int64_t batches = BatchesOf(settings, loader);
+  loader.StartEpoch(0);
+  for (int64_t i = 0; i < batches; ++i) {
+    ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
+    if (!batch.has_value()) break;
+    ASSIGN_OR_RETURN(const dist::Pipeline::EvalResult result,
+                     model.Evaluate(ToTrainingBatch(settings, *batch)));
+    correct += result.accuracy * static_cast<double>(batch->size());
+    images += batch->size();
+  }
+  return correct / static_cast<double>(std::max<int64_t>(images, 1));
+}
+
+std::string Describe(const EpochResult& r) {
+  const std::string tested =
+      r.accuracy < 0
+          ? std::string()
+          : absl::StrFormat(", test accuracy %.2f%%", 100 * r.accuracy);
+  return absl::StrFormat("epoch %d: loss %.4f%s, %d images in %s (%.1f/s)",
+                         r.epoch + 1, r.loss, tested, r.images,
+                         FormatDuration(r.seconds),
+                         static_cast<double>(r.images) / r.seconds);
+}
+
+absl::Status AppendJson(const std::string& path, const EpochResult& r) {
+  nlohmann::ordered_json line = {
+      {"epoch", r.epoch + 1},
+      {"loss", r.loss},
+      {"images", r.images},
+      {"seconds", r.seconds},
+      {"images_per_s", static_cast<double>(r.images) / r.seconds}};
+  if (r.accuracy >= 0) line["test_accuracy"] = r.accuracy;
+  if (path == "-") {
+    std::printf("%s\n", line.dump().c_str());
+    return absl::OkStatus();
+  }
+  std::ofstream file(path, std::ios::app);
+  file << line.dump() << std::endl;
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write to ", path));
+}
+
+absl::Status Resume(const Settings& settings, RemoteResNet& model) {
+  if (settings.checkpoint.empty()) return absl::OkStatus();
+  const absl::Status status = model.Load(settings.checkpoint);
+  if (absl::IsNotFound(status)) return absl::OkStatus();
+  if (status.ok()) {
+    std::printf("weights from %s\n", settings.checkpoint.c_str());
+  }
+  return status;
+}
+
+// Down to nothing along half a cosine (Loshchilov and Hutter, "SGDR", 2017).
+double LearningRate(const Settings& settings, int64_t epoch) {
+  const double done =
+      static_cast<double>(epoch) / static_cast<double>(settings.epochs);
+  return settings.sgd.lr * (1 + std::cos(done * 3.141592653589793)) / 2;
+}
+
+}  // namespace
+
+std::string TestDataBeside(const std::string& data) {
+  std::filesystem::path path(data);
+  if (!path.has_filename()) path = path.parent_path();  // "images/train/"
+  std::string name = path.filename().string();
+  const size_t at = name.find("train");
+  if (at == std::string::npos) return "";
+  const std::filesystem::path test =
+      path.parent_path() / name.replace(at, 5, "test");
+  return std::filesystem::exists(test) ? test.string() : "";
+}
+
+absl::Status TrainOnImages(rpc::Agent& agent,
+                           const std::vector<std::string>& workers,
+                           Settings settings) {
+  ASSIGN_OR_RETURN(const Data data, OpenData(settings));
+  std::printf("%d training images of %d classes from %s\n",
+              static_cast<int>(data.train->dataset().size()),
+              static_cast<int>(settings.model.num_classes),
+              settings.data.c_str());
+  ASSIGN_OR_RETURN(
+      auto model,
+      RemoteResNet::Make(
+          agent, workers, settings,
+          {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
+  RETURN_IF_ERROR(Resume(settings, *model));
+  for (int64_t epoch = 0; epoch < settings.epochs; ++epoch) {
+    model->set_lr(LearningRate(settings, epoch));
+    ASSIGN_OR_RETURN(EpochResult result,
+                     TrainEpoch(settings, epoch, *data.train, *model));
+    if (data.test != nullptr) {
+      ASSIGN_OR_RETURN(result.accuracy,
+                       TestAccuracy(settings, *data.test, *model));
+    }
+    std::printf("%s\n", Describe(result).c_str());
+    std::fflush(stdout);
+    if (!settings.checkpoint.empty()) {
+      RETURN_IF_ERROR(model->Save(settings.checkpoint));
+    }
+    if (!settings.json.empty()) {
+      RETURN_IF_ERROR(AppendJson(settings.json, result));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::examples
