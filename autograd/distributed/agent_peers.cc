@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "autograd/distributed/context.h"
+#include "autograd/distributed/parameter_list.h"
 
 namespace baton::dist {
 namespace autograd_calls {
@@ -64,6 +65,7 @@ void Register(rpc::Registry& registry) {
       .AddFunction<&autograd_calls::FinishBackward>()
       .AddFunction<&autograd_calls::AbortBackward>()
       .AddFunction<&autograd_calls::ReleaseContext>();
+  RegisterParameters<Variable>(registry);
 }
 
 Future<std::vector<std::string>> AgentPeers::Mark(const std::string& to,

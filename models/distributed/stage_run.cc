@@ -116,13 +116,16 @@ void StageRun::SendOn(int micro_batch, const Tensor& output) {
   rpc::CallOptions options;
   options.timeout = std::max(std::chrono::milliseconds(1), time_left);
   next_->Async<&Stage::PutInput>(options, plan_.step, micro_batch, output)
-      .OnReady([state = state_,
-                micro_batch](const absl::StatusOr<Tensor>& gradient) {
+      .OnReady([state = state_, micro_batch,
+                spec = spec_](const absl::StatusOr<Tensor>& gradient) {
         if (gradient.ok()) {
           state->PutGradient(micro_batch, *gradient);
-        } else {
-          state->Fail(gradient.status());
+          return;
         }
+        state->Fail(Annotate(
+            gradient.status(),
+            absl::StrCat("stage ", spec.index, " of ", spec.count,
+                         ": micro-batch ", micro_batch, " at the next stage")));
       });
 }
 

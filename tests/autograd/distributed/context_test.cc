@@ -1,0 +1,357 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "autograd/distributed/context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
+#include "core/ops/arithmetic.h"
+#include "tests/support/training_cluster.h"
+
+namespace baton::dist {
+namespace {
+
+using ::testing::HasSubstr;
+
+Variable Multiply(const Variable& a, const Variable& b) { return a * b; }
+
+std::vector<Variable> Spread(const std::vector<Variable>& values) {
+  std::vector<Variable> doubled;
+  for (const Variable& value : values) doubled.push_back(value * 2.0);
+  return doubled;
+}
+
+// Multiplies there, with the product coming back here and going there again.
+Future<Variable> PingPong(rpc::CallContext& call, const Variable& x,
+                          const std::string& other, int times) {
+  if (times == 0) return ReadyFuture<Variable>(x);
+  return call.agent()
+      .Async<&Multiply>(other, call, x, x)
+      .Then([call, other, times](const Variable& square) mutable {
+        return PingPong(call, square, other, times - 1);
+      });
+}
+
+// Goes to the workers of `route` in turn, squaring at each.
+Future<Variable> Travel(rpc::CallContext& call, const Variable& x,
+                        std::vector<std::string> route) {
+  Variable square = x * x;
+  if (route.empty()) return ReadyFuture<Variable>(square);
+  std::string next = route.front();
+  route.erase(route.begin());
+  return call.agent().Async<&Travel>(next, call, square, route);
+}
+
+Variable BreakBackward(const Variable& x) {
+  Variable y = x * 1.0;
+  y.AddHook([](const Tensor&) -> Tensor { Fail("hook", "broken on purpose"); });
+  return y;
+}
+
+absl::StatusOr<Variable> Refuse(const Variable&) {
+  return absl::FailedPreconditionError("not today");
+}
+
+// A parameter that lives at its worker.
+class Scale {
+ public:
+  static std::unique_ptr<Scale> Make(double value) {
+    return std::make_unique<Scale>(value);
+  }
+  explicit Scale(double value) : factor_(Tensor::Full({2}, value), true) {}
+  Variable Forward(const Variable& x) { return x * factor_; }
+  // Undefined where the context has none.
+  absl::StatusOr<Tensor> Gradient(rpc::CallContext& call) {
+    ASSIGN_OR_RETURN(auto context, ContextOf(call));
+    return context->GradientOf(factor_);
+  }
+  bool HasGrad() const { return factor_.grad().defined(); }
+
+  using Exports = rpc::Methods<&Scale::Make, &Scale::Forward, &Scale::Gradient,
+                               &Scale::HasGrad>;
+
+ private:
+  Variable factor_;
+};
+
+void AddTypes(rpc::Registry& registry) {
+  registry.AddFunction<&Multiply>()
+      .AddFunction<&Spread>()
+      .AddFunction<&PingPong>()
+      .AddFunction<&Travel>()
+      .AddFunction<&BreakBackward>()
+      .AddFunction<&Refuse>()
+      .Add<Scale>();
+}
+
+Variable Leaf(double value) { return Variable(Tensor::Full({2}, value), true); }
+
+double First(const Tensor& tensor) {
+  return tensor.defined() ? tensor.Select(0, 0).Item() : -1;
+}
+
+class ContextTest : public ::testing::Test {
+ protected:
+  ContextTest() : cluster_(3, AddTypes) {}
+  rpc::Agent& agent() { return cluster_.alice(); }
+  RRef<Scale> MakeScale(const char* worker, double value) {
+    return *rpc::Create<Scale>(agent(), worker, value).Await();
+  }
+  testing::TrainingCluster cluster_;
+};
+
+TEST_F(ContextTest, IdsAreUnique) {
+  Context a(agent()), b(agent());
+  EXPECT_NE(a.id(), b.id());
+  EXPECT_EQ(a.id().root, "alice");
+  EXPECT_EQ(OpenContexts(agent()).size(), 2u);
+}
+
+TEST_F(ContextTest, GradientsEqualThoseOfTheLocalGraph) {
+  Variable a = Leaf(3), b = Leaf(5);
+  Context ctx(agent());
+  Variable product = *agent().Async<&Multiply>("bob", ctx, a, b).Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(product * product)).ok());
+  autograd::Sum((a * b) * (a * b)).Backward();
+  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(a), a.grad()));
+  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(b), b.grad()));
+}
+
+TEST_F(ContextTest, CallsToOneselfCount) {
+  Variable a = Leaf(3), b = Leaf(5);
+  Context ctx(agent());
+  Variable product = *agent().Async<&Multiply>("alice", ctx, a, b).Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(product)).ok());
+  EXPECT_EQ(First(ctx.GradientOf(a)), 5);
+}
+
+TEST_F(ContextTest, WithoutAContextValuesArriveWithoutHistory) {
+  Variable a = Leaf(3);
+  Variable product = *agent().Async<&Multiply>("bob", a, a).Await();
+  EXPECT_FALSE(product.requires_grad());
+  EXPECT_EQ(First(product.tensor()), 9);
+}
+
+TEST_F(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
+  Variable a(Tensor::Ones({2}));
+  Context ctx(agent());
+  Variable product = *agent().Async<&Multiply>("bob", ctx, a, a).Await();
+  EXPECT_FALSE(product.requires_grad());
+  EXPECT_TRUE(absl::IsInvalidArgument(ctx.Backward(autograd::Sum(product))));
+}
+
+TEST_F(ContextTest, OnlyTheResultMayRequireGrad) {
+  RRef<Scale> scale = MakeScale("bob", 4);
+  Context ctx(agent());
+  Variable y = *scale.Async<&Scale::Forward>(ctx, Tensor::Full({2}, 3)).Await();
+  EXPECT_TRUE(y.requires_grad());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+  EXPECT_EQ(First(*scale.Async<&Scale::Gradient>(ctx).Await()), 3);
+  EXPECT_FALSE(*scale.Async<&Scale::HasGrad>().Await());
+}
+
+TEST_F(ContextTest, ListsKeepTheirEdgesApart) {
+  std::vector<Variable> in = {Leaf(1), Variable(Tensor::Ones({2})), Leaf(3)};
+  Context ctx(agent());
+  auto out = *agent().Async<&Spread>("bob", ctx, in).Await();
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_FALSE(out[1].requires_grad());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(out[0] + out[1])).ok());
+  EXPECT_EQ(First(ctx.GradientOf(in[0])), 2);
+  EXPECT_FALSE(ctx.GradientOf(in[2]).defined());
+}
+
+TEST_F(ContextTest, HandlersCallOnInTheSameContext) {
+  Variable x = Leaf(1.5);
+  Context ctx(agent());
+  // alice -> bob -> carol -> alice -> bob: x^16
+  Variable y =
+      *agent()
+           .Async<&Travel>("bob", ctx, x,
+                           std::vector<std::string>{"carol", "alice", "bob"})
+           .Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+  Variable local = Leaf(1.5);
+  Variable z = local;
+  for (int i = 0; i < 4; ++i) z = z * z;
+  autograd::Sum(z).Backward();
+  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(x), local.grad()));
+}
+
+TEST_F(ContextTest, ManyRoundTripsAddUp) {
+  Variable x = Leaf(1.001);
+  Context ctx(agent());
+  Variable y = *agent().Async<&PingPong>("bob", ctx, x, "alice", 8).Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+  EXPECT_NEAR(First(ctx.GradientOf(x)), 256 * std::pow(1.001, 255), 1e-2);
+}
+
+TEST_F(ContextTest, FetchedResultsCarryTheirGraph) {
+  Variable a = Leaf(3), b = Leaf(5);
+  Context ctx(agent());
+  RRef<Variable> there = agent().Remote<&Multiply>("bob", ctx, a, b);
+  Variable product = *there.Fetch(ctx).Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(product)).ok());
+  EXPECT_EQ(First(ctx.GradientOf(a)), 5);
+}
+
+TEST_F(ContextTest, AFutureMayStandForItsValue) {
+  Variable x = Leaf(2);
+  RRef<Scale> front = MakeScale("bob", 3), back = MakeScale("carol", 5);
+  Context ctx(agent());
+  Future<Variable> hidden = front.Async<&Scale::Forward>(ctx, x);
+  Future<Variable> y = back.Async<&Scale::Forward>(ctx, hidden);
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(*y.Await())).ok());
+  EXPECT_EQ(First(ctx.GradientOf(x)), 15);
+  EXPECT_EQ(First(*front.Async<&Scale::Gradient>(ctx).Await()), 10);
+  EXPECT_EQ(First(*back.Async<&Scale::Gradient>(ctx).Await()), 6);
+}
+
+TEST_F(ContextTest, UnusedResultsGetNoGradientAndHangNothing) {
+  Variable x = Leaf(2);
+  RRef<Scale> used = MakeScale("bob", 3), unused = MakeScale("bob", 5);
+  Context ctx(agent());
+  Variable y = *used.Async<&Scale::Forward>(ctx, x).Await();
+  ASSERT_TRUE(unused.Async<&Scale::Forward>(ctx, x).Await().ok());
+  ASSERT_TRUE(unused.Async<&Scale::Forward>(ctx, y).Await().ok());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+  EXPECT_EQ(First(ctx.GradientOf(x)), 3);
+  EXPECT_FALSE(unused.Async<&Scale::Gradient>(ctx).Await()->defined());
+}
+
+TEST_F(ContextTest, RepeatedBackwardsAccumulate) {
+  Variable x = Leaf(2);
+  RRef<Scale> scale = MakeScale("bob", 3);
+  Context ctx(agent());
+  Variable loss = autograd::Sum(*scale.Async<&Scale::Forward>(ctx, x).Await());
+  BackwardOptions keep;
+  keep.retain_graph = true;
+  for (int i = 1; i <= 100; ++i) ASSERT_TRUE(ctx.Backward(loss, keep).ok());
+  EXPECT_EQ(First(ctx.GradientOf(x)), 300);
+  EXPECT_EQ(First(*scale.Async<&Scale::Gradient>(ctx).Await()), 200);
+}
+
+TEST_F(ContextTest, ContextsDoNotMix) {
+  Variable x = Leaf(2);
+  RRef<Scale> scale = MakeScale("bob", 3);
+  Context a(agent()), b(cluster_.at("carol"));
+  Variable y = *scale.Async<&Scale::Forward>(a, x).Await();
+  ASSERT_TRUE(a.Backward(autograd::Sum(y)).ok());
+  EXPECT_TRUE(scale.Async<&Scale::Gradient>(a).Await()->defined());
+  EXPECT_FALSE(scale.Async<&Scale::Gradient>(b).Await()->defined());
+}
+
+TEST_F(ContextTest, ManyThreadsTrainAtOnce) {
+  RRef<Scale> scale = MakeScale("bob", 3);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5; ++i) {
+        Variable x = Leaf(t);
+        Context ctx(agent());
+        auto y = scale.Async<&Scale::Forward>(ctx, x).Await();
+        ASSERT_TRUE(y.ok()) << y.status();
+        absl::Status status = ctx.Backward(autograd::Sum(*y));
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_EQ(First(ctx.GradientOf(x)), 3);
+        EXPECT_EQ(First(*scale.Async<&Scale::Gradient>(ctx).Await()), t);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ContextTest, ErrorsOfRemoteNodesComeHome) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&BreakBackward>("bob", ctx, x).Await();
+  absl::Status status = ctx.Backward(autograd::Sum(y));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("bob"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("broken on purpose"));
+}
+
+TEST_F(ContextTest, AFailedCallLeavesTheContextUsable) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      agent().Async<&Refuse>("bob", ctx, x).Await().status()));
+  Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
+  EXPECT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+}
+
+TEST_F(ContextTest, ADeadWorkerFailsTheBackward) {
+  Variable x = Leaf(2);
+  {
+    Context ctx(agent());
+    Variable y = *agent().Async<&Multiply>("carol", ctx, x, x).Await();
+    cluster_.Kill("carol");
+    absl::Status status = ctx.Backward(autograd::Sum(y));
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("carol"));
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
+TEST_F(ContextTest, TheDeathOfTheRootEndsItsContexts) {
+  Variable x = Leaf(2);
+  Context ctx(cluster_.at("carol"));
+  ASSERT_TRUE(
+      cluster_.at("carol")
+          .Async<&Travel>("bob", ctx, x, std::vector<std::string>{"alice"})
+          .Await()
+          .ok());
+  EXPECT_EQ(OpenContexts(cluster_.at("bob")).size(), 1u);
+  EXPECT_EQ(OpenContexts(agent()).size(), 1u);
+  cluster_.Kill("carol");
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
+TEST_F(ContextTest, ItsEndEndsItOnEveryWorkerItReached) {
+  Variable x = Leaf(2);
+  {
+    Context ctx(agent());
+    ASSERT_TRUE(
+        agent()
+            .Async<&Travel>("bob", ctx, x, std::vector<std::string>{"carol"})
+            .Await()
+            .ok());
+    EXPECT_EQ(OpenContexts(cluster_.at("carol")).size(), 1u);
+    EXPECT_TRUE(ctx.Release().Await().ok());
+    EXPECT_TRUE(OpenContexts(cluster_.at("carol")).empty());
+    // From then on its calls are refused.
+    EXPECT_FALSE(agent().Async<&Multiply>("bob", ctx, x, x).Await().ok());
+    EXPECT_FALSE(ctx.Backward(autograd::Sum(x)).ok());
+  }
+  EXPECT_TRUE(OpenContexts(cluster_.at("bob")).empty());
+}
+
+TEST_F(ContextTest, WriteToGradAddsToTheLeaves) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(x * 3.0)).ok());
+  EXPECT_FALSE(x.grad().defined());
+  ctx.WriteToGrad();
+  ctx.WriteToGrad();
+  EXPECT_EQ(First(x.grad()), 6);
+  EXPECT_EQ(ctx.Gradients().size(), 1u);
+}
+
+TEST_F(ContextTest, ALocalBackwardOverARemoteEdgeSaysWhatToDo) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
+  try {
+    autograd::Sum(y).Backward();
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("dist::Context"));
+  }
+}
+
+}  // namespace
+}  // namespace baton::dist

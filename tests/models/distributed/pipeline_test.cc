@@ -1,0 +1,351 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "autograd/functions/arithmetic.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
+#include "core/random.h"
+#include "models/distributed/resnet_stage.h"
+#include "models/nn/loss.h"
+#include "optim/distributed/optimizer.h"
+#include "optim/sgd.h"
+#include "tests/support/toy_stages.h"
+#include "tests/support/training_cluster.h"
+
+namespace baton::dist {
+namespace {
+
+using testing::DenseStage;
+using testing::FragileStage;
+using testing::GradientsAt;
+using ::testing::HasSubstr;
+
+void AddTypes(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterOptimizer<optim::Sgd>(registry);
+  RegisterModule<DenseStage>(registry);
+  RegisterModule<FragileStage>(registry);
+  RegisterModule<ResNetStage>(registry);
+  registry.AddFunction<&GradientsAt<DenseStage>>();
+  registry.AddFunction<&GradientsAt<ResNetStage>>();
+}
+
+using Modules = std::vector<std::shared_ptr<nn::Module>>;
+const char* const kWorkers[] = {"bob", "carol", "dave"};
+
+// One process's forward over all stages.
+Variable ForwardAll(const Modules& modules, const Tensor& x) {
+  Variable value(x);
+  for (const auto& module : modules) value = module->Forward(value);
+  return value;
+}
+
+// One process's gradient accumulation over the same micro-batches; the mean
+// loss of the batch.
+double AccumulateLocally(const Modules& modules, const Tensor& x,
+                         const Tensor& labels, int64_t split_size) {
+  double sum = 0;
+  for (const RowRange& rows : SplitRows(x.dim(0), split_size)) {
+    Variable out = ForwardAll(modules, x.Slice(0, rows.begin, rows.end));
+    Variable loss = autograd::MulScalar(
+        nn::CrossEntropy(out, labels.Slice(0, rows.begin, rows.end)),
+        static_cast<double>(rows.size()) / static_cast<double>(x.dim(0)));
+    sum += loss.tensor().Item();
+    loss.Backward();
+  }
+  return sum;
+}
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  PipelineTest() : cluster_(4, AddTypes) { FragileStage::ResetGate(); }
+  rpc::Agent& agent() { return cluster_.alice(); }
+
+  // An MLP of `stages` layers, here and on the workers.
+  void MakeMlp(int stages) {
+    local_.clear();
+    remote_.clear();
+    for (int i = 0; i < stages; ++i) {
+      const int64_t in = i == 0 ? 6 : 8, out = i == stages - 1 ? 4 : 8;
+      const bool relu = i < stages - 1;
+      const auto seed = static_cast<uint64_t>(i) + 5;
+      local_.push_back(DenseStage::Make(in, out, relu, seed));
+      remote_.push_back(*Module<DenseStage>::Create(agent(), kWorkers[i % 3],
+                                                    in, out, relu, seed)
+                             .Await());
+    }
+    Generator generator(11);
+    x_ = RandNormal({12, 6}, generator);
+    labels_ = RandInt(0, 4, {12}, generator);
+  }
+  std::unique_ptr<Pipeline> MakePipeline(const PipelineOptions& options) {
+    auto pipeline = Pipeline::Make(
+        agent(), options,
+        std::vector<StageModule>(remote_.begin(), remote_.end()));
+    EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+    return *std::move(pipeline);
+  }
+  // Bit for bit.
+  void ExpectGradientsEqual(const Context& ctx) {
+    for (size_t i = 0; i < local_.size(); ++i) {
+      auto grads = agent()
+                       .Async<&GradientsAt<DenseStage>>(remote_[i].owner(), ctx,
+                                                        remote_[i].ref())
+                       .Await();
+      ASSERT_TRUE(grads.ok()) << grads.status();
+      auto parameters = local_[i]->Parameters();
+      ASSERT_EQ(grads->size(), parameters.size());
+      for (size_t p = 0; p < parameters.size(); ++p) {
+        EXPECT_TRUE(ops::BitEqual((*grads)[p], parameters[p].grad()))
+            << "stage " << i << ", parameter " << p;
+      }
+    }
+  }
+  absl::Status StepFragile(FragileStage::Fault fault,
+                           std::chrono::milliseconds timeout) {
+    MakeMlp(2);
+    auto fragile =
+        *Module<FragileStage>::Create(agent(), "dave", fault, 1).Await();
+    PipelineOptions options;
+    options.split_size = 4;
+    options.step_timeout = timeout;
+    auto pipeline =
+        *Pipeline::Make(agent(), options, {remote_[0], fragile, remote_[1]});
+    Context ctx(agent());
+    absl::Status status = pipeline->Step(ctx, x_, labels_).status();
+    if (fault != FragileStage::Fault::kWait) {
+      // The next step is not harmed.
+      Context next(agent());
+      auto again = pipeline->Step(next, x_, labels_);
+      EXPECT_TRUE(again.ok()) << again.status();
+    }
+    return status;
+  }
+
+  testing::TrainingCluster cluster_;
+  Modules local_;
+  std::vector<Module<DenseStage>> remote_;
+  Tensor x_, labels_;
+};
+
+TEST_F(PipelineTest, GradientsEqualAccumulationInOneProcessBitForBit) {
+  for (int stages : {1, 2, 3}) {
+    for (int64_t split : {12, 4, 5, 1}) {
+      for (Schedule schedule :
+           {Schedule::kFillDrain, Schedule::kOneForwardOneBackward}) {
+        MakeMlp(stages);
+        PipelineOptions options;
+        options.split_size = split;
+        options.schedule = schedule;
+        auto pipeline = MakePipeline(options);
+        Context ctx(agent());
+        auto result = pipeline->Step(ctx, x_, labels_);
+        ASSERT_TRUE(result.ok()) << result.status();
+        EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, split));
+        ExpectGradientsEqual(ctx);
+      }
+    }
+  }
+}
+
+TEST_F(PipelineTest, RecomputedActivationsGiveTheSameGradients) {
+  MakeMlp(3);
+  PipelineOptions options;
+  options.split_size = 5;
+  options.checkpoint = true;
+  auto pipeline = MakePipeline(options);
+  Context ctx(agent());
+  auto result = pipeline->Step(ctx, x_, labels_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, 5));
+  ExpectGradientsEqual(ctx);
+}
+
+TEST_F(PipelineTest, AWorkerMayHaveSeveralStages) {
+  MakeMlp(5);  // on three workers
+  PipelineOptions options;
+  options.split_size = 3;
+  auto pipeline = MakePipeline(options);
+  Context ctx(agent());
+  ASSERT_TRUE(pipeline->Step(ctx, x_, labels_).ok());
+  AccumulateLocally(local_, x_, labels_, 3);
+  ExpectGradientsEqual(ctx);
+}
+
+TEST_F(PipelineTest, TrainsAsOneProcessDoes) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.split_size = 5;
+  auto pipeline = MakePipeline(options);
+  const optim::SgdOptions sgd_options{.lr = 0.1, .momentum = 0.9};
+  Optimizer<optim::Sgd> sgd(agent(), sgd_options,
+                            {remote_[0].ref(), remote_[1].ref()});
+  std::vector<Variable> parameters;
+  for (const auto& module : local_) {
+    for (const Variable& p : module->Parameters()) parameters.push_back(p);
+  }
+  optim::Sgd local_sgd(parameters, sgd_options);
+  double first = 0, last = 0;
+  for (int step = 0; step < 10; ++step) {
+    Context ctx(agent());
+    auto result = pipeline->Step(ctx, x_, labels_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_TRUE(sgd.Step(ctx).ok());
+    local_sgd.ZeroGrad();
+    EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, 5));
+    local_sgd.Step();
+    (step == 0 ? first : last) = result->loss;
+  }
+  EXPECT_LT(last, first);
+  for (size_t i = 0; i < local_.size(); ++i) {
+    auto remote = *remote_[i].StateDict().Await();
+    for (const auto& [name, tensor] : local_[i]->StateDict()) {
+      EXPECT_TRUE(ops::BitEqual(remote.at(name), tensor)) << name;
+    }
+  }
+}
+
+TEST_F(PipelineTest, EvaluatesInEvalModeWithoutAContext) {
+  MakeMlp(3);
+  PipelineOptions options;
+  options.split_size = 5;
+  auto pipeline = MakePipeline(options);
+  auto result = pipeline->Evaluate(x_, labels_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  std::vector<Tensor> parts;
+  for (const RowRange& rows : SplitRows(12, 5)) {
+    parts.push_back(
+        ForwardAll(local_, x_.Slice(0, rows.begin, rows.end)).tensor());
+  }
+  Tensor expected = ops::Cat(parts, 0);
+  EXPECT_TRUE(ops::BitEqual(result->outputs, expected));
+  EXPECT_NEAR(result->loss, nn::CrossEntropy(expected, labels_).tensor().Item(),
+              1e-6);
+  EXPECT_EQ(result->accuracy,
+            static_cast<double>(nn::CountCorrect(expected, labels_)) / 12);
+  auto bare = pipeline->Evaluate(x_);
+  ASSERT_TRUE(bare.ok()) << bare.status();
+  EXPECT_TRUE(ops::BitEqual(bare->outputs, expected));
+  // Training goes on after it.
+  Context ctx(agent());
+  EXPECT_TRUE(pipeline->Step(ctx, x_, labels_).ok());
+}
+
+TEST_F(PipelineTest, ResNetGradientsAndStatisticsEqualThoseOfOneProcess) {
+  models::ResNetOptions model;
+  model.depth = 18;
+  model.width = 16;
+  model.num_classes = 5;
+  model.cifar_stem = true;
+  const std::vector<std::string> cuts = {"layer2"};
+  Modules local;
+  std::vector<Module<ResNetStage>> remote;
+  for (int i = 0; i < 2; ++i) {
+    local.push_back(*ResNetStage::Make(model, cuts, i));
+    remote.push_back(
+        *Module<ResNetStage>::Create(agent(), kWorkers[i], model, cuts, i)
+             .Await());
+  }
+  Generator generator(3);
+  Tensor images = RandNormal({7, 3, 16, 16}, generator);
+  Tensor labels = RandInt(0, 5, {7}, generator);
+  PipelineOptions options;
+  options.split_size = 3;
+  auto pipeline = *Pipeline::Make(agent(), options, {remote[0], remote[1]});
+  Context ctx(agent());
+  auto result = pipeline->Step(ctx, images, labels);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->loss, AccumulateLocally(local, images, labels, 3));
+  for (size_t i = 0; i < 2; ++i) {
+    auto grads = *agent()
+                      .Async<&GradientsAt<ResNetStage>>(remote[i].owner(), ctx,
+                                                        remote[i].ref())
+                      .Await();
+    auto parameters = local[i]->NamedParameters();
+    ASSERT_EQ(grads.size(), parameters.size());
+    for (size_t p = 0; p < grads.size(); ++p) {
+      EXPECT_TRUE(ops::BitEqual(grads[p], parameters[p].value.grad()))
+          << parameters[p].name;
+    }
+    auto state = *remote[i].StateDict().Await();
+    for (const auto& buffer : local[i]->NamedBuffers()) {
+      EXPECT_TRUE(ops::BitEqual(state.at(buffer.name), buffer.value))
+          << buffer.name;
+    }
+  }
+}
+
+TEST_F(PipelineTest, AnErrorInAForwardNamesStageWorkerAndCause) {
+  absl::Status status =
+      StepFragile(FragileStage::Fault::kForward, std::chrono::seconds(9));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 1 of 3"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dave"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("forward broke"));
+}
+
+TEST_F(PipelineTest, AnErrorInABackwardNamesStageWorkerAndCause) {
+  absl::Status status =
+      StepFragile(FragileStage::Fault::kBackward, std::chrono::seconds(9));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage 1 of 3"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dave"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("backward broke"));
+}
+
+TEST_F(PipelineTest, AMissedDeadlineNamesTheStage) {
+  absl::Status status =
+      StepFragile(FragileStage::Fault::kWait, std::chrono::milliseconds(300));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("stage"));
+  FragileStage::TheGate().opened.Set(absl::OkStatus());
+}
+
+TEST_F(PipelineTest, TheDeathOfAWorkerFailsTheStepOfAll) {
+  MakeMlp(2);
+  auto fragile = *Module<FragileStage>::Create(agent(), "dave",
+                                               FragileStage::Fault::kWait, 1)
+                      .Await();
+  PipelineOptions options;
+  options.split_size = 4;
+  auto pipeline =
+      *Pipeline::Make(agent(), options, {remote_[0], fragile, remote_[1]});
+  Context ctx(agent());
+  std::thread killer([&] {
+    EXPECT_TRUE(FragileStage::TheGate().reached.future().Await().ok());
+    cluster_.Kill("dave");
+  });
+  absl::Status status = pipeline->Step(ctx, x_, labels_).status();
+  FragileStage::TheGate().opened.Set(absl::OkStatus());
+  killer.join();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dave"));
+}
+
+TEST_F(PipelineTest, RefusesWhatDoesNotFit) {
+  MakeMlp(2);
+  PipelineOptions options;
+  EXPECT_FALSE(Pipeline::Make(agent(), options, {}).ok());
+  options.split_size = -1;
+  EXPECT_FALSE(Pipeline::Make(agent(), options, {remote_[0]}).ok());
+  options.split_size = 4;
+  auto pipeline = MakePipeline(options);
+  auto status = [&](const Tensor& x, const Tensor& targets) {
+    Context ctx(agent());
+    return pipeline->Step(ctx, x, targets).status();
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(status(x_, Tensor())));
+  EXPECT_TRUE(absl::IsInvalidArgument(status(Tensor(), labels_)));
+  EXPECT_TRUE(absl::IsInvalidArgument(status(x_, labels_.Slice(0, 0, 3))));
+  absl::Status wrong = status(Tensor::Ones({12, 7}), labels_);
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("stage 0 of 2"));
+  EXPECT_TRUE(status(x_, labels_).ok());
+}
+
+}  // namespace
+}  // namespace baton::dist

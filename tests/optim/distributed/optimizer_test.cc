@@ -1,0 +1,195 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "optim/distributed/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
+#include "core/ops/arithmetic.h"
+#include "tests/support/toy_stages.h"
+#include "tests/support/training_cluster.h"
+
+namespace baton::dist {
+namespace {
+
+using testing::DenseStage;
+using ::testing::HasSubstr;
+
+void AddTypes(rpc::Registry& registry) {
+  registry.Add<Stage>();
+  RegisterModule<DenseStage>(registry);
+  RegisterOptimizer<optim::Sgd>(registry);
+  RegisterOptimizer<optim::Adam>(registry);
+}
+
+// Two layers, at bob and carol, and their twins here.
+class OptimizerTest : public ::testing::Test {
+ protected:
+  OptimizerTest() : cluster_(3, AddTypes), x_(Tensor::Ones({3, 4})) {
+    for (int i = 0; i < 2; ++i) {
+      local_.push_back(DenseStage::Make(4, 4, false, 7));
+      remote_.push_back(*Module<DenseStage>::Create(
+                             agent(), i == 0 ? "bob" : "carol", 4, 4, false, 7)
+                             .Await());
+    }
+  }
+  rpc::Agent& agent() { return cluster_.alice(); }
+  std::vector<ParameterSource> Sources() {
+    return {remote_[0].ref(), remote_[1].ref()};
+  }
+  std::vector<Variable> LocalParameters() {
+    std::vector<Variable> all = local_[0]->Parameters();
+    for (const Variable& p : local_[1]->Parameters()) all.push_back(p);
+    return all;
+  }
+
+  // `layers` of the two take part in the loss.
+  void Backward(const Context& ctx, int layers = 2) {
+    Variable y(x_);
+    for (int i = 0; i < layers; ++i) {
+      auto next = remote_[static_cast<size_t>(i)].Forward(ctx, y).Await();
+      ASSERT_TRUE(next.ok()) << next.status();
+      y = *next;
+    }
+    absl::Status status =
+        const_cast<Context&>(ctx).Backward(autograd::Sum(y * y));
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void BackwardLocally(int layers = 2) {
+    Variable y(x_);
+    for (int i = 0; i < layers; ++i) {
+      y = local_[static_cast<size_t>(i)]->Forward(y);
+    }
+    autograd::Sum(y * y).Backward();
+  }
+  void ExpectEqualParameters() {
+    for (size_t i = 0; i < 2; ++i) {
+      auto state = *remote_[i].StateDict().Await();
+      for (const auto& [name, tensor] : local_[i]->StateDict()) {
+        EXPECT_TRUE(ops::BitEqual(state.at(name), tensor))
+            << "layer " << i << " " << name;
+      }
+    }
+  }
+
+  template <typename O>
+  void ExpectSameAsLocal(const typename OptionsOf<O>::Type& options) {
+    Optimizer<O> remote(agent(), options, Sources());
+    O local(LocalParameters(), options);
+    for (int step = 0; step < 4; ++step) {
+      // The second step leaves the second layer without a gradient.
+      const int layers = step == 1 ? 1 : 2;
+      Context ctx(agent());
+      Backward(ctx, layers);
+      absl::Status status = remote.Step(ctx);
+      ASSERT_TRUE(status.ok()) << status;
+      local.ZeroGrad();
+      BackwardLocally(layers);
+      local.Step();
+      ExpectEqualParameters();
+    }
+  }
+
+  testing::TrainingCluster cluster_;
+  const Tensor x_;
+  std::vector<std::shared_ptr<DenseStage>> local_;
+  std::vector<Module<DenseStage>> remote_;
+};
+
+TEST_F(OptimizerTest, SgdStepsAsTheLocalOneDoes) {
+  ExpectSameAsLocal<optim::Sgd>({.lr = 0.01});
+  ExpectSameAsLocal<optim::Sgd>(
+      {.lr = 0.01, .momentum = 0.9, .weight_decay = 1e-2, .nesterov = true});
+}
+
+TEST_F(OptimizerTest, AdamStepsAsTheLocalOneDoes) {
+  ExpectSameAsLocal<optim::Adam>({.lr = 0.01, .weight_decay = 1e-2});
+  ExpectSameAsLocal<optim::Adam>({.lr = 0.01, .amsgrad = true});
+}
+
+TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
+  auto weight = std::make_shared<Variable>(Tensor::Ones({2}), true);
+  auto rref = RRef<Variable>::Make(agent(), weight);
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.5}, {rref});
+  Context ctx(agent());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(*weight * 3.0)).ok());
+  absl::Status status = sgd.Step(ctx);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(weight->tensor().Select(0, 0).Item(), -0.5);
+}
+
+TEST_F(OptimizerTest, ALearningRateHoldsFromTheNextStepOn) {
+  Optimizer<optim::Sgd> remote(agent(), {.lr = 0.01}, Sources());
+  optim::Sgd local(LocalParameters(), {.lr = 0.01});
+  for (double lr : {0.02, 0.005}) {
+    remote.set_lr(lr);
+    EXPECT_EQ(remote.lr(), lr);
+    local.set_lr(lr);
+    Context ctx(agent());
+    Backward(ctx);
+    ASSERT_TRUE(remote.Step(ctx).ok());
+    local.ZeroGrad();
+    BackwardLocally();
+    local.Step();
+    ExpectEqualParameters();
+  }
+}
+
+TEST_F(OptimizerTest, BadOptionsAreReportedWithTheWorker) {
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = -1}, Sources());
+  absl::Status ready = sgd.Ready().Await();
+  EXPECT_TRUE(absl::IsInvalidArgument(ready)) << ready;
+  EXPECT_THAT(std::string(ready.message()),
+              ::testing::AnyOf(HasSubstr("bob"), HasSubstr("carol")));
+  Context ctx(agent());
+  EXPECT_FALSE(sgd.Step(ctx).ok());
+}
+
+TEST_F(OptimizerTest, ADeadWorkerIsReported) {
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, Sources());
+  ASSERT_TRUE(sgd.Ready().Await().ok());
+  Context ctx(agent());
+  Backward(ctx);
+  cluster_.Kill("carol");
+  absl::Status status = sgd.Step(ctx);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("carol"));
+}
+
+TEST_F(OptimizerTest, ARestoredStateContinuesBitForBit) {
+  const optim::AdamOptions options{.lr = 0.01};
+  Optimizer<optim::Adam> first(agent(), options, Sources());
+  optim::Adam local(LocalParameters(), options);
+  auto step = [&](Optimizer<optim::Adam>& remote) {
+    Context ctx(agent());
+    Backward(ctx);
+    ASSERT_TRUE(remote.Step(ctx).ok());
+    local.ZeroGrad();
+    BackwardLocally();
+    local.Step();
+  };
+  step(first);
+  step(first);
+  auto state = first.State();
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_TRUE(state->contains("1.0.exp_avg"));
+  Optimizer<optim::Adam> second(agent(), options, Sources());
+  absl::Status loaded = second.LoadState(*state);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  step(second);
+  ExpectEqualParameters();
+}
+
+TEST_F(OptimizerTest, AStateThatFitsNothingIsRefused) {
+  Optimizer<optim::Adam> adam(agent(), {}, Sources());
+  for (const char* key : {"2.0.exp_avg", "0.9.exp_avg", "x", ""}) {
+    absl::Status status = adam.LoadState({{key, Tensor::Ones({1})}});
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << key << ": " << status;
+  }
+}
+
+}  // namespace
+}  // namespace baton::dist

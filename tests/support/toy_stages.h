@@ -1,0 +1,103 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "autograd/distributed/context.h"
+#include "autograd/functions/activation.h"
+#include "autograd/functions/arithmetic.h"
+#include "core/future.h"
+#include "core/random.h"
+#include "models/distributed/module.h"
+#include "models/nn/linear.h"
+#include "models/nn/module.h"
+
+// Small modules that tests put on workers.
+namespace baton::testing {
+
+// relu(x W + b), or without the ReLU.
+class DenseStage final : public nn::Module {
+ public:
+  static std::unique_ptr<DenseStage> Make(int64_t in, int64_t out, bool relu,
+                                          uint64_t seed) {
+    return std::make_unique<DenseStage>(in, out, relu, seed);
+  }
+  DenseStage(int64_t in, int64_t out, bool relu, uint64_t seed)
+      : generator_(seed),
+        linear_(MakeModule<nn::Linear>("linear", in, out, generator_)),
+        relu_(relu) {}
+  Variable Forward(const Variable& x) override {
+    Variable y = linear_.Forward(x);
+    return relu_ ? autograd::Relu(y) : y;
+  }
+  using Exports = rpc::Methods<&DenseStage::Make, &DenseStage::Forward>;
+
+ private:
+  Generator generator_;
+  nn::Linear& linear_;
+  const bool relu_;
+};
+
+// Passes values on, and goes wrong as asked in one call of Forward.
+class FragileStage final : public nn::Module {
+ public:
+  enum class Fault { kNone, kForward, kBackward, kWait };
+  static std::unique_ptr<FragileStage> Make(Fault fault, int at_call) {
+    return std::make_unique<FragileStage>(fault, at_call);
+  }
+  FragileStage(Fault fault, int at_call) : fault_(fault), at_call_(at_call) {}
+
+  Variable Forward(const Variable& x) override {
+    Variable y = x * 1.0;
+    if (calls_++ != at_call_) return y;
+    if (fault_ == Fault::kForward) Fail("fragile", "forward broke");
+    if (fault_ == Fault::kBackward) {
+      y.AddHook(
+          [](const Tensor&) -> Tensor { Fail("fragile", "backward broke"); });
+    }
+    if (fault_ == Fault::kWait) {
+      Gate& gate = TheGate();
+      gate.reached.Set(absl::OkStatus());
+      gate.opened.future().Await(std::chrono::seconds(9)).IgnoreError();
+    }
+    return y;
+  }
+
+  // Where kWait waits, for at most nine seconds. Confined to the test's
+  // process; Reset makes it anew.
+  struct Gate {
+    Promise<void> reached;
+    Promise<void> opened;
+  };
+  static Gate& TheGate() { return *TheGatePointer(); }
+  static void ResetGate() { TheGatePointer() = std::make_unique<Gate>(); }
+
+  using Exports = rpc::Methods<&FragileStage::Make, &FragileStage::Forward>;
+
+ private:
+  static std::unique_ptr<Gate>& TheGatePointer() {
+    static std::unique_ptr<Gate> gate = std::make_unique<Gate>();
+    return gate;
+  }
+  const Fault fault_;
+  const int at_call_;
+  int calls_ = 0;
+};
+
+// What the call's context holds for each parameter; undefined: nothing.
+template <typename M>
+absl::StatusOr<std::vector<Tensor>> GradientsAt(rpc::CallContext& call,
+                                                const RRef<M>& module) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  ASSIGN_OR_RETURN(auto context, dist::ContextOf(call));
+  std::vector<Tensor> grads;
+  for (const Variable& parameter : local->Parameters()) {
+    grads.push_back(context->GradientOf(parameter));
+  }
+  return grads;
+}
+
+}  // namespace baton::testing

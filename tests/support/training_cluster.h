@@ -1,0 +1,36 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "rpc/agent.h"
+#include "tests/support/local_cluster.h"
+
+namespace baton::testing {
+
+// Agents of one process with distributed autograd, named alice, bob, carol,
+// dave. Its end expects that no context is open, no call under way and no
+// object owned on any of them. Confined to one thread.
+class TrainingCluster {
+ public:
+  using AddTypes = std::function<void(rpc::Registry&)>;
+  TrainingCluster(size_t workers, AddTypes add_types);
+  ~TrainingCluster();
+
+  rpc::Agent& at(const std::string& name) { return cluster_[name]; }
+  rpc::Agent& alice() { return at("alice"); }
+  // As if its process died; its Agent object stays, for contexts that use it.
+  void Kill(const std::string& name);
+  // Waits until no worker has a context open; false after five seconds.
+  bool NoContextsLeft();
+
+ private:
+  std::set<std::string> alive_;
+  LocalCluster cluster_;
+};
+
+}  // namespace baton::testing
