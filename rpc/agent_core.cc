@@ -199,8 +199,21 @@ void AgentCore::PostFlush(const std::string& name) {
 void AgentCore::FlushControl(const std::string& name) {
   while (auto frame = peers_.Take(name, options_.resend_after)) {
     Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
-             [](const absl::Status&) {});
+             [core = weak_from_this(), name](const absl::Status& status) {
+               auto self = core.lock();
+               if (self == nullptr || !absl::IsUnavailable(status)) return;
+               self->inbox_->Post([self = self.get(), name, status] {
+                 self->OnUnreachable(name, status);
+               });
+             });
   }
+}
+
+// A worker that was never connected breaks no connection when it dies; what is
+// owed to it must end all the same.
+void AgentCore::OnUnreachable(const std::string& name,
+                              const absl::Status& why) {
+  if (auto peer = peers_.There(name)) OnLost(*peer, why);
 }
 
 absl::Status AgentCore::CheckWorker(const WorkerInfo& worker) {
@@ -208,7 +221,12 @@ absl::Status AgentCore::CheckWorker(const WorkerInfo& worker) {
 }
 
 void AgentCore::Discard(std::vector<std::shared_ptr<void>> garbage) {
-  workers_->Post([garbage = std::move(garbage)]() mutable { garbage.clear(); });
+  ++discarding_;
+  workers_->Post([this, garbage = std::move(garbage)]() mutable {
+    garbage.clear();
+    --discarding_;
+    Notify();
+  });
 }
 
 void AgentCore::OnOwnershipChanged() { Notify(); }

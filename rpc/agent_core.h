@@ -141,6 +141,7 @@ class AgentCore final : public MessageHandler,
   void OnLost(const WorkerInfo& peer, const absl::Status& why);
   void OnGone(const WorkerInfo& peer, const absl::Status& why);
   void FlushControl(const std::string& name);
+  void OnUnreachable(const std::string& name, const absl::Status& why);
   void Tick();
   void ScheduleTick();
   // On any thread: has the inbox do it.
@@ -193,6 +194,7 @@ class AgentCore final : public MessageHandler,
   std::atomic<int64_t> default_timeout_ms_;
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> calls_served_{0};
+  std::atomic<int> discarding_{0};
 
   Peers peers_;
   std::shared_ptr<Ownership> ownership_;

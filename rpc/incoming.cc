@@ -63,13 +63,16 @@ void AgentCore::Serve(const IncomingPtr& call) {
       });
     });
   }
-  WhenAllConfirmed(call->handles, [this, call](const absl::Status& status) {
-    if (status.ok()) {
-      ResolveAndRun(call);
-    } else {
-      Answer(call, status);
-    }
-  });
+  WhenAllConfirmed(call->handles,
+                   [core = weak_from_this(), call](const absl::Status& status) {
+                     auto self = core.lock();
+                     if (self == nullptr) return;
+                     if (status.ok()) {
+                       self->ResolveAndRun(call);
+                     } else {
+                       self->Answer(call, status);
+                     }
+                   });
 }
 
 absl::Status AgentCore::Prepare(const IncomingPtr& call) {
@@ -199,11 +202,13 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
         absl::StrCat("the object is a ", object.type->name()));
   }
   CallContext context(call->context);
-  call->handler(
-      context, decoder, object.value.get(),
-      [this, call, kept = object.value](absl::StatusOr<AnyValue> result) {
-        Answer(call, std::move(result));
-      });
+  // The handler may answer when this agent is no more.
+  call->handler(context, decoder, object.value.get(),
+                [core = weak_from_this(), call,
+                 kept = object.value](absl::StatusOr<AnyValue> result) {
+                  auto self = core.lock();
+                  if (self != nullptr) self->Answer(call, std::move(result));
+                });
   return absl::OkStatus();
 }
 

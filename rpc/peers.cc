@@ -146,6 +146,16 @@ Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
   return observed;
 }
 
+std::optional<WorkerInfo> Peers::There(const std::string& name) const {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  if (found == peers_.end() || found->second.state == State::kLost ||
+      found->second.state == State::kGone) {
+    return std::nullopt;
+  }
+  return found->second.info;
+}
+
 bool Peers::FirstTime(const std::string& name, uint64_t call) {
   MutexLock lock(mutex_);
   auto found = peers_.find(name);

@@ -54,6 +54,8 @@ class Peers {
   };
   // A message of `bytes` came.
   Observed Observe(const WorkerInfo& from, uint64_t bytes);
+  // The worker, unless it is lost or gone.
+  std::optional<WorkerInfo> There(const std::string& name) const;
   bool FirstTime(const std::string& name, uint64_t call);
   uint64_t NextCall(const std::string& name);
   void CountSent(const std::string& name, uint64_t bytes);

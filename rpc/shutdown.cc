@@ -36,7 +36,7 @@ bool AgentCore::WaitIdle(Clock::time_point deadline) {
     }
     const Ownership::Counts counts = ownership_->counts();
     return counts.objects == 0 && counts.grants == 0 && counts.transfers == 0 &&
-           peers_.ControlWaiting() == 0;
+           peers_.ControlWaiting() == 0 && discarding_ == 0;
   });
 }
 
@@ -58,7 +58,8 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
     ownership_->ReleaseGrants(StoppedStatus());
     Wait(deadline, [this] {
       const Ownership::Counts counts = ownership_->counts();
-      return counts.held_by_others == 0 && counts.transfers == 0;
+      return counts.held_by_others == 0 && counts.transfers == 0 &&
+             discarding_ == 0;
     });
     for (const PeerInfo& peer : peers_.Infos()) {
       if (peer.state == "up") {

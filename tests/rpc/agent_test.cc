@@ -74,21 +74,24 @@ void Fill(rpc::Registry& registry) {
   registry.AddFunction<&Nested>();
 }
 
-class AgentTest : public ::testing::Test {
+class AgentTest : public ::testing::TestWithParam<TransportKind> {
  protected:
   ~AgentTest() override { cluster_.ExpectIdle(); }
-  LocalCluster cluster_{{.names = {"alice", "bob", "carol"}, .fill = &Fill}};
+  LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
+                         .fill = &Fill,
+                         .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
+INSTANTIATE_TEST_SUITE_P(, AgentTest, kTransports, TransportName);
 
-TEST_F(AgentTest, CallsAWorkerByNameRankAndInfo) {
+TEST_P(AgentTest, CallsAWorkerByNameRankAndInfo) {
   EXPECT_EQ(*alice_.Async<&Sum>("bob", 1, 2).Await(), 3);
   EXPECT_EQ(*alice_.Async<&Sum>(rpc::Rank{2}, 1, 2).Await(), 3);
   EXPECT_EQ(*alice_.Async<&Sum>(cluster_["bob"].self(), 1, 2).Await(), 3);
   EXPECT_EQ(*alice_.Async<&WhoCalls>("bob").Await(), "alice");
 }
 
-TEST_F(AgentTest, CallsItself) {
+TEST_P(AgentTest, CallsItself) {
   EXPECT_EQ(*alice_.Async<&Sum>("alice", 1, 2).Await(), 3);
   EXPECT_EQ(*alice_.Async<&WhoCalls>(rpc::Rank{0}).Await(), "alice");
   RRef<int> sum = alice_.Remote<&Sum>("alice", 3, 4);
@@ -96,7 +99,7 @@ TEST_F(AgentTest, CallsItself) {
   EXPECT_EQ(*sum.Fetch().Await(), 7);
 }
 
-TEST_F(AgentTest, KnowsTheWorkers) {
+TEST_P(AgentTest, KnowsTheWorkers) {
   ASSERT_EQ(alice_.workers().size(), 3u);
   EXPECT_EQ(alice_.workers()[1].name, "bob");
   EXPECT_EQ(alice_.Find("carol")->rank, rpc::Rank{2});
@@ -104,7 +107,7 @@ TEST_F(AgentTest, KnowsTheWorkers) {
               Fails(StatusCode::kNotFound, "there are: alice, bob, carol"));
 }
 
-TEST_F(AgentTest, UnknownWorkerIsAnErrorThatNamesIt) {
+TEST_P(AgentTest, UnknownWorkerIsAnErrorThatNamesIt) {
   EXPECT_THAT(alice_.Async<&Sum>("dave", 1, 2).Await(),
               Fails(StatusCode::kNotFound, "no worker is called dave"));
   EXPECT_THAT(alice_.Async<&Sum>(rpc::Rank{9}, 1, 2).Await(),
@@ -115,7 +118,7 @@ TEST_F(AgentTest, UnknownWorkerIsAnErrorThatNamesIt) {
               Fails(StatusCode::kNotFound, "no worker is called dave"));
 }
 
-TEST_F(AgentTest, UnregisteredFunctionIsAnErrorThatNamesIt) {
+TEST_P(AgentTest, UnregisteredFunctionIsAnErrorThatNamesIt) {
   EXPECT_THAT(
       alice_.Async<&Unregistered>("bob").Await(),
       Fails(StatusCode::kUnimplemented, "bob, Unregistered: not registered"));
@@ -123,12 +126,12 @@ TEST_F(AgentTest, UnregisteredFunctionIsAnErrorThatNamesIt) {
               Fails(StatusCode::kUnimplemented, "Unregistered"));
 }
 
-TEST_F(AgentTest, VoidFunctionGivesAFutureOfNothing) {
+TEST_P(AgentTest, VoidFunctionGivesAFutureOfNothing) {
   EXPECT_THAT(alice_.Async<&Nothing>("bob").Await(), IsOk());
   EXPECT_THAT(alice_.Remote<&Nothing>("bob").Ready().Await(), IsOk());
 }
 
-TEST_F(AgentTest, TensorsTravelInContainersWhateverTheirStrides) {
+TEST_P(AgentTest, TensorsTravelInContainersWhateverTheirStrides) {
   Tensor grid = Tensor::Arange(6, DType::kF32).Reshape({2, 3});
   auto result =
       alice_
@@ -144,7 +147,7 @@ TEST_F(AgentTest, TensorsTravelInContainersWhateverTheirStrides) {
   EXPECT_THAT((*result)[2].ToVector<float>(), ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_F(AgentTest, ArgumentsAreCopiesEvenForOneself) {
+TEST_P(AgentTest, ArgumentsAreCopiesEvenForOneself) {
   for (const char* to : {"alice", "bob"}) {
     Tensor x = Tensor::Ones({2});
     auto result = alice_.Async<&Overwrite>(to, x).Await();
@@ -153,14 +156,14 @@ TEST_F(AgentTest, ArgumentsAreCopiesEvenForOneself) {
   }
 }
 
-TEST_F(AgentTest, ExceptionsBecomeErrorsOfTheCaller) {
+TEST_P(AgentTest, ExceptionsBecomeErrorsOfTheCaller) {
   EXPECT_THAT(alice_.Async<&Throw>("bob", "[conv2d] bad shape").Await(),
               Fails(StatusCode::kOutOfRange, "bob, Throw: [conv2d] bad shape"));
   EXPECT_THAT(alice_.Async<&ThrowStd>("bob").Await(),
               Fails(StatusCode::kInternal, "tab\tquote\" \x01"));
 }
 
-TEST_F(AgentTest, ErrorsNameWorkerAndMethodForPrograms) {
+TEST_P(AgentTest, ErrorsNameWorkerAndMethodForPrograms) {
   auto error =
       rpc::CallErrorOf(alice_.Async<&Throw>("bob", "x").Await().status());
   ASSERT_TRUE(error.has_value());
@@ -172,7 +175,7 @@ TEST_F(AgentTest, ErrorsNameWorkerAndMethodForPrograms) {
   EXPECT_TRUE(error->retryable);
 }
 
-TEST_F(AgentTest, FuturesStandForArguments) {
+TEST_P(AgentTest, FuturesStandForArguments) {
   Future<int> first = alice_.Async<&Sum>("bob", 1, 2);
   Future<int> second = alice_.Async<&Sum>("carol", first, 10);
   EXPECT_EQ(*alice_.Async<&Sum>("bob", first, second).Await(), 16);
@@ -181,7 +184,7 @@ TEST_F(AgentTest, FuturesStandForArguments) {
               Fails(StatusCode::kOutOfRange, "alice"));
 }
 
-TEST_F(AgentTest, AFutureThatFailsFailsTheCallThatWaitsForIt) {
+TEST_P(AgentTest, AFutureThatFailsFailsTheCallThatWaitsForIt) {
   Future<int> bad = alice_.Async<&Throw>("bob", "broken");
   EXPECT_THAT(alice_.Async<&Sum>("carol", 1, bad).Await(),
               Fails(StatusCode::kOutOfRange, "argument 2: bob, Throw: broken"));
@@ -189,7 +192,7 @@ TEST_F(AgentTest, AFutureThatFailsFailsTheCallThatWaitsForIt) {
               Fails(StatusCode::kInvalidArgument, "argument 1"));
 }
 
-TEST_F(AgentTest, AHandlerMayAnswerLater) {
+TEST_P(AgentTest, AHandlerMayAnswerLater) {
   EXPECT_EQ(*alice_.Async<&Later>("bob", 5).Await(), 6);
   EXPECT_THAT(alice_.Async<&FailsLater>("bob").Await(),
               Fails(StatusCode::kDataLoss, "bob, FailsLater: later"));
@@ -201,7 +204,7 @@ TEST_F(AgentTest, AHandlerMayAnswerLater) {
   EXPECT_THAT(failed.Fetch().Await(), Fails(StatusCode::kDataLoss, "later"));
 }
 
-TEST_F(AgentTest, ManyCallsOverlap) {
+TEST_P(AgentTest, ManyCallsOverlap) {
   std::vector<Future<int>> sums;
   for (int i = 0; i < 2000; ++i) {
     sums.push_back(alice_.Async<&Sum>(i % 2 ? "bob" : "carol", i, 1));
@@ -211,7 +214,7 @@ TEST_F(AgentTest, ManyCallsOverlap) {
   for (int i = 0; i < 2000; ++i) EXPECT_EQ((*all)[i], i + 1);
 }
 
-TEST_F(AgentTest, CallsFromManyThreads) {
+TEST_P(AgentTest, CallsFromManyThreads) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
   for (int t = 0; t < 4; ++t) {
@@ -226,7 +229,7 @@ TEST_F(AgentTest, CallsFromManyThreads) {
   EXPECT_EQ(right, 400);
 }
 
-TEST_F(AgentTest, ContinuationsMayCall) {
+TEST_P(AgentTest, ContinuationsMayCall) {
   Future<int> chained = alice_.Async<&Sum>("bob", 1, 1).Then([&](int x) {
     return alice_.Async<&Sum>("carol", x, 1).Then([&](int y) {
       return *alice_.Async<&Sum>("bob", y, 1).Await();
@@ -235,7 +238,7 @@ TEST_F(AgentTest, ContinuationsMayCall) {
   EXPECT_EQ(*chained.Await(), 4);
 }
 
-TEST_F(AgentTest, AnswersIntrospectionUnasked) {
+TEST_P(AgentTest, AnswersIntrospectionUnasked) {
   RRef<Counter> counter = *rpc::Create<Counter>(alice_, "bob", 1).Await();
   auto info = alice_.Async<&rpc::Introspection::Describe>("bob").Await();
   ASSERT_THAT(info, IsOk());
@@ -250,7 +253,7 @@ TEST_F(AgentTest, AnswersIntrospectionUnasked) {
             3u);
 }
 
-TEST_F(AgentTest, KeepsAServicePerLayer) {
+TEST_P(AgentTest, KeepsAServicePerLayer) {
   struct Layer {
     int x = 0;
   };

@@ -8,6 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "rpc/transports/grpc.h"
+
 namespace baton::testing {
 namespace {
 
@@ -21,7 +24,28 @@ class InProcessMaker final : public TransportMaker {
   rpc::InProcessNetwork network_;
 };
 
+class GrpcMaker final : public TransportMaker {
+ public:
+  std::unique_ptr<rpc::Transport> Make(const rpc::Registry& registry) override {
+    rpc::GrpcOptions options;
+    options.registry_digest = absl::StrCat(registry.Digest());
+    options.inline_delivery = true;
+    auto transport = rpc::MakeGrpcTransport(options);
+    EXPECT_TRUE(transport.ok()) << transport.status();
+    return *std::move(transport);
+  }
+};
+
 }  // namespace
+
+std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info) {
+  return info.param == TransportKind::kGrpc ? "Grpc" : "InProcess";
+}
+
+std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind) {
+  if (kind == TransportKind::kGrpc) return std::make_unique<GrpcMaker>;
+  return std::make_unique<InProcessMaker>;
+}
 
 LocalCluster::LocalCluster(ClusterOptions options)
     : options_(std::move(options)),

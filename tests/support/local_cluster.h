@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +26,13 @@ class TransportMaker {
   virtual std::unique_ptr<rpc::Transport> Make(
       const rpc::Registry& registry) = 0;
 };
+
+// The same tests run over each: TEST_P with kTransports and TransportName.
+enum class TransportKind { kInProcess, kGrpc };
+inline const auto kTransports =
+    ::testing::Values(TransportKind::kInProcess, TransportKind::kGrpc);
+std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
+std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind);
 
 struct ClusterOptions {
   std::vector<std::string> names{"alice", "bob"};

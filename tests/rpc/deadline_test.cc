@@ -1,0 +1,174 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "rpc/agent.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+
+// What a test and its handlers share.
+struct Stage {
+  Gate entered;
+  Gate cancelled;
+  Promise<void> gate;
+  std::atomic<int> hogs{0};
+  std::atomic<bool> released{false};
+  std::atomic<int64_t> remaining_ms{-1};
+};
+std::shared_ptr<Stage> stage;
+
+// Holds a worker thread without telling the pool.
+int Hog() {
+  const std::shared_ptr<Stage> here = stage;
+  if (++here->hogs == 2) here->entered.Open();
+  const auto end = std::chrono::steady_clock::now() + 8s;
+  while (!here->released && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  return 1;
+}
+Future<int> Never(rpc::CallContext& call) {
+  call.OnCancel([](const absl::Status&) { stage->cancelled.Open(); });
+  stage->remaining_ms = call.remaining().count();
+  stage->entered.Open();
+  return stage->gate.future().Then([] { return 1; });
+}
+Future<int> CallsNever(rpc::CallContext& call, std::string worker) {
+  return call.agent().Async<&Never>(worker, call);
+}
+struct Slow {
+  static absl::StatusOr<std::unique_ptr<Slow>> Make();
+  int Get() { return 5; }
+  using Exports = rpc::Methods<&Slow::Make, &Slow::Get>;
+};
+absl::StatusOr<std::unique_ptr<Slow>> Slow::Make() {
+  stage->entered.Open();
+  RETURN_IF_ERROR(stage->gate.future().Await());
+  return std::make_unique<Slow>();
+}
+
+void Fill(rpc::Registry& registry) {
+  FillCounter(registry);
+  registry.Add<Slow>();
+  registry.AddFunction<&Hog>();
+  registry.AddFunction<&Never>();
+  registry.AddFunction<&CallsNever>();
+}
+
+class DeadlineTest : public ::testing::Test {
+ protected:
+  DeadlineTest() { stage = std::make_shared<Stage>(); }
+  ~DeadlineTest() override {
+    stage->released = true;
+    stage->gate.Set(absl::OkStatus());
+    cluster_.ExpectIdle();
+  }
+  LocalCluster cluster_{
+      {.names = {"alice", "bob", "carol"}, .fill = &Fill, .worker_threads = 1}};
+  rpc::Agent& alice_ = cluster_["alice"];
+};
+
+TEST_F(DeadlineTest, ALateAnswerIsAnErrorThatNamesWorkerAndMethod) {
+  EXPECT_THAT(
+      alice_.Async<&Never>("bob", {.timeout = 30ms}).Await(),
+      Fails(StatusCode::kDeadlineExceeded, "bob, Never: no answer within 3"));
+}
+
+TEST_F(DeadlineTest, TheDefaultCountsForCallsThatNameNone) {
+  Future<int> before = alice_.Async<&Never>("bob");
+  alice_.set_default_timeout(30ms);
+  EXPECT_THAT(alice_.Async<&Never>("bob").Await(),
+              Fails(StatusCode::kDeadlineExceeded, "no answer"));
+  EXPECT_FALSE(before.ready());
+  Future<int> unlimited = alice_.Async<&Never>("bob", {.timeout = kNoLimit});
+  stage->gate.Set(absl::OkStatus());
+  EXPECT_THAT(before.Await(), IsOk());
+  EXPECT_THAT(unlimited.Await(), IsOk());
+}
+
+TEST_F(DeadlineTest, ABusyPoolDelaysNoDeadline) {
+  Future<int> busy = alice_.Async<&Hog>("bob");
+  Future<int> own = alice_.Async<&Hog>("alice");
+  ASSERT_TRUE(stage->entered.Await());
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(alice_.Async<&Sum>("bob", {.timeout = 50ms}, 1, 2).Await(),
+              Fails(StatusCode::kDeadlineExceeded, "bob, Sum"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+  stage->released = true;
+  EXPECT_THAT(busy.Await(), IsOk());
+  EXPECT_THAT(own.Await(), IsOk());
+}
+
+TEST_F(DeadlineTest, TheCalleeIsToldThatItsCallerGaveUp) {
+  Future<int> call = alice_.Async<&Never>("bob", {.timeout = 100ms});
+  ASSERT_TRUE(stage->entered.Await());
+  EXPECT_LE(stage->remaining_ms, 100);
+  EXPECT_GE(stage->remaining_ms, 0);
+  EXPECT_FALSE(call.Await().ok());
+  EXPECT_TRUE(stage->cancelled.Await());
+}
+
+TEST_F(DeadlineTest, ACancelledCallFailsAtOnceAndReachesNestedOnes) {
+  rpc::CancelSource cancel;
+  Future<int> call = alice_.Async<&CallsNever>(
+      "bob", {.timeout = kNoLimit, .cancel = cancel.token()}, "carol");
+  ASSERT_TRUE(stage->entered.Await());
+  cancel.Cancel(absl::CancelledError("enough"));
+  EXPECT_THAT(call.Await(), Fails(StatusCode::kCancelled, "enough"));
+  EXPECT_TRUE(stage->cancelled.Await());
+}
+
+TEST_F(DeadlineTest, ACallThatIsCancelledBeforeIsNotSent) {
+  rpc::CancelSource cancel;
+  cancel.Cancel();
+  EXPECT_THAT(alice_.Async<&Never>("bob", {.cancel = cancel.token()}).Await(),
+              Fails(StatusCode::kCancelled, ""));
+}
+
+TEST_F(DeadlineTest, NestedCallsInheritWhatIsLeft) {
+  Future<int> call =
+      alice_.Async<&CallsNever>("bob", {.timeout = 150ms}, "carol");
+  ASSERT_TRUE(stage->entered.Await());
+  EXPECT_LE(stage->remaining_ms, 150);
+  EXPECT_THAT(call.Await(), Fails(StatusCode::kDeadlineExceeded, ""));
+  EXPECT_TRUE(stage->cancelled.Await());
+}
+
+TEST_F(DeadlineTest, ACallThatWaitsForItsArgumentHasADeadlineToo) {
+  Promise<int> argument;
+  EXPECT_THAT(alice_.Async<&Sum>("bob", {.timeout = 30ms}, argument.future(), 1)
+                  .Await(),
+              Fails(StatusCode::kDeadlineExceeded, "bob, Sum"));
+}
+
+TEST_F(DeadlineTest, ASlowConstructorDelaysNeitherTheHandleNorItsConfirmation) {
+  Future<RRef<Slow>> created =
+      rpc::Create<Slow>(alice_, "bob", rpc::CallOptions{.timeout = kNoLimit});
+  ASSERT_TRUE(stage->entered.Await());
+  EXPECT_FALSE(created.ready());
+  stage->gate.Set(absl::OkStatus());
+  EXPECT_EQ(*created.Await()->Async<&Slow::Get>().Await(), 5);
+}
+
+TEST_F(DeadlineTest, ACallToAnObjectThatIsBeingMadeEndsByItsDeadline) {
+  RRef<int> slow = alice_.Remote<&Never>("bob");
+  EXPECT_THAT(slow.Fetch(rpc::CallOptions{.timeout = 30ms}).Await(),
+              Fails(StatusCode::kDeadlineExceeded, "RRef<int>::Fetch"));
+  EXPECT_TRUE(slow.confirmed());
+  stage->gate.Set(absl::OkStatus());
+  EXPECT_EQ(*slow.Fetch().Await(), 1);
+}
+
+}  // namespace
+}  // namespace baton::testing

@@ -1,0 +1,312 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "rpc/agent.h"
+#include "rpc/frames.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using rpc::FaultKind;
+using rpc::internal::FrameKind;
+
+Promise<int>* pending = nullptr;
+Gate* entered = nullptr;
+std::atomic<int> runs{0};
+
+Future<int> Wait() {
+  entered->Open();
+  return pending->future();
+}
+int CountRun() { return ++runs; }
+int Hold(RRef<Counter> counter) { return counter.confirmed() ? 1 : 0; }
+
+void Fill(rpc::Registry& registry) {
+  FillCounter(registry);
+  registry.AddFunction<&Wait>();
+  registry.AddFunction<&CountRun>();
+  registry.AddFunction<&Hold>();
+}
+
+auto IsFrame(FrameKind kind) {
+  return [kind](const rpc::WorkerInfo&, const std::string&,
+                const rpc::Message& message) {
+    return !message.header.empty() &&
+           message.header[0] == static_cast<char>(kind);
+  };
+}
+auto IsFrameTo(FrameKind kind, std::string name) {
+  return [kind, name](const rpc::WorkerInfo& from, const std::string& to,
+                      const rpc::Message& message) {
+    return to == name && IsFrame(kind)(from, to, message);
+  };
+}
+
+class FaultTest : public ::testing::Test {
+ protected:
+  FaultTest() {
+    pending = &promise_;
+    entered = &gate_;
+    runs = 0;
+  }
+  ~FaultTest() override {
+    plan_->Clear();
+    promise_.Set(0);
+    cluster_.ExpectIdle();
+    EXPECT_EQ(Counter::alive, 0);
+  }
+  Promise<int> promise_;
+  Gate gate_;
+  std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
+  LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
+                         .fill = &Fill,
+                         .lease = 200ms,
+                         .resend_after = 20ms,
+                         .faults = plan_}};
+  rpc::Agent& alice_ = cluster_["alice"];
+};
+
+// Every way of sharing, once.
+void Share(LocalCluster& cluster) {
+  rpc::Agent& alice = cluster["alice"];
+  auto counter = rpc::Create<Counter>(alice, "bob", 1).Await();
+  ASSERT_THAT(counter, IsOk());
+  RRef<Counter> mine = RRef<Counter>::Make(alice, std::make_shared<Counter>(1));
+  std::vector<Future<int>> calls;
+  for (const char* where : {"alice", "bob", "carol"}) {
+    calls.push_back(alice.Async<&Counter::AddTo>(where, *counter, 1));
+    calls.push_back(alice.Async<&Counter::AddTo>(where, mine, 1));
+  }
+  auto passed = counter->Async<&Counter::Pass>(mine).Await();
+  ASSERT_THAT(passed, IsOk());
+  for (Future<int>& call : calls) ASSERT_THAT(call.Await(), IsOk());
+  EXPECT_EQ(*counter->Async<&Counter::Get>().Await(), 4);
+  EXPECT_EQ((*mine.LocalValue())->Get(), 4);
+}
+
+TEST(OwnershipSchedules, LostDoubledAndReorderedControlMessagesHurtNothing) {
+  for (int seed = 1; seed <= 25; ++seed) {
+    auto plan = std::make_shared<rpc::FaultPlan>(seed);
+    LocalCluster cluster({.names = {"alice", "bob", "carol"},
+                          .fill = &Fill,
+                          .lease = 10s,
+                          .resend_after = 10ms,
+                          .faults = plan});
+    for (FaultKind kind : {FaultKind::kDrop, FaultKind::kDuplicate,
+                           FaultKind::kReorder, FaultKind::kDelay}) {
+      plan->Add({.kind = kind,
+                 .matches = IsFrame(FrameKind::kControl),
+                 .probability = 0.15,
+                 .delay = 5ms});
+    }
+    Share(cluster);
+    cluster.ExpectIdle();
+    EXPECT_EQ(Counter::alive, 0) << "seed " << seed;
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_F(FaultTest, ReorderedAndDoubledMessagesOfAllKindsHurtNothing) {
+  plan_->Add(
+      {.kind = FaultKind::kDuplicate, .matches = nullptr, .probability = 0.3});
+  plan_->Add({.kind = FaultKind::kReorder,
+              .matches = nullptr,
+              .probability = 0.3,
+              .delay = 3ms});
+  for (int i = 0; i < 10; ++i) Share(cluster_);
+}
+
+TEST_F(FaultTest, ADoubledRequestRunsOnce) {
+  plan_->Add(
+      {.kind = FaultKind::kDuplicate, .matches = IsFrame(FrameKind::kRequest)});
+  for (int i = 1; i <= 50; ++i) {
+    EXPECT_EQ(*alice_.Async<&CountRun>("bob").Await(), i);
+  }
+  EXPECT_THAT(rpc::Create<Counter>(alice_, "bob", 1).Await(), IsOk());
+  EXPECT_EQ(runs, 50);
+}
+
+TEST_F(FaultTest, ALostRequestEndsByItsDeadline) {
+  plan_->Add(
+      {.kind = FaultKind::kDrop, .matches = IsFrame(FrameKind::kRequest)});
+  EXPECT_THAT(alice_.Async<&CountRun>("bob", {.timeout = 40ms}).Await(),
+              Fails(StatusCode::kDeadlineExceeded, "bob, CountRun"));
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(FaultTest, ALostCreationFailsItsHandleForGood) {
+  plan_->Add({.kind = FaultKind::kDrop,
+              .matches = IsFrame(FrameKind::kRequest),
+              .at_most = 1});
+  alice_.set_default_timeout(50ms);
+  RRef<int> lost = alice_.Remote<&CountRun>("bob");
+  EXPECT_THAT(lost.Fetch().Await(), Fails(StatusCode::kDeadlineExceeded, ""));
+  EXPECT_FALSE(lost.confirmed());
+  EXPECT_THAT(lost.Fetch(rpc::CallOptions{.timeout = 5s}).Await(),
+              Fails(StatusCode::kDeadlineExceeded, ""));
+}
+
+TEST_F(FaultTest, ACreationThatComesAfterItsCallerGaveUpLeavesNothing) {
+  plan_->Add({.kind = FaultKind::kDelay,
+              .matches = IsFrame(FrameKind::kRequest),
+              .at_most = 1,
+              .delay = 120ms});
+  EXPECT_FALSE(
+      rpc::Create<Counter>(alice_, "bob", rpc::CallOptions{.timeout = 40ms}, 1)
+          .Await()
+          .ok());
+  plan_->Clear();
+  EXPECT_THAT(rpc::Create<Counter>(alice_, "bob", 1).Await(), IsOk());
+}
+
+TEST_F(FaultTest, AGrantThatNeverArrivedIsTakenBack) {
+  RRef<Counter> mine =
+      RRef<Counter>::Make(alice_, std::make_shared<Counter>(1));
+  RRef<Counter> theirs = *rpc::Create<Counter>(alice_, "carol", 1).Await();
+  plan_->Add({.kind = FaultKind::kDrop,
+              .matches = IsFrameTo(FrameKind::kRequest, "bob")});
+  for (const RRef<Counter>& counter : {mine, theirs}) {
+    EXPECT_FALSE(
+        alice_.Async<&Hold>("bob", {.timeout = 30ms}, counter).Await().ok());
+  }
+}
+
+TEST_F(FaultTest, ABrokenConnectionFailsItsCallsAndIsMadeAgain) {
+  Future<int> call = alice_.Async<&Wait>("bob");
+  ASSERT_TRUE(gate_.Await());
+  plan_->Add({.kind = FaultKind::kSever,
+              .matches = IsFrameTo(FrameKind::kRequest, "bob"),
+              .at_most = 1});
+  Future<int> severed = alice_.Async<&CountRun>("bob");
+  EXPECT_THAT(call.Await(), Fails(StatusCode::kUnavailable, "bob, Wait"));
+  EXPECT_THAT(severed.Await(),
+              Fails(StatusCode::kUnavailable, "bob, CountRun"));
+  EXPECT_THAT(alice_.Async<&CountRun>("bob").Await(), IsOk());
+}
+
+TEST_F(FaultTest, HandlesSurviveABrokenConnection) {
+  RRef<Counter> counter = *rpc::Create<Counter>(alice_, "bob", 1).Await();
+  plan_->Add({.kind = FaultKind::kSever,
+              .matches = IsFrameTo(FrameKind::kRequest, "bob"),
+              .at_most = 1});
+  EXPECT_FALSE(alice_.Async<&CountRun>("bob").Await().ok());
+  EXPECT_EQ(*counter.Async<&Counter::Add>(1).Await(), 2);
+}
+
+TEST_F(FaultTest, ADeadUserIsReaped) {
+  RRef<Counter> theirs =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  RRef<Counter> kept = *rpc::Create<Counter>(alice_, "alice", 1).Await();
+  EXPECT_EQ(Counter::alive, 2);
+  cluster_.Kill("bob");
+  kept = {};
+  EXPECT_TRUE(alice_.AwaitIdle(5s)) << alice_.GetDebugInfo().ToString();
+  EXPECT_EQ(Counter::alive, 0);
+}
+
+TEST_F(FaultTest, ADeadOwnerFailsItsHandlesAtOnce) {
+  RRef<Counter> counter = *rpc::Create<Counter>(alice_, "bob", 1).Await();
+  Future<int> call = alice_.Async<&Wait>("bob");
+  ASSERT_TRUE(gate_.Await());
+  cluster_.Kill("bob");
+  EXPECT_THAT(call.Await(2s), Fails(StatusCode::kUnavailable, "bob"));
+  EXPECT_THAT(counter.Async<&Counter::Get>().Await(2s),
+              Fails(StatusCode::kUnavailable, "bob"));
+  EXPECT_THAT(alice_.Async<&Hold>("carol", counter).Await(2s),
+              Fails(StatusCode::kUnavailable, "bob"));
+}
+
+TEST_F(FaultTest, ARestartedOwnerIsAnotherOne) {
+  RRef<Counter> counter = *rpc::Create<Counter>(alice_, "bob", 1).Await();
+  cluster_.Restart("bob");
+  EXPECT_THAT(counter.Async<&Counter::Get>().Await(),
+              Fails(StatusCode::kUnavailable, "bob"));
+  EXPECT_THAT(rpc::Create<Counter>(alice_, "bob", 1).Await(), IsOk());
+}
+
+TEST_F(FaultTest, WatchersHearOfLostPeers) {
+  Gate heard;
+  alice_.WatchPeers([&](const rpc::WorkerInfo& peer, const absl::Status&) {
+    if (peer.name == "bob") heard.Open();
+  });
+  ASSERT_THAT(alice_.Async<&CountRun>("bob").Await(), IsOk());
+  cluster_.Kill("bob");
+  EXPECT_TRUE(heard.Await());
+}
+
+// Frames of a real conversation, cut and scrambled, from a stranger.
+TEST(HostileFrames, HurtNobody) {
+  auto network = std::make_shared<rpc::InProcessNetwork>();
+  struct Maker final : TransportMaker {
+    std::shared_ptr<rpc::InProcessNetwork> network;
+    std::unique_ptr<rpc::Transport> Make(const rpc::Registry&) override {
+      return network->NewTransport();
+    }
+  };
+  auto plan = std::make_shared<rpc::FaultPlan>();
+  Mutex mutex;
+  std::set<std::string> heard;
+  plan->Add({.matches = [&](const auto&, const std::string& to,
+                            const rpc::Message& message) {
+    MutexLock lock(mutex);
+    if (to == "alice") heard.insert(message.header);
+    return false;
+  }});
+  LocalCluster cluster({.names = {"alice", "bob", "carol"},
+                        .fill = &Fill,
+                        .transports =
+                            [&] {
+                              auto maker = std::make_unique<Maker>();
+                              maker->network = network;
+                              return maker;
+                            },
+                        .faults = plan});
+  Share(cluster);
+  EXPECT_THAT(rpc::Create<Counter>(cluster["bob"], "alice", 1).Await(), IsOk());
+  cluster.ExpectIdle();
+
+  struct Deaf final : rpc::MessageHandler {
+    void OnMessage(const rpc::WorkerInfo&, rpc::Message) override {}
+    void OnPeerLost(const rpc::WorkerInfo&, absl::Status) override {}
+  } deaf;
+  rpc::WorkerInfo mallory;
+  mallory.name = "mallory";
+  mallory.rank = rpc::Rank{66};
+  mallory.incarnation = 666;
+  auto transport = network->NewTransport();
+  mallory.address = transport->address();
+  ASSERT_THAT(transport->Start(mallory, &deaf), IsOk());
+  transport->AddPeer(cluster["alice"].self());
+  std::mt19937 random(1);
+  std::vector<std::string> frames{"", "\x09", std::string(3, '\xff')};
+  for (const std::string& frame : heard) {
+    for (int i = 0; i < 40; ++i) {
+      std::string bad = frame.substr(0, random() % (frame.size() + 1));
+      for (int k = 0; k < i % 5 && !bad.empty(); ++k) {
+        bad[random() % bad.size()] = static_cast<char>(random());
+      }
+      frames.push_back(bad);
+    }
+  }
+  for (const std::string& frame : frames) {
+    transport->Send("alice", {frame, {}}, [](absl::Status) {});
+  }
+  transport->Shutdown(1s);
+  Share(cluster);
+  // What the stranger may have created goes with its incarnation.
+  cluster.ExpectIdle();
+}
+
+}  // namespace
+}  // namespace baton::testing

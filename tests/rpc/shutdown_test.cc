@@ -1,0 +1,121 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "rpc/agent.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+
+std::shared_ptr<Promise<int>> pending;
+std::shared_ptr<Gate> entered;
+
+Future<int> Wait() {
+  entered->Open();
+  return pending->future();
+}
+void Fill(rpc::Registry& registry) {
+  FillCounter(registry);
+  registry.AddFunction<&Wait>();
+}
+
+class ShutdownTest : public ::testing::Test {
+ protected:
+  ShutdownTest() {
+    pending = std::make_shared<Promise<int>>();
+    entered = std::make_shared<Gate>();
+  }
+  LocalCluster cluster_{{.fill = &Fill}};
+  rpc::Agent& alice_ = cluster_["alice"];
+  rpc::Agent& bob_ = cluster_["bob"];
+};
+
+TEST_F(ShutdownTest, AllWorkersTogetherEndClean) {
+  RRef<Counter> there = *rpc::Create<Counter>(alice_, "bob", 1).Await();
+  RRef<Counter> here = *rpc::Create<Counter>(bob_, "alice", 1).Await();
+  cluster_.Shutdown();
+  EXPECT_EQ(Counter::alive, 0);
+  EXPECT_THAT(there.Async<&Counter::Get>().Await(),
+              Fails(StatusCode::kFailedPrecondition, "shut down"));
+}
+
+TEST_F(ShutdownTest, EveryCallAfterItFails) {
+  RRef<int> remote = alice_.Remote<&Sum>("bob", 1, 2);
+  RRef<int> local = RRef<int>::Make(alice_, 1);
+  ASSERT_THAT(remote.Ready().Await(), IsOk());
+  ASSERT_THAT(alice_.Shutdown(), IsOk());
+  EXPECT_THAT(alice_.Shutdown(), IsOk());
+  EXPECT_THAT(
+      alice_.Async<&Sum>("bob", 1, 2).Await(),
+      Fails(StatusCode::kFailedPrecondition, "worker alice has shut down"));
+  EXPECT_THAT(remote.Fetch().Await(),
+              Fails(StatusCode::kFailedPrecondition, "has shut down"));
+  EXPECT_FALSE(local.LocalValue().ok());
+  EXPECT_FALSE(alice_.Remote<&Sum>("alice", 1, 2).Fetch().Await().ok());
+  EXPECT_FALSE(bob_.Async<&Sum>("alice", 1, 2).Await().ok());
+}
+
+TEST_F(ShutdownTest, WaitsForCallsUnderWay) {
+  Future<int> call = alice_.Async<&Wait>("bob");
+  ASSERT_TRUE(entered->Await());
+  std::thread ending([&] { EXPECT_THAT(alice_.Shutdown(), IsOk()); });
+  pending->Set(4);
+  EXPECT_EQ(*call.Await(), 4);
+  ending.join();
+}
+
+TEST_F(ShutdownTest, EndsByItsTimeoutAndSaysWhatIsLeft) {
+  RRef<Counter> held = *rpc::Create<Counter>(bob_, "alice", 1).Await();
+  Future<int> call = bob_.Async<&Wait>("alice");
+  ASSERT_TRUE(entered->Await());
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = alice_.Shutdown({.timeout = 100ms});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "Counter"));
+  EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "held by bob"));
+  EXPECT_THAT(status,
+              Fails(StatusCode::kDeadlineExceeded, "Wait running for bob"));
+  EXPECT_FALSE(call.Await().ok());
+  pending->Set(1);
+}
+
+TEST_F(ShutdownTest, ADeadPeerDoesNotHoldItUp) {
+  RRef<Counter> theirs = *rpc::Create<Counter>(alice_, "bob", 1).Await();
+  RRef<Counter> mine = *rpc::Create<Counter>(bob_, "alice", 1).Await();
+  mine = {};
+  cluster_.Kill("bob");
+  EXPECT_THAT(alice_.Shutdown({.timeout = 5s}), IsOk());
+}
+
+TEST_F(ShutdownTest, NowFailsWhatIsUnderWay) {
+  Future<int> call = alice_.Async<&Wait>("bob");
+  ASSERT_TRUE(entered->Await());
+  EXPECT_THAT(alice_.Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}),
+              IsOk());
+  EXPECT_THAT(call.Await(),
+              Fails(StatusCode::kFailedPrecondition, "has shut down"));
+}
+
+TEST_F(ShutdownTest, AWorkerMayStartAgainUnderItsName) {
+  RRef<int> before = bob_.Remote<&Sum>("alice", 1, 2);
+  ASSERT_THAT(before.Ready().Await(), IsOk());
+  cluster_.Restart("alice");
+  EXPECT_THAT(before.Fetch().Await(), Fails(StatusCode::kUnavailable, "alice"));
+  EXPECT_EQ(*bob_.Async<&Sum>("alice", 1, 2).Await(), 3);
+  EXPECT_EQ(*cluster_["alice"].Async<&Sum>("bob", 1, 2).Await(), 3);
+  before = {};
+  cluster_.ExpectIdle();
+}
+
+}  // namespace
+}  // namespace baton::testing
