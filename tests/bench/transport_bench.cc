@@ -1,0 +1,284 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the gRPC transport costs above a bare socket, in one run:
+//   transport_bench [rounds]
+// Two processes; the rounds of all rows are interleaved. One JSON line a row:
+// medians over the rounds, and the ratio to the bare socket of the same kind.
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "rpc/transports/grpc.h"
+#include "tests/support/child_process.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Microseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2,
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// Median time of `call` in microseconds.
+double TimeOf(int count, const std::function<void()>& call) {
+  for (int i = 0; i < count / 10 + 2; ++i) call();
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    const auto begin = Clock::now();
+    call();
+    times.push_back(Microseconds(Clock::now() - begin));
+  }
+  return Median(std::move(times));
+}
+
+void WriteAll(int fd, const char* data, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = write(fd, data, bytes);
+    if (n <= 0) std::_Exit(0);
+    data += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+void ReadAll(int fd, char* data, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = read(fd, data, std::min(bytes, size_t{256} << 10));
+    if (n <= 0) std::_Exit(0);
+    data += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+// A process at the other end of a bare socket that reads as many bytes as a
+// 64-byte head says, and answers with 64 bytes.
+class BareSocket {
+ public:
+  explicit BareSocket(bool tcp) {
+    int ends[2];
+    if (tcp) {
+      MakeTcpPair(ends);
+    } else {
+      BATON_CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    }
+    const int size = tcp ? 256 << 10 : 4 << 20;
+    for (int fd : ends) {
+      setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    }
+    child_ = fork();
+    if (child_ == 0) {
+      close(ends[0]);
+      Serve(ends[1]);
+    }
+    close(ends[1]);
+    fd_ = ends[0];
+  }
+  ~BareSocket() {
+    close(fd_);
+    waitpid(child_, nullptr, 0);
+  }
+  void Transfer(const std::vector<char>& data) {
+    char head[64] = {};
+    *reinterpret_cast<size_t*>(head) = data.size();
+    WriteAll(fd_, head, sizeof(head));
+    WriteAll(fd_, data.data(), data.size());
+    ReadAll(fd_, head, sizeof(head));
+  }
+
+ private:
+  static void MakeTcpPair(int ends[2]) {
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    BATON_CHECK(bind(listener, any, length) == 0 && listen(listener, 1) == 0);
+    BATON_CHECK(getsockname(listener, any, &length) == 0);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    BATON_CHECK(connect(ends[0], any, length) == 0);
+    ends[1] = accept(listener, nullptr, nullptr);
+    close(listener);
+    const int on = 1;
+    for (int i : {0, 1}) {
+      setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+  }
+  [[noreturn]] static void Serve(int fd) {
+    std::vector<char> buffer(size_t{64} << 20);
+    for (;;) {
+      char head[64];
+      ReadAll(fd, head, sizeof(head));
+      ReadAll(fd, buffer.data(), *reinterpret_cast<size_t*>(head));
+      WriteAll(fd, head, sizeof(head));
+    }
+  }
+
+  int fd_ = -1;
+  pid_t child_ = -1;
+};
+
+// Waits for the answer to each message.
+class Caller final : public MessageHandler {
+ public:
+  void OnMessage(const WorkerInfo&, Message) override {
+    MutexLock lock(mutex_);
+    ++answers_;
+    changed_.NotifyOne();
+  }
+  void OnPeerLost(const WorkerInfo&, absl::Status why) override {
+    std::fprintf(stderr, "%s\n", why.ToString().c_str());
+    std::_Exit(1);
+  }
+  void AwaitAnswers(int count) {
+    MutexLock lock(mutex_);
+    while (answers_ < count) changed_.Wait(mutex_);
+    answers_ -= count;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int answers_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class GrpcPair {
+ public:
+  GrpcPair(const std::string& echo_peer, bool tcp, bool inline_delivery)
+      : child_(inline_delivery
+                   ? std::vector<std::string>{echo_peer, "peer", "inline"}
+                   : std::vector<std::string>{echo_peer, "peer"}),
+        transport_(*MakeGrpcTransport({.inline_delivery = inline_delivery})) {
+    std::string address = child_.ReadLine();
+    if (tcp) address = address.substr(0, address.find(';'));
+    const absl::Status started = transport_->Start(
+        {"bench", Rank{0}, 1, transport_->address()}, &caller_);
+    BATON_CHECK(started.ok());
+    transport_->AddPeer({"peer", Rank{1}, 4711, address});
+  }
+  ~GrpcPair() { transport_->Shutdown(std::chrono::milliseconds(1000)); }
+
+  void Transfer(const Message& message) {
+    transport_->Send("peer", message, nullptr);
+    caller_.AwaitAnswers(1);
+  }
+  void Burst(const Message& message, int count) {
+    for (int i = 0; i < count; ++i) transport_->Send("peer", message, nullptr);
+    caller_.AwaitAnswers(count);
+  }
+
+ private:
+  ChildProcess child_;
+  Caller caller_;
+  std::unique_ptr<Transport> transport_;
+};
+
+struct Row {
+  std::string name;
+  size_t bytes;
+  std::string against;  // the row that it is compared with
+  std::function<double()> measure;
+  std::vector<double> times = {};
+};
+
+void Print(const Row& row, double time, double base) {
+  std::printf("{\"row\": \"%s\", \"bytes\": %zu, \"us\": %.1f",
+              row.name.c_str(), row.bytes, time);
+  if (row.bytes > 64) {
+    std::printf(", \"gb_s\": %.2f",
+                static_cast<double>(row.bytes) / time / 1e3);
+  }
+  if (base > 0) std::printf(", \"times_the_socket\": %.2f", time / base);
+  std::printf("}\n");
+}
+
+int Run(const std::string& echo_peer, int rounds) {
+  // Before any gRPC object: fork after that is not safe.
+  BareSocket unix_socket(false), tcp_socket(true);
+  GrpcPair unix_pair(echo_peer, false, false);
+  GrpcPair tcp_pair(echo_peer, true, false);
+  GrpcPair unix_inline(echo_peer, false, true);
+  GrpcPair tcp_inline(echo_peer, true, true);
+  const std::vector<std::pair<std::string, GrpcPair*>> pairs = {
+      {"grpc unix", &unix_pair},
+      {"grpc tcp", &tcp_pair},
+      {"grpc unix inline", &unix_inline},
+      {"grpc tcp inline", &tcp_inline}};
+  std::vector<Row> rows;
+  for (size_t bytes :
+       {size_t{0}, size_t{1} << 20, size_t{16} << 20, size_t{64} << 20}) {
+    const int count = bytes == 0 ? 2000 : bytes <= 1 << 20 ? 100 : 8;
+    auto data = std::make_shared<std::vector<char>>(bytes, 'x');
+    for (auto [name, socket] : {std::pair("socket unix", &unix_socket),
+                                std::pair("socket tcp", &tcp_socket)}) {
+      rows.push_back({name, std::max(bytes, size_t{64}), "",
+                      [socket = socket, data, count] {
+                        return TimeOf(count, [&] { socket->Transfer(*data); });
+                      }});
+    }
+    Message message{bytes == 0 ? std::string(64, 'm') : "ack", {}};
+    if (bytes > 0) {
+      message.tensors.push_back(
+          Tensor::Zeros({static_cast<int64_t>(bytes)}, {.dtype = DType::kU8}));
+    }
+    for (const auto& [name, pair] : pairs) {
+      rows.push_back({name, std::max(bytes, size_t{64}),
+                      name.find("unix") != std::string::npos ? "socket unix"
+                                                             : "socket tcp",
+                      [pair = pair, message, count] {
+                        return TimeOf(count, [&] { pair->Transfer(message); });
+                      }});
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Row& row : rows) row.times.push_back(row.measure());
+  }
+  std::map<std::pair<std::string, size_t>, double> medians;
+  for (const Row& row : rows) {
+    const double time = medians[{row.name, row.bytes}] = Median(row.times);
+    Print(row, time,
+          row.against.empty() ? 0 : medians[{row.against, row.bytes}]);
+  }
+  const Message small{std::string(64, 'm'), {}};
+  for (const auto& [name, pair] : pairs) {
+    const double time =
+        TimeOf(200, [&, pair = pair] { pair->Burst(small, 320); });
+    std::printf("{\"row\": \"%s, 320 in flight\", \"messages_per_s\": %.0f}\n",
+                name.c_str(), 320 / time * 1e6);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace baton::rpc
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  return baton::rpc::Run(ECHO_PEER, argc > 1 ? std::atoi(argv[1]) : 5);
+}
