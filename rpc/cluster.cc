@@ -3,7 +3,6 @@
 
 #include "rpc/cluster.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 #include <vector>
@@ -26,36 +25,40 @@ uint64_t NewIncarnation() {
   return incarnation;
 }
 
-// The static list with this worker found in it.
-absl::StatusOr<std::vector<WorkerInfo>> PeersFromList(
-    const ClusterOptions& options, WorkerInfo& self) {
+// Where to meet: the rendezvous that was named, or, with a list of workers, one
+// that the first of them hosts at its own address. Thus a list, too, tells
+// everybody the incarnations of all.
+struct Meeting {
+  std::string address;
+  JoinOptions join;
+  bool hosted_here = false;
+};
+
+absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
+  Meeting meeting{.address = options.rendezvous,
+                  .join = {.cluster = options.cluster,
+                           .wanted_rank = options.rank,
+                           .world_size = options.world_size,
+                           .timeout = options.join_timeout}};
+  if (options.peers.empty()) return meeting;
   ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
                    ParseWorkerList(options.peers));
-  const auto own = std::find_if(
-      workers.begin(), workers.end(),
-      [&](const WorkerInfo& worker) { return worker.name == self.name; });
-  if (own == workers.end()) {
+  meeting.address = workers.front().address;
+  meeting.join.wanted_rank = -1;
+  meeting.join.world_size = static_cast<int>(workers.size());
+  for (const WorkerInfo& worker : workers) {
+    meeting.join.expected.push_back(worker.name);
+    if (worker.name != options.name) continue;
+    meeting.hosted_here = worker.rank == Rank{0};
+    meeting.join.wanted_rank = static_cast<int>(worker.rank);
+    meeting.join.self.address = worker.address;
+  }
+  if (meeting.join.wanted_rank < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the list of workers has no '", self.name,
+        absl::StrCat("the list of workers has no '", options.name,
                      "', the name of this one: ", options.peers));
   }
-  own->incarnation = self.incarnation;
-  self = *own;
-  return workers;
-}
-
-absl::StatusOr<std::vector<WorkerInfo>> PeersFromRendezvous(
-    const ClusterOptions& options, WorkerInfo& self) {
-  ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
-                   Join(options.rendezvous, {.cluster = options.cluster,
-                                             .self = self,
-                                             .wanted_rank = options.rank,
-                                             .world_size = options.world_size,
-                                             .timeout = options.join_timeout}));
-  for (const WorkerInfo& worker : workers) {
-    if (worker.name == self.name) self = worker;
-  }
-  return workers;
+  return meeting;
 }
 
 }  // namespace
@@ -63,22 +66,26 @@ absl::StatusOr<std::vector<WorkerInfo>> PeersFromRendezvous(
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.name));
-  WorkerInfo self = {.name = options.name, .incarnation = NewIncarnation()};
+  ASSIGN_OR_RETURN(Meeting meeting, MeetingOf(options));
   GrpcOptions transport_options = {
-      .listen = options.listen,
+      .listen =
+          options.peers.empty() ? options.listen : meeting.join.self.address,
       .advertise_host = options.advertise_host,
       .cluster = options.cluster,
       .registry_digest = absl::StrCat(absl::Hex(registry.Digest()))};
-  std::vector<WorkerInfo> workers;
-  if (!options.peers.empty()) {
-    ASSIGN_OR_RETURN(workers, PeersFromList(options, self));
-    transport_options.listen = self.address;
+  if (meeting.hosted_here) {
+    transport_options.rendezvous = std::make_shared<RendezvousService>();
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                    MakeGrpcTransport(transport_options));
-  self.address = transport->address();
-  if (options.peers.empty()) {
-    ASSIGN_OR_RETURN(workers, PeersFromRendezvous(options, self));
+  WorkerInfo& self = meeting.join.self;
+  self = {.name = options.name,
+          .incarnation = NewIncarnation(),
+          .address = transport->address()};
+  ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
+                   Join(meeting.address, meeting.join));
+  for (const WorkerInfo& worker : workers) {
+    if (worker.name == self.name) self = worker;
   }
   SetLogName(self.name);
   options.agent.self = self;

@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
 
 struct JoinOptions {
   std::string cluster = "baton";
-  WorkerInfo self;       // its rank is not looked at
+  WorkerInfo self = {};  // its rank is not looked at
   int wanted_rank = -1;  // -1: any free one
   int world_size = 0;    // workers to wait for, this one included
   // Their names, where they are known: errors name those that did not come.

@@ -38,9 +38,9 @@ struct GrpcOptions {
   // Call the handler on gRPC's own few threads, which saves a wake-up a
   // message. Only for handlers that never wait and run no foreign code.
   bool inline_delivery = false;
-  // Served at the same address from the start, before Start; not owned, and
-  // closed by Shutdown.
-  RendezvousService* rendezvous = nullptr;
+  // Served at the same address from the start, before Start; closed by
+  // Shutdown.
+  std::shared_ptr<RendezvousService> rendezvous = nullptr;
 };
 
 // A transport over gRPC: small messages on one stream per pair of workers,

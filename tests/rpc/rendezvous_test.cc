@@ -208,8 +208,8 @@ TEST(Rendezvous, ABusyPortIsNamed) {
 }
 
 TEST(Rendezvous, AWorkerCanHostIt) {
-  RendezvousService service;
-  auto host = MakeGrpcTransport({.rendezvous = &service});
+  auto host =
+      MakeGrpcTransport({.rendezvous = std::make_shared<RendezvousService>()});
   ASSERT_TRUE(host.ok()) << host.status();
   auto bob = JoinSoon((*host)->address(), Options("bob", 2));
   const Joined alice = Join((*host)->address(), Options("alice", 2));
