@@ -27,7 +27,7 @@ struct TransportKind {
 };
 void PrintTo(const TransportKind& kind, std::ostream* out);
 
-inline constexpr std::chrono::seconds kPatience{8};
+inline constexpr std::chrono::seconds kPatience{30};
 
 // Keeps what arrives. Every wait ends after kPatience. Thread-safe.
 class Mailbox final : public MessageHandler {
