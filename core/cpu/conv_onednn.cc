@@ -245,6 +245,16 @@ Tensor Packed(const Plan& plan, const Tensor& weight) {
   });
 }
 
+// oneDNN 2.6 gathers the points that a strided 1x1 convolution reads, and with
+// fewer than 16 channels writes beyond the space it keeps for them.
+bool OverrunsGathering(const Tensor& x, const Shape& weight,
+                       const ops::Conv2dOptions& options) {
+  constexpr std::array<int64_t, 2> kOnes = {1, 1};
+  constexpr std::array<int64_t, 2> kNone = {0, 0};
+  return weight[2] == 1 && weight[3] == 1 && options.padding == kNone &&
+         options.stride != kOnes && x.dim(1) / options.groups < 16;
+}
+
 Shape ShapeOf(const std::array<int64_t, 4>& dims) {
   return Shape({dims[0], dims[1], dims[2], dims[3]});
 }
@@ -296,6 +306,13 @@ Tensor ConvBackwardInputF32(const Tensor& dy, const Tensor& weight,
 Tensor ConvBackwardWeightF32(const Tensor& dy, const Tensor& x,
                              const Shape& weight_shape,
                              const ops::Conv2dOptions& options) {
+  if (OverrunsGathering(x, weight_shape, options)) {
+    const Tensor points = x.Slice(2, 0, x.dim(2), options.stride[0])
+                              .Slice(3, 0, x.dim(3), options.stride[1])
+                              .Contiguous(x.SuggestFormat());
+    return ConvBackwardWeightF32(dy, points, weight_shape,
+                                 {.groups = options.groups});
+  }
   return WithOneDnn("conv2d_backward_weight", [&] {
     const MemoryFormat format = x.SuggestFormat();
     const Problem problem = MakeProblem(Pass::kBackwardWeight, x.shape(),

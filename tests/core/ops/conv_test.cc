@@ -33,6 +33,10 @@ std::vector<Case> Cases() {
   return {
       {"one by one", {2, 16, 5, 7}, {32, 16, 1, 1}, {}},
       {"strided one by one", {2, 32, 8, 6}, {16, 32, 1, 1}, {.stride = {2, 2}}},
+      {"strided one by one of few channels",
+       {3, 6, 9, 7},
+       {10, 6, 1, 1},
+       {.stride = {2, 2}}},
       {"three by three", {3, 16, 9, 8}, {24, 16, 3, 3}, {.padding = {1, 1}}},
       {"stem",
        {1, 3, 20, 18},
