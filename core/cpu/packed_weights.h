@@ -14,9 +14,10 @@
 
 namespace baton::cpu {
 
-// Weights in the order a primitive wants, kept until they are written to, their
-// storage dies or newer ones need the room, so that the micro-batches of one
-// step reorder each weight once. Thread-safe.
+// Weights in the order a primitive wants, kept until they are written to or
+// newer ones need the room, so that the micro-batches of one step reorder each
+// weight once. Those whose storage died go when the next weight is packed.
+// Thread-safe.
 class PackedWeights {
  public:
   explicit PackedWeights(size_t max_entries) : max_entries_(max_entries) {}
