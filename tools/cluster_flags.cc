@@ -102,6 +102,8 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   ASSIGN_OR_RETURN(options.agent.default_timeout,
                    Positive("rpc_timeout", absl::GetFlag(FLAGS_rpc_timeout)));
   options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
+  if (options.name.empty())
+    return absl::InvalidArgumentError("no name: give this worker a --name");
   RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));
   RETURN_IF_ERROR(CheckMeeting(options));
   return options;

@@ -8,9 +8,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/ops/indexing.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/charts.h"
 #include "examples/support/progress.h"
 
 namespace baton::examples {
@@ -100,6 +102,15 @@ absl::Status Report(const Settings& settings, const std::string& title,
   std::fflush(stdout);
   if (!settings.json.empty()) {
     RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));
+  }
+  if (settings.plot.empty()) return absl::OkStatus();
+  const auto drawn = WriteCharts(settings.plot, title, measurements);
+  if (drawn.ok()) {
+    std::printf("charts: %s\n", absl::StrJoin(*drawn, " ").c_str());
+  } else if (absl::IsFailedPrecondition(drawn.status())) {
+    std::printf("%s\n", std::string(drawn.status().message()).c_str());
+  } else {
+    return drawn.status();
   }
   return absl::OkStatus();
 }

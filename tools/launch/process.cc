@@ -85,7 +85,7 @@ struct Plan {
     if (::dup2(plan.output.write, 1) < 0) fail();
     if (::dup2(plan.output.write, 2) < 0) fail();
   }
-  ::signal(SIGPIPE, SIG_DFL);
+  for (int signal : {SIGPIPE, SIGINT, SIGTERM}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -28,7 +28,11 @@ constexpr size_t kLongestLine = 1 << 16;
 sigset_t Signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  for (int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, signal);
+  // Started by nohup it stays ignored; blocked it would come through.
+  struct sigaction hang_up {};
+  ::sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;
 }
 

@@ -1,0 +1,194 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/charts.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/status.h"
+#include "tools/launch/process.h"
+
+namespace baton::examples {
+namespace {
+
+constexpr char kStyle[] = R"gp(set encoding utf8
+set border 3 lc rgb "#666666"
+set tics nomirror out tc rgb "#333333"
+set grid ytics lc rgb "#dddddd" lt 1
+set yrange [0:*]
+set ylabel "seconds (lower is better)"
+)gp";
+
+// gnuplot reads a doubled quote in single quotes as one.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (char c : text) {
+    if (c == '\'') quoted += '\'';
+    quoted += c == '\n' ? ' ' : c;
+  }
+  return quoted + "'";
+}
+
+// In a data block: quotes and backslashes would end or change it.
+std::string Label(const std::string& text) {
+  std::string label = "\"";
+  for (char c : text) label += c == '"' || c == '\\' || c == '\n' ? ' ' : c;
+  return label + "\"";
+}
+
+// Draws what `plot` says once for each kind of picture.
+std::string Program(const std::string& name, const std::string& title,
+                    const std::string& data, const std::string& setup,
+                    const std::string& plot) {
+  return absl::StrCat(
+      "# Draws ", name, ".png and ", name, ".svg; run by gnuplot.\n", "$data ",
+      "<< END\n", data, "END\n", kStyle, "set title ", Quoted(title),
+      " noenhanced\n", setup, "do for [kind in 'png svg'] {\n",
+      "  if (kind eq 'png') { set terminal pngcairo size 900,540 font 'Sans,12'"
+      " }\n  else { set terminal svg size 900,540 dynamic font 'Sans,12' }\n",
+      "  set output '", name, ".'.kind\n  ", plot, "\n  unset output\n}\n");
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  const std::string part = path + ".part";
+  std::ofstream file(part, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file || std::rename(part.c_str(), path.c_str()) != 0) {
+    std::remove(part.c_str());
+    return absl::UnavailableError(absl::StrCat("cannot write ", path));
+  }
+  return absl::OkStatus();
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  char buffer[1024];
+  ssize_t n;
+  while ((n = ::read(fd, buffer, sizeof(buffer))) > 0)
+    text.append(buffer, static_cast<size_t>(n));
+  return text;
+}
+
+absl::Status RunGnuplot(const std::string& folder, const std::string& program) {
+  tools::ProcessSpec spec;
+  spec.name = "gnuplot";
+  spec.args = {"gnuplot", "-e",
+               absl::StrCat("cd ", Quoted(folder), "; load ", Quoted(program))};
+  spec.capture_output = true;
+  const auto process = tools::StartProcess(spec);
+  if (absl::IsNotFound(process.status())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no charts, because gnuplot is missing: install gnuplot-nox, then run "
+        "gnuplot in ",
+        folder, " on the .gp files there"));
+  }
+  if (!process.ok()) return process.status();
+  ::fcntl(process->output, F_SETFL, 0);  // read to its end
+  std::string said = ReadAll(process->output);
+  int status = 0;
+  ::waitpid(process->pid, &status, 0);
+  ::close(process->output);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
+  std::replace(said.begin(), said.end(), '\n', ' ');
+  return absl::InternalError(
+      absl::StrCat("gnuplot failed on ", folder, "/", program, ":", said));
+}
+
+}  // namespace
+
+std::string VariantsChart(const std::string& title,
+                          const std::vector<Measurement>& measurements) {
+  std::string data;
+  for (const Measurement& m : measurements) {
+    const Summary s = Summarize(m);
+    absl::StrAppendFormat(&data, "%s %.6g %.6g\n", Label(m.variant), s.mean_s,
+                          s.std_s);
+  }
+  return Program(
+      "variants", title, data,
+      "set style fill solid 0.85 noborder\nset boxwidth 0.55\n"
+      "set errorbars lw 1.5\nset xrange [-0.6:*]\nunset key\n"
+      "stats $data using ($2+$3) nooutput name 'y'\n"
+      "set yrange [0:y_max * 1.12]\n"
+      "set xrange [-0.6:y_records - 0.4]\n",
+      "plot $data using 0:2:xtic(1) with boxes lc rgb '#3b6ea5', "
+      "$data using 0:2:3 with yerrorbars lc rgb '#222222' pt 7 ps 0, "
+      "$data using 0:($2 + $3):(sprintf('%.3g s', $2)) with labels "
+      "offset 0,0.8");
+}
+
+std::string SplitSizesChart(const std::string& title,
+                            const std::vector<Measurement>& measurements) {
+  std::vector<Measurement> pipelined;
+  for (const Measurement& m : measurements) {
+    if (m.split_size > 0) pipelined.push_back(m);
+  }
+  if (pipelined.size() < 2) return "";
+  std::sort(pipelined.begin(), pipelined.end(),
+            [](const Measurement& a, const Measurement& b) {
+              return a.split_size < b.split_size;
+            });
+  std::string data;
+  for (const Measurement& m : pipelined) {
+    const Summary s = Summarize(m);
+    absl::StrAppendFormat(&data, "%d %.6g %.6g\n", m.split_size, s.mean_s,
+                          s.std_s);
+  }
+  std::string plot =
+      "plot $data using 1:2:3:xtic(1) with yerrorlines lc rgb '#3b6ea5' lw 2 "
+      "pt 7 "
+      "title 'pipelined'";
+  const char* colours[] = {"#a53b3b", "#c98a1b", "#4d8a4d", "#777777"};
+  size_t next = 0;
+  for (const Measurement& m : measurements) {
+    if (m.split_size > 0) continue;
+    absl::StrAppendFormat(&plot, ", %.6g with lines dt 2 lw 1.5 lc rgb '%s' %s",
+                          Summarize(m).mean_s, colours[next++ % 4],
+                          absl::StrCat("title ", Quoted(m.variant)));
+  }
+  return Program("split_sizes", title, data,
+                 "set xlabel 'images in a micro-batch'\nset key outside bottom "
+                 "center horizontal "
+                 "noenhanced\nset offsets graph 0.05, graph 0.05\n",
+                 plot);
+}
+
+absl::StatusOr<std::vector<std::string>> WriteCharts(
+    const std::string& folder, const std::string& title,
+    const std::vector<Measurement>& measurements) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder, ": ", error.message()));
+  }
+  std::vector<std::pair<std::string, std::string>> charts = {
+      {"variants", VariantsChart(title, measurements)},
+      {"split_sizes", SplitSizesChart(title, measurements)}};
+  for (const auto& [name, program] : charts) {
+    if (program.empty()) continue;
+    RETURN_IF_ERROR(WriteFile(absl::StrCat(folder, "/", name, ".gp"), program));
+  }
+  std::vector<std::string> drawn;
+  for (const auto& [name, program] : charts) {
+    if (program.empty()) continue;
+    RETURN_IF_ERROR(RunGnuplot(folder, name + ".gp"));
+    for (const char* kind : {".png", ".svg"})
+      drawn.push_back(absl::StrCat(folder, "/", name, kind));
+  }
+  return drawn;
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,30 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "examples/support/measurement.h"
+
+namespace baton::examples {
+
+// Draws, into `folder` (made where it is missing), as PNG and SVG:
+//   variants      a bar for each variant: mean time, and its deviation
+//   split_sizes   time over images in a micro-batch; from two sizes on
+// The gnuplot programs stay beside them as .gp. Gives the files drawn.
+// FailedPrecondition where gnuplot is missing; errors name the file otherwise.
+absl::StatusOr<std::vector<std::string>> WriteCharts(
+    const std::string& folder, const std::string& title,
+    const std::vector<Measurement>& measurements);
+
+// The programs, for gnuplot to run in the folder. The second is empty when
+// there are fewer than two sizes.
+std::string VariantsChart(const std::string& title,
+                          const std::vector<Measurement>& measurements);
+std::string SplitSizesChart(const std::string& title,
+                            const std::vector<Measurement>& measurements);
+
+}  // namespace baton::examples

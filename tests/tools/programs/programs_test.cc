@@ -1,0 +1,169 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The programs as their users meet them: one line, an exit code, no hang.
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/launch/process.h"
+
+namespace baton::tools {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code = -1;
+  std::string output;
+};
+
+std::string Program(const std::string& name) {
+  return absl::StrCat(BATON_BIN_DIR, "/", name);
+}
+
+// Runs a program to its end. `on_output` sees all output so far and the
+// process, each time something comes.
+Outcome RunProgram(
+    std::vector<std::string> args,
+    const std::function<void(const std::string&, const Process&)>& on_output =
+        nullptr) {
+  ProcessSpec spec;
+  spec.name = args[0];
+  spec.args = std::move(args);
+  spec.args[0] = Program(spec.args[0]);
+  spec.capture_output = true;
+  const auto process = StartProcess(spec);
+  if (!process.ok()) return {-1, process.status().ToString()};
+  ::fcntl(process->output, F_SETFL, 0);
+  Outcome outcome;
+  char buffer[512];
+  ssize_t n;
+  while ((n = ::read(process->output, buffer, sizeof(buffer))) > 0) {
+    outcome.output.append(buffer, static_cast<size_t>(n));
+    if (on_output) on_output(outcome.output, *process);
+  }
+  ::close(process->output);
+  int status = 0;
+  ::waitpid(process->pid, &status, 0);
+  outcome.code =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+TEST(BatonWorker, EndsWithOneLineAndCode2ForAWrongFlag) {
+  const Outcome outcome = RunProgram({"baton-worker", "--treads=2"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.output,
+            "baton-worker: unknown flag --treads; see --help\n");
+  EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--log=loud"}).code, 2);
+  EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--cores=x"}).code, 2);
+}
+
+TEST(BatonWorker, SaysThatItHasNoNameOrNobodyToMeet) {
+  EXPECT_THAT(RunProgram({"baton-worker"}).output, HasSubstr("--name"));
+  const Outcome outcome = RunProgram({"baton-worker", "--name=a"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--rendezvous"));
+}
+
+TEST(BatonWorker, NamesTheRendezvousThatCannotBeReached) {
+  const Outcome outcome =
+      RunProgram({"baton-worker", "--name=a", "--rendezvous=127.0.0.1:1",
+                  "--world_size=2", "--join_timeout=500ms"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("127.0.0.1:1"));
+}
+
+TEST(BatonWorker, NamesTheBusyPort) {
+  const int holder = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(holder, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(holder, 1), 0);
+  ::getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size);
+  const std::string place = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  const Outcome outcome = RunProgram(
+      {"baton-worker", "--name=a", absl::StrCat("--peers=a=", place)});
+  ::close(holder);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr(place));
+}
+
+TEST(BatonWorker, ServesUntilItIsAskedToEnd) {
+  const std::string place =
+      absl::StrCat("unix:/tmp/baton_worker_test_", ::getpid());
+  bool asked = false;
+  const Outcome outcome =
+      RunProgram({"baton-worker", "--name=a", absl::StrCat("--peers=a=", place),
+                  "--log=info"},
+                 [&](const std::string& output, const Process& process) {
+                   if (asked || output.find("serving at") == std::string::npos)
+                     return;
+                   asked = true;
+                   SendSignal(process, SIGTERM);
+                 });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("shutting down"));
+}
+
+TEST(BatonRun, GivesTheTrainersCode) {
+  EXPECT_EQ(RunProgram({"baton-run", "--workers=1", "--", "false"}).code, 1);
+  EXPECT_EQ(
+      RunProgram({"baton-run", "--workers=2", "--", "/bin/sh", "-c", "exit 9"})
+          .code,
+      9);
+}
+
+TEST(BatonRun, TellsTheTrainerWhereTheClusterIs) {
+  const Outcome outcome = RunProgram(
+      {"baton-run", "--workers=2", "--", "/bin/sh", "-c",
+       "echo $BATON_NAME of $BATON_WORLD_SIZE at $BATON_RENDEZVOUS"});
+  EXPECT_THAT(outcome.output,
+              ContainsRegex("trainer of 3 at 127.0.0.1:[0-9]+"));
+}
+
+TEST(BatonRun, RefusesWhatItCannotDo) {
+  EXPECT_EQ(RunProgram({"baton-run"}).code, 2);
+  EXPECT_EQ(RunProgram({"baton-run", "--workers=0", "--", "true"}).code, 2);
+  EXPECT_THAT(
+      RunProgram({"baton-run", "--cores_per_worker=100000", "--", "true"})
+          .output,
+      HasSubstr("cores"));
+  const Outcome outcome = RunProgram({"baton-run", "--", "/no/such/trainer"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("/no/such/trainer"));
+}
+
+TEST(BatonRun, TrainsOverTwoWorkers) {
+  const Outcome outcome =
+      RunProgram({"baton-run", "--workers=2", "--worker_program=toy_model",
+                  "--", "toy_model", "--steps=3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, ContainsRegex("step 3: loss 0\\.[0-9]+"));
+}
+
+TEST(BatonRun, EndsAllWhenAWorkerFails) {
+  const Outcome outcome =
+      RunProgram({"baton-run", "--workers=2", "--worker_flags=--nonsense", "--",
+                  "tail", "-f", "/dev/null"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output,
+              ContainsRegex("worker[12] \\(process [0-9]+\\) ended with code "
+                            "2; stopping the others"));
+}
+
+}  // namespace
+}  // namespace baton::tools

@@ -1,0 +1,49 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+
+namespace baton::tools {
+
+// SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
+// first one before Wait is called, and any second one, end the process at once
+// with 128 + signal. One per process, made before any other thread.
+// Thread-safe.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  // Waits for the first signal and gives it.
+  int Wait();
+
+ private:
+  void Watch();
+
+  int pipe_ = -1;  // from the handler
+  Mutex mutex_;
+  CondVar changed_;
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  int signal_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread watcher_;
+};
+
+// "0-2,5" as {0, 1, 2, 5}; InvalidArgument for anything else.
+absl::StatusOr<std::vector<int>> ParseCores(const std::string& text);
+
+// Gives this process `cores` (empty: leaves them) and `threads` compute threads
+// (0: one a core), by running the program anew where that is a change: OpenMP
+// reads both when a program is loaded. Call it first in main.
+absl::Status SetCoresAndThreads(const std::vector<int>& cores, int threads,
+                                char** argv);
+
+}  // namespace baton::tools

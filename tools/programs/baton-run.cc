@@ -1,0 +1,144 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Starts a cluster on this machine and runs a trainer on it:
+//   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline --batch=60
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "core/device.h"
+#include "core/status.h"
+#include "rpc/rendezvous.h"
+#include "tools/command_line.h"
+#include "tools/launch/process.h"
+#include "tools/launch/run_all.h"
+
+ABSL_FLAG(int, workers, 2, "worker processes to start");
+ABSL_FLAG(int, cores_per_worker, 0,
+          "pin each worker to so many cores of its own; 0: not pinned");
+ABSL_FLAG(std::string, device, "",
+          "where workers compute; passed on to each when given");
+ABSL_FLAG(std::string, worker_program, "",
+          "the daemon; default baton-worker beside this program");
+ABSL_FLAG(std::string, worker_flags, "",
+          "more flags for each worker, divided by spaces");
+ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
+          "host:port where the workers meet; port 0 for any free one");
+ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
+          "how long a process may take to end before it is killed");
+
+namespace baton::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
+    "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
+    "which finds them by its environment; ends all when the trainer ends or a\n"
+    "worker dies, and gives the trainer's exit code.";
+
+std::string FolderOfThisProgram() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return path.parent_path().string();
+}
+
+// The program beside this one where there is such a file, else as it is, to be
+// looked for on PATH.
+std::string FindProgram(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const std::string beside = absl::StrCat(FolderOfThisProgram(), "/", name);
+  return ::access(beside.c_str(), X_OK) == 0 ? beside : name;
+}
+
+absl::Status CheckFlags(const std::vector<std::string>& trainer) {
+  if (trainer.empty())
+    return absl::InvalidArgumentError("no trainer: baton-run -- TRAINER ...");
+  if (absl::GetFlag(FLAGS_workers) < 1)
+    return absl::InvalidArgumentError("--workers must be 1 or more");
+  if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
+    return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
+  if (absl::GetFlag(FLAGS_grace) <= absl::ZeroDuration())
+    return absl::InvalidArgumentError("--grace must be more than 0, as in 5s");
+  const std::string device = absl::GetFlag(FLAGS_device);
+  return device.empty() ? absl::OkStatus() : Device::Parse(device).status();
+}
+
+ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores) {
+  ProcessSpec spec;
+  spec.name = absl::StrCat("worker", rank);
+  const std::string program = absl::GetFlag(FLAGS_worker_program);
+  spec.args = {FindProgram(program.empty() ? "baton-worker" : program)};
+  const std::string device = absl::GetFlag(FLAGS_device);
+  if (!device.empty()) spec.args.push_back(absl::StrCat("--device=", device));
+  for (const auto flag : absl::StrSplit(absl::GetFlag(FLAGS_worker_flags), ' ',
+                                        absl::SkipEmpty())) {
+    spec.args.emplace_back(flag);
+  }
+  spec.environment = {{"BATON_NAME", spec.name},
+                      {"BATON_RANK", absl::StrCat(rank)}};
+  spec.cores = cores;
+  if (!cores.empty())
+    spec.environment["OMP_NUM_THREADS"] = absl::StrCat(cores.size());
+  spec.capture_output = true;
+  spec.own_group = true;
+  return spec;
+}
+
+absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
+                                 const std::string& rendezvous) {
+  const int workers = absl::GetFlag(FLAGS_workers);
+  const int size = absl::GetFlag(FLAGS_cores_per_worker);
+  std::vector<std::vector<int>> cores(workers);
+  if (size > 0) {
+    ASSIGN_OR_RETURN(cores, DivideCores(workers, size));
+  }
+  RunPlan plan;
+  plan.grace = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_grace));
+  for (int i = 0; i < workers; ++i)
+    plan.workers.push_back(WorkerSpec(i + 1, cores[i]));
+  plan.trainer.name = "trainer";
+  plan.trainer.args = trainer;
+  plan.trainer.args[0] = FindProgram(trainer[0]);
+  plan.trainer.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
+  const auto meet = [&](ProcessSpec& spec) {
+    spec.environment["BATON_RENDEZVOUS"] = rendezvous;
+    spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(workers + 1);
+    spec.environment["BATON_PEERS"] = "";
+  };
+  for (ProcessSpec& spec : plan.workers) meet(spec);
+  meet(plan.trainer);
+  return plan;
+}
+
+absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
+  RETURN_IF_ERROR(CheckFlags(trainer));
+  BlockSignals();
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<rpc::RendezvousServer> rendezvous,
+      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_rendezvous_listen)));
+  ASSIGN_OR_RETURN(const RunPlan plan,
+                   MakePlan(trainer, rendezvous->address()));
+  return RunAll(plan);
+}
+
+}  // namespace
+}  // namespace baton::tools
+
+int main(int argc, char** argv) {
+  using baton::tools::Complain;
+  const auto code = baton::tools::Main(
+      baton::tools::ParseFlagsOrExit(argc, argv, baton::tools::kUsage));
+  if (code.ok()) return *code;
+  return Complain(std::string(code.status().message()),
+                  absl::IsInvalidArgument(code.status()) ? 2 : 1);
+}

@@ -1,0 +1,105 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The daemon that hosts a trainer's modules:
+//   baton-worker --name=worker1 --rendezvous=10.0.0.1:2900 --world_size=3
+// It serves what dist::RegisterStock registers until SIGINT or SIGTERM.
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "core/device.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "models/distributed/stock.h"
+#include "rpc/cluster.h"
+#include "tools/cluster_flags.h"
+#include "tools/command_line.h"
+#include "tools/daemon.h"
+
+ABSL_FLAG(std::string, cores, "",
+          "the only cores to use, as in 0-2,5; default all that it may");
+ABSL_FLAG(int, threads, 0, "compute threads; default one a core");
+ABSL_FLAG(std::string, device, "cpu", "where this worker computes");
+ABSL_FLAG(std::string, log, "",
+          "least level of the lines on standard error: debug, info, warning "
+          "or error; default BATON_LOG, else warning");
+
+namespace baton::tools {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-worker --name=NAME --rendezvous=HOST:PORT --world_size=N\n"
+    "   or: baton-worker --name=NAME --peers=NAME=HOST:PORT,...\n"
+    "Joins a cluster and hosts modules for its trainers until SIGINT or\n"
+    "SIGTERM; then finishes what is under way and reports what is left.";
+
+absl::Status SetUpLog() {
+  const std::string level = absl::GetFlag(FLAGS_log);
+  if (level.empty()) return absl::OkStatus();
+  if (level == "debug") {
+    SetLogLevel(LogLevel::kDebug);
+  } else if (level == "info") {
+    SetLogLevel(LogLevel::kInfo);
+  } else if (level == "warning") {
+    SetLogLevel(LogLevel::kWarning);
+  } else if (level == "error") {
+    SetLogLevel(LogLevel::kError);
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--log is debug, info, warning or error, not '", level, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDevice() {
+  ASSIGN_OR_RETURN(const Device device,
+                   Device::Parse(absl::GetFlag(FLAGS_device)));
+  if (device.is_cpu()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device=", device.ToString(),
+                   ": this build has no CUDA kernels, use --device=cpu"));
+}
+
+absl::Status Main(char** argv) {
+  RETURN_IF_ERROR(SetUpLog());
+  RETURN_IF_ERROR(CheckDevice());
+  ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
+  if (absl::GetFlag(FLAGS_threads) < 0)
+    return absl::InvalidArgumentError("--threads must be 0 or more");
+  RETURN_IF_ERROR(
+      SetCoresAndThreads(cores, absl::GetFlag(FLAGS_threads), argv));
+  ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));
+  SetLogName(options.name);
+
+  StopSignal stop;
+  rpc::Registry registry;
+  dist::RegisterStock(registry);
+  options.agent.on_start = dist::Attach;
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                   rpc::JoinCluster(std::move(options), std::move(registry)));
+  LogInfo("serving at ", agent->self().address, " as rank ",
+          static_cast<int>(agent->self().rank));
+  stop.Wait();
+  LogInfo("shutting down");
+  return agent->Shutdown({.timeout = std::chrono::seconds(10)});
+}
+
+}  // namespace
+}  // namespace baton::tools
+
+int main(int argc, char** argv) {
+  using namespace baton::tools;
+  const auto rest = ParseFlagsOrExit(argc, argv, kUsage);
+  if (!rest.empty()) {
+    return Complain(absl::StrCat("unexpected argument '", rest[0], "'"), 2);
+  }
+  const absl::Status status = Main(argv);
+  if (status.ok()) return 0;
+  return Complain(std::string(status.message()),
+                  absl::IsInvalidArgument(status) ? 2 : 1);
+}
