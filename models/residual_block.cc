@@ -5,8 +5,6 @@
 
 #include <memory>
 
-#include "models/nn/init.h"
-
 namespace baton::models {
 namespace {
 
@@ -16,11 +14,8 @@ nn::Conv2dOptions Square(int64_t kernel, int64_t stride, int64_t groups = 1) {
           .stride = {stride, stride},
           .padding = {pad, pad},
           .groups = groups,
-          .bias = false};
-}
-
-void InitConvolution(const nn::Conv2d& conv, Generator& generator) {
-  nn::KaimingNormal(conv.weight().tensor(), {.fan = nn::Fan::kOut}, generator);
+          .bias = false,
+          .init = nn::ConvInit::kKaimingFanOut};
 }
 
 // The shortcut's projection, where the block changes the shape; else null.
@@ -28,9 +23,8 @@ std::shared_ptr<nn::Sequential> MakeDownsample(
     const ResidualBlockOptions& options, int64_t out, Generator& generator) {
   if (options.stride == 1 && options.in == out) return nullptr;
   auto downsample = std::make_shared<nn::Sequential>();
-  InitConvolution(downsample->Emplace<nn::Conv2d>(
-                      options.in, out, Square(1, options.stride), generator),
-                  generator);
+  downsample->Emplace<nn::Conv2d>(options.in, out, Square(1, options.stride),
+                                  generator);
   downsample->Emplace<nn::BatchNorm2d>(out);
   return downsample;
 }
@@ -48,8 +42,6 @@ BasicBlock::BasicBlock(const ResidualBlockOptions& o, Generator& generator)
       conv2_(MakeModule<nn::Conv2d>("conv2", o.planes, o.planes, Square(3, 1),
                                     generator)),
       bn2_(MakeModule<nn::BatchNorm2d>("bn2", o.planes)) {
-  InitConvolution(conv1_, generator);
-  InitConvolution(conv2_, generator);
   if (o.zero_init_residual) bn2_.weight().tensor().Fill(0);
   auto downsample = MakeDownsample(o, o.planes, generator);
   if (downsample) downsample_ = &RegisterModule("downsample", downsample);
@@ -72,9 +64,6 @@ Bottleneck::Bottleneck(const ResidualBlockOptions& o, Generator& generator)
       conv3_(MakeModule<nn::Conv2d>("conv3", width_, o.planes * kExpansion,
                                     Square(1, 1), generator)),
       bn3_(MakeModule<nn::BatchNorm2d>("bn3", o.planes * kExpansion)) {
-  InitConvolution(conv1_, generator);
-  InitConvolution(conv2_, generator);
-  InitConvolution(conv3_, generator);
   if (o.zero_init_residual) bn3_.weight().tensor().Fill(0);
   auto downsample = MakeDownsample(o, o.planes * kExpansion, generator);
   if (downsample) downsample_ = &RegisterModule("downsample", downsample);

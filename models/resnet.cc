@@ -15,7 +15,6 @@
 #include "autograd/functions/pool.h"
 #include "autograd/functions/shape.h"
 #include "core/status.h"
-#include "models/nn/init.h"
 #include "models/nn/sequential.h"
 #include "models/residual_block.h"
 
@@ -173,14 +172,18 @@ ResNet::ResNet(const ResNetOptions& options, std::vector<std::string> units)
 }
 
 void ResNet::AddStem(Generator& generator) {
-  nn::Conv2dOptions conv = {
-      .kernel = {7, 7}, .stride = {2, 2}, .padding = {3, 3}, .bias = false};
-  if (options_.cifar_stem)
-    conv = {.kernel = {3, 3}, .padding = {1, 1}, .bias = false};
+  nn::Conv2dOptions conv = {.kernel = {7, 7},
+                            .stride = {2, 2},
+                            .padding = {3, 3},
+                            .bias = false,
+                            .init = nn::ConvInit::kKaimingFanOut};
+  if (options_.cifar_stem) {
+    conv.kernel = {3, 3};
+    conv.stride = {1, 1};
+    conv.padding = {1, 1};
+  }
   conv1_ = &MakeModule<nn::Conv2d>("conv1", options_.in_channels,
                                    options_.width, conv, generator);
-  nn::KaimingNormal(conv1_->weight().tensor(), {.fan = nn::Fan::kOut},
-                    generator);
   bn1_ = &MakeModule<nn::BatchNorm2d>("bn1", options_.width);
 }
 

@@ -29,7 +29,13 @@ Conv2d::Conv2d(int64_t in, int64_t out, const Conv2dOptions& options,
                .groups = options.groups},
       weight_(RegisterParameter("weight", EmptyWeight(in, out, options))) {
   if (options.bias) bias_ = &RegisterParameter("bias", Tensor::Empty({out}));
-  DefaultInit(weight_.tensor(), bias_ ? bias_->tensor() : Tensor(), generator);
+  const Tensor bias = bias_ ? bias_->tensor() : Tensor();
+  if (options.init == ConvInit::kKaimingFanOut) {
+    KaimingNormal(weight_.tensor(), {.fan = Fan::kOut}, generator);
+    if (bias.defined()) bias.Fill(0);
+  } else {
+    DefaultInit(weight_.tensor(), bias, generator);
+  }
 }
 
 Variable Conv2d::Forward(const Variable& x) {

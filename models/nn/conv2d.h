@@ -11,6 +11,10 @@
 
 namespace baton::nn {
 
+// How weights start: as a new layer of PyTorch's, or as torchvision's ResNets,
+// KaimingNormal by fan-out and a bias of 0.
+enum class ConvInit { kDefault, kKaimingFanOut };
+
 struct Conv2dOptions {
   std::array<int64_t, 2> kernel = {3, 3};  // height, width
   std::array<int64_t, 2> stride = {1, 1};
@@ -18,6 +22,7 @@ struct Conv2dOptions {
   std::array<int64_t, 2> dilation = {1, 1};
   int64_t groups = 1;
   bool bias = true;
+  ConvInit init = ConvInit::kDefault;
 };
 
 // x [N, in, H, W] -> [N, out, H', W']. Parameters "weight" [out, in/groups, kH,

@@ -53,7 +53,7 @@ TEST(LeNet, LearnsABatch) {
   EXPECT_EQ(model.NumParameters(), 61'706);
   const Tensor x = Random({8, 1, 28, 28}, 2);
   const Tensor labels = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
-  EXPECT_LT(LossRatio(model, x, labels, 0.1, 30), 0.5);
+  EXPECT_LT(LossRatio(model, x, labels, 0.2, 60), 0.5);
   EXPECT_THROW(model.Forward(Random({8, 3, 28, 28}, 2)), Error);
   EXPECT_THROW(model.Forward(Random({8, 1, 32, 32}, 2)), Error);
 }

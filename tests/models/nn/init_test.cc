@@ -78,6 +78,9 @@ TEST(Init, LayersStartAsPyTorchsDo) {
   const Conv2d conv(16, 512, {.groups = 2}, generator);
   ExpectUniform(conv.weight().tensor(), 1 / std::sqrt(8.0 * 9));
   ExpectUniform(conv.bias()->tensor(), 1 / std::sqrt(8.0 * 9));
+  const Conv2d residual(16, 32, {.init = ConvInit::kKaimingFanOut}, generator);
+  ExpectNormal(residual.weight().tensor(), std::sqrt(2.0 / 288));
+  EXPECT_EQ(residual.bias()->tensor().ToVector<float>()[31], 0);
   const Linear linear(64, 1024, generator);
   ExpectUniform(linear.weight().tensor(), 1.0 / 8);
   ExpectUniform(linear.bias()->tensor(), 1.0 / 8);
