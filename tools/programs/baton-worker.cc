@@ -11,6 +11,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "autograd/distributed/context.h"
 #include "core/device.h"
 #include "core/log.h"
@@ -25,6 +26,9 @@ ABSL_FLAG(std::string, cores, "",
           "the only cores to use, as in 0-2,5; default all that it may");
 ABSL_FLAG(int, threads, 0, "compute threads; default one a core");
 ABSL_FLAG(std::string, device, "cpu", "where this worker computes");
+ABSL_FLAG(absl::Duration, shutdown_timeout, absl::Seconds(3),
+          "how long to wait, once asked to end, for others to give back what "
+          "they hold");
 ABSL_FLAG(std::string, log, "",
           "least level of the lines on standard error: debug, info, warning "
           "or error; default BATON_LOG, else warning");
@@ -86,7 +90,8 @@ absl::Status Main(char** argv) {
           static_cast<int>(agent->self().rank));
   stop.Wait();
   LogInfo("shutting down");
-  return agent->Shutdown({.timeout = std::chrono::seconds(10)});
+  return agent->Shutdown({.timeout = absl::ToChronoMilliseconds(
+                              absl::GetFlag(FLAGS_shutdown_timeout))});
 }
 
 }  // namespace

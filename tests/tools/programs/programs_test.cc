@@ -119,6 +119,33 @@ TEST(BatonWorker, ServesUntilItIsAskedToEnd) {
   EXPECT_THAT(outcome.output, HasSubstr("shutting down"));
 }
 
+TEST(Batonctl, SaysWhatIsWrong) {
+  EXPECT_EQ(RunProgram({"batonctl", "stat"}).code, 2);
+  EXPECT_EQ(RunProgram({"batonctl", "status", "--worker=a"}).code, 2);
+  const Outcome outcome = RunProgram(
+      {"batonctl", "status", "--worker=a=127.0.0.1:1", "--timeout=300ms"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("127.0.0.1:1"));
+}
+
+TEST(Batonctl, ShowsARunningWorker) {
+  const std::string place =
+      absl::StrCat("unix:/tmp/baton_status_test_", ::getpid());
+  const std::string worker = absl::StrCat("a=", place);
+  Outcome status;
+  const Outcome outcome = RunProgram(
+      {"baton-worker", "--name=a", "--peers=" + worker, "--log=info"},
+      [&](const std::string& output, const Process& process) {
+        if (status.code >= 0 || output.find("serving at") == std::string::npos)
+          return;
+        status = RunProgram({"batonctl", "status", "--worker=" + worker});
+        SendSignal(process, SIGTERM);
+      });
+  EXPECT_EQ(status.code, 0) << status.output;
+  EXPECT_THAT(status.output, HasSubstr("worker a (rank 0"));
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 TEST(BatonRun, GivesTheTrainersCode) {
   EXPECT_EQ(RunProgram({"baton-run", "--workers=1", "--", "false"}).code, 1);
   EXPECT_EQ(
