@@ -48,6 +48,12 @@ class OutgoingCall {
   std::vector<ForkId> forks ABSL_GUARDED_BY(mutex);
 };
 
+// Not another incarnation of the same name, as far as is known.
+inline bool IsIncarnation(const WorkerInfo& worker, const WorkerInfo& of) {
+  return worker.name == of.name &&
+         (worker.incarnation == of.incarnation || worker.incarnation == 0);
+}
+
 // A call that this worker serves.
 struct IncomingCall {
   WorkerInfo from;

@@ -343,7 +343,7 @@ void AgentCore::CancelCallsFrom(const WorkerInfo& peer,
   {
     MutexLock lock(mutex_);
     for (const auto& [key, call] : incoming_) {
-      if (key.first == peer.name) calls.push_back(call);
+      if (IsIncarnation(call->from, peer)) calls.push_back(call);
     }
   }
   if (calls.empty()) return;

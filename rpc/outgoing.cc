@@ -361,7 +361,7 @@ void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     for (const auto& [key, call] : sent_) {
-      if (key.first == peer.name) calls.push_back(call);
+      if (IsIncarnation(call->to, peer)) calls.push_back(call);
     }
   }
   if (calls.empty()) return;

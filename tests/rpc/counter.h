@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/mutex.h"
@@ -58,6 +59,14 @@ class Counter {
       rpc::Methods<&Counter::Make, &Counter::Add, &Counter::Get,
                    &Counter::Check, &Counter::Scale, &Counter::Pass>;
   static inline std::atomic<int> alive{0};
+  // Objects are destroyed a moment after the tables have let go of them.
+  static bool AllGone() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    while (alive != 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    return alive == 0;
+  }
 
  private:
   std::atomic<int> value_;

@@ -72,7 +72,7 @@ class RRefTest : public ::testing::TestWithParam<TransportKind> {
  protected:
   ~RRefTest() override {
     cluster_.ExpectIdle();
-    EXPECT_EQ(Counter::alive, 0);
+    EXPECT_TRUE(Counter::AllGone());
   }
   RRef<Counter> CounterAt(const std::string& worker, int start = 10) {
     auto counter = rpc::Create<Counter>(alice_, worker, start).Await();
@@ -108,7 +108,7 @@ TEST_P(RRefTest, OwnerKeepsObjectUntilLastHandleDies) {
   EXPECT_EQ(Counter::alive, 1);
   second = {};
   cluster_.ExpectIdle();
-  EXPECT_EQ(Counter::alive, 0);
+  EXPECT_TRUE(Counter::AllGone());
 }
 
 TEST_P(RRefTest, ResultsMayStayWithTheirOwner) {

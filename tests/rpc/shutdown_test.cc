@@ -44,7 +44,7 @@ TEST_F(ShutdownTest, AllWorkersTogetherEndClean) {
   RRef<Counter> there = *rpc::Create<Counter>(alice_, "bob", 1).Await();
   RRef<Counter> here = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   cluster_.Shutdown();
-  EXPECT_EQ(Counter::alive, 0);
+  EXPECT_TRUE(Counter::AllGone());
   EXPECT_THAT(there.Async<&Counter::Get>().Await(),
               Fails(StatusCode::kFailedPrecondition, "shut down"));
 }
