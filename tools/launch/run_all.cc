@@ -213,8 +213,10 @@ void Run::OnTrainerEnd(int wait_status) {
 }
 
 void Run::OnWorkerEnd(const Child& worker, int wait_status) {
-  const bool as_asked = worker.asked_to_end && WIFSIGNALED(wait_status) &&
-                        WTERMSIG(wait_status) == SIGTERM;
+  // What a worker that was asked to end has to say, it says itself.
+  const bool as_asked =
+      worker.asked_to_end &&
+      (WIFEXITED(wait_status) || WTERMSIG(wait_status) == SIGTERM);
   if (ExitCode(wait_status) == 0 || as_asked) return;
   // The group may hold processes that the worker started.
   if (worker.process.own_group) SendSignal(worker.process, SIGKILL);

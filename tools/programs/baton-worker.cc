@@ -69,7 +69,7 @@ absl::Status CheckDevice() {
                    ": this build has no CUDA kernels, use --device=cpu"));
 }
 
-absl::Status Main(char** argv) {
+absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(SetUpLog());
   RETURN_IF_ERROR(CheckDevice());
   ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
@@ -90,8 +90,10 @@ absl::Status Main(char** argv) {
           static_cast<int>(agent->self().rank));
   stop.Wait();
   LogInfo("shutting down");
-  return agent->Shutdown({.timeout = absl::ToChronoMilliseconds(
-                              absl::GetFlag(FLAGS_shutdown_timeout))});
+  // The agent has printed what was left behind.
+  const auto timeout =
+      absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_shutdown_timeout));
+  return agent->Shutdown({.timeout = timeout}).ok() ? 0 : 1;
 }
 
 }  // namespace
@@ -103,8 +105,8 @@ int main(int argc, char** argv) {
   if (!rest.empty()) {
     return Complain(absl::StrCat("unexpected argument '", rest[0], "'"), 2);
   }
-  const absl::Status status = Main(argv);
-  if (status.ok()) return 0;
-  return Complain(std::string(status.message()),
-                  absl::IsInvalidArgument(status) ? 2 : 1);
+  const absl::StatusOr<int> code = Main(argv);
+  if (code.ok()) return *code;
+  return Complain(std::string(code.status().message()),
+                  absl::IsInvalidArgument(code.status()) ? 2 : 1);
 }
