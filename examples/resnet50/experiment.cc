@@ -32,9 +32,9 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
                                     Trainable& model) {
   using Clock = std::chrono::steady_clock;
   Measurement measurement = Begin(settings, variant);
-  Progress progress(variant.name, settings.repeat * settings.batches);
   // The first batch reserves memory and builds kernels; it is not timed.
   RETURN_IF_ERROR(model.TrainStep(batches.front()).status());
+  Progress progress(variant.name, settings.repeat * settings.batches);
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
     const Clock::time_point begin = Clock::now();
     for (const TrainingBatch& batch : batches) {

@@ -40,9 +40,21 @@ struct Data {
   std::unique_ptr<data::Loader> test;  // null: no test images
 };
 
+// For images of `size` pixels a side, of one channel or three.
+data::Transform SmallImages(int64_t channels, int64_t size, bool training) {
+  if (channels == 3 && size == 32) {
+    return training ? data::CifarTraining() : data::CifarTesting();
+  }
+  std::vector<data::Transform> steps = {data::Resize(size, size)};
+  if (training) steps.push_back(data::RandomCrop(size, size, size / 8));
+  const std::vector<float> half(static_cast<size_t>(channels), 0.5f);
+  steps.push_back(data::Normalize(half, half));
+  return data::Compose(std::move(steps));
+}
+
 absl::StatusOr<std::unique_ptr<data::Loader>> OpenLoader(
     const Settings& settings, const std::string& path, data::Split split,
-    bool small, bool training) {
+    bool training) {
   ASSIGN_OR_RETURN(auto dataset, data::OpenDataset(path, split));
   data::LoaderOptions options;
   options.batch = settings.batch;
@@ -50,8 +62,9 @@ absl::StatusOr<std::unique_ptr<data::Loader>> OpenLoader(
   options.drop_last = training && dataset->size() >= settings.batch;
   options.seed = settings.model.seed;
   options.workers = settings.loader_threads;
-  if (small) {
-    options.transform = training ? data::CifarTraining() : data::CifarTesting();
+  if (settings.model.cifar_stem) {
+    options.transform =
+        SmallImages(settings.model.in_channels, settings.image, training);
   } else {
     options.transform = training ? data::ImageNetTraining(settings.image)
                                  : data::ImageNetTesting(settings.image);
@@ -71,12 +84,12 @@ absl::StatusOr<Data> OpenData(Settings& settings) {
   if (small) settings.image = first.image.dim(1);
   Data data;
   ASSIGN_OR_RETURN(data.train, OpenLoader(settings, settings.data,
-                                          data::Split::kTrain, small, true));
+                                          data::Split::kTrain, true));
   std::string test = settings.test_data;
   if (test.empty()) test = TestDataBeside(settings.data);
   if (!test.empty()) {
-    ASSIGN_OR_RETURN(data.test, OpenLoader(settings, test, data::Split::kTest,
-                                           small, false));
+    ASSIGN_OR_RETURN(data.test,
+                     OpenLoader(settings, test, data::Split::kTest, false));
   }
   return data;
 }

@@ -1,0 +1,196 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "core/safetensors.h"
+#include "examples/resnet50/device_cluster.h"
+#include "examples/resnet50/experiment.h"
+#include "examples/resnet50/local_resnet.h"
+#include "examples/resnet50/remote_resnet.h"
+#include "examples/resnet50/training.h"
+#include "tests/models/data/made_files.h"
+#include "tests/support/test_files.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Settings SmallSettings() {
+  Settings settings;
+  settings.model = {.depth = 18, .num_classes = 4, .width = 16};
+  settings.cuts = {"layer2"};
+  settings.variants = {"single", "split", "pipelined"};
+  settings.split_sizes = {4, 8};
+  settings.batch = 8;
+  settings.image = 32;
+  settings.batches = 2;
+  settings.repeat = 2;
+  settings.sgd.lr = 0.01;
+  return settings;
+}
+
+class ResNetPrograms : public ::testing::Test {
+ protected:
+  void SetUp() override { cluster_ = DeviceCluster::Make(2).value(); }
+  void TearDown() override {
+    const absl::Status status = cluster_->Shutdown();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  // One thread a stage: oneDNN's sums depend on how many there are.
+  std::unique_ptr<RemoteResNet> Remote(const Settings& settings,
+                                       int64_t split_size) {
+    return RemoteResNet::Make(cluster_->trainer(), cluster_->workers(),
+                              settings,
+                              {.cuts = settings.cuts,
+                               .split_size = split_size,
+                               .compute_threads = 1})
+        .value();
+  }
+  std::unique_ptr<DeviceCluster> cluster_;
+};
+
+TEST(Variants, PipelinedComesOnceASplitSize) {
+  std::vector<std::string> names;
+  for (const Variant& variant : VariantsOf(SmallSettings())) {
+    names.push_back(variant.name);
+  }
+  EXPECT_THAT(names,
+              ElementsAre("single", "split", "pipelined 4", "pipelined 8"));
+}
+
+TEST(Variants, BatchesAreTheSameForEach) {
+  const auto a = SyntheticBatches(SmallSettings());
+  const auto b = SyntheticBatches(SmallSettings());
+  ASSERT_EQ(a.size(), 2u);
+  EXPECT_EQ(a[1].images.ToVector<float>(), b[1].images.ToVector<float>());
+  EXPECT_NE(a[0].images.ToVector<float>(), a[1].images.ToVector<float>());
+  EXPECT_EQ(a[0].targets.shape(), Shape({8, 4}));  // one-hot for MSE
+}
+
+TEST_F(ResNetPrograms, SplitOverWorkersTrainsLikeSplitInOneProcess) {
+  const Settings settings = SmallSettings();
+  const auto batches = SyntheticBatches(settings);
+  const auto remote = Remote(settings, 0);
+  const auto local = LocalResNet::Make(settings, true, 1).value();
+  const auto whole = LocalResNet::Make(settings, false, 1).value();
+  for (int step = 0; step < 3; ++step) {
+    const double loss = remote->TrainStep(batches[0]).value();
+    EXPECT_DOUBLE_EQ(loss, local->TrainStep(batches[0]).value());
+    EXPECT_DOUBLE_EQ(loss, whole->TrainStep(batches[0]).value());
+  }
+}
+
+TEST_F(ResNetPrograms, ExperimentMeasuresEveryVariant) {
+  const Settings settings = SmallSettings();
+  const auto measurements =
+      RunExperiment(settings,
+                    [&](const Variant& variant)
+                        -> absl::StatusOr<std::unique_ptr<Trainable>> {
+                      return Remote(settings, variant.split_size);
+                    });
+  ASSERT_TRUE(measurements.ok()) << measurements.status();
+  ASSERT_EQ(measurements->size(), 4u);
+  for (const Measurement& m : *measurements) {
+    EXPECT_EQ(m.seconds.size(), 2u) << m.variant;
+    EXPECT_EQ(m.images, 16) << m.variant;
+    EXPECT_GT(m.loss, 0) << m.variant;
+  }
+}
+
+TEST_F(ResNetPrograms, TooFewWorkersIsSaid) {
+  Settings settings = SmallSettings();
+  settings.cuts = {"layer1", "layer2"};
+  const auto model =
+      RemoteResNet::Make(cluster_->trainer(), cluster_->workers(), settings,
+                         {.cuts = settings.cuts});
+  EXPECT_THAT(std::string(model.status().message()),
+              HasSubstr("3 stages needs 3 workers, there are 2"));
+}
+
+TEST_F(ResNetPrograms, WeightsComeBackFromACheckpoint) {
+  testing::TempFolder folder;
+  const Settings settings = SmallSettings();
+  const auto batches = SyntheticBatches(settings);
+  const auto trained = Remote(settings, 4);
+  ASSERT_TRUE(trained->TrainStep(batches[0]).ok());
+  ASSERT_TRUE(trained->Save(folder / "w.safetensors").ok());
+  const auto resumed = Remote(settings, 4);
+  ASSERT_TRUE(resumed->Load(folder / "w.safetensors").ok());
+  EXPECT_EQ(trained->Evaluate(batches[1]).value().loss,
+            resumed->Evaluate(batches[1]).value().loss);
+  EXPECT_TRUE(absl::IsNotFound(resumed->Load(folder / "none.safetensors")));
+}
+
+TEST_F(ResNetPrograms, CheckpointOfAnotherModelIsRefused) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  ASSERT_TRUE(Remote(settings, 4)->Save(folder / "w.safetensors").ok());
+  settings.model.depth = 34;
+  const absl::Status status =
+      Remote(settings, 4)->Load(folder / "w.safetensors");
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("w.safetensors"));
+}
+
+// Two classes that colour alone tells apart.
+std::string ColouredFolder(const testing::TempFolder& folder,
+                           const std::string& name) {
+  for (int i = 0; i < 16; ++i) {
+    folder.Write(absl::StrCat(name, "/red/", i, ".jpg"),
+                 data::FlatJpeg(32, 32, 200 + i, 20, 20));
+    folder.Write(absl::StrCat(name, "/blue/", i, ".jpg"),
+                 data::FlatJpeg(32, 32, 20, 20, 200 + i));
+  }
+  return folder / name;
+}
+
+TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsACheckpoint) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.data = ColouredFolder(folder, "train");
+  ColouredFolder(folder, "test");
+  settings.loss = dist::Loss::kCrossEntropy;
+  settings.epochs = 3;
+  settings.checkpoint = folder / "model.safetensors";
+  settings.json = folder / "epochs.jsonl";
+  settings.sgd = {.lr = 0.02, .momentum = 0.9};
+  const absl::Status status =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto weights = ReadSafeTensors(settings.checkpoint);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_EQ(weights->tensors.at("fc.weight").dim(0), 2);
+  std::ifstream json(settings.json);
+  std::string line, last;
+  int lines = 0;
+  for (; std::getline(json, line); ++lines) last = line;
+  EXPECT_EQ(lines, 3);
+  EXPECT_THAT(last, HasSubstr("\"test_accuracy\":1.0"));
+}
+
+TEST_F(ResNetPrograms, MissingImagesAreNamed) {
+  Settings settings = SmallSettings();
+  settings.data = "/no/such/images.tgz";
+  const absl::Status status =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/images.tgz"));
+}
+
+TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {
+  testing::TempFolder folder;
+  folder.Write("train.tgz", "");
+  folder.Write("test.tgz", "");
+  EXPECT_EQ(TestDataBeside(folder / "train.tgz"), folder / "test.tgz");
+  EXPECT_EQ(TestDataBeside(folder / "other.tgz"), "");
+  EXPECT_EQ(TestDataBeside(folder / "train"), "");
+}
+
+}  // namespace
+}  // namespace baton::examples
