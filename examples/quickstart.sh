@@ -7,16 +7,27 @@
 # forms over worker processes of this machine: one worker on half of the cores,
 # two workers split after layer2, two workers pipelined. Prints a table and
 # writes JSON lines and charts to build/quickstart.
-#   --quick       one small batch a variant: under a minute
-#   --data PATH   train on real images instead, for example CIFAR-10's tar
+#   --quick       one small batch a variant, or a fifth of CIFAR-10: a minute
+#   --data PATH   train a small ResNet18 on real images instead, for example on
+#                 CIFAR-10 as a .tgz of class folders, and test it
 # All options: build/release/bin/resnet50_pipeline --help
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-size=()
+quick=''
 case ${1-} in
-  -h | --help) sed -n '5,12s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
-  --quick) size=(--batch=40 --batches=1 --repeat=1 --split_size=10); shift ;;
+  -h | --help) sed -n '5,13s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+  --quick) quick=1; shift ;;
+esac
+case " $*" in
+  *' --data'*) # what two cores learn from in a few minutes
+    results=training.jsonl
+    size=(--depth=18 --width=16 --batch=100 --split_size=25 --epochs=2)
+    [ -z "$quick" ] || size+=(--epochs=1 --limit=10000) ;;
+  *)
+    results=results.jsonl
+    size=(--batch=120 --batches=1 --repeat=4 --split_size=20)
+    [ -z "$quick" ] || size+=(--batch=40 --repeat=1 --split_size=10) ;;
 esac
 cores=$(($(nproc) / 2)) # of each of the two workers; 0: not pinned
 
@@ -24,5 +35,5 @@ cores=$(($(nproc) / 2)) # of each of the two workers; 0: not pinned
 mkdir -p "$root/build/quickstart"
 exec "$root/build/release/bin/baton-run" --workers=2 \
   --cores_per_worker="$cores" -- "$root/build/release/bin/resnet50_pipeline" \
-  --json="$root/build/quickstart/results.jsonl" \
+  --json="$root/build/quickstart/$results" \
   --plot="$root/build/quickstart" "${size[@]}" "$@"
