@@ -115,4 +115,17 @@ int Complain(const std::string& message, int code) {
   return code;
 }
 
+void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage) {
+  const std::vector<std::string> rest = ParseFlagsOrExit(argc, argv, usage);
+  if (rest.empty()) return;
+  std::exit(Complain(
+      absl::StrCat("unexpected argument '", rest[0], "'; see --help"), 2));
+}
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return 0;
+  return Complain(std::string(status.message()),
+                  absl::IsInvalidArgument(status) ? 2 : 1);
+}
+
 }  // namespace baton::tools

@@ -30,7 +30,14 @@ std::string HelpText(const std::string& usage);
 std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
                                           const std::string& usage);
 
+// The same for programs that take flags alone: another argument is wrong too.
+void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage);
+
 // "PROGRAM: message" on stderr; gives `code`, for `return Complain(...)`.
 int Complain(const std::string& message, int code);
+
+// The exit code of a main that ended so: 0 for OK; else prints the message and
+// gives 2 where the program was called wrongly (InvalidArgument), 1 otherwise.
+int ExitCode(const absl::Status& status);
 
 }  // namespace baton::tools

@@ -85,9 +85,6 @@ absl::Status Main() {
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsOrExit(argc, argv, baton::examples::kUsage);
-  const absl::Status status = baton::CatchErrors(baton::examples::Main);
-  if (status.ok()) return 0;
-  return baton::tools::Complain(std::string(status.message()),
-                                absl::IsInvalidArgument(status) ? 2 : 1);
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::CatchErrors(baton::examples::Main));
 }

@@ -135,10 +135,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
 }  // namespace baton::tools
 
 int main(int argc, char** argv) {
-  using baton::tools::Complain;
-  const auto code = baton::tools::Main(
-      baton::tools::ParseFlagsOrExit(argc, argv, baton::tools::kUsage));
-  if (code.ok()) return *code;
-  return Complain(std::string(code.status().message()),
-                  absl::IsInvalidArgument(code.status()) ? 2 : 1);
+  using namespace baton::tools;
+  const absl::StatusOr<int> code = Main(ParseFlagsOrExit(argc, argv, kUsage));
+  return code.ok() ? *code : ExitCode(code.status());
 }

@@ -101,12 +101,7 @@ absl::StatusOr<int> Main(char** argv) {
 
 int main(int argc, char** argv) {
   using namespace baton::tools;
-  const auto rest = ParseFlagsOrExit(argc, argv, kUsage);
-  if (!rest.empty()) {
-    return Complain(absl::StrCat("unexpected argument '", rest[0], "'"), 2);
-  }
+  ParseFlagsAloneOrExit(argc, argv, kUsage);
   const absl::StatusOr<int> code = Main(argv);
-  if (code.ok()) return *code;
-  return Complain(std::string(code.status().message()),
-                  absl::IsInvalidArgument(code.status()) ? 2 : 1);
+  return code.ok() ? *code : ExitCode(code.status());
 }

@@ -111,8 +111,5 @@ absl::Status Main(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   using namespace baton::tools;
-  const absl::Status status = Main(ParseFlagsOrExit(argc, argv, kUsage));
-  if (status.ok()) return 0;
-  return Complain(std::string(status.message()),
-                  absl::IsInvalidArgument(status) ? 2 : 1);
+  return ExitCode(Main(ParseFlagsOrExit(argc, argv, kUsage)));
 }
