@@ -26,7 +26,7 @@ class Target {
   Target(const char* name) : key_(std::string(name)) {}
   Target(Rank rank) : key_(rank) {}
   Target(WorkerInfo worker) : key_(std::move(worker)) {}
-  // NOLINTEND
+  // NOLINTEND(google-explicit-constructor)
 
   const std::variant<std::string, Rank, WorkerInfo>& key() const {
     return key_;

@@ -41,8 +41,8 @@ void RegisterParameters(rpc::Registry& registry) {
 // Names, from anywhere, the parameters behind a handle.
 class ParameterSource {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): a handle is such a source
   template <typename M>
+  // NOLINTNEXTLINE(google-explicit-constructor): a handle is such a source
   ParameterSource(const RRef<M>& object)
       : owner_(object.owner()), list_([object](rpc::Agent& agent) {
           return agent.Remote<&ListParameters<M>>(object.owner(), object);

@@ -45,7 +45,7 @@ class StageModule {
         }) {}
   template <typename M>
   StageModule(const Module<M>& module) : StageModule(module.ref()) {}
-  // NOLINTEND
+  // NOLINTEND(google-explicit-constructor)
 
   RRef<Stage> MakeStage(rpc::Agent& agent, const StageSpec& spec,
                         const std::optional<RRef<Stage>>& next) const {
