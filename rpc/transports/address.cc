@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -101,34 +99,5 @@ absl::Status CheckListen(const std::string& address) {
   return error == 0 ? absl::OkStatus()
                     : ListenFailure(address, std::strerror(error));
 }
-
-absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
-  const char* base = std::getenv("TMPDIR");
-  std::string directory = absl::StrCat(
-      base != nullptr && *base != '\0' ? base : "/tmp", "/baton-XXXXXX");
-  // sun_path holds 108 bytes.
-  if (directory.size() > 100) directory = "/tmp/baton-XXXXXX";
-  if (mkdtemp(directory.data()) == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make ", directory, ": ", std::strerror(errno)));
-  }
-  return PrivateSocket(std::move(directory));
-}
-
-PrivateSocket::PrivateSocket(PrivateSocket&& other) noexcept
-    : directory_(std::exchange(other.directory_, "")) {}
-
-PrivateSocket& PrivateSocket::operator=(PrivateSocket&& other) noexcept {
-  std::swap(directory_, other.directory_);
-  return *this;
-}
-
-PrivateSocket::~PrivateSocket() {
-  if (empty()) return;
-  unlink(path().c_str());
-  rmdir(directory_.c_str());
-}
-
-std::string PrivateSocket::path() const { return directory_ + "/s"; }
 
 }  // namespace baton::rpc

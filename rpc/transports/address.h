@@ -32,23 +32,4 @@ absl::Status CheckListen(const std::string& address);
 // What to say when gRPC cannot listen for another reason.
 absl::Status ListenFailure(const std::string& address, const std::string& why);
 
-// A directory that only this user may enter, holding one socket path; gone
-// with this object. Thread-compatible.
-class PrivateSocket {
- public:
-  static absl::StatusOr<PrivateSocket> Make();
-  PrivateSocket() = default;
-  PrivateSocket(PrivateSocket&& other) noexcept;
-  PrivateSocket& operator=(PrivateSocket&& other) noexcept;
-  ~PrivateSocket();
-
-  bool empty() const { return directory_.empty(); }
-  std::string path() const;
-
- private:
-  explicit PrivateSocket(std::string directory)
-      : directory_(std::move(directory)) {}
-  std::string directory_;
-};
-
 }  // namespace baton::rpc

@@ -13,8 +13,15 @@ namespace {
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 
+// When its last user goes, gRPC waits for its own sockets to be gone; at times
+// nothing polls for that any more, and it waits for 10 s. So it never ends.
+void KeepGrpc() {
+  [[maybe_unused]] static const bool kept = (grpc_init(), true);
+}
+
 template <typename Set>
 void SetBoth(Set set) {
+  KeepGrpc();
   set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

@@ -24,6 +24,7 @@
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/link.h"
+#include "rpc/transports/private_socket.h"
 
 namespace baton::rpc {
 namespace {
@@ -295,8 +296,12 @@ grpc::ServerGenericBidiReactor* GrpcTransport::Door::CreateReactor(
     return new Refusal(
         {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections"});
   }
-  return Lane::Accept(context, transport_.doorman_,
-                      host.options.max_message_bytes, host.lanes);
+  const Lane::Accepted accepted = Lane::Accept(
+      context, transport_.doorman_, host.options.max_message_bytes, host.lanes);
+  host.timer->After(host.options.hello_timeout, [weak = accepted.lane] {
+    if (auto lane = weak.lock()) lane->CloseIfSilent();
+  });
+  return accepted.reactor;
 }
 
 bool GrpcTransport::Doorman::OnFrames(Lane& lane,

@@ -32,6 +32,8 @@ struct GrpcOptions {
   // that was.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds reconnect_timeout{2'000};
+  // Connections that say no hello for so long are closed.
+  std::chrono::milliseconds hello_timeout{10'000};
   size_t max_message_bytes = size_t{16} << 30;
   // Reading from a peer pauses while more than this waits for the handler.
   size_t max_undelivered_bytes = size_t{256} << 20;

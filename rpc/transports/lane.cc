@@ -50,6 +50,7 @@ void Lane::HandleRead() {
   {
     MutexLock lock(mutex_);
     owner = owner_;
+    heard_ = true;
   }
   const bool more = owner != nullptr && owner->OnFrames(*this, in_);
   MutexLock lock(mutex_);
@@ -86,6 +87,18 @@ std::shared_ptr<LaneOwner> Lane::End() {
 }
 
 void Lane::Close() { (void)End(); }
+
+void Lane::CloseIfSilent() {
+  bool writing;
+  {
+    MutexLock lock(mutex_);
+    if (!open_ || heard_) return;
+    open_ = false;
+    owner_ = nullptr;
+    writing = writing_;
+  }
+  StartEnd(writing);
+}
 
 void Lane::CloseWith(grpc::ByteBuffer frames) {
   MutexLock lock(mutex_);
@@ -174,11 +187,11 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
         context_(context),
         count_(count) {}
 
-  static AcceptedLane* Start(std::shared_ptr<AcceptedLane> lane) {
+  static Accepted Start(std::shared_ptr<AcceptedLane> lane) {
     lane->count_.Add();
     lane->self_ = lane;
     lane->BeginReading();
-    return lane.get();
+    return {lane.get(), lane};
   }
 
   std::shared_ptr<Lane> shared() override { return self_; }
@@ -247,9 +260,9 @@ std::shared_ptr<Lane> Lane::Dial(std::shared_ptr<grpc::Channel> channel,
       std::move(channel), std::move(owner), max_message_bytes, count, reaper));
 }
 
-grpc::ServerGenericBidiReactor* Lane::Accept(
-    grpc::CallbackServerContext* context, std::shared_ptr<LaneOwner> owner,
-    size_t max_message_bytes, LaneCount& count) {
+Lane::Accepted Lane::Accept(grpc::CallbackServerContext* context,
+                            std::shared_ptr<LaneOwner> owner,
+                            size_t max_message_bytes, LaneCount& count) {
   return AcceptedLane::Start(std::make_shared<AcceptedLane>(
       context, std::move(owner), max_message_bytes, count));
 }

@@ -71,9 +71,13 @@ class Lane {
                                     size_t max_message_bytes, LaneCount& count,
                                     Executor& reaper);
   // Serves a call; hand the reactor to gRPC.
-  static grpc::ServerGenericBidiReactor* Accept(
-      grpc::CallbackServerContext* context, std::shared_ptr<LaneOwner> owner,
-      size_t max_message_bytes, LaneCount& count);
+  struct Accepted {
+    grpc::ServerGenericBidiReactor* reactor;
+    std::weak_ptr<Lane> lane;
+  };
+  static Accepted Accept(grpc::CallbackServerContext* context,
+                         std::shared_ptr<LaneOwner> owner,
+                         size_t max_message_bytes, LaneCount& count);
 
   virtual ~Lane() = default;
 
@@ -88,6 +92,8 @@ class Lane {
   // As Close, with a last message that the other end gets to read. Only for
   // accepted lanes on which nothing is being written.
   void CloseWith(grpc::ByteBuffer frames);
+  // As Close, unless something has come.
+  void CloseIfSilent();
 
   virtual std::shared_ptr<Lane> shared() = 0;
   Receiver& receiver() { return receiver_; }
@@ -120,6 +126,7 @@ class Lane {
   mutable Mutex mutex_;
   std::shared_ptr<LaneOwner> owner_ ABSL_GUARDED_BY(mutex_);
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool heard_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // ResumeReading came while the frames that paused it were being handled.

@@ -101,6 +101,7 @@ void Link::StartDialLocked() {
 
 // A fresh round over all targets.
 void Link::RetryLocked() {
+  resting_ = false;
   targets_ = DialTargets(peer_.address);
   target_ = 0;
   if (targets_.empty()) {
@@ -158,14 +159,21 @@ void Link::AttemptFailedLocked(const absl::Status& why) {
   if (target_ + 1 < targets_.size()) {
     ++target_;
     TryLocked();
-  } else if (Clock::now() + retry_delay_ >= dial_deadline_ || host_.stopping) {
+  } else {
+    RestLocked();
+  }
+}
+
+void Link::RestLocked() {
+  if (Clock::now() + retry_delay_ >= dial_deadline_ || host_.stopping) {
     DialFailedLocked(absl::UnavailableError(
         absl::StrCat("cannot reach worker ", peer_.name, " at ", peer_.address,
-                     ": ", why.message())));
-  } else {
-    AfterLocked(retry_delay_, &Link::RetryLocked);
-    retry_delay_ = std::min(2 * retry_delay_, kLastRetry);
+                     ": ", last_failure_.message())));
+    return;
   }
+  resting_ = true;
+  AfterLocked(retry_delay_, &Link::RetryLocked);
+  retry_delay_ = std::min(2 * retry_delay_, kLastRetry);
 }
 
 void Link::DialFailedLocked(const absl::Status& why) {
@@ -389,7 +397,11 @@ void Link::PumpGoodbyeLocked() {
 void Link::BeginGoodbye() {
   MutexLock lock(mutex_);
   saying_goodbye_ = true;
-  PumpGoodbyeLocked();
+  if (state_ == State::kDialing && resting_) {
+    RestLocked();  // nobody to say it to
+  } else {
+    PumpGoodbyeLocked();
+  }
 }
 
 void Link::GoodbyeReceivedLocked(Side& side) {
@@ -436,6 +448,7 @@ void Link::FailQueuesLocked(const absl::Status& why) {
 
 void Link::BecomeIdleLocked() {
   state_ = State::kIdle;
+  resting_ = false;
   MutexLock lock(host_.idle_mutex);
   ++host_.idle_events;
   host_.idle.NotifyAll();

@@ -87,6 +87,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   Side* Find(const Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void StartDialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
@@ -136,6 +137,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   Clock::time_point dial_deadline_ ABSL_GUARDED_BY(mutex_);
   std::chrono::milliseconds retry_delay_ ABSL_GUARDED_BY(mutex_){0};
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
+  bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Attempts: our last one; the one of the peer in use; the peer's that are

@@ -41,6 +41,21 @@ absl::StatusOr<uint64_t> TensorBytes(const wire::TensorMeta& meta, DType dtype,
   return empty ? 0 : bytes;
 }
 
+absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
+  const auto dtype = meta.dtype() > 255
+                         ? std::nullopt
+                         : DTypeFromWire(static_cast<int>(meta.dtype()));
+  if (!dtype.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of the unknown dtype ", meta.dtype()));
+  }
+  if (meta.channels_last() && meta.sizes_size() != 4) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a channels-last tensor of ", meta.sizes_size(), " dimensions"));
+  }
+  return *dtype;
+}
+
 }  // namespace
 
 absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer, Batch& batch) {
@@ -78,44 +93,8 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   }
   message_.emplace();
   message_->tensors.resize(static_cast<size_t>(meta.tensors_size()));
-  specs_.clear();
-  parts_.clear();
-  part_ = 0;
-  offset_ = 0;
   std::vector<Part> inline_parts;
-  if (meta.header_size() > max_bytes_) {
-    return absl::InvalidArgumentError("a message header above the limit");
-  }
-  uint64_t total = meta.header_size();
-  const bool header_chunked = meta.header_chunked() && total > 0;
-  (header_chunked ? parts_ : inline_parts).push_back({-1, total});
-  for (int i = 0; i < meta.tensors_size(); ++i) {
-    const wire::TensorMeta& entry = meta.tensors(i);
-    const auto dtype = entry.dtype() > 255
-                           ? std::nullopt
-                           : DTypeFromWire(static_cast<int>(entry.dtype()));
-    if (!dtype.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor of the unknown dtype ", entry.dtype()));
-    }
-    if (entry.channels_last() && entry.sizes_size() != 4) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a channels-last tensor of ", entry.sizes_size(), " dimensions"));
-    }
-    ASSIGN_OR_RETURN(uint64_t size,
-                     TensorBytes(entry, *dtype, max_bytes_ - total));
-    total += size;
-    specs_.push_back({*dtype,
-                      Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
-                      entry.channels_last() ? MemoryFormat::kChannelsLast
-                                            : MemoryFormat::kContiguous});
-    if (entry.chunked() && size > 0) {
-      parts_.push_back({i, size});
-    } else {
-      inline_parts.push_back({i, size});
-    }
-  }
-  message_bytes_ = total;
+  RETURN_IF_ERROR(Plan(meta, inline_parts));
   uint64_t inline_bytes = 0;
   for (const Part& part : inline_parts) inline_bytes += part.bytes;
   if (inline_bytes != header.payload_bytes) {
@@ -129,6 +108,38 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
     RETURN_IF_ERROR(CheckValues(part));
   }
   if (parts_.empty()) Finish(batch);
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::Plan(const wire::MessageMeta& meta,
+                            std::vector<Part>& inline_parts) {
+  specs_.clear();
+  parts_.clear();
+  part_ = 0;
+  offset_ = 0;
+  if (meta.header_size() > max_bytes_) {
+    return absl::InvalidArgumentError("a message header above the limit");
+  }
+  uint64_t total = meta.header_size();
+  const bool header_chunked = meta.header_chunked() && total > 0;
+  (header_chunked ? parts_ : inline_parts).push_back({-1, total});
+  for (int i = 0; i < meta.tensors_size(); ++i) {
+    const wire::TensorMeta& entry = meta.tensors(i);
+    ASSIGN_OR_RETURN(const DType dtype, DTypeOf(entry));
+    ASSIGN_OR_RETURN(uint64_t size,
+                     TensorBytes(entry, dtype, max_bytes_ - total));
+    total += size;
+    specs_.push_back({dtype,
+                      Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
+                      entry.channels_last() ? MemoryFormat::kChannelsLast
+                                            : MemoryFormat::kContiguous});
+    if (entry.chunked() && size > 0) {
+      parts_.push_back({i, size});
+    } else {
+      inline_parts.push_back({i, size});
+    }
+  }
+  message_bytes_ = total;
   return absl::OkStatus();
 }
 

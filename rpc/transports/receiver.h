@@ -15,6 +15,10 @@
 
 namespace baton::rpc {
 
+namespace wire {
+class MessageMeta;
+}  // namespace wire
+
 // Makes messages of what comes in on one lane, copying the elements of tensors
 // straight to where they stay. Trusts nothing that it reads. Confined to the
 // reads of its lane, which come one at a time.
@@ -47,6 +51,9 @@ class Receiver {
     MemoryFormat format;
   };
 
+  // What the message will consist of: chunks to come, and what is with it.
+  absl::Status Plan(const wire::MessageMeta& meta,
+                    std::vector<Part>& inline_parts);
   absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
                            Batch& batch);
   absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,

@@ -374,6 +374,39 @@ TEST(Grpc, AProcessKilledAmidATransferFailsIt) {
 
 // A peer that stops reading fills its own limit and no memory of ours; the
 // limit pauses reading, and what it held back arrives later.
+TEST(Grpc, WhoSaysNoHelloIsCutOff) {
+  auto alice = NewWorker("alice", 0);
+  auto bob = NewWorker("bob", 1, {.hello_timeout = milliseconds(50)});
+  alice->transport->AddPeer(bob->info);
+  alice->Start();
+  SentLog log;
+  alice->transport->Send("bob", {"early", {}}, log.Next());
+  RawClient silent(TcpOf(bob->info.address));
+  grpc::ByteBuffer frames;
+  EXPECT_FALSE(silent.Read(&frames));
+  // Who did say hello may wait for the start.
+  bob->Start();
+  EXPECT_EQ(bob->mailbox.Await(1).at(0).message.header, "early");
+  EXPECT_EQ(alice->mailbox.lost(), 0u);
+}
+
+TEST(Grpc, AShutdownDoesNotWaitForAPeerThatIsGone) {
+  auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(5000)});
+  auto bob = NewWorker("bob", 1);
+  alice->transport->AddPeer(bob->info);
+  alice->Start();
+  bob->Start();
+  ASSERT_TRUE(alice->SendTo("bob", {"one", {}}).ok());
+  bob.reset();
+  alice->mailbox.AwaitLost(1);
+  SentLog log;
+  alice->transport->Send("bob", {"two", {}}, log.Next());
+  const auto start = std::chrono::steady_clock::now();
+  alice->transport->Shutdown(milliseconds(4000));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(1000));
+  EXPECT_EQ(log.Await(1).at(0).code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(Grpc, ASlowHandlerPausesReading) {
   auto alice = NewWorker("alice", 0);
   auto bob = NewWorker("bob", 1, {.max_undelivered_bytes = 1 << 20});

@@ -1,0 +1,109 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/private_socket.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr char kPrefix[] = "baton-";
+constexpr size_t kNameSize = sizeof(kPrefix) - 1 + 6;
+// sun_path holds 108 bytes.
+constexpr size_t kLongestBase = 108 - kNameSize - 4;
+
+std::string BaseDirectory() {
+  const char* base = std::getenv("TMPDIR");
+  return base != nullptr && *base != '\0' && std::strlen(base) < kLongestBase
+             ? base
+             : "/tmp";
+}
+
+// The kernel lets go of it when the process ends, however that ends.
+int Lock(const std::string& directory, int flags) {
+  const int fd = open((directory + "/lock").c_str(),
+                      O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+void Remove(const std::string& directory, int lock) {
+  unlink((directory + "/s").c_str());
+  unlink((directory + "/lock").c_str());
+  rmdir(directory.c_str());
+  close(lock);
+}
+
+// One without a lock is being made.
+void RemoveIfAbandoned(const std::string& directory) {
+  struct stat info;
+  if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
+      info.st_uid != geteuid()) {
+    return;
+  }
+  const int lock = Lock(directory, 0);
+  if (lock >= 0) Remove(directory, lock);
+}
+
+void RemoveAbandoned(const std::string& base) {
+  DIR* listing = opendir(base.c_str());
+  if (listing == nullptr) return;
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name.size() == kNameSize && absl::StartsWith(name, kPrefix)) {
+      RemoveIfAbandoned(absl::StrCat(base, "/", name));
+    }
+  }
+  closedir(listing);
+}
+
+}  // namespace
+
+absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
+  const std::string base = BaseDirectory();
+  RemoveAbandoned(base);
+  std::string directory = absl::StrCat(base, "/", kPrefix, "XXXXXX");
+  if (mkdtemp(directory.data()) == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", directory, ": ", std::strerror(errno)));
+  }
+  const int lock = Lock(directory, O_CREAT | O_EXCL);
+  if (lock < 0) {
+    rmdir(directory.c_str());
+    return absl::UnavailableError(
+        absl::StrCat("cannot lock ", directory, ": ", std::strerror(errno)));
+  }
+  return PrivateSocket(std::move(directory), lock);
+}
+
+PrivateSocket::PrivateSocket(PrivateSocket&& other) noexcept
+    : directory_(std::exchange(other.directory_, "")),
+      lock_(std::exchange(other.lock_, -1)) {}
+
+PrivateSocket& PrivateSocket::operator=(PrivateSocket&& other) noexcept {
+  std::swap(directory_, other.directory_);
+  std::swap(lock_, other.lock_);
+  return *this;
+}
+
+PrivateSocket::~PrivateSocket() {
+  if (!empty()) Remove(directory_, lock_);
+}
+
+std::string PrivateSocket::path() const { return directory_ + "/s"; }
+
+}  // namespace baton::rpc
