@@ -258,7 +258,9 @@ void Run::AskToEnd(Child& child, int signal) {
   if (!child.alive || child.asked_to_end) return;
   child.asked_to_end = true;
   child.kill_at = Clock::now() + plan_.grace;
-  if (signal != 0) SendSignal(child.process, signal);
+  if (signal == 0) return;
+  SendSignal(child.process, signal);
+  SendSignal(child.process, SIGCONT);  // one that is stopped would not hear
 }
 
 void Run::AskWorkersToEnd() {
