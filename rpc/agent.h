@@ -42,6 +42,8 @@ struct AgentOptions {
   size_t max_incoming_calls = 100'000;
   // Runs before the first message is delivered: other layers attach here.
   std::function<void(Agent&)> on_start{};
+  // Runs once, at the end of the shutdown: tells others that the name is free.
+  std::function<void()> on_stop{};
 };
 
 struct ShutdownOptions {
@@ -51,6 +53,9 @@ struct ShutdownOptions {
     kGraceful,  // finish calls, give back handles, wait for others to do so
     kNow,       // fail what is under way
   } mode = Mode::kGraceful;
+  // How long a worker whose connection is lost may stay away: what it held is
+  // given up then, as if it had been given back.
+  std::chrono::milliseconds lost_grace{300};
 };
 
 // One worker of a cluster: makes calls, serves them, owns objects. A process

@@ -155,9 +155,11 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& why) {
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
   std::vector<Agent::PeerWatcher> watchers;
+  auto may_stay_away = options_.lease;
   {
     MutexLock lock(mutex_);
     watchers = watchers_;
+    if (shutdown_begun_) may_stay_away = lost_grace_;
   }
   if (!watchers.empty()) {
     completions_->Post([watchers, peer, why] {
@@ -167,14 +169,26 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& why) {
   // Each message that is sent tries to connect again; this one asks for an
   // answer until the lease is over.
   peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
-  const auto give_up = [this, peer, why, loss] {
-    if (peers_.GiveUp(peer, loss)) OnGone(peer, why);
-  };
   if (leaving) {
-    give_up();
+    GiveUp(peer, loss, why);
     return;
   }
-  timer_.After(options_.lease, [this, give_up] { inbox_->Post(give_up); });
+  GiveUpAfter(may_stay_away, peer, loss, why);
+}
+
+void AgentCore::GiveUpAfter(std::chrono::milliseconds delay,
+                            const WorkerInfo& peer, uint64_t loss,
+                            const absl::Status& why) {
+  timer_.After(delay, [this, peer, loss, why] {
+    inbox_->Post([this, peer, loss, why] { GiveUp(peer, loss, why); });
+  });
+}
+
+void AgentCore::GiveUp(const WorkerInfo& peer, uint64_t loss,
+                       const absl::Status& why) {
+  if (!peers_.GiveUp(peer, loss)) return;
+  LogInfo("gave up what worker ", peer.name, " held: ", why.message());
+  OnGone(peer, why);
 }
 
 void AgentCore::OnGone(const WorkerInfo& peer, const absl::Status& why) {

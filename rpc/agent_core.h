@@ -146,11 +146,15 @@ class AgentCore final : public MessageHandler,
   void OnCancel(const WorkerInfo& from, uint64_t number);
   void OnLost(const WorkerInfo& peer, const absl::Status& why);
   void OnGone(const WorkerInfo& peer, const absl::Status& why);
+  // Unless it has been heard of since the loss of that number.
+  void GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
   void FlushControl(const std::string& name);
   void OnUnreachable(const std::string& name, const absl::Status& why);
   void Tick();
   void ScheduleTick();
   // On any thread: has the inbox do it.
+  void GiveUpAfter(std::chrono::milliseconds delay, const WorkerInfo& peer,
+                   uint64_t loss, const absl::Status& why);
   void PostFlush(const std::string& name);
 
   // Outgoing.
@@ -212,6 +216,7 @@ class AgentCore final : public MessageHandler,
   mutable Mutex mutex_;
   CondVar changed_;
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
+  std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
   std::set<CallPtr> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);

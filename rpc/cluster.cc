@@ -16,6 +16,8 @@
 namespace baton::rpc {
 namespace {
 
+constexpr std::chrono::milliseconds kLeaveTimeout{500};
+
 uint64_t NewIncarnation() {
   std::random_device device;
   uint64_t incarnation = 0;
@@ -72,7 +74,8 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
           options.peers.empty() ? options.listen : meeting.join.self.address,
       .advertise_host = options.advertise_host,
       .cluster = options.cluster,
-      .registry_digest = absl::StrCat(absl::Hex(registry.Digest()))};
+      .registry_digest = absl::StrCat(absl::Hex(registry.Digest())),
+      .inline_delivery = true};  // an agent only posts what comes
   if (meeting.hosted_here) {
     transport_options.rendezvous = std::make_shared<RendezvousService>();
   }
@@ -86,6 +89,14 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                    Join(meeting.address, meeting.join));
   for (const WorkerInfo& worker : workers) {
     if (worker.name == self.name) self = worker;
+  }
+  // A list's rendezvous ends with the worker that hosts it.
+  if (options.peers.empty()) {
+    options.agent.on_stop = [address = meeting.address,
+                             cluster = options.cluster, self] {
+      const absl::Status left = Leave(address, cluster, self, kLeaveTimeout);
+      if (!left.ok()) LogDebug("not struck off: ", left.ToString());
+    };
   }
   SetLogName(self.name);
   options.agent.self = self;

@@ -205,6 +205,15 @@ bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss) {
   return true;
 }
 
+std::vector<std::pair<WorkerInfo, uint64_t>> Peers::Lost() const {
+  std::vector<std::pair<WorkerInfo, uint64_t>> lost;
+  MutexLock lock(mutex_);
+  for (const auto& [name, peer] : peers_) {
+    if (peer.state == State::kLost) lost.emplace_back(peer.info, peer.losses);
+  }
+  return lost;
+}
+
 void Peers::MarkLeaving(const WorkerInfo& worker) {
   MutexLock lock(mutex_);
   if (Peer* peer = FindLocked(worker)) peer->leaving = true;

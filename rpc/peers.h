@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -65,6 +66,8 @@ class Peers {
   uint64_t MarkLost(const WorkerInfo& peer, bool* leaving);
   // True, once, when the peer has not been heard of since that MarkLost.
   bool GiveUp(const WorkerInfo& peer, uint64_t loss);
+  // Those that are lost and not given up, with their number for GiveUp.
+  std::vector<std::pair<WorkerInfo, uint64_t>> Lost() const;
   void MarkLeaving(const WorkerInfo& peer);
   void ResetControl(const WorkerInfo& peer);
 

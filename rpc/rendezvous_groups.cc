@@ -96,14 +96,19 @@ void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
   }
   group.world_size = options.world_size;
   group.waiting.push_back({options, std::move(done)});
-  if (static_cast<int>(group.waiting.size()) == group.world_size) {
+  CompleteIfAllCame(group);
+}
+
+void RendezvousGroups::CompleteIfAllCame(Group& group) {
+  if (group.members.empty() && !group.waiting.empty() &&
+      static_cast<int>(group.waiting.size()) == group.world_size) {
     Complete(group);
   }
 }
 
 absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
   const std::string& name = options.self.name;
-  if (!group.members.empty()) {
+  if (!group.members.empty() && !group.ending) {
     return absl::AlreadyExistsError(absl::StrCat(
         "cluster ", options.cluster, " is complete with ", group.members.size(),
         " workers; worker ", name, " came too late or twice"));
@@ -132,6 +137,7 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
 }
 
 void RendezvousGroups::Complete(Group& group) {
+  group.ending = false;
   group.members.resize(group.waiting.size());
   std::vector<bool> taken(group.members.size(), false);
   const auto place = [&](const JoinOptions& options, size_t rank) {
@@ -202,7 +208,10 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
           return member.name == name && member.incarnation == incarnation;
         });
     if (left > 0) {
-      if (found->second.members.empty()) groups_.erase(found);
+      Group& group = found->second;
+      group.ending = true;
+      CompleteIfAllCame(group);
+      if (group.members.empty() && group.waiting.empty()) groups_.erase(found);
       return absl::OkStatus();
     }
   }

@@ -42,11 +42,13 @@ class RendezvousGroups {
     std::vector<Waiting> waiting;
     std::set<std::string> doubled;    // names that two workers came with
     std::vector<WorkerInfo> members;  // by rank, once complete
+    bool ending = false;  // some members left; once all have, the next may meet
   };
 
   absl::Status Check(const JoinOptions& options) const;
   absl::Status Admit(Group& group, const JoinOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the wait of that worker, if it waits.
   void Remove(const std::string& cluster, const WorkerInfo& self,

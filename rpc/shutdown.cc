@@ -47,6 +47,13 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
     MutexLock lock(mutex_);
     if (shutdown_begun_) return absl::OkStatus();
     shutdown_begun_ = true;
+    lost_grace_ = options.lost_grace;
+  }
+  // Who is lost has no reason to come back to a worker that ends; the lease
+  // would only hold it up.
+  for (const auto& [peer, loss] : peers_.Lost()) {
+    GiveUpAfter(options.lost_grace, peer, loss,
+                absl::UnavailableError("its connection was lost"));
   }
   std::string left;
   const auto deadline = Clock::now() + options.timeout;
@@ -87,6 +94,7 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
                      : std::chrono::milliseconds(0));
   ownership_->Close(StoppedStatus());
   Notify();
+  if (options_.on_stop) options_.on_stop();
   if (left.empty()) return absl::OkStatus();
   LogWarning("worker ", self().name, " left behind: ", left);
   return absl::DeadlineExceededError(absl::StrCat(

@@ -97,6 +97,62 @@ TEST_F(ShutdownTest, ADeadPeerDoesNotHoldItUp) {
   EXPECT_THAT(alice_.Shutdown({.timeout = 5s}), IsOk());
 }
 
+// The lease is for workers that may come back to one that goes on.
+class LongLease : public ::testing::Test {
+ protected:
+  static constexpr auto kSoon = 3s;  // far below the lease
+
+  std::chrono::steady_clock::duration TimeOfShutdown(
+      rpc::Agent& agent, std::chrono::milliseconds timeout) {
+    const auto start = std::chrono::steady_clock::now();
+    status_ = agent.Shutdown({.timeout = timeout});
+    return std::chrono::steady_clock::now() - start;
+  }
+  absl::Status status_;
+  LocalCluster cluster_{
+      {.names = {"alice", "bob", "carol"}, .fill = &FillCounter, .lease = 60s}};
+};
+
+TEST_F(LongLease, IsNotWaitedForByAWorkerThatShutsDown) {
+  RRef<Counter> held =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  cluster_.Kill("bob");
+  EXPECT_LT(TimeOfShutdown(cluster_["alice"], 30s), kSoon);
+  EXPECT_THAT(status_, IsOk());
+}
+
+TEST_F(LongLease, EndsEarlyForAWorkerLostDuringTheShutdown) {
+  RRef<Counter> held =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  std::thread killing([&] { cluster_.Kill("bob"); });
+  EXPECT_LT(TimeOfShutdown(cluster_["alice"], 30s), kSoon);
+  killing.join();
+  EXPECT_THAT(status_, IsOk());
+}
+
+TEST_F(LongLease, OfADeadHolderDoesNotHideALiveOne) {
+  RRef<Counter> dead =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  RRef<Counter> live =
+      *rpc::Create<Counter>(cluster_["carol"], "alice", 1).Await();
+  cluster_.Kill("bob");
+  EXPECT_GE(TimeOfShutdown(cluster_["alice"], 600ms), 600ms);
+  EXPECT_THAT(status_, Fails(StatusCode::kDeadlineExceeded, "held by carol"));
+  EXPECT_EQ(status_.message().find("bob"), std::string::npos) << status_;
+}
+
+TEST_F(LongLease, LastsWhileNobodyShutsDown) {
+  RRef<Counter> held =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  held = {};
+  cluster_["bob"].AwaitIdle(1s);
+  RRef<Counter> kept =
+      *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
+  cluster_.Kill("bob");
+  EXPECT_FALSE(cluster_["alice"].AwaitIdle(1s));
+  EXPECT_FALSE(Counter::AllGone());
+}
+
 TEST_F(ShutdownTest, NowFailsWhatIsUnderWay) {
   Future<int> call = alice_.Async<&Wait>("bob");
   ASSERT_TRUE(entered->Await());

@@ -1,0 +1,244 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/rendezvous.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using rpc::RendezvousServer;
+using Joined = absl::StatusOr<std::unique_ptr<rpc::Agent>>;
+using Agents = std::vector<std::unique_ptr<rpc::Agent>>;
+
+std::unique_ptr<RendezvousServer> NewServer() {
+  auto server = RendezvousServer::Make("127.0.0.1:0");
+  EXPECT_THAT(server, IsOk());
+  return *std::move(server);
+}
+
+// Where nobody listens any more.
+std::string FreeAddress() { return NewServer()->address(); }
+
+rpc::ClusterOptions By(const RendezvousServer& server, const std::string& name,
+                       int world_size) {
+  rpc::ClusterOptions options;
+  options.name = name;
+  options.rendezvous = server.address();
+  options.world_size = world_size;
+  options.join_timeout = 8s;
+  return options;
+}
+
+rpc::ClusterOptions InList(const std::string& peers, const std::string& name) {
+  rpc::ClusterOptions options;
+  options.name = name;
+  options.peers = peers;
+  options.join_timeout = 8s;
+  return options;
+}
+
+Joined JoinNow(rpc::ClusterOptions options) {
+  rpc::Registry registry;
+  FillCounter(registry);
+  return JoinCluster(std::move(options), std::move(registry));
+}
+
+std::vector<Joined> JoinAll(std::vector<rpc::ClusterOptions> all) {
+  std::vector<std::future<Joined>> futures;
+  for (auto& options : all) {
+    futures.push_back(std::async(std::launch::async, [&options] {
+      return JoinNow(std::move(options));
+    }));
+  }
+  std::vector<Joined> joined;
+  for (auto& future : futures) joined.push_back(future.get());
+  return joined;
+}
+
+Agents Started(std::vector<Joined> all) {
+  Agents agents;
+  for (Joined& joined : all) {
+    EXPECT_THAT(joined.status(), IsOk());
+    if (joined.ok()) agents.push_back(*std::move(joined));
+  }
+  return agents;
+}
+
+void ExpectAllReachAll(const Agents& agents) {
+  for (const auto& agent : agents) {
+    EXPECT_EQ(agent->workers().size(), agents.size());
+    for (const auto& other : agents) {
+      EXPECT_EQ(*agent->Async<&Sum>(other->self().name, 1, 2).Await(), 3);
+    }
+  }
+}
+
+void ShutDown(const Agents& agents) {
+  std::vector<std::thread> threads;
+  for (const auto& agent : agents) {
+    threads.emplace_back(
+        [&agent] { EXPECT_THAT(agent->Shutdown({.timeout = 5s}), IsOk()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Cluster, WorkersMeetAtARendezvous) {
+  auto server = NewServer();
+  rpc::ClusterOptions last = By(*server, "carol", 3);
+  last.rank = 0;
+  const Agents agents =
+      Started(JoinAll({By(*server, "alice", 3), By(*server, "bob", 3), last}));
+  ASSERT_EQ(agents.size(), 3u);
+  EXPECT_EQ(agents[2]->self().rank, rpc::Rank{0});
+  EXPECT_EQ(agents[0]->Find(rpc::Rank{0})->name, "carol");
+  ExpectAllReachAll(agents);
+  ShutDown(agents);
+}
+
+TEST(Cluster, AListOfWorkersNeedsNoRendezvous) {
+  const std::string peers =
+      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress());
+  const Agents agents =
+      Started(JoinAll({InList(peers, "bob"), InList(peers, "alice")}));
+  ASSERT_EQ(agents.size(), 2u);
+  EXPECT_EQ(agents[0]->self().rank, rpc::Rank{1});
+  ExpectAllReachAll(agents);
+  ShutDown(agents);
+}
+
+TEST(Cluster, CanBeJoinedAgainUnderTheSameNames) {
+  auto server = NewServer();
+  uint64_t before = 0;
+  for (int round = 0; round < 3; ++round) {
+    const Agents agents =
+        Started(JoinAll({By(*server, "alice", 2), By(*server, "bob", 2)}));
+    ASSERT_EQ(agents.size(), 2u) << "in round " << round;
+    EXPECT_NE(agents[0]->self().incarnation, before);
+    before = agents[0]->self().incarnation;
+    ExpectAllReachAll(agents);
+    ShutDown(agents);
+  }
+}
+
+TEST(Cluster, WhoComesBackFirstWaitsForTheOthersToLeave) {
+  auto server = NewServer();
+  Agents old =
+      Started(JoinAll({By(*server, "alice", 2), By(*server, "bob", 2)}));
+  ASSERT_EQ(old.size(), 2u);
+  old.erase(old.begin());
+  auto alice = std::async(std::launch::async,
+                          [&] { return JoinNow(By(*server, "alice", 2)); });
+  EXPECT_EQ(alice.wait_for(50ms), std::future_status::timeout);
+  old.clear();
+  const Joined bob = JoinNow(By(*server, "bob", 2));
+  ASSERT_THAT(bob, IsOk());
+  ASSERT_THAT(alice.get(), IsOk());
+}
+
+TEST(Cluster, AListCanBeJoinedAgain) {
+  const std::string peers =
+      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress());
+  for (int round = 0; round < 2; ++round) {
+    const Agents agents =
+        Started(JoinAll({InList(peers, "alice"), InList(peers, "bob")}));
+    ASSERT_EQ(agents.size(), 2u) << "in round " << round;
+    ExpectAllReachAll(agents);
+    ShutDown(agents);
+  }
+}
+
+TEST(Cluster, AFullClusterTakesNobodyElse) {
+  auto server = NewServer();
+  const Joined alice = JoinNow(By(*server, "alice", 1));
+  ASSERT_THAT(alice, IsOk());
+  EXPECT_THAT(JoinNow(By(*server, "alice", 1)),
+              Fails(StatusCode::kAlreadyExists, "came too late or twice"));
+}
+
+TEST(Cluster, TwoWorkersOfOneNameBothHearOfIt) {
+  auto server = NewServer();
+  for (const Joined& joined :
+       JoinAll({By(*server, "alice", 2), By(*server, "alice", 2)})) {
+    EXPECT_THAT(joined, Fails(StatusCode::kAlreadyExists, "alice"));
+  }
+}
+
+TEST(Cluster, AMissingWorkerIsNamedWhenTheTimeIsUp) {
+  auto server = NewServer();
+  rpc::ClusterOptions options = By(*server, "alice", 2);
+  options.join_timeout = 200ms;
+  EXPECT_THAT(JoinNow(options),
+              Fails(StatusCode::kDeadlineExceeded, "missing: 1 more"));
+  options = InList(
+      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress()), "alice");
+  options.join_timeout = 200ms;
+  EXPECT_THAT(JoinNow(options),
+              Fails(StatusCode::kDeadlineExceeded, "missing: bob"));
+}
+
+TEST(Cluster, AnotherClustersWorkersDoNotCount) {
+  auto server = NewServer();
+  rpc::ClusterOptions ours = By(*server, "alice", 2);
+  rpc::ClusterOptions theirs = By(*server, "bob", 2);
+  theirs.cluster = "theirs";
+  ours.join_timeout = theirs.join_timeout = 300ms;
+  for (const Joined& joined : JoinAll({ours, theirs})) {
+    EXPECT_THAT(joined, Fails(StatusCode::kDeadlineExceeded, "1 of 2"));
+  }
+}
+
+TEST(Cluster, AnotherBinaryIsRefusedByName) {
+  auto server = NewServer();
+  auto other = std::async(std::launch::async, [&] {
+    return JoinCluster(By(*server, "bob", 2), rpc::Registry());
+  });
+  const Joined alice = JoinNow(By(*server, "alice", 2));
+  const Joined bob = other.get();
+  ASSERT_THAT(alice, IsOk());
+  ASSERT_THAT(bob, IsOk());
+  EXPECT_THAT((*alice)->Async<&Sum>("bob", 1, 2).Await(),
+              Fails(StatusCode::kFailedPrecondition, "different binary"));
+}
+
+TEST(Cluster, ABusyPortIsNamed) {
+  auto server = NewServer();
+  rpc::ClusterOptions options = By(*server, "alice", 1);
+  options.listen = server->address();
+  EXPECT_THAT(JoinNow(options),
+              Fails(StatusCode::kUnavailable, server->address()));
+  EXPECT_THAT(JoinNow(options), Fails(StatusCode::kUnavailable, "in use"));
+}
+
+TEST(Cluster, ARendezvousThatIsNotThereIsNamed) {
+  rpc::ClusterOptions options = By(*NewServer(), "alice", 1);
+  options.join_timeout = 200ms;
+  EXPECT_THAT(JoinNow(options),
+              Fails(StatusCode::kUnavailable, options.rendezvous));
+}
+
+TEST(Cluster, BadOptionsAreRefused) {
+  auto server = NewServer();
+  EXPECT_THAT(JoinNow(By(*server, "", 1)),
+              Fails(StatusCode::kInvalidArgument, ""));
+  EXPECT_THAT(JoinNow(InList("alice=127.0.0.1:1", "bob")),
+              Fails(StatusCode::kInvalidArgument, "no 'bob'"));
+  EXPECT_THAT(JoinNow(InList("alice", "alice")),
+              Fails(StatusCode::kInvalidArgument, "name=host:port"));
+}
+
+}  // namespace
+}  // namespace baton::testing
