@@ -24,10 +24,10 @@ int64_t MicrosUntil(AgentCore::Clock::time_point deadline) {
 }
 
 absl::Status TooLate(const OutgoingCall& call) {
-  const auto waited = std::chrono::duration_cast<milliseconds>(
-      AgentCore::Clock::now() - call.started);
+  const auto allowed =
+      std::chrono::duration_cast<milliseconds>(call.deadline - call.started);
   return absl::DeadlineExceededError(
-      absl::StrCat("no answer within ", waited.count(), " ms"));
+      absl::StrCat("no answer within ", allowed.count(), " ms"));
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ class FaultTransportTest : public testing::Test {
 };
 
 TEST_F(FaultTransportTest, DropsAfterSkippingAndAtMostSoOften) {
-  plan_->Add({.kind = FaultKind::kDrop, .skip = 1, .at_most = 2});
+  plan_->Add(
+      {.kind = FaultKind::kDrop, .matches = nullptr, .skip = 1, .at_most = 2});
   for (const char* header : {"a", "b", "c", "d"}) Send(header);
   EXPECT_EQ(Arrived(2), (Headers{"a", "d"}));
   EXPECT_EQ(plan_->injected(), 2);
@@ -121,7 +122,7 @@ TEST_F(FaultTransportTest, AReorderedMessageGoesAfterTheNextToThatPeer) {
 }
 
 TEST_F(FaultTransportTest, AReorderedMessageDoesNotWaitForever) {
-  plan_->Add({.kind = FaultKind::kReorder, .delay = 10ms});
+  plan_->Add({.kind = FaultKind::kReorder, .matches = nullptr, .delay = 10ms});
   Send("alone");
   EXPECT_EQ(Arrived(1), Headers{"alone"});
 }
@@ -129,7 +130,7 @@ TEST_F(FaultTransportTest, AReorderedMessageDoesNotWaitForever) {
 TEST_F(FaultTransportTest, ASeveredConnectionLosesTheMessageAndComesBack) {
   Send("before");
   Arrived(1);
-  plan_->Add({.kind = FaultKind::kSever, .at_most = 1});
+  plan_->Add({.kind = FaultKind::kSever, .matches = nullptr, .at_most = 1});
   Send("lost");
   EXPECT_EQ(log_.Await(2).at(1).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(alice_.mailbox.AwaitLost(1).size(), 1u);
@@ -139,7 +140,7 @@ TEST_F(FaultTransportTest, ASeveredConnectionLosesTheMessageAndComesBack) {
 }
 
 TEST_F(FaultTransportTest, AShutdownFailsWhatIsHeldBack) {
-  plan_->Add({.kind = FaultKind::kDelay, .delay = 20s});
+  plan_->Add({.kind = FaultKind::kDelay, .matches = nullptr, .delay = 20s});
   Send("held");
   const auto start = std::chrono::steady_clock::now();
   alice_.transport->Shutdown(1s);
