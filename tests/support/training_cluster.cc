@@ -15,8 +15,10 @@ namespace {
 const std::vector<std::string> kNames = {"alice", "bob", "carol", "dave"};
 
 ClusterOptions OptionsFor(const std::set<std::string>& names,
-                          TrainingCluster::AddTypes add_types) {
+                          TrainingCluster::AddTypes add_types,
+                          TransportKind transports) {
   ClusterOptions options;
+  options.transports = MakerOf(transports);
   options.names.assign(names.begin(), names.end());
   options.fill = [add_types = std::move(add_types)](rpc::Registry& registry) {
     dist::Register(registry);
@@ -28,9 +30,10 @@ ClusterOptions OptionsFor(const std::set<std::string>& names,
 
 }  // namespace
 
-TrainingCluster::TrainingCluster(size_t workers, AddTypes add_types)
+TrainingCluster::TrainingCluster(size_t workers, AddTypes add_types,
+                                 TransportKind transports)
     : alive_(kNames.begin(), kNames.begin() + static_cast<int64_t>(workers)),
-      cluster_(OptionsFor(alive_, std::move(add_types))) {}
+      cluster_(OptionsFor(alive_, std::move(add_types), transports)) {}
 
 TrainingCluster::~TrainingCluster() {
   EXPECT_TRUE(NoContextsLeft());

@@ -18,7 +18,8 @@ namespace baton::testing {
 class TrainingCluster {
  public:
   using AddTypes = std::function<void(rpc::Registry&)>;
-  TrainingCluster(size_t workers, AddTypes add_types);
+  TrainingCluster(size_t workers, AddTypes add_types,
+                  TransportKind transports = TransportKind::kInProcess);
   ~TrainingCluster();
 
   rpc::Agent& at(const std::string& name) { return cluster_[name]; }

@@ -11,108 +11,25 @@
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
-#include "tests/support/training_cluster.h"
+#include "tests/autograd/distributed/remote_math.h"
 
 namespace baton::dist {
 namespace {
 
 using ::testing::HasSubstr;
 
-Variable Multiply(const Variable& a, const Variable& b) { return a * b; }
+using ContextTest = ThreeWorkers;
+INSTANTIATE_TEST_SUITE_P(, ContextTest, testing::kTransports,
+                         testing::TransportName);
 
-std::vector<Variable> Spread(const std::vector<Variable>& values) {
-  std::vector<Variable> doubled;
-  for (const Variable& value : values) doubled.push_back(value * 2.0);
-  return doubled;
-}
-
-// Multiplies there, with the product coming back here and going there again.
-Future<Variable> PingPong(rpc::CallContext& call, const Variable& x,
-                          const std::string& other, int times) {
-  if (times == 0) return ReadyFuture<Variable>(x);
-  return call.agent()
-      .Async<&Multiply>(other, call, x, x)
-      .Then([call, other, times](const Variable& square) mutable {
-        return PingPong(call, square, other, times - 1);
-      });
-}
-
-// Goes to the workers of `route` in turn, squaring at each.
-Future<Variable> Travel(rpc::CallContext& call, const Variable& x,
-                        std::vector<std::string> route) {
-  Variable square = x * x;
-  if (route.empty()) return ReadyFuture<Variable>(square);
-  std::string next = route.front();
-  route.erase(route.begin());
-  return call.agent().Async<&Travel>(next, call, square, route);
-}
-
-Variable BreakBackward(const Variable& x) {
-  Variable y = x * 1.0;
-  y.AddHook([](const Tensor&) -> Tensor { Fail("hook", "broken on purpose"); });
-  return y;
-}
-
-absl::StatusOr<Variable> Refuse(const Variable&) {
-  return absl::FailedPreconditionError("not today");
-}
-
-// A parameter that lives at its worker.
-class Scale {
- public:
-  static std::unique_ptr<Scale> Make(double value) {
-    return std::make_unique<Scale>(value);
-  }
-  explicit Scale(double value) : factor_(Tensor::Full({2}, value), true) {}
-  Variable Forward(const Variable& x) { return x * factor_; }
-  // Undefined where the context has none.
-  absl::StatusOr<Tensor> Gradient(rpc::CallContext& call) {
-    ASSIGN_OR_RETURN(auto context, ContextOf(call));
-    return context->GradientOf(factor_);
-  }
-  bool HasGrad() const { return factor_.grad().defined(); }
-
-  using Exports = rpc::Methods<&Scale::Make, &Scale::Forward, &Scale::Gradient,
-                               &Scale::HasGrad>;
-
- private:
-  Variable factor_;
-};
-
-void AddTypes(rpc::Registry& registry) {
-  registry.AddFunction<&Multiply>()
-      .AddFunction<&Spread>()
-      .AddFunction<&PingPong>()
-      .AddFunction<&Travel>()
-      .AddFunction<&BreakBackward>()
-      .AddFunction<&Refuse>()
-      .Add<Scale>();
-}
-
-Variable Leaf(double value) { return Variable(Tensor::Full({2}, value), true); }
-
-double First(const Tensor& tensor) {
-  return tensor.defined() ? tensor.Select(0, 0).Item() : -1;
-}
-
-class ContextTest : public ::testing::Test {
- protected:
-  ContextTest() : cluster_(3, AddTypes) {}
-  rpc::Agent& agent() { return cluster_.alice(); }
-  RRef<Scale> MakeScale(const char* worker, double value) {
-    return *rpc::Create<Scale>(agent(), worker, value).Await();
-  }
-  testing::TrainingCluster cluster_;
-};
-
-TEST_F(ContextTest, IdsAreUnique) {
+TEST_P(ContextTest, IdsAreUnique) {
   Context a(agent()), b(agent());
   EXPECT_NE(a.id(), b.id());
   EXPECT_EQ(a.id().root, "alice");
   EXPECT_EQ(OpenContexts(agent()).size(), 2u);
 }
 
-TEST_F(ContextTest, GradientsEqualThoseOfTheLocalGraph) {
+TEST_P(ContextTest, GradientsEqualThoseOfTheLocalGraph) {
   Variable a = Leaf(3), b = Leaf(5);
   Context ctx(agent());
   Variable product = *agent().Async<&Multiply>("bob", ctx, a, b).Await();
@@ -122,7 +39,7 @@ TEST_F(ContextTest, GradientsEqualThoseOfTheLocalGraph) {
   EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(b), b.grad()));
 }
 
-TEST_F(ContextTest, CallsToOneselfCount) {
+TEST_P(ContextTest, CallsToOneselfCount) {
   Variable a = Leaf(3), b = Leaf(5);
   Context ctx(agent());
   Variable product = *agent().Async<&Multiply>("alice", ctx, a, b).Await();
@@ -130,14 +47,14 @@ TEST_F(ContextTest, CallsToOneselfCount) {
   EXPECT_EQ(First(ctx.GradientOf(a)), 5);
 }
 
-TEST_F(ContextTest, WithoutAContextValuesArriveWithoutHistory) {
+TEST_P(ContextTest, WithoutAContextValuesArriveWithoutHistory) {
   Variable a = Leaf(3);
   Variable product = *agent().Async<&Multiply>("bob", a, a).Await();
   EXPECT_FALSE(product.requires_grad());
   EXPECT_EQ(First(product.tensor()), 9);
 }
 
-TEST_F(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
+TEST_P(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
   Variable a(Tensor::Ones({2}));
   Context ctx(agent());
   Variable product = *agent().Async<&Multiply>("bob", ctx, a, a).Await();
@@ -145,7 +62,7 @@ TEST_F(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
   EXPECT_TRUE(absl::IsInvalidArgument(ctx.Backward(autograd::Sum(product))));
 }
 
-TEST_F(ContextTest, OnlyTheResultMayRequireGrad) {
+TEST_P(ContextTest, OnlyTheResultMayRequireGrad) {
   RRef<Scale> scale = MakeScale("bob", 4);
   Context ctx(agent());
   Variable y = *scale.Async<&Scale::Forward>(ctx, Tensor::Full({2}, 3)).Await();
@@ -155,7 +72,7 @@ TEST_F(ContextTest, OnlyTheResultMayRequireGrad) {
   EXPECT_FALSE(*scale.Async<&Scale::HasGrad>().Await());
 }
 
-TEST_F(ContextTest, ListsKeepTheirEdgesApart) {
+TEST_P(ContextTest, ListsKeepTheirEdgesApart) {
   std::vector<Variable> in = {Leaf(1), Variable(Tensor::Ones({2})), Leaf(3)};
   Context ctx(agent());
   auto out = *agent().Async<&Spread>("bob", ctx, in).Await();
@@ -166,7 +83,7 @@ TEST_F(ContextTest, ListsKeepTheirEdgesApart) {
   EXPECT_FALSE(ctx.GradientOf(in[2]).defined());
 }
 
-TEST_F(ContextTest, HandlersCallOnInTheSameContext) {
+TEST_P(ContextTest, HandlersCallOnInTheSameContext) {
   Variable x = Leaf(1.5);
   Context ctx(agent());
   // alice -> bob -> carol -> alice -> bob: x^16
@@ -183,7 +100,7 @@ TEST_F(ContextTest, HandlersCallOnInTheSameContext) {
   EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(x), local.grad()));
 }
 
-TEST_F(ContextTest, ManyRoundTripsAddUp) {
+TEST_P(ContextTest, ManyRoundTripsAddUp) {
   Variable x = Leaf(1.001);
   Context ctx(agent());
   Variable y = *agent().Async<&PingPong>("bob", ctx, x, "alice", 8).Await();
@@ -191,7 +108,7 @@ TEST_F(ContextTest, ManyRoundTripsAddUp) {
   EXPECT_NEAR(First(ctx.GradientOf(x)), 256 * std::pow(1.001, 255), 1e-2);
 }
 
-TEST_F(ContextTest, FetchedResultsCarryTheirGraph) {
+TEST_P(ContextTest, FetchedResultsCarryTheirGraph) {
   Variable a = Leaf(3), b = Leaf(5);
   Context ctx(agent());
   RRef<Variable> there = agent().Remote<&Multiply>("bob", ctx, a, b);
@@ -200,7 +117,7 @@ TEST_F(ContextTest, FetchedResultsCarryTheirGraph) {
   EXPECT_EQ(First(ctx.GradientOf(a)), 5);
 }
 
-TEST_F(ContextTest, AFutureMayStandForItsValue) {
+TEST_P(ContextTest, AFutureMayStandForItsValue) {
   Variable x = Leaf(2);
   RRef<Scale> front = MakeScale("bob", 3), back = MakeScale("carol", 5);
   Context ctx(agent());
@@ -212,7 +129,7 @@ TEST_F(ContextTest, AFutureMayStandForItsValue) {
   EXPECT_EQ(First(*back.Async<&Scale::Gradient>(ctx).Await()), 6);
 }
 
-TEST_F(ContextTest, UnusedResultsGetNoGradientAndHangNothing) {
+TEST_P(ContextTest, UnusedResultsGetNoGradientAndHangNothing) {
   Variable x = Leaf(2);
   RRef<Scale> used = MakeScale("bob", 3), unused = MakeScale("bob", 5);
   Context ctx(agent());
@@ -224,7 +141,7 @@ TEST_F(ContextTest, UnusedResultsGetNoGradientAndHangNothing) {
   EXPECT_FALSE(unused.Async<&Scale::Gradient>(ctx).Await()->defined());
 }
 
-TEST_F(ContextTest, RepeatedBackwardsAccumulate) {
+TEST_P(ContextTest, RepeatedBackwardsAccumulate) {
   Variable x = Leaf(2);
   RRef<Scale> scale = MakeScale("bob", 3);
   Context ctx(agent());
@@ -236,7 +153,7 @@ TEST_F(ContextTest, RepeatedBackwardsAccumulate) {
   EXPECT_EQ(First(*scale.Async<&Scale::Gradient>(ctx).Await()), 200);
 }
 
-TEST_F(ContextTest, ContextsDoNotMix) {
+TEST_P(ContextTest, ContextsDoNotMix) {
   Variable x = Leaf(2);
   RRef<Scale> scale = MakeScale("bob", 3);
   Context a(agent()), b(cluster_.at("carol"));
@@ -246,7 +163,7 @@ TEST_F(ContextTest, ContextsDoNotMix) {
   EXPECT_FALSE(scale.Async<&Scale::Gradient>(b).Await()->defined());
 }
 
-TEST_F(ContextTest, ManyThreadsTrainAtOnce) {
+TEST_P(ContextTest, ManyThreadsTrainAtOnce) {
   RRef<Scale> scale = MakeScale("bob", 3);
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -266,7 +183,7 @@ TEST_F(ContextTest, ManyThreadsTrainAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(ContextTest, ErrorsOfRemoteNodesComeHome) {
+TEST_P(ContextTest, ErrorsOfRemoteNodesComeHome) {
   Variable x = Leaf(2);
   Context ctx(agent());
   Variable y = *agent().Async<&BreakBackward>("bob", ctx, x).Await();
@@ -275,7 +192,7 @@ TEST_F(ContextTest, ErrorsOfRemoteNodesComeHome) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("broken on purpose"));
 }
 
-TEST_F(ContextTest, AFailedCallLeavesTheContextUsable) {
+TEST_P(ContextTest, AFailedCallLeavesTheContextUsable) {
   Variable x = Leaf(2);
   Context ctx(agent());
   EXPECT_TRUE(absl::IsFailedPrecondition(
@@ -284,7 +201,7 @@ TEST_F(ContextTest, AFailedCallLeavesTheContextUsable) {
   EXPECT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
 }
 
-TEST_F(ContextTest, ADeadWorkerFailsTheBackward) {
+TEST_P(ContextTest, ADeadWorkerFailsTheBackward) {
   Variable x = Leaf(2);
   {
     Context ctx(agent());
@@ -297,7 +214,7 @@ TEST_F(ContextTest, ADeadWorkerFailsTheBackward) {
   EXPECT_TRUE(cluster_.NoContextsLeft());
 }
 
-TEST_F(ContextTest, TheDeathOfTheRootEndsItsContexts) {
+TEST_P(ContextTest, TheDeathOfTheRootEndsItsContexts) {
   Variable x = Leaf(2);
   Context ctx(cluster_.at("carol"));
   ASSERT_TRUE(
@@ -311,7 +228,7 @@ TEST_F(ContextTest, TheDeathOfTheRootEndsItsContexts) {
   EXPECT_TRUE(cluster_.NoContextsLeft());
 }
 
-TEST_F(ContextTest, ItsEndEndsItOnEveryWorkerItReached) {
+TEST_P(ContextTest, ItsEndEndsItOnEveryWorkerItReached) {
   Variable x = Leaf(2);
   {
     Context ctx(agent());
@@ -330,7 +247,7 @@ TEST_F(ContextTest, ItsEndEndsItOnEveryWorkerItReached) {
   EXPECT_TRUE(OpenContexts(cluster_.at("bob")).empty());
 }
 
-TEST_F(ContextTest, WriteToGradAddsToTheLeaves) {
+TEST_P(ContextTest, WriteToGradAddsToTheLeaves) {
   Variable x = Leaf(2);
   Context ctx(agent());
   ASSERT_TRUE(ctx.Backward(autograd::Sum(x * 3.0)).ok());
@@ -341,7 +258,7 @@ TEST_F(ContextTest, WriteToGradAddsToTheLeaves) {
   EXPECT_EQ(ctx.Gradients().size(), 1u);
 }
 
-TEST_F(ContextTest, ALocalBackwardOverARemoteEdgeSaysWhatToDo) {
+TEST_P(ContextTest, ALocalBackwardOverARemoteEdgeSaysWhatToDo) {
   Variable x = Leaf(2);
   Context ctx(agent());
   Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();

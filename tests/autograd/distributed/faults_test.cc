@@ -1,0 +1,288 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
+#include "tests/autograd/distributed/remote_math.h"
+#include "tests/support/status_matchers.h"
+
+// What goes wrong in a context, and that nothing of it stays behind.
+namespace baton::dist {
+namespace {
+
+using absl::StatusCode;
+using testing::Fails;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using Route = std::vector<std::string>;
+
+std::atomic<bool> broken{false};
+
+// Doubles; its backward fails while `broken`.
+Variable Fragile(const Variable& x) {
+  Variable y = x * 2.0;
+  y.AddHook([](const Tensor&) -> Tensor {
+    if (broken) Fail("fragile", "broke");
+    return Tensor();
+  });
+  return y;
+}
+
+// Where a backward stands still, for at most nine seconds.
+struct Halt {
+  Promise<void> reached;
+  Promise<void> opened;
+};
+std::shared_ptr<Halt> halt;
+
+Variable Halting(const Variable& x) {
+  Variable y = x * 1.0;
+  y.AddHook([here = halt](const Tensor&) {
+    here->reached.Set(absl::OkStatus());
+    here->opened.future().Await(std::chrono::seconds(9)).IgnoreError();
+    return Tensor();
+  });
+  return y;
+}
+
+int Throw(const Variable&) { throw std::runtime_error("thrown"); }
+
+// A step of its own at the worker that serves a call of another context.
+absl::StatusOr<double> OwnStep(rpc::CallContext& call, const Variable& x) {
+  Variable w = Leaf(5);
+  Context own(call.agent());
+  ASSIGN_OR_RETURN(
+      Variable y,
+      call.agent().Async<&Multiply>("carol", own, w, x.Detach()).Await());
+  RETURN_IF_ERROR(own.Backward(autograd::Sum(y)));
+  return First(own.GradientOf(w));
+}
+
+class FaultsTest : public ThreeWorkers {
+ protected:
+  FaultsTest()
+      : ThreeWorkers([](rpc::Registry& registry) {
+          registry.AddFunction<&Fragile>()
+              .AddFunction<&Halting>()
+              .AddFunction<&Throw>()
+              .AddFunction<&OwnStep>();
+        }) {
+    broken = false;
+    halt = std::make_shared<Halt>();
+  }
+  ~FaultsTest() override { halt->opened.Set(absl::OkStatus()); }
+};
+INSTANTIATE_TEST_SUITE_P(, FaultsTest, testing::kTransports,
+                         testing::TransportName);
+
+TEST_P(FaultsTest, FiftyBackwardsFailAndFiftySucceed) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Fragile>("bob", ctx, x).Await();
+  Variable loss =
+      autograd::Sum(*agent().Async<&Multiply>("carol", ctx, y, y).Await());
+  const BackwardOptions keep{.retain_graph = true};
+  broken = true;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_THAT(ctx.Backward(loss, keep),
+                Fails(StatusCode::kInvalidArgument, "[fragile] broke"));
+  }
+  EXPECT_FALSE(ctx.GradientOf(x).defined());
+  broken = false;
+  for (int i = 1; i <= 50; ++i) {
+    ASSERT_THAT(ctx.Backward(loss, keep), IsOk());
+    EXPECT_EQ(First(ctx.GradientOf(x)), 16 * i);
+  }
+}
+
+TEST_P(FaultsTest, AnErrorThreeHopsAwayNamesItsWorker) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Travel>("bob", ctx, x, Route{"carol"}).Await();
+  Variable z = *agent().Async<&BreakBackward>("carol", ctx, y).Await();
+  Variable home = *agent().Async<&Multiply>("bob", ctx, z, z).Await();
+  absl::Status status = ctx.Backward(autograd::Sum(home));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("carol"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("broken on purpose"));
+}
+
+TEST_P(FaultsTest, AWorkerThatDiesOnTheWayIsNamed) {
+  Variable x = Leaf(2);
+  {
+    Context ctx(agent());
+    Variable y = *agent().Async<&Travel>("bob", ctx, x, Route{"carol"}).Await();
+    cluster_.Kill("carol");
+    absl::Status status = ctx.Backward(autograd::Sum(y));
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("carol"));
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+  Context next(agent());
+  Variable y = *agent().Async<&Multiply>("bob", next, x, x).Await();
+  EXPECT_THAT(next.Backward(autograd::Sum(y)), IsOk());
+}
+
+TEST_P(FaultsTest, AWorkerThatDiesDuringTheBackwardFailsIt) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Halting>("carol", ctx, x).Await();
+  Future<void> pass = ctx.BackwardAsync({autograd::Sum(y)});
+  ASSERT_THAT(halt->reached.future().Await(), IsOk());
+  // Its own shutdown waits for what runs there.
+  std::thread killer([&] { cluster_.Kill("carol"); });
+  absl::Status status = pass.Await(std::chrono::seconds(8));
+  halt->opened.Set(absl::OkStatus());
+  killer.join();
+  EXPECT_THAT(status, Fails(StatusCode::kUnavailable, "carol"));
+}
+
+TEST_P(FaultsTest, AReleaseEndsABackwardThatRuns) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Halting>("bob", ctx, x).Await();
+  Future<void> pass = ctx.BackwardAsync({autograd::Sum(y)});
+  ASSERT_THAT(halt->reached.future().Await(), IsOk());
+  Future<void> released = ctx.Release();
+  EXPECT_THAT(pass.Await(std::chrono::seconds(8)),
+              Fails(StatusCode::kAborted, "is over"));
+  halt->opened.Set(absl::OkStatus());
+  EXPECT_THAT(released.Await(), IsOk());
+  EXPECT_FALSE(ctx.GradientOf(x).defined());
+}
+
+TEST_P(FaultsTest, ADeadlineNamesWhatWasWaitedForAndWhere) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Halting>("bob", ctx, x).Await();
+  absl::Status status = ctx.Backward(
+      autograd::Sum(y), {.timeout = std::chrono::milliseconds(150)});
+  halt->opened.Set(absl::OkStatus());
+  EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded,
+                            "worker alice waits for the gradient of edge 1 "
+                            "from worker bob"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("150 ms"));
+  Variable z = *agent().Async<&Multiply>("carol", ctx, x, x).Await();
+  EXPECT_THAT(ctx.Backward(autograd::Sum(z)), IsOk());
+}
+
+TEST_P(FaultsTest, AHandlerThatThrowsLeavesNoContextBehind) {
+  Variable x = Leaf(2);
+  {
+    Context ctx(agent());
+    EXPECT_THAT(agent().Async<&Throw>("bob", ctx, x).Await(),
+                Fails(StatusCode::kInternal, "thrown"));
+    EXPECT_EQ(OpenContexts(cluster_.at("bob")).size(), 1u);
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
+TEST_P(FaultsTest, ANestedCallsContextEndsEverywhereWithItsRoot) {
+  {
+    Context ctx(agent());
+    ASSERT_THAT(agent()
+                    .Async<&Travel>("bob", ctx, Variable(Tensor::Ones({2})),
+                                    Route{"carol", "bob"})
+                    .Await(),
+                IsOk());
+    for (const char* worker : {"alice", "bob", "carol"}) {
+      EXPECT_EQ(OpenContexts(cluster_.at(worker)).size(), 1u) << worker;
+    }
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
+TEST_P(FaultsTest, AHandlerMayOpenAContextOfItsOwn) {
+  Variable x = Leaf(3);
+  Context ctx(agent());
+  auto gradient = agent().Async<&OwnStep>("bob", ctx, x).Await();
+  ASSERT_THAT(gradient, IsOk());
+  EXPECT_EQ(*gradient, 3);
+  EXPECT_TRUE(ctx.Gradients().empty());
+}
+
+TEST_P(FaultsTest, AValueOfAnotherContextIsRefused) {
+  Variable x = Leaf(2), y = Leaf(3);
+  Context first(agent()), second(agent());
+  // Both have an edge 1 from alice to bob and back.
+  Variable old = *agent().Async<&Multiply>("bob", first, x, x).Await();
+  Variable mine = *agent().Async<&Multiply>("bob", second, y, y).Await();
+  EXPECT_THAT(second.Backward(autograd::Sum(old)),
+              Fails(StatusCode::kInvalidArgument, first.id().ToString()));
+  EXPECT_THAT(second.Backward(autograd::Sum(mine + old)),
+              Fails(StatusCode::kInvalidArgument, first.id().ToString()));
+  EXPECT_FALSE(second.GradientOf(y).defined());
+}
+
+TEST_P(FaultsTest, AValueThatAnEarlierContextLeftAtAWorkerIsRefused) {
+  Variable x = Leaf(2), y = Leaf(3);
+  RRef<Variable> kept;
+  {
+    Context first(agent());
+    kept = agent().Remote<&Multiply>("bob", first, x, x);
+    ASSERT_THAT(kept.Ready().Await(), IsOk());
+  }
+  Context second(agent());
+  ASSERT_THAT(agent().Async<&Multiply>("bob", second, y, y).Await(), IsOk());
+  Variable stale = *kept.Fetch(second).Await();
+  EXPECT_EQ(First(stale.tensor()), 4);
+  absl::Status status = second.Backward(autograd::Sum(stale));
+  EXPECT_THAT(status, Fails(StatusCode::kInvalidArgument, "bob"));
+  EXPECT_FALSE(second.GradientOf(y).defined());
+}
+
+TEST_P(FaultsTest, RootsThatCannotBeAreRefused) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
+  EXPECT_THAT(ctx.Backward(y),
+              Fails(StatusCode::kInvalidArgument, "root 0 has shape [2]"));
+  EXPECT_THAT(ctx.Backward(Variable()),
+              Fails(StatusCode::kInvalidArgument, "root 0 is undefined"));
+  EXPECT_THAT(ctx.Backward(std::vector<Variable>{}, {}),
+              Fails(StatusCode::kInvalidArgument, "no roots"));
+  EXPECT_THAT(
+      ctx.Backward({y, Variable(Tensor::Ones({1}))},
+                   {Tensor::Ones({2}), Tensor()}),
+      Fails(StatusCode::kInvalidArgument, "root 1 does not require grad"));
+  EXPECT_THAT(ctx.Backward({y}, {Tensor::Ones({3})}),
+              Fails(StatusCode::kInvalidArgument, "its gradient [3]"));
+  EXPECT_THAT(ctx.Backward({y}, {Tensor::Ones({2})}), IsOk());
+}
+
+TEST_P(FaultsTest, ASecondBackwardWithoutARetainedGraphIsAnError) {
+  Variable x = Leaf(2);
+  Context ctx(agent());
+  Variable loss =
+      autograd::Sum(*agent().Async<&Multiply>("bob", ctx, x, x).Await());
+  ASSERT_THAT(ctx.Backward(loss), IsOk());
+  absl::Status again = ctx.Backward(loss);
+  EXPECT_FALSE(again.ok());
+  EXPECT_THAT(std::string(again.message()), HasSubstr("retain_graph"));
+  EXPECT_EQ(First(ctx.GradientOf(x)), 4);
+}
+
+// bob fails; carol and dave, which bob brought in, must forget the context too.
+TEST(Faults, OfOneOfFourWorkersLeaveNoContextOnTheOthers) {
+  testing::TrainingCluster cluster(
+      4, [](rpc::Registry& registry) { AddRemoteMath(registry); });
+  Variable x = Leaf(2);
+  {
+    Context ctx(cluster.alice());
+    Variable y = *cluster.alice()
+                      .Async<&Travel>("bob", ctx, x, Route{"carol", "dave"})
+                      .Await();
+    cluster.Kill("bob");
+    EXPECT_FALSE(ctx.Backward(autograd::Sum(y)).ok());
+  }
+  EXPECT_TRUE(cluster.NoContextsLeft());
+}
+
+}  // namespace
+}  // namespace baton::dist
