@@ -54,7 +54,8 @@ class Context {
   // Gradients of `loss`, a local value of one number, for every leaf below it
   // at whatever worker. Only what the loss reaches is waited for. Repeated
   // backwards add up; without retain_graph each needs a new graph. Errors name
-  // the worker: InvalidArgument for a value without graph, FailedPrecondition
+  // the worker: InvalidArgument for a value without graph or with one of
+  // another context, FailedPrecondition
   // while another backward of this context runs, DeadlineExceeded naming what
   // was waited for. After an error gradients may be incomplete.
   absl::Status Backward(const Variable& loss,

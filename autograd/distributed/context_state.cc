@@ -63,7 +63,8 @@ absl::StatusOr<std::unique_ptr<rpc::Crossing>> ContextState::BeginReceive(
   }
   std::shared_ptr<ReceiveNode> node;
   if (note.values > 0) {
-    node = std::make_shared<ReceiveNode>(note.edge, from.name, note.values);
+    node =
+        std::make_shared<ReceiveNode>(id_, note.edge, from.name, note.values);
   }
   return std::make_unique<ReceiveCrossing>(std::move(node));
 }

@@ -54,8 +54,9 @@ GradientCarrier::Running::~Running() { running_carrier = before_; }
 
 GradientCarrier* GradientCarrier::Running::Get() { return running_carrier; }
 
-ReceiveNode::ReceiveNode(EdgeId id, std::string from, int values)
-    : id_(id), from_(std::move(from)) {
+ReceiveNode::ReceiveNode(ContextId context, EdgeId id, std::string from,
+                         int values)
+    : context_(std::move(context)), id_(id), from_(std::move(from)) {
   SetNumOutputs(values);
 }
 

@@ -72,15 +72,17 @@ class GradientCarrier {
 // as in a backward without the context. Thread-compatible.
 class ReceiveNode final : public autograd::Node {
  public:
-  ReceiveNode(EdgeId id, std::string from, int values);
+  ReceiveNode(ContextId context, EdgeId id, std::string from, int values);
 
   const char* name() const override { return "receive"; }
   std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
 
-  EdgeId id() const { return id_; }
+  const ContextId& context() const { return context_; }
+  EdgeId id() const { return id_; }                  // within the context
   const std::string& from() const { return from_; }  // worker
 
  private:
+  const ContextId context_;
   const EdgeId id_;
   const std::string from_;
 };

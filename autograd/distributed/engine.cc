@@ -14,6 +14,17 @@ using Names = std::vector<std::string>;
 
 constexpr size_t kEndedKept = 65536;
 
+// Edges are numbered within their context: that of another would be taken for
+// one of this.
+absl::Status CheckContext(const ReceiveNode& edge, const ContextId& context) {
+  if (edge.context() == context) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a backward of ", context.ToString(),
+      " reached a value that came from worker ", edge.from(), " in ",
+      edge.context().ToString(),
+      ": make all calls of a loss with one context, or Detach() the value"));
+}
+
 }  // namespace
 
 Engine::Engine(rpc::WorkerInfo self, Executor* executor,
@@ -172,6 +183,9 @@ Future<Names> Engine::MarkOnwards(
     const std::vector<std::shared_ptr<ReceiveNode>>& reached) {
   std::map<std::string, std::vector<uint64_t>> edges_of;
   for (const auto& edge : reached) {
+    if (absl::Status status = CheckContext(*edge, context); !status.ok()) {
+      return ReadyFuture<Names>(status);
+    }
     edges_of[edge->from()].push_back(static_cast<uint64_t>(edge->id()));
   }
   std::vector<Future<Names>> answers;
