@@ -146,6 +146,9 @@ void ThreadPool::Core::Run() {
     task = nullptr;
     mutex_.Lock();
   }
+  // It may have been woken for a task that it leaves to another sleeper, whom
+  // nobody else would wake once the busy ones wait for that task.
+  if (!queue_.empty() && idle_ > 0) wake_.NotifyOne();
   RetireLocked();
   mutex_.Unlock();
 }

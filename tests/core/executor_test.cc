@@ -16,6 +16,16 @@
 namespace baton {
 namespace {
 
+// False after two seconds.
+bool Eventually(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 TEST(ThreadPool, RunsTasksInOrderOnOneThread) {
   std::vector<int> order;
   {
@@ -56,13 +66,33 @@ TEST(ThreadPool, SpareThreadsEnd) {
   go.Set(absl::OkStatus());
   ASSERT_TRUE(WaitAll(done).Await().ok());
   // The promises are set just before the threads end.
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (pool.alive_threads() > 2 &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return pool.alive_threads() <= 2; }));
+}
+
+// A task wakes a thread that is one too many by then; when that one ends, the
+// other one that sleeps has to take the task.
+TEST(ThreadPool, AThreadThatEndsLeavesNoTaskToASleepingOne) {
+  ThreadPool pool(2, "surplus");
+  Promise<void> both_sleep;
+  Promise<void> outcome;
+  pool.Post([&] {
+    both_sleep.future().Await().IgnoreError();
+    Promise<void> ran;
+    pool.Post([ran] { ran.Set(absl::OkStatus()); });
+    Eventually([&] { return pool.alive_threads() == 2; });
+    outcome.Set(ran.future().Await(std::chrono::seconds(2)));
+  });
+  std::atomic<int> running{0};
+  for (int i = 0; i < 2; ++i) {
+    pool.Post([&] {
+      ++running;
+      Eventually([&] { return running == 2; });
+    });
   }
-  EXPECT_LE(pool.alive_threads(), 2);
+  ASSERT_TRUE(Eventually([&] { return pool.idle_threads() == 2; }));
+  ASSERT_EQ(pool.alive_threads(), 3);
+  both_sleep.Set(absl::OkStatus());
+  EXPECT_EQ(outcome.future().Await(), absl::OkStatus());
 }
 
 TEST(ThreadPool, NeverRunsMoreTasksAtOnceThanItHasThreads) {
