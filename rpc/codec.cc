@@ -61,7 +61,7 @@ bool Decoder::GetBytes(void* out, size_t size) {
                                                  " left")));
   }
   if (!ok()) {
-    std::memset(out, 0, size);
+    if (size > 0) std::memset(out, 0, size);
     return false;
   }
   if (size > 0) std::memcpy(out, bytes_.data() + position_, size);

@@ -70,7 +70,7 @@ void StopSignal::Watch() {
     if (n <= 0) return;
     const int signal = byte;
     MutexLock lock(mutex_);
-    if (!waiting_ || signal_ != 0) {
+    if (!keeping_ || signal_ != 0) {
       Complain(absl::StrCat(::strsignal(signal), ": ending at once"), 0);
       ::_exit(128 + signal);
     }
@@ -79,9 +79,14 @@ void StopSignal::Watch() {
   }
 }
 
+void StopSignal::Keep() {
+  MutexLock lock(mutex_);
+  keeping_ = true;
+}
+
 int StopSignal::Wait() {
   MutexLock lock(mutex_);
-  waiting_ = true;
+  keeping_ = true;
   while (signal_ == 0) changed_.Wait(mutex_);
   return signal_;
 }
@@ -102,6 +107,8 @@ absl::StatusOr<std::vector<int>> ParseCores(const std::string& text) {
     }
     for (int core = first; core <= last; ++core) cores.push_back(core);
   }
+  std::sort(cores.begin(), cores.end());
+  cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
   return cores;
 }
 

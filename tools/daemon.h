@@ -13,7 +13,7 @@
 namespace baton::tools {
 
 // SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
-// first one before Wait is called, and any second one, end the process at once
+// first one before Keep is called, and any second one, end the process at once
 // with 128 + signal. One per process, made before any other thread.
 // Thread-safe.
 class StopSignal {
@@ -23,7 +23,9 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Waits for the first signal and gives it.
+  // From here on the first signal is kept for Wait.
+  void Keep();
+  // Keep, then waits for the first signal and gives it.
   int Wait();
 
  private:
@@ -32,7 +34,7 @@ class StopSignal {
   int pipe_ = -1;  // from the handler
   Mutex mutex_;
   CondVar changed_;
-  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool keeping_ ABSL_GUARDED_BY(mutex_) = false;
   int signal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread watcher_;
 };

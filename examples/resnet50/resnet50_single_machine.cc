@@ -66,6 +66,11 @@ absl::StatusOr<std::vector<Measurement>> Measure(const Settings& settings,
 
 absl::Status Main() {
   ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  if (!settings.data.empty() || !settings.checkpoint.empty()) {
+    return absl::InvalidArgumentError(
+        "--data and --checkpoint are for resnet50_pipeline: this program "
+        "measures on synthetic images");
+  }
   RETURN_IF_ERROR(CheckDevice());
   ASSIGN_OR_RETURN(const int threads, ThreadsPerDevice(settings.stages()));
   ASSIGN_OR_RETURN(const auto cluster, DeviceCluster::Make(settings.stages()));

@@ -4,6 +4,7 @@
 #include "examples/resnet50/settings.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
@@ -16,7 +17,8 @@ ABSL_FLAG(int, depth, 50, "layers of the ResNet: 18, 34, 50, 101 or 152");
 ABSL_FLAG(int64_t, width, 64, "channels behind the stem");
 ABSL_FLAG(int64_t, classes, 1000,
           "classes of the synthetic images; with --data the data's own");
-ABSL_FLAG(int, stages, 2, "parts to cut the model into: 2, or name --cuts");
+ABSL_FLAG(int, stages, 0,
+          "parts to cut the model into, 1 to 4; default 2, or as --cuts say");
 ABSL_FLAG(std::vector<std::string>, cuts, {},
           "what each stage but the last ends after, as in layer2 or "
           "layer1,layer2.1,layer3; default layer2 for two stages");
@@ -35,9 +37,12 @@ ABSL_FLAG(std::string, schedule, "fill_drain",
 ABSL_FLAG(std::string, loss, "",
           "mse (on one-hot labels) or cross_entropy; default mse for synthetic "
           "images, cross_entropy for --data");
-ABSL_FLAG(double, lr, 0.001, "learning rate; with --data default 0.05");
-ABSL_FLAG(double, momentum, 0, "of SGD; with --data default 0.9");
-ABSL_FLAG(double, weight_decay, 0, "of SGD; with --data default 0.0005");
+ABSL_FLAG(std::optional<double>, lr, std::nullopt,
+          "learning rate; default 0.001, with --data 0.05");
+ABSL_FLAG(std::optional<double>, momentum, std::nullopt,
+          "of SGD; default 0, with --data 0.9");
+ABSL_FLAG(std::optional<double>, weight_decay, std::nullopt,
+          "of SGD; default 0, with --data 0.0005");
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
@@ -105,10 +110,16 @@ absl::StatusOr<std::vector<std::string>> Variants() {
 // Cuts that share the work evenly, by the time of ResNet's layers.
 absl::StatusOr<std::vector<std::string>> Cuts() {
   std::vector<std::string> cuts = absl::GetFlag(FLAGS_cuts);
-  if (!cuts.empty()) return cuts;
-  switch (absl::GetFlag(FLAGS_stages)) {
+  const int stages = absl::GetFlag(FLAGS_stages);
+  if (!cuts.empty()) {
+    if (stages == 0 || stages == static_cast<int>(cuts.size()) + 1) return cuts;
+    return Wrong("stages", absl::StrCat("is ", stages, ", but --cuts make ",
+                                        cuts.size() + 1));
+  }
+  switch (stages) {
     case 1:
       return cuts;
+    case 0:
     case 2:
       return std::vector<std::string>{"layer2"};
     case 3:
@@ -134,13 +145,6 @@ absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
   if (name == "cross_entropy" || name.empty()) return dist::Loss::kCrossEntropy;
   return Wrong("loss",
                absl::StrCat("is mse or cross_entropy, not '", name, "'"));
-}
-
-// The flag's value where it was given, else what suits real images.
-double Or(const absl::Flag<double>& flag, double unset, bool real_data,
-          double for_data) {
-  const double value = absl::GetFlag(flag);
-  return real_data && value == unset ? for_data : value;
 }
 
 absl::Status ReadModel(Settings& settings) {
@@ -181,9 +185,11 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   RETURN_IF_ERROR(ReadModel(settings));
   RETURN_IF_ERROR(ReadExperiment(settings));
   ASSIGN_OR_RETURN(settings.loss, LossFlag(real));
-  settings.sgd.lr = Or(FLAGS_lr, 0.001, real, 0.05);
-  settings.sgd.momentum = Or(FLAGS_momentum, 0, real, 0.9);
-  settings.sgd.weight_decay = Or(FLAGS_weight_decay, 0, real, 5e-4);
+  settings.sgd.lr = absl::GetFlag(FLAGS_lr).value_or(real ? 0.05 : 0.001);
+  settings.sgd.momentum =
+      absl::GetFlag(FLAGS_momentum).value_or(real ? 0.9 : 0);
+  settings.sgd.weight_decay =
+      absl::GetFlag(FLAGS_weight_decay).value_or(real ? 5e-4 : 0);
   settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
   settings.test_data = absl::GetFlag(FLAGS_test_data);
   settings.limit = absl::GetFlag(FLAGS_limit);
@@ -191,6 +197,9 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   settings.checkpoint = absl::GetFlag(FLAGS_checkpoint);
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
+  if (real && settings.split_sizes.size() > 1) {
+    return Wrong("split_size", "takes one size with --data");
+  }
   if (settings.limit < 0) return Wrong("limit", "must not be negative");
   if (settings.loader_threads < 0) {
     return Wrong("loader_threads", "must not be negative");

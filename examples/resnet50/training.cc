@@ -3,6 +3,8 @@
 
 #include "examples/resnet50/training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -72,6 +74,30 @@ absl::StatusOr<std::unique_ptr<data::Loader>> OpenLoader(
   return data::Loader::Make(std::move(dataset), std::move(options));
 }
 
+// Classes are numbered by name: a test set must number them as training does.
+absl::Status CheckClasses(const std::string& path, const data::Dataset& test,
+                          const data::Dataset& training) {
+  const std::vector<std::string>& names = training.classes();
+  const std::vector<std::string>& tested = test.classes();
+  if (tested.size() <= names.size() &&
+      std::equal(tested.begin(), tested.end(), names.begin())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": its ", tested.size(), " classes are not the ",
+                   names.size(), " of the training images"));
+}
+
+// A path that cannot be written is better known before an epoch than after.
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty() || path == "-") return absl::OkStatus();
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (::access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot write ", path, ": no such folder, or not allowed"));
+}
+
 // Adapts the model to the images and opens both parts of the data.
 absl::StatusOr<Data> OpenData(Settings& settings) {
   ASSIGN_OR_RETURN(auto probe,
@@ -90,6 +116,7 @@ absl::StatusOr<Data> OpenData(Settings& settings) {
   if (!test.empty()) {
     ASSIGN_OR_RETURN(data.test,
                      OpenLoader(settings, test, data::Split::kTest, false));
+    RETURN_IF_ERROR(CheckClasses(test, data.test->dataset(), *probe));
   }
   return data;
 }
@@ -214,6 +241,8 @@ std::string TestDataBeside(const std::string& data) {
 absl::Status TrainOnImages(rpc::Agent& agent,
                            const std::vector<std::string>& workers,
                            Settings settings) {
+  RETURN_IF_ERROR(CheckWritable(settings.checkpoint));
+  RETURN_IF_ERROR(CheckWritable(settings.json));
   ASSIGN_OR_RETURN(const Data data, OpenData(settings));
   std::printf("%d training images of %d classes from %s\n",
               static_cast<int>(data.train->dataset().size()),

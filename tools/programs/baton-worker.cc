@@ -86,6 +86,7 @@ absl::StatusOr<int> Main(char** argv) {
   options.agent.on_start = dist::Attach;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));
+  stop.Keep();  // who reads the next line may send it at once
   LogInfo("serving at ", agent->self().address, " as rank ",
           static_cast<int>(agent->self().rank));
   stop.Wait();

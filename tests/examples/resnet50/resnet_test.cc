@@ -183,6 +183,29 @@ TEST_F(ResNetPrograms, MissingImagesAreNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/images.tgz"));
 }
 
+TEST_F(ResNetPrograms, TestImagesOfOtherClassesAreRefused) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.data = ColouredFolder(folder, "train");
+  folder.Write("test/red/0.jpg", data::FlatJpeg(32, 32, 200, 20, 20));
+  settings.loss = dist::Loss::kCrossEntropy;
+  const absl::Status status =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder / "test"));
+}
+
+TEST_F(ResNetPrograms, UnwritableCheckpointIsKnownBeforeTraining) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.data = ColouredFolder(folder, "train");
+  settings.checkpoint = folder / "none/model.safetensors";
+  const absl::Status status =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(settings.checkpoint));
+}
+
 TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {
   testing::TempFolder folder;
   folder.Write("train.tgz", "");
