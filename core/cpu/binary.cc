@@ -43,13 +43,13 @@ struct DivOp {
 struct MaximumOp {
   template <typename T>
   BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct MinimumOp {
   template <typename T>
   BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
 };
 
