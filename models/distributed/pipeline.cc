@@ -16,6 +16,9 @@ constexpr std::chrono::milliseconds kGiveUp{5000};
 // Beyond the step's own deadline, which brings the better message.
 constexpr std::chrono::milliseconds kGrace{2000};
 
+// Longer limits, which mean none, would overflow what is added to them.
+constexpr std::chrono::hours kLongestStep{24 * 365};
+
 absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
   if (modules == 0) {
     return absl::InvalidArgumentError("a pipeline needs at least one module");
@@ -52,7 +55,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   for (const RRef<Stage>& stage : stages) {
     RETURN_IF_ERROR(stage.Ready().Await());
   }
-  return std::unique_ptr<Pipeline>(new Pipeline(options, std::move(stages)));
+  PipelineOptions kept = options;
+  kept.step_timeout =
+      std::min<std::chrono::milliseconds>(kept.step_timeout, kLongestStep);
+  return std::unique_ptr<Pipeline>(new Pipeline(kept, std::move(stages)));
 }
 
 rpc::CallOptions Pipeline::Calls() const {
@@ -123,7 +129,8 @@ std::vector<Future<bool>> Pipeline::Feed(const StepPlan& plan,
                                          const Tensor& inputs,
                                          const Tensor& targets) {
   std::vector<Future<bool>> fed;
-  if (targets.defined()) {
+  // A stage without a loss may be done before they come.
+  if (plan.loss != Loss::kNone) {
     fed.push_back(stages_.back()
                       .Async<&Stage::PutTargets>(Calls(), plan.step, targets)
                       .Then([] { return true; }));

@@ -327,6 +327,28 @@ TEST_F(PipelineTest, TheDeathOfAWorkerFailsTheStepOfAll) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("dave"));
 }
 
+TEST_F(PipelineTest, AStepMayHaveNoTimeLimit) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.step_timeout = kNoLimit;
+  auto pipeline = MakePipeline(options);
+  Context ctx(agent());
+  auto result = pipeline->Step(ctx, x_, labels_);
+  EXPECT_TRUE(result.ok()) << result.status();
+}
+
+TEST_F(PipelineTest, WithoutALossTargetsAreNotSent) {
+  MakeMlp(1);
+  PipelineOptions options;
+  options.loss = Loss::kNone;
+  auto pipeline = MakePipeline(options);
+  for (int i = 0; i < 50; ++i) {
+    auto result = pipeline->Evaluate(x_, labels_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->loss, 0);
+  }
+}
+
 TEST_F(PipelineTest, RefusesWhatDoesNotFit) {
   MakeMlp(2);
   PipelineOptions options;
