@@ -4,6 +4,7 @@
 #include "rpc/peers.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,13 +43,32 @@ bool SameIncarnation(uint64_t a, uint64_t b) {
 }  // namespace
 
 bool SeenNumbers::FirstTime(uint64_t number) {
-  if (number < below_ || !above_.insert(number).second) return false;
-  if (above_.size() > kRememberGaps) below_ = *above_.begin();
-  while (!above_.empty() && *above_.begin() == below_) {
-    above_.erase(above_.begin());
-    ++below_;
+  if (number == 0 || number == std::numeric_limits<uint64_t>::max()) {
+    return false;
   }
+  if (number >= next_) {
+    if (number > next_) missing_.emplace_hint(missing_.end(), next_, number);
+    next_ = number + 1;
+    ForgetOldestGaps();
+    return true;
+  }
+  auto gap = missing_.upper_bound(number);
+  if (gap == missing_.begin()) return false;
+  --gap;
+  const auto [first, end] = *gap;
+  if (number >= end) return false;
+  if (number == first) {
+    missing_.erase(gap);
+  } else {
+    gap->second = number;
+  }
+  if (number + 1 < end) missing_.emplace(number + 1, end);
+  ForgetOldestGaps();
   return true;
+}
+
+void SeenNumbers::ForgetOldestGaps() {
+  while (missing_.size() > kRememberGaps) missing_.erase(missing_.begin());
 }
 
 std::optional<WorkerInfo> Peers::Add(const WorkerInfo& peer) {

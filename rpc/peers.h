@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,15 +21,17 @@
 namespace baton::rpc::internal {
 
 // Which of a peer's request numbers have been seen: each may be served once.
-// Remembers a bounded number of gaps; a number older than these counts as seen.
-// Thread-compatible.
+// Remembers a bounded number of gaps; what is missing in an older one counts as
+// seen. 0 and the largest number are never new. Thread-compatible.
 class SeenNumbers {
  public:
   bool FirstTime(uint64_t number);
 
  private:
-  uint64_t below_ = 1;        // all smaller ones have been seen
-  std::set<uint64_t> above_;  // and these
+  void ForgetOldestGaps();
+
+  uint64_t next_ = 1;                     // from here on all are new
+  std::map<uint64_t, uint64_t> missing_;  // and these, from key to value - 1
 };
 
 // The other workers that an agent knows, whether they are there, and the

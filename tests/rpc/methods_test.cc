@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "rpc/control_channel.h"
 #include "rpc/peers.h"
 #include "rpc/registry.h"
@@ -77,6 +79,35 @@ TEST(SeenNumbers, EachIsNewOnceInAnyOrder) {
   for (uint64_t n : {1, 2, 3, 5, 7, 0}) EXPECT_FALSE(seen.FirstTime(n)) << n;
   for (uint64_t n = 8; n < 200'000; n += 2) EXPECT_TRUE(seen.FirstTime(n));
   EXPECT_FALSE(seen.FirstTime(9));
+}
+
+TEST(SeenNumbers, OneThatManyOvertookIsStillNew) {
+  rpc::internal::SeenNumbers seen;
+  for (uint64_t n = 4; n < 200'000; ++n) ASSERT_TRUE(seen.FirstTime(n));
+  for (uint64_t n : {2, 1, 3}) EXPECT_TRUE(seen.FirstTime(n)) << n;
+  for (uint64_t n : {1, 2, 3, 4, 199'999}) EXPECT_FALSE(seen.FirstTime(n)) << n;
+}
+
+TEST(SeenNumbers, AGapIsFilledFromAnySide) {
+  rpc::internal::SeenNumbers seen;
+  EXPECT_TRUE(seen.FirstTime(10));
+  for (uint64_t n : {5, 1, 9, 4, 6, 2, 8, 3, 7}) {
+    EXPECT_TRUE(seen.FirstTime(n)) << n;
+    EXPECT_FALSE(seen.FirstTime(n)) << n;
+  }
+  for (uint64_t n = 1; n <= 10; ++n) EXPECT_FALSE(seen.FirstTime(n)) << n;
+  EXPECT_TRUE(seen.FirstTime(11));
+}
+
+TEST(SeenNumbers, ExtremeNumbersDoNoHarm) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  rpc::internal::SeenNumbers seen;
+  EXPECT_FALSE(seen.FirstTime(kMost));
+  EXPECT_TRUE(seen.FirstTime(kMost - 1));
+  EXPECT_FALSE(seen.FirstTime(kMost - 1));
+  EXPECT_FALSE(seen.FirstTime(kMost));
+  EXPECT_FALSE(seen.FirstTime(0));
+  EXPECT_TRUE(seen.FirstTime(1));
 }
 
 class ControlChannelTest : public ::testing::Test {
