@@ -148,6 +148,8 @@ class AgentCore final : public MessageHandler,
   void OnGone(const WorkerInfo& peer, const absl::Status& why);
   // Unless it has been heard of since the loss of that number.
   void GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
+  void PushOrForget(const WorkerInfo& to, const ControlItem& item,
+                    std::function<void()> acked);
   void FlushControl(const std::string& name);
   void OnUnreachable(const std::string& name, const absl::Status& why);
   void Tick();

@@ -6,6 +6,7 @@
 
 #include <random>
 #include <set>
+#include <thread>
 
 #include "rpc/agent.h"
 #include "rpc/frames.h"
@@ -51,6 +52,19 @@ auto IsFrameTo(FrameKind kind, std::string name) {
                       const rpc::Message& message) {
     return to == name && IsFrame(kind)(from, to, message);
   };
+}
+
+// Whether `agent` comes to see its peer `name` in `state`.
+bool AwaitState(rpc::Agent& agent, const std::string& name,
+                const std::string& state) {
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  while (std::chrono::steady_clock::now() < deadline) {
+    for (const rpc::PeerInfo& peer : agent.GetDebugInfo().peers) {
+      if (peer.worker.name == name && peer.state == state) return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 class FaultTest : public ::testing::Test {
@@ -213,6 +227,37 @@ TEST_F(FaultTest, ADeadUserIsReaped) {
   kept = {};
   EXPECT_TRUE(alice_.AwaitIdle(5s)) << alice_.GetDebugInfo().ToString();
   EXPECT_TRUE(Counter::AllGone());
+}
+
+TEST_F(FaultTest, AGrantToAWorkerGivenUpIsTakenBack) {
+  RRef<Counter> mine =
+      RRef<Counter>::Make(alice_, std::make_shared<Counter>(1));
+  RRef<Counter> theirs = *rpc::Create<Counter>(alice_, "carol", 1).Await();
+  ASSERT_THAT(alice_.Async<&CountRun>("bob").Await(), IsOk());
+  cluster_.Kill("bob");
+  ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
+  for (const RRef<Counter>& counter : {mine, theirs}) {
+    EXPECT_THAT(alice_.Async<&Hold>("bob", counter).Await(2s),
+                Fails(StatusCode::kUnavailable, "bob"));
+  }
+}
+
+// Carol can be reached by bob, and bob by alice, but not carol by alice.
+TEST_F(FaultTest, AHandleOfAnOwnerGivenUpFailsTheCallThatBringsIt) {
+  rpc::Agent& bob = cluster_["bob"];
+  rpc::Agent& carol = cluster_["carol"];
+  RRef<Counter> counter = *rpc::Create<Counter>(bob, "alice", 1).Await();
+  ASSERT_THAT(alice_.Async<&CountRun>("carol").Await(), IsOk());
+  plan_->Add({.kind = FaultKind::kSever,
+              .matches = [](const rpc::WorkerInfo& from, const std::string& to,
+                            const rpc::Message&) {
+                return (from.name == "alice" && to == "carol") ||
+                       (from.name == "carol" && to == "alice");
+              }});
+  EXPECT_FALSE(carol.Async<&CountRun>("alice").Await().ok());
+  ASSERT_TRUE(AwaitState(carol, "alice", "gone"));
+  EXPECT_THAT(bob.Async<&Hold>("carol", counter).Await(2s),
+              Fails(StatusCode::kUnavailable, "alice"));
 }
 
 TEST_F(FaultTest, ADeadOwnerFailsItsHandlesAtOnce) {
