@@ -18,7 +18,8 @@ command -v clang++-14 >/dev/null ||
 export tree
 check() {
   echo "#include \"$1\"" | clang++-14 -fsyntax-only -x c++ -std=c++20 -I. \
-    "-I$tree" -fopenmp -Wthread-safety -Werror=thread-safety \
+    "-I$tree" '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
+    -fopenmp -Wthread-safety -Werror=thread-safety \
     -Wno-ignored-attributes -Wno-unknown-pragmas - ||
     { echo "check_clang: $1 is not sound (see above)" >&2; return 1; }
 }
