@@ -228,9 +228,8 @@ void GrpcTransport::RemovePeer(const std::string& name) {
     link = std::move(found->second);
     links_.erase(found);
   }
-  link->Break(
-      absl::UnavailableError(absl::StrCat("worker ", name, " was removed")),
-      false);
+  link->Close(
+      absl::UnavailableError(absl::StrCat("worker ", name, " was removed")));
 }
 
 void GrpcTransport::Disconnect(const std::string& name) {
@@ -412,7 +411,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   }
   host_.gate->Close();
   for (const auto& link : AllLinks()) {
-    link->Break(SendAfterShutdown(), false);
+    link->Close(SendAfterShutdown());
   }
   if (host_.options.rendezvous != nullptr) host_.options.rendezvous->Close();
   if (server_ != nullptr) {

@@ -76,7 +76,13 @@ bool Link::idle() const {
 
 void Link::Send(std::shared_ptr<Outgoing> message) {
   MutexLock lock(mutex_);
-  if (saying_goodbye_) {
+  // A sender may hold a link that was closed meanwhile; a dial from here would
+  // outlive it.
+  if (!closed_.ok()) {
+    message->Fail(closed_);
+    return;
+  }
+  if (saying_goodbye_ || host_.stopping) {
     message->Fail(absl::UnavailableError("the transport is shut down"));
     return;
   }
@@ -300,6 +306,12 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
 
 void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
   MutexLock lock(mutex_);
+  if (!closed_.ok()) {
+    lane->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
+                                       .text = std::string(closed_.message()),
+                                       .self = host_.self}));
+    return;
+  }
   const Verdict verdict =
       hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
                  : JudgeControlLocked(hello);
@@ -424,6 +436,12 @@ void Link::OnBroken(Lane& lane, const absl::Status& why) {
 void Link::Break(const absl::Status& why, bool tell) {
   MutexLock lock(mutex_);
   BreakLocked(why, tell);
+}
+
+void Link::Close(const absl::Status& why) {
+  MutexLock lock(mutex_);
+  closed_ = why;
+  BreakLocked(why, false);
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {

@@ -59,6 +59,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
   // `tell`: OnPeerLost follows.
   void Break(const absl::Status& why, bool tell);
+  // For good: breaks it, and whatever is sent or says hello later is refused.
+  void Close(const absl::Status& why);
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;
@@ -130,6 +132,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   Side control_ ABSL_GUARDED_BY(mutex_);
   Side bulk_ ABSL_GUARDED_BY(mutex_);
   bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while it is open
 
   // Dialing.
   std::vector<std::string> targets_ ABSL_GUARDED_BY(mutex_);
