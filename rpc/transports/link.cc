@@ -29,6 +29,7 @@ constexpr milliseconds kAnswerTimeout{5000};
 constexpr milliseconds kYieldTimeout{1000};
 // Small messages that wait are written together.
 constexpr size_t kControlWriteBytes = size_t{64} << 10;
+constexpr size_t kRememberIncarnations = 16;
 
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
@@ -58,11 +59,9 @@ void Link::SetPeer(const WorkerInfo& peer) {
   const bool same = peer.incarnation == 0 || peer_.incarnation == 0 ||
                     peer.incarnation == peer_.incarnation;
   if (!same) {
-    BreakLocked(absl::UnavailableError(
-                    absl::StrCat("worker ", peer.name, " has started again")),
-                true);
+    ForgetIncarnationLocked();
+    std::erase(past_, peer.incarnation);  // whoever sets it knows better
     was_up_ = false;
-    stale_attempt_ = 0;
   }
   const uint64_t incarnation = peer_.incarnation;
   peer_ = peer;
@@ -317,7 +316,10 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
                  : JudgeControlLocked(hello);
   HelloAnswer answer{.verdict = verdict, .self = host_.self};
   if (verdict != Verdict::kOk) {
-    answer.text = "another connection was made meanwhile";
+    answer.text = verdict == Verdict::kRefused
+                      ? absl::StrCat("another process is worker ", peer_.name,
+                                     " by now; this one has been replaced")
+                      : "another connection was made meanwhile";
     lane->CloseWith(Encode(answer));
     return;
   }
@@ -344,11 +346,12 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
-    if (peer_.incarnation != 0) {
-      BreakLocked(absl::UnavailableError(absl::StrCat("worker ", peer_.name,
-                                                      " has started again")),
-                  true);
+    // A process that hung and woke must not end its successor's connection.
+    if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
+        past_.end()) {
+      return Verdict::kRefused;
     }
+    if (peer_.incarnation != 0) ForgetIncarnationLocked();
     stale_attempt_ = 0;
     const std::string address = peer_.address;
     peer_ = hello.self;
@@ -358,6 +361,15 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
   const bool we_dial = state_ == State::kDialing && control_.lane != nullptr;
   if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
   return Verdict::kOk;
+}
+
+void Link::ForgetIncarnationLocked() {
+  past_.push_back(peer_.incarnation);
+  if (past_.size() > kRememberIncarnations) past_.pop_front();
+  BreakLocked(absl::UnavailableError(
+                  absl::StrCat("worker ", peer_.name, " has started again")),
+              true);
+  stale_attempt_ = 0;
 }
 
 bool Link::WantsBulkLocked(const Hello& hello) {

@@ -112,6 +112,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WantsBulkLocked(const Hello& hello)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The peer's present incarnation is over.
+  void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoodbyeReceivedLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -128,6 +130,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
+  std::deque<uint64_t> past_ ABSL_GUARDED_BY(mutex_);  // its incarnations
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   Side control_ ABSL_GUARDED_BY(mutex_);
   Side bulk_ ABSL_GUARDED_BY(mutex_);

@@ -228,6 +228,32 @@ TEST(Grpc, AWorkerThatStartedAgainIsNotTakenForTheOldOne) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("has started again"));
 }
 
+TEST(Grpc, AnOldProcessThatWakesDoesNotBreakItsSuccessorsConnection) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  Hello hello = HelloTo(alice->info);
+  RawClient old(TcpOf(alice->info.address));
+  old.Write(Encode(hello));
+  ASSERT_EQ(old.ReadAnswer()->verdict, Verdict::kOk);
+  hello.self.incarnation = 100;
+  RawClient successor(TcpOf(alice->info.address));
+  successor.Write(Encode(hello));
+  ASSERT_EQ(successor.ReadAnswer()->verdict, Verdict::kOk);
+  alice->mailbox.AwaitLost(1);
+  hello.self.incarnation = 99;
+  hello.attempt = 7;
+  RawClient woken(TcpOf(alice->info.address));
+  woken.Write(Encode(hello));
+  const auto answer = woken.ReadAnswer();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->verdict, Verdict::kRefused);
+  EXPECT_THAT(answer->text, HasSubstr("has been replaced"));
+  EXPECT_TRUE(alice->SendTo("mallory", {"still there", {}}).ok());
+  grpc::ByteBuffer frames;
+  EXPECT_TRUE(successor.Read(&frames));
+  EXPECT_EQ(alice->mailbox.lost(), 1u);
+}
+
 TEST(Grpc, AnUnknownIncarnationIsLearned) {
   auto alice = NewWorker("alice", 0);
   auto bob = NewWorker("bob", 1);
