@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kRememberRefused = 65'536;
 
+// Number 0 would make a grant an owner's reference.
+absl::Status CheckFork(ForkId fork) {
+  if (fork.number != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("a grant without a number");
+}
+
 bool SameWorker(const WorkerInfo& a, const WorkerInfo& b) {
   return a.name == b.name && (a.incarnation == b.incarnation ||
                               a.incarnation == 0 || b.incarnation == 0);
@@ -74,6 +80,7 @@ absl::Status Ownership::BeginCreation(RRefId id, ForkId fork,
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", creator.name, " used an id of another worker"));
   }
+  RETURN_IF_ERROR(CheckFork(fork));
   MutexLock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("shut down");
   auto [place, added] = objects_.try_emplace(id);
@@ -268,8 +275,11 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
   if (port == nullptr) return absl::FailedPreconditionError("shut down");
   for (const Transfer& transfer : transfers) {
     const bool own = SameWorker(transfer.owner, self_);
-    absl::Status reach =
-        own ? absl::OkStatus() : port->CheckWorker(transfer.owner);
+    absl::Status reach = CheckFork(transfer.fork);
+    if (reach.ok() && transfer.id.number == 0) {
+      reach = absl::InvalidArgumentError("a grant of no object");
+    }
+    if (reach.ok() && !own) reach = port->CheckWorker(transfer.owner);
     MutexLock lock(mutex_);
     if (reach.ok() && refused_.contains(transfer.fork)) {
       reach = absl::AbortedError("the message came too late");

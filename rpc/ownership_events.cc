@@ -22,7 +22,7 @@ void Ownership::OnControl(const WorkerInfo& from, const ControlItem& item) {
     case ControlKind::kAdd: {
       MutexLock lock(mutex_);
       auto found = objects_.find(item.id);
-      if (found != objects_.end()) {
+      if (found != objects_.end() && item.fork.number != 0) {
         found->second.forks[item.fork] = {from, Clock::now()};
       }
       break;
