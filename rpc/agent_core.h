@@ -57,7 +57,8 @@ inline bool IsIncarnation(const WorkerInfo& worker, const WorkerInfo& of) {
 // A call that this worker serves.
 struct IncomingCall {
   WorkerInfo from;
-  bool local = false;  // from this worker itself
+  bool local = false;    // from this worker itself
+  bool creates = false;  // the pending object of frame.result is its own
   RequestFrame frame;
   std::vector<Tensor> tensors;
   std::vector<HandlePtr> handles;

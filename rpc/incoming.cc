@@ -1,9 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/future.h"
 #include "rpc/agent_core.h"
 #include "rpc/transports/packed.h"
 
@@ -52,7 +54,9 @@ void AgentCore::Serve(const IncomingPtr& call) {
   }
   if (call->frame.timeout_us >= 0) {
     call->context->deadline =
-        call->started + std::chrono::microseconds(call->frame.timeout_us);
+        call->started + std::min<std::chrono::microseconds>(
+                            std::chrono::microseconds(call->frame.timeout_us),
+                            baton::internal::kLongestWait);
     std::weak_ptr<IncomingCall> weak = call;
     call->timer = timer_.At(call->context->deadline, [this, weak] {
       completions_->Post([weak] {
@@ -96,6 +100,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(frame.result, frame.result_fork,
                                             call->from, call->name));
+  call->creates = true;
   SendControl(call->from,
               {ControlKind::kCreated, frame.result, frame.result_fork},
               nullptr);
@@ -219,7 +224,10 @@ void AgentCore::Answer(const IncomingPtr& call,
   timer_.Cancel(call->timer);
   ++calls_served_;
   if (call->frame.result.number != 0) {
-    ownership_->FinishCreation(call->frame.result, result);
+    // One that failed before it began must not end another's of the same id.
+    if (call->local || call->creates) {
+      ownership_->FinishCreation(call->frame.result, result);
+    }
     if (result.ok()) result = AnyValue{};
   }
   Respond(call, std::move(result));

@@ -37,8 +37,11 @@ void AgentCore::Begin(const CallPtr& call) {
   const CallOptions& options = call->spec.leading.options;
   const milliseconds timeout =
       options.timeout.value_or(milliseconds(default_timeout_ms_.load()));
-  call->deadline =
-      timeout == kNoLimit ? Clock::time_point::max() : call->started + timeout;
+  call->deadline = timeout == kNoLimit
+                       ? Clock::time_point::max()
+                       : call->started + std::clamp<milliseconds>(
+                                             timeout, milliseconds(0),
+                                             baton::internal::kLongestWait);
   if (call->spec.leading.parent.has_value()) {
     call->deadline =
         std::min(call->deadline, call->spec.leading.parent->deadline());

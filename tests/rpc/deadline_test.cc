@@ -97,6 +97,18 @@ TEST_F(DeadlineTest, TheDefaultCountsForCallsThatNameNone) {
   EXPECT_THAT(unlimited.Await(), IsOk());
 }
 
+TEST_F(DeadlineTest, LimitsBeyondTheClockDoNotOverflowIt) {
+  for (const char* to : {"alice", "bob"}) {
+    EXPECT_THAT(
+        alice_.Async<&Sum>(to, {.timeout = kNoLimit - 1ms}, 1, 2).Await(5s),
+        IsOk());
+    EXPECT_THAT(
+        alice_.Async<&Never>(to, {.timeout = std::chrono::milliseconds::min()})
+            .Await(5s),
+        Fails(StatusCode::kDeadlineExceeded, "no answer within 0 ms"));
+  }
+}
+
 TEST_F(DeadlineTest, ABusyPoolDelaysNoDeadline) {
   Future<int> busy = alice_.Async<&Hog>("bob");
   Future<int> own = alice_.Async<&Hog>("alice");
