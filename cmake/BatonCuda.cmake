@@ -1,6 +1,6 @@
-# BATON_CUDA: AUTO looks for a CUDA toolkit, ON insists on one, OFF does not
-# look. This version has no CUDA kernels yet: core/no_cuda, which answers "built
-# without CUDA", is compiled either way, and what is found is only reported.
+# BATON_CUDA: AUTO builds core/cuda where a CUDA toolkit with cuDNN is found, ON
+# insists on one, OFF builds core/no_cuda, which answers "built without CUDA".
+# Sets BATON_HAS_CUDA. CMAKE_CUDA_ARCHITECTURES: 90 unless given.
 set(BATON_CUDA AUTO CACHE STRING
   "CUDA toolkit: AUTO (used where found), ON (required) or OFF")
 set_property(CACHE BATON_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -10,6 +10,7 @@ if(NOT baton_cuda MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "BATON_CUDA is AUTO, ON or OFF, not '${BATON_CUDA}'")
 endif()
 
+set(BATON_HAS_CUDA OFF)
 if(baton_cuda STREQUAL "OFF")
   message(STATUS "CUDA: off")
   return()
@@ -17,16 +18,31 @@ endif()
 
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND)
-  set(found "CUDA ${CUDAToolkit_VERSION} at ${CUDAToolkit_BIN_DIR}")
-  set(truth "this version of Baton has no CUDA kernels, tensors stay on the CPU")
-  if(baton_cuda STREQUAL "ON")
-    message(WARNING "found ${found}, but ${truth}")
-  else()
-    message(STATUS "CUDA: found ${found}; ${truth}")
-  endif()
-elseif(baton_cuda STREQUAL "ON")
-  message(FATAL_ERROR "BATON_CUDA=ON, but no CUDA toolkit was found: put nvcc "
-    "on PATH or set CUDAToolkit_ROOT, or use BATON_CUDA=AUTO or OFF")
-else()
-  message(STATUS "CUDA: no toolkit found, building for the CPU")
+  find_package(Cudnn QUIET)
 endif()
+if(CUDAToolkit_FOUND AND Cudnn_FOUND)
+  set(BATON_HAS_CUDA ON)
+elseif(baton_cuda STREQUAL "ON")
+  message(FATAL_ERROR "BATON_CUDA=ON, but no CUDA toolkit with cuDNN was found: "
+    "put nvcc on PATH or set CUDAToolkit_ROOT (and CUDNN_ROOT), or use "
+    "BATON_CUDA=AUTO or OFF")
+else()
+  message(STATUS "CUDA: no toolkit with cuDNN found, building for the CPU")
+  return()
+endif()
+
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90)
+endif()
+if(NOT DEFINED CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+if(BATON_CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${BATON_CCACHE})
+endif()
+message(STATUS "CUDA: ${CUDAToolkit_VERSION} at ${CUDAToolkit_BIN_DIR}, "
+  "cuDNN at ${CUDNN_LIBRARY}, for sm_${CMAKE_CUDA_ARCHITECTURES}")

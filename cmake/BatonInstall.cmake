@@ -12,6 +12,7 @@ install(FILES
   ${CMAKE_BINARY_DIR}/baton-config.cmake
   ${CMAKE_BINARY_DIR}/baton-config-version.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindDnnl.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindCudnn.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonDependencies.cmake
   DESTINATION ${baton_cmake_dir})
 install(EXPORT baton NAMESPACE baton:: FILE baton-targets.cmake

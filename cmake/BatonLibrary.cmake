@@ -1,7 +1,7 @@
 include(GNUInstallDirs)
 
 # baton_library(baton_NAME FOLDERS... [DEPS...] [PRIVATE_DEPS...])
-# One static library from every .cc of the folders named (not of their
+# One static library from every .cc and .cu of the folders named (not of their
 # subfolders); without sources, an interface library. Its headers, but for those
 # of a backend (cpu, cuda, no_cuda), are installed; other projects link it as
 # baton::NAME.
@@ -11,7 +11,7 @@ function(baton_library name)
   set(headers)
   foreach(folder ${ARG_FOLDERS})
     set(path ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
-    file(GLOB found CONFIGURE_DEPENDS ${path}/*.cc)
+    file(GLOB found CONFIGURE_DEPENDS ${path}/*.cc ${path}/*.cu)
     list(APPEND sources ${found})
     if(NOT folder MATCHES "^(cpu|cuda|no_cuda)$")
       file(GLOB found CONFIGURE_DEPENDS ${path}/*.h)

@@ -22,9 +22,13 @@ if(BATON_SANITIZE)
 endif()
 
 add_library(baton_options INTERFACE)
-target_compile_options(baton_options INTERFACE -Wall -Wextra)
+# nvcc hands its host compiler what follows -Xcompiler.
+target_compile_options(baton_options INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall>")
 if(BATON_WERROR)
-  target_compile_options(baton_options INTERFACE -Werror)
+  target_compile_options(baton_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(baton_options INTERFACE

@@ -68,7 +68,7 @@ void Generate(const Stream& stream, T* to, int64_t count, Values values) {
 // element's number is its row-major one in any memory order.
 template <typename Fill>
 void FillDense(const char* op, const Tensor& target, Fill fill) {
-  ops::RequireCpu(op, target);
+  ops::RequireOneDevice(op, target);
   ops::RequireFloating(op, target);
   ops::RequireWritable(op, target);
   if (target.IsContiguous()) {

@@ -3,12 +3,12 @@
 
 #pragma once
 
+#include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
 // Floating tensors of one shape and dtype.
 namespace baton::cpu {
 
-enum class Activation { kRelu, kSigmoid, kTanh, kGelu };
 void Activate(Activation function, const Tensor& out, const Tensor& x);
 // `saved` is the forward's result, and its input for kGelu.
 void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
 // Element-wise kernels. All tensors of a call have one shape (inputs may be
@@ -10,18 +11,15 @@
 // input.
 namespace baton::cpu {
 
-enum class BinaryOp { kAdd, kSub, kMul, kDiv, kMaximum, kMinimum };
 // Integers wrap, and bool adds as "or" and multiplies as "and". Throws Error
 // where an integer is divided by zero.
 void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b);
 
-enum class CompareOp { kEqual, kLess, kLessEqual };
 // `out` is bool and gets (a op b) != negate. Floats that do not compare, as
 // NaN, give false before the negation.
 void Compare(CompareOp op, bool negate, const Tensor& out, const Tensor& a,
              const Tensor& b);
 
-enum class UnaryOp { kNeg, kAbs, kExp, kLog, kSqrt };
 void Unary(UnaryOp op, const Tensor& out, const Tensor& x);
 
 // x * scale + shift; scale and shift are rounded to the compute type first.

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
 // Indices are i64 and within range.
@@ -11,9 +12,6 @@ namespace baton::cpu {
 // out[.., i, ..] = x[.., index[.., i, ..], ..]; `out` has index's shape.
 void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index);
 
-// out[.., index[.., i, ..], ..] = (or +=) source[.., i, ..], for equal indices
-// in the order of i.
-enum class ScatterMode { kAssign, kAdd };
 void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
              const Tensor& source);
 

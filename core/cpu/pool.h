@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/ops/kernel_args.h"
 #include "core/ops/pool.h"
 #include "core/tensor.h"
 
@@ -18,12 +19,6 @@ ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
 Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,
                        const Shape& x_shape, const ops::Pool2dOptions& options);
 
-// Means over windows: [start, end) of rows and columns for each output cell,
-// divided by `divisor`; by the window's own size where that is 0.
-struct Windows {
-  std::vector<int64_t> row_start, row_end, column_start, column_end;
-  int64_t divisor = 0;
-};
 Tensor MeanPool(const Tensor& x, const Windows& windows);
 Tensor MeanPoolBackward(const Tensor& dy, const Shape& x_shape,
                         const Windows& windows, MemoryFormat format);

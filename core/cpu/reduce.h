@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
 // Reductions whose order depends on the shape and strides alone.
@@ -16,10 +17,6 @@ namespace baton::cpu {
 void Sum(const Tensor& out, const Tensor& x, const std::vector<bool>& reduced,
          double factor);
 
-// The greatest (or least) elements along `axis`, whose extent is not 0, and
-// their first positions. `values` and `indices` have extent 1 there. NaN
-// counts as both greatest and least.
-enum class Extreme { kMax, kMin };
 void FindExtremes(Extreme extreme, const Tensor& values, const Tensor& indices,
                   const Tensor& x, int axis);
 

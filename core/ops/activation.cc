@@ -9,10 +9,8 @@
 namespace baton::ops {
 namespace {
 
-using cpu::Activation;
-
 Tensor Forward(const char* op, Activation function, const Tensor& x) {
-  RequireCpu(op, x);
+  RequireOneDevice(op, x);
   RequireFloating(op, x);
   const Tensor out = Tensor::EmptyLike(x);
   cpu::Activate(function, out, x);
@@ -21,7 +19,7 @@ Tensor Forward(const char* op, Activation function, const Tensor& x) {
 
 Tensor Backward(const char* op, Activation function, const Tensor& dy,
                 const Tensor& saved) {
-  RequireCpu(op, dy, saved);
+  RequireOneDevice(op, dy, saved);
   RequireFloating(op, dy);
   RequireSameDType(op, dy, saved);
   RequireSameShape(op, dy, saved);
@@ -67,7 +65,7 @@ Tensor GeluBackward(const Tensor& dy, const Tensor& x) {
 }
 
 DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {
-  RequireCpu("dropout", x);
+  RequireOneDevice("dropout", x);
   RequireFloating("dropout", x);
   const double scale = KeptScale("dropout", p);
   const Tensor mask = RandBernoulli(x.shape(), 1 - p, generator);
@@ -76,7 +74,7 @@ DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {
 
 Tensor DropoutBackward(const Tensor& dy, const Tensor& mask, double p) {
   constexpr char kOp[] = "dropout_backward";
-  RequireCpu(kOp, dy, mask);
+  RequireOneDevice(kOp, dy, mask);
   RequireFloating(kOp, dy);
   RequireDType(kOp, "a mask", mask, DType::kBool);
   RequireSameShape(kOp, dy, mask);

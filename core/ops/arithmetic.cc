@@ -16,10 +16,6 @@
 namespace baton::ops {
 namespace {
 
-using cpu::BinaryOp;
-using cpu::CompareOp;
-using cpu::UnaryOp;
-
 void RequireNotBool(const char* op, const Tensor& x) {
   Require(x.dtype() != DType::kBool, op, "expected numbers, got bool");
 }
@@ -35,7 +31,7 @@ void RequireScalarFits(const char* op, const Tensor& x, double value) {
 }
 
 Tensor Binary(const char* name, BinaryOp op, const Tensor& a, const Tensor& b) {
-  RequireCpu(name, a, b);
+  RequireOneDevice(name, a, b);
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
   const Tensor out = EmptyResult(shape, a.dtype(), a, b);
@@ -45,7 +41,7 @@ Tensor Binary(const char* name, BinaryOp op, const Tensor& a, const Tensor& b) {
 
 Tensor Compare(const char* name, CompareOp op, bool negate, const Tensor& a,
                const Tensor& b) {
-  RequireCpu(name, a, b);
+  RequireOneDevice(name, a, b);
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
   const Tensor out = EmptyResult(shape, DType::kBool, a, b);
@@ -60,7 +56,7 @@ Tensor Unary(UnaryOp op, const Tensor& x) {
 }
 
 Tensor FloatingUnary(const char* name, UnaryOp op, const Tensor& x) {
-  RequireCpu(name, x);
+  RequireOneDevice(name, x);
   RequireFloating(name, x);
   return Unary(op, x);
 }
@@ -69,7 +65,7 @@ Tensor FloatingUnary(const char* name, UnaryOp op, const Tensor& x) {
 // order.
 Tensor PrepareSource(const char* name, const Tensor& target,
                      const Tensor& source) {
-  RequireCpu(name, target, source);
+  RequireOneDevice(name, target, source);
   RequireSameDType(name, target, source);
   RequireWritable(name, target);
   Require(
@@ -107,7 +103,7 @@ Tensor Minimum(const Tensor& a, const Tensor& b) {
 }
 
 Tensor AddScalar(const Tensor& a, double b) {
-  RequireCpu("add_scalar", a);
+  RequireOneDevice("add_scalar", a);
   RequireScalarFits("add_scalar", a, b);
   const Tensor out = Tensor::EmptyLike(a);
   cpu::Affine(out, a, 1, b);
@@ -115,7 +111,7 @@ Tensor AddScalar(const Tensor& a, double b) {
 }
 
 Tensor MulScalar(const Tensor& a, double b) {
-  RequireCpu("mul_scalar", a);
+  RequireOneDevice("mul_scalar", a);
   RequireScalarFits("mul_scalar", a, b);
   const Tensor out = Tensor::EmptyLike(a);
   cpu::Affine(out, a, b, 0);
@@ -123,13 +119,13 @@ Tensor MulScalar(const Tensor& a, double b) {
 }
 
 Tensor Neg(const Tensor& x) {
-  RequireCpu("neg", x);
+  RequireOneDevice("neg", x);
   RequireNotBool("neg", x);
   return Unary(UnaryOp::kNeg, x);
 }
 
 Tensor Abs(const Tensor& x) {
-  RequireCpu("abs", x);
+  RequireOneDevice("abs", x);
   RequireNotBool("abs", x);
   return Unary(UnaryOp::kAbs, x);
 }
@@ -141,7 +137,7 @@ Tensor Sqrt(const Tensor& x) {
 }
 
 Tensor PowScalar(const Tensor& x, double exponent) {
-  RequireCpu("pow_scalar", x);
+  RequireOneDevice("pow_scalar", x);
   RequireFloating("pow_scalar", x);
   const Tensor out = Tensor::EmptyLike(x);
   cpu::Pow(out, x, exponent);
@@ -149,7 +145,7 @@ Tensor PowScalar(const Tensor& x, double exponent) {
 }
 
 Tensor Clamp(const Tensor& x, double low, double high) {
-  RequireCpu("clamp", x);
+  RequireOneDevice("clamp", x);
   Require(low <= high, "clamp", "low ", low, " is above high ", high);
   const Tensor out = Tensor::EmptyLike(x);
   cpu::Clamp(out, x, low, high);
@@ -177,7 +173,7 @@ Tensor GreaterEqual(const Tensor& a, const Tensor& b) {
 
 Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   constexpr char kOp[] = "where";
-  RequireCpu(kOp, condition, a, b);
+  RequireOneDevice(kOp, condition, a, b);
   RequireDType(kOp, "a condition", condition, DType::kBool);
   RequireSameDType(kOp, a, b);
   const Shape shape = BroadcastShapes(
@@ -201,7 +197,7 @@ void MulInto(const Tensor& target, const Tensor& source) {
 }
 
 void ScaleInto(const Tensor& target, double factor) {
-  RequireCpu("scale_into", target);
+  RequireOneDevice("scale_into", target);
   RequireWritable("scale_into", target);
   RequireScalarFits("scale_into", target, factor);
   cpu::Affine(target, target, factor, 0);
@@ -209,7 +205,7 @@ void ScaleInto(const Tensor& target, double factor) {
 }
 
 bool AllClose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  RequireCpu("all_close", a, b);
+  RequireOneDevice("all_close", a, b);
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   const Tensor x = a.Contiguous();
   const Tensor y = b.Contiguous();
@@ -233,7 +229,7 @@ bool AllClose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 }
 
 bool BitEqual(const Tensor& a, const Tensor& b) {
-  RequireCpu("bit_equal", a, b);
+  RequireOneDevice("bit_equal", a, b);
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   const Tensor x = a.Contiguous();
   const Tensor y = b.Contiguous();

@@ -5,10 +5,15 @@
 
 namespace baton::ops {
 
-void RequireCpu(const char* op, const Tensor& x) {
-  Require(x.defined(), op, "an argument is undefined");
-  Require(x.device().is_cpu(), op, "expected a CPU tensor, got one on ",
-          x.device().ToString());
+void RequireOneDevice(const char* op, const Tensor& first,
+                      std::initializer_list<const Tensor*> rest) {
+  Require(first.defined(), op, "an argument is undefined");
+  for (const Tensor* x : rest) {
+    Require(x->defined(), op, "an argument is undefined");
+    Require(x->device() == first.device(), op,
+            "expected tensors on one device, got ", first.device().ToString(),
+            " and ", x->device().ToString());
+  }
 }
 
 void RequireSameDType(const char* op, const Tensor& a, const Tensor& b) {

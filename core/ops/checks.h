@@ -3,17 +3,20 @@
 
 #pragma once
 
+#include <initializer_list>
+
 #include "core/tensor.h"
 
 // What ops require of their arguments; each throws Error led by `op`.
 namespace baton::ops {
 
-// Defined, and on the CPU: there are no kernels for other devices yet.
-void RequireCpu(const char* op, const Tensor& x);
+// All defined, and on one device.
+void RequireOneDevice(const char* op, const Tensor& first,
+                      std::initializer_list<const Tensor*> rest);
 template <typename... Rest>
-void RequireCpu(const char* op, const Tensor& x, const Rest&... rest) {
-  RequireCpu(op, x);
-  (RequireCpu(op, rest), ...);
+void RequireOneDevice(const char* op, const Tensor& first,
+                      const Rest&... rest) {
+  RequireOneDevice(op, first, {&rest...});
 }
 
 void RequireSameDType(const char* op, const Tensor& a, const Tensor& b);

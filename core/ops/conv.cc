@@ -4,7 +4,7 @@
 #include "core/ops/conv.h"
 
 #include "core/cpu/conv.h"
-#include "core/ops/device_check.h"
+#include "core/ops/checks.h"
 
 namespace baton::ops {
 namespace {
@@ -23,8 +23,7 @@ void CheckOptions(const char* op, const Conv2dOptions& options) {
 
 void CheckDType(const char* op, const Tensor& a, const char* name,
                 const Tensor& b) {
-  RequireCpu(op, a);
-  RequireCpu(op, b);
+  RequireOneDevice(op, a, b);
   Require(IsFloating(a.dtype()), op, "expected a floating dtype, got ",
           Name(a.dtype()));
   Require(a.dtype() == b.dtype(), op, "expected ", name, " of dtype ",

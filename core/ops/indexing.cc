@@ -33,9 +33,9 @@ void RequireIndexShape(const char* op, const Tensor& x, int axis,
   }
 }
 
-Tensor ScatterInto(const char* op, cpu::ScatterMode mode, const Tensor& x,
-                   int axis, const Tensor& index, const Tensor& source) {
-  RequireCpu(op, x, index, source);
+Tensor ScatterInto(const char* op, ScatterMode mode, const Tensor& x, int axis,
+                   const Tensor& index, const Tensor& source) {
+  RequireOneDevice(op, x, index, source);
   RequireSameDType(op, x, source);
   RequireSameShape(op, index, source);
   const int at = NormalizeAxis(op, axis, x.rank());
@@ -48,7 +48,7 @@ Tensor ScatterInto(const char* op, cpu::ScatterMode mode, const Tensor& x,
 
 void RequirePart(const char* op, const Tensor& first, const Tensor& part,
                  int axis) {
-  RequireCpu(op, part);
+  RequireOneDevice(op, part);
   RequireSameDType(op, first, part);
   bool fits = part.rank() == first.rank();
   for (int d = 0; fits && d < first.rank(); ++d) {
@@ -64,7 +64,7 @@ Tensor Cat(const std::vector<Tensor>& parts, int axis) {
   constexpr char kOp[] = "cat";
   Require(!parts.empty(), kOp, "no tensors");
   const Tensor& first = parts[0];
-  RequireCpu(kOp, first);
+  RequireOneDevice(kOp, first);
   const int at = NormalizeAxis(kOp, axis, first.rank());
   Dims dims = first.shape().dims();
   int64_t& extent = dims[static_cast<size_t>(at)];
@@ -87,11 +87,11 @@ Tensor Cat(const std::vector<Tensor>& parts, int axis) {
 
 Tensor Stack(const std::vector<Tensor>& parts, int axis) {
   Require(!parts.empty(), "stack", "no tensors");
-  RequireCpu("stack", parts[0]);
+  RequireOneDevice("stack", parts[0]);
   const int at = NormalizeAxis("stack", axis, parts[0].rank() + 1);
   std::vector<Tensor> unsqueezed;
   for (const Tensor& part : parts) {
-    RequireCpu("stack", part);
+    RequireOneDevice("stack", part);
     RequireSameShape("stack", parts[0], part);
     unsqueezed.push_back(part.Unsqueeze(at));
   }
@@ -100,7 +100,7 @@ Tensor Stack(const std::vector<Tensor>& parts, int axis) {
 
 Tensor Gather(const Tensor& x, int axis, const Tensor& index) {
   constexpr char kOp[] = "gather";
-  RequireCpu(kOp, x, index);
+  RequireOneDevice(kOp, x, index);
   const int at = NormalizeAxis(kOp, axis, x.rank());
   RequireIndexShape(kOp, x, at, index);
   const Tensor checked = CheckedIndex(kOp, index, x.dim(at));
@@ -111,19 +111,17 @@ Tensor Gather(const Tensor& x, int axis, const Tensor& index) {
 
 Tensor Scatter(const Tensor& x, int axis, const Tensor& index,
                const Tensor& source) {
-  return ScatterInto("scatter", cpu::ScatterMode::kAssign, x, axis, index,
-                     source);
+  return ScatterInto("scatter", ScatterMode::kAssign, x, axis, index, source);
 }
 
 Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source) {
-  return ScatterInto("scatter_add", cpu::ScatterMode::kAdd, x, axis, index,
-                     source);
+  return ScatterInto("scatter_add", ScatterMode::kAdd, x, axis, index, source);
 }
 
 Tensor Embedding(const Tensor& table, const Tensor& index) {
   constexpr char kOp[] = "embedding";
-  RequireCpu(kOp, table, index);
+  RequireOneDevice(kOp, table, index);
   Require(table.rank() == 2, kOp, "expected a table [V, D], got ",
           table.shape().ToString());
   const Tensor checked = CheckedIndex(kOp, index, table.dim(0));
@@ -137,7 +135,7 @@ Tensor Embedding(const Tensor& table, const Tensor& index) {
 
 Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
   constexpr char kOp[] = "embedding_backward";
-  RequireCpu(kOp, dy, index);
+  RequireOneDevice(kOp, dy, index);
   RequireFloating(kOp, dy);
   Dims dims = index.shape().dims();
   Require(dy.rank() == index.rank() + 1, kOp, "expected dy [..., D] for index ",
@@ -154,7 +152,7 @@ Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
 
 Tensor OneHot(const Tensor& labels, int64_t classes) {
   constexpr char kOp[] = "one_hot";
-  RequireCpu(kOp, labels);
+  RequireOneDevice(kOp, labels);
   Require(labels.rank() == 1, kOp, "expected labels [N], got ",
           labels.shape().ToString());
   Require(classes >= 1, kOp, "expected at least one class, got ", classes);

@@ -4,14 +4,13 @@
 #include "core/ops/matmul.h"
 
 #include "core/cpu/matmul.h"
-#include "core/ops/device_check.h"
+#include "core/ops/checks.h"
 
 namespace baton::ops {
 namespace {
 
 void CheckPair(const char* op, const Tensor& a, const Tensor& b) {
-  RequireCpu(op, a);
-  RequireCpu(op, b);
+  RequireOneDevice(op, a, b);
   Require(IsFloating(a.dtype()) && a.dtype() == b.dtype(), op,
           "expected two tensors of one floating dtype, got ", Name(a.dtype()),
           " and ", Name(b.dtype()));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/cpu/batch_norm.h"
-#include "core/ops/device_check.h"
+#include "core/ops/checks.h"
 
 namespace baton::ops {
 namespace {
@@ -39,7 +39,7 @@ void CheckLike(const char* op, const char* name, const Tensor& tensor,
 }
 
 void CheckInput(const char* op, const Tensor& x) {
-  RequireCpu(op, x);
+  RequireOneDevice(op, x);
   Require(IsFloating(x.dtype()), op, "expected a floating x, got ",
           Name(x.dtype()));
   Require(x.rank() >= 2, op, "expected x [N, C, ...], got ",

@@ -73,7 +73,7 @@ void ForEachChunk(const std::vector<int64_t>& sizes,
               });
 }
 
-cpu::SgdCoefficients CoefficientsOf(const SgdOptions& options, bool first) {
+SgdCoefficients CoefficientsOf(const SgdOptions& options, bool first) {
   return {.lr = options.lr,
           .momentum = first ? 0 : options.momentum,
           .damped = first ? 1 : 1 - options.dampening,
@@ -83,7 +83,7 @@ cpu::SgdCoefficients CoefficientsOf(const SgdOptions& options, bool first) {
           .nesterov = options.nesterov};
 }
 
-cpu::AdamCoefficients CoefficientsOf(const AdamOptions& options, int64_t step) {
+AdamCoefficients CoefficientsOf(const AdamOptions& options, int64_t step) {
   const auto correction = [step](double beta) {
     return 1 - std::pow(beta, static_cast<double>(step));
   };

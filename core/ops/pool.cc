@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "core/cpu/pool.h"
-#include "core/ops/device_check.h"
+#include "core/ops/checks.h"
 
 namespace baton::ops {
 namespace {
 
 void CheckInput(const char* op, const Tensor& x) {
-  RequireCpu(op, x);
+  RequireOneDevice(op, x);
   Require(IsFloating(x.dtype()), op, "expected a floating dtype, got ",
           Name(x.dtype()));
   Require(x.rank() == 4, op, "expected [N, C, H, W], got ",
@@ -51,9 +51,9 @@ DType ComputeDType(const Tensor& x) {
   return x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
 }
 
-cpu::Windows FixedWindows(const Shape& x, const Shape& y,
-                          const Pool2dOptions& options) {
-  cpu::Windows windows;
+Windows FixedWindows(const Shape& x, const Shape& y,
+                     const Pool2dOptions& options) {
+  Windows windows;
   windows.divisor = options.kernel[0] * options.kernel[1];
   auto fill = [&](size_t i, std::vector<int64_t>& starts,
                   std::vector<int64_t>& ends) {
@@ -69,8 +69,8 @@ cpu::Windows FixedWindows(const Shape& x, const Shape& y,
   return windows;
 }
 
-cpu::Windows AdaptiveWindows(const Shape& x, int64_t height, int64_t width) {
-  cpu::Windows windows;
+Windows AdaptiveWindows(const Shape& x, int64_t height, int64_t width) {
+  Windows windows;
   auto fill = [](int64_t size, int64_t cells, std::vector<int64_t>& starts,
                  std::vector<int64_t>& ends) {
     for (int64_t cell = 0; cell < cells; ++cell) {

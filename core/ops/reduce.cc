@@ -51,9 +51,9 @@ std::vector<int> AllAxes(const Tensor& x) {
   return axes;
 }
 
-ValuesAndIndices FindExtremes(const char* op, cpu::Extreme extreme,
-                              const Tensor& x, int axis, bool keep_dims) {
-  RequireCpu(op, x);
+ValuesAndIndices FindExtremes(const char* op, Extreme extreme, const Tensor& x,
+                              int axis, bool keep_dims) {
+  RequireOneDevice(op, x);
   const int at = NormalizeAxis(op, axis, x.rank());
   Require(x.dim(at) > 0, op, "axis ", axis, " of ", x.shape().ToString(),
           " is empty");
@@ -69,22 +69,22 @@ ValuesAndIndices FindExtremes(const char* op, cpu::Extreme extreme,
 }  // namespace
 
 Tensor Sum(const Tensor& x) {
-  RequireCpu("sum", x);
+  RequireOneDevice("sum", x);
   return Sum(x, AllAxes(x));
 }
 
 Tensor Sum(const Tensor& x, const std::vector<int>& axes, bool keep_dims) {
-  RequireCpu("sum", x);
+  RequireOneDevice("sum", x);
   return SumMarked(x, MarkAxes("sum", axes, x.rank()), keep_dims, 1);
 }
 
 Tensor Mean(const Tensor& x) {
-  RequireCpu("mean", x);
+  RequireOneDevice("mean", x);
   return Mean(x, AllAxes(x));
 }
 
 Tensor Mean(const Tensor& x, const std::vector<int>& axes, bool keep_dims) {
-  RequireCpu("mean", x);
+  RequireOneDevice("mean", x);
   RequireFloating("mean", x);
   const auto reduced = MarkAxes("mean", axes, x.rank());
   double count = 1;
@@ -97,20 +97,20 @@ Tensor Mean(const Tensor& x, const std::vector<int>& axes, bool keep_dims) {
 }
 
 ValuesAndIndices Max(const Tensor& x, int axis, bool keep_dims) {
-  return FindExtremes("max", cpu::Extreme::kMax, x, axis, keep_dims);
+  return FindExtremes("max", Extreme::kMax, x, axis, keep_dims);
 }
 
 ValuesAndIndices Min(const Tensor& x, int axis, bool keep_dims) {
-  return FindExtremes("min", cpu::Extreme::kMin, x, axis, keep_dims);
+  return FindExtremes("min", Extreme::kMin, x, axis, keep_dims);
 }
 
 Tensor ArgMax(const Tensor& x, int axis, bool keep_dims) {
-  return FindExtremes("argmax", cpu::Extreme::kMax, x, axis, keep_dims).indices;
+  return FindExtremes("argmax", Extreme::kMax, x, axis, keep_dims).indices;
 }
 
 Tensor SumTo(const Tensor& x, const Shape& shape) {
   constexpr char kOp[] = "sum_to";
-  RequireCpu(kOp, x);
+  RequireOneDevice(kOp, x);
   if (x.shape() == shape) return x;
   Require(shape.rank() <= x.rank() &&
               BroadcastShapes(kOp, x.shape(), shape) == x.shape(),

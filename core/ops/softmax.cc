@@ -26,7 +26,7 @@ using BackwardKernel = void (*)(const Tensor&, const Tensor&, const Tensor&);
 
 Tensor Forward(const char* op, ForwardKernel kernel, const Tensor& x,
                int axis) {
-  RequireCpu(op, x);
+  RequireOneDevice(op, x);
   RequireFloating(op, x);
   const int at = NormalizeAxis(op, axis, x.rank());
   const Tensor from = WithLastAxis(x, at);
@@ -37,7 +37,7 @@ Tensor Forward(const char* op, ForwardKernel kernel, const Tensor& x,
 
 Tensor Backward(const char* op, BackwardKernel kernel, const Tensor& dy,
                 const Tensor& y, int axis) {
-  RequireCpu(op, dy, y);
+  RequireOneDevice(op, dy, y);
   RequireFloating(op, y);
   RequireSameDType(op, dy, y);
   RequireSameShape(op, dy, y);
@@ -49,7 +49,7 @@ Tensor Backward(const char* op, BackwardKernel kernel, const Tensor& dy,
 }
 
 void RequireLabels(const char* op, const Tensor& logits, const Tensor& labels) {
-  RequireCpu(op, logits, labels);
+  RequireOneDevice(op, logits, labels);
   RequireFloating(op, logits);
   RequireDType(op, "labels", labels, DType::kI64);
   Require(logits.rank() == 2, op, "expected logits [N, C], got ",
@@ -65,7 +65,7 @@ void RequireLabels(const char* op, const Tensor& logits, const Tensor& labels) {
 
 void RequireMseArguments(const char* op, const Tensor& x,
                          const Tensor& target) {
-  RequireCpu(op, x, target);
+  RequireOneDevice(op, x, target);
   RequireFloating(op, x);
   RequireSameDType(op, x, target);
   RequireSameShape(op, x, target);
@@ -87,7 +87,7 @@ Tensor LogSoftmaxBackward(const Tensor& dy, const Tensor& y, int axis) {
 }
 
 CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
-  RequireCpu("cross_entropy", logits, labels);
+  RequireOneDevice("cross_entropy", logits, labels);
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels("cross_entropy", logits, dense_labels);
   const Tensor log_softmax = LogSoftmax(logits, 1);
@@ -98,7 +98,7 @@ CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
 Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
                             const Tensor& labels) {
   constexpr char kOp[] = "cross_entropy_backward";
-  RequireCpu(kOp, dy, log_softmax, labels);
+  RequireOneDevice(kOp, dy, log_softmax, labels);
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels(kOp, log_softmax, dense_labels);
   const Tensor from = log_softmax.Contiguous();

@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <initializer_list>
+
+#include "core/cuda/status.h"
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace baton::cuda {
+
+// What every kernel's host function begins with. Makes the operands' device the
+// thread's, takes the thread's current stream of it, and lets that stream wait
+// for other streams' work on the operands:
+//
+//   const Launch launch("add", {&out}, {&a, &b});
+//   AddKernel<<<launch.Blocks(n, 256), 256, 0, launch.stream()>>>(...);
+//   launch.Check();
+//
+// Undefined operands are passed over; the others are on one GPU. `op` leads
+// error texts. Use it within one function, on one thread.
+class Launch {
+ public:
+  using Operands = std::initializer_list<const Tensor*>;
+  Launch(const char* op, Operands written, Operands read);
+
+  cudaStream_t stream() const { return stream_; }
+  int device() const { return device_; }
+  int multiprocessors() const;
+  // Blocks of `threads` for `n` elements, each thread doing `per_thread`: at
+  // most 32 blocks a multiprocessor, so kernels loop with a grid stride.
+  int Blocks(int64_t n, int threads, int per_thread = 1) const;
+  // Throws what the launch since the last check reported.
+  void Check() const;
+  void Check(cudaError_t error) const { cuda::Check(op_, error); }
+
+ private:
+  static int DeviceOf(const char* op, Operands written, Operands read);
+
+  const char* const op_;
+  const int device_;
+  const DeviceScope scope_;
+  cudaStream_t stream_;
+};
+
+}  // namespace baton::cuda

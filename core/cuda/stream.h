@@ -1,0 +1,31 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+// What core/stream.h is made of on GPUs. core/no_cuda has the same symbols.
+// Streams are numbered from 0 on each device; handles are cudaStream_t and
+// cudaEvent_t. All throw Error for what the device reports.
+namespace baton::cuda {
+
+inline constexpr int kStreams = 32;      // for users; 0 is the default
+inline constexpr int kCopyStreams = 16;  // numbered after those, one a target
+
+void* StreamHandle(int device, int stream);
+void SynchronizeStream(int device, int stream);
+void SynchronizeDevice(int device);
+// `waiter` waits for what `awaited` has been given by now.
+void WaitForStream(int waiter_device, int waiter, int awaited_device,
+                   int awaited);
+
+std::shared_ptr<void> MakeEvent(int device);
+void RecordEvent(void* event, int device, int stream);
+void WaitForEvent(void* event, int device, int stream);
+bool EventHasEnded(void* event);
+void SynchronizeEvent(void* event);
+double MillisecondsBetween(void* earlier, void* later);
+
+}  // namespace baton::cuda

@@ -1,0 +1,84 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/device.h"
+
+// Queues of GPU work. Every op runs on its thread's current stream of its
+// tensors' device, and returns before the work has ended. Tensors remember the
+// streams that read and wrote them, so a tensor made on one stream may be used
+// on another, and dropped, without a thought: the library inserts the waits.
+// On the CPU all of this is nothing: work has ended when a call returns.
+namespace baton {
+
+// A handle to one of a device's queues; they live as long as the process. Work
+// of one stream runs in order, beside the work of others. Thread-safe.
+class Stream {
+ public:
+  // The one that threads begin with.
+  static Stream Default(Device device);
+  // One of 31 others of the device, dealt out in turn.
+  static Stream Next(Device device);
+  // The stream that carries copies from one device to another.
+  static Stream ForCopies(Device from, Device to);
+
+  Device device() const { return device_; }
+  int index() const { return index_; }
+
+  // Until all its work has ended; throws Error for what failed on the device.
+  void Synchronize() const;
+  // Later work of this stream runs after what `other` has been given by now.
+  void WaitFor(const Stream& other) const;
+
+  friend bool operator==(const Stream&, const Stream&) = default;
+
+ private:
+  Stream(Device device, int index) : device_(device), index_(index) {}
+  friend Stream CurrentStream(Device device);
+
+  Device device_;
+  int index_;
+};
+
+// The calling thread's stream of `device`.
+Stream CurrentStream(Device device);
+
+// Makes `stream` the calling thread's current one of its device while it lives.
+class StreamScope {
+ public:
+  explicit StreamScope(const Stream& stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  const Stream former_;
+};
+
+// Until all streams of the device are idle.
+void Synchronize(Device device);
+
+// A point in a stream's work. Thread-compatible.
+class Event {
+ public:
+  explicit Event(Device device);
+  void Record(const Stream& stream);
+  // Later work of `stream`, of any device, runs after the point.
+  void Wait(const Stream& stream) const;
+  bool HasEnded() const;
+  void Synchronize() const;
+  // Milliseconds from `earlier` to this one, both recorded and ended; on the
+  // CPU between the calls of Record.
+  double MillisecondsSince(const Event& earlier) const;
+
+ private:
+  Device device_;
+  std::shared_ptr<void> handle_;
+  int64_t host_nanoseconds_ = 0;
+};
+
+}  // namespace baton
