@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+// One test body for every device: tests put their inputs on TestDevice() and
+// read results with To or ToVector. ctest runs the programs that do so a second
+// time, labelled cuda, with BATON_TEST_DEVICE=cuda; where there is no GPU that
+// run says so and is skipped.
+namespace baton::test {
+
+// What BATON_TEST_DEVICE names; the CPU when it is unset.
+Device TestDevice();
+
+inline Tensor Put(const Tensor& x) { return x.To(TestDevice()); }
+template <typename T>
+Tensor Put(const std::vector<T>& values, const Shape& shape) {
+  return Put(Tensor::From(values, shape));
+}
+template <typename T>
+Tensor Put(const std::vector<T>& values) {
+  return Put(Tensor::From(values));
+}
+
+}  // namespace baton::test
