@@ -3,19 +3,9 @@
 
 #include "core/cuda/memory.h"
 
-#include "core/status.h"
+#include "core/no_cuda/absent.h"
 
 namespace baton::cuda {
-namespace {
-
-[[noreturn]] void FailWithoutCuda(const char* op) {
-  Fail(op,
-       "this build of Baton has no CUDA: configure with -DBATON_CUDA=ON on a "
-       "machine with the CUDA toolkit",
-       absl::StatusCode::kFailedPrecondition);
-}
-
-}  // namespace
 
 int DeviceCount() { return 0; }
 void* Allocate(size_t, int) { FailWithoutCuda("allocate"); }
