@@ -9,8 +9,8 @@
 namespace baton {
 
 // Philox4x32-10: a bijection of 128-bit counters for each 64-bit key.
-inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
-                                      std::array<uint32_t, 2> key) {
+constexpr std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
+                                         std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * counter[0];
     const uint64_t b = uint64_t{0xCD9E8D57} * counter[2];

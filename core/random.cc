@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/cuda/random.h"
 #include "core/dtype_visit.h"
 #include "core/ops/checks.h"
 #include "core/parallel.h"
@@ -20,9 +21,10 @@ constexpr double kTwoTo32 = 4294967296.0;
 using Words = std::array<uint32_t, 4>;
 
 // The words of one draw, by block.
-class Stream {
+class NumberStream {
  public:
-  explicit Stream(Generator& generator) : Stream(generator.Advance()) {}
+  explicit NumberStream(Generator& generator)
+      : NumberStream(generator.Advance()) {}
 
   Words Block(int64_t block) const {
     const auto b = static_cast<uint64_t>(block);
@@ -31,7 +33,7 @@ class Stream {
   }
 
  private:
-  explicit Stream(const Generator::State& state)
+  explicit NumberStream(const Generator::State& state)
       : seed_(state.seed), draw_(state.draws) {}
   static uint32_t Low(uint64_t x) { return static_cast<uint32_t>(x); }
   static uint32_t High(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
@@ -50,7 +52,7 @@ double Unit64(uint32_t high, uint32_t low) {
 
 // Writes values(block words) of kPerBlock elements each, over all of `to`.
 template <size_t kPerBlock, typename T, typename Values>
-void Generate(const Stream& stream, T* to, int64_t count, Values values) {
+void Generate(const NumberStream& stream, T* to, int64_t count, Values values) {
   constexpr auto kStep = static_cast<int64_t>(kPerBlock);
   const int64_t blocks = (count + kStep - 1) / kStep;
   ParallelFor(blocks, kGrain, [&](int64_t begin, int64_t end) {
@@ -76,7 +78,8 @@ void FillDense(const char* op, const Tensor& target, Fill fill) {
     target.BumpVersion();
     return;
   }
-  const Tensor dense = Tensor::Empty(target.shape(), {.dtype = target.dtype()});
+  const Tensor dense = Tensor::Empty(
+      target.shape(), {.dtype = target.dtype(), .device = target.device()});
   fill(dense);
   target.CopyFrom(dense);
 }
@@ -131,13 +134,46 @@ void Generator::set_state(const State& state) {
   MutexLock lock(mutex_);
   seed_ = state.seed;
   draws_ = state.draws;
+  for (const auto& [device, tickets] : tickets_)
+    cuda::ResetTickets(tickets, seed_);
+}
+
+Tensor Generator::TicketsLocked(Device device) {
+  const auto known = tickets_.find(device.index());
+  if (known != tickets_.end()) return known->second;
+  if (cuda::IsCapturing(device)) {
+    Fail("generator",
+         absl::StrCat("the first draw on ", device.ToString(),
+                      " is within a recording: run the same work once before"),
+         absl::StatusCode::kFailedPrecondition);
+  }
+  const Tensor tickets =
+      Tensor::Empty({2}, {.dtype = DType::kI64, .device = device});
+  cuda::ResetTickets(tickets, seed_);
+  tickets_[device.index()] = tickets;
+  return tickets;
+}
+
+Generator::Draw Generator::DrawOn(Device device) {
+  MutexLock lock(mutex_);
+  const Tensor tickets = TicketsLocked(device);
+  Draw draw{.state = {.seed = seed_, .draws = draws_++}, .ticket = Tensor()};
+  if (cuda::IsCapturing(device)) {
+    draw.ticket = Tensor::EmptyLike(tickets);
+    cuda::TakeTicket(draw.ticket, tickets);
+  }
+  return draw;
 }
 
 void FillUniform(const Tensor& tensor, double low, double high,
                  Generator& generator) {
   Require(low <= high, "uniform", "low ", low, " is above high ", high);
   FillDense("uniform", tensor, [&](const Tensor& dense) {
-    const Stream stream(generator);
+    if (dense.device().is_cuda()) {
+      return cuda::FillUniform(dense, low, high,
+                               generator.DrawOn(dense.device()));
+    }
+    const NumberStream stream(generator);
     VisitFloating("uniform", dense.dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
       const auto scaled = [=](double unit) {
@@ -163,7 +199,11 @@ void FillNormal(const Tensor& tensor, double mean, double stddev,
                 Generator& generator) {
   Require(stddev >= 0, "normal", "stddev ", stddev, " is negative");
   FillDense("normal", tensor, [&](const Tensor& dense) {
-    const Stream stream(generator);
+    if (dense.device().is_cuda()) {
+      return cuda::FillNormal(dense, mean, stddev,
+                              generator.DrawOn(dense.device()));
+    }
+    const NumberStream stream(generator);
     VisitFloating("normal", dense.dtype(), [&](auto type) {
       using T = typename decltype(type)::type;
       using C = ComputeType<T>;
@@ -210,7 +250,7 @@ Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
     return static_cast<int64_t>(static_cast<uint64_t>(low) +
                                 static_cast<uint64_t>(product >> 64));
   };
-  const Stream stream(generator);
+  const NumberStream stream(generator);
   Generate<2>(stream, out.data<int64_t>(), out.numel(), [&](Words w) {
     return std::array<int64_t, 2>{scaled(Join(w[0], w[1])),
                                   scaled(Join(w[2], w[3]))};
@@ -222,7 +262,7 @@ Tensor RandPermutation(int64_t n, Generator& generator) {
   Require(n >= 0, "rand_permutation", "negative size ", n);
   const Tensor out = Tensor::Arange(n);
   int64_t* order = out.data<int64_t>();
-  const Stream stream(generator);
+  const NumberStream stream(generator);
   for (int64_t i = n - 1; i > 0; --i) {
     const Words w = stream.Block(i);
     const auto product = static_cast<unsigned __int128>(Join(w[0], w[1])) *
@@ -232,11 +272,17 @@ Tensor RandPermutation(int64_t n, Generator& generator) {
   return out;
 }
 
-Tensor RandBernoulli(const Shape& shape, double p, Generator& generator) {
+Tensor RandBernoulli(const Shape& shape, double p, Generator& generator,
+                     Device device) {
   Require(p >= 0 && p <= 1, "bernoulli", "probability ", p,
           " is outside [0, 1]");
-  const Tensor out = Tensor::Empty(shape, {.dtype = DType::kBool});
-  const Stream stream(generator);
+  const Tensor out =
+      Tensor::Empty(shape, {.dtype = DType::kBool, .device = device});
+  if (device.is_cuda()) {
+    cuda::FillBernoulli(out, p, generator.DrawOn(device));
+    return out;
+  }
+  const NumberStream stream(generator);
   Generate<4>(stream, out.data<bool>(), out.numel(), [p](Words w) {
     return std::array<bool, 4>{w[0] / kTwoTo32 < p, w[1] / kTwoTo32 < p,
                                w[2] / kTwoTo32 < p, w[3] / kTwoTo32 < p};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "core/mutex.h"
 #include "core/tensor.h"
@@ -13,6 +14,13 @@ namespace baton {
 // Counter-based generator (Philox4x32-10: Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011): element i of a draw depends only on
 // seed, draw and i, so results are equal for any number of threads.
+// The numbers are the same on every device; normal ones up to rounding.
+//
+// A draw within a recorded graph (core/graph.h) takes other numbers at each
+// replay, from a sequence of the generator's own for replays, counted on the
+// GPU; set_state restarts it. The generator must have drawn on that GPU before,
+// and must live as long as the graph.
+//
 // Thread-safe: concurrent draws take disjoint counters.
 class Generator {
  public:
@@ -30,10 +38,24 @@ class Generator {
   State Advance();
   void set_state(const State& state);
 
+  // What kernels of a GPU make the next draw from: the state before it or,
+  // where `ticket` is defined, the i64 [2] that it holds on the GPU by then.
+  // Counts the draw. Throws Error(FailedPrecondition) for the first draw on
+  // `device` when that is within a recording.
+  struct Draw {
+    State state;
+    Tensor ticket;
+  };
+  Draw DrawOn(Device device);
+
  private:
+  // On `device`: seed and count of replayed draws, i64 [2].
+  Tensor TicketsLocked(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   uint64_t seed_ ABSL_GUARDED_BY(mutex_);
   uint64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int, Tensor> tickets_ ABSL_GUARDED_BY(mutex_);  // by GPU
 };
 
 // In place, floating tensors: uniform in [low, high), normal(mean, stddev).
@@ -51,6 +73,7 @@ Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
 // A random order of 0..n-1, i64 [n].
 Tensor RandPermutation(int64_t n, Generator& generator);
 // bool, true with probability p.
-Tensor RandBernoulli(const Shape& shape, double p, Generator& generator);
+Tensor RandBernoulli(const Shape& shape, double p, Generator& generator,
+                     Device device = Device::Cpu());
 
 }  // namespace baton

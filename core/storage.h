@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/device.h"
+#include "core/stream_use.h"
 
 namespace baton {
 
@@ -21,6 +22,8 @@ class Storage {
   // Uninitialised, 64-byte aligned, from the device's caching allocator; throws
   // Error(ResourceExhausted) naming the size.
   static std::shared_ptr<Storage> Allocate(size_t bytes, Device device);
+  // CPU memory that GPUs copy to and from by themselves; needs CUDA.
+  static std::shared_ptr<Storage> AllocatePinned(size_t bytes);
   // Memory owned elsewhere; `release` runs when the last tensor lets go.
   static std::shared_ptr<Storage> Wrap(void* data, size_t bytes, Device device,
                                        std::function<void()> release);
@@ -34,20 +37,23 @@ class Storage {
   uint64_t id() const { return id_; }  // never reused within the process
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  // Which streams use it: of GPU and of pinned memory; null for the CPU's own.
+  const std::shared_ptr<StreamUse>& use() const { return use_; }
 
  private:
   Storage(void* data, size_t bytes, Device device,
-          std::function<void()> release);
+          std::function<void()> release, std::shared_ptr<StreamUse> use);
   void* const data_;
   const size_t bytes_;
   const Device device_;
   const uint64_t id_;
   std::atomic<uint64_t> version_{0};
+  const std::shared_ptr<StreamUse> use_;
   std::function<void()> release_;
 };
 
-// Bytes of CPU tensors alive now and at most so far, and what the allocator
-// keeps for reuse.
+// Bytes of a device's tensors alive now and at most so far, and what the
+// allocator keeps for reuse.
 struct MemoryStats {
   size_t live_bytes = 0;
   size_t peak_bytes = 0;
@@ -56,5 +62,13 @@ struct MemoryStats {
 MemoryStats CpuMemoryStats();
 // Gives what is kept for reuse back to the system. Thread-safe.
 void ReleaseCachedCpuMemory();
+
+// The same of a GPU, whose memory may be bounded: an allocation beyond `bytes`
+// in all, what is cached included, throws Error(ResourceExhausted); 0 lifts the
+// bound. Thread-safe.
+MemoryStats GpuMemoryStats(Device device);
+void ResetPeakGpuMemory(Device device);
+void SetGpuMemoryLimit(Device device, size_t bytes);
+void ReleaseCachedGpuMemory(Device device);
 
 }  // namespace baton

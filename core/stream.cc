@@ -42,6 +42,12 @@ Stream Stream::Next(Device device) {
   return Stream(device, 1 + static_cast<int>(turn % (cuda::kStreams - 1)));
 }
 
+Stream Stream::Beside(const Stream& stream) {
+  if (stream.device_.is_cpu() || stream.index_ >= cuda::kStreams) return stream;
+  return Stream(stream.device_,
+                cuda::kStreams + cuda::kCopyStreams + stream.index_);
+}
+
 Stream Stream::ForCopies(Device from, Device to) {
   const Device device = to.is_cuda() ? to : from;
   if (device.is_cpu()) return Default(device);

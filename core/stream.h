@@ -23,6 +23,10 @@ class Stream {
   static Stream Default(Device device);
   // One of 31 others of the device, dealt out in turn.
   static Stream Next(Device device);
+  // The companion of `stream`, of lower priority: for work that nobody waits
+  // for soon, such as gradients of weights, which then fills what `stream`
+  // leaves idle. A companion's own is itself.
+  static Stream Beside(const Stream& stream);
   // The stream that carries copies from one device to another.
   static Stream ForCopies(Device from, Device to);
 

@@ -11,6 +11,7 @@
 #include "core/cpu/copy.h"
 #include "core/cuda/memory.h"
 #include "core/dtype_visit.h"
+#include "core/stream.h"
 
 namespace baton {
 namespace {
@@ -57,11 +58,12 @@ bool SameView(const Tensor& a, const Tensor& b) {
          a.strides() == b.strides() && a.dtype() == b.dtype();
 }
 
-void CopyElements(const Tensor& target, const Tensor& source) {
+void CopyElements(const Tensor& target, const Tensor& source,
+                  bool wait = true) {
   if (target.device().is_cpu() && source.device().is_cpu()) {
     cpu::Copy(target, source);
   } else {
-    cuda::Copy(target, source);
+    cuda::Copy(target, source, wait);
   }
 }
 
@@ -78,9 +80,13 @@ void FillElements(const Tensor& target, double value) {
 Tensor Tensor::Empty(const Shape& shape, const TensorOptions& options) {
   Require(options.format == MemoryFormat::kContiguous || shape.rank() == 4,
           "empty", "channels-last wants 4 dims, got ", shape.ToString());
+  const size_t bytes = CheckedBytes(shape, options.dtype);
+  Require(!options.pinned || options.device.is_cpu(), "empty",
+          "pinned memory is the CPU's, not that of ",
+          options.device.ToString());
   Tensor t;
-  t.storage_ =
-      Storage::Allocate(CheckedBytes(shape, options.dtype), options.device);
+  t.storage_ = options.pinned ? Storage::AllocatePinned(bytes)
+                              : Storage::Allocate(bytes, options.device);
   t.shape_ = shape;
   t.strides_ = DenseStrides(shape, options.format);
   t.dtype_ = options.dtype;
@@ -258,6 +264,11 @@ Tensor Tensor::To(DType dtype) const {
 
 Tensor Tensor::To(Device device) const {
   if (device == this->device()) return *this;
+  // Between GPUs the memory belongs to the stream that copies, which then need
+  // not wait for what the target's current stream is still to compute.
+  const bool between = device.is_cuda() && this->device().is_cuda();
+  const StreamScope scope(between ? Stream::ForCopies(this->device(), device)
+                                  : CurrentStream(device));
   Tensor t = Empty(
       shape_, {.dtype = dtype_, .device = device, .format = SuggestFormat()});
   CopyElements(t, *this);
@@ -271,6 +282,14 @@ const Tensor& Tensor::Fill(double value) const {
 }
 
 const Tensor& Tensor::CopyFrom(const Tensor& source) const {
+  return CopyFrom(source, true);
+}
+
+const Tensor& Tensor::CopyFromAsync(const Tensor& source) const {
+  return CopyFrom(source, false);
+}
+
+const Tensor& Tensor::CopyFrom(const Tensor& source, bool wait) const {
   for (size_t d = 0; d < strides_.size(); ++d) {
     Require(strides_[d] != 0 || shape_.dims()[d] <= 1, "copy_from",
             "the target is an expanded view: its elements share memory");
@@ -278,7 +297,7 @@ const Tensor& Tensor::CopyFrom(const Tensor& source) const {
   Tensor from = source.Expand(shape_);
   if (SameView(*this, from)) return *this;
   if (numel() > 0 && MayOverlap(*this, from)) from = from.Clone();
-  CopyElements(*this, from);
+  CopyElements(*this, from, wait);
   BumpVersion();
   return *this;
 }

@@ -24,6 +24,7 @@ struct TensorOptions {
   DType dtype = DType::kF32;
   Device device = Device::Cpu();
   MemoryFormat format = MemoryFormat::kContiguous;
+  bool pinned = false;  // CPU memory that GPUs copy by themselves; needs CUDA
 };
 
 // Handle to a strided view of shared storage: copying it copies no elements,
@@ -108,12 +109,18 @@ class Tensor {
   // In-place writes; each counts a version. They return *this.
   const Tensor& Fill(double value) const;
   const Tensor& CopyFrom(const Tensor& source) const;  // broadcasts and casts
+  // The same, but between a GPU and pinned memory it returns before the copy
+  // has ended, on the GPU's current stream: synchronise before the CPU touches
+  // it.
+  const Tensor& CopyFromAsync(const Tensor& source) const;
   void BumpVersion() const { storage_->BumpVersion(); }
 
   // "f32[2, 3] cpu", with up to a few values for small tensors.
   std::string ToString() const;
 
  private:
+  const Tensor& CopyFrom(const Tensor& source, bool wait) const;
+
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   Dims strides_;

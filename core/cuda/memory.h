@@ -4,6 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
+
+#include "core/storage.h"
+#include "core/stream.h"
 
 namespace baton {
 class Tensor;
@@ -16,12 +20,27 @@ namespace baton::cuda {
 
 int DeviceCount();
 
-void* Allocate(size_t bytes, int device);
-void Free(void* data, int device);
+// See core/cuda/allocator.h.
+void* Allocate(size_t bytes, const Stream& stream);
+void Free(void* data, int device, const std::vector<Stream>& guests);
+MemoryStats Stats(int device);
+void ResetPeak(int device);
+void SetLimit(int device, size_t bytes);
+void ReleaseCached(int device);
+
+// Pinned host memory, cached by size class: the memory that GPUs copy from and
+// to by themselves, beside the CPU's work.
+void* AllocatePinned(size_t bytes);
+void FreePinned(void* data, size_t bytes, const std::vector<Stream>& users);
 
 // `target` has `source`'s shape; either side, or both, is on a CUDA device.
-// Casts. Has ended on return when one side is the CPU.
-void Copy(const Tensor& target, const Tensor& source);
+// Casts. Between the CPU and a GPU it has ended on return unless the CPU's side
+// is pinned and `wait` is false.
+void Copy(const Tensor& target, const Tensor& source, bool wait = true);
 void Fill(const Tensor& target, double value);
+
+// Whether the GPUs read each other's memory directly, tried with data; copies
+// between others go by way of the host.
+bool PeersReach(int device, int peer);
 
 }  // namespace baton::cuda

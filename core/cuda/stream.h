@@ -12,7 +12,9 @@
 namespace baton::cuda {
 
 inline constexpr int kStreams = 32;      // for users; 0 is the default
-inline constexpr int kCopyStreams = 16;  // numbered after those, one a target
+inline constexpr int kCopyStreams = 16;  // numbered after those
+// After those come as many companions as there are streams for users.
+inline constexpr int kAllStreams = kStreams + kCopyStreams + kStreams;
 
 void* StreamHandle(int device, int stream);
 void SynchronizeStream(int device, int stream);

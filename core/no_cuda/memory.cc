@@ -8,9 +8,18 @@
 namespace baton::cuda {
 
 int DeviceCount() { return 0; }
-void* Allocate(size_t, int) { FailWithoutCuda("allocate"); }
-void Free(void*, int) { FailWithoutCuda("free"); }
-void Copy(const Tensor&, const Tensor&) { FailWithoutCuda("copy"); }
+void* Allocate(size_t, const Stream&) { FailWithoutCuda("allocate"); }
+void Free(void*, int, const std::vector<Stream>&) { FailWithoutCuda("free"); }
+MemoryStats Stats(int) { FailWithoutCuda("memory_stats"); }
+void ResetPeak(int) { FailWithoutCuda("memory_stats"); }
+void SetLimit(int, size_t) { FailWithoutCuda("memory_limit"); }
+void ReleaseCached(int) { FailWithoutCuda("release_cached"); }
+void* AllocatePinned(size_t) { FailWithoutCuda("allocate_pinned"); }
+void FreePinned(void*, size_t, const std::vector<Stream>&) {
+  FailWithoutCuda("free_pinned");
+}
+void Copy(const Tensor&, const Tensor&, bool) { FailWithoutCuda("copy"); }
 void Fill(const Tensor&, double) { FailWithoutCuda("fill"); }
+bool PeersReach(int, int) { FailWithoutCuda("peers_reach"); }
 
 }  // namespace baton::cuda

@@ -4,7 +4,10 @@
 #include "core/ops/activation.h"
 
 #include "core/cpu/activation.h"
+#include "core/cuda/activation.h"
+#include "core/cuda/random.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
@@ -13,7 +16,7 @@ Tensor Forward(const char* op, Activation function, const Tensor& x) {
   RequireOneDevice(op, x);
   RequireFloating(op, x);
   const Tensor out = Tensor::EmptyLike(x);
-  cpu::Activate(function, out, x);
+  KernelFor(out, cpu::Activate, cuda::Activate)(function, out, x);
   return out;
 }
 
@@ -25,7 +28,8 @@ Tensor Backward(const char* op, Activation function, const Tensor& dy,
   RequireSameShape(op, dy, saved);
   // The saved tensor's order is the layer's; dy may come expanded.
   const Tensor dx = Tensor::EmptyLike(saved);
-  cpu::ActivateBackward(function, dx, dy, saved);
+  KernelFor(dx, cpu::ActivateBackward, cuda::ActivateBackward)(function, dx, dy,
+                                                               saved);
   return dx;
 }
 
@@ -36,7 +40,7 @@ double KeptScale(const char* op, double p) {
 
 Tensor MaskAndScale(const Tensor& x, const Tensor& mask, double scale) {
   const Tensor out = Tensor::EmptyLike(x);
-  cpu::MaskAndScale(out, x, mask, scale);
+  KernelFor(out, cpu::MaskAndScale, cuda::MaskAndScale)(out, x, mask, scale);
   return out;
 }
 
@@ -68,7 +72,14 @@ DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {
   RequireOneDevice("dropout", x);
   RequireFloating("dropout", x);
   const double scale = KeptScale("dropout", p);
-  const Tensor mask = RandBernoulli(x.shape(), 1 - p, generator);
+  if (x.device().is_cuda() && x.IsContiguous()) {
+    const Tensor y = Tensor::EmptyLike(x);
+    const Tensor mask =
+        Tensor::Empty(x.shape(), {.dtype = DType::kBool, .device = x.device()});
+    cuda::Dropout(y, mask, x, 1 - p, scale, generator.DrawOn(x.device()));
+    return {y, mask};
+  }
+  const Tensor mask = RandBernoulli(x.shape(), 1 - p, generator, x.device());
   return {MaskAndScale(x, mask, scale), mask};
 }
 

@@ -9,8 +9,10 @@
 #include <cstring>
 
 #include "core/cpu/elementwise.h"
+#include "core/cuda/elementwise.h"
 #include "core/dtype_visit.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 #include "core/parallel.h"
 
 namespace baton::ops {
@@ -35,7 +37,8 @@ Tensor Binary(const char* name, BinaryOp op, const Tensor& a, const Tensor& b) {
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
   const Tensor out = EmptyResult(shape, a.dtype(), a, b);
-  cpu::Binary(op, out, a.Expand(shape), b.Expand(shape));
+  KernelFor(out, cpu::Binary, cuda::Binary)(op, out, a.Expand(shape),
+                                            b.Expand(shape));
   return out;
 }
 
@@ -45,13 +48,14 @@ Tensor Compare(const char* name, CompareOp op, bool negate, const Tensor& a,
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
   const Tensor out = EmptyResult(shape, DType::kBool, a, b);
-  cpu::Compare(op, negate, out, a.Expand(shape), b.Expand(shape));
+  KernelFor(out, cpu::Compare, cuda::Compare)(op, negate, out, a.Expand(shape),
+                                              b.Expand(shape));
   return out;
 }
 
 Tensor Unary(UnaryOp op, const Tensor& x) {
   const Tensor out = Tensor::EmptyLike(x);
-  cpu::Unary(op, out, x);
+  KernelFor(out, cpu::Unary, cuda::Unary)(op, out, x);
   return out;
 }
 
@@ -106,7 +110,7 @@ Tensor AddScalar(const Tensor& a, double b) {
   RequireOneDevice("add_scalar", a);
   RequireScalarFits("add_scalar", a, b);
   const Tensor out = Tensor::EmptyLike(a);
-  cpu::Affine(out, a, 1, b);
+  KernelFor(out, cpu::Affine, cuda::Affine)(out, a, 1, b);
   return out;
 }
 
@@ -114,7 +118,7 @@ Tensor MulScalar(const Tensor& a, double b) {
   RequireOneDevice("mul_scalar", a);
   RequireScalarFits("mul_scalar", a, b);
   const Tensor out = Tensor::EmptyLike(a);
-  cpu::Affine(out, a, b, 0);
+  KernelFor(out, cpu::Affine, cuda::Affine)(out, a, b, 0);
   return out;
 }
 
@@ -140,7 +144,7 @@ Tensor PowScalar(const Tensor& x, double exponent) {
   RequireOneDevice("pow_scalar", x);
   RequireFloating("pow_scalar", x);
   const Tensor out = Tensor::EmptyLike(x);
-  cpu::Pow(out, x, exponent);
+  KernelFor(out, cpu::Pow, cuda::Pow)(out, x, exponent);
   return out;
 }
 
@@ -148,7 +152,7 @@ Tensor Clamp(const Tensor& x, double low, double high) {
   RequireOneDevice("clamp", x);
   Require(low <= high, "clamp", "low ", low, " is above high ", high);
   const Tensor out = Tensor::EmptyLike(x);
-  cpu::Clamp(out, x, low, high);
+  KernelFor(out, cpu::Clamp, cuda::Clamp)(out, x, low, high);
   return out;
 }
 
@@ -179,20 +183,23 @@ Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   const Shape shape = BroadcastShapes(
       kOp, condition.shape(), BroadcastShapes(kOp, a.shape(), b.shape()));
   const Tensor out = EmptyResult(shape, a.dtype(), a, b);
-  cpu::Where(out, condition.Expand(shape), a.Expand(shape), b.Expand(shape));
+  KernelFor(out, cpu::Where, cuda::Where)(out, condition.Expand(shape),
+                                          a.Expand(shape), b.Expand(shape));
   return out;
 }
 
 void AddInto(const Tensor& target, const Tensor& source, double alpha) {
   const Tensor from = PrepareSource("add_into", target, source);
   RequireScalarFits("add_into", target, alpha);
-  cpu::AddScaled(target, target, from, alpha);
+  KernelFor(target, cpu::AddScaled, cuda::AddScaled)(target, target, from,
+                                                     alpha);
   target.BumpVersion();
 }
 
 void MulInto(const Tensor& target, const Tensor& source) {
   const Tensor from = PrepareSource("mul_into", target, source);
-  cpu::Binary(BinaryOp::kMul, target, target, from);
+  KernelFor(target, cpu::Binary, cuda::Binary)(BinaryOp::kMul, target, target,
+                                               from);
   target.BumpVersion();
 }
 
@@ -200,15 +207,15 @@ void ScaleInto(const Tensor& target, double factor) {
   RequireOneDevice("scale_into", target);
   RequireWritable("scale_into", target);
   RequireScalarFits("scale_into", target, factor);
-  cpu::Affine(target, target, factor, 0);
+  KernelFor(target, cpu::Affine, cuda::Affine)(target, target, factor, 0);
   target.BumpVersion();
 }
 
 bool AllClose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   RequireOneDevice("all_close", a, b);
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const Tensor x = a.Contiguous();
-  const Tensor y = b.Contiguous();
+  const Tensor x = a.To(Device::Cpu()).Contiguous();
+  const Tensor y = b.To(Device::Cpu()).Contiguous();
   std::atomic<bool> close{true};
   VisitDType(a.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -231,8 +238,8 @@ bool AllClose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 bool BitEqual(const Tensor& a, const Tensor& b) {
   RequireOneDevice("bit_equal", a, b);
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
-  const Tensor x = a.Contiguous();
-  const Tensor y = b.Contiguous();
+  const Tensor x = a.To(Device::Cpu()).Contiguous();
+  const Tensor y = b.To(Device::Cpu()).Contiguous();
   return x.numel() == 0 ||
          std::memcmp(x.raw_data(), y.raw_data(), x.nbytes()) == 0;
 }

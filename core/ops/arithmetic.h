@@ -7,6 +7,8 @@
 
 // Element-wise ops. Binary ones broadcast; both sides must have the same dtype
 // and device. Results are new tensors in the memory order of the first input.
+// Integers wrap; one divided by zero throws Error on the CPU and gives 0 on a
+// GPU.
 namespace baton::ops {
 
 Tensor Add(const Tensor& a, const Tensor& b);
@@ -41,7 +43,7 @@ void MulInto(const Tensor& target, const Tensor& source);
 void ScaleInto(const Tensor& target, double factor);
 
 // True when shape and dtype are equal and elements differ by at most
-// atol + rtol * |b|.
+// atol + rtol * |b|. These two copy from a GPU and wait for it.
 bool AllClose(const Tensor& a, const Tensor& b, double rtol = 1e-5,
               double atol = 1e-8);
 // True when shape, dtype and every bit of every element are equal.

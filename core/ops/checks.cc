@@ -51,12 +51,14 @@ Tensor EmptyResult(const Shape& shape, DType dtype, const Tensor& a,
   const MemoryFormat format = model.shape() == shape
                                   ? model.SuggestFormat()
                                   : MemoryFormat::kContiguous;
-  return Tensor::Empty(shape, {.dtype = dtype, .format = format});
+  return Tensor::Empty(
+      shape, {.dtype = dtype, .device = a.device(), .format = format});
 }
 
 Tensor EmptyLike(const Tensor& x, DType dtype) {
-  return Tensor::Empty(x.shape(),
-                       {.dtype = dtype, .format = x.SuggestFormat()});
+  return Tensor::Empty(
+      x.shape(),
+      {.dtype = dtype, .device = x.device(), .format = x.SuggestFormat()});
 }
 
 }  // namespace baton::ops

@@ -1,0 +1,45 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/stream_use.h"
+
+namespace baton::cuda {
+
+bool IsCapturing(cudaStream_t stream);
+
+// While it lives the calling thread may make calls that a capture forbids, such
+// as cudaMalloc, because they do not touch what is captured.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// What the calling thread's capture collects.
+struct CaptureLog {
+  int pool = 0;  // of the allocator: where its memory comes from
+  std::vector<std::weak_ptr<StreamUse>> written, read;
+  // Pinned memory that copies of the capture go through: the graph's from now.
+  struct PinnedBlock {
+    void* data;
+    size_t bytes;
+  };
+  std::vector<PinnedBlock> pinned;
+};
+// Null while the thread captures nothing.
+CaptureLog*& CurrentCapture();
+
+}  // namespace baton::cuda

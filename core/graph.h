@@ -1,0 +1,46 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/stream.h"
+
+namespace baton {
+
+// GPU work recorded once and launched as a whole, again and again: the CPU then
+// pays one launch for thousands of kernels. What is recorded are kernels and
+// addresses: every replay reads and writes the tensors of the recording, and
+// host code, shapes and branches are what they were then. Tensors that live on
+// after the recording, such as inputs, parameters and results, keep their
+// memory; the rest is memory of the graph's own, kept until the graph is gone.
+// Thread-compatible.
+class Graph {
+ public:
+  // Records what `body` gives to the current streams of `devices` and to
+  // streams that wait for those. Nothing of it runs: replay to have results.
+  // `body` must not read values back (Item, ToVector, copies to the CPU); that,
+  // and what it throws, throws Error and leaves no recording. Run the same work
+  // once before, so that algorithms have been chosen.
+  static Graph Record(const std::vector<Device>& devices,
+                      absl::FunctionRef<void()> body);
+
+  // Launches it on the current streams of its devices, after earlier work on
+  // the tensors it uses. Returns before it has ended.
+  void Replay() const;
+
+  // Kernels in it, and all nodes (with copies and fills).
+  int64_t kernels() const;
+  int64_t nodes() const;
+
+ private:
+  class Recording;
+  explicit Graph(std::shared_ptr<const Recording> recording);
+
+  std::shared_ptr<const Recording> recording_;
+};
+
+}  // namespace baton

@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/mutex.h"
+#include "core/stream.h"
+
+namespace baton {
+
+// Which streams use a storage. Read and Write let a stream wait for the work of
+// others that must come first: a reader for the last writer, a writer for all.
+// Waits are inserted once, and none while everything is on one stream.
+// Thread-safe.
+class StreamUse {
+ public:
+  // The storage was allocated on `home`, whose earlier work comes first.
+  explicit StreamUse(const Stream& home) : home_(home), writer_(home) {}
+
+  const Stream& home() const { return home_; }
+  void Read(const Stream& stream);
+  void Write(const Stream& stream);
+  // Streams but home whose work must end before the memory is used anew.
+  std::vector<Stream> Guests() const;
+
+ private:
+  bool KnowsLocked(const Stream& stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Stream home_;
+  mutable Mutex mutex_;
+  Stream writer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Stream> readers_ ABSL_GUARDED_BY(mutex_);  // since; not writer_
+};
+
+}  // namespace baton
