@@ -18,20 +18,24 @@ void Check(const char* op, cudaError_t error) {
 }
 
 DeviceScope::DeviceScope(int device) {
-  Check("device", cudaGetDevice(&former_));
-  if (device != former_) {
-    const cudaError_t error = cudaSetDevice(device);
-    if (error == cudaErrorInvalidDevice || error == cudaErrorNoDevice) {
-      int count = 0;
-      if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
-      cudaGetLastError();
-      Fail("device",
-           absl::StrCat("there is no cuda:", device, ": this process sees ",
-                        count, " GPUs"),
-           absl::StatusCode::kFailedPrecondition);
-    }
-    Check("device", error);
+  cudaError_t error = cudaGetDevice(&former_);
+  if (error == cudaSuccess && device != former_) error = cudaSetDevice(device);
+  if (error == cudaErrorInvalidDevice || error == cudaErrorNoDevice ||
+      error == cudaErrorInsufficientDriver) {
+    cudaGetLastError();
+    int count = 0;
+    const cudaError_t counted = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    Fail("device",
+         counted == cudaSuccess
+             ? absl::StrCat("there is no cuda:", device, ": this process sees ",
+                            count, " GPUs")
+             : absl::StrCat("there is no cuda:", device,
+                            ": this process sees no GPU (",
+                            cudaGetErrorString(counted), ")"),
+         absl::StatusCode::kFailedPrecondition);
   }
+  Check("device", error);
 }
 
 DeviceScope::~DeviceScope() {
