@@ -51,9 +51,9 @@ TEST(Storage, TheCacheStaysBounded) {
 TEST(Storage, AnImpossibleSizeIsAnErrorThatNamesIt) {
   const size_t before = CpuMemoryStats().live_bytes;
   EXPECT_THAT(test::ErrorOf([] {
-                (void)Storage::Allocate(size_t{1} << 45, Device::Cpu());
+                (void)Storage::Allocate(size_t{1} << 60, Device::Cpu());
               }),
-              testing::HasSubstr("35184372088832"));
+              testing::HasSubstr("1152921504606846976"));
   EXPECT_THAT(
       test::ErrorOf([] { (void)Storage::Allocate(~size_t{0}, Device::Cpu()); }),
       testing::HasSubstr("18446744073709551615"));
