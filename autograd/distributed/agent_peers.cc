@@ -98,8 +98,9 @@ Future<std::string> AgentPeers::Abort(const std::string& to,
 
 Future<void> AgentPeers::Release(const std::string& to,
                                  const ContextId& context) {
-  return agent_->Async<&autograd_calls::ReleaseContext>(to, rpc::CallOptions{},
-                                                        context);
+  // A worker that has no thread for it yet still keeps its share.
+  return agent_->Async<&autograd_calls::ReleaseContext>(
+      to, rpc::CallOptions{.timeout = kNoLimit}, context);
 }
 
 }  // namespace baton::dist

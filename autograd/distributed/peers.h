@@ -66,6 +66,7 @@ class Peers {
                                     const ContextId& context, PassId pass,
                                     const absl::Status& why,
                                     std::chrono::milliseconds timeout) = 0;
+  // Without a time limit: ready when `to` has ended its share or is lost.
   virtual Future<void> Release(const std::string& to,
                                const ContextId& context) = 0;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -52,6 +53,23 @@ Variable Halting(const Variable& x) {
   return y;
 }
 
+// Fills all handler threads of a worker; a wait that Await would not count.
+struct Work {
+  static constexpr int kThreads = 2;  // testing::ClusterOptions
+  std::atomic<int> busy{0};
+  Promise<void> all_busy;
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+};
+std::shared_ptr<Work> work;
+
+bool Compute() {
+  const auto mine = work;
+  if (++mine->busy == Work::kThreads) mine->all_busy.Set(absl::OkStatus());
+  return mine->ended.wait_for(std::chrono::seconds(9)) ==
+         std::future_status::ready;
+}
+
 int Throw(const Variable&) { throw std::runtime_error("thrown"); }
 
 // A step of its own at the worker that serves a call of another context.
@@ -71,14 +89,41 @@ class FaultsTest : public ThreeWorkers {
       : ThreeWorkers([](rpc::Registry& registry) {
           registry.AddFunction<&Fragile>()
               .AddFunction<&Halting>()
+              .AddFunction<&Compute>()
               .AddFunction<&Throw>()
               .AddFunction<&OwnStep>();
         }) {
     broken = false;
     halt = std::make_shared<Halt>();
+    work = std::make_shared<Work>();
   }
   ~FaultsTest() override { halt->opened.Set(absl::OkStatus()); }
 };
+
+// A context that bob has a share of and that ends while bob is busy.
+class BusyFaultsTest : public FaultsTest {
+ protected:
+  void SetUp() override {
+    Variable x = Leaf(2);
+    Context ctx(agent());
+    ASSERT_THAT(agent().Async<&Multiply>("bob", ctx, x, x).Await(), IsOk());
+    for (int i = 0; i < Work::kThreads; ++i) {
+      computed_.push_back(cluster_.at("carol").Async<&Compute>("bob"));
+    }
+    ASSERT_THAT(work->all_busy.future().Await(), IsOk());
+    agent().set_default_timeout(kShort);
+    released_ = ctx.Release();
+    // A call like the release, but with the default time, is over.
+    EXPECT_THAT(agent().Async<&Multiply>("bob", x, x).Await(),
+                Fails(StatusCode::kDeadlineExceeded, "bob"));
+    EXPECT_FALSE(released_.ready());
+  }
+  static constexpr std::chrono::milliseconds kShort{50};
+  std::vector<Future<bool>> computed_;
+  Future<void> released_;
+};
+INSTANTIATE_TEST_SUITE_P(, BusyFaultsTest, testing::kTransports,
+                         testing::TransportName);
 INSTANTIATE_TEST_SUITE_P(, FaultsTest, testing::kTransports,
                          testing::TransportName);
 
@@ -155,6 +200,20 @@ TEST_P(FaultsTest, AReleaseEndsABackwardThatRuns) {
   halt->opened.Set(absl::OkStatus());
   EXPECT_THAT(released.Await(), IsOk());
   EXPECT_FALSE(ctx.GradientOf(x).defined());
+}
+
+TEST_P(BusyFaultsTest, AReleaseReachesAWorkerWhenItHasAThreadAgain) {
+  work->end.set_value();
+  EXPECT_THAT(released_.Await(), IsOk());
+  EXPECT_TRUE(OpenContexts(cluster_.at("bob")).empty());
+  for (const auto& computed : computed_) EXPECT_THAT(computed.Await(), IsOk());
+}
+
+TEST_P(BusyFaultsTest, AReleaseEndsWithTheWorkerThatItIsFor) {
+  std::thread killer([&] { cluster_.Kill("bob"); });
+  EXPECT_THAT(released_.Await(std::chrono::seconds(8)), IsOk());
+  work->end.set_value();
+  killer.join();
 }
 
 TEST_P(FaultsTest, ADeadlineNamesWhatWasWaitedForAndWhere) {
