@@ -56,7 +56,6 @@ absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
     const RRef<M>& module, const StageSpec& spec,
     const std::optional<RRef<Stage>>& next) {
   ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  if (spec.checkpoint) RETURN_IF_ERROR(CheckRecomputable(*local));
   return std::make_unique<Stage>(std::move(local), spec, next);
 }
 

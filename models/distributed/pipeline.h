@@ -87,7 +87,8 @@ class Pipeline {
   // Forward and backward of one batch; inputs and targets have its rows first.
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
   // error, which names stage and worker. All stages have given up the step by
-  // then or are lost, and the next may follow.
+  // then or are lost, and the next may follow. Modules run in the mode that
+  // they are in: what was set to eval stays frozen.
   absl::StatusOr<StepResult> Step(const Context& ctx, const Tensor& inputs,
                                   const Tensor& targets);
 

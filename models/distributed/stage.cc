@@ -10,7 +10,6 @@
 #include "autograd/distributed/context.h"
 #include "core/parallel.h"
 #include "models/distributed/stage_run.h"
-#include "models/nn/dropout.h"
 
 namespace baton::dist {
 namespace {
@@ -31,18 +30,6 @@ absl::Status CheckPlan(const StepPlan& plan, const StageSpec& spec) {
 }
 
 }  // namespace
-
-absl::Status CheckRecomputable(const nn::Module& module) {
-  if (dynamic_cast<const nn::Dropout*>(&module) != nullptr) {
-    return absl::InvalidArgumentError(
-        "a stage with Dropout cannot recompute its forward: leave "
-        "PipelineOptions::checkpoint off");
-  }
-  for (const auto& child : module.children()) {
-    RETURN_IF_ERROR(CheckRecomputable(*child.value));
-  }
-  return absl::OkStatus();
-}
 
 Stage::Stage(std::shared_ptr<nn::Module> module, const StageSpec& spec,
              std::optional<RRef<Stage>> next)

@@ -18,10 +18,6 @@
 
 namespace baton::dist {
 
-// InvalidArgument for a module that draws random numbers in its forward: run a
-// second time, for StageSpec::checkpoint, it would be another function.
-absl::Status CheckRecomputable(const nn::Module& module);
-
 // One stage of a pipeline, at the worker of its module: runs the programs that
 // the trainer sends on a compute thread of its own. Activations go to the next
 // stage as calls, whose answers are the gradients. Between steps it holds

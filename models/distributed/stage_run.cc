@@ -18,24 +18,6 @@ namespace {
 
 constexpr std::chrono::hours kFarAway{24 * 365};
 
-// Running statistics must not move when a forward is run a second time.
-class BufferGuard {
- public:
-  explicit BufferGuard(const nn::Module& module)
-      : buffers_(module.NamedBuffers()) {
-    for (const auto& buffer : buffers_) before_.push_back(buffer.value.Clone());
-  }
-  void Restore() {
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      buffers_[i].value.CopyFrom(before_[i]);
-    }
-  }
-
- private:
-  std::vector<nn::Named<Tensor>> buffers_;
-  std::vector<Tensor> before_;
-};
-
 }  // namespace
 
 StageRun::StageRun(nn::Module& module, const StageSpec& spec,
@@ -53,7 +35,8 @@ StageRun::StageRun(nn::Module& module, const StageSpec& spec,
 }
 
 absl::StatusOr<StageReport> StageRun::Execute() {
-  if (module_.is_training() != plan_.training) module_.Train(plan_.training);
+  std::optional<nn::EvalScope> evaluating;
+  if (!plan_.training) evaluating.emplace(module_);
   for (const Instruction& step : plan_.program) {
     const bool forward = step.op == StageOp::kForward;
     absl::Status status = CatchErrors([&] {
@@ -84,6 +67,8 @@ absl::Status StageRun::Forward(int micro_batch) {
   }
   const bool wants_grad = plan_.training && spec_.index > 0;
   Variable input(std::move(received), wants_grad);
+  nn::GeneratorStates drawn_from;
+  if (spec_.checkpoint) drawn_from = nn::GeneratorStates(module_);
   Variable result;
   {
     std::optional<NoGrad> no_grad;
@@ -106,7 +91,8 @@ absl::Status StageRun::Forward(int micro_batch) {
     return absl::OkStatus();
   }
   if (spec_.checkpoint) result = Variable();
-  saved_[micro_batch] = {std::move(input), std::move(result)};
+  saved_[micro_batch] = {std::move(input), std::move(result),
+                         std::move(drawn_from)};
   return absl::OkStatus();
 }
 
@@ -152,12 +138,11 @@ void StageRun::Score(const Tensor& output, const Tensor& targets,
       nn::CountCorrect(output, labels ? targets : ops::ArgMax(targets, 1));
 }
 
-Variable StageRun::Recompute(int micro_batch, const Variable& input,
+Variable StageRun::Recompute(int micro_batch, const Saved& saved,
                              const Tensor& targets) {
-  BufferGuard buffers(module_);
-  Variable result = module_.Forward(input);
+  nn::RerunScope rerun(module_, saved.drawn_from);
+  Variable result = module_.Forward(saved.input);
   if (is_last()) result = WeightedLoss(result, targets, RowsOf(micro_batch));
-  buffers.Restore();
   return result;
 }
 
@@ -173,7 +158,7 @@ absl::Status StageRun::Backward(int micro_batch) {
   // A stage that does not use its input gives its predecessor no gradient.
   const bool flows = is_last() || gradient.defined();
   if (flows && spec_.checkpoint) {
-    saved.result = Recompute(micro_batch, saved.input, targets);
+    saved.result = Recompute(micro_batch, saved, targets);
   }
   Tensor input_gradient;
   if (flows && saved.result.requires_grad()) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context_state.h"
 #include "models/distributed/stage.h"
+#include "models/nn/scopes.h"
 
 namespace baton::dist {
 
@@ -31,6 +32,7 @@ class StageRun {
     Variable input;
     Variable result;  // output or, in the last stage, weighted loss; undefined
                       // where checkpointing drops it
+    nn::GeneratorStates drawn_from;  // of the forward; only for checkpointing
   };
 
   bool is_last() const { return spec_.index == spec_.count - 1; }
@@ -43,7 +45,7 @@ class StageRun {
   void Score(const Tensor& output, const Tensor& targets,
              const Variable& weighted);
   // The result of a micro-batch again, with its graph.
-  Variable Recompute(int micro_batch, const Variable& input,
+  Variable Recompute(int micro_batch, const Saved& saved,
                      const Tensor& targets);
 
   nn::Module& module_;

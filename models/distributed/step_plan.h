@@ -25,7 +25,8 @@ struct StageSpec {
   int32_t index = 0;
   int32_t count = 1;
   // Keeps only the inputs of micro-batches and runs forwards again before
-  // backwards: less memory for about a third more time.
+  // backwards, with the same random numbers: less memory for about a third more
+  // time.
   bool checkpoint = false;
   int32_t compute_threads = 0;  // 0: the worker's own setting
   static constexpr auto Fields() {

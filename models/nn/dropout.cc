@@ -8,7 +8,8 @@
 
 namespace baton::nn {
 
-Dropout::Dropout(double p, uint64_t seed) : p_(p), generator_(seed) {
+Dropout::Dropout(double p, uint64_t seed)
+    : p_(p), generator_(RegisterGenerator(seed)) {
   Require(p >= 0 && p < 1, "dropout", "p must be in [0, 1), got ", p);
 }
 

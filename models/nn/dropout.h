@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include "core/random.h"
 #include "models/nn/module.h"
 
 namespace baton::nn {
@@ -20,7 +19,7 @@ class Dropout final : public Module {
 
  private:
   const double p_;
-  Generator generator_;
+  Generator& generator_;
 };
 
 }  // namespace baton::nn

@@ -106,6 +106,17 @@ std::vector<Named<Tensor>> Module::NamedBuffers() const {
   return all;
 }
 
+std::vector<Generator*> Module::Generators() const {
+  std::vector<Generator*> all;
+  std::set<const Generator*> seen;
+  ForEach("", [&](const Module& module, const std::string&) {
+    for (const auto& generator : module.generators_) {
+      if (seen.insert(generator.get()).second) all.push_back(generator.get());
+    }
+  });
+  return all;
+}
+
 int64_t Module::NumParameters() const {
   int64_t count = 0;
   for (const Variable& parameter : Parameters())
@@ -193,6 +204,10 @@ Tensor& Module::RegisterBuffer(const std::string& name, Tensor value) {
   CheckNewName(name);
   buffers_.push_back({name, std::make_unique<Tensor>(std::move(value))});
   return *buffers_.back().value;
+}
+
+Generator& Module::RegisterGenerator(uint64_t seed) {
+  return *generators_.emplace_back(std::make_unique<Generator>(seed));
 }
 
 void Module::AddChild(const std::string& name, std::shared_ptr<Module> child) {

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "autograd/variable.h"
+#include "core/random.h"
 #include "core/tensor.h"
 
 namespace baton::nn {
@@ -25,8 +26,9 @@ struct Named {
 using StateMap = std::map<std::string, Tensor>;
 
 // A part of a model: parameters (trained), buffers (kept beside them, such as
-// running statistics) and child modules, each with a name. A constructor
-// registers what it owns and keeps the references that registering returns:
+// running statistics) and child modules, each with a name, and generators that
+// its forward draws from. A constructor registers what it owns and keeps the
+// references that registering returns:
 //
 //   explicit Scale(int64_t n)
 //       : factor_(RegisterParameter("factor", Tensor::Ones({n}))) {}
@@ -52,6 +54,8 @@ class Module {
   const std::vector<Named<std::shared_ptr<Module>>>& children() const {
     return children_;
   }
+  // What forwards draw from.
+  std::vector<Generator*> Generators() const;
   int64_t NumParameters() const;  // elements, all parameters together
 
   // For this module and all below it; a new module trains.
@@ -81,6 +85,8 @@ class Module {
   // holds no '.'; anything else aborts.
   Variable& RegisterParameter(const std::string& name, Tensor value);
   Tensor& RegisterBuffer(const std::string& name, Tensor value);
+  // Forwards that draw from others cannot be run again: see RerunScope.
+  Generator& RegisterGenerator(uint64_t seed);
   template <typename M>
   M& RegisterModule(const std::string& name, std::shared_ptr<M> child) {
     M& reference = *child;
@@ -104,6 +110,7 @@ class Module {
   // Behind pointers, so that references to the values stay valid.
   std::vector<Named<std::unique_ptr<Variable>>> parameters_;
   std::vector<Named<std::unique_ptr<Tensor>>> buffers_;
+  std::vector<std::unique_ptr<Generator>> generators_;
   std::vector<Named<std::shared_ptr<Module>>> children_;
   bool training_ = true;
 };

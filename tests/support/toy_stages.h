@@ -9,9 +9,12 @@
 #include "autograd/distributed/context.h"
 #include "autograd/functions/activation.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/shape.h"
 #include "core/future.h"
 #include "core/random.h"
 #include "models/distributed/module.h"
+#include "models/nn/batch_norm.h"
+#include "models/nn/dropout.h"
 #include "models/nn/linear.h"
 #include "models/nn/module.h"
 
@@ -39,6 +42,37 @@ class DenseStage final : public nn::Module {
   Generator generator_;
   nn::Linear& linear_;
   const bool relu_;
+};
+
+// dropout(norm(x W + b)) over images of one pixel: a forward that moves running
+// statistics and draws random numbers.
+class NoisyStage final : public nn::Module {
+ public:
+  static std::unique_ptr<NoisyStage> Make(int64_t width, double p,
+                                          uint64_t seed) {
+    return std::make_unique<NoisyStage>(width, p, seed);
+  }
+  NoisyStage(int64_t width, double p, uint64_t seed)
+      : generator_(seed),
+        width_(width),
+        linear_(MakeModule<nn::Linear>("linear", width, width, generator_)),
+        norm_(MakeModule<nn::BatchNorm2d>("norm", width)),
+        dropout_(MakeModule<nn::Dropout>("dropout", p, seed)) {}
+  Variable Forward(const Variable& x) override {
+    const int64_t rows = x.tensor().dim(0);
+    const Variable images =
+        autograd::Reshape(linear_.Forward(x), {rows, width_, 1, 1});
+    return dropout_.Forward(
+        autograd::Reshape(norm_.Forward(images), {rows, width_}));
+  }
+  using Exports = rpc::Methods<&NoisyStage::Make, &NoisyStage::Forward>;
+
+ private:
+  Generator generator_;
+  const int64_t width_;
+  nn::Linear& linear_;
+  nn::BatchNorm2d& norm_;
+  nn::Dropout& dropout_;
 };
 
 // Passes values on, and goes wrong as asked in one call of Forward.

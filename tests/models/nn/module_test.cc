@@ -8,7 +8,9 @@
 #include "models/nn/activation.h"
 #include "models/nn/batch_norm.h"
 #include "models/nn/conv2d.h"
+#include "models/nn/dropout.h"
 #include "models/nn/linear.h"
+#include "models/nn/scopes.h"
 #include "models/nn/sequential.h"
 
 namespace baton::nn {
@@ -73,6 +75,56 @@ TEST(Module, TrainAndEvalReachTheWholeTree) {
   EXPECT_FALSE(net.children()[2].value->children()[0].value->is_training());
   net.Train();
   EXPECT_TRUE(net.children()[2].value->children()[0].value->is_training());
+}
+
+TEST(Module, GeneratorsOfTheWholeTreeAreListedOnce) {
+  const auto dropout = std::make_shared<Dropout>(0.5, 3);
+  Sequential outer;
+  outer.Add(dropout);
+  outer.Emplace<Sequential>().Add(dropout);
+  outer.Emplace<Dropout>(0.5, 4);
+  const std::vector<Generator*> generators = outer.Generators();
+  ASSERT_EQ(generators.size(), 2U);
+  EXPECT_EQ(generators[0], &dropout->generator());
+  EXPECT_EQ(generators[1]->seed(), 4U);
+}
+
+TEST(Module, AnEvalScopeGivesEveryModuleItsFormerMode) {
+  Net net(0);
+  net.children()[1].value->Eval();
+  {
+    EvalScope scope(net);
+    EXPECT_FALSE(net.is_training());
+    EXPECT_FALSE(net.children()[2].value->children()[0].value->is_training());
+  }
+  EXPECT_TRUE(net.is_training());
+  EXPECT_TRUE(net.children()[0].value->is_training());
+  EXPECT_FALSE(net.children()[1].value->is_training());
+  EXPECT_TRUE(net.children()[2].value->children()[0].value->is_training());
+}
+
+// As one forward that is run twice.
+TEST(Module, ARerunDrawsTheSameNumbersAndLeavesNoTrace) {
+  Sequential net;
+  net.Emplace<BatchNorm2d>(2);
+  net.Emplace<Dropout>(0.5, 3);
+  Generator generator(1);
+  const Tensor x = RandNormal({4, 2, 3, 3}, generator);
+  const GeneratorStates before(net);
+  const Tensor first = net.Forward(x).tensor();
+  const Tensor second = net.Forward(x).tensor();
+  StateMap state = net.StateDict();
+  for (auto& [name, tensor] : state) tensor = tensor.Clone();
+  {
+    RerunScope scope(net, before);
+    EXPECT_TRUE(ops::BitEqual(net.Forward(x).tensor(), first));
+    EXPECT_TRUE(ops::BitEqual(net.Forward(x).tensor(), second));
+    EXPECT_FALSE(ops::BitEqual(net.Forward(x).tensor(), second));
+  }
+  for (const auto& [name, tensor] : net.StateDict()) {
+    EXPECT_TRUE(ops::BitEqual(tensor, state.at(name))) << name;
+  }
+  EXPECT_EQ(net.Generators()[0]->state().draws, 2U);
 }
 
 TEST(Module, StatePassesFromOneModuleToAnother) {
