@@ -82,6 +82,10 @@ void Agent::WatchPeers(PeerWatcher watcher) {
   core_->WatchPeers(std::move(watcher));
 }
 
+std::chrono::milliseconds Agent::default_timeout() const {
+  return core_->default_timeout();
+}
+
 void Agent::set_default_timeout(std::chrono::milliseconds timeout) {
   core_->set_default_timeout(timeout);
 }

@@ -108,6 +108,7 @@ class Agent {
   using PeerWatcher = std::function<void(const WorkerInfo&, absl::Status)>;
   void WatchPeers(PeerWatcher watcher);
 
+  std::chrono::milliseconds default_timeout() const;
   void set_default_timeout(std::chrono::milliseconds timeout);
   void SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory);
 

@@ -107,6 +107,9 @@ class AgentCore final : public MessageHandler,
   void AddPeer(const WorkerInfo& peer);
   void RemovePeer(const std::string& name);
   void WatchPeers(Agent::PeerWatcher watcher);
+  std::chrono::milliseconds default_timeout() const {
+    return std::chrono::milliseconds(default_timeout_ms_.load());
+  }
   void set_default_timeout(std::chrono::milliseconds timeout) {
     default_timeout_ms_ = timeout.count();
   }

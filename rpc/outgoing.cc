@@ -35,8 +35,7 @@ absl::Status TooLate(const OutgoingCall& call) {
 void AgentCore::Begin(const CallPtr& call) {
   call->started = Clock::now();
   const CallOptions& options = call->spec.leading.options;
-  const milliseconds timeout =
-      options.timeout.value_or(milliseconds(default_timeout_ms_.load()));
+  const milliseconds timeout = options.timeout.value_or(default_timeout());
   call->deadline = timeout == kNoLimit
                        ? Clock::time_point::max()
                        : call->started + std::clamp<milliseconds>(

@@ -3,6 +3,7 @@
 
 #include "examples/resnet50/remote_resnet.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,11 @@ namespace {
 
 // A large model's weights take a while on a slow network.
 constexpr std::chrono::minutes kLongTransfer{10};
+
+rpc::CallOptions Transfers(const rpc::Agent& agent) {
+  return {.timeout = std::max<std::chrono::milliseconds>(
+              agent.default_timeout(), kLongTransfer)};
+}
 
 }  // namespace
 
@@ -41,7 +47,8 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
     making.push_back(dist::Module<dist::ResNetStage>::Create(
         agent, workers[i], settings.model, options.cuts, static_cast<int>(i)));
   }
-  ASSIGN_OR_RETURN(model->stages_, WaitAll(making).Await());
+  // These calls end by --rpc_timeout.
+  ASSIGN_OR_RETURN(model->stages_, WaitAll(making).Await(kNoLimit));
   std::vector<dist::StageModule> stages(model->stages_.begin(),
                                         model->stages_.end());
   std::vector<dist::ParameterSource> sources;
@@ -57,7 +64,7 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
                            stages));
   model->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(
       agent, settings.sgd, sources);
-  RETURN_IF_ERROR(model->sgd_->Ready().Await());
+  RETURN_IF_ERROR(model->sgd_->Ready().Await(kNoLimit));
   return model;
 }
 
@@ -79,7 +86,7 @@ absl::Status RemoteResNet::Save(const std::string& path) const {
   content.metadata["format"] = "pt";  // torchvision's names and layouts
   for (const auto& stage : stages_) {
     ASSIGN_OR_RETURN(nn::StateMap state,
-                     stage.StateDict().Await(kLongTransfer));
+                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
     for (auto& [name, tensor] : state) {
       content.tensors[name] = tensor.Contiguous();
     }
@@ -92,15 +99,16 @@ absl::Status RemoteResNet::Load(const std::string& path) {
   size_t used = 0;
   for (const auto& stage : stages_) {
     ASSIGN_OR_RETURN(const nn::StateMap wanted,
-                     stage.StateDict().Await(kLongTransfer));
+                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
     nn::StateMap part;
     for (const auto& [name, tensor] : wanted) {
       const auto found = content.tensors.find(name);
       if (found != content.tensors.end()) part.insert(*found);
     }
     used += part.size();
-    RETURN_IF_ERROR(
-        Annotate(stage.LoadStateDict(part).Await(kLongTransfer), path));
+    RETURN_IF_ERROR(Annotate(
+        stage.LoadStateDict(part, true, Transfers(agent_)).Await(kNoLimit),
+        path));
   }
   if (used != content.tensors.size()) {
     return absl::InvalidArgumentError(absl::StrCat(

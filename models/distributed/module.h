@@ -112,14 +112,15 @@ class Module {
   Future<int64_t> NumParameters() const {
     return agent_->Async<&module_calls::NumParameters<M>>(owner(), module_);
   }
-  Future<nn::StateMap> StateDict() const {
-    return agent_->Async<&module_calls::StateDict<M>>(owner(), module_);
+  Future<nn::StateMap> StateDict(const rpc::CallOptions& options = {}) const {
+    return agent_->Async<&module_calls::StateDict<M>>(owner(), options,
+                                                      module_);
   }
   // Errors as nn::Module::LoadStateDict.
-  Future<void> LoadStateDict(const nn::StateMap& state,
-                             bool strict = true) const {
-    return agent_->Async<&module_calls::LoadStateDict<M>>(owner(), module_,
-                                                          state, strict);
+  Future<void> LoadStateDict(const nn::StateMap& state, bool strict = true,
+                             const rpc::CallOptions& options = {}) const {
+    return agent_->Async<&module_calls::LoadStateDict<M>>(
+        owner(), options, module_, state, strict);
   }
 
   const RRef<M>& ref() const { return module_; }

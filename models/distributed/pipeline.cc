@@ -53,7 +53,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     next = stages[i];
   }
   for (const RRef<Stage>& stage : stages) {
-    RETURN_IF_ERROR(stage.Ready().Await());
+    // The call ends by the agent's own time limit.
+    RETURN_IF_ERROR(stage.Ready().Await(kNoLimit));
   }
   PipelineOptions kept = options;
   kept.step_timeout =

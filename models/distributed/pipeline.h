@@ -75,7 +75,7 @@ class StageModule {
 class Pipeline {
  public:
   // InvalidArgument for no modules or bad options; else the error of the worker
-  // that could not make its stage.
+  // that could not make its stage, each within the agent's default timeout.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);
@@ -97,7 +97,8 @@ class Pipeline {
     double loss = 0;
     double accuracy = 0;
   };
-  // The forwards alone, in eval mode. Without targets no loss and accuracy.
+  // The forwards alone, in eval mode, after which each module is in the mode
+  // that it had before. Without targets no loss and accuracy.
   absl::StatusOr<EvalResult> Evaluate(const Tensor& inputs,
                                       const Tensor& targets = Tensor());
 

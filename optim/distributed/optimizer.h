@@ -33,6 +33,8 @@ void RegisterOptimizer(rpc::Registry& registry) {
 //   RETURN_IF_ERROR(ctx.Backward(loss));
 //   RETURN_IF_ERROR(sgd.Step(ctx));
 //
+// Calls end by the time limit of `options`, or else the agent's, counted from
+// when the local optimizers are there; Await needs no limit of its own.
 // Parameters without a gradient in the context keep their value and state.
 // Steps at one worker, of whatever trainers, come one after the other. Must not
 // outlive the agent. Thread-safe.
@@ -51,7 +53,9 @@ class Optimizer {
     return ready_.Then([](const Locals&) {});
   }
 
-  absl::Status Step(const Context& ctx) { return StepAsync(ctx).Await(); }
+  absl::Status Step(const Context& ctx, const rpc::CallOptions& options = {}) {
+    return StepAsync(ctx, options).Await(kNoLimit);
+  }
   Future<void> StepAsync(const Context& ctx,
                          const rpc::CallOptions& options = {}) {
     // The context may be gone when the locals are ready at last.
@@ -72,13 +76,14 @@ class Optimizer {
 
   // Copies of all state, named "<source>.<parameter>.<name>" by position: a
   // checkpoint that fits the same sources wherever they are placed.
-  absl::StatusOr<optim::StateDict> State() const {
+  absl::StatusOr<optim::StateDict> State(
+      const rpc::CallOptions& options = {}) const {
     return ready_
-        .Then([](const Locals& locals) {
+        .Then([options](const Locals& locals) {
           std::vector<Future<optim::StateDict>> states;
           for (const Local& local : locals) {
             states.push_back(
-                local.rref.template Async<&LocalOptimizer<O>::State>());
+                local.rref.template Async<&LocalOptimizer<O>::State>(options));
           }
           return WaitAll(states);
         })
@@ -89,14 +94,15 @@ class Optimizer {
           }
           return all;
         })
-        .Await();
+        .Await(kNoLimit);
   }
 
   // InvalidArgument for an entry that fits no parameter, or a misfit at a
   // worker; other workers may have loaded theirs then.
-  absl::Status LoadState(const optim::StateDict& state) {
+  absl::Status LoadState(const optim::StateDict& state,
+                         const rpc::CallOptions& options = {}) {
     return ready_
-        .Then([state](const Locals& locals) -> Future<void> {
+        .Then([state, options](const Locals& locals) -> Future<void> {
           std::map<int32_t, size_t> local_of;
           for (size_t i = 0; i < locals.size(); ++i) {
             for (int32_t handle : locals[i].handles) local_of[handle] = i;
@@ -107,11 +113,11 @@ class Optimizer {
           for (size_t i = 0; i < locals.size(); ++i) {
             loads.push_back(
                 locals[i].rref.template Async<&LocalOptimizer<O>::LoadState>(
-                    (*parts)[i]));
+                    options, (*parts)[i]));
           }
           return WaitAll(loads);
         })
-        .Await();
+        .Await(kNoLimit);
   }
 
  private:

@@ -66,7 +66,8 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> Observe(
 
 absl::Status PrintStatus(rpc::Agent& agent, const rpc::WorkerInfo& entry) {
   using rpc::Introspection;
-  const auto listed = agent.Async<&Introspection::Workers>(entry.name).Await();
+  const auto listed =
+      agent.Async<&Introspection::Workers>(entry.name).Await(kNoLimit);
   RETURN_IF_ERROR(
       Annotate(listed.status(), absl::StrCat("asked ", entry.address)));
   absl::Status result;
@@ -74,7 +75,7 @@ absl::Status PrintStatus(rpc::Agent& agent, const rpc::WorkerInfo& entry) {
     if (worker.rank == kObserver) continue;
     if (worker.name != entry.name) agent.AddPeer(worker);
     const auto info =
-        agent.Async<&Introspection::Describe>(worker.name).Await();
+        agent.Async<&Introspection::Describe>(worker.name).Await(kNoLimit);
     if (info.ok()) {
       std::printf("%s\n", info->ToString().c_str());
     } else {

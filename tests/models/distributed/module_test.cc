@@ -89,6 +89,16 @@ TEST_F(ModuleTest, StateTravelsBothWays) {
   EXPECT_TRUE(module_.LoadStateDict(state, false).Await().ok());
 }
 
+TEST_F(ModuleTest, StatesTravelWithinTheCallersTimeNotTheAgents) {
+  const rpc::CallOptions patient{.timeout = std::chrono::seconds(9)};
+  agent().set_default_timeout(std::chrono::milliseconds(0));
+  auto state = module_.StateDict(patient).Await();
+  ASSERT_TRUE(state.ok()) << state.status();
+  absl::Status loaded = module_.LoadStateDict(*state, true, patient).Await();
+  EXPECT_TRUE(loaded.ok()) << loaded;
+  EXPECT_EQ(agent().default_timeout(), std::chrono::milliseconds(0));
+}
+
 TEST_F(ModuleTest, AFailedMakeIsTheCreatorsError) {
   models::ResNetOptions options;
   options.depth = 19;

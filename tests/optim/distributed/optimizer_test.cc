@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "autograd/distributed/update_lock.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
@@ -157,6 +158,34 @@ TEST_F(OptimizerTest, ADeadWorkerIsReported) {
   absl::Status status = sgd.Step(ctx);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("carol"));
+}
+
+TEST_F(OptimizerTest, WorksWithinTheCallersTimeNotTheAgents) {
+  Optimizer<optim::Adam> adam(agent(), {.lr = 0.01}, Sources());
+  ASSERT_TRUE(adam.Ready().Await().ok());
+  Context ctx(agent());
+  Backward(ctx);
+  const rpc::CallOptions patient{.timeout = std::chrono::seconds(9)};
+  agent().set_default_timeout(std::chrono::milliseconds(0));
+  absl::Status stepped = adam.Step(ctx, patient);
+  EXPECT_TRUE(stepped.ok()) << stepped;
+  auto state = adam.State(patient);
+  ASSERT_TRUE(state.ok()) << state.status();
+  absl::Status loaded = adam.LoadState(*state, patient);
+  EXPECT_TRUE(loaded.ok()) << loaded;
+}
+
+TEST_F(OptimizerTest, GivesUpWhenTheCallersTimeIsOver) {
+  Optimizer<optim::Adam> adam(agent(), {.lr = 0.01}, Sources());
+  ASSERT_TRUE(adam.Ready().Await().ok());
+  Context ctx(agent());
+  Backward(ctx);
+  const rpc::CallOptions hasty{.timeout = std::chrono::milliseconds(50)};
+  auto updating = cluster_.at("bob").service<UpdateLock>();
+  MutexLock lock(updating->mutex);  // as a long step of another trainer
+  EXPECT_TRUE(absl::IsDeadlineExceeded(adam.Step(ctx, hasty)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(adam.State(hasty).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(adam.LoadState({}, hasty)));
 }
 
 TEST_F(OptimizerTest, ARestoredStateContinuesBitForBit) {
