@@ -4,303 +4,242 @@
 #include "core/cpu/batch_norm.h"
 
 #include <algorithm>
-#include <array>
-#include <type_traits>
+#include <cmath>
 #include <vector>
 
-#include "core/cpu/batch_norm_kernels.h"
-#include "core/parallel.h"
+#include "core/cpu/batch_norm_passes.h"
 
 namespace baton::cpu {
 namespace {
 
-// How a dense x [N, C, ...] lies: rows of C (channels last), or N * C planes.
-// Planes run through the same loops, as rows of kLanes elements of one channel.
-struct Layout {
-  explicit Layout(const Tensor& x)
-      : channels(x.dim(1)),
-        inner(channels == 0 || x.dim(0) == 0
-                  ? 0
-                  : x.numel() / (x.dim(0) * channels)),
-        batch(x.dim(0)),
-        rows(NormFormat(x) == MemoryFormat::kChannelsLast || inner == 1) {}
-  int64_t channels, inner, batch;
-  bool rows;
-};
-
-constexpr int64_t kLanes = 64;
-constexpr int64_t kBlockElements = 64 * 1024;
-
-int64_t RowsPerBlock(int64_t channels) {
-  return std::max<int64_t>(4, kBlockElements / std::max<int64_t>(channels, 1));
+bool IsSmall(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// A run of equal rows inside the big tensors. `channel` is the one whose
-// coefficients all columns share; -1 where each column is a channel.
-struct Run {
-  int64_t offset, rows, width, channel;
-};
-
-// Calls body(Run) for the whole rows of a plane and for what is left over.
-template <typename Body>
-void ForEachRunOfPlane(const Layout& layout, int64_t n, int64_t channel,
-                       Body body) {
-  const int64_t offset = (n * layout.channels + channel) * layout.inner;
-  const int64_t whole = layout.inner / kLanes;
-  if (whole > 0) body(Run{offset, whole, kLanes, channel});
-  const int64_t rest = layout.inner % kLanes;
-  if (rest > 0) body(Run{offset + whole * kLanes, 1, rest, channel});
+// What statistics and arithmetic happen in.
+DType ComputeDType(const Tensor& x) {
+  return IsSmall(x.dtype()) ? DType::kF32 : x.dtype();
 }
 
-// One channel's coefficient, spread over the columns of its planes.
-template <typename T>
-class Column {
- public:
-  Column(const Tensor& values, const Run& run) {
-    if (!values.defined()) return;
-    const T* data = values.data<T>();
-    data_ = data;
-    if (run.channel < 0) return;
-    spread_.fill(data[run.channel]);
-    data_ = spread_.data();
+// In the compute type and dense in x's order, which the kernels read.
+Tensor Big(const Tensor& tensor, MemoryFormat format, DType dtype) {
+  return tensor.defined() ? tensor.To(dtype).Contiguous(format) : tensor;
+}
+
+// [C] in double; `fallback` where undefined.
+std::vector<double> PerChannel(const Tensor& tensor, int64_t channels,
+                               double fallback) {
+  if (!tensor.defined()) {
+    return std::vector<double>(static_cast<size_t>(channels), fallback);
   }
-  Column(const Column&) = delete;
-  const T* data() const { return data_; }
+  return tensor.To(DType::kF64).ToVector<double>();
+}
 
- private:
-  std::array<T, kLanes> spread_;
-  const T* data_ = nullptr;
+Tensor FromDoubles(const std::vector<double>& values, DType dtype) {
+  return Tensor::From(values).To(dtype);
+}
+
+// new = old + momentum * (batch - old).
+void Track(const Tensor& running, const std::vector<double>& batch,
+           double momentum) {
+  if (!running.defined()) return;
+  std::vector<double> values = running.To(DType::kF64).ToVector<double>();
+  for (size_t c = 0; c < values.size(); ++c)
+    values[c] += momentum * (batch[c] - values[c]);
+  running.CopyFrom(Tensor::From(values));
+}
+
+struct Statistics {
+  std::vector<double> mean, variance;
 };
 
-template <typename T>
-T* DataAt(const Tensor& tensor, const Run& run) {
-  return tensor.defined() ? tensor.data<T>() + run.offset : nullptr;
-}
-
-// Calls body(Run) over all of x, in parallel.
-template <typename Body>
-void ForEachRun(const Layout& layout, Body body) {
-  if (layout.rows) {
-    const int64_t rows = layout.batch * layout.inner;
-    const int64_t channels = layout.channels;
-    ParallelFor(rows, RowsPerBlock(channels) / 4 + 1,
-                [&](int64_t begin, int64_t end) {
-                  body(Run{begin * channels, end - begin, channels, -1});
-                });
-    return;
+Statistics BatchStatistics(const Tensor& x, double count) {
+  const Tensor center = NormCenter(x);
+  const std::vector<double> sums = NormMoments(x, center).ToVector<double>();
+  Statistics result;
+  result.mean = PerChannel(center, x.dim(1), 0.0);
+  const size_t channels = result.mean.size();
+  for (size_t c = 0; c < channels; ++c) {
+    const double shift = sums[c] / count;
+    result.mean[c] += shift;
+    result.variance.push_back(
+        std::max(sums[channels + c] / count - shift * shift, 0.0));
   }
-  const int64_t planes = layout.batch * layout.channels;
-  ParallelFor(planes,
-              kBlockElements / 4 / std::max<int64_t>(layout.inner, 1) + 1,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t plane = begin; plane < end; ++plane) {
-                  ForEachRunOfPlane(layout, plane / layout.channels,
-                                    plane % layout.channels, body);
-                }
-              });
+  return result;
 }
 
-// Each block of rows has its own sums, added up in the order of the blocks.
-template <typename T, typename Body>
-void SumRowBlocks(const Layout& layout, double* totals, Body body) {
-  const int64_t channels = layout.channels;
-  const int64_t rows = layout.batch * layout.inner;
-  const int64_t step = RowsPerBlock(channels);
-  const int64_t blocks = (rows + step - 1) / step;
-  const Tensor sums =
-      Tensor::Empty(Shape({blocks, 2 * channels}), {.dtype = DType::kF64});
-  double* data = sums.data<double>();
-  ParallelFor(blocks, 1, [&](int64_t begin, int64_t end) {
-    std::vector<T> partial(static_cast<size_t>(2 * channels), T(0));
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * step;
-      double* own = data + block * 2 * channels;
-      std::fill_n(own, 2 * channels, 0.0);
-      body(Run{first * channels, std::min(step, rows - first), channels, -1},
-           partial.data(), own);
+// y = x * scale + shift for given statistics.
+struct Affine {
+  Affine(const Statistics& statistics, const Tensor& gamma, const Tensor& beta,
+         double eps)
+      : scale(PerChannel(gamma, Channels(statistics), 1.0)),
+        shift(PerChannel(beta, Channels(statistics), 0.0)) {
+    for (size_t c = 0; c < scale.size(); ++c) {
+      inverse_stddev.push_back(1.0 / std::sqrt(statistics.variance[c] + eps));
+      scale[c] *= inverse_stddev[c];
+      shift[c] -= statistics.mean[c] * scale[c];
     }
-  });
-  std::fill_n(totals, 2 * channels, 0.0);
-  for (int64_t block = 0; block < blocks; ++block) {
-    const double* own = data + block * 2 * channels;
-    for (int64_t i = 0; i < 2 * channels; ++i) totals[i] += own[i];
   }
+  static int64_t Channels(const Statistics& statistics) {
+    return static_cast<int64_t>(statistics.mean.size());
+  }
+  std::vector<double> scale, shift, inverse_stddev;
+};
+
+Statistics RunningStatistics(const Tensor& mean, const Tensor& variance) {
+  return {.mean = mean.To(DType::kF64).ToVector<double>(),
+          .variance = variance.To(DType::kF64).ToVector<double>()};
 }
 
-template <typename T, typename Body>
-void SumPlanes(const Layout& layout, double* totals, Body body) {
-  auto sum_channel = [&](int64_t channel) {
-    std::array<T, 2 * kLanes> partial = {};
-    double first = 0, second = 0;
-    for (int64_t n = 0; n < layout.batch; ++n) {
-      ForEachRunOfPlane(layout, n, channel, [&](const Run& run) {
-        std::array<double, 2 * kLanes> sums = {};
-        body(run, partial.data(), sums.data());
-        for (int64_t i = 0; i < run.width; ++i) first += sums[i];
-        for (int64_t i = 0; i < run.width; ++i) second += sums[run.width + i];
-      });
+// What both backwards share: g's sums, and the gradients they give.
+struct Backward {
+  Backward(const Tensor& dy_in, const Tensor& x_in, const Tensor& y,
+           const Tensor& scale, const Tensor& shift, bool relu)
+      : user_dtype(x_in.dtype()),
+        dtype(ComputeDType(x_in)),
+        format(NormFormat(x_in)),
+        x(Big(x_in, format, dtype)),
+        dy(Big(dy_in, format, dtype)),
+        mask{.relu = relu,
+             .y = Big(y, format, dtype),
+             .scale = scale,
+             .shift = shift} {}
+
+  // Sets gradients.dgamma and dbeta. With a residual, g is its gradient too,
+  // and what NormInputGradient then reads instead of dy and y.
+  void Sum(const Tensor& mean, const std::vector<double>& inverse_stddev,
+           bool has_residual, DType gamma_dtype) {
+    Tensor g;
+    if (has_residual && mask.relu) {
+      g = Tensor::Empty(x.shape(), {.dtype = dtype, .format = format});
     }
-    totals[channel] = first;
-    totals[layout.channels + channel] = second;
-  };
-  ParallelFor(layout.channels, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t channel = begin; channel < end; ++channel)
-      sum_channel(channel);
-  });
-}
-
-// Per-channel totals [2, C] of body(Run, partial, sums), which adds to sums.
-template <typename T, typename Body>
-Tensor SumRuns(const Layout& layout, Body body) {
-  Tensor totals =
-      Tensor::Empty(Shape({2, layout.channels}), {.dtype = DType::kF64});
-  if (layout.rows) {
-    SumRowBlocks<T>(layout, totals.data<double>(), body);
-  } else {
-    SumPlanes<T>(layout, totals.data<double>(), body);
+    sums = NormGradientSums(dy, x, mean, mask, g).ToVector<double>();
+    if (g.defined()) {
+      dy = g;
+      mask.relu = false;
+    }
+    if (has_residual) gradients.dresidual = dy.To(user_dtype);
+    const size_t channels = inverse_stddev.size();
+    std::vector<double> dgamma(sums.begin() + static_cast<int64_t>(channels),
+                               sums.end());
+    for (size_t c = 0; c < channels; ++c) dgamma[c] *= inverse_stddev[c];
+    gradients.dgamma = FromDoubles(dgamma, gamma_dtype);
+    gradients.dbeta = FromDoubles(
+        {sums.begin(), sums.begin() + static_cast<int64_t>(channels)},
+        gamma_dtype);
   }
-  return totals;
-}
 
-Tensor EmptyLikeNorm(const Tensor& x) {
-  return Tensor::Empty(x.shape(),
-                       {.dtype = x.dtype(), .format = NormFormat(x)});
-}
-
-template <typename T>
-Tensor MomentsOf(const Tensor& x, const Tensor& center) {
-  return SumRuns<T>(Layout(x), [&](const Run& run, T* partial, double* sums) {
-    const Column<T> centers(center, run);
-    RunSimd(SumMoments<T>(), static_cast<const T*>(DataAt<T>(x, run)), run.rows,
-            run.width, centers.data(), partial, sums);
-  });
-}
-
-template <typename T, bool kRelu, bool kResidual>
-Tensor Applied(const Tensor& x, const Tensor& residual, const Tensor& scale,
-               const Tensor& shift) {
-  Tensor y = EmptyLikeNorm(x);
-  ForEachRun(Layout(x), [&](const Run& run) {
-    const Column<T> scales(scale, run), shifts(shift, run);
-    RunSimd(ApplyNorm<T, kRelu, kResidual>(),
-            static_cast<const T*>(DataAt<T>(x, run)),
-            static_cast<const T*>(DataAt<T>(residual, run)), DataAt<T>(y, run),
-            run.rows, run.width, scales.data(), shifts.data());
-  });
-  return y;
-}
-
-template <typename T>
-Tensor AppliedAs(const Tensor& x, const Tensor& residual, const Tensor& scale,
-                 const Tensor& shift, bool relu) {
-  if (residual.defined()) {
-    return relu ? Applied<T, true, true>(x, residual, scale, shift)
-                : Applied<T, false, true>(x, residual, scale, shift);
+  void SetInputGradient(const std::vector<double>& slope,
+                        const std::vector<double>& offset) {
+    gradients.dx = NormInputGradient(dy, x, mask, FromDoubles(slope, dtype),
+                                     FromDoubles(offset, dtype))
+                       .To(user_dtype);
   }
-  return relu ? Applied<T, true, false>(x, residual, scale, shift)
-              : Applied<T, false, false>(x, residual, scale, shift);
-}
 
-// Kernels that do not read y get some valid pointer.
-const Tensor& OutputOr(const NormMask& mask, const Tensor& x) {
-  return mask.y.defined() ? mask.y : x;
-}
+  const DType user_dtype, dtype;
+  const MemoryFormat format;
+  const Tensor x;
+  Tensor dy;
+  NormMask mask;
+  std::vector<double> sums;  // [2, C]
+  ops::BatchNormGradients gradients;
+};
 
-template <typename T, ReluMask kMask, bool kKeep>
-Tensor GradientSums(const Tensor& dy, const Tensor& x, const Tensor& center,
-                    const NormMask& mask, const Tensor& g) {
-  return SumRuns<T>(Layout(x), [&](const Run& run, T* partial, double* sums) {
-    const Column<T> centers(center, run), scales(mask.scale, run),
-        shifts(mask.shift, run);
-    RunSimd(SumGradients<T, kMask, kKeep>(),
-            static_cast<const T*>(DataAt<T>(dy, run)),
-            static_cast<const T*>(DataAt<T>(x, run)),
-            static_cast<const T*>(DataAt<T>(OutputOr(mask, x), run)),
-            DataAt<T>(g, run), run.rows, run.width, centers.data(),
-            scales.data(), shifts.data(), partial, sums);
-  });
-}
-
-template <typename T, ReluMask kMask>
-Tensor InputGradientOf(const Tensor& dy, const Tensor& x, const NormMask& mask,
-                       const Tensor& slope, const Tensor& offset) {
-  Tensor dx = EmptyLikeNorm(x);
-  ForEachRun(Layout(x), [&](const Run& run) {
-    const Column<T> scales(mask.scale, run), shifts(mask.shift, run),
-        slopes(slope, run), offsets(offset, run);
-    RunSimd(InputGradient<T, kMask>(),
-            static_cast<const T*>(DataAt<T>(dy, run)),
-            static_cast<const T*>(DataAt<T>(x, run)),
-            static_cast<const T*>(DataAt<T>(OutputOr(mask, x), run)),
-            DataAt<T>(dx, run), run.rows, run.width, scales.data(),
-            shifts.data(), slopes.data(), offsets.data());
-  });
-  return dx;
-}
-
-// Calls fn with the mask's kind as a compile-time constant.
-template <typename Fn>
-Tensor VisitMask(const NormMask& mask, Fn fn) {
-  if (!mask.relu) {
-    return fn(std::integral_constant<ReluMask, ReluMask::kNone>());
-  }
-  if (mask.y.defined()) {
-    return fn(std::integral_constant<ReluMask, ReluMask::kOutput>());
-  }
-  return fn(std::integral_constant<ReluMask, ReluMask::kInput>());
-}
-
-// Calls fn with a float or a double.
-template <typename Fn>
-Tensor VisitReal(const Tensor& x, Fn fn) {
-  return x.dtype() == DType::kF64 ? fn(double()) : fn(float());
+DType ParameterDType(const Tensor& gamma, const Tensor& x) {
+  return gamma.defined() ? gamma.dtype() : ComputeDType(x);
 }
 
 }  // namespace
 
-MemoryFormat NormFormat(const Tensor& x) {
-  return x.rank() == 4 ? x.SuggestFormat() : MemoryFormat::kContiguous;
+ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
+                                    const Tensor& beta, const Tensor& residual,
+                                    const Tensor& running_mean,
+                                    const Tensor& running_variance,
+                                    const ops::BatchNormOptions& options) {
+  const double count =
+      static_cast<double>(x.numel()) / static_cast<double>(x.dim(1));
+  const DType dtype = ComputeDType(x);
+  const MemoryFormat format = NormFormat(x);
+  const Tensor dense = Big(x, format, dtype);
+  Statistics statistics = BatchStatistics(dense, count);
+  const Affine affine(statistics, gamma, beta, options.eps);
+  ops::BatchNormResult result;
+  result.mean = FromDoubles(statistics.mean, dtype);
+  result.inverse_stddev = FromDoubles(affine.inverse_stddev, dtype);
+  result.scale = FromDoubles(affine.scale, dtype);
+  result.shift = FromDoubles(affine.shift, dtype);
+  result.y = NormApply(dense, Big(residual, format, dtype), result.scale,
+                       result.shift, options.relu)
+                 .To(x.dtype());
+  Track(running_mean, statistics.mean, options.momentum);
+  const double unbiased = count / (count - 1.0);
+  for (double& variance : statistics.variance) variance *= unbiased;
+  Track(running_variance, statistics.variance, options.momentum);
+  return result;
 }
 
-Tensor NormCenter(const Tensor& x) {
-  Tensor first = x.Slice(0, 0, 1);
-  for (int axis = 2; axis < x.rank(); ++axis) first = first.Slice(axis, 0, 1);
-  return first.Contiguous().Reshape(Shape({x.dim(1)}));
+Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                     const Tensor& residual, const Tensor& running_mean,
+                     const Tensor& running_variance,
+                     const ops::BatchNormOptions& options) {
+  const DType dtype = ComputeDType(x);
+  const MemoryFormat format = NormFormat(x);
+  const Affine affine(RunningStatistics(running_mean, running_variance), gamma,
+                      beta, options.eps);
+  return NormApply(Big(x, format, dtype), Big(residual, format, dtype),
+                   FromDoubles(affine.scale, dtype),
+                   FromDoubles(affine.shift, dtype), options.relu)
+      .To(x.dtype());
 }
 
-Tensor NormMoments(const Tensor& x, const Tensor& center) {
-  return VisitReal(
-      x, [&](auto zero) { return MomentsOf<decltype(zero)>(x, center); });
+ops::BatchNormGradients BatchNormBackward(
+    const Tensor& dy, const Tensor& x, const Tensor& gamma,
+    const ops::BatchNormResult& forward, bool has_residual,
+    const ops::BatchNormOptions& options) {
+  const bool from_input =
+      !has_residual && forward.scale.defined() && forward.shift.defined();
+  const std::vector<double> mean = PerChannel(forward.mean, x.dim(1), 0.0);
+  const std::vector<double> inverse =
+      PerChannel(forward.inverse_stddev, x.dim(1), 0.0);
+  std::vector<double> scale = PerChannel(gamma, x.dim(1), 1.0);
+  for (size_t c = 0; c < scale.size(); ++c) scale[c] *= inverse[c];
+  const Tensor scale_tensor = forward.scale.defined()
+                                  ? forward.scale
+                                  : FromDoubles(scale, ComputeDType(x));
+  const Tensor shift_tensor =
+      forward.shift.defined() ? forward.shift : forward.mean;
+  Backward backward(dy, x, from_input ? Tensor() : forward.y, scale_tensor,
+                    shift_tensor, options.relu);
+  backward.Sum(forward.mean, inverse, has_residual, ParameterDType(gamma, x));
+  // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), as g * scale +
+  // x * slope + offset.
+  const double count = static_cast<double>(x.numel() / x.dim(1));
+  std::vector<double> slope(mean.size()), offset(mean.size());
+  for (size_t c = 0; c < mean.size(); ++c) {
+    const double second = backward.sums[mean.size() + c] / count;
+    slope[c] = -scale[c] * inverse[c] * inverse[c] * second;
+    offset[c] = -scale[c] * backward.sums[c] / count - slope[c] * mean[c];
+  }
+  backward.SetInputGradient(slope, offset);
+  return backward.gradients;
 }
 
-Tensor NormApply(const Tensor& x, const Tensor& residual, const Tensor& scale,
-                 const Tensor& shift, bool relu) {
-  return VisitReal(x, [&](auto zero) {
-    return AppliedAs<decltype(zero)>(x, residual, scale, shift, relu);
-  });
-}
-
-Tensor NormGradientSums(const Tensor& dy, const Tensor& x, const Tensor& center,
-                        const NormMask& mask, const Tensor& g) {
-  return VisitReal(x, [&](auto zero) {
-    using T = decltype(zero);
-    return VisitMask(mask, [&](auto kind) {
-      return g.defined()
-                 ? GradientSums<T, kind(), true>(dy, x, center, mask, g)
-                 : GradientSums<T, kind(), false>(dy, x, center, mask, g);
-    });
-  });
-}
-
-Tensor NormInputGradient(const Tensor& dy, const Tensor& x,
-                         const NormMask& mask, const Tensor& slope,
-                         const Tensor& offset) {
-  return VisitReal(x, [&](auto zero) {
-    using T = decltype(zero);
-    return VisitMask(mask, [&](auto kind) {
-      return InputGradientOf<T, kind()>(dy, x, mask, slope, offset);
-    });
-  });
+ops::BatchNormGradients BatchNormEvalBackward(
+    const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& gamma,
+    const Tensor& running_mean, const Tensor& running_variance,
+    bool has_residual, const ops::BatchNormOptions& options) {
+  const DType dtype = ComputeDType(x);
+  const Statistics statistics =
+      RunningStatistics(running_mean, running_variance);
+  const Affine affine(statistics, gamma, Tensor(), options.eps);
+  Backward backward(dy, x, options.relu ? y : Tensor(),
+                    FromDoubles(affine.scale, dtype),
+                    FromDoubles(affine.shift, dtype), options.relu);
+  backward.Sum(FromDoubles(statistics.mean, dtype), affine.inverse_stddev,
+               has_residual, ParameterDType(gamma, x));
+  const std::vector<double> zeros(statistics.mean.size(), 0.0);
+  backward.SetInputGradient(zeros, zeros);
+  return backward.gradients;
 }
 
 }  // namespace baton::cpu

@@ -3,28 +3,18 @@
 
 #include "core/ops/norm.h"
 
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
 #include "core/cpu/batch_norm.h"
+#include "core/cuda/batch_norm.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
 
-bool IsSmall(DType dtype) {
-  return dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
-// What statistics and arithmetic happen in.
-DType ComputeDType(const Tensor& x) {
-  return IsSmall(x.dtype()) ? DType::kF32 : x.dtype();
-}
-
 void CheckChannels(const char* op, const char* name, const Tensor& tensor,
                    const Tensor& x) {
   if (!tensor.defined()) return;
+  RequireOneDevice(op, x, tensor);
   Require(tensor.shape() == Shape({x.dim(1)}), op, "expected ", name, " [",
           x.dim(1), "] for x ", x.shape().ToString(), ", got ",
           tensor.shape().ToString());
@@ -33,6 +23,7 @@ void CheckChannels(const char* op, const char* name, const Tensor& tensor,
 void CheckLike(const char* op, const char* name, const Tensor& tensor,
                const Tensor& x) {
   if (!tensor.defined()) return;
+  RequireOneDevice(op, x, tensor);
   Require(tensor.shape() == x.shape() && tensor.dtype() == x.dtype(), op,
           "expected ", name, " like x, ", Name(x.dtype()), x.shape().ToString(),
           ", got ", Name(tensor.dtype()), tensor.shape().ToString());
@@ -46,83 +37,25 @@ void CheckInput(const char* op, const Tensor& x) {
           x.shape().ToString());
 }
 
-// In the compute type and dense in x's order, which the kernels read.
-Tensor Big(const Tensor& tensor, MemoryFormat format, DType dtype) {
-  return tensor.defined() ? tensor.To(dtype).Contiguous(format) : tensor;
-}
-
-// [C] in double; `fallback` where undefined.
-std::vector<double> PerChannel(const Tensor& tensor, int64_t channels,
-                               double fallback) {
-  if (!tensor.defined()) {
-    return std::vector<double>(static_cast<size_t>(channels), fallback);
-  }
-  return tensor.To(DType::kF64).ToVector<double>();
-}
-
-Tensor FromDoubles(const std::vector<double>& values, DType dtype) {
-  return Tensor::From(values).To(dtype);
-}
-
-// new = old + momentum * (batch - old).
-void Track(const Tensor& running, const std::vector<double>& batch,
-           double momentum) {
-  if (!running.defined()) return;
-  std::vector<double> values = running.To(DType::kF64).ToVector<double>();
-  for (size_t c = 0; c < values.size(); ++c)
-    values[c] += momentum * (batch[c] - values[c]);
-  running.CopyFrom(Tensor::From(values));
-}
-
-struct Statistics {
-  std::vector<double> mean, variance;
-};
-
-Statistics BatchStatistics(const Tensor& x, double count) {
-  const Tensor center = cpu::NormCenter(x);
-  const std::vector<double> sums =
-      cpu::NormMoments(x, center).ToVector<double>();
-  Statistics result;
-  result.mean = PerChannel(center, x.dim(1), 0.0);
-  const size_t channels = result.mean.size();
-  for (size_t c = 0; c < channels; ++c) {
-    const double shift = sums[c] / count;
-    result.mean[c] += shift;
-    result.variance.push_back(
-        std::max(sums[channels + c] / count - shift * shift, 0.0));
-  }
-  return result;
-}
-
-// y = x * scale + shift for given statistics.
-struct Affine {
-  Affine(const Statistics& statistics, const Tensor& gamma, const Tensor& beta,
-         double eps)
-      : scale(PerChannel(gamma, Channels(statistics), 1.0)),
-        shift(PerChannel(beta, Channels(statistics), 0.0)) {
-    for (size_t c = 0; c < scale.size(); ++c) {
-      inverse_stddev.push_back(1.0 / std::sqrt(statistics.variance[c] + eps));
-      scale[c] *= inverse_stddev[c];
-      shift[c] -= statistics.mean[c] * scale[c];
-    }
-  }
-  static int64_t Channels(const Statistics& statistics) {
-    return static_cast<int64_t>(statistics.mean.size());
-  }
-  std::vector<double> scale, shift, inverse_stddev;
-};
-
-Statistics RunningStatistics(const Tensor& mean, const Tensor& variance) {
-  return {.mean = mean.To(DType::kF64).ToVector<double>(),
-          .variance = variance.To(DType::kF64).ToVector<double>()};
-}
-
 void CheckRunning(const char* op, const Tensor& x, const Tensor& mean,
                   const Tensor& variance) {
   Require(mean.defined() && variance.defined(), op,
           "expected running statistics");
   CheckChannels(op, "running mean", mean, x);
   CheckChannels(op, "running variance", variance, x);
+}
+
+constexpr char kBackward[] = "batch_norm_backward";
+
+void CheckBackward(const Tensor& dy, const Tensor& x, const Tensor& y,
+                   const Tensor& gamma, bool needs_y) {
+  CheckInput(kBackward, x);
+  Require(dy.defined(), kBackward, "dy is undefined");
+  CheckLike(kBackward, "dy", dy, x);
+  CheckLike(kBackward, "y", y, x);
+  CheckChannels(kBackward, "gamma", gamma, x);
+  Require(!needs_y || y.defined(), kBackward,
+          "the ReLU's mask needs the forward's y");
 }
 
 }  // namespace
@@ -143,24 +76,8 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   Require(count > 1, kOp,
           "expected more than one value a channel to train on, got x ",
           x.shape().ToString());
-  const DType dtype = ComputeDType(x);
-  const MemoryFormat format = cpu::NormFormat(x);
-  const Tensor dense = Big(x, format, dtype);
-  Statistics statistics = BatchStatistics(dense, static_cast<double>(count));
-  const Affine affine(statistics, gamma, beta, options.eps);
-  BatchNormResult result;
-  result.mean = FromDoubles(statistics.mean, dtype);
-  result.inverse_stddev = FromDoubles(affine.inverse_stddev, dtype);
-  result.scale = FromDoubles(affine.scale, dtype);
-  result.shift = FromDoubles(affine.shift, dtype);
-  result.y = cpu::NormApply(dense, Big(residual, format, dtype), result.scale,
-                            result.shift, options.relu)
-                 .To(x.dtype());
-  Track(running_mean, statistics.mean, options.momentum);
-  const double unbiased = static_cast<double>(count) / (count - 1.0);
-  for (double& variance : statistics.variance) variance *= unbiased;
-  Track(running_variance, statistics.variance, options.momentum);
-  return result;
+  return KernelFor(x, cpu::BatchNormTrain, cuda::BatchNormTrain)(
+      x, gamma, beta, residual, running_mean, running_variance, options);
 }
 
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -173,117 +90,24 @@ Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
   CheckChannels(kOp, "beta", beta, x);
   CheckRunning(kOp, x, running_mean, running_variance);
   CheckLike(kOp, "residual", residual, x);
-  const DType dtype = ComputeDType(x);
-  const MemoryFormat format = cpu::NormFormat(x);
-  const Affine affine(RunningStatistics(running_mean, running_variance), gamma,
-                      beta, options.eps);
-  return cpu::NormApply(Big(x, format, dtype), Big(residual, format, dtype),
-                        FromDoubles(affine.scale, dtype),
-                        FromDoubles(affine.shift, dtype), options.relu)
-      .To(x.dtype());
+  return KernelFor(x, cpu::BatchNormEval, cuda::BatchNormEval)(
+      x, gamma, beta, residual, running_mean, running_variance, options);
 }
-
-namespace {
-
-// What both backwards share: g's sums, and the gradients they give.
-struct Backward {
-  Backward(const Tensor& dy_in, const Tensor& x_in, const Tensor& y,
-           const Tensor& scale, const Tensor& shift, bool relu)
-      : user_dtype(x_in.dtype()),
-        dtype(ComputeDType(x_in)),
-        format(cpu::NormFormat(x_in)),
-        x(Big(x_in, format, dtype)),
-        dy(Big(dy_in, format, dtype)),
-        mask{.relu = relu,
-             .y = Big(y, format, dtype),
-             .scale = scale,
-             .shift = shift} {}
-
-  // Sets gradients.dgamma and dbeta. With a residual, g is its gradient too,
-  // and what NormInputGradient then reads instead of dy and y.
-  void Sum(const Tensor& mean, const std::vector<double>& inverse_stddev,
-           bool has_residual, DType gamma_dtype) {
-    Tensor g;
-    if (has_residual && mask.relu) {
-      g = Tensor::Empty(x.shape(), {.dtype = dtype, .format = format});
-    }
-    sums = cpu::NormGradientSums(dy, x, mean, mask, g).ToVector<double>();
-    if (g.defined()) {
-      dy = g;
-      mask.relu = false;
-    }
-    if (has_residual) gradients.dresidual = dy.To(user_dtype);
-    const size_t channels = inverse_stddev.size();
-    std::vector<double> dgamma(sums.begin() + static_cast<int64_t>(channels),
-                               sums.end());
-    for (size_t c = 0; c < channels; ++c) dgamma[c] *= inverse_stddev[c];
-    gradients.dgamma = FromDoubles(dgamma, gamma_dtype);
-    gradients.dbeta = FromDoubles(
-        {sums.begin(), sums.begin() + static_cast<int64_t>(channels)},
-        gamma_dtype);
-  }
-
-  void SetInputGradient(const std::vector<double>& slope,
-                        const std::vector<double>& offset) {
-    gradients.dx =
-        cpu::NormInputGradient(dy, x, mask, FromDoubles(slope, dtype),
-                               FromDoubles(offset, dtype))
-            .To(user_dtype);
-  }
-
-  const DType user_dtype, dtype;
-  const MemoryFormat format;
-  const Tensor x;
-  Tensor dy;
-  cpu::NormMask mask;
-  std::vector<double> sums;  // [2, C]
-  BatchNormGradients gradients;
-};
-
-DType ParameterDType(const Tensor& gamma, const Tensor& x) {
-  return gamma.defined() ? gamma.dtype() : ComputeDType(x);
-}
-
-}  // namespace
 
 BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
                                      const Tensor& gamma,
                                      const BatchNormResult& forward,
                                      bool has_residual,
                                      const BatchNormOptions& options) {
-  constexpr char kOp[] = "batch_norm_backward";
-  CheckInput(kOp, x);
-  CheckLike(kOp, "dy", dy, x);
-  CheckLike(kOp, "y", forward.y, x);
-  CheckChannels(kOp, "gamma", gamma, x);
   const bool from_input =
       !has_residual && forward.scale.defined() && forward.shift.defined();
-  Require(!options.relu || from_input || forward.y.defined(), kOp,
-          "the ReLU's mask needs the forward's y");
-  const std::vector<double> mean = PerChannel(forward.mean, x.dim(1), 0.0);
-  const std::vector<double> inverse =
-      PerChannel(forward.inverse_stddev, x.dim(1), 0.0);
-  std::vector<double> scale = PerChannel(gamma, x.dim(1), 1.0);
-  for (size_t c = 0; c < scale.size(); ++c) scale[c] *= inverse[c];
-  const Tensor scale_tensor = forward.scale.defined()
-                                  ? forward.scale
-                                  : FromDoubles(scale, ComputeDType(x));
-  const Tensor shift_tensor =
-      forward.shift.defined() ? forward.shift : forward.mean;
-  Backward backward(dy, x, from_input ? Tensor() : forward.y, scale_tensor,
-                    shift_tensor, options.relu);
-  backward.Sum(forward.mean, inverse, has_residual, ParameterDType(gamma, x));
-  // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), as g * scale +
-  // x * slope + offset.
-  const double count = static_cast<double>(x.numel() / x.dim(1));
-  std::vector<double> slope(mean.size()), offset(mean.size());
-  for (size_t c = 0; c < mean.size(); ++c) {
-    const double second = backward.sums[mean.size() + c] / count;
-    slope[c] = -scale[c] * inverse[c] * inverse[c] * second;
-    offset[c] = -scale[c] * backward.sums[c] / count - slope[c] * mean[c];
+  CheckBackward(dy, x, forward.y, gamma, options.relu && !from_input);
+  for (const Tensor* kept : {&forward.mean, &forward.inverse_stddev}) {
+    Require(kept->defined(), kBackward, "expected the forward's statistics");
+    CheckChannels(kBackward, "the forward's statistics", *kept, x);
   }
-  backward.SetInputGradient(slope, offset);
-  return backward.gradients;
+  return KernelFor(x, cpu::BatchNormBackward, cuda::BatchNormBackward)(
+      dy, x, gamma, forward, has_residual, options);
 }
 
 BatchNormGradients BatchNormEvalBackward(const Tensor& dy, const Tensor& x,
@@ -292,26 +116,10 @@ BatchNormGradients BatchNormEvalBackward(const Tensor& dy, const Tensor& x,
                                          const Tensor& running_variance,
                                          bool has_residual,
                                          const BatchNormOptions& options) {
-  constexpr char kOp[] = "batch_norm_backward";
-  CheckInput(kOp, x);
-  CheckLike(kOp, "dy", dy, x);
-  CheckLike(kOp, "y", y, x);
-  CheckChannels(kOp, "gamma", gamma, x);
-  CheckRunning(kOp, x, running_mean, running_variance);
-  Require(!options.relu || y.defined(), kOp,
-          "the ReLU's mask needs the forward's y");
-  const DType dtype = ComputeDType(x);
-  const Statistics statistics =
-      RunningStatistics(running_mean, running_variance);
-  const Affine affine(statistics, gamma, Tensor(), options.eps);
-  Backward backward(dy, x, options.relu ? y : Tensor(),
-                    FromDoubles(affine.scale, dtype),
-                    FromDoubles(affine.shift, dtype), options.relu);
-  backward.Sum(FromDoubles(statistics.mean, dtype), affine.inverse_stddev,
-               has_residual, ParameterDType(gamma, x));
-  const std::vector<double> zeros(statistics.mean.size(), 0.0);
-  backward.SetInputGradient(zeros, zeros);
-  return backward.gradients;
+  CheckBackward(dy, x, y, gamma, options.relu);
+  CheckRunning(kBackward, x, running_mean, running_variance);
+  return KernelFor(x, cpu::BatchNormEvalBackward, cuda::BatchNormEvalBackward)(
+      dy, x, y, gamma, running_mean, running_variance, has_residual, options);
 }
 
 }  // namespace baton::ops

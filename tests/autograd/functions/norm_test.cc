@@ -4,10 +4,12 @@
 #include "autograd/functions/norm.h"
 
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
+using ::baton::test::Put;
 using ::baton::testing::GradCheck;
 using ::baton::testing::GradCheckOptions;
 using ::baton::testing::Random;
@@ -23,8 +25,8 @@ Variable Train(Inputs v, bool relu) {
 
 Variable Eval(Inputs v, bool relu) {
   const DType dtype = v[1].dtype();
-  const Tensor mean = Tensor::From<double>({0.1, -0.2, 0.3}).To(dtype);
-  const Tensor variance = Tensor::From<double>({0.5, 1.5, 1}).To(dtype);
+  const Tensor mean = Put<double>({0.1, -0.2, 0.3}).To(dtype);
+  const Tensor variance = Put<double>({0.5, 1.5, 1}).To(dtype);
   return BatchNormEval(v[0], v[1], v[2], v.size() > 3 ? v[3] : Variable(), mean,
                        variance, {.relu = relu});
 }
@@ -67,11 +69,11 @@ TEST(BatchNormGradients, EvalResidualRelu) {
 }
 
 TEST(BatchNormGradients, TrainUpdatesRunningStatistics) {
-  const Tensor mean = Tensor::Zeros({1});
-  const Tensor variance = Tensor::Ones({1});
-  const Variable x(Tensor::From<float>({1, 3}, {2, 1, 1, 1}), true);
-  BatchNormTrain(x, Tensor::Ones({1}), Tensor::Zeros({1}), {}, mean, variance,
-                 {.momentum = 0.5});
+  const Tensor mean = Put(Tensor::Zeros({1}));
+  const Tensor variance = Put(Tensor::Ones({1}));
+  const Variable x(Put<float>({1, 3}, {2, 1, 1, 1}), true);
+  BatchNormTrain(x, Put(Tensor::Ones({1})), Put(Tensor::Zeros({1})), {}, mean,
+                 variance, {.momentum = 0.5});
   EXPECT_FLOAT_EQ(mean.ToVector<float>()[0], 1);         // (0 + 2) / 2
   EXPECT_FLOAT_EQ(variance.ToVector<float>()[0], 1.5f);  // (1 + 2) / 2
 }

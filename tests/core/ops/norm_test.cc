@@ -8,10 +8,12 @@
 
 #include "core/parallel.h"
 #include "tests/core/ops/reference.h"
+#include "tests/support/test_device.h"
 
 namespace baton::ops {
 namespace {
 
+using ::baton::test::Put;
 using ::baton::testing::ErrorOf;
 using ::baton::testing::ExpectNear;
 using ::baton::testing::Numbers;
@@ -106,12 +108,12 @@ struct Reference {
 
 struct Inputs {
   explicit Inputs(const Case& c)
-      : x(Numbers(c.shape, c.dtype, 1, c.format)),
-        residual(c.residual ? Numbers(c.shape, c.dtype, 2, c.format)
+      : x(Put(Numbers(c.shape, c.dtype, 1, c.format))),
+        residual(c.residual ? Put(Numbers(c.shape, c.dtype, 2, c.format))
                             : Tensor()),
-        dy(Numbers(c.shape, c.dtype, 3, c.format)),
-        gamma(Numbers({c.shape[1]}, c.dtype, 4)),
-        beta(Numbers({c.shape[1]}, c.dtype, 5)) {}
+        dy(Put(Numbers(c.shape, c.dtype, 3, c.format))),
+        gamma(Put(Numbers({c.shape[1]}, c.dtype, 4))),
+        beta(Put(Numbers({c.shape[1]}, c.dtype, 5))) {}
   Tensor x, residual, dy, gamma, beta;
 };
 
@@ -178,9 +180,9 @@ TEST(BatchNormTrain, EqualsItsDefinition) {
 }
 
 TEST(BatchNormTrain, KeepsRunningStatistics) {
-  const Tensor x = Numbers({4, 3, 5, 5}, DType::kF32, 1);
-  const Tensor mean = Numbers({3}, DType::kF32, 2);
-  const Tensor variance = Tensor::Ones({3});
+  const Tensor x = Put(Numbers({4, 3, 5, 5}, DType::kF32, 1));
+  const Tensor mean = Put(Numbers({3}, DType::kF32, 2));
+  const Tensor variance = Put(Tensor::Ones({3}));
   const Doubles old_mean = ToDoubles(mean);
   const uint64_t version = mean.version();
   BatchNormTrain(x, Tensor(), Tensor(), Tensor(), mean, variance,
@@ -202,8 +204,8 @@ TEST(BatchNormTrain, IsExactWhenTheMeanIsFarFromZero) {
   for (double& value : values) value = 1000.0 + value * 0.5;
   for (MemoryFormat format :
        {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
-    const Tensor x =
-        Tensor::From(values, noise.shape()).To(DType::kF32).Contiguous(format);
+    const Tensor x = Put(
+        Tensor::From(values, noise.shape()).To(DType::kF32).Contiguous(format));
     const Reference reference(x.shape(), ToDoubles(x), {1, 1, 1, 1},
                               {0, 0, 0, 0}, 1e-5);
     const BatchNormResult result =
@@ -243,8 +245,8 @@ TEST(BatchNormEval, UsesTheRunningStatistics) {
       reference.mean[i] = 0.125 * static_cast<double>(i % 3);
       reference.variance[i] = 0.5 + 0.25 * static_cast<double>(i % 5);
     }
-    const Tensor mean = Tensor::From(reference.mean);
-    const Tensor variance = Tensor::From(reference.variance);
+    const Tensor mean = Put(reference.mean);
+    const Tensor variance = Put(reference.variance);
     const Tensor y = BatchNormEval(in.x, in.gamma, in.beta, in.residual, mean,
                                    variance, options);
     const Doubles residual = c.residual ? ToDoubles(in.residual) : Doubles();
@@ -283,37 +285,63 @@ TEST(BatchNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   SetComputeThreads(before);
 }
 
+TEST(BatchNorm, TakesViewsAndOtherOrders) {
+  const Case c = {{4, 6, 3, 5}, MemoryFormat::kContiguous, DType::kF32, true};
+  const Inputs in(c);
+  const Tensor wide = Put(Numbers({4, 6, 3, 10}, DType::kF32, 1));
+  const Tensor x = wide.Slice(3, 0, 10, 2);
+  // Between other numbers, which must stay.
+  const Tensor rows = Put(Tensor::Ones({6, 2}));
+  const Tensor running = rows.Select(1, 0);
+  const BatchNormOptions options = {.relu = true};
+  const BatchNormResult result = BatchNormTrain(x, in.gamma, in.beta, Tensor(),
+                                                running, Tensor(), options);
+  const Reference reference(c.shape, ToDoubles(x), ToDoubles(in.gamma),
+                            ToDoubles(in.beta), options.eps);
+  ExpectNear(result.y, c.shape, reference.Forward({}, true),
+             2 * ToleranceOf(c.dtype), "view");
+  Doubles expected;
+  for (size_t ch = 0; ch < 6; ++ch) {
+    expected.push_back(0.9 + 0.1 * reference.mean[ch]);
+    expected.push_back(1);
+  }
+  ExpectNear(rows, {6, 2}, expected, 1e-6, "running mean in a view");
+  const Tensor dy = in.dy.Contiguous(MemoryFormat::kChannelsLast);
+  ExpectGradients(c, BatchNormBackward(dy, x, in.gamma, result, false, options),
+                  MaskedGradient(in, result.y, true), reference, true);
+}
+
 TEST(BatchNorm, EvalTakesAnEmptyBatch) {
-  const Tensor y =
-      BatchNormEval(Tensor::Zeros({0, 3, 4, 4}), Tensor(), Tensor(), Tensor(),
-                    Tensor::Zeros({3}), Tensor::Ones({3}), {});
+  const Tensor y = BatchNormEval(Put(Tensor::Zeros({0, 3, 4, 4})), Tensor(),
+                                 Tensor(), Tensor(), Put(Tensor::Zeros({3})),
+                                 Put(Tensor::Ones({3})), {});
   EXPECT_EQ(y.shape(), Shape({0, 3, 4, 4}));
 }
 
 TEST(BatchNorm, NamesWhatDoesNotFit) {
-  const Tensor x = Tensor::Zeros({2, 3, 4, 4});
+  const Tensor x = Put(Tensor::Zeros({2, 3, 4, 4}));
   const Tensor none;
   const auto train = [&](const Tensor& input, const Tensor& gamma,
                          const Tensor& residual) {
     return ErrorOf(
         [&] { BatchNormTrain(input, gamma, none, residual, none, none, {}); });
   };
-  EXPECT_EQ(train(x, Tensor::Zeros({4}), none),
+  EXPECT_EQ(train(x, Put(Tensor::Zeros({4})), none),
             "[batch_norm] expected gamma [3] for x [2, 3, 4, 4], got [4]");
-  EXPECT_THAT(train(Tensor::Zeros({3}), none, none),
+  EXPECT_THAT(train(Put(Tensor::Zeros({3})), none, none),
               HasSubstr("expected x [N, C, ...], got [3]"));
-  EXPECT_THAT(train(x, none, Tensor::Zeros({2, 3, 4, 5})),
+  EXPECT_THAT(train(x, none, Put(Tensor::Zeros({2, 3, 4, 5}))),
               HasSubstr("expected residual like x, f32[2, 3, 4, 4]"));
   EXPECT_THAT(train(x.To(DType::kI32), none, none),
               HasSubstr("floating x, got i32"));
-  EXPECT_THAT(train(Tensor::Zeros({1, 3}), none, none),
+  EXPECT_THAT(train(Put(Tensor::Zeros({1, 3})), none, none),
               HasSubstr("more than one value a channel"));
   EXPECT_THAT(
       ErrorOf([&] { BatchNormEval(x, none, none, none, none, none, {}); }),
       HasSubstr("expected running statistics"));
   EXPECT_THAT(ErrorOf([&] {
                 BatchNormBackward(
-                    Tensor::Zeros({2, 3}), x, none,
+                    Put(Tensor::Zeros({2, 3})), x, none,
                     BatchNormTrain(x, none, none, none, none, none, {}), false,
                     {});
               }),

@@ -1,0 +1,52 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/ops/norm.h"
+
+// Batch norm on the GPU: the functions of core/ops/norm.h, with arguments
+// checked there. Nothing comes back to the host. No kernel uses atomics: sums
+// are added in an order that shape, dtype and kind of GPU decide, so results
+// repeat bit for bit.
+//
+// A small x is read once: a cluster of blocks owns a group of channels, keeps
+// its part of x in shared memory, and does statistics and result in one kernel.
+// A large one takes two: sums over slabs of rows, then the result, which first
+// adds up the slabs' few sums. The second walks x from the other end, for what
+// the first left in the L2 cache. Reads and writes of tensors of x's size:
+//
+//                                one kernel   two kernels
+//   train                             2             3
+//   train, residual                   3             4
+//   eval (with residual)              -           2 (3), in one kernel
+//   backward                          3             5
+//   backward, residual and ReLU       5             7
+//
+// The last: the sums read dy, x and y and write g = dy * (y > 0), which is the
+// residual's gradient; dx reads g and x. To mask dy by y again would take 8. In
+// all other cases the residual's gradient is dy itself, and the ReLU's mask is
+// recomputed from x.
+namespace baton::cuda {
+
+ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
+                                    const Tensor& beta, const Tensor& residual,
+                                    const Tensor& running_mean,
+                                    const Tensor& running_variance,
+                                    const ops::BatchNormOptions& options);
+Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                     const Tensor& residual, const Tensor& running_mean,
+                     const Tensor& running_variance,
+                     const ops::BatchNormOptions& options);
+
+ops::BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
+                                          const Tensor& gamma,
+                                          const ops::BatchNormResult& forward,
+                                          bool has_residual,
+                                          const ops::BatchNormOptions& options);
+ops::BatchNormGradients BatchNormEvalBackward(
+    const Tensor& dy, const Tensor& x, const Tensor& y, const Tensor& gamma,
+    const Tensor& running_mean, const Tensor& running_variance,
+    bool has_residual, const ops::BatchNormOptions& options);
+
+}  // namespace baton::cuda

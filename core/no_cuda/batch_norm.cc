@@ -1,0 +1,34 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/batch_norm.h"
+
+#include "core/no_cuda/absent.h"
+
+namespace baton::cuda {
+
+ops::BatchNormResult BatchNormTrain(const Tensor&, const Tensor&, const Tensor&,
+                                    const Tensor&, const Tensor&, const Tensor&,
+                                    const ops::BatchNormOptions&) {
+  FailWithoutCuda("batch_norm");
+}
+Tensor BatchNormEval(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                     const Tensor&, const Tensor&,
+                     const ops::BatchNormOptions&) {
+  FailWithoutCuda("batch_norm");
+}
+ops::BatchNormGradients BatchNormBackward(const Tensor&, const Tensor&,
+                                          const Tensor&,
+                                          const ops::BatchNormResult&, bool,
+                                          const ops::BatchNormOptions&) {
+  FailWithoutCuda("batch_norm_backward");
+}
+ops::BatchNormGradients BatchNormEvalBackward(const Tensor&, const Tensor&,
+                                              const Tensor&, const Tensor&,
+                                              const Tensor&, const Tensor&,
+                                              bool,
+                                              const ops::BatchNormOptions&) {
+  FailWithoutCuda("batch_norm_backward");
+}
+
+}  // namespace baton::cuda
