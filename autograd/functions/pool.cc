@@ -8,12 +8,12 @@
 namespace baton::autograd {
 
 Variable MaxPool2d(const Variable& x, const ops::Pool2dOptions& options) {
+  const Shape& shape = x.shape();
   const ops::MaxPool2dResult result = ops::MaxPool2d(x.tensor(), options);
-  return Record("max_pool2d", result.y,
-                {x.tensor(), result.y, result.workspace},
-                {{x, [options](const Backprop& p) {
-                    return ops::MaxPool2dBackward(
-                        p.dy(), {p.saved(1), p.saved(2)}, p.saved(0), options);
+  return Record("max_pool2d", result.y, {result.workspace},
+                {{x, [shape, options](const Backprop& p) {
+                    return ops::MaxPool2dBackward(p.dy(), p.saved(0), shape,
+                                                  options);
                   }}});
 }
 

@@ -166,11 +166,23 @@ void MaxBackward(const Tensor& dy, const Tensor& workspace, const Grid& in,
 }
 
 template <typename T>
-T Factor(const Windows& windows, size_t row, size_t column) {
+T Factor(const Windows& windows, int64_t row, int64_t column) {
   const int64_t own =
-      (windows.row_end[row] - windows.row_start[row]) *
-      (windows.column_end[column] - windows.column_start[column]);
+      (windows.rows.End(row) - windows.rows.Start(row)) *
+      (windows.columns.End(column) - windows.columns.Start(column));
   return T(1) / static_cast<T>(windows.divisor > 0 ? windows.divisor : own);
+}
+
+// Calls body(h, w) for the pixels of a cell's window.
+template <typename Body>
+void ForEachPixel(const Windows& windows, int64_t row, int64_t column,
+                  Body body) {
+  for (int64_t h = windows.rows.Start(row); h < windows.rows.End(row); ++h) {
+    for (int64_t w = windows.columns.Start(column);
+         w < windows.columns.End(column); ++w) {
+      body(h, w);
+    }
+  }
 }
 
 template <typename T>
@@ -179,19 +191,14 @@ void MeanForward(const Tensor& x, const Grid& in, const Grid& out,
   const T* source = x.data<T>();
   T* target = y.data<T>();
   ForEachRow(out, [&](int64_t image, int64_t row) {
-    const auto r = static_cast<size_t>(row);
     for (int64_t column = 0; column < out.width; ++column) {
-      const auto c = static_cast<size_t>(column);
       T* mean = target + out.at(image, row, column);
       std::fill_n(mean, out.lanes, T(0));
-      const T factor = Factor<T>(windows, r, c);
-      for (int64_t h = windows.row_start[r]; h < windows.row_end[r]; ++h) {
-        for (int64_t w = windows.column_start[c]; w < windows.column_end[c];
-             ++w) {
-          RunSimd(AddScaled<T>(), source + in.at(image, h, w), mean, factor,
-                  in.lanes);
-        }
-      }
+      const T factor = Factor<T>(windows, row, column);
+      ForEachPixel(windows, row, column, [&](int64_t h, int64_t w) {
+        RunSimd(AddScaled<T>(), source + in.at(image, h, w), mean, factor,
+                in.lanes);
+      });
     }
   });
 }
@@ -203,14 +210,12 @@ void MeanBackward(const Tensor& dy, const Grid& in, const Grid& out,
   const T* source = dy.data<T>();
   T* target = dx.data<T>();
   auto scatter = [&](int64_t image, int64_t row, int64_t column) {
-    const auto r = static_cast<size_t>(row), c = static_cast<size_t>(column);
     const T* gradient = source + out.at(image, row, column);
-    const T factor = Factor<T>(windows, r, c);
-    for (int64_t h = windows.row_start[r]; h < windows.row_end[r]; ++h) {
-      for (int64_t w = windows.column_start[c]; w < windows.column_end[c]; ++w)
-        RunSimd(AddScaled<T>(), gradient, target + in.at(image, h, w), factor,
-                in.lanes);
-    }
+    const T factor = Factor<T>(windows, row, column);
+    ForEachPixel(windows, row, column, [&](int64_t h, int64_t w) {
+      RunSimd(AddScaled<T>(), gradient, target + in.at(image, h, w), factor,
+              in.lanes);
+    });
   };
   ParallelFor(in.images, 1, [&](int64_t begin, int64_t end) {
     for (int64_t image = begin; image < end; ++image) {
@@ -234,8 +239,7 @@ void VisitReal(const Tensor& x, Fn fn) {
 }
 
 Shape WindowsShape(const Shape& x, const Windows& windows) {
-  return Shape({x[0], x[1], static_cast<int64_t>(windows.row_start.size()),
-                static_cast<int64_t>(windows.column_start.size())});
+  return Shape({x[0], x[1], windows.rows.cells, windows.columns.cells});
 }
 
 }  // namespace
@@ -258,7 +262,7 @@ ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
 Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,
                        const Shape& x_shape,
                        const ops::Pool2dOptions& options) {
-  const MemoryFormat format = dy.SuggestFormat();
+  const MemoryFormat format = workspace.SuggestFormat();
   const Tensor dense = dy.Contiguous(format);
   const Tensor positions = workspace.Contiguous(format);
   Tensor dx = Tensor::Empty(x_shape, {.dtype = dy.dtype(), .format = format});

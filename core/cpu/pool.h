@@ -3,14 +3,12 @@
 
 #pragma once
 
-#include <vector>
-
 #include "core/ops/kernel_args.h"
 #include "core/ops/pool.h"
 #include "core/tensor.h"
 
 // Pooling of f32 or f64 on the CPU, checked before. Results lie in the memory
-// order of the first argument or in `format`.
+// order of the forward's x or in `format`.
 namespace baton::cpu {
 
 // workspace: i32, like y; the place of each maximum in its window.

@@ -3,10 +3,10 @@
 
 #include "core/ops/pool.h"
 
-#include <algorithm>
-
 #include "core/cpu/pool.h"
+#include "core/cuda/pool.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
@@ -46,41 +46,30 @@ void CheckGradient(const char* op, const Tensor& dy, const Shape& y) {
           dy.shape().ToString());
 }
 
-// f16 and bf16 are pooled in f32.
-DType ComputeDType(const Tensor& x) {
-  return x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
+// What the kernel takes: on the CPU f16 and bf16 are pooled in f32.
+Tensor ForKernel(const Tensor& x) {
+  if (x.device().is_cuda() || x.dtype() == DType::kF64) return x;
+  return x.To(DType::kF32);
 }
 
 Windows FixedWindows(const Shape& x, const Shape& y,
                      const Pool2dOptions& options) {
-  Windows windows;
-  windows.divisor = options.kernel[0] * options.kernel[1];
-  auto fill = [&](size_t i, std::vector<int64_t>& starts,
-                  std::vector<int64_t>& ends) {
-    const int axis = static_cast<int>(i) + 2;
-    for (int64_t cell = 0; cell < y[axis]; ++cell) {
-      const int64_t start = cell * options.stride[i] - options.padding[i];
-      starts.push_back(std::max<int64_t>(start, 0));
-      ends.push_back(std::min(start + options.kernel[i], x[axis]));
-    }
+  const auto axis = [&](size_t i) {
+    const int at = static_cast<int>(i) + 2;
+    return WindowAxis<int64_t>{.size = x[at],
+                               .cells = y[at],
+                               .kernel = options.kernel[i],
+                               .stride = options.stride[i],
+                               .padding = options.padding[i]};
   };
-  fill(0, windows.row_start, windows.row_end);
-  fill(1, windows.column_start, windows.column_end);
-  return windows;
+  return {.rows = axis(0),
+          .columns = axis(1),
+          .divisor = options.kernel[0] * options.kernel[1]};
 }
 
 Windows AdaptiveWindows(const Shape& x, int64_t height, int64_t width) {
-  Windows windows;
-  auto fill = [](int64_t size, int64_t cells, std::vector<int64_t>& starts,
-                 std::vector<int64_t>& ends) {
-    for (int64_t cell = 0; cell < cells; ++cell) {
-      starts.push_back(cell * size / cells);
-      ends.push_back(((cell + 1) * size + cells - 1) / cells);
-    }
-  };
-  fill(x[2], height, windows.row_start, windows.row_end);
-  fill(x[3], width, windows.column_start, windows.column_end);
-  return windows;
+  return {.rows = {.size = x[2], .cells = height},
+          .columns = {.size = x[3], .cells = width}};
 }
 
 }  // namespace
@@ -89,21 +78,24 @@ MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options) {
   constexpr char kOp[] = "max_pool2d";
   CheckInput(kOp, x);
   const Shape y = CheckWindows(kOp, x.shape(), options);
-  MaxPool2dResult result = cpu::MaxPool(x.To(ComputeDType(x)), y, options);
+  MaxPool2dResult result =
+      KernelFor(x, cpu::MaxPool, cuda::MaxPool)(ForKernel(x), y, options);
   result.y = result.y.To(x.dtype());
   return result;
 }
 
-Tensor MaxPool2dBackward(const Tensor& dy, const MaxPool2dResult& forward,
-                         const Tensor& x, const Pool2dOptions& options) {
+Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
+                         const Shape& x_shape, const Pool2dOptions& options) {
   constexpr char kOp[] = "max_pool2d_backward";
-  const Shape y = CheckWindows(kOp, x.shape(), options);
+  const Shape y = CheckWindows(kOp, x_shape, options);
   CheckGradient(kOp, dy, y);
-  Require(forward.workspace.defined() && forward.workspace.shape() == y &&
-              forward.workspace.dtype() == DType::kI32,
+  Require(workspace.defined() && workspace.shape() == y &&
+              (workspace.dtype() == DType::kI32 ||
+               (dy.device().is_cuda() && workspace.dtype() == DType::kU8)),
           kOp, "expected the forward's workspace for y ", y.ToString());
-  return cpu::MaxPoolBackward(dy.To(ComputeDType(dy)), forward.workspace,
-                              x.shape(), options)
+  RequireOneDevice(kOp, dy, workspace);
+  return KernelFor(dy, cpu::MaxPoolBackward, cuda::MaxPoolBackward)(
+             ForKernel(dy), workspace, x_shape, options)
       .To(dy.dtype());
 }
 
@@ -111,8 +103,8 @@ Tensor AvgPool2d(const Tensor& x, const Pool2dOptions& options) {
   constexpr char kOp[] = "avg_pool2d";
   CheckInput(kOp, x);
   const Shape y = CheckWindows(kOp, x.shape(), options);
-  return cpu::MeanPool(x.To(ComputeDType(x)),
-                       FixedWindows(x.shape(), y, options))
+  return KernelFor(x, cpu::MeanPool, cuda::MeanPool)(
+             ForKernel(x), FixedWindows(x.shape(), y, options))
       .To(x.dtype());
 }
 
@@ -121,9 +113,9 @@ Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,
   constexpr char kOp[] = "avg_pool2d_backward";
   const Shape y = CheckWindows(kOp, x_shape, options);
   CheckGradient(kOp, dy, y);
-  return cpu::MeanPoolBackward(dy.To(ComputeDType(dy)), x_shape,
-                               FixedWindows(x_shape, y, options),
-                               dy.SuggestFormat())
+  return KernelFor(dy, cpu::MeanPoolBackward, cuda::MeanPoolBackward)(
+             ForKernel(dy), x_shape, FixedWindows(x_shape, y, options),
+             dy.SuggestFormat())
       .To(dy.dtype());
 }
 
@@ -133,8 +125,8 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, int64_t height, int64_t width) {
   Require(height > 0 && width > 0 && x.dim(2) > 0 && x.dim(3) > 0, kOp,
           "expected a size above 0 and x [N, C, H, W] with pixels, got ",
           height, " by ", width, " and x ", x.shape().ToString());
-  return cpu::MeanPool(x.To(ComputeDType(x)),
-                       AdaptiveWindows(x.shape(), height, width))
+  return KernelFor(x, cpu::MeanPool, cuda::MeanPool)(
+             ForKernel(x), AdaptiveWindows(x.shape(), height, width))
       .To(x.dtype());
 }
 
@@ -142,14 +134,16 @@ Tensor AdaptiveAvgPool2dBackward(const Tensor& dy, const Tensor& x) {
   constexpr char kOp[] = "adaptive_avg_pool2d_backward";
   CheckInput(kOp, x);
   CheckInput(kOp, dy);
+  RequireOneDevice(kOp, dy, x);
   Require(dy.dim(0) == x.dim(0) && dy.dim(1) == x.dim(1) && dy.dim(2) > 0 &&
               dy.dim(3) > 0,
           kOp, "expected dy [", x.dim(0), ", ", x.dim(1), ", h, w] for x ",
           x.shape().ToString(), ", got ", dy.shape().ToString());
   // dy of one cell says nothing of x's order, which the result keeps.
-  return cpu::MeanPoolBackward(dy.To(ComputeDType(dy)), x.shape(),
-                               AdaptiveWindows(x.shape(), dy.dim(2), dy.dim(3)),
-                               x.SuggestFormat())
+  return KernelFor(dy, cpu::MeanPoolBackward, cuda::MeanPoolBackward)(
+             ForKernel(dy), x.shape(),
+             AdaptiveWindows(x.shape(), dy.dim(2), dy.dim(3)),
+             x.SuggestFormat())
       .To(dy.dtype());
 }
 

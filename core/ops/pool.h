@@ -20,8 +20,9 @@ struct MaxPool2dResult {
   Tensor workspace;  // opaque: where each maximum came from
 };
 MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options);
-Tensor MaxPool2dBackward(const Tensor& dy, const MaxPool2dResult& forward,
-                         const Tensor& x, const Pool2dOptions& options);
+// `workspace` as MaxPool2d gave it; dx lies in the order that x had.
+Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
+                         const Shape& x_shape, const Pool2dOptions& options);
 // Padding counts in the mean, as in PyTorch's default.
 Tensor AvgPool2d(const Tensor& x, const Pool2dOptions& options);
 Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,

@@ -9,10 +9,12 @@
 #include <limits>
 
 #include "tests/core/ops/reference.h"
+#include "tests/support/test_device.h"
 
 namespace baton::ops {
 namespace {
 
+using ::baton::test::Put;
 using ::baton::testing::Array4;
 using ::baton::testing::ErrorOf;
 using ::baton::testing::ExpectNear;
@@ -38,6 +40,9 @@ std::vector<Case> Cases() {
       {{1, 5, 7, 7}, {.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 0}}},
       {{1, 4, 5, 5}, {.kernel = {2, 2}, .stride = {3, 3}}},
       {{2, 8, 4, 4}, {.kernel = {4, 4}, .stride = {4, 4}}},
+      {{1, 8, 20, 19}, {.kernel = {17, 16}, .stride = {2, 1}}},
+      {{3, 64, 12, 12},
+       {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
   };
 }
 
@@ -54,9 +59,9 @@ void ForEachPixel(const Case& c, int64_t oh, int64_t ow, Body body) {
 }
 
 void CheckMax(const Case& c, DType dtype, MemoryFormat format) {
-  const Tensor x = Numbers(c.x, dtype, 1, format);
+  const Tensor x = Put(Numbers(c.x, dtype, 1, format));
   const MaxPool2dResult result = MaxPool2d(x, c.options);
-  const Tensor dy = Numbers(result.y.shape(), dtype, 2, format);
+  const Tensor dy = Put(Numbers(result.y.shape(), dtype, 2, format));
   Array4 ax(x), ady(dy), ey(result.y.shape()), edx(c.x);
   ForEach4(ey.shape, [&](int64_t n, int64_t ch, int64_t oh, int64_t ow) {
     double best = -1e30;
@@ -72,7 +77,7 @@ void CheckMax(const Case& c, DType dtype, MemoryFormat format) {
   });
   ExpectNear(result.y, ey, 0.0, "max");
   EXPECT_TRUE(result.y.IsContiguous(x.SuggestFormat()));
-  ExpectNear(MaxPool2dBackward(dy, result, x, c.options), edx,
+  ExpectNear(MaxPool2dBackward(dy, result.workspace, c.x, c.options), edx,
              ToleranceOf(dtype), "max gradient");
 }
 
@@ -88,16 +93,16 @@ TEST(MaxPool2d, PassesNaNAndInfinities) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor x =
-      Tensor::From<float>({1, nan, 3, 4, -inf, -inf, -inf, -inf}, {1, 2, 2, 2});
+      Put<float>({1, nan, 3, 4, -inf, -inf, -inf, -inf}, {1, 2, 2, 2});
   const std::vector<float> y = MaxPool2d(x, {}).y.ToVector<float>();
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_EQ(y[1], -inf);
 }
 
 void CheckAverage(const Case& c, DType dtype, MemoryFormat format) {
-  const Tensor x = Numbers(c.x, dtype, 1, format);
+  const Tensor x = Put(Numbers(c.x, dtype, 1, format));
   const Tensor y = AvgPool2d(x, c.options);
-  const Tensor dy = Numbers(y.shape(), dtype, 2, format);
+  const Tensor dy = Put(Numbers(y.shape(), dtype, 2, format));
   const double size =
       static_cast<double>(c.options.kernel[0] * c.options.kernel[1]);
   Array4 ax(x), ady(dy), ey(y.shape()), edx(c.x);
@@ -122,9 +127,9 @@ TEST(AvgPool2d, CountsPaddingInTheMean) {
 
 void CheckAdaptive(const Shape& shape, int64_t height, int64_t width,
                    DType dtype, MemoryFormat format) {
-  const Tensor x = Numbers(shape, dtype, 1, format);
+  const Tensor x = Put(Numbers(shape, dtype, 1, format));
   const Tensor y = AdaptiveAvgPool2d(x, height, width);
-  const Tensor dy = Numbers(y.shape(), dtype, 2, format);
+  const Tensor dy = Put(Numbers(y.shape(), dtype, 2, format));
   Array4 ax(x), ady(dy), ey({shape[0], shape[1], height, width}), edx(shape);
   ForEach4(ey.shape, [&](int64_t n, int64_t c, int64_t i, int64_t j) {
     const int64_t h0 = i * shape[2] / height;
@@ -149,6 +154,7 @@ TEST(AdaptiveAvgPool2d, CoversEveryPixel) {
   for (DType dtype : kFloats) {
     for (MemoryFormat format : kFormats) {
       CheckAdaptive({2, 16, 4, 4}, 1, 1, dtype, format);
+      CheckAdaptive({3, 264, 7, 9}, 1, 1, dtype, format);
       CheckAdaptive({1, 3, 7, 5}, 3, 2, dtype, format);
       CheckAdaptive({2, 4, 3, 2}, 6, 7, dtype, format);
     }
@@ -156,16 +162,18 @@ TEST(AdaptiveAvgPool2d, CoversEveryPixel) {
 }
 
 TEST(Pool, AnEmptyBatchGivesEmptyResults) {
-  const Tensor x = Tensor::Zeros({0, 4, 8, 8});
+  const Tensor x = Put(Tensor::Zeros({0, 4, 8, 8}));
   const MaxPool2dResult result = MaxPool2d(x, {});
   EXPECT_EQ(result.y.shape(), Shape({0, 4, 4, 4}));
-  EXPECT_EQ(MaxPool2dBackward(result.y, result, x, {}).shape(), x.shape());
+  EXPECT_EQ(
+      MaxPool2dBackward(result.y, result.workspace, x.shape(), {}).shape(),
+      x.shape());
   EXPECT_EQ(AvgPool2d(x, {}).shape(), Shape({0, 4, 4, 4}));
   EXPECT_EQ(AdaptiveAvgPool2d(x, 1, 1).shape(), Shape({0, 4, 1, 1}));
 }
 
 TEST(Pool, NamesWhatDoesNotFit) {
-  const Tensor x = Tensor::Zeros({1, 2, 4, 4});
+  const Tensor x = Put(Tensor::Zeros({1, 2, 4, 4}));
   EXPECT_EQ(ErrorOf([&] {
               MaxPool2d(x, {.kernel = {5, 5}});
             }),
@@ -176,20 +184,21 @@ TEST(Pool, NamesWhatDoesNotFit) {
               }),
               HasSubstr("half of the kernel"));
   EXPECT_THAT(ErrorOf([] {
-                MaxPool2d(Tensor::Zeros({2, 4, 4}), {});
+                MaxPool2d(Put(Tensor::Zeros({2, 4, 4})), {});
               }),
               HasSubstr("expected [N, C, H, W], got [2, 4, 4]"));
   EXPECT_THAT(ErrorOf([&] { MaxPool2d(x.To(DType::kI64), {}); }),
               HasSubstr("floating dtype, got i64"));
   EXPECT_THAT(ErrorOf([&] { AdaptiveAvgPool2d(x, 0, 1); }),
               HasSubstr("[adaptive_avg_pool2d] expected a size above 0"));
-  EXPECT_THAT(
-      ErrorOf([&] {
-        MaxPool2dBackward(Tensor::Zeros({1, 2, 3, 3}), MaxPool2d(x, {}), x, {});
-      }),
-      HasSubstr("expected dy [1, 2, 2, 2], got [1, 2, 3, 3]"));
   EXPECT_THAT(ErrorOf([&] {
-                MaxPool2dBackward(Tensor::Zeros({1, 2, 2, 2}), {}, x, {});
+                MaxPool2dBackward(Put(Tensor::Zeros({1, 2, 3, 3})),
+                                  MaxPool2d(x, {}).workspace, x.shape(), {});
+              }),
+              HasSubstr("expected dy [1, 2, 2, 2], got [1, 2, 3, 3]"));
+  EXPECT_THAT(ErrorOf([&] {
+                MaxPool2dBackward(Put(Tensor::Zeros({1, 2, 2, 2})), Tensor(),
+                                  x.shape(), {});
               }),
               HasSubstr("workspace"));
 }

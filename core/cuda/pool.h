@@ -1,0 +1,26 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/ops/kernel_args.h"
+#include "core/ops/pool.h"
+#include "core/tensor.h"
+
+// Pooling on the GPU of f32, f64, f16 or bf16, checked before. Results lie in
+// the memory order of the forward's x or in `format`. Gradients are gathered,
+// without atomics: they repeat bit for bit.
+namespace baton::cuda {
+
+// workspace: like y; the place of each maximum in its window. u8, or i32 for
+// windows of more than 256 elements.
+ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
+                             const ops::Pool2dOptions& options);
+Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,
+                       const Shape& x_shape, const ops::Pool2dOptions& options);
+
+Tensor MeanPool(const Tensor& x, const Windows& windows);
+Tensor MeanPoolBackward(const Tensor& dy, const Shape& x_shape,
+                        const Windows& windows, MemoryFormat format);
+
+}  // namespace baton::cuda
