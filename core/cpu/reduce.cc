@@ -6,6 +6,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "core/cpu/copy.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/simd.h"
 #include "core/cpu/strided.h"
@@ -241,8 +242,8 @@ struct SquareDifferenceRow {
 
 }  // namespace
 
-void Sum(const Tensor& out, const Tensor& x, const std::vector<bool>& reduced,
-         double factor) {
+void SumAxes(const Tensor& out, const Tensor& x,
+             const std::vector<bool>& reduced, double factor) {
   if (out.numel() == 0) return;
   Axes kept_axes;
   Axes reduced_axes;
@@ -260,7 +261,8 @@ void Sum(const Tensor& out, const Tensor& x, const std::vector<bool>& reduced,
   });
 }
 
-double SumSquaredDifference(const Tensor& x, const Tensor& y) {
+void MeanSquaredDifference(const Tensor& mean, const Tensor& x,
+                           const Tensor& y) {
   const int64_t count = x.numel();
   const int64_t blocks = (count + kBlock - 1) / kBlock;
   std::vector<double> partial(static_cast<size_t>(blocks));
@@ -279,7 +281,7 @@ double SumSquaredDifference(const Tensor& x, const Tensor& y) {
   });
   double sum = 0;
   for (double part : partial) sum += part;
-  return sum;
+  Fill(mean, sum / static_cast<double>(count));
 }
 
 }  // namespace baton::cpu

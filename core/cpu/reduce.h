@@ -14,13 +14,15 @@ namespace baton::cpu {
 // out = factor * sum of `x` over the axes marked in `reduced`. `out` has x's
 // rank with 1 for each such axis; its dtype is x's, or i64 for integers, whose
 // factor must be 1.
-void Sum(const Tensor& out, const Tensor& x, const std::vector<bool>& reduced,
-         double factor);
+void SumAxes(const Tensor& out, const Tensor& x,
+             const std::vector<bool>& reduced, double factor);
 
 void FindExtremes(Extreme extreme, const Tensor& values, const Tensor& indices,
                   const Tensor& x, int axis);
 
-// The sum of (x - y)^2; floating, dense tensors of equal size and dtype.
-double SumSquaredDifference(const Tensor& x, const Tensor& y);
+// mean [] of (x - y)^2, in the tensors' dtype; floating tensors of one dtype,
+// dense in one order.
+void MeanSquaredDifference(const Tensor& mean, const Tensor& x,
+                           const Tensor& y);
 
 }  // namespace baton::cpu

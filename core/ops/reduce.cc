@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "core/cpu/reduce.h"
+#include "core/cuda/reduce.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
@@ -39,9 +41,9 @@ Shape ReducedShape(const Shape& shape, const std::vector<bool>& reduced,
 Tensor SumMarked(const Tensor& x, const std::vector<bool>& reduced,
                  bool keep_dims, double factor) {
   const DType dtype = IsFloating(x.dtype()) ? x.dtype() : DType::kI64;
-  const Tensor out =
-      Tensor::Empty(ReducedShape(x.shape(), reduced, true), {.dtype = dtype});
-  cpu::Sum(out, x, reduced, factor);
+  const Tensor out = Tensor::Empty(ReducedShape(x.shape(), reduced, true),
+                                   {.dtype = dtype, .device = x.device()});
+  KernelFor(x, cpu::SumAxes, cuda::SumAxes)(out, x, reduced, factor);
   return keep_dims ? out : out.Reshape(ReducedShape(x.shape(), reduced, false));
 }
 
@@ -59,9 +61,12 @@ ValuesAndIndices FindExtremes(const char* op, Extreme extreme, const Tensor& x,
           " is empty");
   const auto reduced = MarkAxes(op, {at}, x.rank());
   const Shape shape = ReducedShape(x.shape(), reduced, true);
-  const Tensor values = Tensor::Empty(shape, {.dtype = x.dtype()});
-  const Tensor indices = Tensor::Empty(shape, {.dtype = DType::kI64});
-  cpu::FindExtremes(extreme, values, indices, x, at);
+  const Tensor values =
+      Tensor::Empty(shape, {.dtype = x.dtype(), .device = x.device()});
+  const Tensor indices =
+      Tensor::Empty(shape, {.dtype = DType::kI64, .device = x.device()});
+  KernelFor(x, cpu::FindExtremes, cuda::FindExtremes)(extreme, values, indices,
+                                                      x, at);
   if (keep_dims) return {values, indices};
   return {values.Squeeze(at), indices.Squeeze(at)};
 }

@@ -8,8 +8,8 @@
 #include "core/tensor.h"
 
 // Reductions accumulate f16 and bf16 in f32. The order of summation depends on
-// the shape alone, so results are equal from run to run and for any number of
-// threads.
+// the shape and strides alone (on a GPU also on its model), so results are
+// equal from run to run and for any number of threads.
 namespace baton::ops {
 
 struct ValuesAndIndices {
