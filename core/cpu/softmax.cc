@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/cpu/copy.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/math.h"
 #include "core/cpu/simd.h"
@@ -134,19 +135,6 @@ void RunBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   });
 }
 
-}  // namespace
-
-void Softmax(const Tensor& y, const Tensor& x) { RunForward<SoftmaxRow>(y, x); }
-void LogSoftmax(const Tensor& y, const Tensor& x) {
-  RunForward<LogSoftmaxRow>(y, x);
-}
-void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
-  RunBackward<SoftmaxBackwardRow>(dx, dy, y);
-}
-void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
-  RunBackward<LogSoftmaxBackwardRow>(dx, dy, y);
-}
-
 double MeanNegativeLogLikelihood(const Tensor& log_softmax,
                                  const Tensor& labels) {
   const int64_t* label = labels.data<int64_t>();
@@ -161,8 +149,28 @@ double MeanNegativeLogLikelihood(const Tensor& log_softmax,
   });
 }
 
+}  // namespace
+
+void Softmax(const Tensor& y, const Tensor& x) { RunForward<SoftmaxRow>(y, x); }
+void LogSoftmax(const Tensor& y, const Tensor& x) {
+  RunForward<LogSoftmaxRow>(y, x);
+}
+void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
+  RunBackward<SoftmaxBackwardRow>(dx, dy, y);
+}
+void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
+  RunBackward<LogSoftmaxBackwardRow>(dx, dy, y);
+}
+
+void CrossEntropy(const Tensor& loss, const Tensor& log_softmax,
+                  const Tensor& logits, const Tensor& labels) {
+  LogSoftmax(log_softmax, logits);
+  Fill(loss, MeanNegativeLogLikelihood(log_softmax, labels));
+}
+
 void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
-                          const Tensor& labels, double scale) {
+                          const Tensor& labels, const Tensor& dy) {
+  const double scale = dy.Item() / static_cast<double>(labels.numel());
   const int64_t* label = labels.data<int64_t>();
   VisitFloating("cross_entropy", dx.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -13,11 +13,12 @@ void LogSoftmax(const Tensor& y, const Tensor& x);
 void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 
-// The mean of -log_softmax[i][labels[i]].
-double MeanNegativeLogLikelihood(const Tensor& log_softmax,
-                                 const Tensor& labels);
-// dx = scale * (exp(log_softmax) - one_hot(labels)).
+// log_softmax [N, C] of the logits, and loss [] = the mean of
+// -log_softmax[i][labels[i]]; labels [N], dense, in [0, C).
+void CrossEntropy(const Tensor& loss, const Tensor& log_softmax,
+                  const Tensor& logits, const Tensor& labels);
+// dx = dy / N * (exp(log_softmax) - one_hot(labels)).
 void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
-                          const Tensor& labels, double scale);
+                          const Tensor& labels, const Tensor& dy);
 
 }  // namespace baton::cpu

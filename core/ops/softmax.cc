@@ -5,8 +5,11 @@
 
 #include "core/cpu/reduce.h"
 #include "core/cpu/softmax.h"
+#include "core/cuda/reduce.h"
+#include "core/cuda/softmax.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
@@ -21,30 +24,30 @@ Tensor Restored(const Tensor& out, int axis, const Tensor& model) {
   return out.Transpose(axis, -1).Contiguous(model.SuggestFormat());
 }
 
-using ForwardKernel = void (*)(const Tensor&, const Tensor&);
-using BackwardKernel = void (*)(const Tensor&, const Tensor&, const Tensor&);
+using ForwardKernel = void(const Tensor&, const Tensor&);
+using BackwardKernel = void(const Tensor&, const Tensor&, const Tensor&);
 
-Tensor Forward(const char* op, ForwardKernel kernel, const Tensor& x,
-               int axis) {
+Tensor Forward(const char* op, ForwardKernel* cpu, ForwardKernel* cuda,
+               const Tensor& x, int axis) {
   RequireOneDevice(op, x);
   RequireFloating(op, x);
   const int at = NormalizeAxis(op, axis, x.rank());
   const Tensor from = WithLastAxis(x, at);
-  const Tensor y = Tensor::Empty(from.shape(), {.dtype = x.dtype()});
-  kernel(y, from);
+  const Tensor y = Tensor::EmptyLike(from);
+  KernelFor(x, cpu, cuda)(y, from);
   return Restored(y, at, x);
 }
 
-Tensor Backward(const char* op, BackwardKernel kernel, const Tensor& dy,
-                const Tensor& y, int axis) {
+Tensor Backward(const char* op, BackwardKernel* cpu, BackwardKernel* cuda,
+                const Tensor& dy, const Tensor& y, int axis) {
   RequireOneDevice(op, dy, y);
   RequireFloating(op, y);
   RequireSameDType(op, dy, y);
   RequireSameShape(op, dy, y);
   const int at = NormalizeAxis(op, axis, y.rank());
   const Tensor saved = WithLastAxis(y, at);
-  const Tensor dx = Tensor::Empty(saved.shape(), {.dtype = y.dtype()});
-  kernel(dx, WithLastAxis(dy, at), saved);
+  const Tensor dx = Tensor::EmptyLike(saved);
+  KernelFor(y, cpu, cuda)(dx, WithLastAxis(dy, at), saved);
   return Restored(dx, at, y);
 }
 
@@ -56,6 +59,9 @@ void RequireLabels(const char* op, const Tensor& logits, const Tensor& labels) {
           logits.shape().ToString());
   Require(labels.shape() == Shape({logits.dim(0)}), op, "expected labels [",
           logits.dim(0), "], got ", labels.shape().ToString());
+  // Reading labels on a GPU would wait for it: its kernels check for
+  // themselves.
+  if (labels.device().is_cuda()) return;
   const int64_t* label = labels.data<int64_t>();
   for (int64_t i = 0; i < labels.numel(); ++i) {
     Require(label[i] >= 0 && label[i] < logits.dim(1), op, "label ", label[i],
@@ -71,28 +77,43 @@ void RequireMseArguments(const char* op, const Tensor& x,
   RequireSameShape(op, x, target);
 }
 
+// The gradient of a loss as kernels of `x` read it.
+Tensor LossGradient(const char* op, const Tensor& dy, const Tensor& x) {
+  Require(dy.numel() == 1, op, "expected dy of one element, got ",
+          dy.shape().ToString());
+  return x.device().is_cpu() ? dy : dy.To(x.dtype());
+}
+
+Tensor EmptyLoss(const Tensor& x) {
+  return Tensor::Empty(Shape(), {.dtype = x.dtype(), .device = x.device()});
+}
+
 }  // namespace
 
 Tensor Softmax(const Tensor& x, int axis) {
-  return Forward("softmax", cpu::Softmax, x, axis);
+  return Forward("softmax", cpu::Softmax, cuda::Softmax, x, axis);
 }
 Tensor SoftmaxBackward(const Tensor& dy, const Tensor& y, int axis) {
-  return Backward("softmax_backward", cpu::SoftmaxBackward, dy, y, axis);
+  return Backward("softmax_backward", cpu::SoftmaxBackward,
+                  cuda::SoftmaxBackward, dy, y, axis);
 }
 Tensor LogSoftmax(const Tensor& x, int axis) {
-  return Forward("log_softmax", cpu::LogSoftmax, x, axis);
+  return Forward("log_softmax", cpu::LogSoftmax, cuda::LogSoftmax, x, axis);
 }
 Tensor LogSoftmaxBackward(const Tensor& dy, const Tensor& y, int axis) {
-  return Backward("log_softmax_backward", cpu::LogSoftmaxBackward, dy, y, axis);
+  return Backward("log_softmax_backward", cpu::LogSoftmaxBackward,
+                  cuda::LogSoftmaxBackward, dy, y, axis);
 }
 
 CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
   RequireOneDevice("cross_entropy", logits, labels);
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels("cross_entropy", logits, dense_labels);
-  const Tensor log_softmax = LogSoftmax(logits, 1);
-  const double loss = cpu::MeanNegativeLogLikelihood(log_softmax, dense_labels);
-  return {Tensor::Scalar(loss, logits.dtype()), log_softmax};
+  const Tensor from = logits.Contiguous();
+  const CrossEntropyResult result = {EmptyLoss(from), Tensor::EmptyLike(from)};
+  KernelFor(from, cpu::CrossEntropy, cuda::CrossEntropy)(
+      result.loss, result.log_softmax, from, dense_labels);
+  return result;
 }
 
 Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
@@ -103,23 +124,35 @@ Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
   RequireLabels(kOp, log_softmax, dense_labels);
   const Tensor from = log_softmax.Contiguous();
   const Tensor dx = Tensor::EmptyLike(from);
-  cpu::CrossEntropyBackward(dx, from, dense_labels,
-                            dy.Item() / static_cast<double>(labels.numel()));
+  KernelFor(dx, cpu::CrossEntropyBackward, cuda::CrossEntropyBackward)(
+      dx, from, dense_labels, LossGradient(kOp, dy, from));
   return dx;
 }
 
 Tensor MseLoss(const Tensor& x, const Tensor& target) {
   RequireMseArguments("mse_loss", x, target);
-  const double sum =
-      cpu::SumSquaredDifference(x.Contiguous(), target.Contiguous());
-  return Tensor::Scalar(sum / static_cast<double>(x.numel()), x.dtype());
+  const MemoryFormat format = x.SuggestFormat();
+  const Tensor loss = EmptyLoss(x);
+  KernelFor(x, cpu::MeanSquaredDifference, cuda::MeanSquaredDifference)(
+      loss, x.Contiguous(format), target.Contiguous(format));
+  return loss;
 }
 
 Tensor MseLossBackward(const Tensor& dy, const Tensor& x,
                        const Tensor& target) {
-  RequireMseArguments("mse_loss_backward", x, target);
-  const Tensor dx = Sub(x, target);
-  ScaleInto(dx, 2 * dy.Item() / static_cast<double>(x.numel()));
+  constexpr char kOp[] = "mse_loss_backward";
+  RequireMseArguments(kOp, x, target);
+  RequireOneDevice(kOp, x, dy);
+  const Tensor scale = LossGradient(kOp, dy, x);
+  if (x.device().is_cpu()) {
+    const Tensor dx = Sub(x, target);
+    ScaleInto(dx, 2 * scale.Item() / static_cast<double>(x.numel()));
+    return dx;
+  }
+  const Tensor from = x.Contiguous(x.SuggestFormat());
+  const Tensor dx = Tensor::EmptyLike(from);
+  cuda::MeanSquaredDifferenceBackward(
+      dx, from, target.Contiguous(from.SuggestFormat()), scale);
   return dx;
 }
 

@@ -17,7 +17,9 @@ struct CrossEntropyResult {
   Tensor loss;         // []
   Tensor log_softmax;  // [N, C]
 };
-// logits [N, C] floating, labels [N] i64 in [0, C).
+// logits [N, C] floating, labels [N] i64 in [0, C). A label out of range throws
+// on the CPU. On a GPU, where to look would be to wait, it makes the loss NaN,
+// and the gradient of its row.
 CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels);
 // dy is the scalar gradient of the loss.
 Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
