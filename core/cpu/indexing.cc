@@ -3,6 +3,7 @@
 
 #include "core/cpu/indexing.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/cpu/simd.h"
@@ -133,6 +134,14 @@ void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index) {
       }
     });
   });
+}
+
+void OneHot(const Tensor& out, const Tensor& labels) {
+  const int64_t* label = labels.data<int64_t>();
+  float* to = out.data<float>();
+  const int64_t classes = out.dim(1);
+  std::fill_n(to, out.numel(), 0.0f);
+  for (int64_t i = 0; i < labels.numel(); ++i) to[i * classes + label[i]] = 1;
 }
 
 }  // namespace baton::cpu

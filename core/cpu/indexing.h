@@ -20,4 +20,7 @@ void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
 // Adds rows of dy [N, D] to table [V, D] by index [N], in the order of N.
 void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);
 
+// out [N, C] f32 = 1 where the column is the label [N], else 0.
+void OneHot(const Tensor& out, const Tensor& labels);
+
 }  // namespace baton::cpu

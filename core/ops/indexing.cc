@@ -4,15 +4,19 @@
 #include "core/ops/indexing.h"
 
 #include "core/cpu/indexing.h"
+#include "core/cuda/indexing.h"
 #include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
 
 namespace baton::ops {
 namespace {
 
-// Dense indices, all in [0, size).
+// Dense indices; on the CPU all in [0, size). To look at a GPU's would be to
+// wait for it: its kernels check for themselves.
 Tensor CheckedIndex(const char* op, const Tensor& index, int64_t size) {
   RequireDType(op, "an index", index, DType::kI64);
   const Tensor dense = index.Contiguous();
+  if (dense.device().is_cuda()) return dense;
   const int64_t* values = dense.data<int64_t>();
   for (int64_t i = 0; i < dense.numel(); ++i) {
     Require(values[i] >= 0 && values[i] < size, op, "index ", values[i],
@@ -42,13 +46,13 @@ Tensor ScatterInto(const char* op, ScatterMode mode, const Tensor& x, int axis,
   RequireIndexShape(op, x, at, index);
   const Tensor checked = CheckedIndex(op, index, x.dim(at));
   const Tensor out = x.Clone();
-  cpu::Scatter(mode, out, at, checked, source);
+  KernelFor(out, cpu::Scatter, cuda::Scatter)(mode, out, at, checked, source);
   return out;
 }
 
 void RequirePart(const char* op, const Tensor& first, const Tensor& part,
                  int axis) {
-  RequireOneDevice(op, part);
+  RequireOneDevice(op, first, part);
   RequireSameDType(op, first, part);
   bool fits = part.rank() == first.rank();
   for (int d = 0; fits && d < first.rank(); ++d) {
@@ -74,8 +78,9 @@ Tensor Cat(const std::vector<Tensor>& parts, int axis) {
     extent += part.dim(at);
   }
   const Tensor out =
-      Tensor::Empty(Shape(std::move(dims)),
-                    {.dtype = first.dtype(), .format = first.SuggestFormat()});
+      Tensor::Empty(Shape(std::move(dims)), {.dtype = first.dtype(),
+                                             .device = first.device(),
+                                             .format = first.SuggestFormat()});
   int64_t start = 0;
   for (const Tensor& part : parts) {
     const int64_t end = start + part.dim(at);
@@ -104,8 +109,9 @@ Tensor Gather(const Tensor& x, int axis, const Tensor& index) {
   const int at = NormalizeAxis(kOp, axis, x.rank());
   RequireIndexShape(kOp, x, at, index);
   const Tensor checked = CheckedIndex(kOp, index, x.dim(at));
-  const Tensor out = Tensor::Empty(index.shape(), {.dtype = x.dtype()});
-  cpu::Gather(out, x, at, checked);
+  const Tensor out =
+      Tensor::Empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
+  KernelFor(out, cpu::Gather, cuda::Gather)(out, x, at, checked);
   return out;
 }
 
@@ -128,8 +134,10 @@ Tensor Embedding(const Tensor& table, const Tensor& index) {
   Dims dims = index.shape().dims();
   dims.push_back(table.dim(1));
   const Tensor out =
-      Tensor::Empty(Shape(std::move(dims)), {.dtype = table.dtype()});
-  cpu::TakeRows(out, table.Contiguous(), checked);
+      Tensor::Empty(Shape(std::move(dims)),
+                    {.dtype = table.dtype(), .device = table.device()});
+  KernelFor(out, cpu::TakeRows, cuda::TakeRows)(out, table.Contiguous(),
+                                                checked);
   return out;
 }
 
@@ -145,8 +153,10 @@ Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
           "expected dy [..., D] for index ", index.shape().ToString(), ", got ",
           dy.shape().ToString());
   const Tensor checked = CheckedIndex(kOp, index, rows);
-  const Tensor table = Tensor::Zeros({rows, dy.dim(-1)}, {.dtype = dy.dtype()});
-  cpu::AddToRows(table, dy.Contiguous(), checked);
+  const Tensor table = Tensor::Zeros(
+      {rows, dy.dim(-1)}, {.dtype = dy.dtype(), .device = dy.device()});
+  KernelFor(table, cpu::AddToRows, cuda::AddToRows)(table, dy.Contiguous(),
+                                                    checked);
   return table;
 }
 
@@ -157,10 +167,9 @@ Tensor OneHot(const Tensor& labels, int64_t classes) {
           labels.shape().ToString());
   Require(classes >= 1, kOp, "expected at least one class, got ", classes);
   const Tensor checked = CheckedIndex(kOp, labels, classes);
-  const Tensor out = Tensor::Zeros({labels.numel(), classes});
-  const int64_t* label = checked.data<int64_t>();
-  float* to = out.data<float>();
-  for (int64_t i = 0; i < labels.numel(); ++i) to[i * classes + label[i]] = 1;
+  const Tensor out =
+      Tensor::Empty({labels.numel(), classes}, {.device = labels.device()});
+  KernelFor(out, cpu::OneHot, cuda::OneHot)(out, checked);
   return out;
 }
 

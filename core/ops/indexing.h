@@ -7,7 +7,10 @@
 
 #include "core/tensor.h"
 
-// Indices are i64; an index out of range throws and names the first such.
+// Indices are i64. On the CPU an index out of range throws and names the first
+// such. On a GPU, where to look would be to wait, what is taken from there is
+// NaN (0 of other dtypes than floating ones), and what is sent there is
+// dropped.
 namespace baton::ops {
 
 Tensor Cat(const std::vector<Tensor>& parts, int axis);

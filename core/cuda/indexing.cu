@@ -1,0 +1,182 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <bit>
+
+#include "core/cuda/device_types.cuh"
+#include "core/cuda/indexing.h"
+#include "core/cuda/launch.h"
+#include "core/cuda/offsets.cuh"
+
+// What reads by index. Elements are moved as unsigned numbers of their size.
+namespace baton::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct alignas(16) Words {
+  uint64_t at[2];
+};
+
+// Sixteen bytes of what stands for an element that does not exist.
+Words Absent(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return {{0x7fc000007fc00000u, 0x7fc000007fc00000u}};
+    case DType::kF64:
+      return {{0x7ff8000000000000u, 0x7ff8000000000000u}};
+    case DType::kF16:
+      return {{0x7e007e007e007e00u, 0x7e007e007e007e00u}};
+    case DType::kBF16:
+      return {{0x7fc07fc07fc07fc0u, 0x7fc07fc07fc07fc0u}};
+    default:
+      return {{0, 0}};
+  }
+}
+
+template <typename Unit>
+Unit AbsentUnit(DType dtype) {
+  const Words words = Absent(dtype);
+  if constexpr (sizeof(Unit) == 16) {
+    return std::bit_cast<Unit>(words);
+  } else {
+    return static_cast<Unit>(words.at[0]);
+  }
+}
+
+// Calls fn(std::type_identity<Unit>{}) with a number of `size` bytes.
+template <typename Fn>
+void VisitUnit(size_t size, Fn fn) {
+  switch (size) {
+    case 16:
+      return fn(std::type_identity<uint4>{});
+    case 8:
+      return fn(std::type_identity<uint64_t>{});
+    case 4:
+      return fn(std::type_identity<uint32_t>{});
+    case 2:
+      return fn(std::type_identity<uint16_t>{});
+    default:
+      return fn(std::type_identity<uint8_t>{});
+  }
+}
+
+template <typename Unit>
+struct GatherTask {
+  Unit* out;
+  const Unit* x;
+  const int64_t* index;
+  Offsets<3> loop;  // of out, x without the axis, and index
+  int64_t count;
+  int64_t size, stride;  // of x along the axis
+  Unit absent;
+};
+
+template <typename Unit>
+__global__ void __launch_bounds__(kThreads)
+    GatherKernel(const __grid_constant__ GatherTask<Unit> task) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+#pragma unroll 2
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < task.count;
+       i += step) {
+    int64_t at[3];
+    task.loop.At(i, at);
+    const int64_t position = task.index[at[2]];
+    const bool valid = position >= 0 && position < task.size;
+    task.out[at[0]] =
+        valid ? task.x[at[1] + position * task.stride] : task.absent;
+  }
+}
+
+// Rows of `width` units.
+template <typename Unit>
+__global__ void __launch_bounds__(kThreads)
+    TakeRowsKernel(Unit* out, const Unit* table, const int64_t* index,
+                   int64_t count, int64_t rows, int64_t width, Unit absent) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+#pragma unroll 2
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += step) {
+    const int64_t line = Quotient(i, width);
+    const int64_t row = index[line];
+    const bool valid = row >= 0 && row < rows;
+    out[i] = valid ? table[row * width + (i - line * width)] : absent;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    OneHotKernel(float* out, const int64_t* labels, int64_t count,
+                 int64_t classes) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += step) {
+    const int64_t row = Quotient(i, classes);
+    const int64_t label = labels[row];
+    const bool valid = label >= 0 && label < classes;
+    const float mark = i - row * classes == label ? 1.0f : 0.0f;
+    out[i] = valid ? mark : nanf("");
+  }
+}
+
+}  // namespace
+
+void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index) {
+  if (index.numel() == 0) return;
+  constexpr char kOp[] = "gather";
+  const Launch launch(kOp, {&out}, {&x, &index});
+  Dims x_strides = x.strides();
+  x_strides[static_cast<size_t>(axis)] = 0;
+  const StridedLoop<3> loop(index.shape(),
+                            {&out.strides(), &x_strides, &index.strides()});
+  VisitUnit(SizeOf(x.dtype()), [&](auto type) {
+    using Unit = typename decltype(type)::type;
+    const GatherTask<Unit> task{
+        .out = static_cast<Unit*>(out.raw_data()),
+        .x = static_cast<const Unit*>(x.raw_data()),
+        .index = static_cast<const int64_t*>(index.raw_data()),
+        .loop = {kOp, loop},
+        .count = loop.numel,
+        .size = x.dim(axis),
+        .stride = x.strides()[static_cast<size_t>(axis)],
+        .absent = AbsentUnit<Unit>(x.dtype())};
+    GatherKernel<<<launch.Blocks(task.count, kThreads, 2), kThreads, 0,
+                   launch.stream()>>>(task);
+    launch.Check();
+  });
+}
+
+void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index) {
+  if (out.numel() == 0) return;
+  const Launch launch("embedding", {&out}, {&table, &index});
+  const size_t bytes =
+      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
+  size_t unit = 16;
+  while (bytes % unit != 0 || !IsAligned(out.raw_data(), unit) ||
+         !IsAligned(table.raw_data(), unit)) {
+    unit /= 2;
+  }
+  VisitUnit(unit, [&](auto type) {
+    using Unit = typename decltype(type)::type;
+    const auto width = static_cast<int64_t>(bytes / unit);
+    const int64_t count = index.numel() * width;
+    TakeRowsKernel<<<launch.Blocks(count, kThreads, 2), kThreads, 0,
+                     launch.stream()>>>(
+        static_cast<Unit*>(out.raw_data()),
+        static_cast<const Unit*>(table.raw_data()),
+        static_cast<const int64_t*>(index.raw_data()), count, table.dim(0),
+        width, AbsentUnit<Unit>(table.dtype()));
+    launch.Check();
+  });
+}
+
+void OneHot(const Tensor& out, const Tensor& labels) {
+  if (out.numel() == 0) return;
+  const Launch launch("one_hot", {&out}, {&labels});
+  OneHotKernel<<<launch.Blocks(out.numel(), kThreads), kThreads, 0,
+                 launch.stream()>>>(
+      static_cast<float*>(out.raw_data()),
+      static_cast<const int64_t*>(labels.raw_data()), out.numel(), out.dim(1));
+  launch.Check();
+}
+
+}  // namespace baton::cuda
