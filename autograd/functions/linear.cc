@@ -4,6 +4,7 @@
 #include "autograd/functions/linear.h"
 
 #include "autograd/functions/function.h"
+#include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 
@@ -15,6 +16,25 @@ Tensor Rows(const Tensor& x) {  // [..., K] -> [rows, K]
 }
 
 Tensor Transposed(const Tensor& x) { return x.Transpose(-2, -1); }
+
+// The gradients of x, weight and bias, where x and weight are saved first and
+// dz is the gradient of the product plus bias.
+Tensors LinearBackward(const Backprop& p, const Tensor& dz) {
+  const Tensor &x = p.saved(0), &weight = p.saved(1);
+  const Tensor rows = Rows(dz);
+  Tensors grads(3);
+  if (p.needs(0)) grads[0] = ops::Matmul(rows, weight).Reshape(x.shape());
+  if (p.needs(1) && p.needs(2)) {
+    const auto both = ops::LinearParameterGradients(rows, Rows(x));
+    grads[1] = both.weight;
+    grads[2] = both.bias;
+  } else if (p.needs(1)) {
+    grads[1] = ops::Matmul(Transposed(rows), Rows(x));
+  } else if (p.needs(2)) {
+    grads[2] = ops::Sum(rows, {0});
+  }
+  return grads;
+}
 
 }  // namespace
 
@@ -37,19 +57,22 @@ Variable Matmul(const Variable& a, const Variable& b) {
 
 Variable Linear(const Variable& x, const Variable& weight,
                 const Variable& bias) {
-  const Shape& shape = x.shape();
-  return Record(
+  return RecordJoint(
       "linear", ops::Linear(x.tensor(), weight.tensor(), bias.tensor()),
-      {x.tensor(), weight.tensor()},
-      {{x,
-        [shape](const Backprop& p) {
-          return ops::Matmul(Rows(p.dy()), p.saved(1)).Reshape(shape);
-        }},
-       {weight,
-        [](const Backprop& p) {
-          return ops::Matmul(Transposed(Rows(p.dy())), Rows(p.saved(0)));
-        }},
-       {bias, [](const Backprop& p) { return ops::Sum(Rows(p.dy()), {0}); }}});
+      {x.tensor(), weight.tensor()}, {x, weight, bias},
+      [](const Backprop& p) { return LinearBackward(p, p.dy()); });
+}
+
+Variable LinearActivation(Activation activation, const Variable& x,
+                          const Variable& weight, const Variable& bias) {
+  const auto [y, saved] = ops::LinearActivation(activation, x.tensor(),
+                                                weight.tensor(), bias.tensor());
+  return RecordJoint(
+      "linear_activation", y, {x.tensor(), weight.tensor(), saved},
+      {x, weight, bias}, [activation](const Backprop& p) {
+        return LinearBackward(
+            p, ops::LinearActivationBackward(activation, p.dy(), p.saved(2)));
+      });
 }
 
 }  // namespace baton::autograd

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "autograd/variable.h"
+#include "core/ops/kernel_args.h"
 
 namespace baton::autograd {
 
@@ -13,5 +14,11 @@ Variable Matmul(const Variable& a, const Variable& b);
 // x [..., I] times weight [O, I] transposed, plus bias [O] where defined.
 Variable Linear(const Variable& x, const Variable& weight,
                 const Variable& bias = Variable());
+
+// activation(Linear(x, weight, bias)); on a GPU in fewer kernels, where ReLU
+// turns NaN into 0.
+Variable LinearActivation(Activation activation, const Variable& x,
+                          const Variable& weight,
+                          const Variable& bias = Variable());
 
 }  // namespace baton::autograd

@@ -6,43 +6,11 @@
 #include <algorithm>
 
 #include "core/cpu/gemm.h"
+#include "core/matrix_view.h"
 #include "core/parallel.h"
 
 namespace baton::cpu {
 namespace {
-
-// The last two axes of a tensor as an operand of Gemm.
-struct MatrixView {
-  int64_t stride = 0;
-  bool transposed = false;
-  bool valid = false;
-};
-
-MatrixView ViewOf(const Tensor& tensor) {
-  const size_t last = tensor.strides().size() - 1;
-  const int64_t rows = tensor.dim(-2), cols = tensor.dim(-1);
-  const int64_t down = tensor.strides()[last - 1];
-  const int64_t right = tensor.strides()[last];
-  // The stride of an axis of one element means nothing.
-  if ((right == 1 || cols == 1) && (down >= cols || rows == 1)) {
-    return {.stride = rows == 1 ? cols : down, .valid = true};
-  }
-  if ((down == 1 || rows == 1) && (right >= rows || cols == 1)) {
-    return {
-        .stride = cols == 1 ? rows : right, .transposed = true, .valid = true};
-  }
-  return {};
-}
-
-// `tensor` over the leading axes `batch`, copied only where no operand can
-// express its last two axes.
-Tensor OverBatch(const Tensor& tensor, const Shape& batch) {
-  const Tensor base = ViewOf(tensor).valid ? tensor : tensor.Contiguous();
-  Dims dims = batch.dims();
-  dims.push_back(tensor.dim(-2));
-  dims.push_back(tensor.dim(-1));
-  return base.Expand(Shape(dims));
-}
 
 // The offset, in elements, of matrix `index` of `tensor`.
 int64_t MatrixOffset(const Tensor& tensor, int64_t index) {
@@ -59,7 +27,7 @@ template <typename T>
 void MultiplyAll(const Tensor& a, const Tensor& b, const Tensor& out,
                  int64_t matrices) {
   const int64_t m = a.dim(-2), k = a.dim(-1), n = b.dim(-1);
-  const MatrixView a_view = ViewOf(a), b_view = ViewOf(b);
+  const MatrixView a_view = ViewMatrix(a), b_view = ViewMatrix(b);
   auto multiply = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Gemm(m, n, k,
@@ -85,7 +53,7 @@ Tensor BatchedMatmul(const Tensor& a, const Tensor& b, const Shape& batch) {
   Tensor out = Tensor::Empty(Shape(dims), options);
   if (out.numel() == 0) return out;
   if (a.dim(-1) == 0) return Tensor::Zeros(Shape(dims), options);
-  const Tensor left = OverBatch(a, batch), right = OverBatch(b, batch);
+  const Tensor left = AsMatrices(a, batch), right = AsMatrices(b, batch);
   if (a.dtype() == DType::kF64) {
     MultiplyAll<double>(left, right, out, batch.numel());
   } else {
@@ -108,10 +76,10 @@ Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const int64_t inputs = weight.dim(1), outputs = weight.dim(0);
   if (inputs == 0) return y;
   const Tensor flat = x.Contiguous();
-  const Tensor matrix = ViewOf(weight).valid ? weight : weight.Contiguous();
+  const Tensor matrix = AsMatrices(weight);
   auto run = [&](auto zero) {
     using T = decltype(zero);
-    const MatrixView w = ViewOf(matrix);
+    const MatrixView w = ViewMatrix(matrix);
     Gemm(rows, outputs, inputs, Operand<T>{flat.data<T>(), inputs},
          Operand<T>{matrix.data<T>(), w.stride, !w.transposed}, T(1),
          y.data<T>(), outputs);

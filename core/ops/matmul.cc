@@ -4,6 +4,7 @@
 #include "core/ops/matmul.h"
 
 #include "core/cpu/matmul.h"
+#include "core/cuda/matmul.h"
 #include "core/ops/checks.h"
 
 namespace baton::ops {
@@ -34,6 +35,7 @@ Tensor Matmul(const Tensor& a, const Tensor& b) {
           " x ", b.shape().ToString());
   const Shape batch =
       BroadcastShapes(kOp, Leading(a.shape()), Leading(b.shape()));
+  if (a.device().is_cuda()) return cuda::BatchedMatmul(a, b, batch);
   if (IsSmall(a)) {
     return cpu::BatchedMatmul(a.To(DType::kF32), b.To(DType::kF32), batch)
         .To(a.dtype());
@@ -41,17 +43,22 @@ Tensor Matmul(const Tensor& a, const Tensor& b) {
   return cpu::BatchedMatmul(a, b, batch);
 }
 
-Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  constexpr char kOp[] = "linear";
-  CheckPair(kOp, x, weight);
-  Require(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1),
-          kOp, "expected weight [O, I] for x [..., I] ", x.shape().ToString(),
+void RequireLinear(const char* op, const Tensor& x, const Tensor& weight,
+                   const Tensor& bias) {
+  CheckPair(op, x, weight);
+  Require(weight.rank() == 2 && x.rank() >= 1 && x.dim(-1) == weight.dim(1), op,
+          "expected weight [O, I] for x [..., I] ", x.shape().ToString(),
           ", got ", weight.shape().ToString());
   if (bias.defined()) {
-    CheckPair(kOp, x, bias);
-    Require(bias.shape() == Shape({weight.dim(0)}), kOp, "expected bias [",
+    CheckPair(op, x, bias);
+    Require(bias.shape() == Shape({weight.dim(0)}), op, "expected bias [",
             weight.dim(0), "], got ", bias.shape().ToString());
   }
+}
+
+Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  RequireLinear("linear", x, weight, bias);
+  if (x.device().is_cuda()) return cuda::Linear(x, weight, bias);
   if (IsSmall(x)) {
     const Tensor wide_bias = bias.defined() ? bias.To(DType::kF32) : bias;
     return cpu::Linear(x.To(DType::kF32), weight.To(DType::kF32), wide_bias)

@@ -13,5 +13,8 @@ Tensor Matmul(const Tensor& a, const Tensor& b);
 
 // x [..., I] times weight [O, I] transposed, plus bias [O] where defined.
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+// What Linear requires of its arguments; throws Error led by `op`.
+void RequireLinear(const char* op, const Tensor& x, const Tensor& weight,
+                   const Tensor& bias);
 
 }  // namespace baton::ops
