@@ -9,10 +9,12 @@
 
 #include "autograd/engine.h"
 #include "core/ops/arithmetic.h"
+#include "tests/support/test_device.h"
 
 namespace baton::testing {
 namespace {
 
+using test::Put;
 using ::testing::AssertionFailure;
 using ::testing::AssertionResult;
 using ::testing::AssertionSuccess;
@@ -66,7 +68,7 @@ Values CentralDifferences(const Function& f, const std::vector<Tensor>& inputs,
     const auto at = [&](double value) {
       Values values = center;
       values[i] = value;
-      moved[which] = Tensor::From(values, inputs[which].shape());
+      moved[which] = Put(values, inputs[which].shape());
       return Weighted(f, moved, weights);
     };
     result[i] = (at(center[i] + step) - at(center[i] - step)) / (2 * step);
@@ -133,11 +135,13 @@ AssertionResult CheckF32(const Function& f, const std::vector<Tensor>& inputs,
 }  // namespace
 
 Tensor Random(const Shape& shape, double low, double high) {
-  return Tensor::From(RandomValues(shape.numel(), low, high), shape);
+  return Put(RandomValues(shape.numel(), low, high), shape);
 }
 
-AssertionResult GradCheck(const Function& f, const std::vector<Tensor>& inputs,
+AssertionResult GradCheck(const Function& f, const std::vector<Tensor>& given,
                           const GradCheckOptions& options) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& x : given) inputs.push_back(Put(x));
   Shape shape;
   {
     NoGrad no_grad;

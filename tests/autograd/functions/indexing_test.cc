@@ -4,12 +4,14 @@
 #include "autograd/functions/indexing.h"
 
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 using Inputs = const std::vector<Variable>&;
 
 TEST(IndexingGradients, Cat) {
@@ -45,20 +47,20 @@ TEST(IndexingGradients, StackByANegativeAxis) {
 }
 
 TEST(IndexingGradients, GatherSumsRepeats) {
-  const Tensor index = Tensor::From<int64_t>({0, 0, 2, 1, 2, 2}, {2, 3});
+  const Tensor index = Put<int64_t>({0, 0, 2, 1, 2, 2}, {2, 3});
   EXPECT_TRUE(GradCheck([&](Inputs v) { return Gather(v[0], 1, index); },
                         {Random({2, 3})}));
 }
 
 TEST(IndexingGradients, ScatterAdd) {
-  const Tensor index = Tensor::From<int64_t>({0, 3, 0, 1}, {2, 2});
+  const Tensor index = Put<int64_t>({0, 3, 0, 1}, {2, 2});
   EXPECT_TRUE(
       GradCheck([&](Inputs v) { return ScatterAdd(v[0], 0, index, v[1]); },
                 {Random({4, 2}), Random({2, 2})}));
 }
 
 TEST(IndexingGradients, EmbeddingSumsRepeats) {
-  const Tensor index = Tensor::From<int64_t>({4, 0, 4, 1}, {2, 2});
+  const Tensor index = Put<int64_t>({4, 0, 4, 1}, {2, 2});
   EXPECT_TRUE(GradCheck([&](Inputs v) { return Embedding(v[0], index); },
                         {Random({5, 3})}));
 }

@@ -47,5 +47,19 @@ TEST(LinearGradients, LinearWithoutBias) {
                         {Random({3, 4}), Random({2, 4})}));
 }
 
+TEST(LinearGradients, LinearActivationOfEveryKind) {
+  for (Activation activation : {Activation::kRelu, Activation::kSigmoid,
+                                Activation::kTanh, Activation::kGelu}) {
+    EXPECT_TRUE(GradCheck(
+        [&](Inputs v) {
+          return LinearActivation(activation, v[0], v[1], v[2]);
+        },
+        {Random({2, 3, 4}), Random({5, 4}), Random({5})}));
+    EXPECT_TRUE(GradCheck(
+        [&](Inputs v) { return LinearActivation(activation, v[0], v[1]); },
+        {Random({3, 4}), Random({2, 4})}));
+  }
+}
+
 }  // namespace
 }  // namespace baton::autograd

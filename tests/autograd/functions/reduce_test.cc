@@ -4,12 +4,14 @@
 #include "autograd/functions/reduce.h"
 
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 using Inputs = const std::vector<Variable>&;
 
 TEST(ReduceGradients, SumOfAll) {
@@ -49,13 +51,13 @@ TEST(ReduceGradients, MinKeepingTheAxis) {
 }
 
 TEST(ReduceGradients, TheFirstOfEqualMaximaGetsAll) {
-  Variable x(Tensor::From<float>({1, 7, 7}), true);
+  Variable x(Put<float>({1, 7, 7}), true);
   Max(x, 0).values.Backward();
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{0, 1, 0}));
 }
 
 TEST(ReduceGradients, TheGradientOfASumFillsItsMemory) {
-  Variable x(Tensor::Zeros({2, 3}), true);
+  Variable x(Put(Tensor::Zeros({2, 3})), true);
   Sum(x).Backward();
   EXPECT_TRUE(x.grad().IsContiguous());
 }

@@ -6,16 +6,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/precision.h"
 #include "tests/core/ops/reference.h"
+#include "tests/support/test_device.h"
 
 namespace baton::ops {
 namespace {
 
 using ::baton::testing::ErrorOf;
 using ::baton::testing::ExpectNear;
-using ::baton::testing::Numbers;
 using ::baton::testing::ToleranceOf;
+using test::Put;
 using ::testing::HasSubstr;
+
+Tensor Numbers(const Shape& shape, DType dtype, uint64_t seed) {
+  return Put(::baton::testing::Numbers(shape, dtype, seed));
+}
+Tensor Zeros(const Shape& shape, DType dtype = DType::kF32) {
+  return Put(Tensor::Zeros(shape, {.dtype = dtype}));
+}
 
 // Row-major [M, K] x [K, N].
 std::vector<double> Product(const std::vector<double>& a,
@@ -101,32 +110,69 @@ TEST(Matmul, MultipliesManySmallMatrices) {
   }
 }
 
+// Batches whose strides no single step expresses, of two dims and of many.
+TEST(Matmul, MultipliesPermutedBatches) {
+  for (int64_t batch : {3, 9}) {
+    const Tensor a = Numbers({batch, 5, 4, 8}, DType::kF32, 1);
+    const Tensor b = Numbers({batch, 6, 4, 8}, DType::kF32, 2);
+    const Tensor c = Matmul(a.Permute({0, 2, 1, 3}), b.Permute({0, 2, 3, 1}));
+    ASSERT_EQ(c.shape(), Shape({batch, 4, 5, 6}));
+    for (int64_t i = 0; i < batch; ++i) {
+      for (int64_t j = 0; j < 4; ++j) {
+        const Tensor left = a.Select(0, i).Select(1, j);
+        const Tensor right = b.Select(0, i).Select(1, j).Transpose(0, 1);
+        ExpectNear(c.Select(0, i).Select(0, j), Shape({5, 6}),
+                   Product(Doubles(left), Doubles(right), 5, 8, 6), 1e-5,
+                   "permuted");
+      }
+    }
+  }
+}
+
+TEST(Matmul, SharesOneMatrixAmongABatch) {
+  const Tensor a = Numbers({7, 3, 8}, DType::kF32, 1);
+  const Tensor b = Numbers({8, 6}, DType::kF32, 2);
+  ExpectNear(Matmul(a, b), Shape({7, 3, 6}),
+             Product(Doubles(a), Doubles(b), 21, 8, 6), 1e-5, "dense");
+  const Tensor wide = Numbers({7, 3, 16}, DType::kF32, 3).Slice(2, 4, 12);
+  ExpectNear(Matmul(wide, b), Shape({7, 3, 6}),
+             Product(Doubles(wide), Doubles(b), 21, 8, 6), 1e-5, "sliced");
+}
+
+// TF32 rounds to ten bits; it is off unless asked for.
+TEST(Matmul, StaysNearWithTf32) {
+  const Tensor a = Numbers({96, 256}, DType::kF32, 1);
+  const Tensor b = Numbers({256, 64}, DType::kF32, 2);
+  const auto want = Product(Doubles(a), Doubles(b), 96, 256, 64);
+  EXPECT_FALSE(Tf32Allowed());
+  ExpectNear(Matmul(a, b), Shape({96, 64}), want, 2e-6, "f32");
+  AllowTf32(true);
+  ExpectNear(Matmul(a, b), Shape({96, 64}), want, 2e-3, "tf32");
+  AllowTf32(false);
+}
+
 TEST(Matmul, TreatsEmptyAxesAsEmptySums) {
-  EXPECT_EQ(Matmul(Tensor::Zeros({0, 3}), Tensor::Zeros({3, 2})).shape(),
-            Shape({0, 2}));
-  EXPECT_EQ(
-      Matmul(Tensor::Zeros({2, 0}), Tensor::Zeros({0, 2})).ToVector<float>(),
-      std::vector<float>(4, 0.0f));
-  EXPECT_EQ(Matmul(Tensor::Zeros({0, 2, 3}), Tensor::Zeros({3, 2})).shape(),
-            Shape({0, 2, 2}));
+  EXPECT_EQ(Matmul(Zeros({0, 3}), Zeros({3, 2})).shape(), Shape({0, 2}));
+  EXPECT_EQ(Matmul(Zeros({2, 0}), Zeros({0, 2})).ToVector<float>(),
+            std::vector<float>(4, 0.0f));
+  EXPECT_EQ(Matmul(Zeros({0, 2, 3}), Zeros({3, 2})).shape(), Shape({0, 2, 2}));
 }
 
 TEST(Matmul, NamesWhatDoesNotFit) {
   EXPECT_EQ(ErrorOf([] {
-              Matmul(Tensor::Zeros({2, 3}), Tensor::Zeros({4, 5}));
+              Matmul(Zeros({2, 3}), Zeros({4, 5}));
             }),
             "[matmul] expected [..., M, K] x [..., K, N], got [2, 3] x [4, 5]");
   EXPECT_THAT(ErrorOf([] {
-                Matmul(Tensor::Zeros({3}), Tensor::Zeros({3, 1}));
+                Matmul(Zeros({3}), Zeros({3, 1}));
               }),
               HasSubstr("got [3] x [3, 1]"));
   EXPECT_THAT(ErrorOf([] {
-                Matmul(Tensor::Zeros({2, 2}),
-                       Tensor::Zeros({2, 2}, {.dtype = DType::kF64}));
+                Matmul(Zeros({2, 2}), Zeros({2, 2}, DType::kF64));
               }),
               HasSubstr("one floating dtype, got f32 and f64"));
   EXPECT_THAT(ErrorOf([] {
-                Matmul(Tensor::Zeros({2, 2, 2}), Tensor::Zeros({3, 2, 2}));
+                Matmul(Zeros({2, 2, 2}), Zeros({3, 2, 2}));
               }),
               HasSubstr("[matmul]"));
 }
@@ -152,20 +198,19 @@ TEST(Linear, AddsTheBiasToEveryRow) {
 
 TEST(Linear, TakesAVectorAndAnEmptyBatch) {
   const Tensor weight = Numbers({2, 3}, DType::kF32, 1);
-  EXPECT_EQ(Linear(Tensor::Ones({3}), weight, Tensor()).shape(), Shape({2}));
-  EXPECT_EQ(Linear(Tensor::Zeros({0, 3}), weight, Tensor()).shape(),
-            Shape({0, 2}));
+  EXPECT_EQ(Linear(Put(Tensor::Ones({3})), weight, Tensor()).shape(),
+            Shape({2}));
+  EXPECT_EQ(Linear(Zeros({0, 3}), weight, Tensor()).shape(), Shape({0, 2}));
 }
 
 TEST(Linear, NamesWhatDoesNotFit) {
   EXPECT_EQ(ErrorOf([] {
-              Linear(Tensor::Zeros({2, 3}), Tensor::Zeros({5, 4}), Tensor());
+              Linear(Zeros({2, 3}), Zeros({5, 4}), Tensor());
             }),
             "[linear] expected weight [O, I] for x [..., I] [2, 3], got "
             "[5, 4]");
   EXPECT_THAT(ErrorOf([] {
-                Linear(Tensor::Zeros({2, 3}), Tensor::Zeros({5, 3}),
-                       Tensor::Zeros({4}));
+                Linear(Zeros({2, 3}), Zeros({5, 3}), Zeros({4}));
               }),
               HasSubstr("expected bias [5], got [4]"));
 }

@@ -9,16 +9,22 @@
 #include <cmath>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
 #include "core/parallel.h"
 #include "core/random.h"
 #include "tests/support/error_of.h"
+#include "tests/support/test_device.h"
 
 namespace baton::ops {
 namespace {
 
 using test::ErrorOf;
+using test::Put;
 using testing::ElementsAre;
 using testing::StartsWith;
+
+Tensor Zeros(const Shape& shape) { return Put(Tensor::Zeros(shape)); }
+Tensor Ones(const Shape& shape) { return Put(Tensor::Ones(shape)); }
 
 // The plain way, in double: `marked` axes of x summed, others kept.
 std::vector<double> SlowSum(const Tensor& x, const std::vector<bool>& marked) {
@@ -44,7 +50,7 @@ std::vector<double> SlowSum(const Tensor& x, const std::vector<bool>& marked) {
   return sums;
 }
 
-void ExpectSums(const Tensor& x) {
+void ExpectSums(const Tensor& x, double rtol = 1e-5) {
   for (int mask = 0; mask < (1 << x.rank()); ++mask) {
     std::vector<int> axes;
     std::vector<bool> marked;
@@ -53,29 +59,45 @@ void ExpectSums(const Tensor& x) {
       if (marked.back()) axes.push_back(d);
     }
     const Tensor got = Sum(x, axes);
-    const Tensor want = Tensor::From(SlowSum(x, marked), got.shape());
-    EXPECT_TRUE(AllClose(got.To(DType::kF64), want, 1e-5, 1e-3))
-        << x.shape().ToString() << " axes " << mask;
+    const Tensor want = Put(SlowSum(x, marked), got.shape());
+    EXPECT_TRUE(AllClose(got.To(DType::kF64), want, rtol, 1e-3))
+        << Name(x.dtype()) << x.shape().ToString() << " axes " << mask;
   }
 }
 
 TEST(Reduce, SumsOverAnyAxesInAnyLayout) {
   Generator generator(1);
-  const Tensor x = RandNormal({3, 17, 5, 70}, generator);
+  const Tensor x = Put(RandNormal({3, 17, 5, 70}, generator));
   ExpectSums(x);
   ExpectSums(x.Contiguous(MemoryFormat::kChannelsLast));
   ExpectSums(x.Permute({3, 1, 0, 2}));
   ExpectSums(x.Slice(3, 1, 70, 3));
-  ExpectSums(RandNormal({4, 1}, generator).Expand({3, 4, 6}));
-  ExpectSums(RandNormal({40'000, 9}, generator));
-  ExpectSums(RandNormal({9, 40'000}, generator));
-  ExpectSums(RandNormal({2, 300, 700}, generator));
+  ExpectSums(Put(RandNormal({4, 1}, generator)).Expand({3, 4, 6}));
+  ExpectSums(Put(RandNormal({40'000, 9}, generator)));
+  ExpectSums(Put(RandNormal({9, 40'000}, generator)));
+  ExpectSums(Put(RandNormal({2, 300, 700}, generator)));
+}
+
+// Enough elements for partial sums, in shapes that fill packs and that do not.
+TEST(Reduce, SumsLongAxesOfEveryDType) {
+  Generator generator(3);
+  for (int value = 0; value < 8; ++value) {
+    const auto dtype = static_cast<DType>(value);
+    const bool small = dtype == DType::kF16 || dtype == DType::kBF16;
+    for (const Shape& shape :
+         {Shape({30'000, 24}), Shape({24, 30'000}), Shape({5, 3001, 16}),
+          Shape({16, 5, 3001}), Shape({3001, 3}), Shape({50'001})}) {
+      Tensor x = RandInt(0, 2, shape, generator).To(dtype);
+      if (dtype == DType::kF16) x = MulScalar(x, 0.125);  // below its largest
+      ExpectSums(Put(x), small ? 1e-2 : 1e-5);
+    }
+  }
 }
 
 TEST(Reduce, SumsEveryDType) {
   for (int value = 0; value < 8; ++value) {
     const auto dtype = static_cast<DType>(value);
-    const Tensor x = Tensor::Ones({300, 3}, {.dtype = dtype});
+    const Tensor x = Put(Tensor::Ones({300, 3}, {.dtype = dtype}));
     const Tensor sum = Sum(x);
     EXPECT_EQ(sum.Item(), 900) << Name(dtype);
     EXPECT_EQ(sum.dtype(), IsFloating(dtype) ? dtype : DType::kI64);
@@ -83,13 +105,13 @@ TEST(Reduce, SumsEveryDType) {
 }
 
 TEST(Reduce, SumsOfSmallFloatsAccumulateInF32) {
-  const Tensor x = Tensor::Full({60'000}, 1, {.dtype = DType::kF16});
+  const Tensor x = Put(Tensor::Full({60'000}, 1, {.dtype = DType::kF16}));
   EXPECT_EQ(Mean(x).Item(), 1);  // a sum in f16 would stop at 2048
 }
 
 TEST(Reduce, ResultsAreEqualForAnyNumberOfThreads) {
   Generator generator(2);
-  const Tensor x = RandNormal({1000, 333}, generator);
+  const Tensor x = Put(RandNormal({1000, 333}, generator));
   const int threads = ComputeThreads();
   for (const std::vector<int>& axes :
        {std::vector<int>{0}, std::vector<int>{1}, std::vector<int>{0, 1}}) {
@@ -104,15 +126,14 @@ TEST(Reduce, ResultsAreEqualForAnyNumberOfThreads) {
 }
 
 TEST(Reduce, EmptyAxesSumToZero) {
-  EXPECT_EQ(Sum(Tensor::Zeros({0, 3})).Item(), 0);
-  EXPECT_THAT(Sum(Tensor::Zeros({0, 2}), {0}).ToVector<float>(),
-              ElementsAre(0, 0));
-  EXPECT_EQ(Sum(Tensor::Zeros({0, 2}), {1}).shape(), Shape({0}));
-  EXPECT_TRUE(std::isnan(Mean(Tensor::Zeros({0})).Item()));
+  EXPECT_EQ(Sum(Zeros({0, 3})).Item(), 0);
+  EXPECT_THAT(Sum(Zeros({0, 2}), {0}).ToVector<float>(), ElementsAre(0, 0));
+  EXPECT_EQ(Sum(Zeros({0, 2}), {1}).shape(), Shape({0}));
+  EXPECT_TRUE(std::isnan(Mean(Zeros({0})).Item()));
 }
 
 TEST(Reduce, KeepDimsKeepsThem) {
-  const Tensor x = Tensor::Ones({2, 3, 4});
+  const Tensor x = Ones({2, 3, 4});
   EXPECT_EQ(Sum(x, {1}, true).shape(), Shape({2, 1, 4}));
   EXPECT_EQ(Mean(x, {-1}).shape(), Shape({2, 3}));
   EXPECT_EQ(Sum(x).shape(), Shape());
@@ -120,20 +141,20 @@ TEST(Reduce, KeepDimsKeepsThem) {
 }
 
 TEST(Reduce, MaxAndMinGiveTheFirstPosition) {
-  const Tensor x = Tensor::From<float>({1, 5, 5, -2, -2, 0}, {2, 3});
+  const Tensor x = Put<float>({1, 5, 5, -2, -2, 0}, {2, 3});
   const auto max = Max(x, 1);
   EXPECT_THAT(max.values.ToVector<float>(), ElementsAre(5, 0));
   EXPECT_THAT(max.indices.ToVector<int64_t>(), ElementsAre(1, 2));
   const auto min = Min(x, 1);
   EXPECT_THAT(min.indices.ToVector<int64_t>(), ElementsAre(0, 0));
   EXPECT_THAT(ArgMax(x, 0).ToVector<int64_t>(), ElementsAre(0, 0, 0));
-  EXPECT_EQ(ArgMax(Tensor::From<float>({1, NAN, 3}), 0).Item(), 1);
+  EXPECT_EQ(ArgMax(Put<float>({1, NAN, 3}), 0).Item(), 1);
 }
 
 TEST(Reduce, MaxFindsEveryPositionOfLongLines) {
   for (int64_t size : {1, 63, 64, 65, 200}) {
     for (int64_t at = 0; at < size; ++at) {
-      const Tensor x = Tensor::Zeros({1, size});
+      const Tensor x = Zeros({1, size});
       x.Slice(1, at, size).Fill(1);
       ASSERT_EQ(Max(x, 1).indices.Item(), at);
       x.Slice(1, at, size).Fill(NAN);
@@ -143,8 +164,45 @@ TEST(Reduce, MaxFindsEveryPositionOfLongLines) {
   }
 }
 
+// The plain way: of x [A, B, C] along `axis`, first positions row-major.
+std::vector<int64_t> SlowArgMax(const Tensor& x, int axis) {
+  const Tensor lines = x.To(DType::kF64).Transpose(axis, 2).Contiguous();
+  const auto values = lines.ToVector<double>();
+  const auto size = static_cast<size_t>(lines.dim(2));
+  std::vector<int64_t> positions;
+  for (size_t at = 0; at < values.size(); at += size) {
+    size_t best = 0;
+    for (size_t k = 1; k < size; ++k) {
+      if (values[at + k] > values[at + best]) best = k;
+    }
+    positions.push_back(static_cast<int64_t>(best));
+  }
+  return positions;
+}
+
+TEST(Reduce, ExtremesAgreeOnEveryAxisOfEveryDType) {
+  Generator generator(5);
+  for (int value = 0; value < 8; ++value) {
+    const auto dtype = static_cast<DType>(value);
+    for (const Shape& shape :
+         {Shape({3, 40, 64}), Shape({2, 5000, 3}), Shape({5000, 3, 2}),
+          Shape({1, 2, 5000}), Shape({70, 1, 300})}) {
+      const Tensor host = RandInt(0, 100, shape, generator).To(dtype);
+      const Tensor x = Put(host);
+      for (int axis = 0; axis < 3; ++axis) {
+        const auto [values, indices] = Max(x, axis, true);
+        EXPECT_EQ(indices.Transpose(axis, 2).ToVector<int64_t>(),
+                  SlowArgMax(host, axis))
+            << Name(dtype) << shape.ToString() << axis;
+        EXPECT_EQ(values.dtype(), dtype);
+        EXPECT_TRUE(BitEqual(values, Gather(x, axis, indices)));
+      }
+    }
+  }
+}
+
 TEST(Reduce, SumToUndoesBroadcasting) {
-  const Tensor x = Tensor::Ones({2, 3, 4});
+  const Tensor x = Ones({2, 3, 4});
   EXPECT_THAT(SumTo(x, {3, 1}).ToVector<float>(), ElementsAre(8, 8, 8));
   EXPECT_EQ(SumTo(x, {}).Item(), 24);
   EXPECT_EQ(SumTo(x, {1, 1, 4}).shape(), Shape({1, 1, 4}));
@@ -154,12 +212,13 @@ TEST(Reduce, SumToUndoesBroadcasting) {
 }
 
 TEST(Reduce, WrongArgumentsNameTheOp) {
-  const Tensor x = Tensor::Ones({2, 0});
+  const Tensor x = Ones({2, 0});
   EXPECT_THAT(ErrorOf([&] { Sum(x, {2}); }), StartsWith("[sum] axis 2"));
   EXPECT_THAT(ErrorOf([&] { Sum(x, {0, -2}); }), StartsWith("[sum]"));
-  EXPECT_THAT(ErrorOf([&] { Mean(Tensor::Arange(3)); }), StartsWith("[mean]"));
+  EXPECT_THAT(ErrorOf([&] { Mean(Put(Tensor::Arange(3))); }),
+              StartsWith("[mean]"));
   EXPECT_THAT(ErrorOf([&] { Max(x, 1); }), StartsWith("[max]"));
-  EXPECT_THAT(ErrorOf([&] { ArgMax(Tensor::Scalar(1), 0); }),
+  EXPECT_THAT(ErrorOf([&] { ArgMax(Put(Tensor::Scalar(1)), 0); }),
               StartsWith("[argmax]"));
 }
 
