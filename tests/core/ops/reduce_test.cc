@@ -85,8 +85,8 @@ TEST(Reduce, SumsLongAxesOfEveryDType) {
     const auto dtype = static_cast<DType>(value);
     const bool small = dtype == DType::kF16 || dtype == DType::kBF16;
     for (const Shape& shape :
-         {Shape({30'000, 24}), Shape({24, 30'000}), Shape({5, 3001, 16}),
-          Shape({16, 5, 3001}), Shape({3001, 3}), Shape({50'001})}) {
+         {Shape({9000, 24}), Shape({4, 20'000}), Shape({2, 2001, 16}),
+          Shape({3001, 3}), Shape({50'001})}) {
       Tensor x = RandInt(0, 2, shape, generator).To(dtype);
       if (dtype == DType::kF16) x = MulScalar(x, 0.125);  // below its largest
       ExpectSums(Put(x), small ? 1e-2 : 1e-5);
