@@ -27,6 +27,8 @@ class Graph {
   // once before, so that algorithms have been chosen.
   static Graph Record(const std::vector<Device>& devices,
                       absl::FunctionRef<void()> body);
+  // Whether the calling thread is within a Record's body.
+  static bool IsRecording();
 
   // Launches it on the current streams of its devices, after earlier work on
   // the tensors it uses. Returns before it has ended.

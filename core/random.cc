@@ -8,6 +8,7 @@
 
 #include "core/cuda/random.h"
 #include "core/dtype_visit.h"
+#include "core/graph.h"
 #include "core/ops/checks.h"
 #include "core/parallel.h"
 #include "core/philox.h"
@@ -141,7 +142,7 @@ void Generator::set_state(const State& state) {
 Tensor Generator::TicketsLocked(Device device) {
   const auto known = tickets_.find(device.index());
   if (known != tickets_.end()) return known->second;
-  if (cuda::IsCapturing(device)) {
+  if (Graph::IsRecording()) {
     Fail("generator",
          absl::StrCat("the first draw on ", device.ToString(),
                       " is within a recording: run the same work once before"),
@@ -158,7 +159,7 @@ Generator::Draw Generator::DrawOn(Device device) {
   MutexLock lock(mutex_);
   const Tensor tickets = TicketsLocked(device);
   Draw draw{.state = {.seed = seed_, .draws = draws_++}, .ticket = Tensor()};
-  if (cuda::IsCapturing(device)) {
+  if (Graph::IsRecording()) {
     draw.ticket = Tensor::EmptyLike(tickets);
     cuda::TakeTicket(draw.ticket, tickets);
   }

@@ -45,7 +45,8 @@ Adam::Adam(std::vector<Variable> parameters, const AdamOptions& options)
 
 Adam::Adam(const char* op, std::vector<Variable> parameters,
            const ops::AdamOptions& options)
-    : Optimizer(std::move(parameters), TensorNames(options.amsgrad)),
+    : Optimizer(std::move(parameters), TensorNames(options.amsgrad),
+                options.lr),
       options_(options) {
   Check(op, options);
 }
@@ -53,12 +54,19 @@ Adam::Adam(const char* op, std::vector<Variable> parameters,
 void Adam::Apply(const std::vector<Update>& updates) {
   std::vector<ops::AdamTarget> targets;
   for (const Update& update : updates) {
-    const std::vector<Tensor>& state = update.state->tensors;
-    targets.push_back({update.value, update.grad, state[0], state[1],
-                       options_.amsgrad ? state[2] : Tensor(),
-                       update.state->steps});
+    targets.push_back(
+        {.value = update.value,
+         .grad = update.grad,
+         .mean = update.state[0],
+         .variance = update.state[1],
+         .max_variance = options_.amsgrad ? update.state[2] : Tensor(),
+         .lowered = update.lowered,
+         .rate = update.rate,
+         .count = update.count});
   }
-  ops::AdamStep(targets, options_);
+  ops::AdamOptions options = options_;
+  options.lr = lr();
+  ops::AdamStep(targets, options);
 }
 
 AdamW::AdamW(std::vector<Variable> parameters, const AdamWOptions& options)

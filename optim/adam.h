@@ -28,16 +28,13 @@ class Adam : public Optimizer {
   // Throws Error on options out of range.
   Adam(std::vector<Variable> parameters, const AdamOptions& options);
 
-  double lr() const override { return options_.lr; }
-  void set_lr(double lr) override { options_.lr = lr; }
-
  protected:
   Adam(const char* op, std::vector<Variable> parameters,
        const ops::AdamOptions& options);
   void Apply(const std::vector<Update>& updates) override;
 
  private:
-  ops::AdamOptions options_;
+  ops::AdamOptions options_;  // but for lr, which may change
 };
 
 struct AdamWOptions {

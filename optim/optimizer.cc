@@ -6,30 +6,58 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/graph.h"
 #include "core/status.h"
 
 namespace baton::optim {
 namespace {
 
+constexpr char kOp[] = "optimizer";
 constexpr char kSteps[] = "step";
+constexpr char kMaster[] = "master";
 
 std::string Key(size_t parameter, const std::string& name) {
   return absl::StrCat(parameter, ".", name);
 }
 
+bool NeedsMaster(const Tensor& parameter) {
+  return parameter.dtype() == DType::kBF16 || parameter.dtype() == DType::kF16;
+}
+
+// As the parameter lies, in the type that it is stepped in.
+Tensor EmptyState(const Tensor& parameter) {
+  return Tensor::Empty(
+      parameter.shape(),
+      {.dtype = NeedsMaster(parameter) ? DType::kF32 : parameter.dtype(),
+       .device = parameter.device(),
+       .format = parameter.SuggestFormat()});
+}
+
+Tensor Steps(int64_t steps, Device device) {
+  return Tensor::Full(Shape(), static_cast<double>(steps),
+                      {.dtype = DType::kI64, .device = device});
+}
+
+// What is written within a recording is written again by every replay.
+void RequireNoRecording(const char* what) {
+  if (!Graph::IsRecording()) return;
+  Fail(kOp, absl::StrCat(what, " within a recording: step before it"),
+       absl::StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Variable> parameters,
-                     std::vector<std::string> tensor_names)
+                     std::vector<std::string> tensor_names, double lr)
     : parameters_(std::move(parameters)),
       tensor_names_(std::move(tensor_names)),
+      lr_(lr),
       states_(parameters_.size()) {
   std::unordered_set<const void*> seen;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    Require(parameters_[i].defined(), "optimizer", "parameter ", i,
-            " is undefined");
-    Require(seen.insert(parameters_[i].id()).second, "optimizer", "parameter ",
-            i, " is listed twice");
+    Require(parameters_[i].defined(), kOp, "parameter ", i, " is undefined");
+    Require(seen.insert(parameters_[i].id()).second, kOp, "parameter ", i,
+            " is listed twice");
   }
 }
 
@@ -37,75 +65,148 @@ void Optimizer::Step() {
   Step([](const Variable& parameter) { return parameter.grad(); });
 }
 
+void Optimizer::set_lr(double lr) {
+  if (lr == lr_) return;
+  if (!rates_.empty()) RequireNoRecording("a new learning rate");
+  lr_ = lr;
+  for (const auto& [gpu, rate] : rates_) rate.Fill(lr);
+}
+
+Tensor Optimizer::RateOn(Device device) {
+  if (device.is_cpu()) return Tensor();
+  Tensor& rate = rates_[device.index()];
+  if (!rate.defined()) {
+    RequireNoRecording("the first step on a GPU");
+    rate = Tensor::Full(Shape(), lr_, {.dtype = DType::kF64, .device = device});
+  }
+  return rate;
+}
+
+void Optimizer::BeginState(const Tensor& parameter, State& state) const {
+  RequireNoRecording("a parameter's first step");
+  state.steps = Steps(0, parameter.device());
+  for (size_t t = 0; t < tensor_names_.size(); ++t) {
+    state.tensors.push_back(EmptyState(parameter));
+    state.tensors.back().Fill(0);
+  }
+  if (NeedsMaster(parameter)) {
+    state.master = EmptyState(parameter);
+    state.master.CopyFrom(parameter);
+    state.version = parameter.version();
+  }
+}
+
+// In place: a recorded step has the tensors' addresses.
+void Optimizer::Overwrite(const State& to, const State& from) {
+  to.steps.CopyFrom(from.steps);
+  for (size_t t = 0; t < to.tensors.size(); ++t)
+    to.tensors[t].CopyFrom(from.tensors[t]);
+  if (to.master.defined()) to.master.CopyFrom(from.master);
+}
+
+Optimizer::Update Optimizer::UpdateOf(const Tensor& parameter,
+                                      const Tensor& grad, State& state) {
+  const bool first = !state.steps.defined();
+  if (first) BeginState(parameter, state);
+  if (state.master.defined() && state.version != parameter.version()) {
+    RequireNoRecording("a new value of a parameter");
+    state.master.CopyFrom(parameter);
+  }
+  const bool has_master = state.master.defined();
+  return {.value = has_master ? state.master : parameter,
+          .grad = grad,
+          .state = state.tensors,
+          .first_step = first,
+          .lowered = has_master ? parameter : Tensor(),
+          .rate = RateOn(parameter.device()),
+          .count = state.steps};
+}
+
 void Optimizer::Step(const GradientOf& gradient_of) {
   std::vector<State> states = states_;  // tensors are handles: this is cheap
   std::vector<Update> updates;
+  std::vector<size_t> stepped;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    Tensor grad = gradient_of(parameters_[i]);
+    const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
-    const Tensor& value = parameters_[i].tensor();
-    State& state = states[i];
-    if (state.tensors.empty()) {
-      for (size_t t = 0; t < tensor_names_.size(); ++t)
-        state.tensors.push_back(Tensor::ZerosLike(value));
-    }
-    ++state.steps;
-    updates.push_back({value, std::move(grad), &state});
+    updates.push_back(UpdateOf(parameters_[i].tensor(), grad, states[i]));
+    stepped.push_back(i);
   }
   if (updates.empty()) return;
   Apply(updates);  // throws before it writes
   states_ = std::move(states);
+  for (size_t i : stepped)
+    states_[i].version = parameters_[i].tensor().version();
 }
 
 void Optimizer::ZeroGrad() {
   for (const Variable& parameter : parameters_) Variable(parameter).ZeroGrad();
 }
 
+std::vector<std::string> Optimizer::NamesOf(const Tensor& parameter) const {
+  std::vector<std::string> names = tensor_names_;
+  if (NeedsMaster(parameter)) names.push_back(kMaster);
+  return names;
+}
+
 StateDict Optimizer::ExportState() const {
   StateDict result;
   for (size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
-    if (state.steps == 0) continue;
-    result[Key(i, kSteps)] =
-        Tensor::From(std::vector<int64_t>{state.steps}, Shape());
+    if (!state.steps.defined()) continue;
+    result[Key(i, kSteps)] = state.steps.Clone().To(Device::Cpu());
     for (size_t t = 0; t < tensor_names_.size(); ++t)
       result[Key(i, tensor_names_[t])] = state.tensors[t].Clone();
+    if (state.master.defined()) result[Key(i, kMaster)] = state.master.Clone();
   }
   return result;
+}
+
+// Counts the entries it used; leaves a parameter that has none alone.
+absl::Status Optimizer::ParseParameter(const StateDict& from, size_t i,
+                                       State& state, size_t& used) const {
+  const auto steps = from.find(Key(i, kSteps));
+  if (steps == from.end()) return absl::OkStatus();
+  if (steps->second.numel() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer state ", steps->first, " is not a number"));
+  }
+  const Tensor& parameter = parameters_[i].tensor();
+  ++used;
+  for (const std::string& name : NamesOf(parameter)) {
+    const auto entry = from.find(Key(i, name));
+    if (entry == from.end() || entry->second.shape() != parameter.shape()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "optimizer state ", Key(i, name), ": expected ",
+          parameter.shape().ToString(), ", got ",
+          entry == from.end() ? "none" : entry->second.ToString()));
+    }
+    const Tensor tensor = EmptyState(parameter);
+    tensor.CopyFrom(entry->second);
+    if (name == kMaster) {
+      state.master = tensor;
+    } else {
+      state.tensors.push_back(tensor);
+    }
+    ++used;
+  }
+  state.version = parameter.version();
+  state.steps =
+      Steps(static_cast<int64_t>(steps->second.Item()), parameter.device());
+  return absl::OkStatus();
 }
 
 absl::Status Optimizer::ParseState(const StateDict& from,
                                    std::vector<State>& states) const {
   size_t used = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto steps = from.find(Key(i, kSteps));
-    if (steps == from.end()) continue;
-    if (steps->second.numel() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("optimizer state ", steps->first, " is not a number"));
-    }
-    states[i].steps = static_cast<int64_t>(steps->second.Item());
-    ++used;
-    for (const std::string& name : tensor_names_) {
-      const auto entry = from.find(Key(i, name));
-      const Tensor& value = parameters_[i].tensor();
-      if (entry == from.end() || entry->second.shape() != value.shape()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "optimizer state ", Key(i, name), ": expected ",
-            value.shape().ToString(), ", got ",
-            entry == from.end() ? "none" : entry->second.ToString()));
-      }
-      states[i].tensors.push_back(Tensor::EmptyLike(value));
-      states[i].tensors.back().CopyFrom(entry->second);
-      ++used;
-    }
-  }
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    RETURN_IF_ERROR(ParseParameter(from, i, states[i], used));
   if (used == from.size()) return absl::OkStatus();
   for (const auto& [key, tensor] : from) {
     const size_t dot = key.find('.');
     const std::string name =
         dot == std::string::npos ? "" : key.substr(dot + 1);
-    bool known = name == kSteps;
+    bool known = name == kSteps || name == kMaster;
     for (const std::string& tensor_name : tensor_names_)
       known = known || name == tensor_name;
     if (!known || from.count(key.substr(0, dot) + "." + kSteps) == 0)
@@ -121,8 +222,16 @@ absl::Status Optimizer::ImportState(const StateDict& state) {
   std::vector<State> states(parameters_.size());
   const absl::Status status =
       CatchErrors([&] { return ParseState(state, states); });
-  if (status.ok()) states_ = std::move(states);
-  return status;
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].steps.defined() && states_[i].steps.defined()) {
+      Overwrite(states_[i], states[i]);
+      states_[i].version = states[i].version;
+    } else {
+      states_[i] = states[i];
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace baton::optim

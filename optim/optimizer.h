@@ -23,6 +23,14 @@ using StateDict = std::map<std::string, Tensor>;
 // gradient keeps its value and its state, step count included. State is made
 // at a parameter's first step, on its device. Gradients stay until ZeroGrad.
 //
+// A bf16 or f16 parameter has a master copy in f32 in its state: the master is
+// stepped, and the parameter is the master rounded. When something else writes
+// the parameter, the next step begins from what was written.
+//
+// On a GPU the rate and the step counts are device memory, so that a recorded
+// Step (core/graph.h) obeys set_lr and counts at every replay. Take one Step
+// before the recording, with all parameters that have a gradient in it.
+//
 //   optim::Sgd sgd(model.Parameters(), {.lr = 0.1, .momentum = 0.9});
 //   sgd.ZeroGrad();
 //   loss.Backward();
@@ -42,8 +50,9 @@ class Optimizer {
   void Step(const GradientOf& gradient_of);
   void ZeroGrad();
 
-  virtual double lr() const = 0;
-  virtual void set_lr(double lr) = 0;
+  double lr() const { return lr_; }
+  // Throws Error within a recording: the rate is what replays may change.
+  void set_lr(double lr);
 
   const std::vector<Variable>& parameters() const { return parameters_; }
 
@@ -55,28 +64,43 @@ class Optimizer {
 
  protected:
   struct State {
-    int64_t steps = 0;            // done so far
+    Tensor steps;                 // i64 [], done so far; undefined at first
     std::vector<Tensor> tensors;  // as named below, zeros at first
+    Tensor master;                // f32; of a bf16 or f16 parameter
+    uint64_t version = 0;         // of such a parameter after its last step
   };
+  // One parameter's step. Those but value and grad are as in
+  // core/ops/optimizer.h.
   struct Update {
-    Tensor value;
+    Tensor value;  // the parameter or its master
     Tensor grad;
-    State* state;  // steps counts this one already
+    std::vector<Tensor> state;
+    bool first_step;
+    Tensor lowered, rate, count;
   };
 
   // Throws on a parameter that is undefined or listed twice.
   Optimizer(std::vector<Variable> parameters,
-            std::vector<std::string> tensor_names);
+            std::vector<std::string> tensor_names, double lr);
 
   virtual void Apply(const std::vector<Update>& updates) = 0;
 
  private:
+  static void Overwrite(const State& to, const State& from);
+  void BeginState(const Tensor& parameter, State& state) const;
+  Update UpdateOf(const Tensor& parameter, const Tensor& grad, State& state);
+  Tensor RateOn(Device device);
   absl::Status ParseState(const StateDict& from,
                           std::vector<State>& states) const;
+  absl::Status ParseParameter(const StateDict& from, size_t i, State& state,
+                              size_t& used) const;
+  std::vector<std::string> NamesOf(const Tensor& parameter) const;
 
   const std::vector<Variable> parameters_;
   const std::vector<std::string> tensor_names_;
-  std::vector<State> states_;  // one for each parameter
+  double lr_;
+  std::map<int, Tensor> rates_;  // lr_ on each GPU; f64 []
+  std::vector<State> states_;    // one for each parameter
 };
 
 }  // namespace baton::optim

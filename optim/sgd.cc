@@ -14,7 +14,8 @@ Sgd::Sgd(std::vector<Variable> parameters, const SgdOptions& options)
     : Optimizer(std::move(parameters),
                 options.momentum != 0
                     ? std::vector<std::string>{"momentum_buffer"}
-                    : std::vector<std::string>{}),
+                    : std::vector<std::string>{},
+                options.lr),
       options_(options) {
   Require(options.lr >= 0, "sgd", "lr is negative: ", options.lr);
   Require(options.momentum >= 0, "sgd",
@@ -29,11 +30,17 @@ void Sgd::Apply(const std::vector<Update>& updates) {
   std::vector<ops::SgdTarget> targets;
   for (const Update& update : updates) {
     targets.push_back(
-        {update.value, update.grad,
-         options_.momentum != 0 ? update.state->tensors[0] : Tensor(),
-         update.state->steps == 1});
+        {.value = update.value,
+         .grad = update.grad,
+         .momentum = options_.momentum != 0 ? update.state[0] : Tensor(),
+         .first_step = update.first_step,
+         .lowered = update.lowered,
+         .rate = update.rate,
+         .count = update.count});
   }
-  ops::SgdStep(targets, options_);
+  SgdOptions options = options_;
+  options.lr = lr();
+  ops::SgdStep(targets, options);
 }
 
 }  // namespace baton::optim

@@ -21,15 +21,11 @@ class Sgd final : public Optimizer {
   // decay, or Nesterov without momentum or with dampening.
   Sgd(std::vector<Variable> parameters, const SgdOptions& options);
 
-  double lr() const override { return options_.lr; }
-  void set_lr(double lr) override { options_.lr = lr; }
-  const SgdOptions& options() const { return options_; }
-
  protected:
   void Apply(const std::vector<Update>& updates) override;
 
  private:
-  SgdOptions options_;
+  SgdOptions options_;  // but for lr, which may change
 };
 
 }  // namespace baton::optim

@@ -10,12 +10,21 @@
 
 namespace baton::cpu {
 
+// A gradient: of the value's dtype or, for f32 values, bf16 or f16.
+struct Gradient {
+  DType dtype;
+  const void* data;
+};
+
 // Elements begin .. end of dense f32 or f64 arrays; `momentum` and
 // `max_variance` may be null.
-void SgdRange(DType dtype, void* value, const void* grad, void* momentum,
+void SgdRange(DType dtype, void* value, const Gradient& grad, void* momentum,
               int64_t begin, int64_t end, const SgdCoefficients& c);
-void AdamRange(DType dtype, void* value, const void* grad, void* mean,
+void AdamRange(DType dtype, void* value, const Gradient& grad, void* mean,
                void* variance, void* max_variance, int64_t begin, int64_t end,
                const AdamCoefficients& c);
+// Rounds f32 values to `dtype`, bf16 or f16.
+void LowerRange(DType dtype, void* lowered, const void* value, int64_t begin,
+                int64_t end);
 
 }  // namespace baton::cpu

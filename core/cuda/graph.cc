@@ -195,6 +195,8 @@ Graph Graph::Record(const std::vector<Device>& devices,
   return Graph(std::make_shared<const Recording>(devices, body));
 }
 
+bool Graph::IsRecording() { return cuda::CurrentCapture() != nullptr; }
+
 void Graph::Replay() const { recording_->Replay(); }
 int64_t Graph::kernels() const { return recording_->kernels(); }
 int64_t Graph::nodes() const { return recording_->nodes(); }

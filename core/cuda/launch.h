@@ -5,8 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <initializer_list>
-
+#include "absl/types/span.h"
 #include "core/cuda/status.h"
 #include "core/stream.h"
 #include "core/tensor.h"
@@ -25,7 +24,7 @@ namespace baton::cuda {
 // error texts. Use it within one function, on one thread.
 class Launch {
  public:
-  using Operands = std::initializer_list<const Tensor*>;
+  using Operands = absl::Span<const Tensor* const>;
   Launch(const char* op, Operands written, Operands read);
 
   cudaStream_t stream() const { return stream_; }

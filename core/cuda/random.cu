@@ -4,9 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/cuda/capture.h"
+#include "core/cuda/access.cuh"
 #include "core/cuda/convert.cuh"
-#include "core/cuda/handles.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/random.h"
 #include "core/philox.h"
@@ -119,46 +118,6 @@ struct Bernoulli {
   uint64_t end;
 };
 
-// Writes a block's elements, all of them or the `left` that there are.
-template <typename T, int kCount>
-__device__ __forceinline__ void Store(T* to, int64_t left, bool aligned,
-                                      const T (&values)[kCount]) {
-  constexpr int kPack = sizeof(T) * kCount <= 16 ? kCount : kPackSize<T>;
-  if (aligned && left >= kCount) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += kPack) {
-      Pack<T, kPack> pack;
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) pack.at[j] = values[i + j];
-      *reinterpret_cast<Pack<T, kPack>*>(to + i) = pack;
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if (i < left) to[i] = values[i];
-  }
-}
-
-template <typename T, int kCount>
-__device__ __forceinline__ void Load(const T* from, int64_t left, bool aligned,
-                                     T (&values)[kCount]) {
-  constexpr int kPack = sizeof(T) * kCount <= 16 ? kCount : kPackSize<T>;
-  if (aligned && left >= kCount) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += kPack) {
-      const auto pack = *reinterpret_cast<const Pack<T, kPack>*>(from + i);
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) values[i + j] = pack.at[j];
-    }
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    values[i] = i < left ? from[i] : As<T>(0.f);
-  }
-}
-
 template <typename T, typename Values>
 __global__ void __launch_bounds__(kThreads)
     GenerateKernel(Source source, T* to, int64_t count, bool aligned,
@@ -168,8 +127,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t step = int64_t{gridDim.x} * kThreads;
   for (int64_t b = int64_t{blockIdx.x} * kThreads + threadIdx.x;
        b * kStep < count; b += step) {
-    Store(to + b * kStep, count - b * kStep, aligned,
-          values(source.Block(b)).at);
+    StoreSome(to + b * kStep, count - b * kStep, aligned,
+              values(source.Block(b)).at);
   }
 }
 
@@ -198,14 +157,14 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t first = b * 4;
     const int64_t left = count - first;
     T values[4];
-    Load(x + first, left, aligned, values);
+    LoadSome(x + first, left, aligned, values);
     const Pack<bool, 4> kept = keep(source.Block(b));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       values[i] = As<T>(kept.at[i] ? As<C>(values[i]) * scale : C(0));
     }
-    Store(y + first, left, aligned, values);
-    Store(mask + first, left, aligned, kept.at);
+    StoreSome(y + first, left, aligned, values);
+    StoreSome(mask + first, left, aligned, kept.at);
   }
 }
 
@@ -268,10 +227,6 @@ void Dropout(const Tensor& y, const Tensor& mask, const Tensor& x, double keep,
         static_cast<Compute<T>>(scale));
   });
   launch.Check();
-}
-
-bool IsCapturing(Device device) {
-  return IsCapturing(NativeStream(CurrentStream(device)));
 }
 
 void ResetTickets(const Tensor& tickets, uint64_t seed) {

@@ -25,9 +25,6 @@ void FillBernoulli(const Tensor& out, double p, const Generator::Draw& draw);
 void Dropout(const Tensor& y, const Tensor& mask, const Tensor& x, double keep,
              double scale, const Generator::Draw& draw);
 
-// Whether the thread's current stream of the device is being captured.
-bool IsCapturing(Device device);
-
 // Draws of a captured graph must differ from replay to replay, so they are
 // counted on the GPU, in `tickets`: i64 [2], seed and count. A ticket is the
 // seed and 2^63 + count, which no draw of the CPU's counting reaches.

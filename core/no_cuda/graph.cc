@@ -12,6 +12,7 @@ class Graph::Recording {};
 Graph Graph::Record(const std::vector<Device>&, absl::FunctionRef<void()>) {
   cuda::FailWithoutCuda("graph");
 }
+bool Graph::IsRecording() { return false; }
 void Graph::Replay() const { cuda::FailWithoutCuda("graph"); }
 int64_t Graph::kernels() const { return 0; }
 int64_t Graph::nodes() const { return 0; }

@@ -20,7 +20,6 @@ void Dropout(const Tensor&, const Tensor&, const Tensor&, double, double,
              const Generator::Draw&) {
   FailWithoutCuda("dropout");
 }
-bool IsCapturing(Device) { FailWithoutCuda("generator"); }
 void ResetTickets(const Tensor&, uint64_t) { FailWithoutCuda("generator"); }
 void TakeTicket(const Tensor&, const Tensor&) { FailWithoutCuda("generator"); }
 

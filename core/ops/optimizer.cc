@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "absl/functional/function_ref.h"
 #include "core/cpu/optimizer.h"
+#include "core/cuda/optimizer.h"
 #include "core/parallel.h"
 
 namespace baton::ops {
@@ -24,31 +26,119 @@ bool SameOrder(const Tensor& a, const Tensor& b) {
   return false;
 }
 
+bool IsLower(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+bool LiesAs(const Tensor& value, const Tensor& x) {
+  return x.defined() && x.shape() == value.shape() &&
+         x.device() == value.device() && SameOrder(x, value);
+}
+
 void CheckState(const char* op, const Tensor& value, const Tensor& state,
                 const char* what) {
-  Require(state.defined() && state.shape() == value.shape() &&
-              state.dtype() == value.dtype() && SameOrder(state, value),
-          op, "expected the ", what, " to lie as the parameter ",
+  Require(LiesAs(value, state) && state.dtype() == value.dtype(), op,
+          "expected the ", what, " to lie as the parameter ",
           Name(value.dtype()), value.shape().ToString(), " does");
+}
+
+void CheckScalar(const char* op, const Tensor& value, const Tensor& scalar,
+                 DType dtype, const char* what) {
+  Require(
+      !scalar.defined() || (scalar.numel() == 1 && scalar.dtype() == dtype &&
+                            scalar.device() == value.device()),
+      op, "expected a ", what, " of ", Name(dtype), " on ",
+      value.device().ToString());
 }
 
 // The gradient in the parameter's order of elements.
 Tensor CheckedGrad(const char* op, const Tensor& value, const Tensor& grad) {
   Require(value.dtype() == DType::kF32 || value.dtype() == DType::kF64, op,
           "expected f32 or f64 parameters, got ", Name(value.dtype()));
-  Require(value.device().is_cpu(), op, "expected parameters on the CPU, got ",
-          value.device().ToString());
   Require(SameOrder(value, value), op,
           "expected a dense parameter, got a view ", value.shape().ToString());
-  Require(grad.defined() && grad.shape() == value.shape() &&
-              grad.dtype() == value.dtype() && grad.device() == value.device(),
-          op, "expected a gradient like the parameter ", Name(value.dtype()),
-          value.shape().ToString(), ", got ",
-          grad.defined() ? grad.ToString() : std::string("none"));
+  const bool fits = grad.defined() &&
+                    (grad.dtype() == value.dtype() ||
+                     (value.dtype() == DType::kF32 && IsLower(grad.dtype())));
+  Require(
+      fits && grad.shape() == value.shape() && grad.device() == value.device(),
+      op, "expected a gradient like the parameter ", Name(value.dtype()),
+      value.shape().ToString(), ", got ",
+      grad.defined() ? grad.ToString() : std::string("none"));
   if (SameOrder(value, grad)) return grad;
-  const Tensor ordered = Tensor::EmptyLike(value);
+  const Tensor ordered =
+      Tensor::Empty(value.shape(), {.dtype = grad.dtype(),
+                                    .device = grad.device(),
+                                    .format = value.SuggestFormat()});
   ordered.CopyFrom(grad);
   return ordered;
+}
+
+// What targets of both kinds have in common. Returns them with gradients in
+// their values' order.
+template <typename Target>
+std::vector<Target> Checked(const char* op,
+                            const std::vector<Target>& targets) {
+  std::vector<Target> checked = targets;
+  for (Target& target : checked) {
+    const Tensor& value = target.value;
+    target.grad = CheckedGrad(op, value, target.grad);
+    if (target.lowered.defined()) {
+      Require(value.dtype() == DType::kF32 && IsLower(target.lowered.dtype()) &&
+                  LiesAs(value, target.lowered),
+              op, "expected the lowered copy of an f32 parameter ",
+              value.shape().ToString(),
+              " to be bf16 or f16 and lie as it, got ",
+              target.lowered.ToString());
+    }
+    CheckScalar(op, value, target.rate, DType::kF64, "rate");
+    CheckScalar(op, value, target.count, DType::kI64, "count");
+  }
+  return checked;
+}
+
+// The targets by device; the CPU's is the first group.
+template <typename Target>
+std::map<int, std::vector<Target>> ByDevice(
+    const std::vector<Target>& targets) {
+  std::map<int, std::vector<Target>> groups;
+  for (const Target& target : targets) {
+    const Device device = target.value.device();
+    groups[device.is_cpu() ? -1 : device.index()].push_back(target);
+  }
+  return groups;
+}
+
+double RateOf(const Tensor& rate, double lr) {
+  return rate.defined() ? *rate.data<double>() : lr;
+}
+
+// Counts a step, if the target counts. The number of this one.
+template <typename Target>
+int64_t Count(const Target& target, int64_t otherwise) {
+  return target.count.defined() ? ++*target.count.template data<int64_t>()
+                                : otherwise;
+}
+
+template <typename Target>
+void Lower(const Target& target, int64_t begin, int64_t end) {
+  if (target.lowered.defined()) {
+    cpu::LowerRange(target.lowered.dtype(), target.lowered.raw_data(),
+                    target.value.raw_data(), begin, end);
+  }
+}
+
+void BumpVersions(std::initializer_list<const Tensor*> written) {
+  for (const Tensor* x : written) {
+    if (x->defined()) x->BumpVersion();
+  }
+}
+
+template <typename Target>
+std::vector<int64_t> SizesOf(const std::vector<Target>& targets) {
+  std::vector<int64_t> sizes;
+  for (const Target& target : targets) sizes.push_back(target.value.numel());
+  return sizes;
 }
 
 // Calls body(i, begin, end) for parts of all targets' elements.
@@ -73,8 +163,9 @@ void ForEachChunk(const std::vector<int64_t>& sizes,
               });
 }
 
-SgdCoefficients CoefficientsOf(const SgdOptions& options, bool first) {
-  return {.lr = options.lr,
+SgdCoefficients CoefficientsOf(const SgdOptions& options, double lr,
+                               bool first) {
+  return {.lr = lr,
           .momentum = first ? 0 : options.momentum,
           .damped = first ? 1 : 1 - options.dampening,
           .lookahead = options.momentum,
@@ -83,13 +174,14 @@ SgdCoefficients CoefficientsOf(const SgdOptions& options, bool first) {
           .nesterov = options.nesterov};
 }
 
-AdamCoefficients CoefficientsOf(const AdamOptions& options, int64_t step) {
+AdamCoefficients CoefficientsOf(const AdamOptions& options, double lr,
+                                int64_t step) {
   const auto correction = [step](double beta) {
     return 1 - std::pow(beta, static_cast<double>(step));
   };
   const bool decoupled = options.decoupled_decay;
-  return {.keep = decoupled ? 1 - options.lr * options.weight_decay : 1,
-          .step_size = options.lr / correction(options.beta1),
+  return {.keep = decoupled ? 1 - lr * options.weight_decay : 1,
+          .step_size = lr / correction(options.beta1),
           .beta1 = options.beta1,
           .beta2 = options.beta2,
           .variance_scale = std::sqrt(correction(options.beta2)),
@@ -102,54 +194,74 @@ void* Data(const Tensor& tensor) {
   return tensor.defined() ? tensor.raw_data() : nullptr;
 }
 
+void StepOnCpu(const std::vector<SgdTarget>& targets,
+               const SgdOptions& options) {
+  std::vector<SgdCoefficients> coefficients;
+  for (const SgdTarget& target : targets) {
+    Count(target, 0);
+    coefficients.push_back(CoefficientsOf(
+        options, RateOf(target.rate, options.lr), target.first_step));
+  }
+  ForEachChunk(SizesOf(targets), [&](size_t i, int64_t begin, int64_t end) {
+    const SgdTarget& target = targets[i];
+    cpu::SgdRange(target.value.dtype(), target.value.raw_data(),
+                  {target.grad.dtype(), target.grad.raw_data()},
+                  options.momentum != 0 ? Data(target.momentum) : nullptr,
+                  begin, end, coefficients[i]);
+    Lower(target, begin, end);
+  });
+}
+
+void StepOnCpu(const std::vector<AdamTarget>& targets,
+               const AdamOptions& options) {
+  std::vector<AdamCoefficients> coefficients;
+  for (const AdamTarget& target : targets) {
+    coefficients.push_back(CoefficientsOf(
+        options, RateOf(target.rate, options.lr), Count(target, target.step)));
+  }
+  ForEachChunk(SizesOf(targets), [&](size_t i, int64_t begin, int64_t end) {
+    const AdamTarget& target = targets[i];
+    cpu::AdamRange(target.value.dtype(), target.value.raw_data(),
+                   {target.grad.dtype(), target.grad.raw_data()},
+                   target.mean.raw_data(), target.variance.raw_data(),
+                   options.amsgrad ? Data(target.max_variance) : nullptr, begin,
+                   end, coefficients[i]);
+    Lower(target, begin, end);
+  });
+}
+
 }  // namespace
 
 void SgdStep(const std::vector<SgdTarget>& targets, const SgdOptions& options) {
-  std::vector<Tensor> grads;
-  std::vector<int64_t> sizes;
-  for (const SgdTarget& target : targets) {
-    grads.push_back(CheckedGrad("sgd", target.value, target.grad));
-    sizes.push_back(target.value.numel());
+  const std::vector<SgdTarget> checked = Checked("sgd", targets);
+  for (const SgdTarget& target : checked) {
     if (options.momentum != 0)
       CheckState("sgd", target.value, target.momentum, "momentum");
   }
-  ForEachChunk(sizes, [&](size_t i, int64_t begin, int64_t end) {
-    const SgdTarget& target = targets[i];
-    cpu::SgdRange(target.value.dtype(), target.value.raw_data(),
-                  grads[i].raw_data(),
-                  options.momentum != 0 ? Data(target.momentum) : nullptr,
-                  begin, end, CoefficientsOf(options, target.first_step));
-  });
-  for (const SgdTarget& target : targets) {
-    target.value.BumpVersion();
+  for (const auto& [device, group] : ByDevice(checked)) {
+    device < 0 ? StepOnCpu(group, options) : cuda::SgdStep(group, options);
+  }
+  for (const SgdTarget& target : checked) {
+    BumpVersions({&target.value, &target.lowered, &target.count});
     if (options.momentum != 0) target.momentum.BumpVersion();
   }
 }
 
 void AdamStep(const std::vector<AdamTarget>& targets,
               const AdamOptions& options) {
-  std::vector<Tensor> grads;
-  std::vector<int64_t> sizes;
-  for (const AdamTarget& target : targets) {
-    grads.push_back(CheckedGrad("adam", target.value, target.grad));
-    sizes.push_back(target.value.numel());
+  const std::vector<AdamTarget> checked = Checked("adam", targets);
+  for (const AdamTarget& target : checked) {
     CheckState("adam", target.value, target.mean, "mean");
     CheckState("adam", target.value, target.variance, "variance");
     if (options.amsgrad)
       CheckState("adam", target.value, target.max_variance, "max_variance");
   }
-  ForEachChunk(sizes, [&](size_t i, int64_t begin, int64_t end) {
-    const AdamTarget& target = targets[i];
-    cpu::AdamRange(target.value.dtype(), target.value.raw_data(),
-                   grads[i].raw_data(), target.mean.raw_data(),
-                   target.variance.raw_data(),
-                   options.amsgrad ? Data(target.max_variance) : nullptr, begin,
-                   end, CoefficientsOf(options, target.step));
-  });
-  for (const AdamTarget& target : targets) {
-    target.value.BumpVersion();
-    target.mean.BumpVersion();
-    target.variance.BumpVersion();
+  for (const auto& [device, group] : ByDevice(checked)) {
+    device < 0 ? StepOnCpu(group, options) : cuda::AdamStep(group, options);
+  }
+  for (const AdamTarget& target : checked) {
+    BumpVersions({&target.value, &target.mean, &target.variance,
+                  &target.lowered, &target.count});
     if (options.amsgrad) target.max_variance.BumpVersion();
   }
 }

@@ -8,11 +8,21 @@
 
 #include "core/tensor.h"
 
-// One optimizer step of many parameters in one parallel sweep, in place; counts
-// a version of every tensor written. All tensors of a target have the value's
-// shape and dtype, f32 or f64; the value must be dense. Element-wise, so that
-// results do not depend on the number of threads. The formulas, and what the
-// options mean, are PyTorch's (torch.optim).
+// One optimizer step of many parameters in one parallel sweep (on a GPU, in one
+// launch for some hundreds of them), in place; counts a version of every tensor
+// written. All tensors of a target have the value's shape and dtype, f32 or
+// f64; the value must be dense. Gradients of f32 values may be bf16 or f16.
+// Element-wise, so that results do not depend on the number of threads. The
+// formulas, and what the options mean, are PyTorch's (torch.optim).
+//
+// Any target may have besides:
+//   lowered  a bf16 or f16 copy of an f32 value, which gets the new value,
+//            rounded, in the same pass
+//   rate     f64 [], instead of the options' lr; one tensor for all targets of
+//            a device
+//   count    i64 [], steps done; counts this one
+// Rate and count lie where the value does, so that the replays of a recorded
+// step (core/graph.h) obey a new rate and go on counting.
 namespace baton::ops {
 
 struct SgdOptions {
@@ -29,6 +39,7 @@ struct SgdTarget {
   Tensor grad;
   Tensor momentum;  // zeros before the first step; undefined without momentum
   bool first_step = false;
+  Tensor lowered, rate, count;
 };
 void SgdStep(const std::vector<SgdTarget>& targets, const SgdOptions& options);
 
@@ -49,7 +60,8 @@ struct AdamTarget {
   Tensor mean;          // of gradients; zeros before the first step
   Tensor variance;      // of gradients, uncentred; likewise
   Tensor max_variance;  // likewise; undefined without amsgrad
-  int64_t step = 1;     // this one; the first is 1
+  int64_t step = 1;     // this one, the first is 1; not read beside a count
+  Tensor lowered, rate, count;
 };
 void AdamStep(const std::vector<AdamTarget>& targets,
               const AdamOptions& options);

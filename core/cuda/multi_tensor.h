@@ -1,0 +1,24 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+// Floating tensors of one GPU, all dense, those of a pair in one order of
+// elements and not overlapping.
+namespace baton::cuda {
+
+struct TensorPair {
+  Tensor target, source;
+};
+
+// target += source; of one dtype, or f32 and bf16 or f16.
+void AddPairs(const std::vector<TensorPair>& pairs);
+// target = source, cast.
+void CopyPairs(const std::vector<TensorPair>& pairs);
+void ZeroTensors(const std::vector<Tensor>& targets);
+
+}  // namespace baton::cuda

@@ -1,0 +1,77 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/cuda/access.cuh"
+#include "core/cuda/batch.cuh"
+#include "core/cuda/launch.h"
+#include "core/tensor.h"
+
+// What steps of all kinds share.
+namespace baton::cuda {
+
+// Elements of f32 or f64 in one access.
+template <typename T>
+inline constexpr int kStepRun = kPackSize<T>;
+
+// Where a parameter's gradient and its copy of fewer bits are, and their types.
+struct StepEnds {
+  const void* grad;
+  void* lowered;  // may be null
+  DType grad_type, lowered_type;
+  bool aligned;  // these and all others of the parameter
+};
+
+template <typename T>
+__device__ __forceinline__ void LoadGrad(const StepEnds& ends, int64_t first,
+                                         int64_t left, T (&grad)[kStepRun<T>]) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (ends.grad_type == DType::kBF16) {
+      return LoadAs<__nv_bfloat16>(ends.grad, first, left, ends.aligned, grad);
+    }
+    if (ends.grad_type == DType::kF16) {
+      return LoadAs<__half>(ends.grad, first, left, ends.aligned, grad);
+    }
+  }
+  LoadAs<T>(ends.grad, first, left, ends.aligned, grad);
+}
+
+template <typename T>
+__device__ __forceinline__ void StoreLowered(const StepEnds& ends,
+                                             int64_t first, int64_t left,
+                                             const T (&value)[kStepRun<T>]) {
+  if (ends.lowered == nullptr) return;
+  if (ends.lowered_type == DType::kBF16) {
+    StoreAs<__nv_bfloat16>(ends.lowered, first, left, ends.aligned, value);
+  } else {
+    StoreAs<__half>(ends.lowered, first, left, ends.aligned, value);
+  }
+}
+
+inline void* DataOf(const Tensor& x) {
+  return x.defined() ? x.raw_data() : nullptr;
+}
+
+// `all`: the value, the gradient, its copy and whatever is there of the state.
+template <typename T>
+StepEnds EndsOf(const Tensor& grad, const Tensor& lowered,
+                const std::vector<const Tensor*>& all) {
+  StepEnds ends{grad.raw_data(), DataOf(lowered), grad.dtype(),
+                lowered.defined() ? lowered.dtype() : DType::kBF16, true};
+  for (const Tensor* x : all) {
+    if (!x->defined()) continue;
+    const size_t bytes = SizeOf(x->dtype()) * kStepRun<T>;
+    ends.aligned = ends.aligned && IsAligned(x->raw_data(), bytes);
+  }
+  return ends;
+}
+
+// The tensors of a step, for its Launch.
+struct StepOperands {
+  std::vector<const Tensor*> written, read;
+};
+
+}  // namespace baton::cuda

@@ -1,0 +1,119 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/multi_tensor.h"
+
+#include <functional>
+#include <map>
+
+#include "core/cuda/multi_tensor.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/checks.h"
+
+namespace baton::ops {
+namespace {
+
+// Whether both lie densely in one order of elements, so that element i of one
+// belongs to element i of the other in memory.
+bool LieAlike(const Tensor& a, const Tensor& b) {
+  for (MemoryFormat format :
+       {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
+    if (a.IsContiguous(format) && b.IsContiguous(format)) return true;
+  }
+  return false;
+}
+
+void CheckPairs(const char* op, const std::vector<Tensor>& targets,
+                const std::vector<Tensor>& sources) {
+  Require(targets.size() == sources.size(), op, targets.size(), " targets for ",
+          sources.size(), " sources");
+  for (size_t i = 0; i < targets.size(); ++i) {
+    RequireOneDevice(op, targets[i], sources[i]);
+    RequireFloating(op, targets[i]);
+    RequireFloating(op, sources[i]);
+    RequireSameShape(op, targets[i], sources[i]);
+    RequireWritable(op, targets[i]);
+  }
+}
+
+void CheckAdds(const char* op, DType target, DType source) {
+  const bool widens = target == DType::kF32 &&
+                      (source == DType::kBF16 || source == DType::kF16);
+  Require(target == source || widens, op, "cannot add ", Name(source), " to ",
+          Name(target));
+}
+
+using PairsByGpu = std::map<int, std::vector<cuda::TensorPair>>;
+
+// Pairs on GPUs that lie alike, by GPU; calls single(target, source) for each
+// of the others.
+PairsByGpu Sorted(
+    const std::vector<Tensor>& targets, const std::vector<Tensor>& sources,
+    const std::function<void(const Tensor&, const Tensor&)>& single) {
+  PairsByGpu pairs;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Tensor& target = targets[i];
+    const Device device = target.device();
+    const bool shared = target.storage() == sources[i].storage();
+    if (device.is_cuda() && !shared && LieAlike(target, sources[i])) {
+      pairs[device.index()].push_back({target, sources[i]});
+    } else {
+      single(target, sources[i]);
+    }
+  }
+  return pairs;
+}
+
+void BumpVersions(const PairsByGpu& pairs) {
+  for (const auto& [gpu, group] : pairs) {
+    for (const cuda::TensorPair& pair : group) pair.target.BumpVersion();
+  }
+}
+
+}  // namespace
+
+void AddIntoMany(const std::vector<Tensor>& targets,
+                 const std::vector<Tensor>& sources) {
+  constexpr char kOp[] = "add_into_many";
+  CheckPairs(kOp, targets, sources);
+  for (size_t i = 0; i < targets.size(); ++i)
+    CheckAdds(kOp, targets[i].dtype(), sources[i].dtype());
+  const PairsByGpu pairs =
+      Sorted(targets, sources, [](const Tensor& target, const Tensor& source) {
+        AddInto(target, source.To(target.dtype()));
+      });
+  for (const auto& [gpu, group] : pairs) cuda::AddPairs(group);
+  BumpVersions(pairs);
+}
+
+void CastMany(const std::vector<Tensor>& targets,
+              const std::vector<Tensor>& sources) {
+  CheckPairs("cast_many", targets, sources);
+  const PairsByGpu pairs =
+      Sorted(targets, sources, [](const Tensor& target, const Tensor& source) {
+        target.CopyFrom(source);
+      });
+  for (const auto& [gpu, group] : pairs) cuda::CopyPairs(group);
+  BumpVersions(pairs);
+}
+
+void ZeroMany(const std::vector<Tensor>& targets) {
+  constexpr char kOp[] = "zero_many";
+  for (const Tensor& target : targets) {
+    RequireOneDevice(kOp, target);
+    RequireFloating(kOp, target);
+    RequireWritable(kOp, target);
+  }
+  std::map<int, std::vector<Tensor>> by_gpu;
+  for (const Tensor& target : targets) {
+    if (target.device().is_cuda() && LieAlike(target, target)) {
+      by_gpu[target.device().index()].push_back(target);
+      target.BumpVersion();
+    } else {
+      target.Fill(0);
+    }
+  }
+  for (const auto& [gpu, group] : by_gpu) cuda::ZeroTensors(group);
+}
+
+}  // namespace baton::ops

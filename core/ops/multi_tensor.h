@@ -1,0 +1,24 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "core/tensor.h"
+
+// Ops on lists of floating tensors, as of all parameters of a model: on a GPU
+// in one launch for some hundreds of them. Item i of one list belongs to item i
+// of the other: equal shapes, one device; the device may differ from item to
+// item. They throw Error before they write, and count a version of each target.
+namespace baton::ops {
+
+// targets[i] += sources[i], of the target's dtype or, into f32, bf16 or f16.
+void AddIntoMany(const std::vector<Tensor>& targets,
+                 const std::vector<Tensor>& sources);
+// targets[i] = sources[i], of any floating dtypes.
+void CastMany(const std::vector<Tensor>& targets,
+              const std::vector<Tensor>& sources);
+void ZeroMany(const std::vector<Tensor>& targets);
+
+}  // namespace baton::ops
