@@ -22,8 +22,9 @@ inline constexpr int kPairRun =
 
 struct AddPair {
   template <typename T, typename S>
-  static constexpr bool kTakes = std::is_same_v<T, S> ||
-                                 (std::is_same_v<T, float> && kIsSmall<S>);
+  static constexpr bool Takes() {
+    return std::is_same_v<T, S> || (std::is_same_v<T, float> && kIsSmall<S>);
+  }
 
   template <typename T, typename S, int kRun>
   __device__ static void Run(const PairEntry& entry, int64_t first,

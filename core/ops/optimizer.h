@@ -35,11 +35,12 @@ struct SgdOptions {
 };
 
 struct SgdTarget {
-  Tensor value;
-  Tensor grad;
-  Tensor momentum;  // zeros before the first step; undefined without momentum
+  Tensor value = {};
+  Tensor grad = {};
+  Tensor momentum =
+      {};  // zeros before the first step; undefined without momentum
   bool first_step = false;
-  Tensor lowered, rate, count;
+  Tensor lowered = {}, rate = {}, count = {};
 };
 void SgdStep(const std::vector<SgdTarget>& targets, const SgdOptions& options);
 
@@ -55,13 +56,13 @@ struct AdamOptions {
 };
 
 struct AdamTarget {
-  Tensor value;
-  Tensor grad;
-  Tensor mean;          // of gradients; zeros before the first step
-  Tensor variance;      // of gradients, uncentred; likewise
-  Tensor max_variance;  // likewise; undefined without amsgrad
-  int64_t step = 1;     // this one, the first is 1; not read beside a count
-  Tensor lowered, rate, count;
+  Tensor value = {};
+  Tensor grad = {};
+  Tensor mean = {};          // of gradients; zeros before the first step
+  Tensor variance = {};      // of gradients, uncentred; likewise
+  Tensor max_variance = {};  // likewise; undefined without amsgrad
+  int64_t step = 1;  // this one, the first is 1; not read beside a count
+  Tensor lowered = {}, rate = {}, count = {};
 };
 void AdamStep(const std::vector<AdamTarget>& targets,
               const AdamOptions& options);

@@ -12,6 +12,7 @@
 #include "core/ops/arithmetic.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/test_device.h"
 
 // Values from tools/golden/optimizers.py.
 namespace baton::optim {
@@ -59,8 +60,8 @@ class Golden : public ::testing::TestWithParam<DType> {
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < lists.size(); ++i) {
       const auto dims = golden_["shapes"][i].get<std::vector<int64_t>>();
-      tensors.push_back(Tensor::From(lists[i].get<std::vector<double>>(),
-                                     Shape(Dims(dims.begin(), dims.end())))
+      tensors.push_back(test::Put(lists[i].get<std::vector<double>>(),
+                                  Shape(Dims(dims.begin(), dims.end())))
                             .To(GetParam()));
     }
     return tensors;

@@ -16,15 +16,17 @@
 #include "core/parallel.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/test_device.h"
 
 namespace baton::optim {
 namespace {
 
+using test::Put;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Variable Leaf(std::vector<float> values) {
-  return Variable(Tensor::From<float>(values), true);
+  return Variable(Put<float>(values), true);
 }
 
 std::vector<float> ValuesOf(const Variable& x) {
@@ -44,9 +46,8 @@ TEST(Optimizer, StepsByGradAndKeepsIt) {
 
 TEST(Optimizer, StepsByGradientsFromElsewhere) {
   Variable x = Leaf({1}), y = Leaf({1});
-  x.set_grad(Tensor::From<float>({100}));
-  const std::map<const void*, Tensor> context = {
-      {x.id(), Tensor::From<float>({2})}};
+  x.set_grad(Put<float>({100}));
+  const std::map<const void*, Tensor> context = {{x.id(), Put<float>({2})}};
   Sgd sgd({x, y}, {.lr = 1});
   sgd.Step([&](const Variable& parameter) {
     const auto found = context.find(parameter.id());
@@ -59,7 +60,7 @@ TEST(Optimizer, StepsByGradientsFromElsewhere) {
 TEST(Optimizer, AnAbsentGradientLeavesValueStateAndVersionAlone) {
   Variable x = Leaf({1});
   Adam adam({x}, {.lr = 0.1});
-  x.set_grad(Tensor::From<float>({1}));
+  x.set_grad(Put<float>({1}));
   adam.Step();
   const StateDict before = adam.ExportState();
   const uint64_t version = x.tensor().version();
@@ -76,7 +77,7 @@ TEST(Optimizer, CountsAVersionSoThatStaleBackwardsFail) {
   Variable x = Leaf({3});
   const Variable y = x * x;
   Sgd sgd({x}, {.lr = 1});
-  x.set_grad(Tensor::From<float>({1}));
+  x.set_grad(Put<float>({1}));
   sgd.Step();
   EXPECT_THROW(y.Backward(), Error);
 }
@@ -84,7 +85,7 @@ TEST(Optimizer, CountsAVersionSoThatStaleBackwardsFail) {
 TEST(Optimizer, TheLearningRateCanChange) {
   Variable x = Leaf({0});
   Sgd sgd({x}, {.lr = 1});
-  x.set_grad(Tensor::From<float>({1}));
+  x.set_grad(Put<float>({1}));
   sgd.Step();
   sgd.set_lr(0.25);
   EXPECT_EQ(sgd.lr(), 0.25);
@@ -94,7 +95,7 @@ TEST(Optimizer, TheLearningRateCanChange) {
 
 TEST(Optimizer, ResumesFromExportedState) {
   const auto step = [](Optimizer& optimizer, Variable& x, float grad) {
-    x.set_grad(Tensor::From<float>({grad, -grad}));
+    x.set_grad(Put<float>({grad, -grad}));
     optimizer.Step();
   };
   Variable x = Leaf({1, 2});
@@ -112,7 +113,7 @@ TEST(Optimizer, ResumesFromExportedState) {
 TEST(Optimizer, ExportsCopies) {
   Variable x = Leaf({1});
   Sgd sgd({x}, {.lr = 1, .momentum = 0.5});
-  x.set_grad(Tensor::From<float>({1}));
+  x.set_grad(Put<float>({1}));
   sgd.Step();
   const StateDict state = sgd.ExportState();
   EXPECT_EQ(state.at("0.step").Item(), 1);
@@ -123,7 +124,7 @@ TEST(Optimizer, ExportsCopies) {
 TEST(Optimizer, RefusesStateThatDoesNotFitAndKeepsItsOwn) {
   Variable x = Leaf({1});
   Sgd sgd({x}, {.lr = 1, .momentum = 0.5});
-  x.set_grad(Tensor::From<float>({1}));
+  x.set_grad(Put<float>({1}));
   sgd.Step();
   const auto message = [&](const StateDict& state) {
     const absl::Status status = sgd.ImportState(state);
@@ -147,8 +148,8 @@ TEST(Optimizer, RefusesStateThatDoesNotFitAndKeepsItsOwn) {
 TEST(Optimizer, RefusesGradientsThatDoNotFitBeforeItWrites) {
   Variable x = Leaf({1}), y = Leaf({1});
   Sgd sgd({x, y}, {.lr = 1, .momentum = 0.9});
-  x.set_grad(Tensor::From<float>({1}));
-  y.set_grad(Tensor::From<float>({1, 2}));
+  x.set_grad(Put<float>({1}));
+  y.set_grad(Put<float>({1, 2}));
   EXPECT_THROW(sgd.Step(), Error);
   EXPECT_THAT(ValuesOf(x), ElementsAre(1));
   EXPECT_TRUE(sgd.ExportState().empty());
@@ -166,7 +167,8 @@ TEST(Optimizer, RefusesBadParametersAndOptions) {
 }
 
 TEST(Optimizer, TakesChannelsLastParametersAndOtherOrdersOfGradients) {
-  const Tensor start = Tensor::Arange(24).To(DType::kF32).Reshape({2, 3, 2, 2});
+  const Tensor start =
+      Put(Tensor::Arange(24).To(DType::kF32).Reshape({2, 3, 2, 2}));
   const Tensor grad = ops::MulScalar(start, 2);
   Variable plain(start.Clone(), true);
   Variable last(start.Contiguous(MemoryFormat::kChannelsLast), true);
@@ -181,17 +183,69 @@ TEST(Optimizer, HasTheSameBitsForAnyNumberOfThreads) {
   const auto run = [](int threads) {
     const int before = ComputeThreads();
     SetComputeThreads(threads);
-    const Tensor start = Tensor::Arange(100'003).To(DType::kF32);
+    const Tensor start = Put(Tensor::Arange(100'003).To(DType::kF32));
     Variable x(ops::MulScalar(start, 1e-5), true);
-    Variable y(Tensor::From<float>({1, 2, 3}), true);
+    Variable y(Put<float>({1, 2, 3}), true);
     x.set_grad(ops::AddScalar(ops::MulScalar(start, -2e-5), 0.3));
-    y.set_grad(Tensor::From<float>({3, 2, 1}));
+    y.set_grad(Put<float>({3, 2, 1}));
     AdamW adam({x, y}, {.lr = 0.1});
     for (int i = 0; i < 3; ++i) adam.Step();
     SetComputeThreads(before);
     return x.tensor();
   };
   EXPECT_TRUE(ops::BitEqual(run(1), run(4)));
+}
+
+Variable LowLeaf(DType dtype, const std::vector<float>& values) {
+  return Variable(Put(values).To(dtype), true);
+}
+
+TEST(Optimizer, MastersKeepWhatSmallFloatsWouldLose) {
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    Variable x = LowLeaf(dtype, {1, -2});
+    Sgd sgd({x}, {.lr = 1e-4});
+    x.set_grad(Put<float>({-1, -1}).To(dtype));
+    for (int i = 0; i < 400; ++i) sgd.Step();
+    EXPECT_EQ(x.tensor().dtype(), dtype);
+    const Tensor master = sgd.ExportState().at("0.master");
+    EXPECT_EQ(master.dtype(), DType::kF32);
+    EXPECT_TRUE(ops::AllClose(master, Put<float>({1.04f, -1.96f}), 1e-5));
+    EXPECT_TRUE(ops::BitEqual(x.tensor(), master.To(dtype))) << Name(dtype);
+  }
+}
+
+TEST(Optimizer, MastersFollowValuesWrittenByOthers) {
+  Variable x = LowLeaf(DType::kBF16, {1});
+  Sgd sgd({x}, {.lr = 0.5});
+  x.set_grad(Put<float>({1}).To(DType::kBF16));
+  sgd.Step();
+  x.tensor().Fill(8);
+  sgd.Step();
+  EXPECT_EQ(x.tensor().Item(), 7.5);
+}
+
+TEST(Optimizer, ResumesMastersFromExportedState) {
+  const auto step = [](Optimizer& optimizer, Variable& x, float grad) {
+    x.set_grad(Put<float>({grad, -grad}).To(DType::kBF16));
+    optimizer.Step();
+  };
+  Variable x = LowLeaf(DType::kBF16, {1, 2});
+  AdamW adam({x}, {.lr = 1e-3});
+  for (float grad : {1.f, 2.f}) step(adam, x, grad);
+  const StateDict state = adam.ExportState();
+  EXPECT_EQ(state.at("0.step").Item(), 2);
+  EXPECT_EQ(state.at("0.exp_avg").dtype(), DType::kF32);
+  Variable resumed(x.tensor().Clone(), true);
+  AdamW other({resumed}, {.lr = 1e-3});
+  ASSERT_TRUE(other.ImportState(state).ok());
+  step(adam, x, 3);
+  step(other, resumed, 3);
+  EXPECT_TRUE(ops::BitEqual(x.tensor(), resumed.tensor()));
+  EXPECT_TRUE(ops::BitEqual(adam.ExportState().at("0.master"),
+                            other.ExportState().at("0.master")));
+  StateDict without = state;
+  without.erase("0.master");
+  EXPECT_THAT(other.ImportState(without).message(), HasSubstr("0.master"));
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 #include "autograd/functions/activation.h"
 
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 using Inputs = const std::vector<Variable>&;
 
 TEST(ActivationGradients, Relu) {
@@ -17,8 +19,8 @@ TEST(ActivationGradients, Relu) {
 }
 
 TEST(ActivationGradients, ReluIsFlatAtZero) {
-  Variable x(Tensor::From<float>({-1, 0, 1}), true);
-  Relu(x).Backward(Tensor::From<float>({1, 1, 1}));
+  Variable x(Put<float>({-1, 0, 1}), true);
+  Relu(x).Backward(Put<float>({1, 1, 1}));
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{0, 0, 1}));
 }
 

@@ -4,12 +4,14 @@
 #include "autograd/functions/arithmetic.h"
 
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 using Inputs = const std::vector<Variable>&;
 
 TEST(ArithmeticGradients, Add) {
@@ -53,9 +55,9 @@ TEST(ArithmeticGradients, Minimum) {
 }
 
 TEST(ArithmeticGradients, MaximumSharesTheGradientOfEqualSides) {
-  Variable a(Tensor::From<float>({1, 2}), true);
-  Variable b(Tensor::From<float>({1, 3}), true);
-  Maximum(a, b).Backward(Tensor::From<float>({4, 8}));
+  Variable a(Put<float>({1, 2}), true);
+  Variable b(Put<float>({1, 3}), true);
+  Maximum(a, b).Backward(Put<float>({4, 8}));
   EXPECT_EQ(a.grad().ToVector<float>(), (std::vector<float>{2, 0}));
   EXPECT_EQ(b.grad().ToVector<float>(), (std::vector<float>{2, 8}));
 }
@@ -79,8 +81,8 @@ TEST(ArithmeticGradients, Abs) {
 }
 
 TEST(ArithmeticGradients, AbsIsFlatAtZero) {
-  Variable x(Tensor::From<float>({0, -2}), true);
-  Abs(x).Backward(Tensor::From<float>({5, 5}));
+  Variable x(Put<float>({0, -2}), true);
+  Abs(x).Backward(Put<float>({5, 5}));
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{0, -5}));
 }
 
@@ -104,8 +106,8 @@ TEST(ArithmeticGradients, PowScalar) {
 }
 
 TEST(ArithmeticGradients, PowScalarByZeroIsFlatEvenAtZero) {
-  Variable x(Tensor::From<float>({0, 2}), true);
-  PowScalar(x, 0).Backward(Tensor::From<float>({1, 1}));
+  Variable x(Put<float>({0, 2}), true);
+  PowScalar(x, 0).Backward(Put<float>({1, 1}));
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{0, 0}));
 }
 
@@ -115,7 +117,7 @@ TEST(ArithmeticGradients, Clamp) {
 }
 
 TEST(ArithmeticGradients, Where) {
-  const Tensor condition = Tensor::From<bool>({true, false, true});
+  const Tensor condition = Put<bool>({true, false, true});
   EXPECT_TRUE(GradCheck([&](Inputs v) { return Where(condition, v[0], v[1]); },
                         {Random({2, 3}), Random({2, 1})}));
 }

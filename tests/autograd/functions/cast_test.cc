@@ -5,12 +5,14 @@
 
 #include "autograd/functions/arithmetic.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 
 TEST(CastGradients, RoundTrip) {
   EXPECT_TRUE(GradCheck(
@@ -21,14 +23,14 @@ TEST(CastGradients, RoundTrip) {
 }
 
 TEST(CastGradients, TheGradientHasTheInputsDType) {
-  Variable x(Tensor::From<float>({1, 2}), true);
-  Cast(x, DType::kBF16).Backward(Tensor::From<float>({3, 4}).To(DType::kBF16));
+  Variable x(Put<float>({1, 2}), true);
+  Cast(x, DType::kBF16).Backward(Put<float>({3, 4}).To(DType::kBF16));
   EXPECT_EQ(x.grad().dtype(), DType::kF32);
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{3, 4}));
 }
 
 TEST(CastGradients, TheSameDTypeIsTheSameValue) {
-  Variable x(Tensor::From<float>({1}), true);
+  Variable x(Put<float>({1}), true);
   EXPECT_EQ(Cast(x, DType::kF32).id(), x.id());
 }
 

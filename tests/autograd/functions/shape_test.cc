@@ -5,12 +5,14 @@
 
 #include "autograd/functions/arithmetic.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using test::Put;
 using Inputs = const std::vector<Variable>&;
 
 TEST(ShapeGradients, Reshape) {
@@ -86,7 +88,7 @@ TEST(ShapeGradients, ContiguousToChannelsLast) {
 }
 
 TEST(ShapeGradients, AViewSharesItsSourcesVersion) {
-  const Variable x(Tensor::Zeros({4}), true);
+  const Variable x(Put(Tensor::Zeros({4})), true);
   const Variable y = Reshape(x, {2, 2});
   const uint64_t before = y.tensor().version();
   x.tensor().Fill(1);

@@ -8,13 +8,16 @@
 
 #include <cmath>
 
+#include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "tests/support/error_of.h"
+#include "tests/support/test_device.h"
 
 namespace baton::ops {
 namespace {
 
 using test::ErrorOf;
+using test::Put;
 using testing::StartsWith;
 
 using Function = Tensor (*)(const Tensor&);
@@ -40,7 +43,7 @@ const Case kCases[] = {
 Tensor Inputs(DType dtype) {
   std::vector<double> values;
   for (int i = -500; i <= 500; ++i) values.push_back(i / 50.0 + 0.001);
-  return Tensor::From(values).To(dtype);
+  return Put(values).To(dtype);
 }
 
 TEST(Activation, MatchesTheDefinitionInEveryFloatingDType) {
@@ -66,7 +69,8 @@ TEST(Activation, GradientsMatchFiniteDifferences) {
   constexpr double kStep = 1e-6;
   const Tensor x = Inputs(DType::kF64);
   const auto in = x.ToVector<double>();
-  const Tensor dy = Tensor::Full(x.shape(), 2, {.dtype = DType::kF64});
+  const Tensor dy =
+      Tensor::Full(x.shape(), 2, {.dtype = DType::kF64, .device = x.device()});
   for (const Case& c : kCases) {
     const Tensor saved = c.saves_input ? x : c.forward(x);
     const auto dx = c.backward(dy, saved).ToVector<double>();
@@ -79,7 +83,7 @@ TEST(Activation, GradientsMatchFiniteDifferences) {
 }
 
 TEST(Activation, TailsAndNanPass) {
-  const Tensor x = Tensor::From<float>({INFINITY, -INFINITY, NAN});
+  const Tensor x = Put<float>({INFINITY, -INFINITY, NAN});
   for (const Case& c : kCases) {
     EXPECT_TRUE(std::isnan(c.forward(x).ToVector<float>()[2])) << c.name;
   }
@@ -89,18 +93,18 @@ TEST(Activation, TailsAndNanPass) {
 }
 
 TEST(Activation, WrongArgumentsNameTheOp) {
-  const Tensor i = Tensor::Arange(3);
-  const Tensor x = Tensor::Ones({3});
+  const Tensor i = Put(Tensor::Arange(3));
+  const Tensor x = Put(Tensor::Ones({3}));
   EXPECT_EQ(ErrorOf([&] { Relu(i); }),
             "[relu] expected a floating dtype, got i64");
-  EXPECT_THAT(ErrorOf([&] { ReluBackward(x, Tensor::Ones({4})); }),
+  EXPECT_THAT(ErrorOf([&] { ReluBackward(x, Put(Tensor::Ones({4}))); }),
               StartsWith("[relu_backward]"));
   EXPECT_THAT(ErrorOf([&] { Gelu(Tensor()); }), StartsWith("[gelu]"));
 }
 
 TEST(Dropout, KeepsTheMeanAndItsMask) {
   Generator generator(5);
-  const Tensor x = Tensor::Ones({100'000});
+  const Tensor x = Put(Tensor::Ones({100'000}));
   const auto [y, mask] = Dropout(x, 0.25, generator);
   EXPECT_NEAR(Mean(y).Item(), 1, 0.01);
   EXPECT_NEAR(Sum(mask).Item() / 100'000, 0.75, 0.01);
@@ -110,6 +114,23 @@ TEST(Dropout, KeepsTheMeanAndItsMask) {
   EXPECT_EQ(Sum(Dropout(x, 0, generator).y).Item(), 100'000);
   EXPECT_THAT(ErrorOf([&] { Dropout(x, 1.5, generator); }),
               StartsWith("[dropout]"));
+}
+
+TEST(Dropout, HasOneMaskForEveryDeviceAndMemoryOrder) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    const Tensor x = Put(Tensor::Full({3, 5, 7, 9}, 2)).To(dtype);
+    Generator a(11), b(11), c(11);
+    const auto [y, mask] = Dropout(x, 0.5, a);
+    const auto last =
+        Dropout(x.Contiguous(MemoryFormat::kChannelsLast), 0.5, b);
+    const Tensor host = RandBernoulli(x.shape(), 0.5, c);
+    EXPECT_EQ(mask.ToVector<bool>(), host.ToVector<bool>()) << Name(dtype);
+    EXPECT_EQ(last.mask.ToVector<bool>(), host.ToVector<bool>());
+    const Tensor expected = MulScalar(host.To(DType::kF64), 4);
+    const auto values = expected.ToVector<double>();
+    EXPECT_EQ(y.To(DType::kF64).ToVector<double>(), values) << Name(dtype);
+    EXPECT_EQ(last.y.To(DType::kF64).ToVector<double>(), values);
+  }
 }
 
 }  // namespace

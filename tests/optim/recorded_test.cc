@@ -1,0 +1,101 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/graph.h"
+#include "core/ops/arithmetic.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/support/error_of.h"
+#include "tests/support/test_device.h"
+
+// Steps within recorded graphs, which only GPUs have.
+namespace baton::optim {
+namespace {
+
+using test::ErrorOf;
+using test::Put;
+using ::testing::HasSubstr;
+
+class RecordedStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::TestDevice().is_cuda())
+      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
+  }
+  Graph Record(Optimizer& optimizer) const {
+    return Graph::Record({test::TestDevice()}, [&] { optimizer.Step(); });
+  }
+};
+
+// Two equal parameters, of f32 and of bf16, with gradients.
+std::vector<Variable> Parameters() {
+  std::vector<Variable> parameters;
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    parameters.emplace_back(Put<float>({1, -2, 3}).To(dtype), true);
+    parameters.back().set_grad(Put<float>({0.5, 1, -0.25}).To(dtype));
+  }
+  return parameters;
+}
+
+void ExpectEqual(const std::vector<Variable>& a,
+                 const std::vector<Variable>& b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_TRUE(ops::BitEqual(a[i].tensor(), b[i].tensor())) << i;
+}
+
+template <typename O, typename Options>
+void ReplaysEqualSteps(const Options& options,
+                       const std::function<Graph(Optimizer&)>& record) {
+  const std::vector<Variable> replayed = Parameters(), stepped = Parameters();
+  O recorded(replayed, options), plain(stepped, options);
+  recorded.Step();
+  const Graph graph = record(recorded);
+  plain.Step();
+  for (double lr : {0.1, 0.1, 0.02}) {
+    recorded.set_lr(lr);
+    plain.set_lr(lr);
+    graph.Replay();
+    plain.Step();
+    ExpectEqual(replayed, stepped);
+  }
+  const StateDict expected = plain.ExportState();
+  for (const auto& [key, tensor] : recorded.ExportState())
+    EXPECT_TRUE(ops::BitEqual(tensor, expected.at(key))) << key;
+  // A state that comes back is the recorded step's own.
+  ASSERT_TRUE(recorded.ImportState(expected).ok());
+  graph.Replay();
+  plain.Step();
+  ExpectEqual(replayed, stepped);
+}
+
+TEST_F(RecordedStep, OfSgdObeysTheRateAndCounts) {
+  ReplaysEqualSteps<Sgd>(
+      SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.2},
+      [&](Optimizer& o) { return Record(o); });
+}
+
+TEST_F(RecordedStep, OfAdamObeysTheRateAndCounts) {
+  ReplaysEqualSteps<AdamW>(AdamWOptions{.lr = 0.1},
+                           [&](Optimizer& o) { return Record(o); });
+}
+
+TEST_F(RecordedStep, IsRefusedWhereReplaysWouldGoWrong) {
+  const std::vector<Variable> parameters = Parameters();
+  Sgd sgd(parameters, {.lr = 0.1, .momentum = 0.9});
+  EXPECT_THAT(ErrorOf([&] { Record(sgd); }), HasSubstr("first step"));
+  sgd.Step();
+  parameters[1].tensor().Fill(2);
+  EXPECT_THAT(ErrorOf([&] { Record(sgd); }), HasSubstr("new value"));
+  sgd.Step();
+  EXPECT_THAT(ErrorOf([&] {
+                Graph::Record({test::TestDevice()}, [&] { sgd.set_lr(1); });
+              }),
+              HasSubstr("new learning rate"));
+  EXPECT_EQ(sgd.lr(), 0.1);
+}
+
+}  // namespace
+}  // namespace baton::optim
