@@ -270,7 +270,7 @@ TEST(OptimizerStep, RefusesWhatDoesNotFitBeforeItWrites) {
     if (!bad.grad.defined()) bad.grad = Put<float>({1, 2});
     return ErrorOf([&] { SgdStep({good, bad}, {}); });
   };
-  EXPECT_EQ(error_of({}), "");
+  EXPECT_EQ(error_of({}), "no error");
   const Tensor value = good.value.Clone();
   EXPECT_THAT(error_of({.grad = Put<double>({1, 2})}),
               StartsWith("[sgd] expected a gradient like the parameter"));
