@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/cpu/conv.h"
-#include "core/cpu/lru_cache.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/packed_weights.h"
+#include "core/lru_cache.h"
 #include "core/parallel.h"
 
 namespace baton::cpu {

@@ -1,14 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/cpu/lru_cache.h"
+#include "core/lru_cache.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace baton::cpu {
+namespace baton {
 namespace {
 
 using Cache = LruCache<int, std::string>;
@@ -54,4 +54,4 @@ TEST(LruCache, KeepsNothingWhenMakingThrows) {
 }
 
 }  // namespace
-}  // namespace baton::cpu
+}  // namespace baton

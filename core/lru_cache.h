@@ -11,7 +11,7 @@
 
 #include "core/mutex.h"
 
-namespace baton::cpu {
+namespace baton {
 
 // The `capacity` most recently used values by key. Key needs operator<.
 // Thread-safe.
@@ -40,14 +40,7 @@ class LruCache {
     return order_.front().second;
   }
 
-  size_t size() const {
-    MutexLock lock(mutex_);
-    return index_.size();
-  }
-
- private:
-  using Order = std::list<std::pair<Key, Pointer>>;  // most recent first
-
+  // Null where there is none.
   Pointer Find(const Key& key) {
     MutexLock lock(mutex_);
     auto it = index_.find(key);
@@ -56,10 +49,18 @@ class LruCache {
     return it->second->second;
   }
 
+  size_t size() const {
+    MutexLock lock(mutex_);
+    return index_.size();
+  }
+
+ private:
+  using Order = std::list<std::pair<Key, Pointer>>;  // most recent first
+
   const size_t capacity_;
   mutable Mutex mutex_;
   Order order_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, typename Order::iterator> index_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace baton::cpu
+}  // namespace baton
