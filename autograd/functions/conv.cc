@@ -22,7 +22,8 @@ Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
        {weight,
         [options](const Backprop& p) {
           return ops::Conv2dBackwardWeight(p.dy(), p.saved(0),
-                                           p.saved(1).shape(), options);
+                                           p.saved(1).shape(), options,
+                                           p.saved(1).SuggestFormat());
         }},
        {bias, [](const Backprop& p) {
           return ops::Sum(p.dy(), {0, 2, 3});

@@ -7,7 +7,7 @@
 #include "core/tensor.h"
 
 // CPU convolutions. Arguments are checked and on the CPU; batches are not
-// empty.
+// empty. Gradients of weights lie in `order`.
 namespace baton::cpu {
 
 // f32: oneDNN (conv_onednn.cc).
@@ -18,7 +18,8 @@ Tensor ConvBackwardInputF32(const Tensor& dy, const Tensor& weight,
                             const ops::Conv2dOptions& options);
 Tensor ConvBackwardWeightF32(const Tensor& dy, const Tensor& x,
                              const Shape& weight_shape,
-                             const ops::Conv2dOptions& options);
+                             const ops::Conv2dOptions& options,
+                             MemoryFormat order);
 
 // f64: columns and OpenBLAS (conv_columns.cc), for references and gradient
 // checks.
@@ -29,6 +30,7 @@ Tensor ConvBackwardInputF64(const Tensor& dy, const Tensor& weight,
                             const ops::Conv2dOptions& options);
 Tensor ConvBackwardWeightF64(const Tensor& dy, const Tensor& x,
                              const Shape& weight_shape,
-                             const ops::Conv2dOptions& options);
+                             const ops::Conv2dOptions& options,
+                             MemoryFormat order);
 
 }  // namespace baton::cpu

@@ -134,7 +134,8 @@ Tensor ConvBackwardInputF64(const Tensor& dy, const Tensor& weight,
 
 Tensor ConvBackwardWeightF64(const Tensor& dy, const Tensor& x,
                              const Shape& weight_shape,
-                             const ops::Conv2dOptions& options) {
+                             const ops::Conv2dOptions& options,
+                             MemoryFormat order) {
   const Geometry g(x.shape(), weight_shape, options);
   const Tensor dense_dy = dy.Contiguous(), dense_x = x.Contiguous();
   const Tensor columns = Columns(g);
@@ -148,7 +149,7 @@ Tensor ConvBackwardWeightF64(const Tensor& dy, const Tensor& x,
          Operand<double>{columns.data<double>(), g.cells(), true}, 1.0,
          dweight.data<double>() + part % g.groups * g.weight_size(), g.taps());
   }
-  return dweight;
+  return dweight.Contiguous(order);
 }
 
 }  // namespace baton::cpu

@@ -305,22 +305,24 @@ Tensor ConvBackwardInputF32(const Tensor& dy, const Tensor& weight,
 
 Tensor ConvBackwardWeightF32(const Tensor& dy, const Tensor& x,
                              const Shape& weight_shape,
-                             const ops::Conv2dOptions& options) {
+                             const ops::Conv2dOptions& options,
+                             MemoryFormat order) {
   if (OverrunsGathering(x, weight_shape, options)) {
     const Tensor points = x.Slice(2, 0, x.dim(2), options.stride[0])
                               .Slice(3, 0, x.dim(3), options.stride[1])
                               .Contiguous(x.SuggestFormat());
     return ConvBackwardWeightF32(dy, points, weight_shape,
-                                 {.groups = options.groups});
+                                 {.groups = options.groups}, order);
   }
   return WithOneDnn("conv2d_backward_weight", [&] {
     const MemoryFormat format = x.SuggestFormat();
-    const Problem problem = MakeProblem(Pass::kBackwardWeight, x.shape(),
-                                        weight_shape, options, format);
+    Problem problem = MakeProblem(Pass::kBackwardWeight, x.shape(),
+                                  weight_shape, options, format);
+    problem.weight_channels_last = order == MemoryFormat::kChannelsLast;
     const Tensor dense_x = x.Contiguous(format);
     const Tensor dense_dy = dy.Contiguous(format);
     const auto plan = PlanFor(problem);
-    Tensor dweight = Tensor::Empty(weight_shape);
+    Tensor dweight = Tensor::Empty(weight_shape, {.format = order});
     const Tensor packed = plan->reorder ? EmptyFor(plan->weight) : dweight;
     const memory result = MemoryOf(plan->weight, packed);
     Execute(*plan, {{DNNL_ARG_SRC, MemoryOf(plan->x, dense_x)},

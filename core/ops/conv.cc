@@ -4,6 +4,7 @@
 #include "core/ops/conv.h"
 
 #include "core/cpu/conv.h"
+#include "core/cuda/conv.h"
 #include "core/ops/checks.h"
 
 namespace baton::ops {
@@ -76,8 +77,11 @@ Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
             "], got ", bias.shape().ToString());
   }
   if (y.numel() == 0) {
-    return Tensor::Empty(y, {.dtype = x.dtype(), .format = x.SuggestFormat()});
+    return Tensor::Empty(y, {.dtype = x.dtype(),
+                             .device = x.device(),
+                             .format = x.SuggestFormat()});
   }
+  if (x.device().is_cuda()) return cuda::ConvForward(x, weight, bias, options);
   if (x.dtype() == DType::kF64)
     return cpu::ConvForwardF64(x, weight, bias, options);
   if (IsSmall(x)) {
@@ -93,7 +97,11 @@ Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
   constexpr char kOp[] = "conv2d_backward_input";
   CheckDType(kOp, dy, "weight", weight);
   CheckGradient(kOp, dy, CheckShapes(kOp, x_shape, weight.shape(), options));
-  if (dy.numel() == 0) return Tensor::Zeros(x_shape, {.dtype = dy.dtype()});
+  if (dy.numel() == 0) {
+    return Tensor::Zeros(x_shape, {.dtype = dy.dtype(), .device = dy.device()});
+  }
+  if (dy.device().is_cuda())
+    return cuda::ConvBackwardInput(dy, weight, x_shape, options);
   if (dy.dtype() == DType::kF64)
     return cpu::ConvBackwardInputF64(dy, weight, x_shape, options);
   if (IsSmall(dy)) {
@@ -106,20 +114,25 @@ Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
 
 Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,
                             const Shape& weight_shape,
-                            const Conv2dOptions& options) {
+                            const Conv2dOptions& options, MemoryFormat order) {
   constexpr char kOp[] = "conv2d_backward_weight";
   CheckDType(kOp, dy, "x", x);
   CheckGradient(kOp, dy, CheckShapes(kOp, x.shape(), weight_shape, options));
-  if (dy.numel() == 0)
-    return Tensor::Zeros(weight_shape, {.dtype = dy.dtype()});
+  if (dy.numel() == 0) {
+    return Tensor::Zeros(
+        weight_shape,
+        {.dtype = dy.dtype(), .device = dy.device(), .format = order});
+  }
+  if (dy.device().is_cuda())
+    return cuda::ConvBackwardWeight(dy, x, weight_shape, options, order);
   if (dy.dtype() == DType::kF64)
-    return cpu::ConvBackwardWeightF64(dy, x, weight_shape, options);
+    return cpu::ConvBackwardWeightF64(dy, x, weight_shape, options, order);
   if (IsSmall(dy)) {
     return cpu::ConvBackwardWeightF32(Widened(dy), Widened(x), weight_shape,
-                                      options)
+                                      options, order)
         .To(dy.dtype());
   }
-  return cpu::ConvBackwardWeightF32(dy, x, weight_shape, options);
+  return cpu::ConvBackwardWeightF32(dy, x, weight_shape, options, order);
 }
 
 }  // namespace baton::ops

@@ -1,0 +1,178 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/conv.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/cuda/conv_bias.h"
+#include "core/cuda/conv_search.h"
+#include "core/precision.h"
+#include "core/status.h"
+
+namespace baton::cuda {
+namespace {
+
+// The tensors of a convolution, all dense in `layout`.
+struct Operands {
+  Tensor x, weight, y;
+};
+
+std::array<int64_t, 4> Dims4(const Tensor& tensor) {
+  return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3)};
+}
+
+// cuDNN asks for the element's own alignment and uses up to 16 bytes.
+int64_t AlignmentOf(const Operands& operands) {
+  const auto bits = reinterpret_cast<uintptr_t>(operands.x.raw_data()) |
+                    reinterpret_cast<uintptr_t>(operands.weight.raw_data()) |
+                    reinterpret_cast<uintptr_t>(operands.y.raw_data()) | 16;
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+ConvProblem ProblemOf(ConvPass pass, const Operands& operands,
+                      const ops::Conv2dOptions& options, MemoryFormat layout) {
+  const DType dtype = operands.x.dtype();
+  return {.pass = pass,
+          .dtype = dtype,
+          .x = Dims4(operands.x),
+          .weight = Dims4(operands.weight),
+          .y = Dims4(operands.y),
+          .stride = options.stride,
+          .padding = options.padding,
+          .dilation = options.dilation,
+          .channels_last = layout == MemoryFormat::kChannelsLast,
+          .accumulate = false,
+          .tf32 = dtype == DType::kF32 && Tf32Allowed(),
+          .deterministic = Deterministic(),
+          .alignment = AlignmentOf(operands)};
+}
+
+ConvOperands Addresses(const Operands& operands) {
+  return {.x = operands.x.raw_data(),
+          .weight = operands.weight.raw_data(),
+          .y = operands.y.raw_data()};
+}
+
+void Run(const Launch& launch, const ConvProblem& problem,
+         const Operands& operands) {
+  cudnnHandle_t handle =
+      CudnnHandle(OpOf(problem.pass), launch.device(), launch.stream());
+  ConvOperands trial = Addresses(operands);
+  Tensor scratch;
+  if (problem.accumulate && WouldSearch(launch, problem)) {
+    scratch = Tensor::ZerosLike(operands.weight);
+    trial.weight = scratch.raw_data();
+  }
+  const auto plan = ConvPlanFor(launch, problem, handle, trial);
+  const Tensor workspace = Tensor::Empty(
+      {plan->workspace_bytes()},
+      {.dtype = DType::kU8, .device = Device::Cuda(launch.device())});
+  plan->Run(handle, Addresses(operands), workspace.raw_data());
+}
+
+// Channels-last when both lie so: a tensor of one pixel or one channel lies in
+// both layouts, and goes with the other tensor.
+MemoryFormat LayoutOf(const Tensor& a, const Tensor& b) {
+  constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
+  return a.IsContiguous(kLast) && b.IsContiguous(kLast)
+             ? kLast
+             : MemoryFormat::kContiguous;
+}
+
+// The shape of y, which fits (core/ops/conv.cc checks).
+Shape OutputShape(const Tensor& x, const Tensor& weight,
+                  const ops::Conv2dOptions& options) {
+  Dims y = {x.dim(0), weight.dim(0)};
+  for (size_t i = 0; i < 2; ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const int64_t reach = options.dilation[i] * (weight.dim(axis) - 1) + 1;
+    y.push_back(
+        (x.dim(axis) + 2 * options.padding[i] - reach) / options.stride[i] + 1);
+  }
+  return Shape(y);
+}
+
+}  // namespace
+
+Tensor ConvForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   const ops::Conv2dOptions& options) {
+  const Tensor y = Tensor::Empty(
+      OutputShape(x, weight, options),
+      {.dtype = x.dtype(), .device = x.device(), .format = x.SuggestFormat()});
+  const MemoryFormat layout = LayoutOf(x, y);
+  const Operands operands = {x.Contiguous(layout), weight.Contiguous(layout),
+                             y};
+  {
+    const Launch launch("conv2d", {&y}, {&operands.x, &operands.weight});
+    Run(launch, ProblemOf(ConvPass::kForward, operands, options, layout),
+        operands);
+  }
+  if (bias.defined()) AddChannelBias(y, bias.Contiguous());
+  return y;
+}
+
+Tensor ConvBackwardInput(const Tensor& dy, const Tensor& weight,
+                         const Shape& x_shape,
+                         const ops::Conv2dOptions& options) {
+  const Tensor dx = Tensor::Empty(x_shape, {.dtype = dy.dtype(),
+                                            .device = dy.device(),
+                                            .format = dy.SuggestFormat()});
+  const MemoryFormat layout = LayoutOf(dy, dx);
+  const Operands operands = {dx, weight.Contiguous(layout),
+                             dy.Contiguous(layout)};
+  const Launch launch("conv2d_backward_input", {&dx},
+                      {&operands.weight, &operands.y});
+  Run(launch, ProblemOf(ConvPass::kBackwardInput, operands, options, layout),
+      operands);
+  return dx;
+}
+
+Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,
+                          const Shape& weight_shape,
+                          const ops::Conv2dOptions& options,
+                          MemoryFormat order) {
+  const MemoryFormat layout =
+      x.IsContiguous() ? LayoutOf(x, dy) : LayoutOf(x, x);
+  const TensorOptions place = {.dtype = x.dtype(), .device = x.device()};
+  TensorOptions ordered = place;
+  ordered.format = order;
+  Tensor dweight = Tensor::Empty(weight_shape, ordered);
+  if (!dweight.IsContiguous(layout)) {
+    ordered.format = layout;
+    dweight = Tensor::Empty(weight_shape, ordered);
+  }
+  const Operands operands = {x.Contiguous(layout), dweight,
+                             dy.Contiguous(layout)};
+  {
+    const Launch launch("conv2d_backward_weight", {&dweight},
+                        {&operands.x, &operands.y});
+    Run(launch, ProblemOf(ConvPass::kBackwardWeight, operands, options, layout),
+        operands);
+  }
+  return dweight.Contiguous(order);
+}
+
+void ConvAddBackwardWeight(const Tensor& dy, const Tensor& x,
+                           const ops::Conv2dOptions& options,
+                           const Tensor& dweight) {
+  constexpr char kOp[] = "conv2d_backward_weight";
+  constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
+  MemoryFormat layout = LayoutOf(x, dy);
+  if (!dweight.IsContiguous(layout)) {
+    layout = layout == kLast ? MemoryFormat::kContiguous : kLast;
+    Require(dweight.IsContiguous(layout), kOp,
+            "expected a dense gradient to add to");
+  }
+  const Operands operands = {x.Contiguous(layout), dweight,
+                             dy.Contiguous(layout)};
+  const Launch launch(kOp, {&dweight}, {&operands.x, &operands.y});
+  ConvProblem problem =
+      ProblemOf(ConvPass::kBackwardWeight, operands, options, layout);
+  problem.accumulate = true;
+  Run(launch, problem, operands);
+  dweight.BumpVersion();
+}
+
+}  // namespace baton::cuda

@@ -1,0 +1,13 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::cuda {
+
+// y[n, c, h, w] += bias[c]; y is dense in one of the two layouts, bias dense.
+void AddChannelBias(const Tensor& y, const Tensor& bias);
+
+}  // namespace baton::cuda
