@@ -9,12 +9,12 @@
 
 #include "autograd/engine.h"
 #include "core/ops/arithmetic.h"
+#include "core/precision.h"
 #include "tests/support/test_device.h"
 
 namespace baton::testing {
 namespace {
 
-using test::Put;
 using ::testing::AssertionFailure;
 using ::testing::AssertionResult;
 using ::testing::AssertionSuccess;
@@ -68,7 +68,7 @@ Values CentralDifferences(const Function& f, const std::vector<Tensor>& inputs,
     const auto at = [&](double value) {
       Values values = center;
       values[i] = value;
-      moved[which] = Put(values, inputs[which].shape());
+      moved[which] = test::Put(values, inputs[which].shape());
       return Weighted(f, moved, weights);
     };
     result[i] = (at(center[i] + step) - at(center[i] - step)) / (2 * step);
@@ -115,6 +115,18 @@ AssertionResult CheckInput(const Function& f, const std::vector<Tensor>& inputs,
   return AssertionSuccess();
 }
 
+// Gradients are compared bit by bit.
+class WhileDeterministic {
+ public:
+  WhileDeterministic() : former_(Deterministic()) { SetDeterministic(true); }
+  ~WhileDeterministic() { SetDeterministic(former_); }
+  WhileDeterministic(const WhileDeterministic&) = delete;
+  WhileDeterministic& operator=(const WhileDeterministic&) = delete;
+
+ private:
+  const bool former_;
+};
+
 AssertionResult CheckF32(const Function& f, const std::vector<Tensor>& inputs,
                          const Tensor& weights, const Evaluated& f64,
                          double tolerance) {
@@ -135,19 +147,21 @@ AssertionResult CheckF32(const Function& f, const std::vector<Tensor>& inputs,
 }  // namespace
 
 Tensor Random(const Shape& shape, double low, double high) {
-  return Put(RandomValues(shape.numel(), low, high), shape);
+  return test::Put(RandomValues(shape.numel(), low, high), shape);
 }
 
-AssertionResult GradCheck(const Function& f, const std::vector<Tensor>& given,
+AssertionResult GradCheck(const Function& f,
+                          const std::vector<Tensor>& host_inputs,
                           const GradCheckOptions& options) {
+  const WhileDeterministic scope;
   std::vector<Tensor> inputs;
-  for (const Tensor& x : given) inputs.push_back(Put(x));
+  for (const Tensor& input : host_inputs) inputs.push_back(test::Put(input));
   Shape shape;
   {
     NoGrad no_grad;
     shape = f({inputs.begin(), inputs.end()}).shape();
   }
-  const Tensor weights = Random(shape);
+  const Tensor weights = test::Put(Random(shape));
   const Evaluated all = Evaluate(f, inputs, weights, -1, DType::kF64);
   for (size_t i = 0; i < inputs.size(); ++i) {
     AssertionResult result =

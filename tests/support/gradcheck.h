@@ -15,8 +15,8 @@ namespace baton::testing {
 using Variables = std::vector<Variable>;
 using Function = std::function<Variable(const Variables& inputs)>;
 
-// f64 on TestDevice(), uniform in [low, high); every call gives other values,
-// the same in every run.
+// f64, uniform in [low, high); every call gives other values, the same in
+// every run.
 Tensor Random(const Shape& shape, double low = -1, double high = 1);
 
 struct GradCheckOptions {
@@ -27,9 +27,10 @@ struct GradCheckOptions {
   double f32_tolerance = 2e-5;
 };
 
-// On TestDevice(): compares the gradients of a random weighting of f's result
-// with central differences in f64; checks that the gradient of each input alone
-// has the same bits, and that f32 agrees with f64.
+// On the test's device (test_device.h), which it puts `inputs` on: compares the
+// gradients of a random weighting of f's result with central differences in
+// f64; checks that the gradient of each input alone has the same bits, and that
+// f32 agrees with f64.
 ::testing::AssertionResult GradCheck(const Function& f,
                                      const std::vector<Tensor>& inputs,
                                      const GradCheckOptions& options = {});
