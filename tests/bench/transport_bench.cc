@@ -29,6 +29,7 @@
 #include "core/status.h"
 #include "rpc/transports/grpc.h"
 #include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
 
 namespace baton::rpc {
 namespace {
@@ -280,5 +281,6 @@ int Run(const std::string& echo_peer, int rounds) {
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
-  return baton::rpc::Run(ECHO_PEER, argc > 1 ? std::atoi(argv[1]) : 5);
+  return baton::rpc::Run(baton::testing::ProgramPath("echo_peer"),
+                         argc > 1 ? std::atoi(argv[1]) : 5);
 }

@@ -13,6 +13,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/test_device.h"
+#include "tests/support/test_files.h"
 
 // Values from tools/golden/optimizers.py.
 namespace baton::optim {
@@ -51,7 +52,7 @@ std::unique_ptr<Optimizer> Make(const std::vector<Variable>& parameters,
 class Golden : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
-    std::ifstream file(std::string(BATON_GOLDEN_DIR) + "/optimizers.json");
+    std::ifstream file(testing::GoldenPath("optimizers.json"));
     ASSERT_TRUE(file.good());
     golden_ = json::parse(file);
   }

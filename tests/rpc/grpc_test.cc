@@ -17,6 +17,7 @@
 #include "rpc/transports/lane.h"
 #include "tests/rpc/transport_conformance.h"
 #include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
 
 namespace baton::rpc {
 namespace {
@@ -363,7 +364,7 @@ TEST(Grpc, HealthFollowsTheLifeOfTheWorker) {
 }
 
 TEST(Grpc, AKilledProcessIsNoticedAtOnce) {
-  ChildProcess child({ECHO_PEER, "bob"});
+  ChildProcess child({testing::ProgramPath("echo_peer"), "bob"});
   const WorkerInfo bob{"bob", Rank{1}, 4711, child.ReadLine()};
   auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(100)});
   alice->Start();
@@ -381,7 +382,7 @@ TEST(Grpc, AKilledProcessIsNoticedAtOnce) {
 }
 
 TEST(Grpc, AProcessKilledAmidATransferFailsIt) {
-  ChildProcess child({ECHO_PEER, "bob"});
+  ChildProcess child({testing::ProgramPath("echo_peer"), "bob"});
   const WorkerInfo bob{"bob", Rank{1}, 4711, child.ReadLine()};
   auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(100)});
   alice->Start();

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/program_path.h"
 #include "tools/launch/process.h"
 
 namespace baton::tools {
@@ -28,10 +29,6 @@ struct Outcome {
   std::string output;
 };
 
-std::string Program(const std::string& name) {
-  return absl::StrCat(BATON_BIN_DIR, "/", name);
-}
-
 // Runs a program to its end. `on_output` sees all output so far and the
 // process, each time something comes.
 Outcome RunProgram(
@@ -41,7 +38,7 @@ Outcome RunProgram(
   ProcessSpec spec;
   spec.name = args[0];
   spec.args = std::move(args);
-  spec.args[0] = Program(spec.args[0]);
+  spec.args[0] = testing::ProgramPath(spec.args[0]);
   spec.capture_output = true;
   const auto process = StartProcess(spec);
   if (!process.ok()) return {-1, process.status().ToString()};
