@@ -47,6 +47,7 @@ class Node {
   using Hook = std::function<Tensor(const Tensor&)>;
   void AddHook(int output, Hook hook);
   void RunHooks(std::vector<Tensor>& grads) const;
+  bool has_hooks() const { return !hooks_.empty(); }
 
  private:
   std::vector<Edge> edges_;

@@ -28,7 +28,8 @@ Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
   }
   Variable y = autograd::BatchNormTrain(
       x, weight_, bias_, residual, running_mean_, running_variance_, options);
-  ops::AddInto(batches_, Tensor::Scalar(1, DType::kI64).To(batches_.device()));
+  ops::AddInto(batches_, Tensor::Ones({}, {.dtype = DType::kI64,
+                                           .device = batches_.device()}));
   return y;
 }
 

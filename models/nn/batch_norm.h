@@ -28,6 +28,9 @@ class BatchNorm2d final : public Module {
   const Variable& weight() const { return weight_; }
   const Variable& bias() const { return bias_; }
 
+ protected:
+  bool KeepsPrecision() const override { return true; }
+
  private:
   Variable Run(const Variable& x, const Variable& residual, bool relu);
 

@@ -155,9 +155,9 @@ absl::Status Module::LoadStateDict(const StateMap& state, bool strict) {
   });
 }
 
-// Puts change(tensor) in the place of every parameter and buffer.
+// Puts change(tensor) in the place of this module's parameters and buffers.
 template <typename Change>
-void Module::Replace(const Change& change) {
+void Module::ReplaceOwn(const Change& change) {
   for (const auto& named : parameters_) {
     Variable& value = *named.value;
     Tensor changed = change(value.tensor());
@@ -165,6 +165,12 @@ void Module::Replace(const Change& change) {
     value = Variable(std::move(changed), requires_grad);
   }
   for (const auto& named : buffers_) *named.value = change(*named.value);
+}
+
+// And of every module below.
+template <typename Change>
+void Module::Replace(const Change& change) {
+  ReplaceOwn(change);
   for (const auto& named : children_) named.value->Replace(change);
 }
 
@@ -172,6 +178,17 @@ void Module::To(DType dtype) {
   Replace([dtype](const Tensor& t) {
     return IsFloating(t.dtype()) ? t.To(dtype) : t;
   });
+}
+
+void Module::LowerPrecision(DType dtype) {
+  Require(IsFloating(dtype), "lower_precision", "expected a floating dtype, ",
+          "got ", Name(dtype));
+  if (!KeepsPrecision()) {
+    ReplaceOwn([dtype](const Tensor& t) {
+      return IsFloating(t.dtype()) ? t.To(dtype) : t;
+    });
+  }
+  for (const auto& named : children_) named.value->LowerPrecision(dtype);
 }
 
 void Module::To(Device device) {

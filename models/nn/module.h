@@ -77,9 +77,16 @@ class Module {
   void To(DType dtype);
   void To(Device device);
   void ToFormat(MemoryFormat format);
+  // As To(dtype), but modules that keep full precision stay as they are: what
+  // training in bf16 or f16 wants, whose optimizer steps f32 masters.
+  void LowerPrecision(DType dtype);
 
  protected:
   Module() = default;
+
+  // Whether LowerPrecision passes over this module's own parameters and
+  // buffers: those of statistics lose too much by rounding.
+  virtual bool KeepsPrecision() const { return false; }
 
   // The references stay valid as long as the module. A name is used once and
   // holds no '.'; anything else aborts.
@@ -104,6 +111,8 @@ class Module {
   void CheckNewName(const std::string& name) const;
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
+  template <typename Change>
+  void ReplaceOwn(const Change& change);
   template <typename Change>
   void Replace(const Change& change);
 

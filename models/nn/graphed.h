@@ -1,0 +1,53 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "models/nn/module.h"
+#include "models/nn/recordings.h"
+
+namespace baton::nn {
+
+// A module whose forward and backward a GPU replays as two graphs, within a
+// step that is otherwise as it was; GraphedStep does more where the whole step
+// can be recorded.
+//
+//   nn::Graphed model(std::make_shared<Encoder>(...));
+//   nn::CrossEntropy(model.Forward(x), labels).Backward();
+//
+// After some forwards on inputs of one shape, dtype and device, in training and
+// with gradients recorded, one records them, and that and later ones replay:
+// the input is copied in, the output and all gradients are copied out, so they
+// are the caller's as those of any module. The module runs as it is on other
+// inputs, on the CPU, in eval mode, under NoGrad, with hooks on its parameters,
+// and for a forward before the last one's backward has run or its output is
+// gone, since a recording holds the activations of one forward. What the module
+// does on the host happens no more during replays, and it may not read values
+// back. Moving or casting it drops the recordings.
+//
+// The child is named "module". Thread-compatible.
+class Graphed final : public Module {
+ public:
+  explicit Graphed(std::shared_ptr<Module> module,
+                   const RecordingOptions& options = {});
+  Variable Forward(const Variable& x) override;
+
+  int64_t replays() const { return replays_; }  // forwards so far that were
+
+ private:
+  struct Recording;
+  struct Pass;
+
+  bool Recordable(const Variable& x, const std::vector<Variable>& parameters);
+  std::shared_ptr<Recording> Record(const Variable& x,
+                                    const std::vector<Variable>& parameters);
+
+  Module& module_;
+  Recordings<Recording> recordings_;
+  int64_t replays_ = 0;
+};
+
+}  // namespace baton::nn
