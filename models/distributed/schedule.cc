@@ -66,6 +66,36 @@ std::vector<std::vector<Instruction>> EvalPrograms(int stages,
   return {static_cast<size_t>(stages), program};
 }
 
+std::vector<IssuedInstruction> MergePrograms(
+    const std::vector<std::vector<Instruction>>& programs) {
+  const size_t stages = programs.size();
+  std::vector<size_t> next(stages, 0);
+  std::vector<int> forwards(stages, 0), backwards(stages, 0);  // given so far
+  const auto ready = [&](size_t stage, const Instruction& step) {
+    if (step.op == StageOp::kForward)
+      return stage == 0 || forwards[stage - 1] > step.micro_batch;
+    return forwards[stage] > step.micro_batch &&
+           (stage + 1 == stages || backwards[stage + 1] > step.micro_batch);
+  };
+  size_t total = 0;
+  for (const auto& program : programs) total += program.size();
+  std::vector<IssuedInstruction> merged;
+  while (merged.size() < total) {
+    const size_t before = merged.size();
+    for (size_t stage = 0; stage < stages; ++stage) {
+      if (next[stage] == programs[stage].size()) continue;
+      const Instruction& step = programs[stage][next[stage]];
+      if (!ready(stage, step)) continue;
+      ++(step.op == StageOp::kForward ? forwards : backwards)[stage];
+      ++next[stage];
+      merged.push_back({static_cast<int>(stage), step});
+    }
+    Require(merged.size() > before, "schedule",
+            "the programs wait for each other");
+  }
+  return merged;
+}
+
 std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
   Require(rows > 0 && split_size > 0, "split",
           "expected at least one row and a split size of at least 1, got ",

@@ -51,6 +51,21 @@ std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
 std::vector<std::vector<Instruction>> EvalPrograms(int stages,
                                                    int micro_batches);
 
+// An instruction and the stage that it is for.
+struct IssuedInstruction {
+  int stage = 0;
+  Instruction instruction;
+  friend bool operator==(const IssuedInstruction&,
+                         const IssuedInstruction&) = default;
+};
+// The order in which one thread gives the programs to devices that work by
+// themselves: the stages in turn, each its next instruction once what that
+// needs has been given. What one stage sends the next one takes before the
+// other sends again, so that a device never waits for more than it needs.
+// Throws Error for programs that wait for each other.
+std::vector<IssuedInstruction> MergePrograms(
+    const std::vector<std::vector<Instruction>>& programs);
+
 // Rows of a batch that make up one micro-batch: [begin, end).
 struct RowRange {
   int64_t begin = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -139,6 +140,44 @@ TEST(CheckProgram, RefusesWhatCannotRun) {
   EXPECT_TRUE(refused({{kForward, 0}}, 2));
   EXPECT_TRUE(refused({}, 1));
   EXPECT_TRUE(refused({{kForward, -1}}, 1));
+}
+
+std::string Merged(Schedule schedule, int stages, int micro_batches) {
+  std::string text;
+  for (const auto& [stage, step] :
+       MergePrograms(TrainPrograms(schedule, stages, micro_batches))) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", stage, ":",
+                    ToString({step}));
+  }
+  return text;
+}
+
+TEST(MergePrograms, WhatIsSentIsTakenBeforeTheNextIsSent) {
+  EXPECT_EQ(Merged(Schedule::kFillDrain, 1, 2), "0:F0 0:F1 0:B0 0:B1");
+  EXPECT_EQ(Merged(Schedule::kFillDrain, 2, 2),
+            "0:F0 1:F0 0:F1 1:F1 1:B0 0:B0 1:B1 0:B1");
+  EXPECT_EQ(Merged(Schedule::kOneForwardOneBackward, 2, 3),
+            "0:F0 1:F0 0:F1 1:B0 0:B0 1:F1 0:F2 1:B1 0:B1 1:F2 1:B2 0:B2");
+}
+
+TEST(MergePrograms, EveryStageKeepsItsOrder) {
+  for (Schedule schedule :
+       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward}) {
+    for (int stages = 1; stages <= 4; ++stages) {
+      const Programs programs = TrainPrograms(schedule, stages, 6);
+      Programs split(programs.size());
+      for (const auto& [stage, step] : MergePrograms(programs))
+        split[static_cast<size_t>(stage)].push_back(step);
+      EXPECT_EQ(split, programs);
+    }
+  }
+}
+
+TEST(MergePrograms, ProgramsThatWaitForEachOtherAreAnError) {
+  const Instruction forward = {StageOp::kForward, 0};
+  const Instruction backward = {StageOp::kBackward, 0};
+  EXPECT_THROW(MergePrograms({{forward, backward}, {backward, forward}}),
+               Error);
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "autograd/variable.h"
+#include "models/distributed/device_trace.h"
+#include "models/distributed/gradient_sums.h"
+#include "models/distributed/schedule.h"
+#include "models/distributed/step_plan.h"
+#include "models/nn/module.h"
+
+namespace baton::dist {
+
+struct DeviceStage {
+  std::shared_ptr<nn::Module> module;
+  Device device;
+};
+
+struct DevicePipelineOptions {
+  int64_t split_size = 0;  // rows of a micro-batch; 0: the whole batch
+  Schedule schedule = Schedule::kFillDrain;
+  Loss loss = Loss::kCrossEntropy;  // not kNone
+  // Of the stages' weights (see nn::Module::LowerPrecision): inputs are cast to
+  // it, and outputs to f32 for the loss.
+  DType dtype = DType::kF32;
+};
+
+// Trains a chain of modules on the GPUs of one machine, in micro-batches: the
+// counterpart of Pipeline without any calls. One thread gives all devices their
+// work, which goes on by itself: each computes on its current stream, and
+// activations and gradients cross on streams for copies, beside the computing.
+// Nothing is read back, so that a step can be recorded (nn::GraphedStep).
+//
+//   dist::DevicePipeline pipeline({{front, Device::Cuda(0)},
+//                                  {back, Device::Cuda(1)}},
+//                                 {.split_size = 20});
+//   optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.1});
+//   for (...) {
+//     sgd.ZeroGrad();
+//     loss = pipeline.Step(images, labels);
+//     sgd.Step();
+//   }
+//
+// The loss is the mean over the batch whatever the sizes of the micro-batches,
+// and gradients equal those of one process that accumulates over the same
+// micro-batches in order (on the CPU bit for bit). Modules that read the other
+// rows of a batch (batch norm) see micro-batches. Devices may be the CPU, and
+// one device may have several stages; then they work in turn.
+// Thread-compatible.
+class DevicePipeline {
+ public:
+  // Moves each module to its device, before anything else has its parameters.
+  // Throws Error for no stages, a stage without a module, bad options and
+  // devices that are not there.
+  DevicePipeline(std::vector<DeviceStage> stages,
+                 const DevicePipelineOptions& options);
+
+  // Forward and backward of one batch: inputs on the first device and targets
+  // on the last, or elsewhere and copied there, both with the batch's rows
+  // first. The gradients of all parameters are those of this step; they are
+  // f32 where several micro-batches add up, also of bf16 and f16 parameters.
+  // Returns the mean loss, f32 (f64 for f64) [], on the last device. With a
+  // trace, times each instruction and copy.
+  Tensor Step(const Tensor& inputs, const Tensor& targets,
+              DeviceTrace* trace = nullptr);
+
+  // The forwards alone, in eval mode; the outputs, on the last device.
+  Tensor Evaluate(const Tensor& inputs);
+
+  std::vector<Variable> Parameters() const;  // of all stages, in order
+  std::vector<Device> devices() const;       // each once, in order
+  int num_stages() const { return static_cast<int>(stages_.size()); }
+  const DevicePipelineOptions& options() const { return options_; }
+
+ private:
+  // What a stage has in hand, by micro-batch.
+  struct InFlight {
+    Tensor received;  // the input that has come
+    Variable input, output;
+    Tensor gradient;  // of the output, come from the next stage
+  };
+  class Run;
+
+  std::vector<RowRange> RowsOf(const Tensor& inputs) const;
+  Tensor Placed(const Tensor& inputs) const;
+
+  std::vector<DeviceStage> stages_;
+  const DevicePipelineOptions options_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,107 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/device_trace.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace baton::dist {
+namespace {
+
+using Span = DeviceTrace::Span;
+
+// Of [begin, end), what lies within spans that compute.
+double Covered(double begin, double end, std::vector<Span> compute) {
+  std::sort(compute.begin(), compute.end(), [](const Span& a, const Span& b) {
+    return a.begin_ms < b.begin_ms;
+  });
+  double covered = 0;
+  for (const Span& span : compute) {
+    const double from = std::max(begin, span.begin_ms);
+    const double to = std::min(end, span.end_ms);
+    if (to <= from) continue;
+    covered += to - from;
+    begin = to;  // spans of other lanes count once
+  }
+  return covered;
+}
+
+}  // namespace
+
+DeviceTrace::DeviceTrace(const std::vector<Device>& devices) {
+  for (Device device : devices) Synchronize(device);
+  for (Device device : devices) {
+    Event origin(device);
+    origin.Record(CurrentStream(device));
+    origins_.insert_or_assign(device.ToString(), std::move(origin));
+  }
+}
+
+void DeviceTrace::Time(const std::string& name, Kind kind,
+                       const std::string& lane, const Stream& stream,
+                       absl::FunctionRef<void()> work) {
+  Timed timed = {.span = {.name = name, .kind = kind, .lane = lane},
+                 .device = stream.device(),
+                 .begin = Event(stream.device()),
+                 .end = Event(stream.device())};
+  timed.begin.Record(stream);
+  work();
+  timed.end.Record(stream);
+  timed_.push_back(std::move(timed));
+}
+
+std::vector<Span> DeviceTrace::Spans() const {
+  std::vector<Span> spans;
+  for (const Timed& timed : timed_) {
+    timed.end.Synchronize();
+    const Event& origin = origins_.at(timed.device.ToString());
+    spans.push_back(timed.span);
+    spans.back().begin_ms = timed.begin.MillisecondsSince(origin);
+    spans.back().end_ms = timed.end.MillisecondsSince(origin);
+  }
+  return spans;
+}
+
+double OverlappedShare(const std::vector<Span>& spans) {
+  std::vector<Span> compute;
+  for (const Span& span : spans) {
+    if (span.kind == DeviceTrace::Kind::kCompute) compute.push_back(span);
+  }
+  double copied = 0, overlapped = 0;
+  for (const Span& span : spans) {
+    if (span.kind != DeviceTrace::Kind::kCopy) continue;
+    copied += span.end_ms - span.begin_ms;
+    overlapped += Covered(span.begin_ms, span.end_ms, compute);
+  }
+  return copied > 0 ? overlapped / copied : 0;
+}
+
+std::string ToChromeTrace(const std::vector<Span>& spans) {
+  std::map<std::string, int> rows;
+  std::string events;
+  for (const Span& span : spans) {
+    const int next = static_cast<int>(rows.size());
+    const auto row = rows.try_emplace(span.lane, next).first;
+    absl::StrAppendFormat(
+        &events,
+        "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,"
+        "\"ts\":%.3f,\"dur\":%.3f},\n",
+        span.name, span.kind == DeviceTrace::Kind::kCopy ? "copy" : "compute",
+        row->second, 1e3 * span.begin_ms, 1e3 * (span.end_ms - span.begin_ms));
+  }
+  for (const auto& [lane, row] : rows) {
+    absl::StrAppendFormat(
+        &events,
+        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,"
+        "\"args\":{\"name\":\"%s\"}},\n",
+        row, lane);
+  }
+  if (!events.empty()) events.resize(events.size() - 2);
+  return absl::StrCat("{\"traceEvents\":[\n", events, "\n]}\n");
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,56 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "core/stream.h"
+
+namespace baton::dist {
+
+// When the work of several devices began and ended, in milliseconds from the
+// trace's beginning. The clocks of GPUs are set by each other to some
+// microseconds. Confined to one thread.
+class DeviceTrace {
+ public:
+  enum class Kind { kCompute, kCopy };
+  struct Span {
+    std::string name;
+    Kind kind = Kind::kCompute;
+    std::string lane;  // "cuda:0", "cuda:0 to cuda:1"
+    double begin_ms = 0;
+    double end_ms = 0;
+  };
+
+  // Waits until the devices are idle: the trace begins.
+  explicit DeviceTrace(const std::vector<Device>& devices);
+
+  // Calls `work`, which gives work to `stream`; the span begins when the stream
+  // has come there and what it waits for by then is done.
+  void Time(const std::string& name, Kind kind, const std::string& lane,
+            const Stream& stream, absl::FunctionRef<void()> work);
+
+  // Waits for the timed work.
+  std::vector<Span> Spans() const;
+
+ private:
+  struct Timed {
+    Span span;
+    Device device;
+    Event begin, end;
+  };
+  std::map<std::string, Event> origins_;  // by device
+  std::vector<Timed> timed_;
+};
+
+// Of the time of copies, the share in which something computes.
+double OverlappedShare(const std::vector<DeviceTrace::Span>& spans);
+
+// For chrome://tracing and Perfetto: a row for each lane.
+std::string ToChromeTrace(const std::vector<DeviceTrace::Span>& spans);
+
+}  // namespace baton::dist

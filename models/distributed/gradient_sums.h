@@ -1,0 +1,32 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/variable.h"
+
+namespace baton::dist {
+
+using LeafGradients = std::vector<std::pair<Variable, Tensor>>;
+
+// Gradients of parameters, summed over micro-batches: one launch a micro-batch
+// and not one a parameter. Sums of several bf16 or f16 gradients are f32.
+// Thread-compatible.
+class GradientSums {
+ public:
+  // Takes over what nobody else holds. `last`: no more follow the first.
+  void Add(LeafGradients gradients, bool last);
+  // Gives each leaf its sum for a gradient.
+  void Leave();
+
+ private:
+  std::vector<Variable> leaves_;
+  std::vector<Tensor> sums_;  // one for each leaf
+  std::unordered_map<const void*, size_t> places_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,240 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/device_pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/functions/arithmetic.h"
+#include "core/cuda/memory.h"
+#include "core/ops/arithmetic.h"
+#include "models/nn/graphed_step.h"
+#include "models/nn/loss.h"
+#include "models/resnet.h"
+#include "optim/sgd.h"
+#include "tests/support/error_of.h"
+#include "tests/support/test_device.h"
+
+namespace baton::dist {
+namespace {
+
+using test::TestDevice;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+// Of stage `index`: on a machine with several GPUs each has its own.
+Device DeviceOf(size_t index) {
+  if (TestDevice().is_cpu()) return TestDevice();
+  return Device::Cuda(static_cast<int>(index) % cuda::DeviceCount());
+}
+
+std::vector<std::shared_ptr<nn::Module>> Modules(
+    const std::vector<std::string>& cuts) {
+  auto stages = models::ResNet::MakeStages(
+      {.depth = 18, .num_classes = 4, .width = 8, .cifar_stem = true}, cuts);
+  std::vector<std::shared_ptr<nn::Module>> modules;
+  for (auto& stage : stages.value()) modules.push_back(std::move(stage));
+  return modules;
+}
+
+DevicePipeline Make(const std::vector<std::string>& cuts,
+                    const DevicePipelineOptions& options) {
+  std::vector<DeviceStage> stages;
+  for (auto& module : Modules(cuts))
+    stages.push_back({module, DeviceOf(stages.size())});
+  return DevicePipeline(std::move(stages), options);
+}
+
+struct Batch {
+  Tensor images, labels;
+};
+
+Batch BatchOf(int64_t rows, uint64_t seed = 7) {
+  Generator generator(seed);
+  const Tensor images = RandNormal({rows, 3, 16, 16}, generator);
+  return {images.Contiguous(MemoryFormat::kChannelsLast).To(DeviceOf(0)),
+          RandInt(0, 4, {rows}, generator)};
+}
+
+// What the pipeline promises: one process that accumulates over micro-batches.
+struct Accumulated {
+  double loss = 0;
+  std::vector<Tensor> gradients;
+};
+Accumulated Accumulate(const Batch& batch, int64_t split_size) {
+  const auto whole = Modules({}).front();
+  whole->To(TestDevice());
+  Accumulated result;
+  const int64_t rows = batch.labels.dim(0);
+  for (const RowRange& part : SplitRows(rows, split_size)) {
+    const Tensor images = batch.images.Slice(0, part.begin, part.end);
+    const Tensor labels = batch.labels.Slice(0, part.begin, part.end);
+    const Variable loss = autograd::MulScalar(
+        nn::CrossEntropy(whole->Forward(images), labels.To(TestDevice())),
+        static_cast<double>(part.size()) / static_cast<double>(rows));
+    loss.Backward();
+    result.loss += loss.tensor().Item();
+  }
+  for (const Variable& parameter : whole->Parameters())
+    result.gradients.push_back(parameter.grad());
+  return result;
+}
+
+void ExpectEqual(const Tensor& a, const Tensor& b, const std::string& what) {
+  if (TestDevice().is_cpu()) {
+    EXPECT_TRUE(ops::BitEqual(a, b)) << what;
+  } else {
+    EXPECT_TRUE(
+        ops::AllClose(a.To(Device::Cpu()), b.To(Device::Cpu()), 1e-3, 1e-5))
+        << what;
+  }
+}
+
+using Case = std::tuple<std::vector<std::string>, Schedule, int64_t>;
+class DevicePipelines : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
+  const auto& [cuts, schedule, split_size] = GetParam();
+  const Batch batch = BatchOf(7);
+  const Accumulated expected = Accumulate(batch, split_size);
+  DevicePipeline pipeline =
+      Make(cuts, {.split_size = split_size, .schedule = schedule});
+  for (int repeat = 0; repeat < 2; ++repeat) {  // nothing is left of the first
+    const Tensor loss = pipeline.Step(batch.images, batch.labels);
+    EXPECT_NEAR(loss.Item(), expected.loss, 1e-5);
+    const auto parameters = pipeline.Parameters();
+    ASSERT_EQ(parameters.size(), expected.gradients.size());
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      ExpectEqual(parameters[i].grad(), expected.gradients[i],
+                  absl::StrCat("parameter ", i));
+    }
+  }
+}
+
+const std::vector<std::string> kWhole, kTwo = {"layer2"},
+                                       kFour = {"stem", "layer1", "layer3"};
+INSTANTIATE_TEST_SUITE_P(
+    DevicePipeline, DevicePipelines,
+    ::testing::Values(Case(kWhole, Schedule::kFillDrain, 7),
+                      Case(kWhole, Schedule::kFillDrain, 3),
+                      Case(kTwo, Schedule::kFillDrain, 7),
+                      Case(kTwo, Schedule::kFillDrain, 2),
+                      Case(kTwo, Schedule::kOneForwardOneBackward, 3),
+                      Case(kFour, Schedule::kFillDrain, 2),
+                      Case(kFour, Schedule::kOneForwardOneBackward, 2)));
+
+TEST(DevicePipeline, TrainsWithOneOptimizerForAllDevices) {
+  DevicePipeline pipeline = Make(kTwo, {.split_size = 4});
+  optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.05, .momentum = 0.9});
+  const Batch batch = BatchOf(8);
+  const double first = pipeline.Step(batch.images, batch.labels).Item();
+  sgd.Step();
+  double last = 0;
+  for (int step = 0; step < 15; ++step) {
+    last = pipeline.Step(batch.images, batch.labels).Item();
+    sgd.Step();
+  }
+  EXPECT_LT(last, first / 2);
+}
+
+TEST(DevicePipeline, ARecordedStepTrainsAsAPlainOne) {
+  std::vector<std::vector<double>> losses(2);
+  int64_t replays = 0;
+  for (size_t recorded : {0, 1}) {
+    DevicePipeline pipeline = Make(kTwo, {.split_size = 2});
+    optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.02, .momentum = 0.9});
+    const auto train = [&](const std::vector<Tensor>& batch) {
+      const Tensor loss = pipeline.Step(batch[0], batch[1]);
+      sgd.Step();
+      return std::vector<Tensor>{loss};
+    };
+    nn::GraphedStep step(train, pipeline.devices(), pipeline.Parameters(),
+                         {.warm_up = 2});
+    for (int i = 0; i < 6; ++i) {
+      const Batch batch = BatchOf(6, static_cast<uint64_t>(i));
+      const std::vector<Tensor> tensors = {
+          batch.images, batch.labels.To(pipeline.devices().back())};
+      const Tensor loss = recorded ? step.Run(tensors)[0] : train(tensors)[0];
+      losses[recorded].push_back(loss.Item());
+    }
+    replays += step.replays();
+  }
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(losses[0][i], losses[1][i], 2e-3) << i;
+  EXPECT_EQ(replays, TestDevice().is_cuda() ? 4 : 0);
+}
+
+TEST(DevicePipeline, LowerPrecisionKeepsNormsAndSumsInF32) {
+  DevicePipeline pipeline =
+      Make(kTwo, {.split_size = 4, .dtype = DType::kBF16});
+  optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.05, .momentum = 0.9});
+  const Batch batch = BatchOf(8);
+  const Tensor loss = pipeline.Step(batch.images, batch.labels);
+  EXPECT_EQ(loss.dtype(), DType::kF32);
+  const double first = loss.Item();
+  int lowered = 0;
+  for (const Variable& parameter : pipeline.Parameters()) {
+    EXPECT_EQ(parameter.grad().dtype(), DType::kF32);
+    const bool low = parameter.dtype() == DType::kBF16;
+    EXPECT_EQ(low, parameter.shape().rank() > 1 || parameter.dim(0) == 4);
+    lowered += low;
+  }
+  EXPECT_GT(lowered, 0);
+  double last = 0;
+  for (int step = 0; step < 20; ++step) {
+    sgd.Step();
+    last = pipeline.Step(batch.images, batch.labels).Item();
+  }
+  EXPECT_LT(last, first / 2);
+}
+
+TEST(DevicePipeline, EvaluatesInEvalModeAndLeavesTheMode) {
+  DevicePipeline pipeline = Make(kTwo, {.split_size = 3});
+  const auto whole = Modules({}).front();
+  whole->To(TestDevice());
+  whole->Eval();
+  const Batch batch = BatchOf(7);
+  const Tensor outputs = pipeline.Evaluate(batch.images);
+  EXPECT_TRUE(ops::AllClose(
+      outputs.To(Device::Cpu()),
+      whole->Forward(batch.images).tensor().To(Device::Cpu()), 1e-3, 1e-4));
+  pipeline.Step(batch.images, batch.labels);  // batch norm trains again
+}
+
+TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
+  DevicePipeline pipeline = Make(kTwo, {.split_size = 3});
+  const Batch batch = BatchOf(6);
+  pipeline.Step(batch.images, batch.labels);
+  DeviceTrace trace(pipeline.devices());
+  pipeline.Step(batch.images, batch.labels, &trace);
+  std::vector<std::string> computed, copied;
+  for (const DeviceTrace::Span& span : trace.Spans()) {
+    (span.kind == DeviceTrace::Kind::kCopy ? copied : computed)
+        .push_back(span.name);
+    EXPECT_GE(span.begin_ms, 0) << span.name;
+    EXPECT_GE(span.end_ms, span.begin_ms) << span.name;
+  }
+  EXPECT_THAT(computed, ::testing::UnorderedElementsAre(
+                            "F0", "F0", "F1", "F1", "B0", "B0", "B1", "B1",
+                            "+0", "+0", "+1", "+1"));
+  EXPECT_EQ(copied.size(), pipeline.devices().size() > 1 ? 4U : 0U);
+  EXPECT_THAT(copied, Each(HasSubstr("copy")));
+}
+
+TEST(DevicePipeline, BadOptionsAreNamed) {
+  EXPECT_THAT(test::ErrorOf([] { DevicePipeline({}, {}); }),
+              HasSubstr("no stages"));
+  EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.split_size = -1}); }),
+              HasSubstr("split_size is negative"));
+  EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.loss = Loss::kNone}); }),
+              HasSubstr("needs a loss"));
+  EXPECT_THAT(test::ErrorOf([] {
+                DevicePipeline pipeline = Make(kWhole, {});
+                pipeline.Step(BatchOf(4).images, BatchOf(3).labels);
+              }),
+              HasSubstr("expected targets of 4 rows"));
+}
+
+}  // namespace
+}  // namespace baton::dist

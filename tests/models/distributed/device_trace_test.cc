@@ -1,0 +1,66 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/device_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/ops/arithmetic.h"
+#include "tests/support/test_device.h"
+
+namespace baton::dist {
+namespace {
+
+using Kind = DeviceTrace::Kind;
+
+TEST(DeviceTrace, SpansHoldTheTimesOfTheirWork) {
+  const Device device = test::TestDevice();
+  const Stream stream = CurrentStream(device);
+  DeviceTrace trace({device});
+  Tensor x = Tensor::Ones({1 << 20}, {.device = device});
+  for (const char* name : {"first", "second"}) {
+    trace.Time(name, Kind::kCompute, "lane", stream,
+               [&] { x = ops::AddScalar(x, 1); });
+  }
+  const auto spans = trace.Spans();
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0].name, "first");
+  EXPECT_GE(spans[0].begin_ms, 0);
+  EXPECT_GT(spans[0].end_ms, spans[0].begin_ms);
+  EXPECT_GE(spans[1].begin_ms, spans[0].end_ms);
+}
+
+TEST(DeviceTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
+  using Span = DeviceTrace::Span;
+  const Span copy = {"c", Kind::kCopy, "x", 10, 20};
+  EXPECT_EQ(OverlappedShare({}), 0);
+  EXPECT_EQ(OverlappedShare({copy}), 0);
+  // 2 ms before, 3 ms within, of which another device shares one.
+  EXPECT_DOUBLE_EQ(OverlappedShare({copy,
+                                    {"a", Kind::kCompute, "y", 8, 12},
+                                    {"b", Kind::kCompute, "y", 14, 17},
+                                    {"d", Kind::kCompute, "z", 16, 17}}),
+                   0.5);
+  EXPECT_DOUBLE_EQ(OverlappedShare({copy, {"a", Kind::kCompute, "y", 0, 100}}),
+                   1);
+}
+
+TEST(DeviceTrace, TheFileIsChromes) {
+  const auto json = nlohmann::json::parse(
+      ToChromeTrace({{"F0", Kind::kCompute, "cuda:0", 0, 1.5},
+                     {"copy 0", Kind::kCopy, "cuda:0 to cuda:1", 1.5, 2}}));
+  const auto& events = json.at("traceEvents");
+  ASSERT_EQ(events.size(), 4U);  // and two names of lanes
+  EXPECT_EQ(events[0].at("name"), "F0");
+  EXPECT_EQ(events[0].at("dur"), 1500);
+  EXPECT_EQ(events[1].at("ts"), 1500);
+  EXPECT_NE(events[0].at("tid"), events[1].at("tid"));
+  EXPECT_EQ(nlohmann::json::parse(ToChromeTrace({})).at("traceEvents").size(),
+            0U);
+}
+
+}  // namespace
+}  // namespace baton::dist
