@@ -32,18 +32,26 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
                                     Trainable& model) {
   using Clock = std::chrono::steady_clock;
   Measurement measurement = Begin(settings, variant);
-  // The first batch reserves memory and builds kernels; it is not timed.
-  RETURN_IF_ERROR(model.TrainStep(batches.front()).status());
+  std::vector<TrainingBatch> placed;
+  for (const TrainingBatch& batch : batches) {
+    ASSIGN_OR_RETURN(TrainingBatch there, model.Place(batch));
+    placed.push_back(std::move(there));
+  }
+  for (int i = 0; i < model.warm_up_steps(); ++i) {
+    RETURN_IF_ERROR(model.TrainStep(placed.front()).status());
+  }
   Progress progress(variant.name, settings.repeat * settings.batches);
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
     const Clock::time_point begin = Clock::now();
-    for (const TrainingBatch& batch : batches) {
+    for (const TrainingBatch& batch : placed) {
       ASSIGN_OR_RETURN(measurement.loss, model.TrainStep(batch));
       progress.Step(measurement.loss, batch.images.dim(0));
     }
     measurement.seconds.push_back(
         std::chrono::duration<double>(Clock::now() - begin).count());
   }
+  for (Detail& detail : model.Details())
+    measurement.details.push_back(std::move(detail));
   return measurement;
 }
 
@@ -84,13 +92,16 @@ std::vector<TrainingBatch> SyntheticBatches(const Settings& settings) {
 }
 
 absl::StatusOr<std::vector<Measurement>> RunExperiment(
-    const Settings& settings, const MakeTrainable& make) {
+    const Settings& settings, const MakeTrainable& make,
+    const std::vector<Detail>& details) {
   const std::vector<TrainingBatch> batches = SyntheticBatches(settings);
   std::vector<Measurement> measurements;
   for (const Variant& variant : VariantsOf(settings)) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Trainable> model, make(variant));
     ASSIGN_OR_RETURN(Measurement measurement,
                      Measure(settings, variant, batches, *model));
+    measurement.details.insert(measurement.details.begin(), details.begin(),
+                               details.end());
     measurements.push_back(std::move(measurement));
   }
   return measurements;

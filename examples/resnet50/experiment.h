@@ -26,12 +26,13 @@ std::vector<Variant> VariantsOf(const Settings& settings);
 // Random images and labels: the tutorial's batches, the same for each variant.
 std::vector<TrainingBatch> SyntheticBatches(const Settings& settings);
 
-// Makes the model of each variant in turn, trains one batch to warm up, then
-// measures the repeats. Shows progress.
+// Makes the model of each variant in turn, warms it up, then measures the
+// repeats. Shows progress. `details`: what holds for all measurements.
 using MakeTrainable =
     std::function<absl::StatusOr<std::unique_ptr<Trainable>>(const Variant&)>;
 absl::StatusOr<std::vector<Measurement>> RunExperiment(
-    const Settings& settings, const MakeTrainable& make);
+    const Settings& settings, const MakeTrainable& make,
+    const std::vector<Detail>& details = {});
 
 // Prints the table, then writes JSON lines and charts where they are wanted.
 absl::Status Report(const Settings& settings, const std::string& title,

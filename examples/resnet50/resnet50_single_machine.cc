@@ -4,25 +4,25 @@
 // ResNet50 on the devices of one machine, in one process: whole, split and
 // pipelined. On the CPU a device is an equal share of the cores.
 //   resnet50_single_machine --batch=120 --image=128 --split_size=12,20,40
+//   resnet50_single_machine --device=cuda --dtype=bf16 --repeat=10
 
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "core/device.h"
-#include "core/parallel.h"
+#include "absl/strings/str_join.h"
+#include "core/precision.h"
 #include "core/status.h"
 #include "examples/resnet50/device_cluster.h"
+#include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
+#include "examples/resnet50/machine.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/settings.h"
 #include "tools/command_line.h"
-
-ABSL_FLAG(std::string, device, "cpu", "where to compute: cpu");
-ABSL_FLAG(int, threads_per_device, 0,
-          "compute threads of one device; 0: an equal share of the cores");
 
 namespace baton::examples {
 namespace {
@@ -31,59 +31,112 @@ constexpr char kUsage[] =
     "Trains a ResNet in this one process on synthetic images: whole on one\n"
     "device, split over the devices, and pipelined through them.";
 
-absl::Status CheckDevice() {
-  ASSIGN_OR_RETURN(const Device device,
-                   Device::Parse(absl::GetFlag(FLAGS_device)));
-  if (device.is_cpu()) return absl::OkStatus();
-  // Says what is missing for a GPU.
-  return CatchErrors([&] { Tensor::Empty({1}, {.device = device}); });
+using Result = absl::StatusOr<std::unique_ptr<Trainable>>;
+using Measurements = absl::StatusOr<std::vector<Measurement>>;
+
+std::vector<Detail> DetailsOf(const Settings& settings,
+                              const Machine& machine) {
+  return {{"device", machine.devices.front().ToString()},
+          {"dtype", machine.dtype_name},
+          {"graph", machine.graph},
+          {"cuts", absl::StrJoin(settings.cuts, ",")},
+          {"batch", settings.batch},
+          {"image", settings.image}};
 }
 
-absl::StatusOr<int> ThreadsPerDevice(int devices) {
-  const int threads = absl::GetFlag(FLAGS_threads_per_device);
-  if (threads < 0) {
-    return absl::InvalidArgumentError(
-        "--threads_per_device must not be negative");
-  }
-  if (threads > 0) return threads;
-  return std::max(1, ComputeThreads() / devices);
+// Leaves out, and says so, what needs more GPUs than there are.
+absl::Status KeepPossibleVariants(const Machine& machine, Settings& settings) {
+  const size_t here = machine.devices.size();
+  if (here >= static_cast<size_t>(settings.stages())) return absl::OkStatus();
+  std::vector<std::string> possible, refused;
+  for (const std::string& variant : settings.variants)
+    (variant == "single" ? possible : refused).push_back(variant);
+  settings.variants = possible;
+  if (refused.empty()) return absl::OkStatus();
+  const std::string why =
+      absl::StrCat(absl::StrJoin(refused, " and "), " need ", settings.stages(),
+                   " GPUs; from ", machine.devices.front().ToString(),
+                   " on there ", here == 1 ? "is " : "are ", here);
+  if (possible.empty()) return absl::FailedPreconditionError(why);
+  std::fprintf(stderr, "%s\n", why.c_str());
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Measurement>> Measure(const Settings& settings,
-                                                 int threads,
-                                                 DeviceCluster& cluster) {
-  using Result = absl::StatusOr<std::unique_ptr<Trainable>>;
-  return RunExperiment(settings, [&](const Variant& variant) -> Result {
-    if (variant.split_size == 0) {
+Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
+  const int threads = machine.threads_per_device;
+  ASSIGN_OR_RETURN(const auto cluster, DeviceCluster::Make(settings.stages()));
+  const auto make = [&](const Variant& variant) -> Result {
+    if (variant.split_size == 0)
       return LocalResNet::Make(settings, variant.cut, threads);
-    }
-    return RemoteResNet::Make(cluster.trainer(), cluster.workers(), settings,
+    return RemoteResNet::Make(cluster->trainer(), cluster->workers(), settings,
                               {.cuts = settings.cuts,
                                .split_size = variant.split_size,
                                .compute_threads = threads});
-  });
+  };
+  const auto measurements =
+      RunExperiment(settings, make, DetailsOf(settings, machine));
+  const absl::Status shutdown = cluster->Shutdown();
+  RETURN_IF_ERROR(measurements.status());
+  RETURN_IF_ERROR(shutdown);
+  return measurements;
+}
+
+Measurements MeasureOnGpus(const Settings& settings, const Machine& machine) {
+  AllowTf32(machine.tf32);
+  const auto make = [&](const Variant& variant) -> Result {
+    return DeviceResNet::Make(settings, machine, variant.cut,
+                              variant.split_size);
+  };
+  return RunExperiment(settings, make, DetailsOf(settings, machine));
+}
+
+absl::Status TraceOverlap(const Settings& settings, const Machine& machine) {
+  Machine plain = machine;
+  plain.graph = false;
+  ASSIGN_OR_RETURN(const auto model,
+                   DeviceResNet::Make(settings, plain, /*cut=*/true,
+                                      settings.split_sizes.front()));
+  ASSIGN_OR_RETURN(const TrainingBatch batch,
+                   model->Place(SyntheticBatches(settings).front()));
+  for (int i = 0; i < model->warm_up_steps(); ++i) {
+    RETURN_IF_ERROR(model->TrainStep(batch).status());
+  }
+  ASSIGN_OR_RETURN(const std::string found,
+                   model->TraceStep(batch, machine.overlap_trace));
+  std::printf("%s\n", found.c_str());
+  return absl::OkStatus();
+}
+
+std::string Title(const Settings& settings, const Machine& machine) {
+  std::string title = absl::StrCat(
+      "ResNet", settings.model.depth, ", batches of ", settings.batch,
+      " images of ", settings.image, "x", settings.image, ", ");
+  if (machine.is_cuda()) {
+    absl::StrAppend(&title, machine.devices.size(), " of ", settings.stages(),
+                    " GPUs, ", machine.dtype_name,
+                    machine.graph ? ", recorded steps" : ", plain steps");
+  } else {
+    absl::StrAppend(&title, settings.stages(), " devices of ",
+                    machine.threads_per_device, " threads");
+  }
+  return absl::StrCat(title, ", one process");
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
   if (!settings.data.empty() || !settings.checkpoint.empty()) {
     return absl::InvalidArgumentError(
         "--data and --checkpoint are for resnet50_pipeline: this program "
         "measures on synthetic images");
   }
-  RETURN_IF_ERROR(CheckDevice());
-  ASSIGN_OR_RETURN(const int threads, ThreadsPerDevice(settings.stages()));
-  ASSIGN_OR_RETURN(const auto cluster, DeviceCluster::Make(settings.stages()));
-  const auto measurements = Measure(settings, threads, *cluster);
-  const absl::Status shutdown = cluster->Shutdown();
-  RETURN_IF_ERROR(measurements.status());
-  RETURN_IF_ERROR(shutdown);
-  return Report(settings,
-                absl::StrCat("ResNet", settings.model.depth, ", batches of ",
-                             settings.batch, " images of ", settings.image, "x",
-                             settings.image, ", ", settings.stages(),
-                             " devices of ", threads, " threads, one process"),
-                *measurements);
+  ASSIGN_OR_RETURN(const Machine machine, MachineFromFlags(settings.stages()));
+  RETURN_IF_ERROR(KeepPossibleVariants(machine, settings));
+  ASSIGN_OR_RETURN(const std::vector<Measurement> measurements,
+                   machine.is_cuda() ? MeasureOnGpus(settings, machine)
+                                     : MeasureOnCpu(settings, machine));
+  RETURN_IF_ERROR(Report(settings, Title(settings, machine), measurements));
+  if (machine.overlap_trace.empty()) return absl::OkStatus();
+  return TraceOverlap(settings, machine);
 }
 
 }  // namespace

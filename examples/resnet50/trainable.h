@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
+#include "examples/support/measurement.h"
 
 namespace baton::examples {
 
@@ -25,6 +27,14 @@ class Trainable {
   virtual ~Trainable() = default;
   // Forward, backward and optimizer; the mean loss before the update.
   virtual absl::StatusOr<double> TrainStep(const TrainingBatch& batch) = 0;
+  // The batch where TrainStep takes it without a copy; not timed.
+  virtual absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) {
+    return batch;
+  }
+  // Steps that reserve memory and choose kernels; not timed.
+  virtual int warm_up_steps() const { return 1; }
+  // What there is to say of the steps so far, beside their time.
+  virtual std::vector<Detail> Details() const { return {}; }
 };
 
 }  // namespace baton::examples

@@ -106,10 +106,17 @@ absl::Status RunGnuplot(const std::string& folder, const std::string& program) {
       absl::StrCat("gnuplot failed on ", folder, "/", program, ":", said));
 }
 
-}  // namespace
+std::vector<Measurement> NotPipelined(
+    const std::vector<Measurement>& measurements) {
+  std::vector<Measurement> found;
+  for (const Measurement& m : measurements) {
+    if (m.split_size == 0) found.push_back(m);
+  }
+  return found;
+}
 
-std::string VariantsChart(const std::string& title,
-                          const std::vector<Measurement>& measurements) {
+std::string BarChart(const std::string& name, const std::string& title,
+                     const std::vector<Measurement>& measurements) {
   std::string data;
   for (const Measurement& m : measurements) {
     const Summary s = Summarize(m);
@@ -117,7 +124,7 @@ std::string VariantsChart(const std::string& title,
                           s.std_s);
   }
   return Program(
-      "variants", title, data,
+      name, title, data,
       "set style fill solid 0.85 noborder\nset boxwidth 0.55\n"
       "set errorbars lw 1.5\nset xrange [-0.6:*]\nunset key\n"
       "stats $data using ($2+$3) nooutput name 'y'\n"
@@ -127,6 +134,27 @@ std::string VariantsChart(const std::string& title,
       "$data using 0:2:3 with yerrorbars lc rgb '#222222' pt 7 ps 0, "
       "$data using 0:($2 + $3):(sprintf('%.3g s', $2)) with labels "
       "offset 0,0.8");
+}
+
+}  // namespace
+
+std::string WholeOrSplitChart(const std::string& title,
+                              const std::vector<Measurement>& measurements) {
+  const std::vector<Measurement> bars = NotPipelined(measurements);
+  return bars.size() < 2 ? "" : BarChart("whole_or_split", title, bars);
+}
+
+std::string VariantsChart(const std::string& title,
+                          const std::vector<Measurement>& measurements) {
+  std::vector<Measurement> bars = NotPipelined(measurements);
+  const Measurement* fastest = nullptr;
+  for (const Measurement& m : measurements) {
+    if (m.split_size == 0) continue;
+    if (fastest == nullptr || Summarize(m).mean_s < Summarize(*fastest).mean_s)
+      fastest = &m;
+  }
+  if (fastest != nullptr) bars.push_back(*fastest);
+  return BarChart("variants", title, bars);
 }
 
 std::string SplitSizesChart(const std::string& title,
@@ -175,6 +203,7 @@ absl::StatusOr<std::vector<std::string>> WriteCharts(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
   std::vector<std::pair<std::string, std::string>> charts = {
+      {"whole_or_split", WholeOrSplitChart(title, measurements)},
       {"variants", VariantsChart(title, measurements)},
       {"split_sizes", SplitSizesChart(title, measurements)}};
   for (const auto& [name, program] : charts) {

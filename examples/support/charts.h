@@ -12,16 +12,20 @@
 namespace baton::examples {
 
 // Draws, into `folder` (made where it is missing), as PNG and SVG:
-//   variants      a bar for each variant: mean time, and its deviation
-//   split_sizes   time over images in a micro-batch; from two sizes on
+//   whole_or_split  a bar for each variant that is not pipelined: mean time,
+//                   and its deviation; from two such variants on
+//   variants        the same, with the fastest pipelined one beside them
+//   split_sizes     time over images in a micro-batch; from two sizes on
 // The gnuplot programs stay beside them as .gp. Gives the files drawn.
 // FailedPrecondition where gnuplot is missing; errors name the file otherwise.
 absl::StatusOr<std::vector<std::string>> WriteCharts(
     const std::string& folder, const std::string& title,
     const std::vector<Measurement>& measurements);
 
-// The programs, for gnuplot to run in the folder. The second is empty when
-// there are fewer than two sizes.
+// The programs, for gnuplot to run in the folder. Empty where there is too
+// little to compare.
+std::string WholeOrSplitChart(const std::string& title,
+                              const std::vector<Measurement>& measurements);
 std::string VariantsChart(const std::string& title,
                           const std::vector<Measurement>& measurements);
 std::string SplitSizesChart(const std::string& title,

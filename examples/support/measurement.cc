@@ -76,6 +76,10 @@ std::string ToJsonLine(const Measurement& measurement) {
       {"loss", measurement.loss},
       {"repeats", measurement.seconds.size()},
   };
+  for (const Detail& detail : measurement.details) {
+    std::visit([&](const auto& value) { line[detail.name] = value; },
+               detail.value);
+  }
   return line.dump();
 }
 

@@ -3,12 +3,20 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 
 namespace baton::examples {
+
+// A further figure or circumstance: a field of the JSON line.
+struct Detail {
+  std::string name;
+  std::variant<std::string, double, int64_t, bool> value;
+};
 
 // Repeated timings of one variant of an experiment.
 struct Measurement {
@@ -17,6 +25,7 @@ struct Measurement {
   int64_t images = 0;           // that one repeat goes through
   std::vector<double> seconds;  // of each repeat
   double loss = 0;              // of the last step
+  std::vector<Detail> details;
 };
 
 struct Summary {
@@ -32,7 +41,7 @@ Summary Summarize(const Measurement& measurement);
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
 // One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s,
-// loss, repeats.
+// loss, repeats, and the details.
 std::string ToJsonLine(const Measurement& measurement);
 
 // Writes the lines to `path` at once, or to standard output where it is "-".

@@ -53,7 +53,8 @@ TEST_F(Charts, AreDrawnAsPngAndSvg) {
   auto drawn =
       WriteCharts(folder, "ResNet50_x, it's \"quoted\"", Measurements());
   ASSERT_TRUE(drawn.ok()) << drawn.status();
-  ASSERT_EQ(drawn->size(), 4u);
+  ASSERT_EQ(drawn->size(), 6u);
+  EXPECT_EQ(Head(folder + "/whole_or_split.png").substr(1, 3), "PNG");
   EXPECT_EQ(Head(folder + "/variants.png").substr(1, 3), "PNG");
   EXPECT_EQ(Head(folder + "/split_sizes.png").substr(1, 3), "PNG");
   EXPECT_THAT(Head(folder + "/variants.svg"), HasSubstr("<?xml"));
@@ -65,8 +66,19 @@ TEST_F(Charts, HaveNoCurveForOneSplitSize) {
   measurements.pop_back();
   auto drawn = WriteCharts(folder_, "t", measurements);
   ASSERT_TRUE(drawn.ok()) << drawn.status();
-  EXPECT_EQ(drawn->size(), 2u);
+  EXPECT_EQ(drawn->size(), 4u);
   EXPECT_EQ(SplitSizesChart("t", measurements), "");
+}
+
+TEST_F(Charts, CompareTheFastestPipelinedVariantWithTheOthers) {
+  const std::string bars = VariantsChart("t", Measurements());
+  EXPECT_THAT(bars, HasSubstr("\"single\""));
+  EXPECT_THAT(bars, HasSubstr("\"pipelined 20\""));
+  EXPECT_THAT(bars, Not(HasSubstr("pipelined 12")));
+  const std::string two = WholeOrSplitChart("t", Measurements());
+  EXPECT_THAT(two, HasSubstr("\"split\""));
+  EXPECT_THAT(two, Not(HasSubstr("pipelined")));
+  EXPECT_EQ(WholeOrSplitChart("t", {Measurements().front()}), "");
 }
 
 TEST_F(Charts, HoldMeanAndDeviation) {

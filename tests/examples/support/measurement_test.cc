@@ -43,6 +43,19 @@ TEST(Measurement, JsonLineCarriesEveryFigure) {
   EXPECT_DOUBLE_EQ(line["loss"], 0.25);
 }
 
+TEST(Measurement, JsonLineCarriesTheDetails) {
+  Measurement sample = Sample();
+  sample.details = {{"device", "cuda:0"},
+                    {"graph", true},
+                    {"batch", int64_t{120}},
+                    {"peak_memory_mib", 1.5}};
+  const auto line = nlohmann::json::parse(ToJsonLine(sample));
+  EXPECT_EQ(line["device"], "cuda:0");
+  EXPECT_EQ(line["graph"], true);
+  EXPECT_EQ(line["batch"], 120);
+  EXPECT_EQ(line["peak_memory_mib"], 1.5);
+}
+
 TEST(Measurement, TableComparesWithTheFirstVariant) {
   Measurement single = Sample();
   single.variant = "single";

@@ -1,0 +1,141 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/device_resnet.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/status.h"
+#include "core/storage.h"
+
+namespace baton::examples {
+namespace {
+
+// Enough for algorithms to be chosen and, with a graph, for a replay or two.
+constexpr int kWarmUp = 3;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
+    const Settings& settings, const Machine& machine, bool cut,
+    int64_t split_size) {
+  ASSIGN_OR_RETURN(
+      auto modules,
+      models::ResNet::MakeStages(
+          settings.model, cut ? settings.cuts : std::vector<std::string>()));
+  if (modules.size() > machine.devices.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(modules.size(), " stages need ", modules.size(),
+                     " devices, there are ", machine.devices.size()));
+  }
+  std::vector<dist::DeviceStage> stages;
+  for (auto& module : modules) {
+    module->ToFormat(settings.model.format);
+    stages.push_back({std::move(module), machine.devices[stages.size()]});
+  }
+  std::unique_ptr<DeviceResNet> model;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    for (const dist::DeviceStage& stage : stages) {
+      if (stage.device.is_cuda()) ResetPeakGpuMemory(stage.device);
+    }
+    model.reset(new DeviceResNet(
+        dist::DevicePipeline(std::move(stages), {.split_size = split_size,
+                                                 .schedule = settings.schedule,
+                                                 .loss = settings.loss,
+                                                 .dtype = machine.dtype}),
+        settings, machine.graph));
+  }));
+  return model;
+}
+
+DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
+                           const Settings& settings, bool graph)
+    : pipeline_(std::move(pipeline)),
+      sgd_(pipeline_.Parameters(), settings.sgd) {
+  const int64_t split = pipeline_.options().split_size;
+  if (split > 0) micro_batches_ = (settings.batch + split - 1) / split;
+  if (!graph) return;
+  step_ = std::make_unique<nn::GraphedStep>(
+      [this](const std::vector<Tensor>& batch) {
+        return std::vector<Tensor>{PlainStep({batch[0], batch[1]})};
+      },
+      pipeline_.devices(), pipeline_.Parameters(),
+      nn::RecordingOptions{.warm_up = kWarmUp});
+}
+
+Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
+                               dist::DeviceTrace* trace) {
+  const Tensor loss = pipeline_.Step(batch.images, batch.targets, trace);
+  sgd_.Step();
+  return loss;
+}
+
+absl::StatusOr<TrainingBatch> DeviceResNet::Place(const TrainingBatch& batch) {
+  TrainingBatch placed;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    placed = {batch.images.To(pipeline_.devices().front()),
+              batch.targets.To(pipeline_.devices().back())};
+  }));
+  return placed;
+}
+
+absl::StatusOr<double> DeviceResNet::TrainStep(const TrainingBatch& batch) {
+  double loss = 0;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    const Tensor result =
+        step_ ? step_->Run({batch.images, batch.targets})[0] : PlainStep(batch);
+    for (Device device : pipeline_.devices()) Synchronize(device);
+    loss = result.Item();
+  }));
+  return loss;
+}
+
+int DeviceResNet::warm_up_steps() const {
+  return step_ == nullptr ? kWarmUp : kWarmUp + 2;
+}
+
+std::vector<Detail> DeviceResNet::Details() const {
+  size_t peak = 0;
+  for (Device device : pipeline_.devices()) {
+    peak = std::max(peak, device.is_cuda() ? GpuMemoryStats(device).peak_bytes
+                                           : CpuMemoryStats().peak_bytes);
+  }
+  std::vector<Detail> details = {
+      {"peak_memory_mib", static_cast<double>(peak) / (1 << 20)}};
+  if (step_ != nullptr && step_->replays() > 0) {
+    details.push_back({"kernels_per_step", step_->kernels()});
+    details.push_back(
+        {"kernels_per_micro_batch", static_cast<double>(step_->kernels()) /
+                                        static_cast<double>(micro_batches_)});
+  }
+  return details;
+}
+
+absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
+                                                    const std::string& path) {
+  std::vector<dist::DeviceTrace::Span> spans;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    dist::DeviceTrace trace(pipeline_.devices());
+    PlainStep(batch, &trace);
+    spans = trace.Spans();
+  }));
+  std::ofstream file(path);
+  file << dist::ToChromeTrace(spans);
+  file.close();
+  if (!file)
+    return absl::UnavailableError(absl::StrCat("cannot write to ", path));
+  double copied = 0;
+  for (const auto& span : spans) {
+    if (span.kind == dist::DeviceTrace::Kind::kCopy)
+      copied += span.end_ms - span.begin_ms;
+  }
+  return absl::StrFormat(
+      "copies took %.3f ms of the step, %.0f%% of it beside computing; see %s",
+      copied, 100 * dist::OverlappedShare(spans), path);
+}
+
+}  // namespace baton::examples

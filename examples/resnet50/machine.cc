@@ -1,0 +1,99 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/machine.h"
+
+#include <algorithm>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "core/cuda/memory.h"
+#include "core/parallel.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+ABSL_FLAG(std::string, device, "cpu",
+          "where to compute: cpu (a device is an equal share of the cores), "
+          "cuda, or cuda:N for the N-th GPU and those behind it");
+ABSL_FLAG(std::string, dtype, "fp32",
+          "of weights and activations: fp32, tf32 (fp32 whose products are "
+          "rounded for tensor cores), bf16 or fp16; the last three need a GPU");
+ABSL_FLAG(std::string, graph, "",
+          "on: whole steps are recorded and replayed as CUDA graphs; off; "
+          "default on with a GPU");
+ABSL_FLAG(int, threads_per_device, 0,
+          "compute threads of one device; 0: an equal share of the cores");
+ABSL_FLAG(std::string, overlap_trace, "",
+          "write when each instruction and copy of one pipelined step ran, for "
+          "Perfetto or chrome://tracing, to this file; needs a GPU");
+
+namespace baton::examples {
+namespace {
+
+absl::Status Wrong(const char* flag, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+}
+
+absl::Status ReadDType(Machine& machine) {
+  const std::string name = absl::GetFlag(FLAGS_dtype);
+  machine.dtype_name = name;
+  machine.tf32 = name == "tf32";
+  if (name == "bf16") {
+    machine.dtype = DType::kBF16;
+  } else if (name == "fp16") {
+    machine.dtype = DType::kF16;
+  } else if (name != "fp32" && name != "tf32") {
+    return Wrong("dtype",
+                 absl::StrCat("is fp32, tf32, bf16 or fp16, not '", name, "'"));
+  }
+  if (name != "fp32" && !machine.is_cuda())
+    return Wrong("dtype", absl::StrCat(name, " needs --device=cuda"));
+  return absl::OkStatus();
+}
+
+absl::Status ReadGraph(Machine& machine) {
+  const std::string graph = absl::GetFlag(FLAGS_graph);
+  if (graph != "" && graph != "on" && graph != "off")
+    return Wrong("graph", absl::StrCat("is on or off, not '", graph, "'"));
+  if (graph == "on" && !machine.is_cuda())
+    return Wrong("graph", "on needs --device=cuda");
+  machine.graph = machine.is_cuda() && graph != "off";
+  return absl::OkStatus();
+}
+
+absl::Status ReadThreads(Machine& machine, int stages) {
+  machine.threads_per_device = absl::GetFlag(FLAGS_threads_per_device);
+  if (machine.threads_per_device < 0)
+    return Wrong("threads_per_device", "must not be negative");
+  if (machine.threads_per_device == 0)
+    machine.threads_per_device = std::max(1, ComputeThreads() / stages);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> MachineFromFlags(int stages) {
+  Machine machine;
+  const auto first = Device::Parse(absl::GetFlag(FLAGS_device));
+  if (!first.ok())
+    return Wrong("device", absl::StrCat(": ", first.status().message()));
+  machine.devices = {*first};
+  // Says what is missing for a GPU.
+  RETURN_IF_ERROR(CatchErrors([&] { Tensor::Empty({1}, {.device = *first}); }));
+  for (int i = 1; i < stages; ++i) {
+    if (first->is_cpu()) {
+      machine.devices.push_back(*first);
+    } else if (first->index() + i < cuda::DeviceCount()) {
+      machine.devices.push_back(Device::Cuda(first->index() + i));
+    }
+  }
+  RETURN_IF_ERROR(ReadDType(machine));
+  RETURN_IF_ERROR(ReadGraph(machine));
+  RETURN_IF_ERROR(ReadThreads(machine, stages));
+  machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
+  if (!machine.overlap_trace.empty() && !machine.is_cuda())
+    return Wrong("overlap_trace", "needs --device=cuda");
+  return machine;
+}
+
+}  // namespace baton::examples
