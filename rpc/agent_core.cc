@@ -54,14 +54,19 @@ void AgentCore::AddPeer(const WorkerInfo& peer) {
   }
 }
 
+// Behind what it has sent, and done on return: a worker that is added again at
+// once must not lose what is begun with it then.
 void AgentCore::RemovePeer(const std::string& name) {
-  auto removed = peers_.Remove(name);
   transport_->RemovePeer(name);
-  if (!removed.has_value()) return;
-  inbox_->Post([this, old = *removed] {
-    OnGone(old, absl::UnavailableError(
-                    absl::StrCat("worker ", old.name, " was removed")));
+  Promise<void> done;
+  inbox_->Post([this, name, done] {
+    if (auto removed = peers_.Remove(name)) {
+      OnGone(*removed, absl::UnavailableError(
+                           absl::StrCat("worker ", name, " was removed")));
+    }
+    done.Set(absl::OkStatus());
   });
+  done.future().Await(kNoLimit).IgnoreError();
 }
 
 void AgentCore::WatchPeers(Agent::PeerWatcher watcher) {
@@ -138,6 +143,10 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
     return;
   }
   if (frame->to != 0 && frame->to != self().incarnation) return;
+  if (!IsOfThisEpoch(from, frame->epoch)) {
+    FlushControl(from.name);
+    return;
+  }
   const ControlChannel::Received received = peers_.Receive(from, *frame);
   for (const auto& acked : received.acked) acked();
   for (const ControlItem& item : received.items) {
@@ -148,32 +157,65 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
   Notify();
 }
 
-void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& why) {
+bool AgentCore::IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch) {
+  switch (peers_.Compare(from, epoch)) {
+    case Peers::Spoken::kNow:
+      return true;
+    case Peers::Spoken::kEarlier:
+      return false;
+    case Peers::Spoken::kLater:
+      OnGivenUpBy(from);
+      return true;
+  }
+  return false;
+}
+
+// What that worker held of this one is gone from its tables already; what this
+// one holds of it, it would not find there.
+void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
+  const absl::Status why = absl::UnavailableError(absl::StrCat(
+      "worker ", peer.name, " has given up worker ", self().name,
+      ", having lost or not heard it for too long; what they held of each "
+      "other is lost"));
+  LogWarning(why.message());
+  TellWatchers(peer, why);
+  EndAllWith(peer, why);
+}
+
+void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
+  const bool silent = absl::IsDeadlineExceeded(cause);
+  const absl::Status why = absl::UnavailableError(cause.message());
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(peer, &leaving);
   if (loss == 0) return;
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
-  std::vector<Agent::PeerWatcher> watchers;
+  TellWatchers(peer, why);
   auto may_stay_away = options_.lease;
   {
     MutexLock lock(mutex_);
-    watchers = watchers_;
     if (shutdown_begun_) may_stay_away = lost_grace_;
-  }
-  if (!watchers.empty()) {
-    completions_->Post([watchers, peer, why] {
-      for (const auto& watcher : watchers) watcher(peer, why);
-    });
   }
   // Each message that is sent tries to connect again; this one asks for an
   // answer until the lease is over.
   peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
-  if (leaving) {
+  if (leaving || silent) {
     GiveUp(peer, loss, why);
     return;
   }
   GiveUpAfter(may_stay_away, peer, loss, why);
+}
+
+void AgentCore::TellWatchers(const WorkerInfo& peer, const absl::Status& why) {
+  std::vector<Agent::PeerWatcher> watchers;
+  {
+    MutexLock lock(mutex_);
+    watchers = watchers_;
+  }
+  if (watchers.empty()) return;
+  completions_->Post([watchers, peer, why] {
+    for (const auto& watcher : watchers) watcher(peer, why);
+  });
 }
 
 void AgentCore::GiveUpAfter(std::chrono::milliseconds delay,
@@ -195,9 +237,13 @@ void AgentCore::OnGone(const WorkerInfo& peer, const absl::Status& why) {
   const absl::Status gone = absl::UnavailableError(absl::StrCat(
       "worker ", peer.name, " and what it had is lost: ", why.message()));
   peers_.ResetControl(peer);
-  FailCallsTo(peer, gone);
-  CancelCallsFrom(peer, gone);
-  ownership_->OnWorkerGone(peer, gone);
+  EndAllWith(peer, gone);
+}
+
+void AgentCore::EndAllWith(const WorkerInfo& peer, const absl::Status& why) {
+  FailCallsTo(peer, why);
+  CancelCallsFrom(peer, why);
+  ownership_->OnWorkerGone(peer, why);
   Notify();
 }
 
@@ -236,7 +282,11 @@ void AgentCore::FlushControl(const std::string& name) {
     Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
              [core = weak_from_this(), name](const absl::Status& status) {
                auto self = core.lock();
-               if (self == nullptr || !absl::IsUnavailable(status)) return;
+               // Unknown to the transport: removed, and a late message of it
+               // made it known here again.
+               const bool unreachable =
+                   absl::IsUnavailable(status) || absl::IsNotFound(status);
+               if (self == nullptr || !unreachable) return;
                self->inbox_->Post([self = self.get(), name, status] {
                  self->OnUnreachable(name, status);
                });

@@ -148,8 +148,13 @@ class AgentCore final : public MessageHandler,
   void OnResponse(const WorkerInfo& from, Message message);
   void OnControlFrame(const WorkerInfo& from, Message message);
   void OnCancel(const WorkerInfo& from, uint64_t number);
-  void OnLost(const WorkerInfo& peer, const absl::Status& why);
+  void OnLost(const WorkerInfo& peer, const absl::Status& cause);
   void OnGone(const WorkerInfo& peer, const absl::Status& why);
+  // False for what an earlier epoch said, which is over.
+  bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
+  void OnGivenUpBy(const WorkerInfo& peer);
+  void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
+  void TellWatchers(const WorkerInfo& peer, const absl::Status& why);
   // Unless it has been heard of since the loss of that number.
   void GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
   void PushOrForget(const WorkerInfo& to, const ControlItem& item,
@@ -208,7 +213,7 @@ class AgentCore final : public MessageHandler,
   const std::unique_ptr<Transport> transport_;
   Agent* agent_ = nullptr;  // set before the first message
   std::atomic<int64_t> default_timeout_ms_;
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false};  // set under mutex_
   std::atomic<uint64_t> calls_served_{0};
   std::atomic<int> discarding_{0};
 

@@ -7,56 +7,61 @@
 #include <utility>
 
 namespace baton::rpc::internal {
-namespace {
-constexpr uint64_t kItemsPerFrame = 256;
-}  // namespace
 
 void ControlChannel::Push(ControlItem item, Acked acked) {
   items_.push_back({item, std::move(acked)});
 }
 
-bool ControlChannel::Due(Clock::time_point now,
-                         std::chrono::milliseconds resend_after) const {
-  if (owes_ack_ || unsent_ < first_ + items_.size()) return true;
-  return !items_.empty() && now >= last_sent_ + resend_after;
+bool ControlChannel::Overdue(Clock::time_point now,
+                             std::chrono::milliseconds resend_after) const {
+  return unsent_ > first_ && now >= last_sent_ + resend_after;
 }
 
+bool ControlChannel::Due(Clock::time_point now,
+                         std::chrono::milliseconds resend_after) const {
+  if (owes_ack_ || next_ < std::min(end(), first_ + window_)) return true;
+  return Overdue(now, resend_after);
+}
+
+// A silent peer is asked with one frame now and then; each answer doubles what
+// may follow it, so that nothing waits for a timer once the peer is there.
 ControlFrame ControlChannel::Take(Clock::time_point now,
                                   std::chrono::milliseconds resend_after) {
+  if (next_ > first_ && Overdue(now, resend_after)) {
+    window_ = kItemsPerFrame;
+    next_ = first_;
+  }
   ControlFrame frame;
   frame.epoch = epoch_;
-  frame.acked_epoch = peer_epoch_;
   frame.acked = expected_;
+  frame.first = next_;
   owes_ack_ = false;
-  const bool again =
-      !items_.empty() && unsent_ > first_ && now >= last_sent_ + resend_after;
-  frame.first = again ? first_ : unsent_;
-  const uint64_t end =
-      std::min(first_ + items_.size(), frame.first + kItemsPerFrame);
-  for (uint64_t number = frame.first; number < end; ++number) {
-    frame.items.push_back(items_[number - first_].item);
+  const uint64_t last =
+      std::min({end(), first_ + window_, next_ + kItemsPerFrame});
+  for (; next_ < last; ++next_) {
+    frame.items.push_back(items_[next_ - first_].item);
   }
   if (!frame.items.empty()) last_sent_ = now;
-  unsent_ = std::max(unsent_, end);
+  unsent_ = std::max(unsent_, next_);
   return frame;
 }
 
 ControlChannel::Received ControlChannel::Receive(const ControlFrame& frame) {
   Received received;
-  if (frame.acked_epoch == epoch_) {
-    while (first_ < frame.acked && first_ < unsent_ && !items_.empty()) {
-      if (items_.front().acked) {
-        received.acked.push_back(std::move(items_.front().acked));
-      }
-      items_.pop_front();
-      ++first_;
+  if (frame.epoch != epoch_) {
+    if (frame.epoch < epoch_) TellEpoch();
+    return received;
+  }
+  if (frame.acked > first_) window_ = std::min(2 * window_, kLargestWindow);
+  while (first_ < std::min(frame.acked, unsent_)) {
+    if (items_.front().acked) {
+      received.acked.push_back(std::move(items_.front().acked));
     }
+    items_.pop_front();
+    ++first_;
   }
-  if (frame.epoch > peer_epoch_) {
-    peer_epoch_ = frame.epoch;
-    expected_ = 1;
-  }
-  if (frame.items.empty() || frame.epoch < peer_epoch_) return received;
+  next_ = std::max(next_, first_);
+  if (frame.items.empty()) return received;
   owes_ack_ = true;
   // A gap means that an earlier frame was lost or is late: all that follows it
   // will come again.
@@ -68,11 +73,14 @@ ControlChannel::Received ControlChannel::Receive(const ControlFrame& frame) {
   return received;
 }
 
-void ControlChannel::Reset() {
-  items_.clear();
-  ++epoch_;
-  first_ = unsent_ = 1;
-  last_sent_ = {};
+void ControlChannel::Resume() {
+  next_ = first_;
+  window_ = kItemsPerFrame;
+}
+
+void ControlChannel::Follow(uint64_t epoch) {
+  *this = ControlChannel();
+  epoch_ = epoch;
 }
 
 }  // namespace baton::rpc::internal

@@ -62,9 +62,10 @@ struct Transfer {
 };
 
 struct RequestFrame {
-  uint64_t to = 0;    // the callee's incarnation; 0 where unknown
-  uint64_t call = 0;  // counts the caller's requests to this callee from 1
-  uint64_t type = 0;  // MethodKey
+  uint64_t to = 0;     // the callee's incarnation; 0 where unknown
+  uint64_t epoch = 0;  // of the two workers, as ControlChannel counts it
+  uint64_t call = 0;   // counts the caller's requests to this callee from 1
+  uint64_t type = 0;   // MethodKey
   uint32_t index = 0;
   RRefId object;           // whose method; number 0 for a function
   RRefId result;           // what the result becomes here; number 0: sent back
@@ -75,24 +76,27 @@ struct RequestFrame {
   std::vector<Transfer> transfers;
   std::string arguments;
   static constexpr auto Fields =
-      std::tuple{&RequestFrame::to,          &RequestFrame::call,
-                 &RequestFrame::type,        &RequestFrame::index,
-                 &RequestFrame::object,      &RequestFrame::result,
-                 &RequestFrame::result_fork, &RequestFrame::timeout_us,
-                 &RequestFrame::has_scope,   &RequestFrame::scope,
-                 &RequestFrame::transfers,   &RequestFrame::arguments};
+      std::tuple{&RequestFrame::to,         &RequestFrame::epoch,
+                 &RequestFrame::call,       &RequestFrame::type,
+                 &RequestFrame::index,      &RequestFrame::object,
+                 &RequestFrame::result,     &RequestFrame::result_fork,
+                 &RequestFrame::timeout_us, &RequestFrame::has_scope,
+                 &RequestFrame::scope,      &RequestFrame::transfers,
+                 &RequestFrame::arguments};
 };
 
 struct ResponseFrame {
   uint64_t to = 0;
+  uint64_t epoch = 0;
   uint64_t call = 0;
   absl::Status status{};
   std::string scope{};
   std::vector<Transfer> transfers{};
   std::string value{};
   static constexpr auto Fields = std::tuple{
-      &ResponseFrame::to,    &ResponseFrame::call,      &ResponseFrame::status,
-      &ResponseFrame::scope, &ResponseFrame::transfers, &ResponseFrame::value};
+      &ResponseFrame::to,     &ResponseFrame::epoch, &ResponseFrame::call,
+      &ResponseFrame::status, &ResponseFrame::scope, &ResponseFrame::transfers,
+      &ResponseFrame::value};
 };
 
 enum class ControlKind : uint8_t {
@@ -114,18 +118,17 @@ struct ControlItem {
       std::tuple{&ControlItem::kind, &ControlItem::id, &ControlItem::fork};
 };
 
-// Items number `first` and on of the sender's `epoch`, and what it has received
-// of the other direction.
+// Items number `first` and on of `epoch`, and what the sender has received of
+// the other direction in it.
 struct ControlFrame {
   uint64_t to = 0;
   uint64_t epoch = 0;
   uint64_t first = 0;
   std::vector<ControlItem> items;
-  uint64_t acked_epoch = 0;
   uint64_t acked = 0;  // the next item expected
-  static constexpr auto Fields = std::tuple{
-      &ControlFrame::to,    &ControlFrame::epoch,       &ControlFrame::first,
-      &ControlFrame::items, &ControlFrame::acked_epoch, &ControlFrame::acked};
+  static constexpr auto Fields =
+      std::tuple{&ControlFrame::to, &ControlFrame::epoch, &ControlFrame::first,
+                 &ControlFrame::items, &ControlFrame::acked};
 };
 
 struct CancelFrame {

@@ -37,6 +37,12 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
                       " was started again; what it had before is lost")));
     return;
   }
+  if (!IsOfThisEpoch(from, call->frame.epoch)) {
+    Respond(call, absl::UnavailableError(absl::StrCat(
+                      "worker ", self().name, " has given up worker ",
+                      from.name, ", and with it what it asked before")));
+    return;
+  }
   if (!peers_.FirstTime(from.name, call->frame.call)) return;
   Serve(call);
 }
@@ -86,10 +92,10 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
     ASSIGN_OR_RETURN(call->handles,
                      ownership_->Import(call->from, frame.transfers));
   }
-  if (stopped_) return StoppedStatus();
   RETURN_IF_ERROR(FindHandler(call));
   {
     MutexLock lock(mutex_);
+    if (stopped_) return StoppedStatus();
     if (incoming_.size() >= options_.max_incoming_calls) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the worker has ", incoming_.size(),
@@ -295,15 +301,18 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
     }
     return;
   }
+  frame.epoch = peers_.Epoch(call->from.name);
+  const ResponseFrame failed{
+      .to = frame.to, .epoch = frame.epoch, .call = frame.call};
   auto transfers =
       ownership_->Export(handles, call->from, Clock::now() + kProbeResponse);
   if (transfers.ok()) {
     frame.transfers = *std::move(transfers);
   } else {
-    frame = {.to = frame.to, .call = frame.call, .status = transfers.status()};
+    frame = failed;
+    frame.status = transfers.status();
     tensors.clear();
   }
-  const ResponseFrame failed{.to = frame.to, .call = frame.call};
   Transmit(
       call->from.name,
       {EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)},

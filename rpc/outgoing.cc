@@ -56,9 +56,11 @@ void AgentCore::Begin(const CallPtr& call) {
 }
 
 absl::Status AgentCore::Admit(const CallPtr& call) {
-  if (stopped_) return StoppedStatus();
-  ASSIGN_OR_RETURN(call->to, peers_.Find(call->spec.to));
+  auto to = peers_.Find(call->spec.to);
   MutexLock lock(mutex_);
+  // What is admitted before the shutdown takes the lock is ended by it.
+  if (stopped_) return StoppedStatus();
+  ASSIGN_OR_RETURN(call->to, std::move(to));
   if (outgoing_.size() >= options_.max_outgoing_calls) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "worker ", self().name, " has ", outgoing_.size(),
@@ -163,13 +165,15 @@ void AgentCore::Send(const CallPtr& call,
 }
 
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
+  RequestFrame& frame = outbound.frame;
+  // First: should the epoch end meanwhile, nobody takes what it granted.
+  frame.epoch = peers_.Epoch(call->to.name);
   auto transfers =
       ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
   if (!transfers.ok()) {
     FailLater(call, transfers.status(), true);
     return;
   }
-  RequestFrame& frame = outbound.frame;
   frame.transfers = *std::move(transfers);
   frame.timeout_us = MicrosUntil(call->deadline);
   std::vector<ForkId> forks;
@@ -287,6 +291,7 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
     return;
   }
   if (frame->to != self().incarnation) return;
+  if (!IsOfThisEpoch(from, frame->epoch)) return;
   // What travelled with it is taken even if nobody waits any more: then it is
   // given back.
   auto handles = ownership_->Import(from, frame->transfers);

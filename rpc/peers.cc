@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kRememberGaps = 65'536;
 constexpr size_t kRememberIncarnations = 16;
+constexpr size_t kRememberRemoved = 4096;
 
 bool Matches(const Target& target, const WorkerInfo& worker) {
   if (const auto* name = std::get_if<std::string>(&target.key())) {
@@ -74,12 +75,23 @@ void SeenNumbers::ForgetOldestGaps() {
 std::optional<WorkerInfo> Peers::Add(const WorkerInfo& peer) {
   if (peer.name == self_.name) return std::nullopt;
   MutexLock lock(mutex_);
+  const bool known = peers_.contains(peer.name);
+  auto replaced = ReplaceLocked(EnterLocked(peer), peer);
+  // One that was removed is gone already.
+  return known ? replaced : std::nullopt;
+}
+
+Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
   auto [place, added] = peers_.try_emplace(peer.name);
-  if (added) {
+  if (!added) return place->second;
+  auto removed = removed_.extract(peer.name);
+  if (removed.empty()) {
     place->second.info = peer;
-    return std::nullopt;
+  } else {
+    place->second = std::move(removed.mapped());
+    std::erase(removed_order_, peer.name);
   }
-  return ReplaceLocked(place->second, peer);
+  return place->second;
 }
 
 std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
@@ -101,12 +113,33 @@ std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
   return old;
 }
 
+bool Peers::IsPastLocked(const WorkerInfo& worker) const {
+  for (const auto* peers : {&peers_, &removed_}) {
+    auto found = peers->find(worker.name);
+    if (found == peers->end()) continue;
+    const std::deque<uint64_t>& past = found->second.past;
+    return std::find(past.begin(), past.end(), worker.incarnation) !=
+           past.end();
+  }
+  return false;
+}
+
 std::optional<WorkerInfo> Peers::Remove(const std::string& name) {
   MutexLock lock(mutex_);
   auto found = peers_.find(name);
   if (found == peers_.end()) return std::nullopt;
-  WorkerInfo info = found->second.info;
+  Peer peer = std::move(found->second);
   peers_.erase(found);
+  const WorkerInfo info = peer.info;
+  peer.state = State::kNew;
+  peer.leaving = false;
+  peer.control.Reset();
+  removed_[name] = std::move(peer);
+  removed_order_.push_back(name);
+  if (removed_order_.size() > kRememberRemoved) {
+    removed_.erase(removed_order_.front());
+    removed_order_.pop_front();
+  }
   return info;
 }
 
@@ -152,14 +185,15 @@ std::vector<WorkerInfo> Peers::All() const {
 Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
   Observed observed;
   MutexLock lock(mutex_);
-  Peer& peer = peers_.try_emplace(from.name).first->second;
-  if (peer.info.name.empty()) peer.info = from;
-  if (std::find(peer.past.begin(), peer.past.end(), from.incarnation) !=
-      peer.past.end()) {
-    observed.stale = true;
-    return observed;
+  observed.stale = IsPastLocked(from);
+  if (observed.stale) return observed;
+  const bool known = peers_.contains(from.name);
+  Peer& peer = EnterLocked(from);
+  if (!(peer.info == from)) {
+    auto replaced = ReplaceLocked(peer, from);
+    if (known) observed.replaced = std::move(replaced);
   }
-  if (!(peer.info == from)) observed.replaced = ReplaceLocked(peer, from);
+  if (peer.state == State::kLost) peer.control.Resume();
   peer.state = State::kUp;
   ++peer.messages_received;
   peer.bytes_received += bytes;
@@ -242,6 +276,24 @@ void Peers::MarkLeaving(const WorkerInfo& worker) {
 void Peers::ResetControl(const WorkerInfo& worker) {
   MutexLock lock(mutex_);
   if (Peer* peer = FindLocked(worker)) peer->control.Reset();
+}
+
+uint64_t Peers::Epoch(const std::string& name) const {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  return found == peers_.end() ? 0 : found->second.control.epoch();
+}
+
+Peers::Spoken Peers::Compare(const WorkerInfo& from, uint64_t epoch) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(from);
+  if (peer == nullptr || epoch == peer->control.epoch()) return Spoken::kNow;
+  if (epoch < peer->control.epoch()) {
+    peer->control.TellEpoch();
+    return Spoken::kEarlier;
+  }
+  peer->control.Follow(epoch);
+  return Spoken::kLater;
 }
 
 bool Peers::Push(const WorkerInfo& to, ControlItem item,

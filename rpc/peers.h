@@ -44,6 +44,8 @@ class Peers {
 
   // The incarnation that `peer` replaces, if any.
   std::optional<WorkerInfo> Add(const WorkerInfo& peer);
+  // Gives the worker up and forgets it, but for what it needs should the same
+  // incarnation come back: call numbers and the next epoch.
   std::optional<WorkerInfo> Remove(const std::string& name);
   // NotFound lists whom there is; Unavailable when the target's incarnation is
   // not the present one.
@@ -71,6 +73,14 @@ class Peers {
   std::vector<std::pair<WorkerInfo, uint64_t>> Lost() const;
   void MarkLeaving(const WorkerInfo& peer);
   void ResetControl(const WorkerInfo& peer);
+
+  // Of what is said to `name` now; 0 for an unknown worker.
+  uint64_t Epoch(const std::string& name) const;
+  // How the epoch of what `from` says compares with the present one. A later
+  // one says that it has given this worker up; it is the present one from then
+  // on. Of an earlier one `from` will be told that it is over.
+  enum class Spoken { kNow, kEarlier, kLater };
+  Spoken Compare(const WorkerInfo& from, uint64_t epoch);
 
   // False when that incarnation is not the present one.
   bool Push(const WorkerInfo& to, ControlItem item,
@@ -107,10 +117,19 @@ class Peers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkerInfo> ReplaceLocked(Peer& peer, const WorkerInfo& by)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An incarnation that has been replaced.
+  bool IsPastLocked(const WorkerInfo& worker) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The entry of that name, as it was when it was removed.
+  Peer& EnterLocked(const WorkerInfo& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const WorkerInfo self_;
   mutable Mutex mutex_;
   std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  // Those that were removed; the oldest are forgotten.
+  std::map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> removed_order_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 

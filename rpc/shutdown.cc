@@ -76,13 +76,13 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
     Wait(deadline, [this] { return peers_.ControlWaiting() == 0; });
     left = Leftovers();
   }
-  stopped_ = true;
-  FailAllCalls(StoppedStatus());
   std::vector<IncomingPtr> incoming;
   {
     MutexLock lock(mutex_);
+    stopped_ = true;
     for (const auto& [key, call] : incoming_) incoming.push_back(call);
   }
+  FailAllCalls(StoppedStatus());
   for (const IncomingPtr& call : incoming) {
     call->context->cancel.Cancel(StoppedStatus());
   }

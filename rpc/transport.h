@@ -30,7 +30,9 @@ class MessageHandler {
   virtual ~MessageHandler() = default;
   virtual void OnMessage(const WorkerInfo& from, Message message) = 0;
   // The connection to `peer` broke; messages in flight to and from it may be
-  // lost. A later Send connects again. Not called after a Shutdown.
+  // lost. A later Send connects again. `why` is Unavailable, or
+  // DeadlineExceeded for a peer that was silent for the transport's lease,
+  // which is to be given up at once. Not called after a Shutdown.
   virtual void OnPeerLost(const WorkerInfo& peer, absl::Status why) = 0;
 };
 

@@ -158,6 +158,34 @@ TEST_F(ShutdownTest, NowFailsWhatIsUnderWay) {
               Fails(StatusCode::kFailedPrecondition, "has shut down"));
 }
 
+// Nothing but the shutdown can end a call whose argument never comes.
+TEST_F(ShutdownTest, NoCallSlipsInWhileItEnds) {
+  const Promise<int> never;
+  const auto end = std::chrono::steady_clock::now() + 4s;
+  for (int round = 0; round < 300 && std::chrono::steady_clock::now() < end;
+       ++round) {
+    LocalCluster cluster({.names = {"carol"}, .fill = &Fill});
+    rpc::Agent& carol = cluster["carol"];
+    carol.set_default_timeout(kNoLimit);
+    std::vector<Future<int>> calls;
+    Gate calling;
+    std::thread caller([&] {
+      do {
+        calls.push_back(carol.Async<&Sum>("carol", never.future(), 1));
+        calling.Open();
+      } while (!calls.back().ready() && calls.size() < 20'000);
+    });
+    ASSERT_TRUE(calling.Await());
+    EXPECT_THAT(carol.Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}),
+                IsOk());
+    caller.join();
+    for (const Future<int>& call : calls) {
+      ASSERT_THAT(call.Await(5s),
+                  Fails(StatusCode::kFailedPrecondition, "has shut down"));
+    }
+  }
+}
+
 TEST_F(ShutdownTest, AWorkerMayStartAgainUnderItsName) {
   RRef<int> before = bob_.Remote<&Sum>("alice", 1, 2);
   ASSERT_THAT(before.Ready().Await(), IsOk());
