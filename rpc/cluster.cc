@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/rendezvous.h"
+#include "rpc/rendezvous_lease.h"
 #include "rpc/transports/grpc.h"
 
 namespace baton::rpc {
@@ -41,7 +42,8 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
                   .join = {.cluster = options.cluster,
                            .wanted_rank = options.rank,
                            .world_size = options.world_size,
-                           .timeout = options.join_timeout}};
+                           .timeout = options.join_timeout,
+                           .lease = options.agent.lease}};
   if (options.peers.empty()) return meeting;
   ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
                    ParseWorkerList(options.peers));
@@ -75,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .advertise_host = options.advertise_host,
       .cluster = options.cluster,
       .registry_digest = absl::StrCat(absl::Hex(registry.Digest())),
+      .lease = options.agent.lease,
       .inline_delivery = true};  // an agent only posts what comes
   if (meeting.hosted_here) {
     transport_options.rendezvous = std::make_shared<RendezvousService>();
@@ -90,19 +93,27 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   for (const WorkerInfo& worker : workers) {
     if (worker.name == self.name) self = worker;
   }
+  auto lease =
+      std::make_shared<RendezvousLease>(meeting.address, meeting.join, workers);
   // A list's rendezvous ends with the worker that hosts it.
-  if (options.peers.empty()) {
-    options.agent.on_stop = [address = meeting.address,
-                             cluster = options.cluster, self] {
-      const absl::Status left = Leave(address, cluster, self, kLeaveTimeout);
-      if (!left.ok()) LogDebug("not struck off: ", left.ToString());
-    };
-  }
+  options.agent.on_stop = [lease, leave = options.peers.empty(),
+                           address = meeting.address, cluster = options.cluster,
+                           self] {
+    lease->Stop();
+    if (!leave) return;
+    const absl::Status left = Leave(address, cluster, self, kLeaveTimeout);
+    if (!left.ok()) LogDebug("not struck off: ", left.ToString());
+  };
   SetLogName(self.name);
   options.agent.self = self;
   options.agent.peers = std::move(workers);
-  return Agent::Start(std::move(options.agent), std::move(registry),
-                      std::move(transport));
+  ASSIGN_OR_RETURN(std::unique_ptr<Agent> agent,
+                   Agent::Start(std::move(options.agent), std::move(registry),
+                                std::move(transport)));
+  lease->Start([agent = agent.get()](const WorkerInfo& newcomer) {
+    agent->AddPeer(newcomer);
+  });
+  return agent;
 }
 
 }  // namespace baton::rpc

@@ -22,6 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kLongestWaitMs = 24 * 3600 * 1000;
+// Between two looks at the leases.
+constexpr milliseconds kReapInterval{100};
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()),
@@ -56,6 +58,8 @@ class JoinCall final : public grpc::ServerUnaryReactor {
                             request.expected().end());
     options.timeout = milliseconds(
         std::clamp<int64_t>(request.timeout_ms(), 1, kLongestWaitMs));
+    options.lease = milliseconds(
+        std::clamp<int64_t>(request.lease_ms(), 0, kLongestWaitMs));
     timeout_ = timer_.After(
         options.timeout, [groups = groups_, cluster = cluster_, self = self_] {
           groups->Expire(cluster, self);
@@ -87,7 +91,10 @@ class JoinCall final : public grpc::ServerUnaryReactor {
 class Service final : public wire::Rendezvous::CallbackService {
  public:
   explicit Service(std::shared_ptr<RendezvousGroups> groups)
-      : groups_(std::move(groups)) {}
+      : groups_(std::move(groups)) {
+    ReapLater();
+  }
+  ~Service() override { timer_.Stop(); }
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext*,
                                  const wire::JoinRequest* request,
@@ -104,7 +111,31 @@ class Service final : public wire::Rendezvous::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
+                                  const wire::RenewRequest* request,
+                                  wire::RenewAnswer* answer) override {
+    const absl::StatusOr<Membership> membership =
+        groups_->Renew(request->cluster(), request->name(),
+                       request->incarnation(), request->version());
+    if (membership.ok()) {
+      answer->set_version(membership->version);
+      for (const WorkerInfo& worker : membership->workers) {
+        ToWire(worker, *answer->add_members());
+      }
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpc(membership.status()));
+    return reactor;
+  }
+
  private:
+  void ReapLater() {
+    timer_.After(kReapInterval, [this] {
+      groups_->Reap(RendezvousGroups::Clock::now(), kReapInterval);
+      ReapLater();
+    });
+  }
+
   const std::shared_ptr<RendezvousGroups> groups_;
   Timer timer_{"baton-join"};
 };

@@ -31,6 +31,9 @@ struct JoinOptions {
   // Their names, where they are known: errors name those that did not come.
   std::vector<std::string> expected = {};
   std::chrono::milliseconds timeout{60'000};
+  // Who does not renew its lease for so long is struck off, and another worker
+  // may take its place and its name; 0: it stays until it leaves.
+  std::chrono::milliseconds lease{0};
 };
 
 // Waits until all workers of the cluster have come to the rendezvous at
@@ -42,6 +45,12 @@ struct JoinOptions {
 //   InvalidArgument   a name that is none, world sizes that differ
 absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
                                              const JoinOptions& options);
+
+// Who belongs to a cluster; the version grows with every change.
+struct Membership {
+  uint64_t version = 0;
+  std::vector<WorkerInfo> workers;  // by rank
+};
 
 // Tells the rendezvous that `self` is gone.
 absl::Status Leave(const std::string& address, const std::string& cluster,

@@ -1,6 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "rpc/rendezvous_client.h"
+
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -37,12 +39,16 @@ void ToWire(const WorkerInfo& info, wire::Member& out) {
   out.set_address(info.address);
 }
 
+}  // namespace
+
+namespace internal {
+
 absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in) {
   RETURN_IF_ERROR(CheckWorkerName(in.name()));
   return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
     const std::string& address, system_clock::time_point deadline) {
   // Of the forms of a worker's address, the one that every machine reaches.
   const std::string target(*absl::StrSplit(address, ';').begin());
@@ -72,7 +78,11 @@ absl::Status AtRendezvous(const std::string& address,
   return Annotate(FromGrpc(status), absl::StrCat("rendezvous at ", address));
 }
 
-}  // namespace
+}  // namespace internal
+
+using internal::AtRendezvous;
+using internal::ConnectToRendezvous;
+using internal::FromWire;
 
 absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
     const std::string& text) {
@@ -114,7 +124,7 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
   const auto deadline = system_clock::now() + options.timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   Connect(address, deadline));
+                   ConnectToRendezvous(address, deadline));
   wire::JoinRequest request;
   request.set_cluster(options.cluster);
   ToWire(options.self, *request.mutable_self());
@@ -124,6 +134,7 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
       1,
       std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
           .count()));
+  request.set_lease_ms(options.lease.count());
   request.mutable_expected()->Assign(options.expected.begin(),
                                      options.expected.end());
   wire::JoinAnswer answer;
@@ -152,7 +163,7 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
                    const WorkerInfo& self, milliseconds timeout) {
   const auto deadline = system_clock::now() + timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   Connect(address, deadline));
+                   ConnectToRendezvous(address, deadline));
   wire::LeaveRequest request;
   request.set_cluster(cluster);
   request.set_name(self.name);

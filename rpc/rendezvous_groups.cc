@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/log.h"
 #include "core/status.h"
 
 namespace baton::rpc {
@@ -20,6 +21,12 @@ absl::Status TwoOfOneName(const std::string& name) {
   return absl::AlreadyExistsError(
       absl::StrCat("two workers came with the name ", name,
                    "; give each worker a name of its own"));
+}
+
+absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "cluster ", options.cluster, " is complete with ", members,
+      " workers; worker ", options.self.name, " came too late or twice"));
 }
 
 std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
@@ -99,19 +106,62 @@ void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
   CompleteIfAllCame(group);
 }
 
+// Those who are there count, unless the cluster is ending.
 void RendezvousGroups::CompleteIfAllCame(Group& group) {
-  if (group.members.empty() && !group.waiting.empty() &&
-      static_cast<int>(group.waiting.size()) == group.world_size) {
-    Complete(group);
+  if (group.waiting.empty()) return;
+  if (group.ending && !group.members.empty()) return;
+  for (const Waiting& waiting : group.waiting) {
+    if (group.Find(waiting.options.self.name) != nullptr) return;
   }
+  const size_t there = group.members.size() + group.waiting.size();
+  if (there == static_cast<size_t>(group.world_size)) Complete(group);
+}
+
+const RendezvousGroups::Member* RendezvousGroups::Group::Find(
+    const std::string& name) const {
+  for (const Member& member : members) {
+    if (member.info.name == name) return &member;
+  }
+  return nullptr;
+}
+
+std::vector<WorkerInfo> RendezvousGroups::Group::List() const {
+  std::vector<WorkerInfo> list;
+  for (const Member& member : members) list.push_back(member.info);
+  std::sort(list.begin(), list.end(),
+            [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  return list;
+}
+
+// For the place of one that is lost, or, under its own name, may be: that one's
+// next renewal tells, or the end of its lease.
+absl::Status RendezvousGroups::AdmitBesideMembers(
+    const Group& group, const JoinOptions& options) const {
+  const std::string& name = options.self.name;
+  const Member* before = group.Find(name);
+  const bool full = static_cast<int>(group.members.size()) == group.world_size;
+  if (before != nullptr ? before->lease.count() == 0 : full) {
+    return TooLateOrTwice(options, group.members.size());
+  }
+  if (options.world_size != group.world_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", name, " expects a cluster of ", options.world_size,
+        " workers, but it has ", group.world_size));
+  }
+  for (const Member& member : group.members) {
+    if (&member == before) continue;
+    if (static_cast<int>(member.info.rank) == options.wanted_rank) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "rank ", options.wanted_rank, " is worker ", member.info.name));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
   const std::string& name = options.self.name;
   if (!group.members.empty() && !group.ending) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "cluster ", options.cluster, " is complete with ", group.members.size(),
-        " workers; worker ", name, " came too late or twice"));
+    RETURN_IF_ERROR(AdmitBesideMembers(group, options));
   }
   if (group.doubled.count(name) > 0) return TwoOfOneName(name);
   for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
@@ -138,12 +188,16 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
 
 void RendezvousGroups::Complete(Group& group) {
   group.ending = false;
-  group.members.resize(group.waiting.size());
-  std::vector<bool> taken(group.members.size(), false);
+  group.version = ++versions_;
+  std::vector<bool> taken(static_cast<size_t>(group.world_size), false);
+  for (const Member& member : group.members) {
+    taken[static_cast<size_t>(member.info.rank)] = true;
+  }
+  const auto now = Clock::now();
   const auto place = [&](const JoinOptions& options, size_t rank) {
     taken[rank] = true;
-    group.members[rank] = options.self;
-    group.members[rank].rank = Rank{static_cast<int32_t>(rank)};
+    group.members.push_back({options.self, options.lease, now});
+    group.members.back().info.rank = Rank{static_cast<int32_t>(rank)};
   };
   for (const Waiting& waiting : group.waiting) {
     const int wanted = waiting.options.wanted_rank;
@@ -156,7 +210,8 @@ void RendezvousGroups::Complete(Group& group) {
     while (taken[next]) ++next;
     place(waiting.options, next);
   }
-  for (Waiting& waiting : group.waiting) waiting.done(group.members);
+  const std::vector<WorkerInfo> list = group.List();
+  for (Waiting& waiting : group.waiting) waiting.done(list);
   group.waiting.clear();
   group.doubled.clear();
 }
@@ -182,6 +237,12 @@ void RendezvousGroups::Expire(const std::string& cluster,
   Remove(cluster, self, [&](const Group& group) -> absl::Status {
     std::vector<JoinOptions> workers;
     const JoinOptions* own = nullptr;
+    if (!group.ending) {
+      for (const Member& member : group.members) {
+        if (member.info.name == self.name) continue;
+        workers.push_back({.self = member.info});
+      }
+    }
     for (const Waiting& waiting : group.waiting) {
       workers.push_back(waiting.options);
       if (waiting.options.self == self) own = &waiting.options;
@@ -204,12 +265,14 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
   auto found = groups_.find(cluster);
   if (found != groups_.end()) {
     const size_t left =
-        std::erase_if(found->second.members, [&](const WorkerInfo& member) {
-          return member.name == name && member.incarnation == incarnation;
+        std::erase_if(found->second.members, [&](const Member& member) {
+          return member.info.name == name &&
+                 member.info.incarnation == incarnation;
         });
     if (left > 0) {
       Group& group = found->second;
       group.ending = true;
+      group.version = ++versions_;
       CompleteIfAllCame(group);
       if (group.members.empty() && group.waiting.empty()) groups_.erase(found);
       return absl::OkStatus();
@@ -217,6 +280,67 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
   }
   return absl::NotFoundError(
       absl::StrCat("cluster ", cluster, " has no worker ", name));
+}
+
+absl::StatusOr<Membership> RendezvousGroups::Renew(const std::string& cluster,
+                                                   const std::string& name,
+                                                   uint64_t incarnation,
+                                                   uint64_t known,
+                                                   Clock::time_point now) {
+  MutexLock lock(mutex_);
+  auto found = groups_.find(cluster);
+  if (found != groups_.end()) {
+    Group& group = found->second;
+    for (Member& member : group.members) {
+      if (member.info.name != name || member.info.incarnation != incarnation) {
+        continue;
+      }
+      member.heard = now;
+      RefuseClaims(group, name);
+      Membership membership{.version = group.version, .workers = {}};
+      if (group.version != known) membership.workers = group.List();
+      return membership;
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "cluster ", cluster, " has no such worker ", name, " any more"));
+}
+
+// The worker whose name they want is there.
+void RendezvousGroups::RefuseClaims(Group& group, const std::string& name) {
+  if (group.ending) return;
+  std::erase_if(group.waiting, [&](Waiting& waiting) {
+    if (waiting.options.self.name != name) return false;
+    waiting.done(TooLateOrTwice(waiting.options, group.members.size()));
+    return true;
+  });
+}
+
+void RendezvousGroups::Reap(Clock::time_point now,
+                            std::chrono::milliseconds interval) {
+  MutexLock lock(mutex_);
+  const auto stopped = now - reaped_ - interval;
+  reaped_ = now;
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    Group& group = it->second;
+    const auto is_lost = [&](Member& member) {
+      if (stopped > interval) member.heard += stopped;
+      const bool lost =
+          member.lease.count() > 0 && now - member.heard > member.lease;
+      if (lost) {
+        LogWarning("cluster ", it->first, ": worker ", member.info.name,
+                   " is struck off, not heard for its lease of ",
+                   member.lease.count(), " ms");
+      }
+      return lost;
+    };
+    if (std::erase_if(group.members, is_lost) > 0) {
+      group.version = ++versions_;
+      CompleteIfAllCame(group);
+    }
+    const bool empty = group.members.empty() && group.waiting.empty();
+    it = empty ? groups_.erase(it) : std::next(it);
+  }
 }
 
 void RendezvousGroups::Close() {

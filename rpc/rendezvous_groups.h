@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@ class RendezvousGroups {
   // Called once for each Enter: within it or later, under the lock; it must
   // not come back here.
   using Done = std::function<void(const Result&)>;
+  using Clock = std::chrono::steady_clock;
 
   void Enter(const JoinOptions& options, Done done);
   // The caller's time is up, or it has gone.
@@ -30,6 +32,16 @@ class RendezvousGroups {
   void Cancel(const std::string& cluster, const WorkerInfo& self);
   absl::Status Leave(const std::string& cluster, const std::string& name,
                      uint64_t incarnation);
+  // Begins the worker's lease anew. Gives the version of the cluster's list,
+  // and the list when `known` is another one. NotFound for one that is no
+  // member.
+  absl::StatusOr<Membership> Renew(const std::string& cluster,
+                                   const std::string& name,
+                                   uint64_t incarnation, uint64_t known,
+                                   Clock::time_point now = Clock::now());
+  // Strikes off those whose lease is over. To be called every `interval`: time
+  // in which it was not, because this process did not run, is nobody's silence.
+  void Reap(Clock::time_point now, std::chrono::milliseconds interval);
   void Close();
 
  private:
@@ -37,25 +49,40 @@ class RendezvousGroups {
     JoinOptions options;
     Done done;
   };
+  struct Member {
+    WorkerInfo info;
+    std::chrono::milliseconds lease;
+    Clock::time_point heard;
+  };
   struct Group {
     int world_size = 0;
     std::vector<Waiting> waiting;
-    std::set<std::string> doubled;    // names that two workers came with
-    std::vector<WorkerInfo> members;  // by rank, once complete
+    std::set<std::string> doubled;  // names that two workers came with
+    std::vector<Member> members;    // once complete; fewer when some were lost
+    uint64_t version = 0;
     bool ending = false;  // some members left; once all have, the next may meet
+
+    const Member* Find(const std::string& name) const;
+    std::vector<WorkerInfo> List() const;  // by rank
   };
 
   absl::Status Check(const JoinOptions& options) const;
   absl::Status Admit(Group& group, const JoinOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdmitBesideMembers(const Group& group,
+                                  const JoinOptions& options) const;
   void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefuseClaims(Group& group, const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the wait of that worker, if it waits.
   void Remove(const std::string& cluster, const WorkerInfo& self,
               const std::function<absl::Status(const Group&)>& why);
 
   Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t versions_ ABSL_GUARDED_BY(mutex_) = 0;
+  Clock::time_point reaped_ ABSL_GUARDED_BY(mutex_) = Clock::now();
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -32,6 +32,8 @@ ABSL_FLAG(absl::Duration, join_timeout, absl::Seconds(60),
           "how long to wait for the other workers");
 ABSL_FLAG(absl::Duration, rpc_timeout, absl::Seconds(60),
           "deadline of calls that name none");
+ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
+          "how long a worker may be silent or away before it is given up");
 ABSL_FLAG(int, rpc_threads, 4, "handlers that run at a time");
 
 namespace baton::tools {
@@ -101,6 +103,8 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
                    Positive("join_timeout", absl::GetFlag(FLAGS_join_timeout)));
   ASSIGN_OR_RETURN(options.agent.default_timeout,
                    Positive("rpc_timeout", absl::GetFlag(FLAGS_rpc_timeout)));
+  ASSIGN_OR_RETURN(options.agent.lease,
+                   Positive("lease", absl::GetFlag(FLAGS_lease)));
   options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
   if (options.name.empty())
     return absl::InvalidArgumentError("no name: give this worker a --name");

@@ -85,7 +85,8 @@ absl::StatusOr<FrameHeader> FrameReader::ReadHeader() {
   FrameHeader header{static_cast<FrameKind>(bytes[4]),
                      LittleEndian<uint32_t>(bytes + 8),
                      LittleEndian<uint64_t>(bytes + 12)};
-  if (bytes[4] < 1 || bytes[4] > 5 || bytes[5] != 0 || bytes[6] != 0 ||
+  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kBeat);
+  if (bytes[4] < 1 || bytes[4] > kLast || bytes[5] != 0 || bytes[6] != 0 ||
       bytes[7] != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a frame has the unknown kind ", bytes[4]));

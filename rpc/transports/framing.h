@@ -22,6 +22,7 @@ enum class FrameKind : uint8_t {
   kMessage = 3,
   kChunk = 4,
   kGoodbye = 5,
+  kBeat = 6,
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;

@@ -3,7 +3,6 @@
 
 #include "rpc/transports/grpc.h"
 
-#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,6 +21,7 @@
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/doorman.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/private_socket.h"
 
@@ -30,9 +29,6 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
-
-// Lanes that were opened and said no hello yet, or came before Start.
-constexpr size_t kMaxStrangers = 1024;
 
 absl::Status SendAfterShutdown() {
   return absl::UnavailableError("the transport is shut down");
@@ -60,34 +56,6 @@ class GrpcTransport final : public Transport {
  private:
   enum class State { kNew, kStarted, kShutDown };
 
-  // Takes calls in and listens to their hello.
-  class Door final : public grpc::CallbackGenericService {
-   public:
-    explicit Door(GrpcTransport& transport) : transport_(transport) {}
-    grpc::ServerGenericBidiReactor* CreateReactor(
-        grpc::GenericCallbackServerContext* context) override;
-
-   private:
-    GrpcTransport& transport_;
-  };
-
-  // Owns lanes from their first byte until a link does.
-  class Doorman final : public LaneOwner {
-   public:
-    explicit Doorman(GrpcTransport& transport) : transport_(transport) {}
-    bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
-    void OnWritten(Lane&) override {}
-    void OnBroken(Lane& lane, const absl::Status&) override;
-
-   private:
-    GrpcTransport& transport_;
-  };
-
-  struct Early {
-    std::shared_ptr<Lane> lane;
-    Hello hello;
-  };
-
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks();
@@ -96,8 +64,11 @@ class GrpcTransport final : public Transport {
   void SetServing(bool serving);
 
   LinkHost host_;
-  Door door_{*this};
-  const std::shared_ptr<Doorman> doorman_ = std::make_shared<Doorman>(*this);
+  const std::unique_ptr<Doorman> doorman_ = Doorman::Make(
+      host_, [this] { return AllLinks().size(); },
+      [this](const std::shared_ptr<Lane>& lane, const Hello& hello) {
+        Admit(lane, hello);
+      });
   PrivateSocket socket_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -105,7 +76,6 @@ class GrpcTransport final : public Transport {
   Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
   std::map<std::string, std::shared_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Early> early_ ABSL_GUARDED_BY(mutex_);
   Mutex shutdown_mutex_;  // one Shutdown at a time
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
@@ -136,7 +106,7 @@ absl::Status GrpcTransport::Listen() {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
     builder.AddListeningPort("unix:" + socket_.path(), credentials);
   }
-  builder.RegisterCallbackGenericService(&door_);
+  builder.RegisterCallbackGenericService(doorman_.get());
   if (options.rendezvous != nullptr) {
     builder.RegisterService(options.rendezvous->service());
   }
@@ -175,7 +145,6 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     return absl::InvalidArgumentError(absl::StrCat(
         "worker ", self.name, " needs an incarnation other than 0 and a rank"));
   }
-  std::vector<Early> early;
   {
     MutexLock lock(mutex_);
     if (state_ != State::kNew) {
@@ -185,12 +154,8 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     state_ = State::kStarted;
     host_.self = self;
     host_.gate->Open(handler);
-    early.swap(early_);
   }
-  for (const Early& entry : early) {
-    Admit(entry.lane, entry.hello);
-    entry.lane->ResumeReading();
-  }
+  doorman_->Open();
   SetServing(true);
   return absl::OkStatus();
 }
@@ -278,66 +243,6 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
       [sent = std::move(sent), status]() mutable { sent(status); });
 }
 
-grpc::ServerGenericBidiReactor* GrpcTransport::Door::CreateReactor(
-    grpc::GenericCallbackServerContext* context) {
-  class Refusal final : public grpc::ServerGenericBidiReactor {
-   public:
-    explicit Refusal(grpc::Status status) { Finish(std::move(status)); }
-    void OnDone() override { delete this; }
-  };
-  if (context->method() != kLaneMethod) {
-    return new Refusal(
-        {grpc::StatusCode::UNIMPLEMENTED, "a Baton worker has no such method"});
-  }
-  LinkHost& host = transport_.host_;
-  const size_t links = transport_.AllLinks().size();
-  if (static_cast<size_t>(host.lanes.count()) > kMaxStrangers + 4 * links) {
-    return new Refusal(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections"});
-  }
-  const Lane::Accepted accepted = Lane::Accept(
-      context, transport_.doorman_, host.options.max_message_bytes, host.lanes);
-  host.timer->After(host.options.hello_timeout, [weak = accepted.lane] {
-    if (auto lane = weak.lock()) lane->CloseIfSilent();
-  });
-  return accepted.reactor;
-}
-
-bool GrpcTransport::Doorman::OnFrames(Lane& lane,
-                                      const grpc::ByteBuffer& frames) {
-  Receiver::Batch batch;
-  absl::StatusOr<Hello> hello = absl::InvalidArgumentError("no hello");
-  absl::Status status = lane.receiver().Consume(frames, batch);
-  if (status.ok() && batch.messages.empty() && batch.controls.size() == 1 &&
-      batch.controls[0].kind == FrameKind::kHello) {
-    hello = ParseHello(batch.controls[0].meta);
-  }
-  if (status.ok()) status = hello.status();
-  if (!status.ok()) {
-    LogWarning("a stranger's connection is closed: ", status.message());
-    lane.CloseWith(Encode(HelloAnswer{
-        .verdict = Verdict::kRefused,
-        .text = absl::StrCat("no valid hello: ", status.message())}));
-    return false;
-  }
-  {
-    MutexLock lock(transport_.mutex_);
-    if (transport_.state_ == State::kNew) {
-      transport_.early_.push_back({lane.shared(), *std::move(hello)});
-      return false;
-    }
-  }
-  transport_.Admit(lane.shared(), *hello);
-  return true;
-}
-
-void GrpcTransport::Doorman::OnBroken(Lane& lane, const absl::Status&) {
-  MutexLock lock(transport_.mutex_);
-  std::erase_if(transport_.early_, [&lane](const Early& early) {
-    return early.lane.get() == &lane;
-  });
-}
-
 void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
                           const Hello& hello) {
   HelloAnswer answer = Judge(host_.options, host_.self, hello);
@@ -396,15 +301,13 @@ void GrpcTransport::AwaitIdle(milliseconds timeout) {
 void GrpcTransport::Shutdown(milliseconds timeout) {
   MutexLock one(shutdown_mutex_);
   if (std::exchange(shut_down_, true)) return;
-  std::vector<Early> early;
   {
     MutexLock lock(mutex_);
     state_ = State::kShutDown;
-    early.swap(early_);
   }
   if (server_ != nullptr) SetServing(false);
   host_.stopping = true;
-  for (const Early& entry : early) entry.lane->Close();
+  doorman_->Close();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
     AwaitIdle(timeout);

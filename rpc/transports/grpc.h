@@ -32,6 +32,10 @@ struct GrpcOptions {
   // that was.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds reconnect_timeout{2'000};
+  // A connected peer that says nothing for so long is lost; 0: only the end of
+  // its connection tells. Both sides speak often enough for the other's lease,
+  // from a thread of the transport.
+  std::chrono::milliseconds lease{2'000};
   // Connections that say no hello for so long are closed.
   std::chrono::milliseconds hello_timeout{10'000};
   size_t max_message_bytes = size_t{16} << 30;

@@ -11,7 +11,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_name(info.name);
@@ -42,7 +42,8 @@ Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
           .registry_digest = options.registry_digest,
           .self = self,
           .to_name = to.name,
-          .to_incarnation = to.incarnation};
+          .to_incarnation = to.incarnation,
+          .lease = options.lease};
 }
 
 grpc::ByteBuffer Encode(const Hello& hello) {
@@ -55,6 +56,7 @@ grpc::ByteBuffer Encode(const Hello& hello) {
   out.set_to_incarnation(hello.to_incarnation);
   out.set_lane(hello.bulk ? wire::LANE_BULK : wire::LANE_CONTROL);
   out.set_attempt(hello.attempt);
+  out.set_lease_ms(hello.lease.count());
   return MetaFrame(FrameKind::kHello, out.SerializeAsString());
 }
 
@@ -64,6 +66,7 @@ grpc::ByteBuffer Encode(const HelloAnswer& answer) {
   out.set_text(answer.text);
   ToWire(answer.self, *out.mutable_self());
   out.set_abandoned_attempt(answer.abandoned_attempt);
+  out.set_lease_ms(answer.lease.count());
   return MetaFrame(FrameKind::kHelloAnswer, out.SerializeAsString());
 }
 
@@ -83,7 +86,8 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
                .to_name = in.to_name(),
                .to_incarnation = in.to_incarnation(),
                .bulk = in.lane() == wire::LANE_BULK,
-               .attempt = in.attempt()};
+               .attempt = in.attempt(),
+               .lease = std::chrono::milliseconds(in.lease_ms())};
 }
 
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
@@ -93,7 +97,8 @@ absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
   }
   HelloAnswer answer{.verdict = static_cast<Verdict>(in.verdict()),
                      .text = in.text(),
-                     .abandoned_attempt = in.abandoned_attempt()};
+                     .abandoned_attempt = in.abandoned_attempt(),
+                     .lease = std::chrono::milliseconds(in.lease_ms())};
   if (answer.verdict == Verdict::kOk) {
     ASSIGN_OR_RETURN(answer.self, FromWire(in.self()));
   }

@@ -5,6 +5,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <chrono>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,6 +27,7 @@ struct Hello {
   uint64_t to_incarnation = 0;
   bool bulk = false;
   uint64_t attempt = 0;
+  std::chrono::milliseconds lease{0};
 };
 
 struct HelloAnswer {
@@ -33,6 +35,7 @@ struct HelloAnswer {
   std::string text = {};
   WorkerInfo self = {};
   uint64_t abandoned_attempt = 0;
+  std::chrono::milliseconds lease{0};
 };
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,

@@ -3,18 +3,12 @@
 
 #include "rpc/transports/link.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/framing.h"
 
 namespace baton::rpc {
@@ -22,24 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstRetry{20};
-constexpr milliseconds kLastRetry{1000};
-constexpr milliseconds kAnswerTimeout{5000};
-// For the other side's stream, after it was preferred to ours.
-constexpr milliseconds kYieldTimeout{1000};
 // Small messages that wait are written together.
 constexpr size_t kControlWriteBytes = size_t{64} << 10;
-constexpr size_t kRememberIncarnations = 16;
-
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
-                                   DialArguments());
-}
-
-absl::Status Lost(const WorkerInfo& peer, const absl::Status& why) {
-  return absl::UnavailableError(absl::StrCat("lost the connection to worker ",
-                                             peer.name, ": ", why.message()));
-}
 
 }  // namespace
 
@@ -94,100 +72,6 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
   }
 }
 
-void Link::StartDialLocked() {
-  state_ = State::kDialing;
-  attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
-  dial_deadline_ = Clock::now() + (was_up_ ? host_.options.reconnect_timeout
-                                           : host_.options.connect_timeout);
-  retry_delay_ = kFirstRetry;
-  last_failure_ = absl::UnavailableError("nobody listens there");
-  RetryLocked();
-}
-
-// A fresh round over all targets.
-void Link::RetryLocked() {
-  resting_ = false;
-  targets_ = DialTargets(peer_.address);
-  target_ = 0;
-  if (targets_.empty()) {
-    AttemptFailedLocked(absl::UnavailableError("its socket is not there"));
-    return;
-  }
-  TryLocked();
-}
-
-void Link::TryLocked() {
-  attempt_ = ++host_.attempts;
-  Hello hello = MakeHello(host_.options, host_.self, peer_);
-  hello.attempt = attempt_;
-  control_.lane =
-      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
-                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
-  control_.writing = true;
-  control_.lane->Write(Encode(hello));
-  AfterLocked(kAnswerTimeout, &Link::TimedOutLocked);
-}
-
-void Link::DialBulkLocked() {
-  Hello hello = MakeHello(host_.options, host_.self, peer_);
-  hello.attempt = attempt_;
-  hello.bulk = true;
-  bulk_.lane =
-      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
-                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
-  bulk_.writing = true;
-  bulk_.lane->Write(Encode(hello));
-}
-
-void Link::AfterLocked(milliseconds delay, void (Link::*then)()) {
-  host_.timer->After(
-      delay, [weak = weak_from_this(), attempt = attempt_, then] {
-        auto self = weak.lock();
-        if (self == nullptr) return;
-        MutexLock lock(self->mutex_);
-        if (self->state_ != State::kDialing || self->attempt_ != attempt) {
-          return;
-        }
-        ((*self).*then)();
-      });
-}
-
-void Link::TimedOutLocked() {
-  AttemptFailedLocked(absl::UnavailableError("it does not answer"));
-}
-
-void Link::AttemptFailedLocked(const absl::Status& why) {
-  if (control_.lane != nullptr) control_.lane->Close();
-  control_.lane = nullptr;
-  control_.writing = false;
-  last_failure_ = why;
-  if (target_ + 1 < targets_.size()) {
-    ++target_;
-    TryLocked();
-  } else {
-    RestLocked();
-  }
-}
-
-void Link::RestLocked() {
-  if (Clock::now() + retry_delay_ >= dial_deadline_ || host_.stopping) {
-    DialFailedLocked(absl::UnavailableError(
-        absl::StrCat("cannot reach worker ", peer_.name, " at ", peer_.address,
-                     ": ", last_failure_.message())));
-    return;
-  }
-  resting_ = true;
-  AfterLocked(retry_delay_, &Link::RetryLocked);
-  retry_delay_ = std::min(2 * retry_delay_, kLastRetry);
-}
-
-void Link::DialFailedLocked(const absl::Status& why) {
-  if (control_.lane != nullptr) control_.lane->Close();
-  control_.lane = nullptr;
-  FailQueuesLocked(why);
-  BecomeIdleLocked();
-}
-
 Link::Side* Link::Find(const Lane& lane) {
   if (control_.lane.get() == &lane) return &control_;
   if (bulk_.lane.get() == &lane) return &bulk_;
@@ -208,7 +92,7 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
           absl::StrCat("it sent what makes no sense: ", status.message()));
       LogWarning("worker ", peer_.name, ": ", garbage.message());
       if (state_ == State::kUp) {
-        BreakLocked(Lost(peer_, garbage), true);
+        BreakLocked(LostLocked(garbage), true);
       } else {
         AttemptFailedLocked(garbage);
       }
@@ -226,12 +110,15 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
 
 absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
   bool goodbye = false;
+  pulse_.Heard();
   for (const Receiver::Control& control : batch.controls) {
     if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
       ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
       RETURN_IF_ERROR(OnAnswerLocked(side, answer));
     } else if (control.kind == FrameKind::kGoodbye && side.ready) {
       goodbye = true;
+    } else if (control.kind == FrameKind::kBeat && side.ready) {
+      continue;
     } else {
       return absl::InvalidArgumentError("a hello at the wrong time");
     }
@@ -245,137 +132,6 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
   }
   if (goodbye) GoodbyeReceivedLocked(side);
   return absl::OkStatus();
-}
-
-absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
-  const absl::Status text = absl::UnavailableError(answer.text);
-  if (&side == &bulk_) {
-    if (answer.verdict == Verdict::kOk) {
-      side.ready = true;
-      PumpLocked(side);
-    } else {
-      BreakLocked(Lost(peer_, text), true);
-    }
-    return absl::OkStatus();
-  }
-  switch (answer.verdict) {
-    case Verdict::kOk:
-      ConnectedLocked(answer);
-      break;
-    case Verdict::kYield:
-      control_.lane->Close();
-      control_.lane = nullptr;
-      AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
-      break;
-    case Verdict::kRefused:
-      DialFailedLocked(absl::FailedPreconditionError(answer.text));
-      break;
-    case Verdict::kNotMe:
-      if (target_ + 1 < targets_.size()) {
-        AttemptFailedLocked(text);
-      } else {
-        DialFailedLocked(text);
-      }
-      break;
-    case Verdict::kStale:
-    case Verdict::kShutDown:
-      AttemptFailedLocked(text);
-      break;
-  }
-  return absl::OkStatus();
-}
-
-void Link::ConnectedLocked(const HelloAnswer& answer) {
-  if (answer.self.name != peer_.name ||
-      (peer_.incarnation != 0 &&
-       answer.self.incarnation != peer_.incarnation)) {
-    AttemptFailedLocked(absl::UnavailableError(
-        absl::StrCat("worker ", answer.self.name, " answers there")));
-    return;
-  }
-  peer_.incarnation = answer.self.incarnation;
-  peer_.rank = answer.self.rank;
-  stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
-  state_ = State::kUp;
-  was_up_ = true;
-  control_.ready = true;
-  DialBulkLocked();
-  PumpLocked(control_);
-}
-
-void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
-  MutexLock lock(mutex_);
-  if (!closed_.ok()) {
-    lane->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
-                                       .text = std::string(closed_.message()),
-                                       .self = host_.self}));
-    return;
-  }
-  const Verdict verdict =
-      hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
-                 : JudgeControlLocked(hello);
-  HelloAnswer answer{.verdict = verdict, .self = host_.self};
-  if (verdict != Verdict::kOk) {
-    answer.text = verdict == Verdict::kRefused
-                      ? absl::StrCat("another process is worker ", peer_.name,
-                                     " by now; this one has been replaced")
-                      : "another connection was made meanwhile";
-    lane->CloseWith(Encode(answer));
-    return;
-  }
-  if (!hello.bulk) {
-    if (state_ == State::kUp) {
-      BreakLocked(Lost(peer_, absl::UnavailableError("it connected anew")),
-                  true);
-    }
-    if (control_.lane != nullptr) control_.lane->Close();
-    stale_attempt_ = accepted_attempt_ = hello.attempt;
-    answer.abandoned_attempt = attempt_;
-    state_ = State::kUp;
-    was_up_ = true;
-  }
-  Side& side = hello.bulk ? bulk_ : control_;
-  side.lane = lane;
-  side.ready = side.writing = true;
-  if (!lane->SetOwner(shared_from_this())) {
-    BreakLocked(Lost(peer_, absl::UnavailableError("it closed at once")), true);
-    return;
-  }
-  lane->Write(Encode(answer));
-}
-
-Verdict Link::JudgeControlLocked(const Hello& hello) {
-  if (peer_.incarnation != hello.self.incarnation) {
-    // A process that hung and woke must not end its successor's connection.
-    if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
-        past_.end()) {
-      return Verdict::kRefused;
-    }
-    if (peer_.incarnation != 0) ForgetIncarnationLocked();
-    stale_attempt_ = 0;
-    const std::string address = peer_.address;
-    peer_ = hello.self;
-    if (peer_.address.empty()) peer_.address = address;
-  }
-  if (hello.attempt <= stale_attempt_) return Verdict::kStale;
-  const bool we_dial = state_ == State::kDialing && control_.lane != nullptr;
-  if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
-  return Verdict::kOk;
-}
-
-void Link::ForgetIncarnationLocked() {
-  past_.push_back(peer_.incarnation);
-  if (past_.size() > kRememberIncarnations) past_.pop_front();
-  BreakLocked(absl::UnavailableError(
-                  absl::StrCat("worker ", peer_.name, " has started again")),
-              true);
-  stale_attempt_ = 0;
-}
-
-bool Link::WantsBulkLocked(const Hello& hello) {
-  return state_ == State::kUp && bulk_.lane == nullptr &&
-         hello.self.incarnation == peer_.incarnation &&
-         hello.attempt == accepted_attempt_;
 }
 
 void Link::OnWritten(Lane& lane) {
@@ -402,7 +158,55 @@ void Link::PumpLocked(Side& side) {
     return;
   }
   side.writing = true;
+  if (&side == &control_) pulse_.Spoke();
   side.lane->Write(grpc::ByteBuffer(slices.data(), slices.size()));
+}
+
+void Link::BecomeUpLocked(milliseconds lease) {
+  state_ = State::kUp;
+  was_up_ = true;
+  pulse_ = Pulse(host_.options.lease, lease, Clock::now());
+  ++times_up_;
+  if (pulse_.interval().count() > 0) AwaitBeatLocked();
+}
+
+void Link::AwaitBeatLocked() {
+  host_.timer->After(
+      pulse_.interval(), [weak = weak_from_this(), times_up = times_up_] {
+        auto self = weak.lock();
+        if (self == nullptr) return;
+        MutexLock lock(self->mutex_);
+        if (self->state_ == State::kUp && self->times_up_ == times_up) {
+          self->BeatLocked();
+        }
+      });
+}
+
+void Link::BeatLocked() {
+  // What the peer says is not read while too much of it waits here.
+  if (!deliveries_->has_room()) pulse_.Heard();
+  const Pulse::Due due = pulse_.Beat(Clock::now());
+  if (due.silent) {
+    const absl::Status silent = absl::DeadlineExceededError(
+        absl::StrCat("worker ", peer_.name, " is silent for its lease of ",
+                     host_.options.lease.count(), " ms"));
+    LogWarning(silent.message());
+    BreakLocked(silent, true);
+    return;
+  }
+  // A write under way is as good as a beat: it says that there is more to come,
+  // or that the peer reads nothing.
+  const bool goodbye = control_.goodbye_sent;
+  if (due.speak && control_.ready && !control_.writing && !goodbye) {
+    control_.writing = true;
+    control_.lane->Write(MetaFrame(FrameKind::kBeat, ""));
+  }
+  AwaitBeatLocked();
+}
+
+absl::Status Link::LostLocked(const absl::Status& why) const {
+  return absl::UnavailableError(absl::StrCat("lost the connection to worker ",
+                                             peer_.name, ": ", why.message()));
 }
 
 // Only once nothing is left on either lane: the peer closes the link on it.
@@ -431,7 +235,7 @@ void Link::BeginGoodbye() {
 void Link::GoodbyeReceivedLocked(Side& side) {
   side.goodbye_received = true;
   if (control_.goodbye_received && (bulk_.goodbye_received || !bulk_.ready)) {
-    BreakLocked(Lost(peer_, absl::UnavailableError("it has shut down")), true);
+    BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
   }
 }
 
@@ -439,7 +243,7 @@ void Link::OnBroken(Lane& lane, const absl::Status& why) {
   MutexLock lock(mutex_);
   if (Find(lane) == nullptr) return;
   if (state_ == State::kUp) {
-    BreakLocked(Lost(peer_, why), true);
+    BreakLocked(LostLocked(why), true);
   } else {
     AttemptFailedLocked(why);
   }
@@ -464,7 +268,9 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
   for (Side* side : {&control_, &bulk_}) {
     if (side->lane != nullptr) side->lane->Close();
   }
-  FailQueuesLocked(why);
+  FailQueuesLocked(absl::IsDeadlineExceeded(why)
+                       ? absl::UnavailableError(why.message())
+                       : why);
   BecomeIdleLocked();
 }
 

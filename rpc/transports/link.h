@@ -19,6 +19,7 @@
 #include "rpc/transports/hello.h"
 #include "rpc/transports/lane.h"
 #include "rpc/transports/outgoing.h"
+#include "rpc/transports/pulse.h"
 
 namespace baton::rpc {
 
@@ -44,7 +45,8 @@ struct LinkHost {
 //   dialing  --their hello or-->   up       (when both dial at once, the stream
 //              our answer                    of the lower name is kept)
 //   dialing  --no answer in time-> idle     (waiting messages fail)
-//   up       --a lane breaks-->    idle     (OnPeerLost; all messages fail)
+//   up       --a lane breaks,
+//              the peer is silent-> idle    (OnPeerLost; all messages fail)
 //
 // Attempts are numbered, so that a hello that was overtaken by a newer
 // connection cannot break it. Thread-safe.
@@ -118,6 +120,13 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The link is up; the other side's lease is `lease`.
+  void BecomeUpLocked(std::chrono::milliseconds lease)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitBeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LostLocked(const absl::Status& why) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BreakLocked(const absl::Status& why, bool tell)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueuesLocked(const absl::Status& why)
@@ -145,6 +154,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
+
+  Pulse pulse_ ABSL_GUARDED_BY(mutex_);
+  uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Attempts: our last one; the one of the peer in use; the peer's that are
   // overtaken.

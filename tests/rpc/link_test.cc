@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/rpc/transport_conformance.h"
+#include "tests/rpc/transport_worker.h"
 
 namespace baton::rpc {
 namespace {

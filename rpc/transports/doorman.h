@@ -1,0 +1,34 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <functional>
+#include <memory>
+
+#include "rpc/transports/hello.h"
+#include "rpc/transports/lane.h"
+#include "rpc/transports/link.h"
+
+namespace baton::rpc {
+
+// Takes in the connections of strangers, each until it has said a hello. Those
+// that come before Open wait for it. Thread-safe.
+class Doorman : public grpc::CallbackGenericService {
+ public:
+  // What is done with a lane that has said its hello.
+  using Admit = std::function<void(const std::shared_ptr<Lane>&, const Hello&)>;
+
+  // `host` must outlive it. `links` counts the workers that may have lanes:
+  // more strangers than that allows are turned away.
+  static std::unique_ptr<Doorman> Make(LinkHost& host,
+                                       std::function<size_t()> links,
+                                       Admit admit);
+  virtual void Open() = 0;
+  // Ends those that still wait. `admit` answers those that come later.
+  virtual void Close() = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,263 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/transports/address.h"
+#include "rpc/transports/channel_args.h"
+#include "rpc/transports/link.h"
+
+// How a link comes up: who dials, who is let in, and as whom.
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstRetry{20};
+constexpr milliseconds kLastRetry{1000};
+constexpr milliseconds kAnswerTimeout{5000};
+// For the other side's stream, after it was preferred to ours.
+constexpr milliseconds kYieldTimeout{1000};
+constexpr size_t kRememberIncarnations = 16;
+
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
+                                   DialArguments());
+}
+
+}  // namespace
+
+void Link::StartDialLocked() {
+  state_ = State::kDialing;
+  attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
+  dial_deadline_ = Clock::now() + (was_up_ ? host_.options.reconnect_timeout
+                                           : host_.options.connect_timeout);
+  retry_delay_ = kFirstRetry;
+  last_failure_ = absl::UnavailableError("nobody listens there");
+  RetryLocked();
+}
+
+// A fresh round over all targets.
+void Link::RetryLocked() {
+  resting_ = false;
+  targets_ = DialTargets(peer_.address);
+  target_ = 0;
+  if (targets_.empty()) {
+    AttemptFailedLocked(absl::UnavailableError("its socket is not there"));
+    return;
+  }
+  TryLocked();
+}
+
+void Link::TryLocked() {
+  attempt_ = ++host_.attempts;
+  Hello hello = MakeHello(host_.options, host_.self, peer_);
+  hello.attempt = attempt_;
+  control_.lane =
+      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
+                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
+  control_.writing = true;
+  control_.lane->Write(Encode(hello));
+  AfterLocked(std::min(kAnswerTimeout, std::chrono::ceil<milliseconds>(std::max(
+                                           dial_deadline_ - Clock::now(),
+                                           Clock::duration(kFirstRetry)))),
+              &Link::TimedOutLocked);
+}
+
+void Link::DialBulkLocked() {
+  Hello hello = MakeHello(host_.options, host_.self, peer_);
+  hello.attempt = attempt_;
+  hello.bulk = true;
+  bulk_.lane =
+      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
+                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
+  bulk_.writing = true;
+  bulk_.lane->Write(Encode(hello));
+}
+
+void Link::AfterLocked(milliseconds delay, void (Link::*then)()) {
+  host_.timer->After(
+      delay, [weak = weak_from_this(), attempt = attempt_, then] {
+        auto self = weak.lock();
+        if (self == nullptr) return;
+        MutexLock lock(self->mutex_);
+        if (self->state_ != State::kDialing || self->attempt_ != attempt) {
+          return;
+        }
+        ((*self).*then)();
+      });
+}
+
+void Link::TimedOutLocked() {
+  AttemptFailedLocked(absl::UnavailableError("it does not answer"));
+}
+
+void Link::AttemptFailedLocked(const absl::Status& why) {
+  if (control_.lane != nullptr) control_.lane->Close();
+  control_.lane = nullptr;
+  control_.writing = false;
+  last_failure_ = why;
+  if (target_ + 1 < targets_.size()) {
+    ++target_;
+    TryLocked();
+  } else {
+    RestLocked();
+  }
+}
+
+void Link::RestLocked() {
+  if (Clock::now() + retry_delay_ >= dial_deadline_ || host_.stopping) {
+    DialFailedLocked(absl::UnavailableError(
+        absl::StrCat("cannot reach worker ", peer_.name, " at ", peer_.address,
+                     ": ", last_failure_.message())));
+    return;
+  }
+  resting_ = true;
+  AfterLocked(retry_delay_, &Link::RetryLocked);
+  retry_delay_ = std::min(2 * retry_delay_, kLastRetry);
+}
+
+void Link::DialFailedLocked(const absl::Status& why) {
+  if (control_.lane != nullptr) control_.lane->Close();
+  control_.lane = nullptr;
+  FailQueuesLocked(why);
+  BecomeIdleLocked();
+}
+
+absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
+  const absl::Status text = absl::UnavailableError(answer.text);
+  if (&side == &bulk_) {
+    if (answer.verdict == Verdict::kOk) {
+      side.ready = true;
+      PumpLocked(side);
+    } else {
+      BreakLocked(LostLocked(text), true);
+    }
+    return absl::OkStatus();
+  }
+  switch (answer.verdict) {
+    case Verdict::kOk:
+      ConnectedLocked(answer);
+      break;
+    case Verdict::kYield:
+      control_.lane->Close();
+      control_.lane = nullptr;
+      AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
+      break;
+    case Verdict::kRefused:
+      DialFailedLocked(absl::FailedPreconditionError(answer.text));
+      break;
+    case Verdict::kNotMe:
+      if (target_ + 1 < targets_.size()) {
+        AttemptFailedLocked(text);
+      } else {
+        DialFailedLocked(text);
+      }
+      break;
+    case Verdict::kStale:
+    case Verdict::kShutDown:
+      AttemptFailedLocked(text);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+void Link::ConnectedLocked(const HelloAnswer& answer) {
+  if (answer.self.name != peer_.name ||
+      (peer_.incarnation != 0 &&
+       answer.self.incarnation != peer_.incarnation)) {
+    AttemptFailedLocked(absl::UnavailableError(
+        absl::StrCat("worker ", answer.self.name, " answers there")));
+    return;
+  }
+  peer_.incarnation = answer.self.incarnation;
+  peer_.rank = answer.self.rank;
+  stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
+  BecomeUpLocked(answer.lease);
+  control_.ready = true;
+  DialBulkLocked();
+  PumpLocked(control_);
+}
+
+void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
+  MutexLock lock(mutex_);
+  if (!closed_.ok()) {
+    lane->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
+                                       .text = std::string(closed_.message()),
+                                       .self = host_.self}));
+    return;
+  }
+  const Verdict verdict =
+      hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
+                 : JudgeControlLocked(hello);
+  HelloAnswer answer{
+      .verdict = verdict, .self = host_.self, .lease = host_.options.lease};
+  if (verdict != Verdict::kOk) {
+    answer.text = verdict == Verdict::kRefused
+                      ? absl::StrCat("another process is worker ", peer_.name,
+                                     " by now; this one has been replaced")
+                      : "another connection was made meanwhile";
+    lane->CloseWith(Encode(answer));
+    return;
+  }
+  if (!hello.bulk) {
+    if (state_ == State::kUp) {
+      BreakLocked(LostLocked(absl::UnavailableError("it connected anew")),
+                  true);
+    }
+    if (control_.lane != nullptr) control_.lane->Close();
+    stale_attempt_ = accepted_attempt_ = hello.attempt;
+    answer.abandoned_attempt = attempt_;
+    BecomeUpLocked(hello.lease);
+  }
+  Side& side = hello.bulk ? bulk_ : control_;
+  side.lane = lane;
+  side.ready = side.writing = true;
+  if (!lane->SetOwner(shared_from_this())) {
+    BreakLocked(LostLocked(absl::UnavailableError("it closed at once")), true);
+    return;
+  }
+  lane->Write(Encode(answer));
+}
+
+Verdict Link::JudgeControlLocked(const Hello& hello) {
+  if (peer_.incarnation != hello.self.incarnation) {
+    // A process that hung and woke must not end its successor's connection.
+    if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
+        past_.end()) {
+      return Verdict::kRefused;
+    }
+    if (peer_.incarnation != 0) ForgetIncarnationLocked();
+    stale_attempt_ = 0;
+    const std::string address = peer_.address;
+    peer_ = hello.self;
+    if (peer_.address.empty()) peer_.address = address;
+  }
+  if (hello.attempt <= stale_attempt_) return Verdict::kStale;
+  const bool we_dial = state_ == State::kDialing && control_.lane != nullptr;
+  if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
+  return Verdict::kOk;
+}
+
+void Link::ForgetIncarnationLocked() {
+  past_.push_back(peer_.incarnation);
+  if (past_.size() > kRememberIncarnations) past_.pop_front();
+  BreakLocked(absl::UnavailableError(
+                  absl::StrCat("worker ", peer_.name, " has started again")),
+              true);
+  stale_attempt_ = 0;
+}
+
+bool Link::WantsBulkLocked(const Hello& hello) {
+  return state_ == State::kUp && bulk_.lane == nullptr &&
+         hello.self.incarnation == peer_.incarnation &&
+         hello.attempt == accepted_attempt_;
+}
+
+}  // namespace baton::rpc

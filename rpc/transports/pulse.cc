@@ -1,0 +1,46 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/pulse.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kBeatsPerLease = 5;
+// A peer that asks for more shall not keep this end busy.
+constexpr milliseconds kShortestBeat{10};
+
+milliseconds BeatOf(milliseconds lease) {
+  if (lease.count() <= 0) return milliseconds::max();
+  return std::max(lease / kBeatsPerLease, kShortestBeat);
+}
+
+}  // namespace
+
+Pulse::Pulse(milliseconds own, milliseconds other, Clock::time_point now)
+    : own_(own) {
+  const milliseconds beat = std::min(BeatOf(own), BeatOf(other));
+  if (beat == milliseconds::max()) return;
+  interval_ = beat;
+  due_ = now + beat;
+}
+
+Pulse::Due Pulse::Beat(Clock::time_point now) {
+  const bool late = now - due_ > interval_;
+  due_ = now + interval_;
+  if (std::exchange(heard_, false) || late) {
+    unheard_ = milliseconds(0);
+  } else {
+    unheard_ += interval_;
+  }
+  const bool silent =
+      own_.count() > 0 && unheard_ >= (kBeatsPerLease - 1) * BeatOf(own_);
+  return {.speak = !std::exchange(spoke_, false), .silent = silent};
+}
+
+}  // namespace baton::rpc

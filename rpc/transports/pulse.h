@@ -1,0 +1,47 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+
+namespace baton::rpc {
+
+// When one end of a connection must speak, and when the other end counts as
+// lost because it does not. Each end tells the other its lease, the longest
+// silence that it bears. A beat is a fifth of the shorter lease: an end that
+// has said nothing else for a beat says so, and one that is not heard for four
+// beats of this end's lease in a row is silent, after 0.8 to 1 of the lease.
+//
+// Only beats that came when they were due count: a process that was stopped or
+// starved itself has no right to call others silent. Thread-compatible.
+class Pulse {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Pulse() = default;
+  // The leases of this end and of the other one; 0 for one that never ends.
+  Pulse(std::chrono::milliseconds own, std::chrono::milliseconds other,
+        Clock::time_point now);
+
+  // Between two calls of Beat; 0 when none are needed.
+  std::chrono::milliseconds interval() const { return interval_; }
+  void Heard() { heard_ = true; }
+  void Spoke() { spoke_ = true; }
+
+  struct Due {
+    bool speak = false;
+    bool silent = false;
+  };
+  Due Beat(Clock::time_point now);
+
+ private:
+  std::chrono::milliseconds own_{0};
+  std::chrono::milliseconds interval_{0};
+  Clock::time_point due_{};
+  std::chrono::milliseconds unheard_{0};
+  bool heard_ = false;
+  bool spoke_ = false;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,206 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include "rpc/transports/framing.h"
+#include "rpc/transports/hello.h"
+#include "rpc/transports/lane.h"
+#include "tests/rpc/grpc_worker.h"
+
+// Those who do not speak as a worker does.
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+// Says what it likes on a lane, and hears how that ends.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& target)
+      : stub_(grpc::CreateChannel(target, grpc::InsecureChannelCredentials())) {
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stream_ = stub_.PrepareCall(&context_, kLaneMethod, &queue_);
+    stream_->StartCall(Tag());
+    EXPECT_TRUE(Next());
+  }
+  ~RawClient() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+  void Write(const grpc::ByteBuffer& frames) {
+    stream_->Write(frames, Tag());
+    Next();
+  }
+  void WriteBytes(const std::string& bytes) {
+    grpc::Slice slice(bytes);
+    Write(grpc::ByteBuffer(&slice, 1));
+  }
+  // False when the other side has ended the stream.
+  bool Read(grpc::ByteBuffer* frames) {
+    stream_->Read(frames, Tag());
+    return Next();
+  }
+  absl::StatusOr<HelloAnswer> ReadAnswer() {
+    grpc::ByteBuffer frames;
+    if (!Read(&frames)) return absl::UnavailableError("ended");
+    FrameReader in(frames);
+    const auto header = in.ReadHeader();
+    if (!header.ok()) return header.status();
+    std::string meta(header->meta_bytes, '\0');
+    in.Read(meta.data(), meta.size());
+    return ParseHelloAnswer(meta);
+  }
+
+ private:
+  static void* Tag() { return nullptr; }
+  bool Next() {
+    void* tag;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+Hello HelloTo(const WorkerInfo& to) {
+  Hello hello = MakeHello({}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, to);
+  hello.attempt = 1;
+  return hello;
+}
+
+TEST(GrpcHostile, GarbageInsteadOfAHelloEndsThatConnectionOnly) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  std::string wrong_kind;
+  AppendFrameHeader({static_cast<FrameKind>(77), 0, 0}, wrong_kind);
+  std::string too_long;
+  AppendFrameHeader({FrameKind::kHello, 1u << 30, ~uint64_t{0}}, too_long);
+  std::string early_chunk;
+  AppendFrameHeader({FrameKind::kChunk, 0, 1}, early_chunk);
+  std::string no_proto;
+  AppendFrameHeader({FrameKind::kHello, 3, 0}, no_proto);
+  for (const std::string& bytes :
+       {std::string(), std::string("x"), std::string(1000, '\xff'), wrong_kind,
+        too_long, early_chunk + "x", no_proto + "\xff\xff\xff"}) {
+    RawClient client(TcpOf(alice->info.address));
+    client.WriteBytes(bytes);
+    const auto answer = client.ReadAnswer();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->verdict, Verdict::kRefused);
+    EXPECT_THAT(answer->text, HasSubstr("no valid hello"));
+  }
+  auto bob = NewWorker("bob", 1);
+  bob->Start();
+  bob->transport->AddPeer(alice->info);
+  EXPECT_TRUE(bob->SendTo("alice", {"fine", {}}).ok());
+}
+
+TEST(GrpcHostile, GarbageAfterTheHelloBreaksThatConnectionOnly) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  const std::string meta_of_a_huge_tensor =
+      // header_size 0; one f32 tensor of 2^62 x 2^62 elements, chunked.
+      std::string("\x1a\x18\x12\x12") +
+      "\x80\x80\x80\x80\x80\x80\x80\x80\x40"
+      "\x80\x80\x80\x80\x80\x80\x80\x80\x40" +
+      "\x20\x01\x20\x01";
+  std::vector<std::string> attacks;
+  for (const std::string& meta :
+       {std::string("\xff\xff"), meta_of_a_huge_tensor,
+        std::string("\x1a\x02\x08\x63"),              // dtype 99
+        std::string("\x1a\x03\x12\x01\x05"),          // five floats, no bytes
+        std::string("\x08\xff\xff\xff\xff\xff\x7f"),  // an endless header
+        std::string("\x1a\x02\x18\x01")}) {           // channels-last, rank 0
+    attacks.emplace_back();
+    AppendFrameHeader(
+        {FrameKind::kMessage, static_cast<uint32_t>(meta.size()), 0},
+        attacks.back());
+    attacks.back() += meta;
+  }
+  attacks.push_back(std::string(20, 'x'));
+  size_t lost = 0;
+  for (const std::string& attack : attacks) {
+    RawClient client(TcpOf(alice->info.address));
+    Hello hello = HelloTo(alice->info);
+    hello.attempt = ++lost;
+    client.Write(Encode(hello));
+    ASSERT_EQ(client.ReadAnswer()->verdict, Verdict::kOk);
+    client.WriteBytes(attack);
+    grpc::ByteBuffer rest;
+    EXPECT_FALSE(client.Read(&rest));
+    EXPECT_THAT(std::string(alice->mailbox.AwaitLost(lost).back().message()),
+                HasSubstr("mallory: it sent what makes no sense"));
+  }
+  EXPECT_EQ(alice->mailbox.count(), 0u);
+}
+
+TEST(GrpcHostile, AnotherVersionOrWorkerIsRefused) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  Hello hello = HelloTo(alice->info);
+  hello.version = 99;
+  RawClient old(TcpOf(alice->info.address));
+  old.Write(Encode(hello));
+  EXPECT_THAT(old.ReadAnswer()->text, HasSubstr("version 99"));
+  hello = HelloTo(alice->info);
+  hello.to_name = "bob";
+  RawClient lost(TcpOf(alice->info.address));
+  lost.Write(Encode(hello));
+  EXPECT_EQ(lost.ReadAnswer()->verdict, Verdict::kNotMe);
+}
+
+TEST(GrpcHostile, AnOldProcessThatWakesDoesNotBreakItsSuccessorsConnection) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  Hello hello = HelloTo(alice->info);
+  RawClient old(TcpOf(alice->info.address));
+  old.Write(Encode(hello));
+  ASSERT_EQ(old.ReadAnswer()->verdict, Verdict::kOk);
+  hello.self.incarnation = 100;
+  RawClient successor(TcpOf(alice->info.address));
+  successor.Write(Encode(hello));
+  ASSERT_EQ(successor.ReadAnswer()->verdict, Verdict::kOk);
+  alice->mailbox.AwaitLost(1);
+  hello.self.incarnation = 99;
+  hello.attempt = 7;
+  RawClient woken(TcpOf(alice->info.address));
+  woken.Write(Encode(hello));
+  const auto answer = woken.ReadAnswer();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->verdict, Verdict::kRefused);
+  EXPECT_THAT(answer->text, HasSubstr("has been replaced"));
+  EXPECT_TRUE(alice->SendTo("mallory", {"still there", {}}).ok());
+  grpc::ByteBuffer frames;
+  EXPECT_TRUE(successor.Read(&frames));
+  EXPECT_EQ(alice->mailbox.lost(), 1u);
+}
+
+TEST(GrpcHostile, WhoSaysNoHelloIsCutOff) {
+  auto alice = NewWorker("alice", 0);
+  auto bob = NewWorker("bob", 1, {.hello_timeout = milliseconds(50)});
+  alice->transport->AddPeer(bob->info);
+  alice->Start();
+  SentLog log;
+  alice->transport->Send("bob", {"early", {}}, log.Next());
+  RawClient silent(TcpOf(bob->info.address));
+  grpc::ByteBuffer frames;
+  EXPECT_FALSE(silent.Read(&frames));
+  // Who did say hello may wait for the start.
+  bob->Start();
+  EXPECT_EQ(bob->mailbox.Await(1).at(0).message.header, "early");
+  EXPECT_EQ(alice->mailbox.lost(), 0u);
+}
+
+}  // namespace
+}  // namespace baton::rpc

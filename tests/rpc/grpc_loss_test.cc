@@ -1,0 +1,149 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "tests/rpc/grpc_worker.h"
+#include "tests/support/child_process.h"
+
+// Workers that end, are killed, stopped, or slow.
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+class GrpcLoss : public testing::Test {
+ protected:
+  GrpcLoss() {
+    alice_->Start();
+    alice_->transport->AddPeer(bob_);
+    EXPECT_TRUE(alice_->SendTo("bob", {"ping", {}}).ok());
+    alice_->mailbox.Await(1);
+  }
+  Clock::duration TimeToLose(int signal) {
+    const auto start = Clock::now();
+    process_.Kill(signal);
+    lost_ = alice_->mailbox.AwaitLost(1).at(0);
+    return Clock::now() - start;
+  }
+
+  static constexpr milliseconds kLease{1000};
+  ChildProcess process_{{ECHO_PEER, "bob"}};
+  const WorkerInfo bob_{"bob", Rank{1}, 4711, process_.ReadLine()};
+  std::unique_ptr<TestWorker> alice_ = NewWorker(
+      "alice", 0, {.reconnect_timeout = milliseconds(100), .lease = kLease});
+  absl::Status lost_;
+};
+
+// 100 ms are wanted of a machine that does nothing else.
+TEST_F(GrpcLoss, OfAKilledProcessIsNoticedAtOnce) {
+  EXPECT_LT(TimeToLose(SIGKILL), kLease / 2);
+  EXPECT_EQ(lost_.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(alice_->SendTo("bob", {}).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GrpcLoss, OfAStoppedProcessIsNoticedWhenTheLeaseEnds) {
+  const auto took = TimeToLose(SIGSTOP);
+  EXPECT_GT(took, kLease / 2);
+  EXPECT_LT(took, 2 * kLease);
+  EXPECT_EQ(lost_.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(lost_.message()), HasSubstr("bob is silent"));
+}
+
+TEST_F(GrpcLoss, OfAStoppedProcessFailsWhatWaitsForIt) {
+  const Tensor large = Tensor::Zeros({16 << 18});
+  SentLog log;
+  process_.Kill(SIGSTOP);
+  for (int i = 0; i < 4; ++i) {
+    alice_->transport->Send("bob", {"", {large}}, log.Next());
+  }
+  EXPECT_EQ(log.Await(4).back().code(), absl::StatusCode::kUnavailable);
+  // gRPC ends a stream only when its socket takes or refuses what it wrote.
+  process_.Kill(SIGKILL);
+}
+
+TEST_F(GrpcLoss, OfAProcessThatResumesIsNotForGood) {
+  TimeToLose(SIGSTOP);
+  process_.Kill(SIGCONT);
+  // It may take a busy machine more than one attempt to connect.
+  const auto deadline = Clock::now() + kPatience;
+  while (!alice_->SendTo("bob", {"again", {}}).ok()) {
+    ASSERT_LT(Clock::now(), deadline);
+  }
+  EXPECT_EQ(alice_->mailbox.Await(2).back().message.header, "again");
+}
+
+// Nothing is said on it for many beats of both sides' leases.
+TEST_F(GrpcLoss, DoesNotComeToAQuietConnection) {
+  auto carol = NewWorker("carol", 2, {.lease = milliseconds(300)});
+  carol->Start();
+  alice_->transport->AddPeer(carol->info);
+  ASSERT_TRUE(alice_->SendTo("carol", {}).ok());
+  EXPECT_TRUE(alice_->mailbox.NobodyLostFor(2 * kLease));
+  EXPECT_EQ(carol->mailbox.lost(), 0u);
+}
+
+TEST_F(GrpcLoss, AmidATransferFailsIt) {
+  process_.Kill(SIGSTOP);
+  SentLog log;
+  const Tensor large = Tensor::Zeros({64 << 18});
+  for (int i = 0; i < 4; ++i) {
+    alice_->transport->Send("bob", {"", {large}}, log.Next());
+  }
+  process_.Kill(SIGKILL);
+  EXPECT_FALSE(log.Await(4).back().ok());
+  alice_->mailbox.AwaitLost(1);
+}
+
+TEST(Grpc, AShutdownDoesNotWaitForAPeerThatIsGone) {
+  auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(5000)});
+  auto bob = NewWorker("bob", 1);
+  alice->transport->AddPeer(bob->info);
+  alice->Start();
+  bob->Start();
+  ASSERT_TRUE(alice->SendTo("bob", {"one", {}}).ok());
+  bob.reset();
+  alice->mailbox.AwaitLost(1);
+  SentLog log;
+  alice->transport->Send("bob", {"two", {}}, log.Next());
+  const auto start = std::chrono::steady_clock::now();
+  alice->transport->Shutdown(milliseconds(4000));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(1000));
+  EXPECT_EQ(log.Await(1).at(0).code(), absl::StatusCode::kUnavailable);
+}
+
+// A peer that stops reading fills its own limit and no memory of ours; the
+// limit pauses reading, and what it held back arrives later.
+TEST(Grpc, ASlowHandlerPausesReading) {
+  auto alice = NewWorker("alice", 0);
+  auto bob = NewWorker("bob", 1, {.max_undelivered_bytes = 1 << 20});
+  Mutex mutex;
+  CondVar open;
+  bool may_go = false;
+  bob->mailbox.OnEach([&](const Mailbox::Letter&) {
+    MutexLock lock(mutex);
+    while (!may_go) open.Wait(mutex);
+  });
+  alice->Start();
+  bob->Start();
+  alice->transport->AddPeer(bob->info);
+  SentLog log;
+  constexpr size_t kCount = 40;
+  for (size_t i = 0; i < kCount; ++i) {
+    alice->transport->Send("bob", {"", {Tensor::Zeros({1 << 20})}}, log.Next());
+  }
+  log.Await(1);
+  EXPECT_LT(log.count(), kCount);
+  {
+    MutexLock lock(mutex);
+    may_go = true;
+    open.NotifyAll();
+  }
+  EXPECT_EQ(bob->mailbox.Await(kCount).size(), kCount);
+}
+
+}  // namespace
+}  // namespace baton::rpc

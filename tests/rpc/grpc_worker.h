@@ -1,0 +1,27 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rpc/transports/grpc.h"
+#include "tests/rpc/transport_worker.h"
+
+namespace baton::rpc {
+
+// Not started.
+inline std::unique_ptr<TestWorker> NewWorker(const std::string& name, int rank,
+                                             const GrpcOptions& options = {}) {
+  auto transport = MakeGrpcTransport(options);
+  EXPECT_TRUE(transport.ok()) << transport.status();
+  return std::make_unique<TestWorker>(name, rank, *std::move(transport));
+}
+
+// Without the socket.
+inline std::string TcpOf(const std::string& address) {
+  return address.substr(0, address.find(';'));
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,78 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/pulse.h"
+
+#include <gtest/gtest.h>
+
+namespace baton::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+class PulseTest : public ::testing::Test {
+ protected:
+  // The next beat, `late` after it was due.
+  Pulse::Due Beat(std::chrono::milliseconds late = 0ms) {
+    now_ += pulse_.interval() + late;
+    return pulse_.Beat(now_);
+  }
+
+  Pulse::Clock::time_point now_ = Pulse::Clock::now();
+  Pulse pulse_{2000ms, 2000ms, now_};
+};
+
+TEST_F(PulseTest, AnEndThatIsNotHeardIsSilentBeforeItsLeaseIsOver) {
+  EXPECT_EQ(pulse_.interval(), 400ms);
+  for (int beat = 0; beat < 3; ++beat) EXPECT_FALSE(Beat().silent);
+  EXPECT_TRUE(Beat().silent);
+}
+
+TEST_F(PulseTest, OneSignOfLifeInFourBeatsIsEnough) {
+  for (int round = 0; round < 10; ++round) {
+    for (int beat = 0; beat < 3; ++beat) EXPECT_FALSE(Beat().silent);
+    pulse_.Heard();
+    EXPECT_FALSE(Beat().silent);
+  }
+}
+
+TEST_F(PulseTest, WhoWasStoppedItselfCallsNobodySilent) {
+  for (int beat = 0; beat < 3; ++beat) Beat();
+  EXPECT_FALSE(Beat(60s).silent);
+  for (int beat = 0; beat < 3; ++beat) EXPECT_FALSE(Beat().silent);
+  EXPECT_TRUE(Beat().silent);
+}
+
+TEST_F(PulseTest, SpeaksWhenNothingElseWasSaid) {
+  EXPECT_TRUE(Beat().speak);
+  pulse_.Spoke();
+  EXPECT_FALSE(Beat().speak);
+  EXPECT_TRUE(Beat().speak);
+}
+
+TEST_F(PulseTest, BeatsOftenEnoughForTheShorterLease) {
+  pulse_ = Pulse(60s, 500ms, now_);
+  EXPECT_EQ(pulse_.interval(), 100ms);
+  for (int beat = 1; beat < 480; ++beat) ASSERT_FALSE(Beat().silent) << beat;
+  EXPECT_TRUE(Beat().silent);
+  pulse_ = Pulse(500ms, 60s, now_);
+  EXPECT_EQ(pulse_.interval(), 100ms);
+}
+
+TEST_F(PulseTest, WithoutALeaseNobodyIsSilent) {
+  pulse_ = Pulse(0ms, 1000ms, now_);
+  for (int beat = 0; beat < 100; ++beat) {
+    const Pulse::Due due = Beat();
+    EXPECT_TRUE(due.speak);
+    EXPECT_FALSE(due.silent);
+  }
+  EXPECT_EQ(Pulse(0ms, 0ms, now_).interval(), 0ms);
+  EXPECT_EQ(Pulse(0ms, -5ms, now_).interval(), 0ms);
+}
+
+TEST_F(PulseTest, AHostileLeaseKeepsNobodyBusy) {
+  EXPECT_GE(Pulse(2000ms, 1ms, now_).interval(), 10ms);
+}
+
+}  // namespace
+}  // namespace baton::rpc

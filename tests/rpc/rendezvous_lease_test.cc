@@ -1,0 +1,205 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/rendezvous_lease.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/rendezvous_groups.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using baton::testing::Fails;
+using baton::testing::IsOk;
+using ::testing::ElementsAre;
+
+// A cluster of alice and bob, and a clock that is turned by hand.
+class LeaseTest : public ::testing::Test {
+ protected:
+  LeaseTest() {
+    Enter("alice", 1);
+    Enter("bob", 2);
+    EXPECT_TRUE(joined_.at(1).ok() && joined_.at(2).ok());
+  }
+  void Enter(const std::string& name, uint64_t incarnation,
+             std::chrono::milliseconds lease = 1000ms) {
+    groups_.Enter({.cluster = "test",
+                   .self = {name, Rank{0}, incarnation, "address"},
+                   .world_size = 2,
+                   .lease = lease},
+                  [this, incarnation](const RendezvousGroups::Result& result) {
+                    joined_.insert_or_assign(incarnation, result);
+                  });
+  }
+  absl::Status Renew(const std::string& name, uint64_t incarnation) {
+    return groups_.Renew("test", name, incarnation, 0, now_).status();
+  }
+  // `time` goes by in which only alice renews her lease.
+  void Pass(std::chrono::milliseconds time) {
+    for (; time > 0ms; time -= kTick) {
+      now_ += kTick;
+      EXPECT_THAT(Renew("alice", 1), IsOk());
+      groups_.Reap(now_, kTick);
+    }
+  }
+  std::vector<std::string> Names(uint64_t incarnation) {
+    std::vector<std::string> names;
+    for (const WorkerInfo& worker : *joined_.at(incarnation)) {
+      names.push_back(absl::StrCat(worker.name, worker.incarnation));
+    }
+    return names;
+  }
+
+  static constexpr auto kTick = 100ms;
+  RendezvousGroups groups_;
+  std::map<uint64_t, RendezvousGroups::Result> joined_;
+  RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
+};
+
+TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
+  Pass(500ms);
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+  Pass(900ms);
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+  const uint64_t before = groups_.Renew("test", "alice", 1, 0, now_)->version;
+  Pass(1200ms);
+  EXPECT_THAT(Renew("bob", 2), Fails(StatusCode::kNotFound, "bob"));
+  Enter("bob", 3);
+  ASSERT_EQ(joined_.count(3), 1u);
+  ASSERT_THAT(joined_.at(3), IsOk());
+  EXPECT_THAT(Names(3), ElementsAre("alice1", "bob3"));
+  const auto now = groups_.Renew("test", "alice", 1, before, now_);
+  ASSERT_THAT(now, IsOk());
+  EXPECT_GT(now->version, before);
+  EXPECT_EQ(now->workers, *joined_.at(3));
+  EXPECT_TRUE(
+      groups_.Renew("test", "alice", 1, now->version, now_)->workers.empty());
+}
+
+TEST_F(LeaseTest, ASuccessorWaitsUntilItsPredecessorsLeaseIsOver) {
+  Pass(500ms);
+  Enter("bob", 3);
+  EXPECT_EQ(joined_.count(3), 0u);
+  Pass(800ms);
+  ASSERT_EQ(joined_.count(3), 1u);
+  EXPECT_THAT(Names(3), ElementsAre("alice1", "bob3"));
+}
+
+TEST_F(LeaseTest, ANameIsRefusedOnceItsOwnerIsHeard) {
+  Enter("bob", 3);
+  EXPECT_EQ(joined_.count(3), 0u);
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+  ASSERT_EQ(joined_.count(3), 1u);
+  EXPECT_THAT(joined_.at(3),
+              Fails(StatusCode::kAlreadyExists, "came too late or twice"));
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+}
+
+TEST_F(LeaseTest, AnotherNameMayTakeTheFreePlaceButNoOther) {
+  Enter("carol", 3);
+  EXPECT_THAT(joined_.at(3),
+              Fails(StatusCode::kAlreadyExists, "came too late or twice"));
+  Pass(1200ms);
+  Enter("carol", 4);
+  ASSERT_THAT(joined_.at(4), IsOk());
+  EXPECT_THAT(Names(4), ElementsAre("alice1", "carol4"));
+}
+
+TEST_F(LeaseTest, TimeInWhichTheRendezvousDidNotRunIsNobodysSilence) {
+  Pass(900ms);
+  now_ += 60s;
+  groups_.Reap(now_, kTick);
+  EXPECT_THAT(Renew("alice", 1), IsOk());
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+  Pass(1200ms);
+  EXPECT_THAT(Renew("bob", 2), Fails(StatusCode::kNotFound, "bob"));
+}
+
+TEST_F(LeaseTest, AClusterWithNobodyLeftCanMeetAnew) {
+  for (int i = 0; i < 12; ++i) groups_.Reap(now_ += kTick, kTick);
+  EXPECT_FALSE(Renew("alice", 1).ok());
+  Enter("bob", 3);
+  EXPECT_EQ(joined_.count(3), 0u);
+  Enter("alice", 4);
+  ASSERT_THAT(joined_.at(3), IsOk());
+  EXPECT_THAT(Names(4), ElementsAre("bob3", "alice4"));
+}
+
+TEST(MemberWithoutALease, StaysUntilItLeaves) {
+  RendezvousGroups groups;
+  auto now = RendezvousGroups::Clock::now();
+  int done = 0;
+  JoinOptions alice{.cluster = "test",
+                    .self = {"alice", Rank{0}, 1, "address"},
+                    .world_size = 1};
+  groups.Enter(alice, [&](const auto& result) { done += result.ok(); });
+  for (int i = 0; i < 1000; ++i) groups.Reap(now += 100ms, 100ms);
+  EXPECT_EQ(done, 1);
+  EXPECT_THAT(groups.Renew("test", "alice", 1, 0), IsOk());
+  EXPECT_THAT(groups.Leave("test", "alice", 1), IsOk());
+}
+
+// Over a socket: while it is kept nobody is struck off, then soon.
+TEST(RendezvousLeaseTest, IsKeptUntilItIsStopped) {
+  auto server = RendezvousServer::Make("127.0.0.1:0");
+  ASSERT_THAT(server, IsOk());
+  const auto options = [](uint64_t incarnation) {
+    return JoinOptions{.cluster = "test",
+                       .self = {"alice", Rank{0}, incarnation, "address"},
+                       .world_size = 1,
+                       .timeout = 20s,
+                       .lease = 600ms};
+  };
+  const std::string address = (*server)->address();
+  auto workers = Join(address, options(1));
+  ASSERT_THAT(workers, IsOk());
+  RendezvousLease lease(address, options(1), *workers);
+  lease.Start([](const WorkerInfo&) { ADD_FAILURE() << "nobody is new"; });
+  EXPECT_THAT(Join(address, options(2)),
+              Fails(StatusCode::kAlreadyExists, "came too late or twice"));
+  lease.Stop();
+  EXPECT_THAT(Join(address, options(3)), IsOk());
+}
+
+TEST(RendezvousLeaseTest, TellsOfNewcomers) {
+  auto server = RendezvousServer::Make("127.0.0.1:0");
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address();
+  const WorkerInfo alice{"alice", Rank{0}, 1, "here"};
+  const WorkerInfo bob{"bob", Rank{1}, 3, "there"};
+  JoinOptions options{.cluster = "test",
+                      .self = alice,
+                      .wanted_rank = 0,
+                      .world_size = 2,
+                      .timeout = 20s,
+                      .lease = 500ms};
+  // Bob's first self joins and is never heard again.
+  JoinOptions lost = options;
+  lost.self = {"bob", Rank{1}, 2, "there"};
+  lost.wanted_rank = 1;
+  std::thread losing([&] { EXPECT_THAT(Join(address, lost), IsOk()); });
+  auto workers = Join(address, options);
+  losing.join();
+  ASSERT_THAT(workers, IsOk());
+  baton::testing::Gate told;
+  RendezvousLease lease(address, options, *workers);
+  lease.Start([&](const WorkerInfo& newcomer) {
+    EXPECT_EQ(newcomer, bob);
+    told.Open();
+  });
+  lost.self = bob;
+  EXPECT_THAT(Join(address, lost), IsOk());
+  EXPECT_TRUE(told.Await());
+}
+
+}  // namespace
+}  // namespace baton::rpc

@@ -1,0 +1,126 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/cluster.h"
+#include "rpc/rendezvous.h"
+#include "tests/rpc/peer/keeper.h"
+#include "tests/support/child_process.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using Clock = std::chrono::steady_clock;
+
+// Alice is here; bob is a process that is stopped, resumed and killed.
+class SilentWorkerTest : public ::testing::Test {
+ protected:
+  SilentWorkerTest() {
+    bob_ = StartBob();
+    rpc::ClusterOptions options;
+    options.name = "alice";
+    options.rendezvous = server_->address();
+    options.world_size = 2;
+    options.agent.lease = kLease;
+    rpc::Registry registry;
+    FillKeeper(registry);
+    auto alice = JoinCluster(std::move(options), std::move(registry));
+    EXPECT_THAT(alice, IsOk());
+    alice_ = *std::move(alice);
+    EXPECT_EQ(bob_->ReadLine(), "joined");
+  }
+  std::unique_ptr<ChildProcess> StartBob() {
+    return std::make_unique<ChildProcess>(std::vector<std::string>{
+        WORKER_PEER, "bob", server_->address(), "2",
+        absl::StrCat(std::chrono::milliseconds(kLease).count())});
+  }
+
+  static constexpr auto kLease = 1000ms;
+  std::unique_ptr<rpc::RendezvousServer> server_ =
+      *rpc::RendezvousServer::Make("127.0.0.1:0");
+  std::unique_ptr<ChildProcess> bob_;
+  std::unique_ptr<rpc::Agent> alice_;
+};
+
+TEST_F(SilentWorkerTest, AStoppedProcessIsLostWithinItsLease) {
+  RRef<Counter> mine =
+      RRef<Counter>::Make(*alice_, std::make_shared<Counter>(1));
+  ASSERT_THAT(alice_->Async<&Keep>("bob", mine).Await(), IsOk());
+  auto theirs = rpc::Create<Counter>(*alice_, "bob", 1).Await();
+  ASSERT_THAT(theirs, IsOk());
+  Future<int> call = alice_->Async<&WaitForever>("bob");
+  const auto start = Clock::now();
+  bob_->Kill(SIGSTOP);
+  EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable, "is silent"));
+  // A busy machine may take longer to say so, but not to find it out early.
+  EXPECT_GT(Clock::now() - start, kLease / 2);
+  EXPECT_LT(Clock::now() - start, kLease + 1000ms);
+  EXPECT_THAT(theirs->Async<&Counter::Get>().Await(10s),
+              Fails(StatusCode::kUnavailable, "bob"));
+  mine = {};
+  EXPECT_TRUE(Counter::AllGone());  // what bob holds does not count any more
+  EXPECT_TRUE(alice_->AwaitIdle(5s)) << alice_->GetDebugInfo().ToString();
+}
+
+TEST_F(SilentWorkerTest, OneThatResumesIsRefusedAsItsPastSelf) {
+  RRef<Counter> mine =
+      RRef<Counter>::Make(*alice_, std::make_shared<Counter>(7));
+  ASSERT_THAT(alice_->Async<&Keep>("bob", mine).Await(), IsOk());
+  EXPECT_EQ(*alice_->Async<&UseKept>("bob").Await(), 7);
+  bob_->Kill(SIGSTOP);
+  EXPECT_FALSE(alice_->Async<&WaitForever>("bob").Await(10s).ok());
+  bob_->Kill(SIGCONT);
+  EXPECT_THAT(
+      alice_->Async<&UseKept>("bob").Await(10s),
+      Fails(StatusCode::kUnavailable, "worker alice has given up worker bob"));
+  const auto sum = alice_->Async<&Sum>("bob", 1, 2).Await(10s);
+  ASSERT_THAT(sum, IsOk());
+  EXPECT_EQ(*sum, 3);
+}
+
+TEST_F(SilentWorkerTest, AKilledProcessIsKnownAtOnce) {
+  Future<int> call = alice_->Async<&WaitForever>("bob");
+  ASSERT_THAT(alice_->Async<&Sum>("bob", 1, 2).Await(), IsOk());
+  const auto start = Clock::now();
+  bob_->Kill(SIGKILL);
+  EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable, "bob"));
+  const auto took = Clock::now() - start;
+  RecordProperty("ms", static_cast<int>(took / 1ms));
+  EXPECT_LT(took, kLease / 2);  // 100 ms, on a machine that does nothing else
+}
+
+TEST_F(SilentWorkerTest, TheNameOfAKilledProcessIsFreeForItsSuccessor) {
+  const uint64_t before = alice_->Find("bob")->incarnation;
+  bob_->Kill(SIGKILL);
+  const auto successor = StartBob();
+  EXPECT_EQ(successor->ReadLine(), "joined");
+  const auto deadline = Clock::now() + 10s;
+  while (alice_->Find("bob")->incarnation == before) {
+    ASSERT_LT(Clock::now(), deadline) << "alice was not told";
+    std::this_thread::yield();
+  }
+  const auto sum = alice_->Async<&Sum>("bob", 1, 2).Await(10s);
+  ASSERT_THAT(sum, IsOk());
+  EXPECT_EQ(*sum, 3);
+}
+
+TEST_F(SilentWorkerTest, OneWhosePoolIsBusyIsNotSilent) {
+  std::vector<Future<int>> calls;
+  for (int i = 0; i < 6; ++i) {
+    calls.push_back(
+        alice_->Async<&Occupy>("bob", static_cast<int>(kLease / 1ms)));
+  }
+  for (Future<int>& call : calls) EXPECT_THAT(call.Await(30s), IsOk());
+}
+
+}  // namespace
+}  // namespace baton::testing
