@@ -1,0 +1,217 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <utility>
+
+#include "rpc/agent_core.h"
+#include "rpc/errors.h"
+#include "rpc/transports/packed.h"
+
+// The caller's half of a call: the request that leaves, the response that
+// comes.
+namespace baton::rpc::internal {
+namespace {
+
+int64_t MicrosUntil(AgentCore::Clock::time_point deadline) {
+  if (deadline == AgentCore::Clock::time_point::max()) return -1;
+  return std::max<int64_t>(
+      0, std::chrono::duration_cast<std::chrono::microseconds>(
+             deadline - AgentCore::Clock::now())
+             .count());
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
+    const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode) {
+  auto outbound = std::make_shared<Outbound>();
+  CallScope* scope = call->spec.leading.scope.get();
+  std::unique_ptr<Crossing> crossing;
+  if (scope != nullptr) crossing = scope->BeginSend(call->to);
+  Encoder encoder(crossing.get());
+  RETURN_IF_ERROR(CatchErrors([&] { encode(encoder); }));
+  RETURN_IF_ERROR(encoder.status());
+  RequestFrame& frame = outbound->frame;
+  if (scope != nullptr) {
+    frame.has_scope = true;
+    frame.scope = scope->FinishSend(*crossing);
+  }
+  frame.to = call->to.incarnation;
+  frame.type = call->spec.method.type;
+  frame.index = call->spec.method.index;
+  frame.arguments = std::move(encoder.bytes());
+  if (call->spec.object != nullptr) frame.object = call->spec.object->id();
+  if (call->spec.result != nullptr) {
+    frame.result = call->spec.result->id();
+    frame.result_fork = call->spec.result->fork();
+  }
+  outbound->tensors = std::move(encoder.tensors());
+  outbound->handles = std::move(encoder.handles());
+  return outbound;
+}
+
+void AgentCore::Send(const CallPtr& call,
+                     absl::FunctionRef<void(Encoder&)> encode) {
+  if (call->done) return;
+  auto outbound = Encode(call, encode);
+  if (!outbound.ok()) {
+    Fail(call, outbound.status(), true);
+    return;
+  }
+  std::vector<HandlePtr> needed = (*outbound)->handles;
+  if (call->spec.object != nullptr) needed.push_back(call->spec.object);
+  WhenAllConfirmed(needed, [core = weak_from_this(), call,
+                            outbound = *outbound](const absl::Status& status) {
+    auto self = core.lock();
+    if (self == nullptr) return;
+    if (!status.ok()) {
+      self->FailLater(call, status, true);
+    } else if (call->to.name == self->self().name) {
+      self->TransmitLocal(call, *outbound);
+    } else {
+      self->Transmit(call, *outbound);
+    }
+  });
+}
+
+void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
+  RequestFrame& frame = outbound.frame;
+  // First: should the epoch end meanwhile, nobody takes what it granted.
+  frame.epoch = peers_.Epoch(call->to.name);
+  auto transfers =
+      ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
+  if (!transfers.ok()) {
+    FailLater(call, transfers.status(), true);
+    return;
+  }
+  frame.transfers = *std::move(transfers);
+  frame.timeout_us = MicrosUntil(call->deadline);
+  std::vector<ForkId> forks;
+  for (const auto& transfer : frame.transfers) forks.push_back(transfer.fork);
+  {
+    MutexLock lock(call->mutex);
+    frame.call = call->number = peers_.NextCall(call->to.name);
+    call->forks = forks;
+    MutexLock table(mutex_);
+    if (!call->done) sent_[{call->to.name, frame.call}] = call;
+  }
+  if (call->done) {
+    ownership_->Retract(forks);
+    return;
+  }
+  Message message{EncodeFrame(FrameKind::kRequest, frame),
+                  std::move(outbound.tensors)};
+  std::weak_ptr<OutgoingCall> weak = call;
+  Transmit(call->to.name, std::move(message),
+           [core = weak_from_this(), weak](const absl::Status& status) {
+             if (status.ok()) return;
+             auto self = core.lock();
+             CallPtr call = weak.lock();
+             if (self != nullptr && call != nullptr) {
+               self->FailLater(call, status, true);
+             }
+           });
+}
+
+void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
+  auto incoming = std::make_shared<IncomingCall>();
+  incoming->from = self();
+  incoming->local = true;
+  incoming->frame = std::move(outbound.frame);
+  incoming->frame.timeout_us = MicrosUntil(call->deadline);
+  incoming->handles = std::move(outbound.handles);
+  for (Tensor& tensor : outbound.tensors) {
+    incoming->tensors.push_back(PackedCopy(std::move(tensor)));
+  }
+  {
+    MutexLock lock(call->mutex);
+    incoming->frame.call = call->number = peers_.NextCall(self().name);
+    MutexLock table(mutex_);
+    if (!call->done) sent_[{self().name, call->number}] = call;
+  }
+  if (call->done) return;
+  inbox_->Post([this, incoming] { Serve(incoming); });
+}
+
+void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
+  auto frame = DecodeFrame<ResponseFrame>(std::move(message.header));
+  if (!frame.ok()) {
+    LogWarning("dropped a response of worker ", from.name, ": ",
+               frame.status().ToString());
+    return;
+  }
+  if (frame->to != self().incarnation) return;
+  if (!IsOfThisEpoch(from, frame->epoch)) return;
+  // What travelled with it is taken even if nobody waits any more: then it is
+  // given back.
+  auto handles = ownership_->Import(from, frame->transfers);
+  CallPtr call = FindSent(from.name, frame->call);
+  if (call == nullptr) return;
+  if (!handles.ok()) {
+    FailLater(call, handles.status(), false);
+    return;
+  }
+  if (handles->empty()) {
+    Complete(call, *std::move(frame), std::move(message.tensors), {});
+    return;
+  }
+  WhenAllConfirmed(*handles,
+                   [core = weak_from_this(), call, frame = *std::move(frame),
+                    handles = *handles, tensors = std::move(message.tensors)](
+                       const absl::Status& status) {
+                     auto self = core.lock();
+                     if (self == nullptr) return;
+                     if (status.ok()) {
+                       self->Complete(call, frame, tensors, handles);
+                     } else {
+                       self->FailLater(call, status, false);
+                     }
+                   });
+}
+
+void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
+                         std::vector<Tensor> tensors,
+                         std::vector<HandlePtr> handles) {
+  if (!Claim(call)) return;
+  completions_->Post([this, call, frame = std::move(frame),
+                      tensors = std::move(tensors),
+                      handles = std::move(handles)]() mutable {
+    Deliver(call, frame, std::move(tensors), std::move(handles));
+    MutexLock lock(mutex_);
+    outgoing_.erase(call);
+    changed_.NotifyAll();
+  });
+}
+
+void AgentCore::Deliver(const CallPtr& call, ResponseFrame& frame,
+                        std::vector<Tensor> tensors,
+                        std::vector<HandlePtr> handles) {
+  const CallError error{call->to.name, call->spec.name, false};
+  if (!frame.status.ok()) {
+    CallError answered = error;
+    answered.retryable = absl::IsResourceExhausted(frame.status);
+    call->on_reply(CallFailed(frame.status, answered), nullptr);
+    return;
+  }
+  CallScope* scope = call->spec.leading.scope.get();
+  std::unique_ptr<Crossing> crossing;
+  absl::Status status;
+  if (scope != nullptr && call->spec.result == nullptr) {
+    auto begun = scope->BeginReceive(call->to, frame.scope);
+    status = begun.status();
+    if (begun.ok()) crossing = *std::move(begun);
+  }
+  if (!status.ok()) {
+    call->on_reply(CallFailed(status, error), nullptr);
+    return;
+  }
+  Decoder decoder(std::move(frame.value), std::move(tensors),
+                  std::move(handles), crossing.get());
+  if (crossing != nullptr) {
+    decoder.set_at_end([&] { return scope->FinishReceive(*crossing); });
+  }
+  call->on_reply(absl::OkStatus(), &decoder);
+}
+
+}  // namespace baton::rpc::internal
