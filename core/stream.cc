@@ -24,6 +24,8 @@ void RequireIndex(Device device) {
 // Index of the current stream of each GPU.
 thread_local std::array<int, kMaxDevices> current = {};
 
+std::atomic<bool> use_companions{true};
+
 int64_t HostNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -47,6 +49,8 @@ Stream Stream::Beside(const Stream& stream) {
   return Stream(stream.device_,
                 cuda::kStreams + cuda::kCopyStreams + stream.index_);
 }
+
+void Stream::UseCompanions(bool use) { use_companions = use; }
 
 Stream Stream::ForCopies(Device from, Device to) {
   const Device device = to.is_cuda() ? to : from;

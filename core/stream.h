@@ -25,8 +25,10 @@ class Stream {
   static Stream Next(Device device);
   // The companion of `stream`, of lower priority: for work that nobody waits
   // for soon, such as gradients of weights, which then fills what `stream`
-  // leaves idle. A companion's own is itself.
+  // leaves idle. A companion's own is itself, and everything's while companions
+  // are turned off.
   static Stream Beside(const Stream& stream);
+  static void UseCompanions(bool use);  // process-wide; on from the start
   // The stream that carries copies from one device to another.
   static Stream ForCopies(Device from, Device to);
 

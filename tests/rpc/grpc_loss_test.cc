@@ -6,6 +6,7 @@
 
 #include "tests/rpc/grpc_worker.h"
 #include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
 
 // Workers that end, are killed, stopped, or slow.
 namespace baton::rpc {
@@ -31,7 +32,7 @@ class GrpcLoss : public testing::Test {
   }
 
   static constexpr milliseconds kLease{1000};
-  ChildProcess process_{{ECHO_PEER, "bob"}};
+  ChildProcess process_{{testing::ProgramPath("echo_peer"), "bob"}};
   const WorkerInfo bob_{"bob", Rank{1}, 4711, process_.ReadLine()};
   std::unique_ptr<TestWorker> alice_ = NewWorker(
       "alice", 0, {.reconnect_timeout = milliseconds(100), .lease = kLease});

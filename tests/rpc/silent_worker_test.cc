@@ -12,6 +12,7 @@
 #include "rpc/rendezvous.h"
 #include "tests/rpc/peer/keeper.h"
 #include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::testing {
@@ -40,7 +41,7 @@ class SilentWorkerTest : public ::testing::Test {
   }
   std::unique_ptr<ChildProcess> StartBob() {
     return std::make_unique<ChildProcess>(std::vector<std::string>{
-        WORKER_PEER, "bob", server_->address(), "2",
+        testing::ProgramPath("worker_peer"), "bob", server_->address(), "2",
         absl::StrCat(std::chrono::milliseconds(kLease).count())});
   }
 
