@@ -10,10 +10,11 @@ Variable BatchNormTrain(const Variable& x, const Variable& gamma,
                         const Variable& beta, const Variable& residual,
                         const Tensor& running_mean,
                         const Tensor& running_variance,
-                        const ops::BatchNormOptions& options) {
+                        const ops::BatchNormOptions& options,
+                        const Tensor& batches) {
   const ops::BatchNormResult result = ops::BatchNormTrain(
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
-      running_mean, running_variance, options);
+      running_mean, running_variance, options, batches);
   const bool has_residual = residual.defined();
   // scale and shift give the ReLU's mask where there is no residual.
   const Tensor y = options.relu && has_residual ? result.y : Tensor();

@@ -16,7 +16,8 @@ Variable BatchNormTrain(const Variable& x, const Variable& gamma,
                         const Variable& beta, const Variable& residual,
                         const Tensor& running_mean,
                         const Tensor& running_variance,
-                        const ops::BatchNormOptions& options = {});
+                        const ops::BatchNormOptions& options = {},
+                        const Tensor& batches = Tensor());
 Variable BatchNormEval(const Variable& x, const Variable& gamma,
                        const Variable& beta, const Variable& residual,
                        const Tensor& running_mean,

@@ -155,7 +155,8 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& beta, const Tensor& residual,
                                     const Tensor& running_mean,
                                     const Tensor& running_variance,
-                                    const ops::BatchNormOptions& options) {
+                                    const ops::BatchNormOptions& options,
+                                    const Tensor& batches) {
   const double count =
       static_cast<double>(x.numel()) / static_cast<double>(x.dim(1));
   const DType dtype = ComputeDType(x);
@@ -175,6 +176,10 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   const double unbiased = count / (count - 1.0);
   for (double& variance : statistics.variance) variance *= unbiased;
   Track(running_variance, statistics.variance, options.momentum);
+  if (batches.defined()) {
+    ++*batches.data<int64_t>();
+    batches.BumpVersion();
+  }
   return result;
 }
 

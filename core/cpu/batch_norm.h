@@ -13,7 +13,8 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& beta, const Tensor& residual,
                                     const Tensor& running_mean,
                                     const Tensor& running_variance,
-                                    const ops::BatchNormOptions& options);
+                                    const ops::BatchNormOptions& options,
+                                    const Tensor& batches);
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,
                      const Tensor& running_variance,

@@ -54,10 +54,11 @@ class Tracked {
 int ApplyBlocks(const Launch& launch) { return 2 * launch.multiprocessors(); }
 
 void RunForward(const NormForward& args) {
-  const Launch launch("batch_norm",
-                      {&args.y, &args.mean, &args.inverse_stddev, &args.scale,
-                       &args.shift, &args.running_mean, &args.running_variance},
-                      {&args.x, &args.residual, &args.gamma, &args.beta});
+  const Launch launch(
+      "batch_norm",
+      {&args.y, &args.mean, &args.inverse_stddev, &args.scale, &args.shift,
+       &args.running_mean, &args.running_variance, &args.batches},
+      {&args.x, &args.residual, &args.gamma, &args.beta});
   const NormView view("batch_norm", args.x, {&args.residual, &args.y});
   const int blocks = ClusteredBlocks(launch);
   if (const auto owners = OwnerGrid(view, blocks, 1)) {
@@ -147,7 +148,8 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& beta, const Tensor& residual,
                                     const Tensor& running_mean,
                                     const Tensor& running_variance,
-                                    const ops::BatchNormOptions& options) {
+                                    const ops::BatchNormOptions& options,
+                                    const Tensor& batches) {
   const double count =
       static_cast<double>(x.numel()) / static_cast<double>(x.dim(1));
   const Tracked mean(running_mean, x), variance(running_variance, x);
@@ -158,6 +160,7 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                             .beta = PerChannel(beta, x),
                             .running_mean = mean.written(),
                             .running_variance = variance.written(),
+                            .batches = batches,
                             .mean = EmptyPerChannel(x),
                             .inverse_stddev = EmptyPerChannel(x),
                             .scale = EmptyPerChannel(x),
@@ -170,6 +173,7 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   RunForward(args);
   mean.Finish();
   variance.Finish();
+  if (batches.defined()) batches.BumpVersion();
   return {args.y, args.mean, args.inverse_stddev, args.scale, args.shift};
 }
 

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 // From a channel's sums to its coefficients, in double: one thread a channel.
 namespace baton::cuda {
 
@@ -16,6 +18,7 @@ template <typename A>
 struct ForwardChannels {
   const A *gamma, *beta;
   A *running_mean, *running_variance;
+  int64_t* batches;
   A *mean, *inverse_stddev, *scale, *shift;  // written
   double inverse_count, unbias, eps, momentum;
 
@@ -51,6 +54,7 @@ struct ForwardChannels {
       shift[channel] = affine.shift;
       Track(running_mean, channel, mean_value);
       Track(running_variance, channel, variance * unbias);
+      if (channel == 0 && batches != nullptr) ++*batches;
     }
     return affine;
   }

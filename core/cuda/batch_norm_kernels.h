@@ -15,6 +15,7 @@ namespace baton::cuda {
 struct NormForward {
   Tensor x = {}, residual = {}, y = {};
   Tensor gamma = {}, beta = {}, running_mean = {}, running_variance = {};
+  Tensor batches = {};  // counted up
   // Undefined in eval.
   Tensor mean = {}, inverse_stddev = {}, scale = {}, shift = {};
   bool relu = false;

@@ -23,6 +23,7 @@ ForwardChannels<A> ChannelsOf(const NormForward& args) {
           .beta = DataOf<A>(args.beta),
           .running_mean = DataOf<A>(args.running_mean),
           .running_variance = DataOf<A>(args.running_variance),
+          .batches = DataOf<int64_t>(args.batches),
           .mean = DataOf<A>(args.mean),
           .inverse_stddev = DataOf<A>(args.inverse_stddev),
           .scale = DataOf<A>(args.scale),

@@ -9,7 +9,8 @@ namespace baton::cuda {
 
 ops::BatchNormResult BatchNormTrain(const Tensor&, const Tensor&, const Tensor&,
                                     const Tensor&, const Tensor&, const Tensor&,
-                                    const ops::BatchNormOptions&) {
+                                    const ops::BatchNormOptions&,
+                                    const Tensor&) {
   FailWithoutCuda("batch_norm");
 }
 Tensor BatchNormEval(const Tensor&, const Tensor&, const Tensor&, const Tensor&,

@@ -64,9 +64,15 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& beta, const Tensor& residual,
                                const Tensor& running_mean,
                                const Tensor& running_variance,
-                               const BatchNormOptions& options) {
+                               const BatchNormOptions& options,
+                               const Tensor& batches) {
   constexpr char kOp[] = "batch_norm";
   CheckInput(kOp, x);
+  if (batches.defined()) {
+    RequireOneDevice(kOp, x, batches);
+    Require(batches.dtype() == DType::kI64 && batches.numel() == 1, kOp,
+            "expected the count of batches i64[], got ", batches.ToString());
+  }
   CheckChannels(kOp, "gamma", gamma, x);
   CheckChannels(kOp, "beta", beta, x);
   CheckChannels(kOp, "running mean", running_mean, x);
@@ -77,7 +83,8 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
           "expected more than one value a channel to train on, got x ",
           x.shape().ToString());
   return KernelFor(x, cpu::BatchNormTrain, cuda::BatchNormTrain)(
-      x, gamma, beta, residual, running_mean, running_variance, options);
+      x, gamma, beta, residual, running_mean, running_variance, options,
+      batches);
 }
 
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,

@@ -25,16 +25,17 @@ struct BatchNormResult {
 };
 
 // Per-channel normalisation of x [N, C, ...] by batch statistics. Updates the
-// running mean and (unbiased) variance in place where they are defined.
-// `residual`, where defined, has x's shape and is added before the ReLU. The
-// order of summation depends on shape and memory order alone, so results are
-// equal for any number of threads. gamma and beta may be undefined: ones and
-// zeros.
+// running mean and (unbiased) variance in place where they are defined, and
+// adds one to `batches`, i64 [], likewise. `residual`, where defined, has x's
+// shape and is added before the ReLU. The order of summation depends on shape
+// and memory order alone, so results are equal for any number of threads. gamma
+// and beta may be undefined: ones and zeros.
 BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& beta, const Tensor& residual,
                                const Tensor& running_mean,
                                const Tensor& running_variance,
-                               const BatchNormOptions& options);
+                               const BatchNormOptions& options,
+                               const Tensor& batches = Tensor());
 // By the running statistics.
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,

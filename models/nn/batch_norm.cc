@@ -4,7 +4,6 @@
 #include "models/nn/batch_norm.h"
 
 #include "autograd/functions/norm.h"
-#include "core/ops/arithmetic.h"
 
 namespace baton::nn {
 
@@ -26,11 +25,8 @@ Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
     return autograd::BatchNormEval(x, weight_, bias_, residual, running_mean_,
                                    running_variance_, options);
   }
-  Variable y = autograd::BatchNormTrain(
-      x, weight_, bias_, residual, running_mean_, running_variance_, options);
-  ops::AddInto(batches_, Tensor::Ones({}, {.dtype = DType::kI64,
-                                           .device = batches_.device()}));
-  return y;
+  return autograd::BatchNormTrain(x, weight_, bias_, residual, running_mean_,
+                                  running_variance_, options, batches_);
 }
 
 Variable BatchNorm2d::Forward(const Variable& x) {

@@ -348,5 +348,19 @@ TEST(BatchNorm, NamesWhatDoesNotFit) {
               HasSubstr("[batch_norm_backward] expected dy like x"));
 }
 
+TEST(BatchNormTrain, CountsItsBatches) {
+  const Tensor x = test::Put(Numbers({4, 3, 5, 5}, DType::kF32, 1));
+  const Tensor batches =
+      Tensor::Zeros({}, {.dtype = DType::kI64, .device = x.device()});
+  for (int i = 0; i < 3; ++i)
+    BatchNormTrain(x, {}, {}, {}, {}, {}, {}, batches);
+  EXPECT_EQ(batches.Item(), 3);
+  EXPECT_EQ(batches.version(), 3u);
+  const Tensor wrong = Tensor::Zeros({}, {.device = x.device()});
+  EXPECT_THAT(
+      ErrorOf([&] { BatchNormTrain(x, {}, {}, {}, {}, {}, {}, wrong); }),
+      HasSubstr("expected the count of batches i64[]"));
+}
+
 }  // namespace
 }  // namespace baton::ops
