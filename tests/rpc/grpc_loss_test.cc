@@ -13,10 +13,10 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-class GrpcLoss : public testing::Test {
+class GrpcLoss : public ::testing::Test {
  protected:
   GrpcLoss() {
     alice_->Start();

@@ -123,8 +123,11 @@ struct Inputs {
         dy(Numbers(c.shape, dtype, 3, c.format)),
         residual(with_residual ? Numbers(c.shape, dtype, 2, c.format)
                                : Tensor()),
-        gamma(Numbers({c.shape[1]}, DType::kF32, 4)),
-        beta(Numbers({c.shape[1]}, DType::kF32, 5)) {}
+        gamma(Numbers({c.shape[1]}, ParameterDType(dtype), 4)),
+        beta(Numbers({c.shape[1]}, ParameterDType(dtype), 5)) {}
+  static DType ParameterDType(DType dtype) {
+    return dtype == DType::kF64 ? dtype : DType::kF32;
+  }
   Tensor x, dy, residual, gamma, beta;
 };
 
