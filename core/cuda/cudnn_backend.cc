@@ -4,6 +4,8 @@
 #include "core/cuda/cudnn_backend.h"
 
 #include <array>
+#include <map>
+#include <utility>
 
 #include "core/cuda/capture.h"
 #include "core/cuda/status.h"
@@ -20,7 +22,7 @@ class IdleHandles {
  public:
   cudnnHandle_t Take(size_t device) {
     MutexLock lock(mutex_);
-    std::vector<cudnnHandle_t>& idle = idle_[device];
+    std::vector<cudnnHandle_t>& idle = idle_.at(device);
     if (idle.empty()) return nullptr;
     cudnnHandle_t handle = idle.back();
     idle.pop_back();
@@ -28,7 +30,7 @@ class IdleHandles {
   }
   void Give(size_t device, cudnnHandle_t handle) {
     MutexLock lock(mutex_);
-    idle_[device].push_back(handle);
+    idle_.at(device).push_back(handle);
   }
 
   // Never destroyed: threads end while the process does.
@@ -43,27 +45,30 @@ class IdleHandles {
       ABSL_GUARDED_BY(mutex_);
 };
 
+// One for each stream, because handles have memory of their own that work on
+// two streams would share.
 class HandlesOfThread {
  public:
   ~HandlesOfThread() {
-    for (size_t device = 0; device < kMaxDevices; ++device) {
-      if (handles_[device] != nullptr)
-        IdleHandles::Get().Give(device, handles_[device]);
-    }
+    for (const auto& [place, handle] : handles_)
+      IdleHandles::Get().Give(place.first, handle);
   }
 
-  cudnnHandle_t For(const char* op, size_t device) {
-    cudnnHandle_t& handle = handles_.at(device);
-    if (handle == nullptr) handle = IdleHandles::Get().Take(device);
+  cudnnHandle_t For(const char* op, size_t device, cudaStream_t stream) {
+    const auto known = handles_.find({device, stream});
+    if (known != handles_.end()) return known->second;
+    cudnnHandle_t handle = IdleHandles::Get().Take(device);
     if (handle == nullptr) {
       const RelaxedCapture relaxed;
       CheckCudnn(op, cudnnCreate(&handle));
     }
+    CheckCudnn(op, cudnnSetStream(handle, stream));
+    handles_[{device, stream}] = handle;
     return handle;
   }
 
  private:
-  std::array<cudnnHandle_t, kMaxDevices> handles_ = {};
+  std::map<std::pair<size_t, cudaStream_t>, cudnnHandle_t> handles_;
 };
 
 }  // namespace
@@ -80,9 +85,7 @@ void CheckCudnn(const char* op, cudnnStatus_t status) {
 
 cudnnHandle_t CudnnHandle(const char* op, int device, cudaStream_t stream) {
   thread_local HandlesOfThread handles;
-  cudnnHandle_t handle = handles.For(op, static_cast<size_t>(device));
-  CheckCudnn(op, cudnnSetStream(handle, stream));
-  return handle;
+  return handles.For(op, static_cast<size_t>(device), stream);
 }
 
 Descriptor::Descriptor(const char* op, cudnnBackendDescriptorType_t type)

@@ -21,8 +21,8 @@ namespace baton::cuda {
 // `status` is success.
 void CheckCudnn(const char* op, cudnnStatus_t status);
 
-// The calling thread's handle for `device`, which is the thread's current one,
-// set to give its work to `stream`. Handles are never destroyed: those of
+// The calling thread's handle that gives its work to `stream` of `device`,
+// which is the thread's current one. Handles are never destroyed: those of
 // threads that end go to threads that come.
 cudnnHandle_t CudnnHandle(const char* op, int device, cudaStream_t stream);
 
