@@ -62,7 +62,8 @@ void Adam::Apply(const std::vector<Update>& updates) {
          .max_variance = options_.amsgrad ? update.state[2] : Tensor(),
          .lowered = update.lowered,
          .rate = update.rate,
-         .count = update.count});
+         .count = update.count,
+         .skip = update.skip});
   }
   ops::AdamOptions options = options_;
   options.lr = lr();

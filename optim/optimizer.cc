@@ -119,10 +119,11 @@ Optimizer::Update Optimizer::UpdateOf(const Tensor& parameter,
           .first_step = first,
           .lowered = has_master ? parameter : Tensor(),
           .rate = RateOn(parameter.device()),
-          .count = state.steps};
+          .count = state.steps,
+          .skip = Tensor()};
 }
 
-void Optimizer::Step(const GradientOf& gradient_of) {
+void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on) {
   std::vector<State> states = states_;  // tensors are handles: this is cheap
   std::vector<Update> updates;
   std::vector<size_t> stepped;
@@ -130,6 +131,7 @@ void Optimizer::Step(const GradientOf& gradient_of) {
     const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
     updates.push_back(UpdateOf(parameters_[i].tensor(), grad, states[i]));
+    if (skip_on) updates.back().skip = skip_on(grad.device());
     stepped.push_back(i);
   }
   if (updates.empty()) return;

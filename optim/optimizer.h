@@ -16,6 +16,9 @@ namespace baton::optim {
 // The gradient to step a parameter by; undefined: leave the parameter alone.
 using GradientOf = std::function<Tensor(const Variable& parameter)>;
 
+// See Step.
+using SkipOn = std::function<Tensor(Device)>;
+
 // "i.name" -> tensor for parameter i of the list: what a checkpoint keeps.
 using StateDict = std::map<std::string, Tensor>;
 
@@ -46,8 +49,10 @@ class Optimizer {
   // By each parameter's grad(). Throws Error, and changes nothing, where a
   // gradient does not fit.
   void Step();
-  // By gradients from elsewhere: a context's, or an explicit map.
-  void Step(const GradientOf& gradient_of);
+  // By gradients from elsewhere: a context's, or an explicit map. Where
+  // `skip_on` gives, for a device, an f32 [] there that is not 0 when the step
+  // runs, the device's parameters and their state stay as they are.
+  void Step(const GradientOf& gradient_of, const SkipOn& skip_on = nullptr);
   void ZeroGrad();
 
   double lr() const { return lr_; }
@@ -76,7 +81,7 @@ class Optimizer {
     Tensor grad;
     std::vector<Tensor> state;
     bool first_step;
-    Tensor lowered, rate, count;
+    Tensor lowered, rate, count, skip;
   };
 
   // Throws on a parameter that is undefined or listed twice.

@@ -36,7 +36,8 @@ void Sgd::Apply(const std::vector<Update>& updates) {
          .first_step = update.first_step,
          .lowered = update.lowered,
          .rate = update.rate,
-         .count = update.count});
+         .count = update.count,
+         .skip = update.skip});
   }
   SgdOptions options = options_;
   options.lr = lr();

@@ -34,7 +34,8 @@ struct StepFactors {
 template <typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     CountKernel(const __grid_constant__ Entries batch, ops::AdamOptions options,
-                const double* rate, StepFactors* factors) {
+                const double* rate, const float* skip, StepFactors* factors) {
+  if (skip != nullptr && *skip != 0) return;
   const double lr = rate == nullptr ? options.lr : *rate;
   for (int i = static_cast<int>(threadIdx.x); i < batch.count;
        i += kBatchThreads) {
@@ -65,7 +66,8 @@ struct AdamRule {
 template <typename T, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     AdamKernel(const __grid_constant__ Entries batch, AdamRule<T> rule,
-               const StepFactors* factors) {
+               const float* skip, const StepFactors* factors) {
+  if (skip != nullptr && *skip != 0) return;
   constexpr int kRun = kStepRun<T>;
   const Chunk chunk = ChunkOfBlock(batch);
   const AdamEntry& entry = batch.entries[chunk.entry];
@@ -130,15 +132,16 @@ void Step(const Launch& launch, const std::vector<ops::AdamTarget>& targets,
                       target.value.numel()});
   }
   const auto* rate = static_cast<const double*>(DataOf(targets.front().rate));
+  const auto* skip = static_cast<const float*>(DataOf(targets.front().skip));
   auto* const to = static_cast<StepFactors*>(factors.raw_data());
   ForEachBatch(counts, [&](const auto& batch, uint32_t, size_t first) {
     CountKernel<<<1, kBatchThreads, 0, launch.stream()>>>(batch, options, rate,
-                                                          to + first);
+                                                          skip, to + first);
     launch.Check();
   });
   ForEachBatch(entries, [&](const auto& batch, uint32_t blocks, size_t first) {
     AdamKernel<T><<<blocks, kBatchThreads, 0, launch.stream()>>>(
-        batch, AdamRule<T>(options), to + first);
+        batch, AdamRule<T>(options), skip, to + first);
     launch.Check();
   });
 }
@@ -155,6 +158,7 @@ void AdamStep(const std::vector<ops::AdamTarget>& targets,
   for (const ops::AdamTarget& t : targets) {
     operands.read.push_back(&t.grad);
     operands.read.push_back(&t.rate);
+    operands.read.push_back(&t.skip);
     for (const Tensor* x :
          {&t.value, &t.mean, &t.variance, &t.lowered, &t.count})
       operands.written.push_back(x);

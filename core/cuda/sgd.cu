@@ -34,7 +34,8 @@ struct SgdRule {
 template <typename T, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     SgdKernel(const __grid_constant__ Entries batch, SgdRule<T> rule,
-              const double* rate) {
+              const double* rate, const float* skip) {
+  if (skip != nullptr && *skip != 0) return;
   constexpr int kRun = kStepRun<T>;
   const Chunk chunk = ChunkOfBlock(batch);
   const SgdEntry& entry = batch.entries[chunk.entry];
@@ -92,9 +93,10 @@ void Step(const Launch& launch, const std::vector<ops::SgdTarget>& targets,
       entries.push_back(EntryOf<T>(target, options.momentum != 0));
   }
   const auto* rate = static_cast<const double*>(DataOf(targets.front().rate));
+  const auto* skip = static_cast<const float*>(DataOf(targets.front().skip));
   ForEachBatch(entries, [&](const auto& batch, uint32_t blocks, size_t) {
     SgdKernel<T><<<blocks, kBatchThreads, 0, launch.stream()>>>(
-        batch, SgdRule<T>(options), rate);
+        batch, SgdRule<T>(options), rate, skip);
     launch.Check();
   });
 }
@@ -107,6 +109,7 @@ void SgdStep(const std::vector<ops::SgdTarget>& targets,
   for (const ops::SgdTarget& t : targets) {
     operands.read.push_back(&t.grad);
     operands.read.push_back(&t.rate);
+    operands.read.push_back(&t.skip);
     for (const Tensor* x : {&t.value, &t.lowered, &t.count})
       operands.written.push_back(x);
     if (options.momentum != 0) operands.written.push_back(&t.momentum);

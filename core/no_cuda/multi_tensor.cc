@@ -11,6 +11,10 @@ void AddPairs(const std::vector<TensorPair>&) {
   FailWithoutCuda("add_into_many");
 }
 void CopyPairs(const std::vector<TensorPair>&) { FailWithoutCuda("cast_many"); }
+void UnscalePairs(const std::vector<TensorPair>&, const Tensor&,
+                  const Tensor&) {
+  FailWithoutCuda("unscale_many");
+}
 void ZeroTensors(const std::vector<Tensor>&) { FailWithoutCuda("zero_many"); }
 
 }  // namespace baton::cuda

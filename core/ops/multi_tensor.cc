@@ -3,12 +3,14 @@
 
 #include "core/ops/multi_tensor.h"
 
+#include <cmath>
 #include <functional>
 #include <map>
 
 #include "core/cuda/multi_tensor.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/checks.h"
+#include "core/ops/reduce.h"
 
 namespace baton::ops {
 namespace {
@@ -70,6 +72,28 @@ void BumpVersions(const PairsByGpu& pairs) {
   }
 }
 
+void CheckUnscale(const char* op, const Tensor& target, const Tensor& source,
+                  const Tensor& scale, const Tensor& not_finite) {
+  Require(target.dtype() == DType::kF32 && source.dtype() != DType::kF64, op,
+          "cannot unscale ", Name(source.dtype()), " into ",
+          Name(target.dtype()));
+  for (const Tensor* scalar : {&scale, &not_finite}) {
+    if (scalar == &not_finite && !scalar->defined()) continue;
+    RequireOneDevice(op, target, *scalar);
+    Require(scalar->numel() == 1 && scalar->dtype() == DType::kF32, op,
+            "expected f32 [], got ", scalar->ToString());
+  }
+}
+
+void UnscaleOnCpu(const Tensor& target, const Tensor& source,
+                  const Tensor& scale, const Tensor& not_finite) {
+  target.CopyFrom(source);
+  ScaleInto(target, 1 / *scale.data<float>());
+  // Zero times what is not finite is not zero.
+  const double zero = Sum(MulScalar(source.To(DType::kF32), 0)).Item();
+  if (zero != 0 && not_finite.defined()) not_finite.Fill(1);
+}
+
 }  // namespace
 
 void AddIntoMany(const std::vector<Tensor>& targets,
@@ -95,6 +119,31 @@ void CastMany(const std::vector<Tensor>& targets,
       });
   for (const auto& [gpu, group] : pairs) cuda::CopyPairs(group);
   BumpVersions(pairs);
+}
+
+void UnscaleMany(const std::vector<Tensor>& targets,
+                 const std::vector<Tensor>& sources, const Tensor& scale,
+                 const Tensor& not_finite) {
+  constexpr char kOp[] = "unscale_many";
+  CheckPairs(kOp, targets, sources);
+  std::vector<cuda::TensorPair> pairs;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Tensor& target = targets[i];
+    CheckUnscale(kOp, target, sources[i], scale, not_finite);
+    if (target.numel() == 0) continue;
+    if (target.device().is_cpu()) {
+      UnscaleOnCpu(target, sources[i], scale, not_finite);
+      continue;
+    }
+    Require(LieAlike(target, target), kOp, "expected a dense target");
+    const bool alike = LieAlike(target, sources[i]);
+    pairs.push_back(
+        {target,
+         alike ? sources[i] : sources[i].Contiguous(target.SuggestFormat())});
+    target.BumpVersion();
+  }
+  if (!pairs.empty()) cuda::UnscalePairs(pairs, scale, not_finite);
+  if (not_finite.defined()) not_finite.BumpVersion();
 }
 
 void ZeroMany(const std::vector<Tensor>& targets) {

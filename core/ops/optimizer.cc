@@ -93,6 +93,7 @@ std::vector<Target> Checked(const char* op,
     }
     CheckScalar(op, value, target.rate, DType::kF64, "rate");
     CheckScalar(op, value, target.count, DType::kI64, "count");
+    CheckScalar(op, value, target.skip, DType::kF32, "skip");
   }
   return checked;
 }
@@ -111,6 +112,13 @@ std::map<int, std::vector<Target>> ByDevice(
 
 double RateOf(const Tensor& rate, double lr) {
   return rate.defined() ? *rate.data<double>() : lr;
+}
+
+// Whether the CPU's targets are to be left alone.
+template <typename Target>
+bool Skips(const std::vector<Target>& targets) {
+  const Tensor& skip = targets.front().skip;
+  return skip.defined() && *skip.data<float>() != 0;
 }
 
 // Counts a step, if the target counts. The number of this one.
@@ -196,6 +204,7 @@ void* Data(const Tensor& tensor) {
 
 void StepOnCpu(const std::vector<SgdTarget>& targets,
                const SgdOptions& options) {
+  if (Skips(targets)) return;
   std::vector<SgdCoefficients> coefficients;
   for (const SgdTarget& target : targets) {
     Count(target, 0);
@@ -214,6 +223,7 @@ void StepOnCpu(const std::vector<SgdTarget>& targets,
 
 void StepOnCpu(const std::vector<AdamTarget>& targets,
                const AdamOptions& options) {
+  if (Skips(targets)) return;
   std::vector<AdamCoefficients> coefficients;
   for (const AdamTarget& target : targets) {
     coefficients.push_back(CoefficientsOf(

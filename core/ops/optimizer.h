@@ -21,8 +21,10 @@
 //   rate     f64 [], instead of the options' lr; one tensor for all targets of
 //            a device
 //   count    i64 [], steps done; counts this one
-// Rate and count lie where the value does, so that the replays of a recorded
-// step (core/graph.h) obey a new rate and go on counting.
+//   skip     f32 [], where not 0 the step writes and counts nothing; one tensor
+//            for all targets of a device
+// They lie where the value does, so that the replays of a recorded step
+// (core/graph.h) obey a new rate, go on counting, and skip without being told.
 namespace baton::ops {
 
 struct SgdOptions {
@@ -40,7 +42,7 @@ struct SgdTarget {
   Tensor momentum =
       {};  // zeros before the first step; undefined without momentum
   bool first_step = false;
-  Tensor lowered = {}, rate = {}, count = {};
+  Tensor lowered = {}, rate = {}, count = {}, skip = {};
 };
 void SgdStep(const std::vector<SgdTarget>& targets, const SgdOptions& options);
 
@@ -62,7 +64,7 @@ struct AdamTarget {
   Tensor variance = {};      // of gradients, uncentred; likewise
   Tensor max_variance = {};  // likewise; undefined without amsgrad
   int64_t step = 1;  // this one, the first is 1; not read beside a count
-  Tensor lowered = {}, rate = {}, count = {};
+  Tensor lowered = {}, rate = {}, count = {}, skip = {};
 };
 void AdamStep(const std::vector<AdamTarget>& targets,
               const AdamOptions& options);

@@ -58,6 +58,10 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
       sgd_(pipeline_.Parameters(), settings.sgd) {
   const int64_t split = pipeline_.options().split_size;
   if (split > 0) micro_batches_ = (settings.batch + split - 1) / split;
+  if (pipeline_.options().dtype == DType::kF16) {
+    scaler_ = std::make_unique<optim::GradScaler>(pipeline_.devices(),
+                                                  optim::GradScalerOptions());
+  }
   if (!graph) return;
   step_ = std::make_unique<nn::GraphedStep>(
       [this](const std::vector<Tensor>& batch) {
@@ -69,8 +73,12 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
 
 Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
                                dist::DeviceTrace* trace) {
-  const Tensor loss = pipeline_.Step(batch.images, batch.targets, trace);
-  sgd_.Step();
+  const Device last = pipeline_.devices().back();
+  const Tensor loss =
+      pipeline_.Step(batch.images, batch.targets,
+                     {.loss_scale = scaler_ ? scaler_->scale(last) : Tensor(),
+                      .trace = trace});
+  scaler_ ? scaler_->Step(sgd_) : sgd_.Step();
   return loss;
 }
 

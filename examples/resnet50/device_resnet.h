@@ -12,6 +12,7 @@
 #include "examples/resnet50/trainable.h"
 #include "models/distributed/device_pipeline.h"
 #include "models/nn/graphed_step.h"
+#include "optim/grad_scaler.h"
 #include "optim/sgd.h"
 
 namespace baton::examples {
@@ -45,7 +46,8 @@ class DeviceResNet final : public Trainable {
 
   dist::DevicePipeline pipeline_;
   optim::Sgd sgd_;
-  std::unique_ptr<nn::GraphedStep> step_;  // null: plain
+  std::unique_ptr<optim::GradScaler> scaler_;  // of f16
+  std::unique_ptr<nn::GraphedStep> step_;      // null: plain
   int64_t micro_batches_ = 1;
 };
 

@@ -34,13 +34,15 @@ Tensor Rows(const Tensor& x, const RowRange& rows) {
 class DevicePipeline::Run {
  public:
   Run(const DevicePipeline& pipeline, const Tensor& inputs,
-      const Tensor& targets, std::vector<RowRange> rows, DeviceTrace* trace)
+      const Tensor& targets, std::vector<RowRange> rows,
+      const StepOptions& options)
       : stages_(pipeline.stages_),
         options_(pipeline.options_),
         inputs_(inputs),
         targets_(targets),
         rows_(std::move(rows)),
-        trace_(trace),
+        loss_scale_(options.loss_scale),
+        trace_(options.trace),
         in_flight_(stages_.size(), std::vector<InFlight>(rows_.size())),
         sums_(stages_.size()) {}
 
@@ -70,6 +72,7 @@ class DevicePipeline::Run {
       if (IsLast(s)) here.output = WeightedLoss(here.output, m);
     });
     if (IsLast(s)) {
+      here.gradient = loss_scale_;
       AddToLoss(here.output.tensor());
     } else {
       in_flight_[s + 1][m].received = Send(s, s + 1, m, here.output.tensor());
@@ -155,6 +158,7 @@ class DevicePipeline::Run {
   const Tensor inputs_;
   const Tensor targets_;
   const std::vector<RowRange> rows_;
+  const Tensor loss_scale_;  // undefined: 1
   DeviceTrace* const trace_;
   std::vector<std::vector<InFlight>> in_flight_;  // [stage][micro-batch]
   std::vector<GradientSums> sums_;                // of each stage
@@ -179,14 +183,14 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
 }
 
 Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
-                            DeviceTrace* trace) {
+                            const StepOptions& options) {
   const std::vector<RowRange> rows = RowsOf(inputs);
   Require(targets.rank() > 0 && targets.dim(0) == inputs.dim(0), kOp,
           "expected targets of ", inputs.dim(0), " rows, got shape ",
           targets.shape().ToString());
   for (Variable& parameter : Parameters()) parameter.ZeroGrad();
   return Run(*this, Placed(inputs), targets.To(stages_.back().device), rows,
-             trace)
+             options)
       .Train();
 }
 

@@ -64,10 +64,16 @@ class DevicePipeline {
   // on the last, or elsewhere and copied there, both with the batch's rows
   // first. The gradients of all parameters are those of this step; they are
   // f32 where several micro-batches add up, also of bf16 and f16 parameters.
-  // Returns the mean loss, f32 (f64 for f64) [], on the last device. With a
-  // trace, times each instruction and copy.
+  // Returns the mean loss, f32 (f64 for f64) [], on the last device.
+  struct StepOptions {
+    Tensor loss_scale = {};        // f32 [] there: gradients are so much larger
+    DeviceTrace* trace = nullptr;  // times each instruction and copy
+  };
   Tensor Step(const Tensor& inputs, const Tensor& targets,
-              DeviceTrace* trace = nullptr);
+              const StepOptions& options);
+  Tensor Step(const Tensor& inputs, const Tensor& targets) {
+    return Step(inputs, targets, StepOptions());
+  }
 
   // The forwards alone, in eval mode; the outputs, on the last device.
   Tensor Evaluate(const Tensor& inputs);

@@ -12,6 +12,7 @@
 #include "models/nn/graphed_step.h"
 #include "models/nn/loss.h"
 #include "models/resnet.h"
+#include "optim/grad_scaler.h"
 #include "optim/sgd.h"
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
@@ -189,6 +190,24 @@ TEST(DevicePipeline, LowerPrecisionKeepsNormsAndSumsInF32) {
   EXPECT_LT(last, first / 2);
 }
 
+TEST(DevicePipeline, ALossScaleScalesTheGradients) {
+  DevicePipeline pipeline = Make(kTwo, {.split_size = 4, .dtype = DType::kF16});
+  optim::GradScaler scaler(pipeline.devices(), {.scale = 256});
+  optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.05, .momentum = 0.9});
+  const Batch batch = BatchOf(8);
+  const auto train = [&] {
+    const Tensor loss =
+        pipeline.Step(batch.images, batch.labels,
+                      {.loss_scale = scaler.scale(pipeline.devices().back())});
+    scaler.Step(sgd);
+    return loss.Item();
+  };
+  const double first = train();
+  double last = 0;
+  for (int step = 0; step < 20; ++step) last = train();
+  EXPECT_LT(last, first / 2);
+}
+
 TEST(DevicePipeline, EvaluatesInEvalModeAndLeavesTheMode) {
   DevicePipeline pipeline = Make(kTwo, {.split_size = 3});
   const auto whole = Modules({}).front();
@@ -207,7 +226,7 @@ TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
   const Batch batch = BatchOf(6);
   pipeline.Step(batch.images, batch.labels);
   DeviceTrace trace(pipeline.devices());
-  pipeline.Step(batch.images, batch.labels, &trace);
+  pipeline.Step(batch.images, batch.labels, {.trace = &trace});
   std::vector<std::string> computed, copied;
   for (const DeviceTrace::Span& span : trace.Spans()) {
     (span.kind == DeviceTrace::Kind::kCopy ? copied : computed)

@@ -1,0 +1,132 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "optim/grad_scaler.h"
+
+#include <string>
+#include <utility>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
+
+namespace baton::optim {
+namespace {
+
+constexpr char kOp[] = "grad_scaler";
+
+Tensor Number(double value, Device device) {
+  return Tensor::Full(Shape(), value, {.device = device});
+}
+
+}  // namespace
+
+GradScaler::GradScaler(const std::vector<Device>& devices,
+                       const GradScalerOptions& options)
+    : options_(options), devices_(devices) {
+  Require(!devices.empty(), kOp, "no devices");
+  Require(options.scale > 0, kOp, "scale is not positive: ", options.scale);
+  Require(options.growth >= 1, kOp, "growth is below 1: ", options.growth);
+  Require(options.backoff > 0 && options.backoff <= 1, kOp,
+          "backoff is not in (0, 1]: ", options.backoff);
+  Require(options.interval > 0, kOp,
+          "interval is not positive: ", options.interval);
+  for (Device device : devices) {
+    places_[device.ToString()] = {.scale = Number(options.scale, device),
+                                  .overflow = Number(0, device)};
+  }
+  steps_ = Number(0, devices.front());
+}
+
+const GradScaler::Place& GradScaler::At(Device device) const {
+  const auto found = places_.find(device.ToString());
+  Require(found != places_.end(), kOp, "was not made for ", device.ToString());
+  return found->second;
+}
+
+const Tensor& GradScaler::scale(Device device) const {
+  return At(device).scale;
+}
+
+void GradScaler::Step(Optimizer& optimizer) {
+  const std::map<const void*, Tensor> unscaled = Unscale(optimizer);
+  ShareOverflow();
+  optimizer.Step(
+      [&](const Variable& parameter) {
+        const auto found = unscaled.find(parameter.id());
+        return found == unscaled.end() ? Tensor() : found->second;
+      },
+      [&](Device device) { return At(device).overflow; });
+  Adapt();
+}
+
+std::map<const void*, Tensor> GradScaler::Unscale(const Optimizer& optimizer) {
+  std::map<const void*, Tensor> unscaled;
+  std::map<std::string, std::pair<std::vector<Tensor>, std::vector<Tensor>>>
+      by_device;  // targets and sources
+  for (const Variable& parameter : optimizer.parameters()) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    const Tensor target = Tensor::Empty(
+        grad.shape(),
+        {.device = grad.device(), .format = grad.SuggestFormat()});
+    unscaled[parameter.id()] = target;
+    auto& [targets, sources] = by_device[grad.device().ToString()];
+    targets.push_back(target);
+    sources.push_back(grad);
+  }
+  for (Device device : devices_) {
+    const Place& place = At(device);
+    place.overflow.Fill(0);
+    const auto& [targets, sources] = by_device[device.ToString()];
+    ops::UnscaleMany(targets, sources, place.scale, place.overflow);
+  }
+  return unscaled;
+}
+
+// One device's overflow is everyone's.
+void GradScaler::ShareOverflow() {
+  const Device first = devices_.front();
+  Tensor any = At(first).overflow;
+  for (Device device : devices_) {
+    if (device != first) any = ops::Maximum(any, At(device).overflow.To(first));
+  }
+  for (Device device : devices_) At(device).overflow.CopyFrom(any.To(device));
+}
+
+void GradScaler::Adapt() {
+  const Device first = devices_.front();
+  const auto& [scale, overflow] = At(first);
+  const Tensor zero = Number(0, first);
+  const Tensor failed = ops::Greater(overflow, zero);
+  const Tensor steps = ops::Where(failed, zero, ops::AddScalar(steps_, 1));
+  const Tensor grows = ops::GreaterEqual(
+      steps, Number(static_cast<double>(options_.interval), first));
+  const Tensor grown =
+      ops::Where(grows, ops::MulScalar(scale, options_.growth), scale);
+  const Tensor next =
+      ops::Where(failed, ops::MulScalar(scale, options_.backoff), grown);
+  steps_.CopyFrom(ops::Where(grows, zero, steps));
+  for (Device device : devices_) At(device).scale.CopyFrom(next.To(device));
+}
+
+StateDict GradScaler::ExportState() const {
+  return {{"scale", scale(devices_.front()).Clone()},
+          {"steps", steps_.Clone()}};
+}
+
+absl::Status GradScaler::ImportState(const StateDict& state) {
+  for (const char* name : {"scale", "steps"}) {
+    const auto found = state.find(name);
+    if (found == state.end() || found->second.numel() != 1) {
+      return absl::InvalidArgumentError(
+          std::string("grad scaler state: expected one number ") + name);
+    }
+  }
+  return CatchErrors([&] {
+    for (const auto& [device, place] : places_)
+      place.scale.Fill(state.at("scale").Item());
+    steps_.Fill(state.at("steps").Item());
+  });
+}
+
+}  // namespace baton::optim
