@@ -102,6 +102,8 @@ class DevicePipeline::Run {
     if (of_input.defined())
       in_flight_[s - 1][m].gradient = Send(s, s - 1, m, of_input);
     here = InFlight();
+    // Beside the chain of gradients, where weights' gradients come about.
+    const StreamScope beside(Stream::Beside(CurrentStream(stages_[s].device)));
     Compute("+", s, m, Tensor(), [&] {
       sums_[s].Add(std::move(gradients), /*last=*/rows_.size() == 1);
     });
@@ -149,8 +151,10 @@ class DevicePipeline::Run {
     const Stream stream = CurrentStream(device);
     if (needed.defined() && needed.storage()->use())
       needed.storage()->use()->Read(stream);
-    trace_->Time(absl::StrCat(what, m), DeviceTrace::Kind::kCompute,
-                 device.ToString(), stream, work);
+    std::string lane = device.ToString();
+    if (stream != Stream::Default(device)) absl::StrAppend(&lane, " beside");
+    trace_->Time(absl::StrCat(what, m), DeviceTrace::Kind::kCompute, lane,
+                 stream, work);
   }
 
   const std::vector<DeviceStage>& stages_;
