@@ -14,7 +14,8 @@
 //   first
 //     suggestion, so run a step before you capture it;
 //   - with SetDeterministic (core/precision.h), which wants equal bits from one
-//     run of a program to the next: that takes the first suggestion too.
+//     run of a program to the next: that takes the first suggestion too;
+//   - for f64, likewise.
 // All hold for the whole process and for calls that begin afterwards; nothing
 // of this concerns the CPU. Thread-safe.
 namespace baton {
