@@ -3,6 +3,7 @@
 
 #include "autograd/functions/rnn.h"
 
+#include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/indexing.h"
 #include "autograd/functions/shape.h"
