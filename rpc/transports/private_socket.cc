@@ -32,11 +32,16 @@ std::string BaseDirectory() {
              : "/tmp";
 }
 
-// The kernel lets go of it when the process ends, however that ends.
+// The kernel lets go of it when the process ends, however that ends. Fails for
+// a lock that another process holds, or took and removed before we had it.
 int Lock(const std::string& directory, int flags) {
   const int fd = open((directory + "/lock").c_str(),
                       O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  struct stat info;
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
+      info.st_nlink > 0) {
+    return fd;
+  }
   if (fd >= 0) close(fd);
   return -1;
 }
@@ -76,18 +81,24 @@ void RemoveAbandoned(const std::string& base) {
 absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
   const std::string base = BaseDirectory();
   RemoveAbandoned(base);
-  std::string directory = absl::StrCat(base, "/", kPrefix, "XXXXXX");
-  if (mkdtemp(directory.data()) == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make ", directory, ": ", std::strerror(errno)));
-  }
-  const int lock = Lock(directory, O_CREAT | O_EXCL);
-  if (lock < 0) {
+  // Between making the lock and holding it, another process may take the
+  // directory for an abandoned one.
+  constexpr int kTries = 16;
+  int error = 0;
+  for (int i = 0; i < kTries; ++i) {
+    std::string directory = absl::StrCat(base, "/", kPrefix, "XXXXXX");
+    if (mkdtemp(directory.data()) == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot make ", directory, ": ", std::strerror(errno)));
+    }
+    const int lock = Lock(directory, O_CREAT | O_EXCL);
+    if (lock >= 0) return PrivateSocket(std::move(directory), lock);
+    error = errno;
+    unlink((directory + "/lock").c_str());
     rmdir(directory.c_str());
-    return absl::UnavailableError(
-        absl::StrCat("cannot lock ", directory, ": ", std::strerror(errno)));
   }
-  return PrivateSocket(std::move(directory), lock);
+  return absl::UnavailableError(absl::StrCat("cannot lock a directory in ",
+                                             base, ": ", std::strerror(error)));
 }
 
 PrivateSocket::PrivateSocket(PrivateSocket&& other) noexcept

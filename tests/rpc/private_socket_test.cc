@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace baton::rpc {
 namespace {
@@ -54,6 +57,23 @@ TEST_F(PrivateSocketTest, RemovesWhatKilledProcessesLeft) {
   auto socket = PrivateSocket::Make();
   ASSERT_TRUE(socket.ok()) << socket.status();
   EXPECT_FALSE(fs::exists(dead));
+}
+
+TEST_F(PrivateSocketTest, ManyStartAtOnceWithoutTakingEachOthers) {
+  std::atomic<int> broken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&broken] {
+      for (int k = 0; k < 200; ++k) {
+        auto socket = PrivateSocket::Make();
+        const bool whole =
+            socket.ok() && fs::exists(fs::path(socket->path()).parent_path());
+        if (!whole) ++broken;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(broken, 0);
 }
 
 TEST_F(PrivateSocketTest, LeavesTheLivingAndTheStrangersAlone) {
