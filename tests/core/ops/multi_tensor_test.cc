@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
 
@@ -108,6 +111,31 @@ TEST(MultiTensor, TakesOtherOrdersOfMemoryAndCountsVersions) {
   ZeroMany(targets);
   for (const Tensor& target : targets)
     EXPECT_THAT(target.ToVector<float>(), Each(0));
+}
+
+TEST(MultiTensor, UnscalesIntoF32AndTellsWhatIsNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Tensor scale = Put<float>({4}, {});
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (float bad : {1.f, kInfinity, -kInfinity, std::nanf("")}) {
+      const Tensor flag = Put(Tensor::Zeros({}));
+      const Tensor small = Put<float>({2, bad}).To(dtype);
+      const Tensor large = Put(Tensor::Ones({10007})).To(dtype);
+      const std::vector<Tensor> targets = {Put(Tensor::Zeros({2})),
+                                           Put(Tensor::Zeros({10007}))};
+      UnscaleMany(targets, {small, large}, scale, flag);
+      EXPECT_EQ(flag.Item(), bad == 1 ? 0 : 1) << Name(dtype) << " " << bad;
+      EXPECT_EQ(targets[0].ToVector<float>()[0], 0.5f);
+      EXPECT_THAT(targets[1].ToVector<float>(), Each(0.25f));
+    }
+  }
+  const Tensor own = Put<float>({8, -4});
+  UnscaleMany({own}, {own}, scale, Tensor());
+  EXPECT_EQ(own.ToVector<float>(), (std::vector<float>{2, -1}));
+  EXPECT_THAT(ErrorOf([&] {
+                UnscaleMany({own.To(DType::kF64)}, {own}, scale, Tensor());
+              }),
+              StartsWith("[unscale_many] cannot unscale f32 into f64"));
 }
 
 TEST(MultiTensor, WrongListsNameTheOp) {

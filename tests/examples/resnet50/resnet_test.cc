@@ -7,8 +7,10 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "core/parallel.h"
 #include "core/safetensors.h"
 #include "examples/resnet50/device_cluster.h"
+#include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
 #include "examples/resnet50/remote_resnet.h"
@@ -85,6 +87,51 @@ TEST_F(ResNetPrograms, SplitOverWorkersTrainsLikeSplitInOneProcess) {
     EXPECT_DOUBLE_EQ(loss, local->TrainStep(batches[0]).value());
     EXPECT_DOUBLE_EQ(loss, whole->TrainStep(batches[0]).value());
   }
+}
+
+// On the CPU, where the numbers are the same bit for bit.
+TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
+  const Settings settings = SmallSettings();
+  const Machine machine = {.devices = {Device::Cpu(), Device::Cpu()}};
+  const auto batches = SyntheticBatches(settings);
+  SetComputeThreads(1);
+  for (int64_t split_size : {0, 3}) {
+    const auto remote = Remote(settings, split_size);
+    const auto local =
+        DeviceResNet::Make(settings, machine, true, split_size).value();
+    const TrainingBatch placed = local->Place(batches[0]).value();
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_NEAR(remote->TrainStep(batches[0]).value(),
+                  local->TrainStep(placed).value(), 1e-6)
+          << "split size " << split_size << ", step " << step;
+    }
+  }
+}
+
+TEST(DeviceResNet, SaysWhenThereAreFewerDevicesThanStages) {
+  const Machine machine = {.devices = {Device::Cpu()}};
+  const auto model = DeviceResNet::Make(SmallSettings(), machine, true, 4);
+  EXPECT_TRUE(absl::IsFailedPrecondition(model.status()));
+  EXPECT_THAT(std::string(model.status().message()),
+              HasSubstr("2 stages need 2 devices, there are 1"));
+  EXPECT_TRUE(DeviceResNet::Make(SmallSettings(), machine, false, 0).ok());
+}
+
+TEST(DeviceResNet, TracesAStep) {
+  testing::TempFolder folder;
+  const Settings settings = SmallSettings();
+  const Machine machine = {.devices = {Device::Cpu(), Device::Cpu()}};
+  const auto model = DeviceResNet::Make(settings, machine, true, 4).value();
+  const auto batch = SyntheticBatches(settings)[0];
+  const auto said = model->TraceStep(batch, folder / "trace.json");
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_THAT(*said, HasSubstr(folder / "trace.json"));
+  std::ifstream file(folder / "trace.json");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(text, HasSubstr("\"name\":\"B1\""));
+  const auto nowhere = model->TraceStep(batch, folder / "no/trace.json");
+  EXPECT_THAT(std::string(nowhere.status().message()),
+              HasSubstr("cannot write to"));
 }
 
 TEST_F(ResNetPrograms, ExperimentMeasuresEveryVariant) {

@@ -195,6 +195,29 @@ TEST(Module, ToChangesFloatingTensorsAlone) {
   EXPECT_EQ(net.Forward(x).dtype(), DType::kF64);
 }
 
+TEST(Module, LowerPrecisionPassesOverNorms) {
+  Generator generator(0);
+  Sequential net;
+  net.Emplace<Conv2d>(3, 4, Conv2dOptions{.kernel = {3, 3}}, generator);
+  net.Emplace<BatchNorm2d>(4);
+  net.LowerPrecision(DType::kBF16);
+  for (const auto& [name, tensor] : net.StateDict()) {
+    const DType expected = name == "1.num_batches_tracked" ? DType::kI64
+                           : name[0] == '0'                ? DType::kBF16
+                                                           : DType::kF32;
+    EXPECT_EQ(tensor.dtype(), expected) << name;
+  }
+  for (const Variable& parameter : net.Parameters())
+    EXPECT_TRUE(parameter.requires_grad());
+  const Variable y =
+      net.Forward(RandNormal({2, 3, 5, 5}, generator).To(DType::kBF16));
+  EXPECT_EQ(y.dtype(), DType::kBF16);
+  Variable(y).Backward(Tensor::Ones(y.shape(), {.dtype = DType::kBF16}));
+  for (const Variable& parameter : net.Parameters())
+    EXPECT_EQ(parameter.grad().dtype(), parameter.dtype());
+  EXPECT_THROW(net.LowerPrecision(DType::kI64), Error);
+}
+
 TEST(Module, ToFormatMovesFourDimensionalTensorsAlone) {
   Net net(0);
   const Tensor before = net.Parameters()[0].tensor();

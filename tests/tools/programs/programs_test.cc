@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <functional>
 
@@ -187,6 +188,35 @@ TEST(BatonRun, EndsAllWhenAWorkerFails) {
   EXPECT_THAT(outcome.output,
               ContainsRegex("worker[12] \\(process [0-9]+\\) ended with code "
                             "2; stopping the others"));
+}
+
+TEST(SingleMachine, AGpuThatIsNotThereIsOneLineThatNamesIt) {
+  for (const char* program : {"resnet50_single_machine", "mixed_device"}) {
+    const std::string flag =
+        std::string(program) == "mixed_device" ? "--linear" : "--device";
+    const Outcome outcome = RunProgram({program, flag + "=cuda:63"});
+    EXPECT_EQ(outcome.code, 1) << outcome.output;
+    EXPECT_THAT(outcome.output, ContainsRegex("CUDA|cuda:63"));
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1)
+        << outcome.output;
+  }
+}
+
+TEST(SingleMachine, FlagsThatDoNotFitAreNamed) {
+  for (const char* flag :
+       {"--dtype=bf16", "--dtype=int8", "--graph=on", "--graph=maybe",
+        "--device=gpu", "--overlap_trace=/tmp/t.json"}) {
+    const Outcome outcome = RunProgram({"resnet50_single_machine", flag});
+    EXPECT_EQ(outcome.code, 2) << flag;
+    EXPECT_THAT(outcome.output, HasSubstr(std::string(flag).substr(
+                                    0, std::string(flag).find('='))));
+  }
+}
+
+TEST(MixedDevice, TrainsAndPrintsItsLoss) {
+  const Outcome outcome = RunProgram({"mixed_device", "--steps=3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("step   3: loss"));
 }
 
 }  // namespace
