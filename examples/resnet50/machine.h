@@ -21,7 +21,7 @@ struct Machine {
   bool tf32 = false;                // products of f32 rounded for tensor cores
   bool graph = false;               // steps are recorded and replayed
   int threads_per_device = 1;       // of the CPU
-  std::string overlap_trace;        // file; empty: none
+  std::string overlap_trace = {};   // file; empty: none
 
   bool is_cuda() const { return devices.front().is_cuda(); }
 };

@@ -25,7 +25,7 @@ struct Measurement {
   int64_t images = 0;           // that one repeat goes through
   std::vector<double> seconds;  // of each repeat
   double loss = 0;              // of the last step
-  std::vector<Detail> details;
+  std::vector<Detail> details = {};
 };
 
 struct Summary {
