@@ -69,7 +69,9 @@ std::vector<Tensor> FeedsOf(const std::vector<Variable>& roots,
   feeds.resize(roots.size());
   for (size_t i = 0; i < roots.size(); ++i) {
     if (feeds[i].defined()) continue;
-    feeds[i] = Tensor::Ones(roots[i].shape(), {.dtype = roots[i].dtype()});
+    feeds[i] = Tensor::Ones(
+        roots[i].shape(),
+        {.dtype = roots[i].dtype(), .device = roots[i].tensor().device()});
   }
   return feeds;
 }
