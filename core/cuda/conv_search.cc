@@ -216,8 +216,7 @@ Plan Search(const Launch& launch, const ConvProblem& problem,
   return plan;
 }
 
-// f64 is for checks, not for speed; and of the engines that cuDNN 9.14 offers
-// for it, some crash.
+// f64 is for checks, not for speed.
 bool WantsSearch(const ConvProblem& problem) {
   return problem.dtype != DType::kF64 && ConvSearch() && !problem.deterministic;
 }

@@ -119,6 +119,29 @@ TEST_F(GpuMemory, PinnedCopiesRunBesideTheHost) {
   EXPECT_EQ(back.data<float>()[(1 << 20) - 1], 3);
 }
 
+TEST_F(GpuMemory, ViewsOfEveryKindTravelBothWays) {
+  const Tensor host = Tensor::Arange(6 * 5).Reshape({6, 5}).To(DType::kF64);
+  const Tensor there = host.To(device_);
+  for (const Tensor& x : {host, there}) {
+    const Device other = x.device().is_cpu() ? device_ : Device::Cpu();
+    const std::vector<Tensor> views = {
+        x.Slice(1, 2, 3),  // one column: an axis of one element, stride 1
+        x.Slice(0, 2, 3).Transpose(0, 1),
+        x.Slice(0, 0, 6, 2),
+        x.Transpose(0, 1),
+        x.Slice(0, 1, 2).Expand({3, 5}),
+        x.Select(1, 4)};
+    for (const Tensor& view : views) {
+      EXPECT_EQ(view.To(other).ToVector<double>(), view.ToVector<double>());
+      const Tensor target =
+          Tensor::Zeros(view.shape(), {.dtype = DType::kF32, .device = other});
+      target.CopyFrom(view);
+      EXPECT_EQ(target.To(DType::kF64).ToVector<double>(),
+                view.ToVector<double>());
+    }
+  }
+}
+
 TEST_F(GpuMemory, EventsOrderAndTimeStreams) {
   const Stream a = Stream::Next(device_), b = Stream::Next(device_);
   Event begin(device_), end(device_);
