@@ -10,9 +10,8 @@
 // first call of each kind (shapes, strides, dtype, options) times the likely
 // ones on its own operands, a few runs each, and keeps the fastest for the
 // process. No search happens
-//   - while a CUDA graph is captured: what is not known then takes cuDNN's
-//   first
-//     suggestion, so run a step before you capture it;
+//   - while a graph is recorded (core/graph.h): what is not known then takes
+//     cuDNN's first suggestion, so run a step before you record one;
 //   - with SetDeterministic (core/precision.h), which wants equal bits from one
 //     run of a program to the next: that takes the first suggestion too;
 //   - for f64, likewise.
