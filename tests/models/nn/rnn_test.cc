@@ -86,8 +86,9 @@ void ExpectPyTorchs(const std::string& name, const RnnOptions& options) {
   autograd::Backward(results, given);
   EXPECT_LT(LargestDistance(x.grad(), golden["dx"]), kTolerance);
   EXPECT_LT(LargestDistance(h.grad(), golden["dh"]), kTolerance);
-  if (c.defined())
+  if (c.defined()) {
     EXPECT_LT(LargestDistance(c.grad(), golden["dc"]), kTolerance);
+  }
   for (const auto& [key, value] : layer.NamedParameters()) {
     EXPECT_LT(LargestDistance(value.grad(), golden["grad." + key]), kTolerance)
         << key;
