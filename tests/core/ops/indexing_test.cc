@@ -148,7 +148,7 @@ Reference SlowScatter(int64_t cells, const std::vector<int64_t>& index,
 // From none to all sources in one cell, in numbers that take many chunks.
 TEST(Indexing, ScatterKeepsOrderAlongLongLines) {
   Generator generator(7);
-  for (const auto [cells, used] :
+  for (const auto& [cells, used] :
        {std::pair{1000, 1000}, {1000, 1}, {1000, 3}, {100'000, 100'000}}) {
     const Tensor index = RandInt(0, used, {50'001}, generator);
     const Tensor source = RandInt(-8, 8, {50'001}, generator).To(DType::kF64);
@@ -201,7 +201,7 @@ TEST(Indexing, EmbeddingTakesRowsAndSumsGradients) {
 
 TEST(Indexing, EmbeddingSumsManyRepeatsInEveryDType) {
   Generator generator(9);
-  for (const auto [rows, used, width] :
+  for (const auto& [rows, used, width] :
        {std::tuple{500, 500, 33}, {500, 1, 64}, {7, 7, 1}, {9000, 3, 8}}) {
     const Tensor index = RandInt(0, used, {20'000}, generator);
     const Tensor dy = RandNormal({20'000, width}, generator, DType::kF64);
