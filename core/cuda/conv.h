@@ -10,7 +10,8 @@
 // f64 for f64. Arguments are checked and on one GPU; batches are not empty. f32
 // is rounded to TF32 where core/precision.h allows it. The layout is the
 // operands' own when they are dense in one: channels-last is the fast one. What
-// lies otherwise is copied first.
+// lies otherwise is copied first. A first layer's three channels are not padded
+// here: cuDNN's engines for tensor cores do that in their workspace.
 namespace baton::cuda {
 
 Tensor ConvForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
