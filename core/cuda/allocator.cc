@@ -263,7 +263,8 @@ void DeviceAllocator::DropFreeSegmentsLocked(int pool) {
     }
   }
   // A live graph replays into its pool's free blocks too.
-  std::erase_if(whole, [&](const Block* block) {
+  std::erase_if(whole, [&](const Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                           mutex_) {
     return block->shelf.pool != 0 && dead_pools_.count(block->shelf.pool) == 0;
   });
   for (Block* block : whole) DropSegmentLocked(block);
@@ -302,13 +303,16 @@ void DeviceAllocator::CollectLocked(bool wait) {
     if (error != cudaErrorNotReady) Check("free", error);
     return error == cudaSuccess;
   };
-  std::erase_if(pending_, [&](const Pending& pending) {
-    if (pending.capture != 0 ||
-        !std::all_of(pending.events.begin(), pending.events.end(), has_ended))
-      return false;
-    ShelvePendingLocked(pending);
-    return true;
-  });
+  std::erase_if(pending_,
+                [&](const Pending& pending)
+                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                      if (pending.capture != 0 ||
+                          !std::all_of(pending.events.begin(),
+                                       pending.events.end(), has_ended))
+                        return false;
+                      ShelvePendingLocked(pending);
+                      return true;
+                    });
 }
 
 // In a capture nobody can ask whether work has ended, but the shelf's stream
@@ -322,25 +326,28 @@ void DeviceAllocator::TakeOverLocked(const Shelf& shelf, size_t bytes) {
   }
   auto* const stream =
       static_cast<cudaStream_t>(StreamHandle(device_, shelf.stream));
-  std::erase_if(pending_, [&](const Pending& pending) {
-    if (pending.block->shelf != shelf || pending.capture != shelf.pool ||
-        waiting + bytes <= kLag)
-      return false;
-    waiting -= pending.block->bytes;
-    for (cudaEvent_t event : pending.events)
-      Check("allocate", cudaStreamWaitEvent(stream, event, 0));
-    ShelvePendingLocked(pending);
-    return true;
-  });
+  std::erase_if(
+      pending_,
+      [&](const Pending& pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        if (pending.block->shelf != shelf || pending.capture != shelf.pool ||
+            waiting + bytes <= kLag)
+          return false;
+        waiting -= pending.block->bytes;
+        for (cudaEvent_t event : pending.events)
+          Check("allocate", cudaStreamWaitEvent(stream, event, 0));
+        ShelvePendingLocked(pending);
+        return true;
+      });
 }
 
 void DeviceAllocator::EndCapture(int pool) {
   MutexLock lock(mutex_);
-  std::erase_if(pending_, [&](const Pending& pending) {
-    if (pending.capture != pool) return false;
-    ShelvePendingLocked(pending);
-    return true;
-  });
+  std::erase_if(pending_, [&](const Pending& pending)
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                if (pending.capture != pool) return false;
+                                ShelvePendingLocked(pending);
+                                return true;
+                              });
 }
 
 Segment DeviceAllocator::SegmentOf(const void* data) {

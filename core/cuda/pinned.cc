@@ -74,14 +74,18 @@ class PinnedPool {
 
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (CurrentCapture() != nullptr) return;
-    std::erase_if(pending_, [this](const Pending& pending) {
-      for (cudaEvent_t event : pending.events) {
-        if (cudaEventQuery(event) == cudaErrorNotReady) return false;
-      }
-      for (cudaEvent_t event : pending.events) cudaEventDestroy(event);
-      free_[pending.size].push_back(pending.data);
-      return true;
-    });
+    std::erase_if(pending_,
+                  [this](const Pending& pending)
+                      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                        for (cudaEvent_t event : pending.events) {
+                          if (cudaEventQuery(event) == cudaErrorNotReady)
+                            return false;
+                        }
+                        for (cudaEvent_t event : pending.events)
+                          cudaEventDestroy(event);
+                        free_[pending.size].push_back(pending.data);
+                        return true;
+                      });
   }
 
   Mutex mutex_;
