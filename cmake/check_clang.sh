@@ -15,10 +15,17 @@ command -v clang++-14 >/dev/null ||
 
 [ $# -gt 0 ] || set -- $(find autograd core examples models optim rpc tools \
   tests/support \( -name '*.h' -o -name '*.cc' \) -print | sort)
-export tree
+# CUDA's headers lie where the tree's build found them; without them core/cuda is
+# left out.
+cuda=$(grep -oE -- '-(isystem |I)[^ "]*cuda[^ "]*/include' \
+  "$tree/compile_commands.json" | sort -u | head -n 1 || true)
+if ! grep -q '/core/cuda/' "$tree/compile_commands.json"; then
+  set -- $(printf '%s\n' "$@" | grep -v '^core/cuda/')
+fi
+export tree cuda
 check() {
   echo "#include \"$1\"" | clang++-14 -fsyntax-only -x c++ -std=c++20 -I. \
-    "-I$tree" '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
+    "-I$tree" $cuda '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
     -fopenmp -Wthread-safety -Werror=thread-safety \
     -Wno-ignored-attributes -Wno-unknown-pragmas - ||
     { echo "check_clang: $1 is not sound (see above)" >&2; return 1; }
