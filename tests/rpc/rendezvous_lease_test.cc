@@ -157,7 +157,7 @@ TEST(RendezvousLeaseTest, IsKeptUntilItIsStopped) {
                        .self = {"alice", Rank{0}, incarnation, "address"},
                        .world_size = 1,
                        .timeout = 20s,
-                       .lease = 600ms};
+                       .lease = 1500ms};
   };
   const std::string address = (*server)->address();
   auto workers = Join(address, options(1));
@@ -181,7 +181,7 @@ TEST(RendezvousLeaseTest, TellsOfNewcomers) {
                       .wanted_rank = 0,
                       .world_size = 2,
                       .timeout = 20s,
-                      .lease = 500ms};
+                      .lease = 1500ms};
   // Bob's first self joins and is never heard again.
   JoinOptions lost = options;
   lost.self = {"bob", Rank{1}, 2, "there"};
