@@ -101,11 +101,22 @@ Event::Event(Device device)
       handle_(device.is_cuda() ? cuda::MakeEvent(device.index()) : nullptr) {}
 
 void Event::Record(const Stream& stream) {
-  Require(stream.device() == device_, "event", "made for ", device_.ToString(),
-          ", recorded on a stream of ", stream.device().ToString());
+  RequireDevice(stream);
   host_nanoseconds_ = HostNanoseconds();
   if (handle_)
     cuda::RecordEvent(handle_.get(), device_.index(), stream.index());
+}
+
+void Event::RecordTime(const Stream& stream) {
+  RequireDevice(stream);
+  host_nanoseconds_ = HostNanoseconds();
+  if (handle_)
+    cuda::RecordEventTime(handle_.get(), device_.index(), stream.index());
+}
+
+void Event::RequireDevice(const Stream& stream) const {
+  Require(stream.device() == device_, "event", "made for ", device_.ToString(),
+          ", recorded on a stream of ", stream.device().ToString());
 }
 
 void Event::Wait(const Stream& stream) const {

@@ -73,6 +73,9 @@ class Event {
  public:
   explicit Event(Device device);
   void Record(const Stream& stream);
+  // For MillisecondsSince alone, not for Wait: within a recorded graph
+  // (core/graph.h) the time of each replay.
+  void RecordTime(const Stream& stream);
   // Later work of `stream`, of any device, runs after the point.
   void Wait(const Stream& stream) const;
   bool HasEnded() const;
@@ -82,6 +85,8 @@ class Event {
   double MillisecondsSince(const Event& earlier) const;
 
  private:
+  void RequireDevice(const Stream& stream) const;
+
   Device device_;
   std::shared_ptr<void> handle_;
   int64_t host_nanoseconds_ = 0;

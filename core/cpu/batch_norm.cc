@@ -43,6 +43,10 @@ Tensor FromDoubles(const std::vector<double>& values, DType dtype) {
 void Track(const Tensor& running, const std::vector<double>& batch,
            double momentum) {
   if (!running.defined()) return;
+  if (momentum == 1) {
+    running.CopyFrom(Tensor::From(batch));
+    return;
+  }
   std::vector<double> values = running.To(DType::kF64).ToVector<double>();
   for (size_t c = 0; c < values.size(); ++c)
     values[c] += momentum * (batch[c] - values[c]);
@@ -181,6 +185,21 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
     batches.BumpVersion();
   }
   return result;
+}
+
+void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>& updates) {
+  for (const ops::RunningUpdate& update : updates) {
+    for (const Tensor& batch : update.batches) {
+      const Tensor wide = batch.To(DType::kF64);
+      Track(update.mean, wide.Select(0, 0).ToVector<double>(), update.momentum);
+      Track(update.variance, wide.Select(0, 1).ToVector<double>(),
+            update.momentum);
+    }
+    if (update.count.defined()) {
+      *update.count.data<int64_t>() +=
+          static_cast<int64_t>(update.batches.size());
+    }
+  }
 }
 
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,

@@ -35,6 +35,9 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& running_variance,
                                     const ops::BatchNormOptions& options,
                                     const Tensor& batches);
+// See core/ops/norm.h; all of one device.
+void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>& updates);
+
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,
                      const Tensor& running_variance,

@@ -62,6 +62,10 @@ struct ForwardChannels {
  private:
   __device__ void Track(A* running, int channel, double batch) const {
     if (running == nullptr) return;
+    if (momentum == 1) {  // whatever was there
+      running[channel] = static_cast<A>(batch);
+      return;
+    }
     const auto old = static_cast<double>(running[channel]);
     running[channel] = static_cast<A>(old + momentum * (batch - old));
   }

@@ -119,6 +119,14 @@ void RecordEvent(void* event, int device, int stream) {
   Check("event", cudaEventRecord(EventOf(event), NativeOf(device, stream)));
 }
 
+void RecordEventTime(void* event, int device, int stream) {
+  cudaStream_t native = NativeOf(device, stream);
+  Check("event",
+        cudaEventRecordWithFlags(EventOf(event), native,
+                                 IsCapturing(native) ? cudaEventRecordExternal
+                                                     : cudaEventRecordDefault));
+}
+
 void WaitForEvent(void* event, int device, int stream) {
   Check("event",
         cudaStreamWaitEvent(NativeOf(device, stream), EventOf(event), 0));

@@ -25,6 +25,8 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
 
 std::shared_ptr<void> MakeEvent(int device);
 void RecordEvent(void* event, int device, int stream);
+// Within a capture: at each launch of the graph.
+void RecordEventTime(void* event, int device, int stream);
 void WaitForEvent(void* event, int device, int stream);
 bool EventHasEnded(void* event);
 void SynchronizeEvent(void* event);

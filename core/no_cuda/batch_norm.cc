@@ -13,6 +13,9 @@ ops::BatchNormResult BatchNormTrain(const Tensor&, const Tensor&, const Tensor&,
                                     const Tensor&) {
   FailWithoutCuda("batch_norm");
 }
+void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>&) {
+  FailWithoutCuda("running_statistics");
+}
 Tensor BatchNormEval(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                      const Tensor&, const Tensor&,
                      const ops::BatchNormOptions&) {

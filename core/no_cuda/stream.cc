@@ -13,6 +13,7 @@ void SynchronizeDevice(int) { FailWithoutCuda("synchronize"); }
 void WaitForStream(int, int, int, int) { FailWithoutCuda("stream"); }
 std::shared_ptr<void> MakeEvent(int) { FailWithoutCuda("event"); }
 void RecordEvent(void*, int, int) { FailWithoutCuda("event"); }
+void RecordEventTime(void*, int, int) { FailWithoutCuda("event"); }
 void WaitForEvent(void*, int, int) { FailWithoutCuda("event"); }
 bool EventHasEnded(void*) { FailWithoutCuda("event"); }
 void SynchronizeEvent(void*) { FailWithoutCuda("event"); }

@@ -3,6 +3,9 @@
 
 #include "core/ops/norm.h"
 
+#include <map>
+#include <string>
+
 #include "core/cpu/batch_norm.h"
 #include "core/cuda/batch_norm.h"
 #include "core/ops/checks.h"
@@ -85,6 +88,38 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   return KernelFor(x, cpu::BatchNormTrain, cuda::BatchNormTrain)(
       x, gamma, beta, residual, running_mean, running_variance, options,
       batches);
+}
+
+void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates) {
+  constexpr char kOp[] = "running_statistics";
+  std::map<std::string, std::vector<RunningUpdate>> by_device;
+  for (const RunningUpdate& update : updates) {
+    const int64_t channels = update.mean.numel();
+    const auto check = [&](const Tensor& x, const Shape& shape) {
+      RequireOneDevice(kOp, update.mean, x);
+      Require(
+          x.dtype() == DType::kF32 && x.shape() == shape && x.IsContiguous(),
+          kOp, "expected f32", shape.ToString(), ", got ", x.ToString());
+    };
+    check(update.mean, {channels});
+    check(update.variance, {channels});
+    for (const Tensor& batch : update.batches) check(batch, {2, channels});
+    if (update.count.defined()) {
+      RequireOneDevice(kOp, update.mean, update.count);
+      Require(update.count.numel() == 1 && update.count.dtype() == DType::kI64,
+              kOp, "expected a count i64 [], got ", update.count.ToString());
+    }
+    by_device[update.mean.device().ToString()].push_back(update);
+  }
+  for (const auto& [device, group] : by_device) {
+    KernelFor(group.front().mean, cpu::UpdateRunningStatistics,
+              cuda::UpdateRunningStatistics)(group);
+  }
+  for (const RunningUpdate& update : updates) {
+    for (const Tensor* x : {&update.mean, &update.variance, &update.count}) {
+      if (x->defined()) x->BumpVersion();
+    }
+  }
 }
 
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <vector>
+
 #include "core/tensor.h"
 
 namespace baton::ops {
@@ -26,16 +28,30 @@ struct BatchNormResult {
 
 // Per-channel normalisation of x [N, C, ...] by batch statistics. Updates the
 // running mean and (unbiased) variance in place where they are defined, and
-// adds one to `batches`, i64 [], likewise. `residual`, where defined, has x's
-// shape and is added before the ReLU. The order of summation depends on shape
-// and memory order alone, so results are equal for any number of threads. gamma
-// and beta may be undefined: ones and zeros.
+// adds one to `batches`, i64 [], likewise; with momentum 1 what was in them
+// does not count, be it NaN. `residual`, where defined, has x's shape and is
+// added before the ReLU. The order of summation depends on shape and memory
+// order alone, so results are equal for any number of threads. gamma and beta
+// may be undefined: ones and zeros.
 BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& beta, const Tensor& residual,
                                const Tensor& running_mean,
                                const Tensor& running_variance,
                                const BatchNormOptions& options,
                                const Tensor& batches = Tensor());
+// Running statistics [C], f32, that have not seen some batches yet.
+struct RunningUpdate {
+  Tensor mean, variance;
+  Tensor count = {};            // i64 []; may be undefined
+  std::vector<Tensor> batches;  // [2, C] each: mean and unbiased variance
+  double momentum = 0.1;
+};
+// Moves them by their batches, first one first, as BatchNormTrain would have:
+// on a GPU all together in one launch for every eight batches. For
+// micro-batches that are normalised beside each other, which running statistics
+// would order.
+void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates);
+
 // By the running statistics.
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,

@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
         dist::DevicePipeline(std::move(stages), {.split_size = split_size,
                                                  .schedule = settings.schedule,
                                                  .loss = settings.loss,
+                                                 .at_once = machine.at_once,
                                                  .dtype = machine.dtype}),
         settings, machine.graph));
   }));
@@ -128,7 +129,15 @@ absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
   std::vector<dist::DeviceTrace::Span> spans;
   RETURN_IF_ERROR(CatchErrors([&] {
     dist::DeviceTrace trace(pipeline_.devices());
-    PlainStep(batch, &trace);
+    if (step_ == nullptr) {
+      PlainStep(batch, &trace);
+    } else {
+      const Graph graph =
+          Graph::Record(pipeline_.devices(), [&] { PlainStep(batch, &trace); });
+      graph.Replay();
+      trace.Begin();
+      graph.Replay();
+    }
     spans = trace.Spans();
   }));
   std::ofstream file(path);

@@ -34,7 +34,8 @@ class DeviceResNet final : public Trainable {
   int warm_up_steps() const override;
   std::vector<Detail> Details() const override;
 
-  // Writes a plain step's spans; says how much of the copies it hid.
+  // Writes the spans of a step, recorded where steps are; says how much of the
+  // copies it hid.
   absl::StatusOr<std::string> TraceStep(const TrainingBatch& batch,
                                         const std::string& path);
 

@@ -21,6 +21,8 @@ ABSL_FLAG(std::string, dtype, "fp32",
 ABSL_FLAG(std::string, graph, "",
           "on: whole steps are recorded and replayed as CUDA graphs; off; "
           "default on with a GPU");
+ABSL_FLAG(int, at_once, 1,
+          "micro-batches that a GPU works on at once, on as many streams");
 ABSL_FLAG(int, threads_per_device, 0,
           "compute threads of one device; 0: an equal share of the cores");
 ABSL_FLAG(std::string, overlap_trace, "",
@@ -61,6 +63,15 @@ absl::Status ReadGraph(Machine& machine) {
   return absl::OkStatus();
 }
 
+absl::Status ReadAtOnce(Machine& machine) {
+  machine.at_once = absl::GetFlag(FLAGS_at_once);
+  if (machine.at_once < 1 || machine.at_once > 16)
+    return Wrong("at_once", "takes 1 to 16");
+  if (machine.at_once > 1 && !machine.is_cuda())
+    return Wrong("at_once", "needs --device=cuda");
+  return absl::OkStatus();
+}
+
 absl::Status ReadThreads(Machine& machine, int stages) {
   machine.threads_per_device = absl::GetFlag(FLAGS_threads_per_device);
   if (machine.threads_per_device < 0)
@@ -89,6 +100,7 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   }
   RETURN_IF_ERROR(ReadDType(machine));
   RETURN_IF_ERROR(ReadGraph(machine));
+  RETURN_IF_ERROR(ReadAtOnce(machine));
   RETURN_IF_ERROR(ReadThreads(machine, stages));
   machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
   if (!machine.overlap_trace.empty() && !machine.is_cuda())

@@ -20,6 +20,7 @@ struct Machine {
   DType dtype = DType::kF32;        // of weights and activations
   bool tf32 = false;                // products of f32 rounded for tensor cores
   bool graph = false;               // steps are recorded and replayed
+  int at_once = 1;                  // micro-batches that a GPU works on
   int threads_per_device = 1;       // of the CPU
   std::string overlap_trace = {};   // file; empty: none
 

@@ -39,6 +39,7 @@ std::vector<Detail> DetailsOf(const Settings& settings,
   return {{"device", machine.devices.front().ToString()},
           {"dtype", machine.dtype_name},
           {"graph", machine.graph},
+          {"at_once", int64_t{machine.at_once}},
           {"cuts", absl::StrJoin(settings.cuts, ",")},
           {"batch", settings.batch},
           {"image", settings.image}};
@@ -91,10 +92,8 @@ Measurements MeasureOnGpus(const Settings& settings, const Machine& machine) {
 }
 
 absl::Status TraceOverlap(const Settings& settings, const Machine& machine) {
-  Machine plain = machine;
-  plain.graph = false;
   ASSIGN_OR_RETURN(const auto model,
-                   DeviceResNet::Make(settings, plain, /*cut=*/true,
+                   DeviceResNet::Make(settings, machine, /*cut=*/true,
                                       settings.split_sizes.front()));
   ASSIGN_OR_RETURN(const TrainingBatch batch,
                    model->Place(SyntheticBatches(settings).front()));

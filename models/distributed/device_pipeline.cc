@@ -4,6 +4,7 @@
 #include "models/distributed/device_pipeline.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,10 +44,13 @@ class DevicePipeline::Run {
         rows_(std::move(rows)),
         loss_scale_(options.loss_scale),
         trace_(options.trace),
+        streams_(StreamsOf(pipeline)),
         in_flight_(stages_.size(), std::vector<InFlight>(rows_.size())),
-        sums_(stages_.size()) {}
+        sums_(stages_.size()),
+        postponed_(stages_.size()) {}
 
   Tensor Train() {
+    Fork();
     const auto programs = TrainPrograms(
         options_.schedule, static_cast<int>(stages_.size()), micro_batches());
     for (const auto& [stage, instruction] : MergePrograms(programs)) {
@@ -54,32 +58,74 @@ class DevicePipeline::Run {
       const auto m = static_cast<size_t>(instruction.micro_batch);
       instruction.op == StageOp::kForward ? Forward(s, m) : Backward(s, m);
     }
+    Join();
     for (GradientSums& sums : sums_) sums.Leave();
-    return loss_;
+    for (nn::PostponedStatistics& postponed : postponed_) postponed.Apply();
+    return Loss();
   }
 
  private:
   int micro_batches() const { return static_cast<int>(rows_.size()); }
   bool IsLast(size_t stage) const { return stage + 1 == stages_.size(); }
 
+  // Of each stage: the current stream, or those that micro-batches take in
+  // turn. The current one is not among these: it wrote the parameters, so who
+  // reads them would wait for all that it has been given since.
+  static std::vector<std::vector<Stream>> StreamsOf(
+      const DevicePipeline& pipeline) {
+    std::vector<std::vector<Stream>> streams;
+    for (const DeviceStage& stage : pipeline.stages_) {
+      const auto several = pipeline.streams_.find(stage.device.index());
+      if (stage.device.is_cuda() && several != pipeline.streams_.end()) {
+        streams.push_back(several->second);
+      } else {
+        streams.push_back({CurrentStream(stage.device)});
+      }
+    }
+    return streams;
+  }
+  const Stream& StreamOf(size_t s, size_t m) const {
+    return streams_[s][m % streams_[s].size()];
+  }
+  // Nothing begins before what the current streams have been given, and they go
+  // on after all of it. A recording takes the others in by this.
+  void Fork() const {
+    for (const std::vector<Stream>& streams : streams_) {
+      for (const Stream& stream : streams)
+        stream.WaitFor(CurrentStream(stream.device()));
+    }
+  }
+  void Join() const {
+    for (const std::vector<Stream>& streams : streams_) {
+      for (const Stream& stream : streams) {
+        CurrentStream(stream.device()).WaitFor(stream);
+        CurrentStream(stream.device()).WaitFor(Stream::Beside(stream));
+      }
+    }
+  }
+
   void Forward(size_t s, size_t m) {
+    const StreamScope scope(StreamOf(s, m));
     InFlight& here = in_flight_[s][m];
     const Tensor input =
         s == 0 ? Rows(inputs_, rows_[m]) : std::move(here.received);
     Compute("F", s, m, input, [&] {
+      std::optional<nn::PostponedStatistics::Scope> later;
+      if (streams_[s].size() > 1) later.emplace(postponed_[s]);
       here.input = Variable(input, s > 0);
       here.output = stages_[s].module->Forward(here.input);
       if (IsLast(s)) here.output = WeightedLoss(here.output, m);
     });
     if (IsLast(s)) {
       here.gradient = loss_scale_;
-      AddToLoss(here.output.tensor());
+      losses_.push_back(here.output.tensor());
     } else {
       in_flight_[s + 1][m].received = Send(s, s + 1, m, here.output.tensor());
     }
   }
 
   void Backward(size_t s, size_t m) {
+    const StreamScope scope(StreamOf(s, m));
     InFlight here = std::move(in_flight_[s][m]);
     // A stage that does not use its input gives its predecessor no gradient.
     if (!here.output.requires_grad() ||
@@ -103,7 +149,9 @@ class DevicePipeline::Run {
       in_flight_[s - 1][m].gradient = Send(s, s - 1, m, of_input);
     here = InFlight();
     // Beside the chain of gradients, where weights' gradients come about.
-    const StreamScope beside(Stream::Beside(CurrentStream(stages_[s].device)));
+    const Stream beside = Stream::Beside(StreamOf(s, m));
+    beside.WaitFor(StreamOf(s, m));
+    const StreamScope sums(beside);
     Compute("+", s, m, Tensor(), [&] {
       sums_[s].Add(std::move(gradients), /*last=*/rows_.size() == 1);
     });
@@ -122,12 +170,11 @@ class DevicePipeline::Run {
                                          static_cast<double>(inputs_.dim(0)));
   }
 
-  void AddToLoss(const Tensor& part) {
-    if (loss_.defined()) {
-      ops::AddInto(loss_, part);
-    } else {
-      loss_ = rows_.size() == 1 ? part : part.Clone();
-    }
+  Tensor Loss() const {
+    if (losses_.size() == 1) return losses_.front();
+    const Tensor loss = losses_.front().Clone();
+    for (size_t m = 1; m < losses_.size(); ++m) ops::AddInto(loss, losses_[m]);
+    return loss;
   }
 
   Tensor Send(size_t from, size_t to, size_t m, const Tensor& value) {
@@ -152,7 +199,8 @@ class DevicePipeline::Run {
     if (needed.defined() && needed.storage()->use())
       needed.storage()->use()->Read(stream);
     std::string lane = device.ToString();
-    if (stream != Stream::Default(device)) absl::StrAppend(&lane, " beside");
+    if (stream != Stream::Default(device))
+      absl::StrAppend(&lane, " stream ", stream.index());
     trace_->Time(absl::StrCat(what, m), DeviceTrace::Kind::kCompute, lane,
                  stream, work);
   }
@@ -164,9 +212,11 @@ class DevicePipeline::Run {
   const std::vector<RowRange> rows_;
   const Tensor loss_scale_;  // undefined: 1
   DeviceTrace* const trace_;
-  std::vector<std::vector<InFlight>> in_flight_;  // [stage][micro-batch]
-  std::vector<GradientSums> sums_;                // of each stage
-  Tensor loss_;
+  const std::vector<std::vector<Stream>> streams_;  // of each stage
+  std::vector<std::vector<InFlight>> in_flight_;    // [stage][micro-batch]
+  std::vector<GradientSums> sums_;                  // of each stage
+  std::vector<nn::PostponedStatistics> postponed_;  // likewise
+  std::vector<Tensor> losses_;                      // of each micro-batch
 };
 
 DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
@@ -178,11 +228,18 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
   Require(options.loss != Loss::kNone, kOp, "training needs a loss");
   Require(IsFloating(options.dtype), kOp, "expected a floating dtype, got ",
           Name(options.dtype));
+  Require(options.at_once > 0, kOp,
+          "at_once is not positive: ", options.at_once);
   for (const DeviceStage& stage : stages_) {
     Require(stage.module != nullptr, kOp, "a stage has no module");
     if (options.dtype != DType::kF32)
       stage.module->LowerPrecision(options.dtype);
     stage.module->To(stage.device);
+    if (stage.device.is_cpu()) continue;
+    if (options.at_once == 1) continue;
+    std::vector<Stream>& streams = streams_[stage.device.index()];
+    while (static_cast<int>(streams.size()) < options.at_once)
+      streams.push_back(Stream::Next(stage.device));
   }
 }
 

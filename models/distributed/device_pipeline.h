@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct DevicePipelineOptions {
   int64_t split_size = 0;  // rows of a micro-batch; 0: the whole batch
   Schedule schedule = Schedule::kFillDrain;
   Loss loss = Loss::kCrossEntropy;  // not kNone
+  // Micro-batches that a GPU works on at once, on streams of their own: small
+  // ones leave much of it idle. Their running statistics then move at the end
+  // of the step.
+  int at_once = 1;
   // Of the stages' weights (see nn::Module::LowerPrecision): inputs are cast to
   // it, and outputs to f32 for the loss.
   DType dtype = DType::kF32;
@@ -97,6 +102,8 @@ class DevicePipeline {
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;
+  // By GPU, where micro-batches are worked on at once: as many as those.
+  std::map<int, std::vector<Stream>> streams_;
 };
 
 }  // namespace baton::dist

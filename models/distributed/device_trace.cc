@@ -32,9 +32,14 @@ double Covered(double begin, double end, std::vector<Span> compute) {
 
 }  // namespace
 
-DeviceTrace::DeviceTrace(const std::vector<Device>& devices) {
-  for (Device device : devices) Synchronize(device);
-  for (Device device : devices) {
+DeviceTrace::DeviceTrace(const std::vector<Device>& devices)
+    : devices_(devices) {
+  Begin();
+}
+
+void DeviceTrace::Begin() {
+  for (Device device : devices_) Synchronize(device);
+  for (Device device : devices_) {
     Event origin(device);
     origin.Record(CurrentStream(device));
     origins_.insert_or_assign(device.ToString(), std::move(origin));
@@ -48,16 +53,16 @@ void DeviceTrace::Time(const std::string& name, Kind kind,
                  .device = stream.device(),
                  .begin = Event(stream.device()),
                  .end = Event(stream.device())};
-  timed.begin.Record(stream);
+  timed.begin.RecordTime(stream);
   work();
-  timed.end.Record(stream);
+  timed.end.RecordTime(stream);
   timed_.push_back(std::move(timed));
 }
 
 std::vector<Span> DeviceTrace::Spans() const {
+  for (Device device : devices_) Synchronize(device);
   std::vector<Span> spans;
   for (const Timed& timed : timed_) {
-    timed.end.Synchronize();
     const Event& origin = origins_.at(timed.device.ToString());
     spans.push_back(timed.span);
     spans.back().begin_ms = timed.begin.MillisecondsSince(origin);

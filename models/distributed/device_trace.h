@@ -26,8 +26,11 @@ class DeviceTrace {
     double end_ms = 0;
   };
 
-  // Waits until the devices are idle: the trace begins.
   explicit DeviceTrace(const std::vector<Device>& devices);
+  // Waits until the devices are idle: times count from here, as from the
+  // constructor. For work that is timed within a recorded graph
+  // (core/graph.h), to be called before a replay.
+  void Begin();
 
   // Calls `work`, which gives work to `stream`; the span begins when the stream
   // has come there and what it waits for by then is done.
@@ -43,6 +46,7 @@ class DeviceTrace {
     Device device;
     Event begin, end;
   };
+  const std::vector<Device> devices_;
   std::map<std::string, Event> origins_;  // by device
   std::vector<Timed> timed_;
 };

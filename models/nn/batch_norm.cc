@@ -4,6 +4,7 @@
 #include "models/nn/batch_norm.h"
 
 #include "autograd/functions/norm.h"
+#include "models/nn/scopes.h"
 
 namespace baton::nn {
 
@@ -24,6 +25,16 @@ Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
   if (!is_training()) {
     return autograd::BatchNormEval(x, weight_, bias_, residual, running_mean_,
                                    running_variance_, options);
+  }
+  PostponedStatistics* const postponed = PostponedStatistics::Current();
+  if (postponed != nullptr && running_mean_.dtype() == DType::kF32) {
+    const Tensor batch = postponed->Add(running_mean_, running_variance_,
+                                        batches_, options_.momentum);
+    ops::BatchNormOptions alone = options;
+    alone.momentum = 1;
+    return autograd::BatchNormTrain(x, weight_, bias_, residual,
+                                    batch.Select(0, 0), batch.Select(0, 1),
+                                    alone);
   }
   return autograd::BatchNormTrain(x, weight_, bias_, residual, running_mean_,
                                   running_variance_, options, batches_);

@@ -13,7 +13,39 @@ void ListModes(Module& module, std::vector<std::pair<Module*, bool>>& modes) {
   for (const auto& child : module.children()) ListModes(*child.value, modes);
 }
 
+thread_local PostponedStatistics* postponing = nullptr;
+
 }  // namespace
+
+PostponedStatistics::Scope::Scope(PostponedStatistics& postponed)
+    : former_(std::exchange(postponing, &postponed)) {}
+
+PostponedStatistics::Scope::~Scope() { postponing = former_; }
+
+PostponedStatistics* PostponedStatistics::Current() { return postponing; }
+
+Tensor PostponedStatistics::Add(const Tensor& mean, const Tensor& variance,
+                                const Tensor& count, double momentum) {
+  const auto [position, first] =
+      positions_.try_emplace(mean.storage().get(), updates_.size());
+  if (first) {
+    updates_.push_back({.mean = mean,
+                        .variance = variance,
+                        .count = count,
+                        .batches = {},
+                        .momentum = momentum});
+  }
+  std::vector<Tensor>& batches = updates_[position->second].batches;
+  batches.push_back(
+      Tensor::Empty({2, mean.numel()}, {.device = mean.device()}));
+  return batches.back();
+}
+
+void PostponedStatistics::Apply() {
+  ops::UpdateRunningStatistics(updates_);
+  updates_.clear();
+  positions_.clear();
+}
 
 EvalScope::EvalScope(Module& module) {
   ListModes(module, training_);

@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "core/ops/norm.h"
 #include "core/random.h"
 #include "models/nn/module.h"
 
@@ -49,6 +51,37 @@ class RerunScope {
  private:
   const GeneratorStates generators_;
   std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
+};
+
+// Running statistics that batch norms leave for later: micro-batches that a GPU
+// works on at once would else wait for each other at every layer. Only those in
+// f32 are postponed. Thread-compatible; what it collects, one thread collects.
+class PostponedStatistics {
+ public:
+  // While it lives, batch norms that train on this thread hand their batches'
+  // statistics to `postponed`.
+  class Scope {
+   public:
+    explicit Scope(PostponedStatistics& postponed);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    PostponedStatistics* const former_;
+  };
+  // That of the innermost scope on this thread; null outside.
+  static PostponedStatistics* Current();
+
+  // Where the next batch's statistics of a layer are to be written: [2, C].
+  Tensor Add(const Tensor& mean, const Tensor& variance, const Tensor& count,
+             double momentum);
+  // Moves the running statistics, in the order in which batches came.
+  void Apply();
+
+ private:
+  std::vector<ops::RunningUpdate> updates_;     // one for each layer
+  std::map<const Storage*, size_t> positions_;  // by the running mean's
 };
 
 }  // namespace baton::nn

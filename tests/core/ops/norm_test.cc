@@ -179,6 +179,57 @@ TEST(BatchNormTrain, EqualsItsDefinition) {
   }
 }
 
+TEST(RunningStatistics, MoveByBatchesInTheirOrder) {
+  std::vector<RunningUpdate> updates;
+  std::vector<Doubles> means, variances;
+  for (int64_t channels : {1, 3, 5000}) {
+    for (size_t batches : {0, 1, 19}) {
+      RunningUpdate update = {
+          .mean = Put(Numbers({channels}, DType::kF32, 1)),
+          .variance = Put(Numbers({channels}, DType::kF32, 2)),
+          .count = Put<int64_t>({5}, {}),
+          .batches = {},
+          .momentum = 0.25};
+      Doubles mean = ToDoubles(update.mean);
+      Doubles variance = ToDoubles(update.variance);
+      for (size_t b = 0; b < batches; ++b) {
+        update.batches.push_back(Put(
+            Numbers({2, channels}, DType::kF32, static_cast<uint64_t>(b + 3))));
+        const Doubles of = ToDoubles(update.batches.back());
+        for (size_t c = 0; c < mean.size(); ++c) {
+          mean[c] += 0.25 * (of[c] - mean[c]);
+          variance[c] += 0.25 * (of[mean.size() + c] - variance[c]);
+        }
+      }
+      means.push_back(mean);
+      variances.push_back(variance);
+      updates.push_back(update);
+    }
+  }
+  UpdateRunningStatistics(updates);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const Shape shape = updates[i].mean.shape();
+    ExpectNear(updates[i].mean, shape, means[i], 1e-5, "mean");
+    ExpectNear(updates[i].variance, shape, variances[i], 1e-5, "variance");
+    EXPECT_EQ(updates[i].count.Item(),
+              5 + static_cast<double>(updates[i].batches.size()));
+  }
+  EXPECT_THROW(UpdateRunningStatistics({{.mean = Put(Tensor::Ones({3})),
+                                         .variance = Put(Tensor::Ones({4})),
+                                         .batches = {}}}),
+               Error);
+}
+
+TEST(BatchNormTrain, WithMomentumOneForgetsWhatWasThere) {
+  const Tensor x = Put(Numbers({4, 3, 5, 5}, DType::kF32, 1));
+  const Tensor mean = Put(Tensor::Full({3}, std::nan("")));
+  const Tensor variance = Put(Tensor::Full({3}, std::nan("")));
+  BatchNormTrain(x, Tensor(), Tensor(), Tensor(), mean, variance,
+                 {.momentum = 1});
+  const Reference reference(x.shape(), ToDoubles(x), {1, 1, 1}, {0, 0, 0}, 0);
+  ExpectNear(mean, {3}, reference.mean, 1e-6, "running mean");
+}
+
 TEST(BatchNormTrain, KeepsRunningStatistics) {
   const Tensor x = Put(Numbers({4, 3, 5, 5}, DType::kF32, 1));
   const Tensor mean = Put(Numbers({3}, DType::kF32, 2));

@@ -8,6 +8,7 @@
 
 #include "autograd/functions/arithmetic.h"
 #include "core/cuda/memory.h"
+#include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "models/nn/graphed_step.h"
 #include "models/nn/loss.h"
@@ -125,6 +126,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Case(kFour, Schedule::kFillDrain, 2),
                       Case(kFour, Schedule::kOneForwardOneBackward, 2)));
 
+TEST(DevicePipeline, MicroBatchesAtOnceChangeNothing) {
+  const Batch batch = BatchOf(7);
+  DevicePipeline one = Make(kTwo, {.split_size = 2});
+  DevicePipeline several = Make(kTwo, {.split_size = 2, .at_once = 3});
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_NEAR(one.Step(batch.images, batch.labels).Item(),
+                several.Step(batch.images, batch.labels).Item(), 1e-4);
+  }
+  const auto a = one.Parameters(), b = several.Parameters();
+  for (size_t i = 0; i < a.size(); ++i)
+    ExpectEqual(b[i].grad(), a[i].grad(), absl::StrCat("parameter ", i));
+  // Running statistics too.
+  ExpectEqual(several.Evaluate(batch.images), one.Evaluate(batch.images),
+              "outputs");
+}
+
 TEST(DevicePipeline, TrainsWithOneOptimizerForAllDevices) {
   DevicePipeline pipeline = Make(kTwo, {.split_size = 4});
   optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.05, .momentum = 0.9});
@@ -140,10 +157,11 @@ TEST(DevicePipeline, TrainsWithOneOptimizerForAllDevices) {
 }
 
 TEST(DevicePipeline, ARecordedStepTrainsAsAPlainOne) {
-  std::vector<std::vector<double>> losses(2);
+  std::vector<std::vector<double>> losses(3);
   int64_t replays = 0;
-  for (size_t recorded : {0, 1}) {
-    DevicePipeline pipeline = Make(kTwo, {.split_size = 2});
+  for (size_t recorded : {0, 1, 2}) {
+    DevicePipeline pipeline =
+        Make(kTwo, {.split_size = 2, .at_once = recorded == 2 ? 2 : 1});
     optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.02, .momentum = 0.9});
     const auto train = [&](const std::vector<Tensor>& batch) {
       const Tensor loss = pipeline.Step(batch[0], batch[1]);
@@ -161,9 +179,11 @@ TEST(DevicePipeline, ARecordedStepTrainsAsAPlainOne) {
     }
     replays += step.replays();
   }
-  for (size_t i = 0; i < 6; ++i)
+  for (size_t i = 0; i < 6; ++i) {
     EXPECT_NEAR(losses[0][i], losses[1][i], 2e-3) << i;
-  EXPECT_EQ(replays, TestDevice().is_cuda() ? 4 : 0);
+    EXPECT_NEAR(losses[0][i], losses[2][i], 2e-3) << i;
+  }
+  EXPECT_EQ(replays, TestDevice().is_cuda() ? 8 : 0);
 }
 
 TEST(DevicePipeline, LowerPrecisionKeepsNormsAndSumsInF32) {
@@ -241,11 +261,38 @@ TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
   EXPECT_THAT(copied, Each(HasSubstr("copy")));
 }
 
+TEST(DevicePipeline, ATraceOfARecordedStepHasTheTimesOfAReplay) {
+  if (TestDevice().is_cpu()) {  // where nothing is recorded
+    EXPECT_THROW(Graph::Record({TestDevice()}, [] {}), Error);
+    return;
+  }
+  DevicePipeline pipeline = Make(kTwo, {.split_size = 3, .at_once = 2});
+  const Batch batch = BatchOf(6);
+  const Tensor labels = batch.labels.To(pipeline.devices().back());
+  pipeline.Step(batch.images, labels);
+  DeviceTrace trace(pipeline.devices());
+  const Graph graph = Graph::Record(pipeline.devices(), [&] {
+    pipeline.Step(batch.images, labels, {.trace = &trace});
+  });
+  for (int replay = 0; replay < 2; ++replay) {
+    trace.Begin();
+    graph.Replay();
+    const auto spans = trace.Spans();
+    EXPECT_GE(spans.size(), 12U);
+    for (const DeviceTrace::Span& span : spans) {
+      EXPECT_GE(span.end_ms, span.begin_ms) << span.name;
+      EXPECT_LT(span.end_ms, 1000) << span.name;
+    }
+  }
+}
+
 TEST(DevicePipeline, BadOptionsAreNamed) {
   EXPECT_THAT(test::ErrorOf([] { DevicePipeline({}, {}); }),
               HasSubstr("no stages"));
   EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.split_size = -1}); }),
               HasSubstr("split_size is negative"));
+  EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.at_once = 0}); }),
+              HasSubstr("at_once is not positive"));
   EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.loss = Loss::kNone}); }),
               HasSubstr("needs a loss"));
   EXPECT_THAT(test::ErrorOf([] {

@@ -218,6 +218,31 @@ TEST(Module, LowerPrecisionPassesOverNorms) {
   EXPECT_THROW(net.LowerPrecision(DType::kI64), Error);
 }
 
+TEST(PostponedStatistics, MoveLaterAsTheyWouldHaveMoved) {
+  BatchNorm2d now(3), later(3);
+  PostponedStatistics postponed;
+  Generator generator(0);
+  for (int batch = 0; batch < 11; ++batch) {
+    const Tensor x = RandNormal({4, 3, 2, 2}, generator);
+    const Variable expected = now.Forward(x);
+    const PostponedStatistics::Scope scope(postponed);
+    EXPECT_TRUE(ops::BitEqual(later.Forward(x).tensor(), expected.tensor()));
+  }
+  const StateMap before = BatchNorm2d(3).StateDict();
+  for (const auto& [name, tensor] : later.StateDict())
+    EXPECT_TRUE(ops::BitEqual(tensor, before.at(name))) << name;
+  postponed.Apply();
+  const StateMap expected = now.StateDict();
+  for (const auto& [name, tensor] : later.StateDict()) {
+    EXPECT_TRUE(ops::AllClose(tensor.To(DType::kF64),
+                              expected.at(name).To(DType::kF64), 1e-5, 1e-6))
+        << name;
+  }
+  postponed.Apply();  // nothing is left
+  EXPECT_EQ(PostponedStatistics::Current(), nullptr);
+  EXPECT_EQ(later.StateDict().at("num_batches_tracked").Item(), 11);
+}
+
 TEST(Module, ToFormatMovesFourDimensionalTensorsAlone) {
   Net net(0);
   const Tensor before = net.Parameters()[0].tensor();
