@@ -90,6 +90,12 @@ void Backward(const std::vector<Variable>& outputs,
   GraphTask::Options options;
   options.retain_graph = retain_graph;
   options.sink = std::move(sink);
+  Backward(outputs, grad_outputs, std::move(options));
+}
+
+void Backward(const std::vector<Variable>& outputs,
+              const std::vector<Tensor>& grad_outputs,
+              GraphTask::Options options) {
   RunPass(FeedsOf("backward", outputs, grad_outputs), std::move(options));
 }
 

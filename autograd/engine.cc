@@ -58,6 +58,12 @@ class GraphTask::Work final
   void Deliver(Fed fed);
   void Arrived(int to);
   void Run(PlannedNode& planned);
+  Tensors RunNode(const PlannedNode& planned, const Tensors& grads);
+  bool MayPostpone(const PlannedNode& target) const;
+  GradientSum& SumOf(const PlannedNode::Flow& flow) {
+    return plan_.nodes()[static_cast<size_t>(flow.to)]
+        .sums[static_cast<size_t>(flow.output)];
+  }
   void Capture(const PlannedNode& planned, const Tensors& grads) const;
   void FlowOn(const PlannedNode& planned, Tensors results);
 
@@ -210,7 +216,7 @@ void GraphTask::Work::Run(PlannedNode& planned) {
       options_.sink ? options_.sink(variable, grad) : AddToLeaf(variable, grad);
       return;
     }
-    results = node.Backward(grads);
+    results = RunNode(planned, grads);
     Require(results.size() == node.edges().size(), "backward", "gave ",
             results.size(), " gradients for ", node.edges().size(), " inputs");
     if (!options_.retain_graph) node.Release();
@@ -219,6 +225,39 @@ void GraphTask::Work::Run(PlannedNode& planned) {
     throw Error(Annotate(status, absl::StrCat("backward of ", node.name())));
   grads.clear();  // lets the results be exclusive
   if (!results.empty()) FlowOn(planned, std::move(results));
+}
+
+bool GraphTask::Work::MayPostpone(const PlannedNode& target) const {
+  if (!options_.postpone) return false;
+  const auto* accumulator = dynamic_cast<const Accumulator*>(target.node.get());
+  if (accumulator == nullptr || accumulator->has_hooks() ||
+      !target.captures.empty())
+    return false;
+  const Variable leaf = accumulator->leaf();
+  return leaf.defined() && options_.postpone(leaf);
+}
+
+Tensors GraphTask::Work::RunNode(const PlannedNode& planned,
+                                 const Tensors& grads) {
+  std::vector<GradientRequest> requests(planned.flows.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const PlannedNode::Flow& flow = planned.flows[i];
+    if (flow.to < 0) continue;
+    requests[i].postpone =
+        MayPostpone(plan_.nodes()[static_cast<size_t>(flow.to)]);
+    requests[i].sum = SumOf(flow).Lend(flow.rank);
+  }
+  Tensors results = planned.node->BackwardAs(grads, requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    GradientRequest& request = requests[i];
+    const PlannedNode::Flow& flow = planned.flows[i];
+    if (request.sum.defined()) SumOf(flow).Return(std::move(request.sum));
+    if (!request.late) continue;
+    const Node& target = *plan_.nodes()[static_cast<size_t>(flow.to)].node;
+    options_.later(dynamic_cast<const Accumulator&>(target).leaf(),
+                   std::move(request.late));
+  }
+  return results;
 }
 
 void GraphTask::Work::Capture(const PlannedNode& planned,
@@ -233,9 +272,7 @@ void GraphTask::Work::FlowOn(const PlannedNode& planned, Tensors results) {
   for (size_t i = 0; i < planned.flows.size(); ++i) {
     const PlannedNode::Flow& flow = planned.flows[i];
     if (flow.to < 0) continue;
-    plan_.nodes()[static_cast<size_t>(flow.to)]
-        .sums[static_cast<size_t>(flow.output)]
-        .Add(flow.rank, std::move(results[i]));
+    SumOf(flow).Add(flow.rank, std::move(results[i]));
     Arrived(flow.to);
   }
 }

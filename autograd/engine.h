@@ -42,6 +42,13 @@ class GraphTask {
   struct Options {
     bool retain_graph = false;
     GradSink sink = nullptr;  // empty: leaf.AccumulateGrad
+    // When set, the pass leaves gradients of leaves for which `postpone` holds
+    // for later, where a node can compute them by themselves (weights of
+    // convolutions and products, say) and the leaf has no hooks: `later` gets
+    // what computes them, and `sink` the others, maybe of the same leaf.
+    std::function<bool(const Variable& leaf)> postpone = nullptr;
+    std::function<void(const Variable& leaf, LateGradient gradient)> later =
+        nullptr;
     // When not empty, only what leads to these places runs, no sink is called,
     // and `capture(i, grad)` gets the gradient of wanted[i] where one flows.
     std::vector<Edge> wanted = {};
@@ -82,5 +89,9 @@ std::vector<Tensor> Grad(const std::vector<Variable>& outputs,
 void Backward(const std::vector<Variable>& outputs,
               const std::vector<Tensor>& grad_outputs,
               bool retain_graph = false, GradSink sink = nullptr);
+// The same with more to choose.
+void Backward(const std::vector<Variable>& outputs,
+              const std::vector<Tensor>& grad_outputs,
+              GraphTask::Options options);
 
 }  // namespace baton::autograd

@@ -85,6 +85,11 @@ void GradientSum::Add(int rank, Tensor grad) {
   }
 }
 
+Tensor GradientSum::Lend(int rank) {
+  const bool can = rank == next_ && sum_.defined() && IsExclusive(sum_);
+  return can ? std::move(sum_) : Tensor();
+}
+
 GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,
                      const std::vector<Edge>& wanted) {
   std::vector<NodePtr> order = TopologicalOrder(roots);

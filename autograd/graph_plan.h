@@ -20,6 +20,11 @@ class GradientSum {
   // The gradient of `rank`, one of 0, 1, 2...; undefined adds nothing.
   void Add(int rank, Tensor grad);
   Tensor Take() { return std::move(sum_); }
+  // What is summed so far, for the sender of `rank` to add to in place;
+  // undefined unless it comes next and nobody else holds the sum.
+  Tensor Lend(int rank);
+  // Gives that back; then Add tells of the sender without a gradient.
+  void Return(Tensor sum) { sum_ = std::move(sum); }
 
  private:
   Tensor sum_;

@@ -30,6 +30,11 @@ Node::~Node() {
   orphans = nullptr;
 }
 
+std::vector<Tensor> Node::BackwardAs(const std::vector<Tensor>& grads,
+                                     std::vector<GradientRequest>&) {
+  return Backward(grads);
+}
+
 void Node::AddHook(int output, Hook hook) {
   hooks_.emplace_back(output, std::move(hook));
 }

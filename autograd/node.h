@@ -14,6 +14,21 @@
 
 namespace baton::autograd {
 
+// Computes a gradient that a pass has left for later. To be called once; holds
+// all it needs, and throws when some of that was written in place since.
+using LateGradient = std::function<Tensor()>;
+
+// How an engine would like the gradient of one forward input, and what the node
+// made of that.
+struct GradientRequest {
+  // Rather what computes it: `late`, and an undefined result.
+  bool postpone = false;
+  LateGradient late = nullptr;
+  // Where defined, nobody else's: rather added to this, and an undefined
+  // result.
+  Tensor sum = {};
+};
+
 // One recorded op. Its inputs in the backward direction are the gradients of
 // its forward outputs; its results are the gradients of its forward inputs, one
 // for each edge. Thread-compatible; a node runs on one thread at a time.
@@ -30,6 +45,9 @@ class Node {
   // outputs, and the node still runs (a distributed node must tell its peer). A
   // result may be undefined when the input needs no gradient (see needs(i)).
   virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
+  // The same with a request for each edge, which nodes need not grant.
+  virtual std::vector<Tensor> BackwardAs(
+      const std::vector<Tensor>& grads, std::vector<GradientRequest>& requests);
   // Frees saved tensors after a pass that does not retain the graph.
   virtual void Release() {}
 

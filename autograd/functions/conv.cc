@@ -28,6 +28,9 @@ Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
         [options](const Backprop& p) {
           return ops::Conv2dBackwardInput(p.dy(), p.saved(1),
                                           p.saved(0).shape(), options);
+        },
+        [options](const Backprop& p, const Tensor& sum) {
+          ops::Conv2dAddBackwardInput(sum, p.dy(), p.saved(1), options);
         }},
        {bias, [](const Backprop& p) {
           return ops::Sum(p.dy(), {0, 2, 3});

@@ -9,22 +9,50 @@
 namespace baton::autograd {
 namespace {
 
+// The formulas of one input; empty where it needs no gradient.
+struct InputFormulas {
+  Formula gradient;
+  AddingFormula add_gradient;
+};
+
 // The one kind of node that local ops record.
-class FunctionNode final : public Node {
+class FunctionNode final : public Node,
+                           public std::enable_shared_from_this<FunctionNode> {
  public:
-  FunctionNode(const char* op, Tensors saved, JointFormula formula)
-      : op_(op), formula_(std::move(formula)) {
-    saved_.reserve(saved.size());
-    for (Tensor& tensor : saved) saved_.emplace_back(std::move(tensor));
-  }
+  FunctionNode(const char* op, Tensors saved, std::vector<InputFormulas> each)
+      : FunctionNode(op, std::move(saved), nullptr, GradientParts::kApart,
+                     std::move(each)) {}
+  FunctionNode(const char* op, Tensors saved, JointFormula joint,
+               GradientParts parts)
+      : FunctionNode(op, std::move(saved), std::move(joint), parts, {}) {}
 
   const char* name() const override { return op_; }
 
   Tensors Backward(const Tensors& grads) override {
+    std::vector<GradientRequest> requests(edges().size());
+    return BackwardAs(grads, requests);
+  }
+
+  Tensors BackwardAs(const Tensors& grads,
+                     std::vector<GradientRequest>& requests) override {
+    Tensors results(edges().size());
     const bool used = std::any_of(grads.begin(), grads.end(),
                                   [](const Tensor& g) { return g.defined(); });
-    if (!used) return Tensors(edges().size());
-    return formula_(Backprop(op_, *this, grads, saved_));
+    if (!used) return results;
+    if (joint_) return Jointly(grads, requests);
+    const Backprop pass(op_, *this, grads, saved_);
+    for (size_t i = 0; i < each_.size(); ++i) {
+      if (!each_[i].gradient) continue;
+      GradientRequest& request = requests[i];
+      if (request.postpone) {
+        request.late = Late(each_[i].gradient, grads);
+      } else if (request.sum.defined() && each_[i].add_gradient) {
+        each_[i].add_gradient(pass, request.sum);
+      } else {
+        results[i] = each_[i].gradient(pass);
+      }
+    }
+    return results;
   }
 
   void Release() override {
@@ -32,18 +60,44 @@ class FunctionNode final : public Node {
   }
 
  private:
+  FunctionNode(const char* op, Tensors saved, JointFormula joint,
+               GradientParts parts, std::vector<InputFormulas> each)
+      : op_(op),
+        joint_(std::move(joint)),
+        parts_(parts),
+        each_(std::move(each)) {
+    saved_.reserve(saved.size());
+    for (Tensor& tensor : saved) saved_.emplace_back(std::move(tensor));
+  }
+
+  LateGradient Late(const Formula& formula, const Tensors& grads) {
+    return [self = shared_from_this(), formula, grads, saved = saved_] {
+      return formula(Backprop(self->op_, *self, grads, saved));
+    };
+  }
+
+  Tensors Jointly(const Tensors& grads,
+                  std::vector<GradientRequest>& requests) {
+    std::vector<bool> now(requests.size(), true);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (!requests[i].postpone || parts_ == GradientParts::kTogether) continue;
+      now[i] = false;
+      requests[i].late = [self = shared_from_this(), i, grads, saved = saved_] {
+        std::vector<bool> alone(self->edges().size(), false);
+        alone[i] = true;
+        return self->joint_(
+            Backprop(self->op_, *self, grads, saved, std::move(alone)))[i];
+      };
+    }
+    return joint_(Backprop(op_, *this, grads, saved_, std::move(now)));
+  }
+
   const char* const op_;
   std::vector<SavedTensor> saved_;
-  const JointFormula formula_;
+  const JointFormula joint_;  // of all inputs; or
+  const GradientParts parts_;
+  const std::vector<InputFormulas> each_;
 };
-
-std::shared_ptr<Node> MakeNode(const char* op, std::vector<Edge> edges,
-                               Tensors saved, JointFormula formula) {
-  auto node =
-      std::make_shared<FunctionNode>(op, std::move(saved), std::move(formula));
-  node->SetEdges(std::move(edges));
-  return node;
-}
 
 // Empty when nothing is to be recorded.
 std::vector<Edge> EdgesOf(const std::vector<Variable>& inputs) {
@@ -64,38 +118,34 @@ Variable Record(const char* op, Tensor y, Tensors saved,
   for (const Input& input : inputs) values.push_back(input.value);
   std::vector<Edge> edges = EdgesOf(values);
   if (edges.empty()) return Variable(std::move(y));
-  std::vector<Formula> formulas;
+  std::vector<InputFormulas> each;
   for (const Input& input : inputs) {
-    const bool needed = edges[formulas.size()].valid();
-    formulas.push_back(needed ? input.gradient : nullptr);
+    const bool needed = edges[each.size()].valid();
+    each.push_back(needed ? InputFormulas{input.gradient, input.add_gradient}
+                          : InputFormulas());
   }
-  auto each = [formulas = std::move(formulas)](const Backprop& pass) {
-    Tensors results(formulas.size());
-    for (size_t i = 0; i < formulas.size(); ++i) {
-      if (formulas[i]) results[i] = formulas[i](pass);
-    }
-    return results;
-  };
-  return Variable(
-      std::move(y),
-      {MakeNode(op, std::move(edges), std::move(saved), std::move(each)), 0});
+  const auto node =
+      std::make_shared<FunctionNode>(op, std::move(saved), std::move(each));
+  node->SetEdges(std::move(edges));
+  return Variable(std::move(y), {node, 0});
 }
 
 Variable RecordJoint(const char* op, Tensor y, Tensors saved,
-                     const std::vector<Variable>& inputs,
-                     JointFormula formula) {
+                     const std::vector<Variable>& inputs, JointFormula formula,
+                     GradientParts parts) {
   return RecordMany(op, {std::move(y)}, std::move(saved), inputs,
-                    std::move(formula))[0];
+                    std::move(formula), parts)[0];
 }
 
 std::vector<Variable> RecordMany(const char* op, const Tensors& outputs,
                                  Tensors saved,
                                  const std::vector<Variable>& inputs,
-                                 JointFormula formula) {
+                                 JointFormula formula, GradientParts parts) {
   std::vector<Edge> edges = EdgesOf(inputs);
   if (edges.empty()) return {outputs.begin(), outputs.end()};
-  const auto node =
-      MakeNode(op, std::move(edges), std::move(saved), std::move(formula));
+  const auto node = std::make_shared<FunctionNode>(op, std::move(saved),
+                                                   std::move(formula), parts);
+  node->SetEdges(std::move(edges));
   node->SetNumOutputs(static_cast<int>(outputs.size()));
   std::vector<Variable> results;
   for (size_t i = 0; i < outputs.size(); ++i)

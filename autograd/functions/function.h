@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "autograd/node.h"
@@ -18,45 +19,61 @@ using Tensors = std::vector<Tensor>;
 // What a gradient formula sees. Confined to the formula's call.
 class Backprop {
  public:
+  // `wanted`: the inputs to compute gradients of now; empty: all.
   Backprop(const char* op, const Node& node, const Tensors& grads,
-           const std::vector<SavedTensor>& saved)
-      : op_(op), node_(node), grads_(grads), saved_(saved) {}
+           const std::vector<SavedTensor>& saved, std::vector<bool> wanted = {})
+      : op_(op),
+        node_(node),
+        grads_(grads),
+        saved_(saved),
+        wanted_(std::move(wanted)) {}
 
   // The gradient of the op's output; undefined only in RecordMany, where the
   // output was not used.
   const Tensor& dy(size_t output = 0) const { return grads_[output]; }
   // Throws when saved tensor i was written in place, or freed, since.
   const Tensor& saved(size_t i) const { return saved_[i].Get(op_); }
-  bool needs(int input) const { return node_.needs(input); }
+  bool needs(int input) const {
+    return node_.needs(input) &&
+           (wanted_.empty() || wanted_[static_cast<size_t>(input)]);
+  }
 
  private:
   const char* op_;
   const Node& node_;
   const Tensors& grads_;
   const std::vector<SavedTensor>& saved_;
+  const std::vector<bool> wanted_;
 };
 
 using Formula = std::function<Tensor(const Backprop&)>;
 using JointFormula = std::function<Tensors(const Backprop&)>;
+// Adds the gradient to `sum`, of its shape, dtype and device.
+using AddingFormula = std::function<void(const Backprop&, const Tensor& sum)>;
 
-// An input of an op and the gradient with respect to it. The formula runs only
+// An input of an op and the gradient with respect to it. The formulas run only
 // when the input requires grad and a gradient came.
 struct Input {
   const Variable& value;
   Formula gradient;
+  AddingFormula add_gradient = nullptr;  // where that is cheaper than a sum
 };
 
 // `y` as a Variable which remembers, unless NoGrad is in force or no input
 // requires grad, how gradients flow back.
 Variable Record(const char* op, Tensor y, Tensors saved,
                 std::initializer_list<Input> inputs);
-// For ops that compute the gradients of all inputs at once.
+// For ops that compute the gradients of all inputs at once. With kApart the
+// formula heeds needs(), and may be asked for some of them now and for others
+// later.
+enum class GradientParts { kTogether, kApart };
 Variable RecordJoint(const char* op, Tensor y, Tensors saved,
-                     const std::vector<Variable>& inputs, JointFormula formula);
+                     const std::vector<Variable>& inputs, JointFormula formula,
+                     GradientParts parts = GradientParts::kTogether);
 // For ops of several outputs.
-std::vector<Variable> RecordMany(const char* op, const Tensors& outputs,
-                                 Tensors saved,
-                                 const std::vector<Variable>& inputs,
-                                 JointFormula formula);
+std::vector<Variable> RecordMany(
+    const char* op, const Tensors& outputs, Tensors saved,
+    const std::vector<Variable>& inputs, JointFormula formula,
+    GradientParts parts = GradientParts::kTogether);
 
 }  // namespace baton::autograd

@@ -60,7 +60,8 @@ Variable Linear(const Variable& x, const Variable& weight,
   return RecordJoint(
       "linear", ops::Linear(x.tensor(), weight.tensor(), bias.tensor()),
       {x.tensor(), weight.tensor()}, {x, weight, bias},
-      [](const Backprop& p) { return LinearBackward(p, p.dy()); });
+      [](const Backprop& p) { return LinearBackward(p, p.dy()); },
+      GradientParts::kApart);
 }
 
 Variable LinearActivation(Activation activation, const Variable& x,
@@ -69,10 +70,12 @@ Variable LinearActivation(Activation activation, const Variable& x,
                                                 weight.tensor(), bias.tensor());
   return RecordJoint(
       "linear_activation", y, {x.tensor(), weight.tensor(), saved},
-      {x, weight, bias}, [activation](const Backprop& p) {
+      {x, weight, bias},
+      [activation](const Backprop& p) {
         return LinearBackward(
             p, ops::LinearActivationBackward(activation, p.dy(), p.saved(2)));
-      });
+      },
+      GradientParts::kApart);
 }
 
 }  // namespace baton::autograd

@@ -62,8 +62,9 @@ void Run(const Launch& launch, const ConvProblem& problem,
   ConvOperands trial = Addresses(operands);
   Tensor scratch;
   if (problem.accumulate && WouldSearch(launch, problem)) {
-    scratch = Tensor::ZerosLike(operands.weight);
-    trial.weight = scratch.raw_data();
+    const bool input = problem.pass == ConvPass::kBackwardInput;
+    scratch = Tensor::ZerosLike(input ? operands.x : operands.weight);
+    (input ? trial.x : trial.weight) = scratch.raw_data();
   }
   const auto plan = ConvPlanFor(launch, problem, handle, trial);
   const Tensor workspace = Tensor::Empty(
@@ -79,6 +80,17 @@ MemoryFormat LayoutOf(const Tensor& a, const Tensor& b) {
   return a.IsContiguous(kLast) && b.IsContiguous(kLast)
              ? kLast
              : MemoryFormat::kContiguous;
+}
+
+// `wished` if `sum` is dense in it, else the other layout.
+MemoryFormat DenseLayoutOf(const char* op, const Tensor& sum,
+                           MemoryFormat wished) {
+  if (sum.IsContiguous(wished)) return wished;
+  const MemoryFormat other = wished == MemoryFormat::kContiguous
+                                 ? MemoryFormat::kChannelsLast
+                                 : MemoryFormat::kContiguous;
+  Require(sum.IsContiguous(other), op, "expected a dense gradient to add to");
+  return other;
 }
 
 // The shape of y, which fits (core/ops/conv.cc checks).
@@ -129,6 +141,20 @@ Tensor ConvBackwardInput(const Tensor& dy, const Tensor& weight,
   return dx;
 }
 
+void ConvAddBackwardInput(const Tensor& dy, const Tensor& weight,
+                          const ops::Conv2dOptions& options, const Tensor& dx) {
+  constexpr char kOp[] = "conv2d_backward_input";
+  const MemoryFormat layout = DenseLayoutOf(kOp, dx, LayoutOf(dy, dx));
+  const Operands operands = {dx, weight.Contiguous(layout),
+                             dy.Contiguous(layout)};
+  const Launch launch(kOp, {&dx}, {&operands.weight, &operands.y});
+  ConvProblem problem =
+      ProblemOf(ConvPass::kBackwardInput, operands, options, layout);
+  problem.accumulate = true;
+  Run(launch, problem, operands);
+  dx.BumpVersion();
+}
+
 Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,
                           const Shape& weight_shape,
                           const ops::Conv2dOptions& options,
@@ -158,13 +184,7 @@ void ConvAddBackwardWeight(const Tensor& dy, const Tensor& x,
                            const ops::Conv2dOptions& options,
                            const Tensor& dweight) {
   constexpr char kOp[] = "conv2d_backward_weight";
-  constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
-  MemoryFormat layout = LayoutOf(x, dy);
-  if (!dweight.IsContiguous(layout)) {
-    layout = layout == kLast ? MemoryFormat::kContiguous : kLast;
-    Require(dweight.IsContiguous(layout), kOp,
-            "expected a dense gradient to add to");
-  }
+  const MemoryFormat layout = DenseLayoutOf(kOp, dweight, LayoutOf(x, dy));
   const Operands operands = {x.Contiguous(layout), dweight,
                              dy.Contiguous(layout)};
   const Launch launch(kOp, {&dweight}, {&operands.x, &operands.y});

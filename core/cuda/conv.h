@@ -19,6 +19,9 @@ Tensor ConvForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor ConvBackwardInput(const Tensor& dy, const Tensor& weight,
                          const Shape& x_shape,
                          const ops::Conv2dOptions& options);
+// Adds the gradient to `dx`, which is dense in one of the two layouts.
+void ConvAddBackwardInput(const Tensor& dy, const Tensor& weight,
+                          const ops::Conv2dOptions& options, const Tensor& dx);
 Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,
                           const Shape& weight_shape,
                           const ops::Conv2dOptions& options,

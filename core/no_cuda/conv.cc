@@ -15,6 +15,10 @@ Tensor ConvBackwardInput(const Tensor&, const Tensor&, const Shape&,
                          const ops::Conv2dOptions&) {
   FailWithoutCuda("conv2d_backward_input");
 }
+void ConvAddBackwardInput(const Tensor&, const Tensor&,
+                          const ops::Conv2dOptions&, const Tensor&) {
+  FailWithoutCuda("conv2d_backward_input");
+}
 Tensor ConvBackwardWeight(const Tensor&, const Tensor&, const Shape&,
                           const ops::Conv2dOptions&, MemoryFormat) {
   FailWithoutCuda("conv2d_backward_weight");

@@ -5,6 +5,7 @@
 
 #include "core/cpu/conv.h"
 #include "core/cuda/conv.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/checks.h"
 
 namespace baton::ops {
@@ -110,6 +111,21 @@ Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
         .To(dy.dtype());
   }
   return cpu::ConvBackwardInputF32(dy, weight, x_shape, options);
+}
+
+void Conv2dAddBackwardInput(const Tensor& sum, const Tensor& dy,
+                            const Tensor& weight,
+                            const Conv2dOptions& options) {
+  constexpr char kOp[] = "conv2d_backward_input";
+  CheckDType(kOp, dy, "sum", sum);
+  if (dy.device().is_cpu() || dy.numel() == 0) {
+    AddInto(sum, Conv2dBackwardInput(dy, weight, sum.shape(), options));
+    return;
+  }
+  CheckDType(kOp, dy, "weight", weight);
+  CheckGradient(kOp, dy,
+                CheckShapes(kOp, sum.shape(), weight.shape(), options));
+  cuda::ConvAddBackwardInput(dy, weight, options, sum);
 }
 
 Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,

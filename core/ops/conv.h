@@ -25,6 +25,9 @@ Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options);
 Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
                            const Shape& x_shape, const Conv2dOptions& options);
+// Adds it to `sum`; on a GPU in the one pass over `sum` that writing it takes.
+void Conv2dAddBackwardInput(const Tensor& sum, const Tensor& dy,
+                            const Tensor& weight, const Conv2dOptions& options);
 // The gradient lies in `order`, best the weight's own.
 Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,
                             const Shape& weight_shape,

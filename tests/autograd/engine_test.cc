@@ -11,13 +11,16 @@
 #include <thread>
 
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/linear.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/shape.h"
 
 namespace baton::autograd {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 Variable Leaf(float value) {
   return Variable(Tensor::From<float>({value}), true);
@@ -209,6 +212,60 @@ TEST(Backward, ANestedPassFromAHookIsItsOwn) {
   y.Backward();
   EXPECT_EQ(x.grad().Item(), 2);
   EXPECT_EQ(other.grad().Item(), 8);
+}
+
+TEST(Backward, LeavesGradientsOfLeavesForLater) {
+  Variable weight(Tensor::Full({2, 3}, 2), true);
+  Variable bias(Tensor::Zeros({2}), true);
+  Variable hooked(Tensor::Ones({2, 2}), true);
+  int hooks = 0;
+  hooked.AddHook([&](const Tensor&) {
+    ++hooks;
+    return Tensor();
+  });
+  Variable x(Tensor::Ones({4, 3}), true);
+  const Variable y = Sum(Linear(Linear(x, weight, bias), hooked, Variable()));
+  std::vector<std::string> now;
+  std::vector<std::pair<Variable, LateGradient>> late;
+  const auto name = [&](const Variable& leaf) {
+    return leaf.id() == x.id()        ? "x"
+           : leaf.id() == weight.id() ? "weight"
+           : leaf.id() == bias.id()   ? "bias"
+                                      : "hooked";
+  };
+  GraphTask::Options options;
+  options.sink = [&](const Variable& leaf, const Tensor&) {
+    now.push_back(name(leaf));
+  };
+  options.postpone = [&](const Variable& leaf) { return leaf.id() != x.id(); };
+  options.later = [&](const Variable& leaf, LateGradient gradient) {
+    late.emplace_back(leaf, std::move(gradient));
+  };
+  Backward({y}, {}, std::move(options));
+  EXPECT_THAT(now, UnorderedElementsAre("x", "hooked"));
+  EXPECT_EQ(hooks, 1);
+  ASSERT_EQ(late.size(), 2U);
+  for (auto& [leaf, gradient] : late) {
+    const Tensor of_weight = gradient();
+    EXPECT_EQ(of_weight.shape(), leaf.tensor().shape()) << name(leaf);
+    EXPECT_THAT(of_weight.Contiguous().ToVector<float>(), Each(8))
+        << name(leaf);  // 4 rows by 2 columns
+  }
+}
+
+TEST(Backward, ALateGradientSeesThatItsInputsWereWritten) {
+  Variable weight(Tensor::Full({2, 2}, 2), true);
+  const Variable x(Tensor::Ones({4, 2}));
+  LateGradient late;
+  GraphTask::Options options;
+  options.postpone = [](const Variable&) { return true; };
+  options.later = [&](const Variable&, LateGradient gradient) {
+    late = std::move(gradient);
+  };
+  Backward({Sum(Linear(x, weight, Variable()))}, {}, std::move(options));
+  ASSERT_TRUE(late);
+  x.tensor().Fill(3);
+  EXPECT_THAT(MessageOf([&] { late(); }), HasSubstr("in place"));
 }
 
 TEST(Grad, OfLeavesAndIntermediatesLeavesGradAlone) {

@@ -3,14 +3,20 @@
 
 #include "autograd/functions/conv.h"
 
+#include <gmock/gmock.h>
+
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
 #include "autograd/functions/shape.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/test_device.h"
 
 namespace baton::autograd {
 namespace {
 
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
+using ::testing::Each;
 using Inputs = const std::vector<Variable>&;
 
 Variable Conv(Inputs v, const ops::Conv2dOptions& options) {
@@ -21,6 +27,21 @@ TEST(ConvGradients, Plain) {
   EXPECT_TRUE(
       GradCheck([](Inputs v) { return Conv(v, {}); },
                 {Random({2, 3, 5, 4}), Random({4, 3, 3, 2}), Random({4})}));
+}
+
+// Conv2d adds its input's gradient to what is there.
+TEST(ConvGradients, AnInputOfTwoConvolutionsGetsTheSumOfTheirGradients) {
+  Variable weight(test::Put(Tensor::Full({3, 2, 1, 1}, 2)), true);
+  const Variable x(test::Put(Tensor::Ones({1, 2, 4, 4})), true);
+  const Variable inner = x * 1.0;
+  const Variable left = Conv2d(inner, weight, Variable(), {});
+  const Variable right = Conv2d(inner, weight, Variable(), {});
+  Sum(left + right * 10.0 + Sum(inner)).Backward();
+  // Two weights of 3 outputs each, once and ten times, and the 48 outputs that
+  // the inner sum is added to.
+  const std::vector<float> grad =
+      x.grad().To(Device::Cpu()).Contiguous().ToVector<float>();
+  EXPECT_THAT(grad, Each(3 * 2 + 10 * 3 * 2 + 48));
 }
 
 TEST(ConvGradients, StrideAndPadding) {

@@ -99,6 +99,34 @@ TEST(Conv2d, GradientsOfWeightsLieInTheOrderAskedFor) {
   }
 }
 
+TEST(Conv2d, AddsTheGradientOfItsInputToASum) {
+  constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
+  const Shape x = {2, 8, 9, 9};
+  const Conv2dOptions options = {.stride = {2, 2}, .padding = {1, 1}};
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16}) {
+    for (MemoryFormat format : {MemoryFormat::kContiguous, kLast}) {
+      const Tensor dy = OnDevice({2, 16, 5, 5}, dtype, 1, format);
+      const Tensor weight = OnDevice({16, 8, 3, 3}, dtype, 2, format);
+      const Tensor sum = OnDevice(x, dtype, 3, format);
+      Array4 expected(sum);
+      const Array4 added(Conv2dBackwardInput(dy, weight, x, options));
+      for (size_t i = 0; i < expected.values.size(); ++i)
+        expected.values[i] += added.values[i];
+      const uint64_t version = sum.version();
+      Conv2dAddBackwardInput(sum, dy, weight, options);
+      ExpectNear(sum, expected, testing::ToleranceOf(dtype), Name(dtype));
+      EXPECT_GT(sum.version(), version);
+    }
+  }
+  EXPECT_THAT(ErrorOf([&] {
+                Conv2dAddBackwardInput(OnDevice({2, 8, 8, 9}, DType::kF32, 1),
+                                       OnDevice({2, 16, 5, 5}, DType::kF32, 1),
+                                       OnDevice({16, 8, 3, 3}, DType::kF32, 1),
+                                       options);
+              }),
+              StartsWith("[conv2d_backward_input]"));
+}
+
 TEST(Conv2d, BiasIsOptional) {
   const Tensor x = OnDevice({1, 4, 5, 5}, DType::kF32, 1);
   const Tensor weight = OnDevice({3, 4, 3, 3}, DType::kF32, 2);
