@@ -45,7 +45,9 @@ Stream Stream::Next(Device device) {
 }
 
 Stream Stream::Beside(const Stream& stream) {
-  if (stream.device_.is_cpu() || stream.index_ >= cuda::kStreams) return stream;
+  if (stream.device_.is_cpu() || stream.index_ >= cuda::kStreams ||
+      !use_companions)
+    return stream;
   return Stream(stream.device_,
                 cuda::kStreams + cuda::kCopyStreams + stream.index_);
 }
@@ -70,6 +72,19 @@ void Stream::WaitFor(const Stream& other) const {
   } else if (other.device_.is_cuda() && *this != other) {
     cuda::WaitForStream(device_.index(), index_, other.device_.index(),
                         other.index_);
+  }
+}
+
+Stream::Position Stream::position() const {
+  return device_.is_cuda() ? cuda::StreamPosition(device_.index(), index_) : 0;
+}
+
+void Stream::WaitFor(const Stream& other, Position position) const {
+  if (device_.is_cpu()) {
+    other.Synchronize();
+  } else if (other.device_.is_cuda() && *this != other) {
+    cuda::WaitForStream(device_.index(), index_, other.device_.index(),
+                        other.index_, position);
   }
 }
 

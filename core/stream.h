@@ -39,6 +39,12 @@ class Stream {
   void Synchronize() const;
   // Later work of this stream runs after what `other` has been given by now.
   void WaitFor(const Stream& other) const;
+  // What this stream has been given by now.
+  using Position = uint64_t;
+  Position position() const;
+  // As WaitFor, for what `other` had been given by `position` and, within a
+  // recording (core/graph.h), little more; otherwise for all it has by now.
+  void WaitFor(const Stream& other, Position position) const;
 
   friend bool operator==(const Stream&, const Stream&) = default;
 

@@ -7,31 +7,48 @@
 
 namespace baton {
 
-bool StreamUse::KnowsLocked(const Stream& stream) const {
-  return stream == writer_ ||
-         std::find(readers_.begin(), readers_.end(), stream) != readers_.end();
+StreamUse::User* StreamUse::FindReaderLocked(const Stream& stream) {
+  const auto found =
+      std::find_if(readers_.begin(), readers_.end(),
+                   [&](const User& reader) { return reader.stream == stream; });
+  return found == readers_.end() ? nullptr : &*found;
 }
 
 void StreamUse::Read(const Stream& stream) {
   MutexLock lock(mutex_);
-  if (KnowsLocked(stream)) return;
-  stream.WaitFor(writer_);
-  readers_.push_back(stream);
+  const Stream::Position position = stream.position();
+  if (User* reader = FindReaderLocked(stream)) {
+    reader->position = position;
+    return;
+  }
+  if (stream == writer_.stream) {
+    if (position == writer_.position) return;
+  } else {
+    stream.WaitFor(writer_.stream, writer_.position);
+  }
+  readers_.push_back({stream, position});
 }
 
 void StreamUse::Write(const Stream& stream) {
   MutexLock lock(mutex_);
-  if (!KnowsLocked(stream)) stream.WaitFor(writer_);
-  for (const Stream& reader : readers_) stream.WaitFor(reader);
+  if (FindReaderLocked(stream) == nullptr)
+    stream.WaitFor(writer_.stream, writer_.position);
+  for (const User& reader : readers_)
+    stream.WaitFor(reader.stream, reader.position);
   readers_.clear();
-  writer_ = stream;
+  writer_ = {stream, stream.position()};
 }
 
 std::vector<Stream> StreamUse::Guests() const {
   MutexLock lock(mutex_);
-  std::vector<Stream> guests = readers_;
-  if (writer_ != home_) guests.push_back(writer_);
-  guests.erase(std::remove(guests.begin(), guests.end(), home_), guests.end());
+  std::vector<Stream> guests;
+  for (const User& reader : readers_) {
+    if (reader.stream != home_) guests.push_back(reader.stream);
+  }
+  const Stream& writer = writer_.stream;
+  if (writer != home_ &&
+      std::find(guests.begin(), guests.end(), writer) == guests.end())
+    guests.push_back(writer);
   return guests;
 }
 

@@ -17,7 +17,8 @@ namespace baton {
 class StreamUse {
  public:
   // The storage was allocated on `home`, whose earlier work comes first.
-  explicit StreamUse(const Stream& home) : home_(home), writer_(home) {}
+  explicit StreamUse(const Stream& home)
+      : home_(home), writer_{home, home.position()} {}
 
   const Stream& home() const { return home_; }
   void Read(const Stream& stream);
@@ -26,13 +27,18 @@ class StreamUse {
   std::vector<Stream> Guests() const;
 
  private:
-  bool KnowsLocked(const Stream& stream) const
+  // A stream, and how far its work on the storage goes.
+  struct User {
+    Stream stream;
+    Stream::Position position;
+  };
+  User* FindReaderLocked(const Stream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Stream home_;
   mutable Mutex mutex_;
-  Stream writer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Stream> readers_ ABSL_GUARDED_BY(mutex_);  // since; not writer_
+  User writer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<User> readers_ ABSL_GUARDED_BY(mutex_);  // since
 };
 
 }  // namespace baton

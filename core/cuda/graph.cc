@@ -142,7 +142,9 @@ class Graph::Recording {
     written_ = Alive(log.written);
     read_ = Alive(log.read);
     Count();
-    cuda::Check(kOp, cudaGraphInstantiate(&ready_, graph_, 0));
+    cuda::Check(kOp,
+                cudaGraphInstantiate(&ready_, graph_,
+                                     cudaGraphInstantiateFlagUseNodePriority));
   }
 
   void Count() {

@@ -9,6 +9,7 @@
 
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
+#include "core/cuda/stream.h"
 
 namespace baton::cuda {
 namespace {
@@ -37,6 +38,7 @@ Launch::Launch(const char* op, Operands written, Operands read)
     : op_(op), device_(DeviceOf(op, written, read)), scope_(device_) {
   const Stream stream = CurrentStream(Device::Cuda(device_));
   stream_ = NativeStream(stream);
+  MarkStream(device_, stream.index());
   CaptureLog* capture = CurrentCapture();
   for (const Tensor* x : read) {
     if (!x->defined() || !x->storage()->use()) continue;

@@ -13,6 +13,7 @@
 #include "core/cuda/handles.h"
 #include "core/cuda/memory.h"
 #include "core/cuda/status.h"
+#include "core/cuda/stream.h"
 #include "core/log.h"
 #include "core/mutex.h"
 
@@ -100,6 +101,8 @@ void CopyBetween(const Tensor& target, const Tensor& source) {
   const bool direct = PeersReach(from.index(), to.index());
   const Stream lane = Stream::ForCopies(from, to);
   const Stream out = direct ? lane : Stream::ForCopies(from, Device::Cpu());
+  MarkStream(out.device().index(), out.index());
+  MarkStream(lane.device().index(), lane.index());
   source.storage()->use()->Read(out);
   target.storage()->use()->Write(lane);
   Log(target, source);

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
+#include <vector>
 
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
@@ -17,7 +19,21 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-// A stream, and the event that others wait for.
+cudaEvent_t NewEvent() {
+  cudaEvent_t event = nullptr;
+  Check("stream", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+// Positions of a capture: its pool, then the count of marks.
+constexpr int kPoolShift = 32;
+uint64_t PoolOf(uint64_t position) { return position >> kPoolShift; }
+uint64_t CurrentPool() {
+  const CaptureLog* capture = CurrentCapture();
+  return capture == nullptr ? 0 : static_cast<uint64_t>(capture->pool);
+}
+
+// A stream, and the events that others wait for.
 class Queue {
  public:
   cudaStream_t stream(int device, bool companion) {
@@ -32,14 +48,48 @@ class Queue {
     MutexLock lock(mutex_);
     if (event_ == nullptr) {
       const DeviceScope scope(device);
-      Check("stream",
-            cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+      event_ = NewEvent();
     }
     Check("stream", cudaEventRecord(event_, stream));
     wait(event_);
   }
 
+  // As above for the mark at `position`, where it has been made.
+  template <typename Wait>
+  void SignalAt(uint64_t position, int device, cudaStream_t stream, Wait wait) {
+    {
+      MutexLock lock(mutex_);
+      const auto index = static_cast<size_t>(static_cast<uint32_t>(position));
+      if (PoolOf(position) == pool_ && index < marked_) {
+        wait(marks_[index]);
+        return;
+      }
+    }
+    Signal(device, stream, wait);
+  }
+
+  void Mark(uint64_t pool, int device, cudaStream_t stream) {
+    MutexLock lock(mutex_);
+    EnterLocked(pool);
+    if (marked_ == marks_.size()) {
+      const DeviceScope scope(device);
+      marks_.push_back(NewEvent());
+    }
+    Check("stream", cudaEventRecord(marks_[marked_], stream));
+    ++marked_;
+  }
+
+  uint64_t Position(uint64_t pool) {
+    MutexLock lock(mutex_);
+    EnterLocked(pool);
+    return pool << kPoolShift | marked_;
+  }
+
  private:
+  void EnterLocked(uint64_t pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(pool_, pool) != pool) marked_ = 0;
+  }
+
   cudaStream_t Make(int device, bool companion) {
     MutexLock lock(mutex_);
     cudaStream_t made = stream_.load(std::memory_order_acquire);
@@ -57,6 +107,9 @@ class Queue {
   std::atomic<cudaStream_t> stream_{nullptr};
   Mutex mutex_;
   cudaEvent_t event_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  uint64_t pool_ ABSL_GUARDED_BY(mutex_) = 0;  // of the capture of the marks
+  size_t marked_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<cudaEvent_t> marks_ ABSL_GUARDED_BY(mutex_);  // some to come
 };
 
 Queue& QueueOf(int device, int stream) {
@@ -94,8 +147,16 @@ void SynchronizeDevice(int device) {
   Check("synchronize", cudaDeviceSynchronize());
 }
 
+void MarkStream(int device, int stream) {
+  const uint64_t pool = CurrentPool();
+  if (pool == 0) return;
+  cudaStream_t native = NativeOf(device, stream);
+  if (IsCapturing(native)) QueueOf(device, stream).Mark(pool, device, native);
+}
+
 void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited) {
+  MarkStream(waiter_device, waiter);  // what it has been given does not wait
   cudaStream_t late = NativeOf(waiter_device, waiter);
   cudaStream_t early = NativeOf(awaited_device, awaited);
   // A capture begins when the device is idle, so nothing outside of it is left
@@ -103,6 +164,28 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
   if (IsCapturing(late) && !IsCapturing(early)) return;
   QueueOf(awaited_device, awaited)
       .Signal(awaited_device, early, [&](cudaEvent_t event) {
+        Check("stream", cudaStreamWaitEvent(late, event, 0));
+      });
+}
+
+uint64_t StreamPosition(int device, int stream) {
+  const uint64_t pool = CurrentPool();
+  return pool == 0 ? 0 : QueueOf(device, stream).Position(pool);
+}
+
+void WaitForStream(int waiter_device, int waiter, int awaited_device,
+                   int awaited, uint64_t position) {
+  const uint64_t pool = CurrentPool();
+  if (pool == 0)
+    return WaitForStream(waiter_device, waiter, awaited_device, awaited);
+  // Given before the capture, which began when the device was idle.
+  if (PoolOf(position) != pool) return;
+  cudaStream_t late = NativeOf(waiter_device, waiter);
+  cudaStream_t early = NativeOf(awaited_device, awaited);
+  if (!IsCapturing(early)) return;
+  MarkStream(waiter_device, waiter);
+  QueueOf(awaited_device, awaited)
+      .SignalAt(position, awaited_device, early, [&](cudaEvent_t event) {
         Check("stream", cudaStreamWaitEvent(late, event, 0));
       });
 }

@@ -23,6 +23,14 @@ void SynchronizeDevice(int device);
 void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited);
 
+// Within a capture streams remember marks between pieces of their work, so that
+// one may wait for less than all: the position of a stream is that of its next
+// mark. Outside of captures positions are 0 and mean all by now.
+void MarkStream(int device, int stream);
+uint64_t StreamPosition(int device, int stream);
+void WaitForStream(int waiter_device, int waiter, int awaited_device,
+                   int awaited, uint64_t position);
+
 std::shared_ptr<void> MakeEvent(int device);
 void RecordEvent(void* event, int device, int stream);
 // Within a capture: at each launch of the graph.

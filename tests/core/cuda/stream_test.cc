@@ -1,0 +1,86 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/stream.h"
+
+#include <gtest/gtest.h>
+
+#include "core/graph.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/matmul.h"
+#include "core/tensor.h"
+#include "tests/support/test_device.h"
+
+namespace baton {
+namespace {
+
+class GpuStreams : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::TestDevice().is_cuda())
+      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
+    gpu_ = test::TestDevice();
+  }
+  Device gpu_ = Device::Cpu();
+};
+
+// Not for what the writer's stream was given after it.
+TEST_F(GpuStreams, ARecordedReaderWaitsForTheWriteAlone) {
+  const TensorOptions there = {.device = gpu_};
+  const Tensor x = Tensor::Zeros({64}, there);
+  const Tensor square = Tensor::Ones({2048, 2048}, there);
+  const Stream writer = Stream::Next(gpu_), reader = Stream::Next(gpu_);
+  Event begin(gpu_), read(gpu_), worked(gpu_);
+  Tensor sum, product;
+  const auto body = [&] {
+    for (const Stream& stream : {writer, reader})
+      stream.WaitFor(CurrentStream(gpu_));
+    begin.RecordTime(CurrentStream(gpu_));
+    {
+      const StreamScope scope(writer);
+      x.Fill(1);
+      product = square;
+      for (int i = 0; i < 20; ++i) product = ops::Matmul(product, square);
+      worked.RecordTime(writer);
+    }
+    {
+      const StreamScope scope(reader);
+      sum = ops::Add(x, x);
+      read.RecordTime(reader);
+    }
+    for (const Stream& stream : {writer, reader})
+      CurrentStream(gpu_).WaitFor(stream);
+  };
+  body();  // loads what is loaded at first use
+  const Graph graph = Graph::Record({gpu_}, body);
+  for (int replay = 0; replay < 2; ++replay) graph.Replay();
+  Synchronize(gpu_);
+  EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[63], 2);
+  EXPECT_LT(read.MillisecondsSince(begin), worked.MillisecondsSince(begin) / 2);
+}
+
+TEST_F(GpuStreams, ARecordedWriterWaitsForReadersOnOtherStreams) {
+  const TensorOptions there = {.device = gpu_};
+  const Tensor square = Tensor::Ones({1024, 1024}, there);
+  const Stream reader = Stream::Next(gpu_);
+  Tensor product;
+  const Graph graph = Graph::Record({gpu_}, [&] {
+    square.Fill(1);
+    {
+      const StreamScope scope(reader);
+      reader.WaitFor(Stream::Default(gpu_));
+      product = ops::Matmul(square, square);
+    }
+    square.Fill(7);
+    CurrentStream(gpu_).WaitFor(reader);
+  });
+  for (int replay = 0; replay < 3; ++replay) {
+    graph.Replay();
+    Synchronize(gpu_);
+    EXPECT_EQ(product.To(Device::Cpu()).data<float>()[5], 1024);
+    EXPECT_EQ(square.To(Device::Cpu()).data<float>()[5], 7);
+  }
+}
+
+}  // namespace
+}  // namespace baton
