@@ -27,15 +27,11 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
       auto modules,
       models::ResNet::MakeStages(
           settings.model, cut ? settings.cuts : std::vector<std::string>()));
-  if (modules.size() > machine.devices.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(modules.size(), " stages need ", modules.size(),
-                     " devices, there are ", machine.devices.size()));
-  }
   std::vector<dist::DeviceStage> stages;
   for (auto& module : modules) {
     module->ToFormat(settings.model.format);
-    stages.push_back({std::move(module), machine.devices[stages.size()]});
+    stages.push_back({std::move(module),
+                      machine.devices[stages.size() % machine.devices.size()]});
   }
   std::unique_ptr<DeviceResNet> model;
   RETURN_IF_ERROR(CatchErrors([&] {
@@ -47,6 +43,7 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
                                                  .schedule = settings.schedule,
                                                  .loss = settings.loss,
                                                  .at_once = machine.at_once,
+                                                 .overlap = machine.overlap,
                                                  .dtype = machine.dtype}),
         settings, machine.graph));
   }));
@@ -63,6 +60,8 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
     scaler_ = std::make_unique<optim::GradScaler>(pipeline_.devices(),
                                                   optim::GradScalerOptions());
   }
+  to_tune_ = micro_batches_ > 1 &&
+             pipeline_.options().schedule == dist::Schedule::kZeroBubble;
   if (!graph) return;
   step_ = std::make_unique<nn::GraphedStep>(
       [this](const std::vector<Tensor>& batch) {
@@ -95,6 +94,8 @@ absl::StatusOr<TrainingBatch> DeviceResNet::Place(const TrainingBatch& batch) {
 absl::StatusOr<double> DeviceResNet::TrainStep(const TrainingBatch& batch) {
   double loss = 0;
   RETURN_IF_ERROR(CatchErrors([&] {
+    if (std::exchange(to_tune_, false))
+      pipeline_.Tune(batch.images, batch.targets);
     const Tensor result =
         step_ ? step_->Run({batch.images, batch.targets})[0] : PlainStep(batch);
     for (Device device : pipeline_.devices()) Synchronize(device);

@@ -50,6 +50,7 @@ class DeviceResNet final : public Trainable {
   std::unique_ptr<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: plain
   int64_t micro_batches_ = 1;
+  bool to_tune_ = false;  // by the first batch
 };
 
 }  // namespace baton::examples

@@ -23,6 +23,12 @@ ABSL_FLAG(std::string, graph, "",
           "default on with a GPU");
 ABSL_FLAG(int, at_once, 1,
           "micro-batches that a GPU works on at once, on as many streams");
+ABSL_FLAG(bool, overlap, false,
+          "run forwards beside backwards of other micro-batches, on streams of "
+          "their own; needs a GPU");
+ABSL_FLAG(int, gpus, 0,
+          "devices that the stages take in turn, with --device=cuda; 0: one a "
+          "stage, as far as there are so many");
 ABSL_FLAG(int, threads_per_device, 0,
           "compute threads of one device; 0: an equal share of the cores");
 ABSL_FLAG(std::string, overlap_trace, "",
@@ -91,7 +97,11 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   machine.devices = {*first};
   // Says what is missing for a GPU.
   RETURN_IF_ERROR(CatchErrors([&] { Tensor::Empty({1}, {.device = *first}); }));
+  const int gpus = absl::GetFlag(FLAGS_gpus);
+  if (gpus < 0 || (gpus > 0 && first->is_cpu()))
+    return Wrong("gpus", "takes 1 and up, with --device=cuda");
   for (int i = 1; i < stages; ++i) {
+    if (gpus > 0 && i == gpus) break;
     if (first->is_cpu()) {
       machine.devices.push_back(*first);
     } else if (first->index() + i < cuda::DeviceCount()) {
@@ -102,6 +112,9 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   RETURN_IF_ERROR(ReadGraph(machine));
   RETURN_IF_ERROR(ReadAtOnce(machine));
   RETURN_IF_ERROR(ReadThreads(machine, stages));
+  machine.overlap = absl::GetFlag(FLAGS_overlap);
+  if (machine.overlap && !machine.is_cuda())
+    return Wrong("overlap", "needs --device=cuda");
   machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
   if (!machine.overlap_trace.empty() && !machine.is_cuda())
     return Wrong("overlap_trace", "needs --device=cuda");

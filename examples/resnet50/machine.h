@@ -14,12 +14,13 @@ namespace baton::examples {
 
 // Where resnet50_single_machine computes, and how.
 struct Machine {
-  // One for each stage, as far as there are so many; the first is --device.
+  // Stages take them in turn; the first is --device.
   std::vector<Device> devices;
   std::string dtype_name = "fp32";  // as on the command line
   DType dtype = DType::kF32;        // of weights and activations
   bool tf32 = false;                // products of f32 rounded for tensor cores
   bool graph = false;               // steps are recorded and replayed
+  bool overlap = false;             // forwards beside backwards
   int at_once = 1;                  // micro-batches that a GPU works on
   int threads_per_device = 1;       // of the CPU
   std::string overlap_trace = {};   // file; empty: none

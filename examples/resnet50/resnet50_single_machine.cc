@@ -39,7 +39,9 @@ std::vector<Detail> DetailsOf(const Settings& settings,
   return {{"device", machine.devices.front().ToString()},
           {"dtype", machine.dtype_name},
           {"graph", machine.graph},
+          {"schedule", dist::NameOf(settings.schedule)},
           {"at_once", int64_t{machine.at_once}},
+          {"overlap", machine.overlap},
           {"cuts", absl::StrJoin(settings.cuts, ",")},
           {"batch", settings.batch},
           {"image", settings.image}};
@@ -48,16 +50,16 @@ std::vector<Detail> DetailsOf(const Settings& settings,
 // Leaves out, and says so, what needs more GPUs than there are.
 absl::Status KeepPossibleVariants(const Machine& machine, Settings& settings) {
   const size_t here = machine.devices.size();
-  if (here >= static_cast<size_t>(settings.stages())) return absl::OkStatus();
+  if (here >= 2 || here >= static_cast<size_t>(settings.stages()))
+    return absl::OkStatus();
   std::vector<std::string> possible, refused;
   for (const std::string& variant : settings.variants)
     (variant == "single" ? possible : refused).push_back(variant);
   settings.variants = possible;
   if (refused.empty()) return absl::OkStatus();
   const std::string why =
-      absl::StrCat(absl::StrJoin(refused, " and "), " need ", settings.stages(),
-                   " GPUs; from ", machine.devices.front().ToString(),
-                   " on there ", here == 1 ? "is " : "are ", here);
+      absl::StrCat(absl::StrJoin(refused, " and "), " need 2 GPUs; from ",
+                   machine.devices.front().ToString(), " on there is 1");
   if (possible.empty()) return absl::FailedPreconditionError(why);
   std::fprintf(stderr, "%s\n", why.c_str());
   return absl::OkStatus();

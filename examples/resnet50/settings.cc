@@ -33,7 +33,7 @@ ABSL_FLAG(int64_t, image, 128, "height and width of the images");
 ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");
 ABSL_FLAG(int64_t, repeat, 3, "times that each variant is measured");
 ABSL_FLAG(std::string, schedule, "fill_drain",
-          "order of work in a pipeline: fill_drain or 1f1b");
+          "order of work in a pipeline: fill_drain, 1f1b or zero_bubble");
 ABSL_FLAG(std::string, loss, "",
           "mse (on one-hot labels) or cross_entropy; default mse for synthetic "
           "images, cross_entropy for --data");
@@ -133,10 +133,14 @@ absl::StatusOr<std::vector<std::string>> Cuts() {
 
 absl::StatusOr<dist::Schedule> ScheduleFlag() {
   const std::string name = absl::GetFlag(FLAGS_schedule);
-  if (name == "fill_drain") return dist::Schedule::kFillDrain;
-  if (name == "1f1b") return dist::Schedule::kOneForwardOneBackward;
-  return Wrong("schedule",
-               absl::StrCat("is fill_drain or 1f1b, not '", name, "'"));
+  for (dist::Schedule schedule :
+       {dist::Schedule::kFillDrain, dist::Schedule::kOneForwardOneBackward,
+        dist::Schedule::kZeroBubble}) {
+    if (name == dist::NameOf(schedule)) return schedule;
+  }
+  return Wrong(
+      "schedule",
+      absl::StrCat("is fill_drain, 1f1b or zero_bubble, not '", name, "'"));
 }
 
 absl::StatusOr<dist::Loss> LossFlag(bool real_data) {

@@ -11,6 +11,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
+#include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "models/nn/loss.h"
@@ -44,74 +45,77 @@ class DevicePipeline::Run {
         rows_(std::move(rows)),
         loss_scale_(options.loss_scale),
         trace_(options.trace),
-        streams_(StreamsOf(pipeline)),
+        streams_(DevicesOf(stages_), pipeline.lanes_,
+                 {.several = options_.at_once > 1,
+                  .overlap = options_.overlap,
+                  .weights = leaves_weights()}),
+        costs_(pipeline.costs_),
         in_flight_(stages_.size(), std::vector<InFlight>(rows_.size())),
         sums_(stages_.size()),
         postponed_(stages_.size()) {}
 
   Tensor Train() {
-    Fork();
-    const auto programs = TrainPrograms(
-        options_.schedule, static_cast<int>(stages_.size()), micro_batches());
-    for (const auto& [stage, instruction] : MergePrograms(programs)) {
-      const auto s = static_cast<size_t>(stage);
-      const auto m = static_cast<size_t>(instruction.micro_batch);
-      instruction.op == StageOp::kForward ? Forward(s, m) : Backward(s, m);
+    streams_.Fork();
+    const size_t at_once = static_cast<size_t>(options_.at_once);
+    const size_t groups = (rows_.size() + at_once - 1) / at_once;
+    for (const auto& [stage, instruction] : Order(static_cast<int>(groups))) {
+      const size_t first =
+          static_cast<size_t>(instruction.micro_batch) * at_once;
+      const size_t end = std::min(first + at_once, rows_.size());
+      for (size_t m = first; m < end; ++m)
+        Do(instruction.op, static_cast<size_t>(stage), m);
     }
-    Join();
+    streams_.Join();
     for (GradientSums& sums : sums_) sums.Leave();
     for (nn::PostponedStatistics& postponed : postponed_) postponed.Apply();
     return Loss();
   }
 
  private:
-  int micro_batches() const { return static_cast<int>(rows_.size()); }
+  std::vector<IssuedInstruction> Order(int groups) const {
+    if (!leaves_weights()) {
+      return MergePrograms(TrainPrograms(
+          options_.schedule, static_cast<int>(stages_.size()), groups));
+    }
+    std::vector<int> devices;
+    for (const DeviceStage& stage : stages_)
+      devices.push_back(stage.device.is_cpu() ? -1 : stage.device.index());
+    return ZeroBubbleOrder(devices, costs_, groups);
+  }
+
+  void Do(StageOp op, size_t s, size_t m) {
+    switch (op) {
+      case StageOp::kForward:
+        return Forward(s, m);
+      case StageOp::kBackward:
+        Backward(s, m);
+        if (!leaves_weights()) Weights(s, m);
+        return;
+      case StageOp::kWeights:
+        return Weights(s, m);
+    }
+  }
+
+  // Backwards leave gradients of weights for instructions of their own.
+  bool leaves_weights() const {
+    return options_.schedule == Schedule::kZeroBubble;
+  }
   bool IsLast(size_t stage) const { return stage + 1 == stages_.size(); }
 
-  // Of each stage: the current stream, or those that micro-batches take in
-  // turn. The current one is not among these: it wrote the parameters, so who
-  // reads them would wait for all that it has been given since.
-  static std::vector<std::vector<Stream>> StreamsOf(
-      const DevicePipeline& pipeline) {
-    std::vector<std::vector<Stream>> streams;
-    for (const DeviceStage& stage : pipeline.stages_) {
-      const auto several = pipeline.streams_.find(stage.device.index());
-      if (stage.device.is_cuda() && several != pipeline.streams_.end()) {
-        streams.push_back(several->second);
-      } else {
-        streams.push_back({CurrentStream(stage.device)});
-      }
-    }
-    return streams;
-  }
-  const Stream& StreamOf(size_t s, size_t m) const {
-    return streams_[s][m % streams_[s].size()];
-  }
-  // Nothing begins before what the current streams have been given, and they go
-  // on after all of it. A recording takes the others in by this.
-  void Fork() const {
-    for (const std::vector<Stream>& streams : streams_) {
-      for (const Stream& stream : streams)
-        stream.WaitFor(CurrentStream(stream.device()));
-    }
-  }
-  void Join() const {
-    for (const std::vector<Stream>& streams : streams_) {
-      for (const Stream& stream : streams) {
-        CurrentStream(stream.device()).WaitFor(stream);
-        CurrentStream(stream.device()).WaitFor(Stream::Beside(stream));
-      }
-    }
+  static std::vector<Device> DevicesOf(const std::vector<DeviceStage>& stages) {
+    std::vector<Device> devices;
+    for (const DeviceStage& stage : stages) devices.push_back(stage.device);
+    return devices;
   }
 
   void Forward(size_t s, size_t m) {
-    const StreamScope scope(StreamOf(s, m));
+    const StreamScope scope(streams_.Forward(s, m));
     InFlight& here = in_flight_[s][m];
     const Tensor input =
         s == 0 ? Rows(inputs_, rows_[m]) : std::move(here.received);
-    Compute("F", s, m, input, [&] {
+    Compute(StageOp::kForward, s, m, input, [&] {
       std::optional<nn::PostponedStatistics::Scope> later;
-      if (streams_[s].size() > 1) later.emplace(postponed_[s]);
+      if (streams_.several(s)) later.emplace(postponed_[s]);
       here.input = Variable(input, s > 0);
       here.output = stages_[s].module->Forward(here.input);
       if (IsLast(s)) here.output = WeightedLoss(here.output, m);
@@ -125,36 +129,69 @@ class DevicePipeline::Run {
   }
 
   void Backward(size_t s, size_t m) {
-    const StreamScope scope(StreamOf(s, m));
-    InFlight here = std::move(in_flight_[s][m]);
+    const Stream& stream = streams_.Backward(s, m);
+    // A forward given after this may run beside it, but not before.
+    streams_.Forward(s, m).WaitFor(stream);
+    const StreamScope scope(stream);
+    InFlight here = std::exchange(in_flight_[s][m], InFlight());
     // A stage that does not use its input gives its predecessor no gradient.
     if (!here.output.requires_grad() ||
         (!IsLast(s) && !here.gradient.defined())) {
       return;
     }
-    LeafGradients gradients;
+    InFlight& left = in_flight_[s][m];
     Tensor of_input;
-    Compute("B", s, m, here.gradient, [&] {
-      autograd::Backward({here.output}, {here.gradient}, false,
-                         [&](const Variable& leaf, const Tensor& gradient) {
-                           if (leaf.id() == here.input.id()) {
-                             of_input = gradient;
-                           } else {
-                             gradients.emplace_back(leaf, gradient);
-                           }
-                         });
+    autograd::GraphTask::Options pass;
+    pass.sink = [&](const Variable& leaf, const Tensor& gradient) {
+      if (leaf.id() == here.input.id()) {
+        of_input = gradient;
+      } else {
+        left.gradients.emplace_back(leaf, gradient);
+      }
+    };
+    if (leaves_weights()) {
+      pass.postpone = [&](const Variable& leaf) {
+        return leaf.id() != here.input.id();
+      };
+      pass.later = [&](const Variable& leaf, autograd::LateGradient gradient) {
+        left.late.emplace_back(leaf, std::move(gradient));
+        // Nobody waits for the first stage's backwards.
+        if (s == 0) ComputeLate(left, s, stream);
+      };
+    }
+    Compute(StageOp::kBackward, s, m, here.gradient, [&] {
+      autograd::Backward({here.output}, {here.gradient}, std::move(pass));
     });
     // The stage before waits for it: sent before anything else is given.
     if (of_input.defined())
       in_flight_[s - 1][m].gradient = Send(s, s - 1, m, of_input);
-    here = InFlight();
-    // Beside the chain of gradients, where weights' gradients come about.
-    const Stream beside = Stream::Beside(StreamOf(s, m));
-    beside.WaitFor(StreamOf(s, m));
-    const StreamScope sums(beside);
-    Compute("+", s, m, Tensor(), [&] {
-      sums_[s].Add(std::move(gradients), /*last=*/rows_.size() == 1);
+  }
+
+  void Weights(size_t s, size_t m) {
+    const Stream& stream = streams_.Backward(s, m);
+    InFlight here = std::exchange(in_flight_[s][m], InFlight());
+    const Stream beside = Stream::Beside(stream);
+    beside.WaitFor(stream);
+    const StreamScope scope(beside);
+    Compute(StageOp::kWeights, s, m, Tensor(), [&] {
+      ComputeLate(here, s, beside);
+      for (const Stream& lane : streams_.Weights(s)) beside.WaitFor(lane);
+      sums_[s].Add(std::move(here.gradients), /*last=*/rows_.size() == 1);
     });
+  }
+
+  // The gradients left for later, once `stream` has got so far: several at once
+  // where there are streams for it, since none needs another.
+  void ComputeLate(InFlight& here, size_t s, const Stream& stream) {
+    for (auto& [leaf, gradient] : std::exchange(here.late, {})) {
+      const std::vector<Stream>& lanes = streams_.Weights(s);
+      const Stream lane =
+          lanes.empty() ? stream : lanes[next_lane_++ % lanes.size()];
+      lane.WaitFor(stream);
+      const StreamScope scope(lane);
+      here.gradients.emplace_back(leaf, gradient());
+      gradient = nullptr;
+    }
   }
 
   // Sums to the mean over the batch whatever the sizes of the micro-batches.
@@ -179,8 +216,12 @@ class DevicePipeline::Run {
 
   Tensor Send(size_t from, size_t to, size_t m, const Tensor& value) {
     const Device source = stages_[from].device, target = stages_[to].device;
-    if (trace_ == nullptr || source == target) return value.To(target);
+    if (source == target) return value;
+    // Memory of the lane's own: that of a computing stream would come with its
+    // waits.
     const Stream lane = Stream::ForCopies(source, target);
+    const StreamScope scope(lane);
+    if (trace_ == nullptr) return value.To(target);
     lane.WaitFor(CurrentStream(source));
     Tensor arrived;
     trace_->Time(absl::StrCat("copy ", m), DeviceTrace::Kind::kCopy,
@@ -191,7 +232,7 @@ class DevicePipeline::Run {
 
   // `needed`: what may have come from another device.
   template <typename Work>
-  void Compute(const char* what, size_t s, size_t m, const Tensor& needed,
+  void Compute(StageOp op, size_t s, size_t m, const Tensor& needed,
                const Work& work) {
     if (trace_ == nullptr) return work();
     const Device device = stages_[s].device;
@@ -201,8 +242,11 @@ class DevicePipeline::Run {
     std::string lane = device.ToString();
     if (stream != Stream::Default(device))
       absl::StrAppend(&lane, " stream ", stream.index());
-    trace_->Time(absl::StrCat(what, m), DeviceTrace::Kind::kCompute, lane,
-                 stream, work);
+    const Instruction instruction = {op, static_cast<int>(m)};
+    std::string name = ToString({instruction});
+    if (stages_.size() > 2) absl::StrAppend(&name, " stage ", s);
+    trace_->Time(name, DeviceTrace::Kind::kCompute, lane, stream, work,
+                 IssuedInstruction{static_cast<int>(s), instruction});
   }
 
   const std::vector<DeviceStage>& stages_;
@@ -212,7 +256,9 @@ class DevicePipeline::Run {
   const std::vector<RowRange> rows_;
   const Tensor loss_scale_;  // undefined: 1
   DeviceTrace* const trace_;
-  const std::vector<std::vector<Stream>> streams_;  // of each stage
+  const StageStreams streams_;
+  const std::vector<StageCosts>& costs_;
+  size_t next_lane_ = 0;
   std::vector<std::vector<InFlight>> in_flight_;    // [stage][micro-batch]
   std::vector<GradientSums> sums_;                  // of each stage
   std::vector<nn::PostponedStatistics> postponed_;  // likewise
@@ -221,7 +267,7 @@ class DevicePipeline::Run {
 
 DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
                                const DevicePipelineOptions& options)
-    : stages_(std::move(stages)), options_(options) {
+    : stages_(std::move(stages)), options_(options), costs_(stages_.size()) {
   Require(!stages_.empty(), kOp, "no stages");
   Require(options.split_size >= 0, kOp,
           "split_size is negative: ", options.split_size);
@@ -235,11 +281,9 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
     if (options.dtype != DType::kF32)
       stage.module->LowerPrecision(options.dtype);
     stage.module->To(stage.device);
-    if (stage.device.is_cpu()) continue;
-    if (options.at_once == 1) continue;
-    std::vector<Stream>& streams = streams_[stage.device.index()];
-    while (static_cast<int>(streams.size()) < options.at_once)
-      streams.push_back(Stream::Next(stage.device));
+    const int gpu = stage.device.index();
+    if (stage.device.is_cuda() && lanes_.count(gpu) == 0)
+      lanes_.emplace(gpu, MakeLanes(stage.device, options.at_once));
   }
 }
 
@@ -253,6 +297,31 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
   return Run(*this, Placed(inputs), targets.To(stages_.back().device), rows,
              options)
       .Train();
+}
+
+void DevicePipeline::Tune(const Tensor& inputs, const Tensor& targets) {
+  std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
+  for (const DeviceStage& stage : stages_) {
+    for (const auto& [name, buffer] : stage.module->NamedBuffers())
+      kept.emplace_back(buffer, buffer.Clone());
+  }
+  const Tensor placed = inputs.To(stages_.front().device);
+  const Tensor wanted = targets.To(stages_.back().device);
+  for (int i = 0; i < 2; ++i) Step(placed, wanted);  // algorithms are chosen
+  DeviceTrace trace(devices());
+  const auto timed = [&] { Step(placed, wanted, {.trace = &trace}); };
+  if (lanes_.size() == devices().size()) {  // no CPU among them
+    const Graph graph = Graph::Record(devices(), timed);
+    for (int i = 0; i < 2; ++i) {
+      trace.Begin();
+      graph.Replay();
+    }
+    costs_ = CostsOf(trace.Spans(), stages_.size());
+  } else {
+    timed();
+    costs_ = CostsOf(trace.Spans(), stages_.size());
+  }
+  for (const auto& [buffer, value] : kept) buffer.CopyFrom(value);
 }
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "autograd/variable.h"
+#include "models/distributed/device_order.h"
+#include "models/distributed/device_streams.h"
 #include "models/distributed/device_trace.h"
 #include "models/distributed/gradient_sums.h"
 #include "models/distributed/schedule.h"
@@ -27,9 +29,12 @@ struct DevicePipelineOptions {
   Schedule schedule = Schedule::kFillDrain;
   Loss loss = Loss::kCrossEntropy;  // not kNone
   // Micro-batches that a GPU works on at once, on streams of their own: small
-  // ones leave much of it idle. Their running statistics then move at the end
-  // of the step.
+  // ones leave much of it idle. The schedule then orders groups of so many.
+  // Running statistics move at the end of the step.
   int at_once = 1;
+  // Whether forwards run beside backwards of other micro-batches, on streams of
+  // their own: pays where there are more micro-batches than stages.
+  bool overlap = false;
   // Of the stages' weights (see nn::Module::LowerPrecision): inputs are cast to
   // it, and outputs to f32 for the loss.
   DType dtype = DType::kF32;
@@ -55,7 +60,8 @@ struct DevicePipelineOptions {
 // and gradients equal those of one process that accumulates over the same
 // micro-batches in order (on the CPU bit for bit). Modules that read the other
 // rows of a batch (batch norm) see micro-batches. Devices may be the CPU, and
-// one device may have several stages; then they work in turn.
+// one device may have several stages: with Schedule::kZeroBubble, stages dealt
+// out in turn (0, 1, 0, 1) leave devices idle for less at a step's ends.
 // Thread-compatible.
 class DevicePipeline {
  public:
@@ -80,6 +86,12 @@ class DevicePipeline {
     return Step(inputs, targets, StepOptions());
   }
 
+  // Times a step on such a batch, and orders the steps of
+  // Schedule::kZeroBubble by that from now on. Takes some steps, which leave
+  // parameters and buffers as they were, but gradients of their own, and random
+  // numbers drawn. Not within a recording, nor after one was made.
+  void Tune(const Tensor& inputs, const Tensor& targets);
+
   // The forwards alone, in eval mode; the outputs, on the last device.
   Tensor Evaluate(const Tensor& inputs);
 
@@ -94,6 +106,8 @@ class DevicePipeline {
     Tensor received;  // the input that has come
     Variable input, output;
     Tensor gradient;  // of the output, come from the next stage
+    LeafGradients gradients;
+    LateGradients late;
   };
   class Run;
 
@@ -102,8 +116,8 @@ class DevicePipeline {
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;
-  // By GPU, where micro-batches are worked on at once: as many as those.
-  std::map<int, std::vector<Stream>> streams_;
+  std::vector<StageCosts> costs_;     // of each stage
+  std::map<int, DeviceLanes> lanes_;  // by index of the GPU
 };
 
 }  // namespace baton::dist

@@ -48,8 +48,12 @@ void DeviceTrace::Begin() {
 
 void DeviceTrace::Time(const std::string& name, Kind kind,
                        const std::string& lane, const Stream& stream,
-                       absl::FunctionRef<void()> work) {
-  Timed timed = {.span = {.name = name, .kind = kind, .lane = lane},
+                       absl::FunctionRef<void()> work,
+                       std::optional<IssuedInstruction> instruction) {
+  Timed timed = {.span = {.name = name,
+                          .kind = kind,
+                          .lane = lane,
+                          .instruction = instruction},
                  .device = stream.device(),
                  .begin = Event(stream.device()),
                  .end = Event(stream.device())};
@@ -83,6 +87,31 @@ double OverlappedShare(const std::vector<Span>& spans) {
     overlapped += Covered(span.begin_ms, span.end_ms, compute);
   }
   return copied > 0 ? overlapped / copied : 0;
+}
+
+std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages) {
+  std::vector<StageCosts> sums(stages, StageCosts{0, 0, 0});
+  std::vector<StageCosts> counts = sums;
+  const auto of = [](StageCosts& costs, StageOp op) -> double& {
+    return op == StageOp::kForward    ? costs.forward
+           : op == StageOp::kBackward ? costs.backward
+                                      : costs.weights;
+  };
+  for (const Span& span : spans) {
+    if (!span.instruction) continue;
+    const auto stage = static_cast<size_t>(span.instruction->stage);
+    const StageOp op = span.instruction->instruction.op;
+    of(sums[stage], op) += span.end_ms - span.begin_ms;
+    of(counts[stage], op) += 1;
+  }
+  for (size_t stage = 0; stage < stages; ++stage) {
+    for (StageOp op :
+         {StageOp::kForward, StageOp::kBackward, StageOp::kWeights}) {
+      const double count = of(counts[stage], op);
+      if (count > 0) of(sums[stage], op) /= count;
+    }
+  }
+  return sums;
 }
 
 std::string ToChromeTrace(const std::vector<Span>& spans) {

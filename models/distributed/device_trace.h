@@ -4,11 +4,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "core/stream.h"
+#include "models/distributed/device_order.h"
 
 namespace baton::dist {
 
@@ -24,6 +26,7 @@ class DeviceTrace {
     std::string lane;  // "cuda:0", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
+    std::optional<IssuedInstruction> instruction = {};  // that it times
   };
 
   explicit DeviceTrace(const std::vector<Device>& devices);
@@ -35,7 +38,8 @@ class DeviceTrace {
   // Calls `work`, which gives work to `stream`; the span begins when the stream
   // has come there and what it waits for by then is done.
   void Time(const std::string& name, Kind kind, const std::string& lane,
-            const Stream& stream, absl::FunctionRef<void()> work);
+            const Stream& stream, absl::FunctionRef<void()> work,
+            std::optional<IssuedInstruction> instruction = std::nullopt);
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
@@ -53,6 +57,10 @@ class DeviceTrace {
 
 // Of the time of copies, the share in which something computes.
 double OverlappedShare(const std::vector<DeviceTrace::Span>& spans);
+
+// Mean milliseconds of the instructions of each stage; 0 where none was timed.
+std::vector<StageCosts> CostsOf(const std::vector<DeviceTrace::Span>& spans,
+                                size_t stages);
 
 // For chrome://tracing and Perfetto: a row for each lane.
 std::string ToChromeTrace(const std::vector<DeviceTrace::Span>& spans);

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/node.h"
 #include "autograd/variable.h"
 
 namespace baton::dist {
 
 using LeafGradients = std::vector<std::pair<Variable, Tensor>>;
+using LateGradients = std::vector<std::pair<Variable, autograd::LateGradient>>;
 
 // Gradients of parameters, summed over micro-batches: one launch a micro-batch
 // and not one a parameter. Sums of several bf16 or f16 gradients are f32.

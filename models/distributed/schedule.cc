@@ -36,7 +36,55 @@ std::vector<Instruction> OneForwardOneBackward(int warm_up, int micro_batches) {
   return program;
 }
 
+// Twice the forwards ahead, and as many gradients of weights behind, as there
+// are stages on that side: slack, since the three kinds of work never take
+// quite the same time.
+std::vector<Instruction> ZeroBubble(int stage, int stages, int micro_batches) {
+  std::vector<Instruction> program;
+  int weights = 0;
+  for (const Instruction& step :
+       OneForwardOneBackward(2 * (stages - 1 - stage), micro_batches)) {
+    program.push_back(step);
+    if (step.op == StageOp::kBackward && step.micro_batch >= 2 * stage)
+      program.push_back({StageOp::kWeights, weights++});
+  }
+  while (weights < micro_batches)
+    program.push_back({StageOp::kWeights, weights++});
+  return program;
+}
+
+std::vector<Instruction> ProgramOf(Schedule schedule, int stage, int stages,
+                                   int micro_batches) {
+  const int warm_up = stages - 1 - stage;
+  switch (schedule) {
+    case Schedule::kFillDrain:
+      return FillDrain(micro_batches);
+    case Schedule::kOneForwardOneBackward:
+      return OneForwardOneBackward(warm_up, micro_batches);
+    case Schedule::kZeroBubble:
+      return ZeroBubble(stage, stages, micro_batches);
+  }
+  Fail("schedule",
+       absl::StrCat("there is no schedule ", static_cast<int>(schedule)));
+}
+
+const char* NameOf(StageOp op) {
+  return op == StageOp::kForward ? "F" : op == StageOp::kBackward ? "B" : "W";
+}
+
 }  // namespace
+
+const char* NameOf(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kFillDrain:
+      return "fill_drain";
+    case Schedule::kOneForwardOneBackward:
+      return "1f1b";
+    case Schedule::kZeroBubble:
+      return "zero_bubble";
+  }
+  return "unknown";
+}
 
 std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
                                                     int stages,
@@ -46,10 +94,7 @@ std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
           micro_batches);
   std::vector<std::vector<Instruction>> programs;
   for (int stage = 0; stage < stages; ++stage) {
-    programs.push_back(
-        schedule == Schedule::kFillDrain
-            ? FillDrain(micro_batches)
-            : OneForwardOneBackward(stages - 1 - stage, micro_batches));
+    programs.push_back(ProgramOf(schedule, stage, stages, micro_batches));
   }
   return programs;
 }
@@ -72,6 +117,8 @@ std::vector<IssuedInstruction> MergePrograms(
   std::vector<size_t> next(stages, 0);
   std::vector<int> forwards(stages, 0), backwards(stages, 0);  // given so far
   const auto ready = [&](size_t stage, const Instruction& step) {
+    if (step.op == StageOp::kWeights)
+      return backwards[stage] > step.micro_batch;
     if (step.op == StageOp::kForward)
       return stage == 0 || forwards[stage - 1] > step.micro_batch;
     return forwards[stage] > step.micro_batch &&
@@ -86,7 +133,8 @@ std::vector<IssuedInstruction> MergePrograms(
       if (next[stage] == programs[stage].size()) continue;
       const Instruction& step = programs[stage][next[stage]];
       if (!ready(stage, step)) continue;
-      ++(step.op == StageOp::kForward ? forwards : backwards)[stage];
+      if (step.op == StageOp::kForward) ++forwards[stage];
+      if (step.op == StageOp::kBackward) ++backwards[stage];
       ++next[stage];
       merged.push_back({static_cast<int>(stage), step});
     }
@@ -111,14 +159,19 @@ absl::Status CheckProgram(const std::vector<Instruction>& program,
                           int micro_batches) {
   int forward = 0;
   int backward = 0;
+  int weights = 0;
   for (const Instruction& step : program) {
-    int& next = step.op == StageOp::kForward ? forward : backward;
-    if (step.micro_batch != next++ || backward > forward) {
+    int& next = step.op == StageOp::kForward    ? forward
+                : step.op == StageOp::kBackward ? backward
+                                                : weights;
+    if (step.micro_batch != next++ || backward > forward ||
+        weights > backward) {
       return absl::InvalidArgumentError(
           absl::StrCat("out of order: ", ToString(program)));
     }
   }
-  if (forward != micro_batches || (backward != 0 && backward != forward)) {
+  if (forward != micro_batches || (backward != 0 && backward != forward) ||
+      (weights != 0 && weights != backward)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected ", micro_batches, " micro-batches, got ", ToString(program)));
   }
@@ -128,8 +181,8 @@ absl::Status CheckProgram(const std::vector<Instruction>& program,
 std::string ToString(const std::vector<Instruction>& program) {
   std::string text;
   for (const Instruction& step : program) {
-    absl::StrAppend(&text, text.empty() ? "" : " ",
-                    step.op == StageOp::kForward ? "F" : "B", step.micro_batch);
+    absl::StrAppend(&text, text.empty() ? "" : " ", NameOf(step.op),
+                    step.micro_batch);
   }
   return text;
 }

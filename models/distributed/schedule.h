@@ -17,6 +17,7 @@ namespace baton::dist {
 enum class StageOp : uint8_t {
   kForward = 0,   // needs the input of the micro-batch, makes its output
   kBackward = 1,  // needs the gradient of that output, makes the input's
+  kWeights = 2,   // makes the gradients that a backward has left for later
 };
 
 // One thing to do. Receiving what it needs and sending on what it makes are
@@ -38,7 +39,16 @@ enum class Schedule : uint8_t {
   // al., "PipeDream", SOSP 2019; here with a flush at the end of each step).
   // Stage s of p holds those of at most p - s micro-batches.
   kOneForwardOneBackward = 1,
+  // One-forward-one-backward whose backwards hurry: gradients of weights, which
+  // no other stage waits for, fill the gaps (Qi et al., "Zero Bubble Pipeline
+  // Parallelism", ICLR 2024; between its schedules H1 and H2). Stage s of p
+  // holds the activations of at most 2(p - 1 - s) + 1 micro-batches, and what
+  // the gradients of weights of 2s need.
+  kZeroBubble = 2,
 };
+
+// "fill_drain", "1f1b", "zero_bubble".
+const char* NameOf(Schedule schedule);
 
 // Program of every stage for one training step, first stage first. Every stage
 // runs forwards, and backwards, in the order of the micro-batches, so gradients
@@ -80,11 +90,11 @@ std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
 
 // InvalidArgument unless `program` does a forward of each of the micro-batches
 // once and in order and, where it does any backward, the same of those, none
-// before its forward.
+// before its forward, and likewise of weights after backwards.
 absl::Status CheckProgram(const std::vector<Instruction>& program,
                           int micro_batches);
 
-// "F0 F1 B0 B1".
+// "F0 F1 B0 W0 B1 W1".
 std::string ToString(const std::vector<Instruction>& program);
 
 }  // namespace baton::dist

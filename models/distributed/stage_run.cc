@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::chrono::hours kFarAway{24 * 365};
 
+const char* NameOf(StageOp op) {
+  return op == StageOp::kForward    ? "forward"
+         : op == StageOp::kBackward ? "backward"
+                                    : "gradients of weights";
+}
+
 }  // namespace
 
 StageRun::StageRun(nn::Module& module, const StageSpec& spec,
@@ -31,24 +37,35 @@ StageRun::StageRun(nn::Module& module, const StageSpec& spec,
       context_(std::move(context)),
       state_(std::move(state)),
       deadline_(std::chrono::steady_clock::now() +
-                std::min<std::chrono::milliseconds>(plan.time_left, kFarAway)) {
-}
+                std::min<std::chrono::milliseconds>(plan.time_left, kFarAway)),
+      leaves_weights_(std::any_of(
+          plan_.program.begin(), plan_.program.end(),
+          [](const auto& s) { return s.op == StageOp::kWeights; })) {}
 
 absl::StatusOr<StageReport> StageRun::Execute() {
   std::optional<nn::EvalScope> evaluating;
   if (!plan_.training) evaluating.emplace(module_);
   for (const Instruction& step : plan_.program) {
-    const bool forward = step.op == StageOp::kForward;
-    absl::Status status = CatchErrors([&] {
-      return forward ? Forward(step.micro_batch) : Backward(step.micro_batch);
-    });
+    absl::Status status = CatchErrors([&] { return Run(step); });
     if (!status.ok()) {
-      return Annotate(status,
-                      absl::StrCat(forward ? "forward" : "backward",
-                                   " of micro-batch ", step.micro_batch));
+      return Annotate(status, absl::StrCat(NameOf(step.op), " of micro-batch ",
+                                           step.micro_batch));
     }
   }
   return std::move(report_);
+}
+
+absl::Status StageRun::Run(const Instruction& step) {
+  switch (step.op) {
+    case StageOp::kForward:
+      return Forward(step.micro_batch);
+    case StageOp::kBackward:
+      return Backward(step.micro_batch);
+    case StageOp::kWeights:
+      Weights(step.micro_batch);
+      return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("no such instruction");
 }
 
 RowRange StageRun::RowsOf(int micro_batch) const {
@@ -162,17 +179,34 @@ absl::Status StageRun::Backward(int micro_batch) {
   }
   Tensor input_gradient;
   if (flows && saved.result.requires_grad()) {
-    autograd::Backward({saved.result}, {gradient}, false,
-                       [&](const Variable& leaf, const Tensor& grad) {
-                         if (leaf.id() == saved.input.id()) {
-                           input_gradient = grad;
-                         } else {
-                           context_->Accumulate(leaf, grad);
-                         }
-                       });
+    autograd::GraphTask::Options pass;
+    pass.sink = [&](const Variable& leaf, const Tensor& grad) {
+      if (leaf.id() == saved.input.id()) {
+        input_gradient = grad;
+      } else {
+        context_->Accumulate(leaf, grad);
+      }
+    };
+    if (leaves_weights_) {
+      pass.postpone = [&](const Variable& leaf) {
+        return leaf.id() != saved.input.id();
+      };
+      pass.later = [&](const Variable& leaf, autograd::LateGradient late) {
+        late_[micro_batch].emplace_back(leaf, std::move(late));
+      };
+    }
+    autograd::Backward({saved.result}, {gradient}, std::move(pass));
   }
   state_->Answer(micro_batch, std::move(input_gradient));
   return absl::OkStatus();
+}
+
+void StageRun::Weights(int micro_batch) {
+  LateGradients late = std::exchange(late_[micro_batch], {});
+  for (auto& [leaf, gradient] : late) {
+    context_->Accumulate(leaf, gradient());
+    gradient = nullptr;
+  }
 }
 
 }  // namespace baton::dist

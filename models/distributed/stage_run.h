@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context_state.h"
+#include "models/distributed/gradient_sums.h"
 #include "models/distributed/stage.h"
 #include "models/nn/scopes.h"
 
@@ -37,8 +38,10 @@ class StageRun {
 
   bool is_last() const { return spec_.index == spec_.count - 1; }
   RowRange RowsOf(int micro_batch) const;
+  absl::Status Run(const Instruction& step);
   absl::Status Forward(int micro_batch);
   absl::Status Backward(int micro_batch);
+  void Weights(int micro_batch);
   void SendOn(int micro_batch, const Tensor& output);
   Variable WeightedLoss(const Variable& output, const Tensor& targets,
                         const RowRange& rows) const;
@@ -55,7 +58,9 @@ class StageRun {
   const std::shared_ptr<ContextState> context_;
   const std::shared_ptr<StepState> state_;
   const StepState::Deadline deadline_;
+  const bool leaves_weights_;  // to instructions of the program
   std::map<int, Saved> saved_;
+  std::map<int, LateGradients> late_;  // of the program's kWeights
   StageReport report_;
 };
 

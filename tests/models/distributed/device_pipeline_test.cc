@@ -123,8 +123,47 @@ INSTANTIATE_TEST_SUITE_P(
                       Case(kTwo, Schedule::kFillDrain, 7),
                       Case(kTwo, Schedule::kFillDrain, 2),
                       Case(kTwo, Schedule::kOneForwardOneBackward, 3),
+                      Case(kTwo, Schedule::kZeroBubble, 2),
+                      Case(kTwo, Schedule::kZeroBubble, 7),
                       Case(kFour, Schedule::kFillDrain, 2),
-                      Case(kFour, Schedule::kOneForwardOneBackward, 2)));
+                      Case(kFour, Schedule::kOneForwardOneBackward, 2),
+                      Case(kFour, Schedule::kZeroBubble, 3)));
+
+TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
+  const Batch batch = BatchOf(7);
+  const Accumulated expected = Accumulate(batch, 2);
+  for (int at_once : {1, 2}) {
+    DevicePipeline pipeline = Make(kTwo, {.split_size = 2,
+                                          .schedule = Schedule::kZeroBubble,
+                                          .at_once = at_once,
+                                          .overlap = true});
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      EXPECT_NEAR(pipeline.Step(batch.images, batch.labels).Item(),
+                  expected.loss, 1e-5);
+      const auto parameters = pipeline.Parameters();
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        ExpectEqual(parameters[i].grad(), expected.gradients[i],
+                    absl::StrCat("parameter ", i));
+      }
+    }
+  }
+}
+
+TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
+  const Batch batch = BatchOf(7);
+  const DevicePipelineOptions options = {.split_size = 2,
+                                         .schedule = Schedule::kZeroBubble};
+  DevicePipeline plain = Make(kFour, options), tuned = Make(kFour, options);
+  tuned.Tune(batch.images, batch.labels);
+  EXPECT_NEAR(tuned.Step(batch.images, batch.labels).Item(),
+              plain.Step(batch.images, batch.labels).Item(), 1e-5);
+  const auto a = plain.Parameters(), b = tuned.Parameters();
+  for (size_t i = 0; i < a.size(); ++i)
+    ExpectEqual(b[i].grad(), a[i].grad(), absl::StrCat("parameter ", i));
+  // Running statistics too.
+  ExpectEqual(tuned.Evaluate(batch.images), plain.Evaluate(batch.images),
+              "outputs");
+}
 
 TEST(DevicePipeline, MicroBatchesAtOnceChangeNothing) {
   const Batch batch = BatchOf(7);
@@ -256,7 +295,7 @@ TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
   }
   EXPECT_THAT(computed, ::testing::UnorderedElementsAre(
                             "F0", "F0", "F1", "F1", "B0", "B0", "B1", "B1",
-                            "+0", "+0", "+1", "+1"));
+                            "W0", "W0", "W1", "W1"));
   EXPECT_EQ(copied.size(), pipeline.devices().size() > 1 ? 4U : 0U);
   EXPECT_THAT(copied, Each(HasSubstr("copy")));
 }

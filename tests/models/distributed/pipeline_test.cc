@@ -139,7 +139,8 @@ TEST_F(PipelineTest, GradientsEqualAccumulationInOneProcessBitForBit) {
   for (int stages : {1, 2, 3}) {
     for (int64_t split : {12, 4, 5, 1}) {
       for (Schedule schedule :
-           {Schedule::kFillDrain, Schedule::kOneForwardOneBackward}) {
+           {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
+            Schedule::kZeroBubble}) {
         MakeMlp(stages);
         PipelineOptions options;
         options.split_size = split;

@@ -17,13 +17,17 @@ namespace {
 using Programs = std::vector<std::vector<Instruction>>;
 
 // Runs programs as the stages would, a forward taking 1 and a backward 2 units
-// of time, each as soon as what it needs is there. Returns the time of the
-// whole step, or -1 when some stage waits for ever.
+// of time, or 1 and weights' gradients 1 where they are apart, each as soon as
+// what it needs is there. Returns the time of the whole step, or -1 when some
+// stage waits for ever.
 int Makespan(const Programs& programs) {
   const int stages = static_cast<int>(programs.size());
   std::map<std::pair<int, int>, int> forward_end, backward_end;
   std::vector<size_t> next(programs.size(), 0);
   std::vector<int> clock(programs.size(), 0);
+  const bool apart = std::any_of(
+      programs[0].begin(), programs[0].end(),
+      [](const auto& step) { return step.op == StageOp::kWeights; });
   bool progress = true;
   while (progress) {
     progress = false;
@@ -31,6 +35,13 @@ int Makespan(const Programs& programs) {
       size_t at = static_cast<size_t>(s);
       while (next[at] < programs[at].size()) {
         const Instruction& step = programs[at][next[at]];
+        if (step.op == StageOp::kWeights) {
+          if (backward_end.count({s, step.micro_batch}) == 0) return -1;
+          ++clock[at];
+          ++next[at];
+          progress = true;
+          continue;
+        }
         bool forward = step.op == StageOp::kForward;
         int needed = forward ? s - 1 : s + 1;
         auto& done = forward ? forward_end : backward_end;
@@ -40,7 +51,7 @@ int Makespan(const Programs& programs) {
           if (found == done.end()) break;
           start = std::max(start, found->second);
         }
-        clock[at] = start + (forward ? 1 : 2);
+        clock[at] = start + (forward || apart ? 1 : 2);
         done[{s, step.micro_batch}] = clock[at];
         ++next[at];
         progress = true;
@@ -56,7 +67,8 @@ int Makespan(const Programs& programs) {
 int PeakHeld(const std::vector<Instruction>& program) {
   int held = 0, peak = 0;
   for (const Instruction& step : program) {
-    held += step.op == StageOp::kForward ? 1 : -1;
+    if (step.op == StageOp::kForward) ++held;
+    if (step.op == StageOp::kBackward) --held;
     peak = std::max(peak, held);
   }
   return peak;
@@ -74,6 +86,35 @@ TEST(Schedule, OneForwardOneBackwardAlternatesAfterItsWarmUp) {
   EXPECT_EQ(ToString(programs[0]), "F0 F1 F2 B0 F3 B1 B2 B3");
   EXPECT_EQ(ToString(programs[1]), "F0 F1 B0 F2 B1 F3 B2 B3");
   EXPECT_EQ(ToString(programs[2]), "F0 B0 F1 B1 F2 B2 F3 B3");
+}
+
+TEST(Schedule, ZeroBubbleLeavesWeightsForWhenOthersDrain) {
+  Programs programs = TrainPrograms(Schedule::kZeroBubble, 2, 4);
+  EXPECT_EQ(ToString(programs[0]), "F0 F1 F2 B0 W0 F3 B1 W1 B2 W2 B3 W3");
+  EXPECT_EQ(ToString(programs[1]), "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
+}
+
+TEST(Schedule, ZeroBubbleIdlesOnlyWhileThePipelineFills) {
+  for (int stages = 1; stages <= 5; ++stages) {
+    for (int parts = 1; parts <= 12; ++parts) {
+      Programs programs = TrainPrograms(Schedule::kZeroBubble, stages, parts);
+      for (const auto& program : programs)
+        EXPECT_TRUE(CheckProgram(program, parts).ok()) << ToString(program);
+      const int time = Makespan(programs);
+      EXPECT_GT(time, 0);
+      EXPECT_LE(time, 3 * (parts + stages - 1));
+      if (parts >= 2 * stages) {
+        EXPECT_EQ(time, 3 * parts + stages - 1)
+            << stages << " stages, " << parts << " micro-batches";
+      }
+    }
+  }
+}
+
+TEST(Schedule, ZeroBubbleHoldsTwiceTheStagesThatFollow) {
+  Programs programs = TrainPrograms(Schedule::kZeroBubble, 4, 12);
+  for (int s = 0; s < 4; ++s)
+    EXPECT_EQ(PeakHeld(programs[static_cast<size_t>(s)]), 2 * (3 - s) + 1);
 }
 
 TEST(Schedule, EvalRunsForwardsOnly) {
@@ -140,6 +181,13 @@ TEST(CheckProgram, RefusesWhatCannotRun) {
   EXPECT_TRUE(refused({{kForward, 0}}, 2));
   EXPECT_TRUE(refused({}, 1));
   EXPECT_TRUE(refused({{kForward, -1}}, 1));
+  EXPECT_TRUE(refused({{kForward, 0}, {kWeights, 0}, {kBackward, 0}}, 1));
+  EXPECT_TRUE(refused({{kForward, 0},
+                       {kForward, 1},
+                       {kBackward, 0},
+                       {kBackward, 1},
+                       {kWeights, 0}},
+                      2));
 }
 
 std::string Merged(Schedule schedule, int stages, int micro_batches) {
@@ -162,7 +210,8 @@ TEST(MergePrograms, WhatIsSentIsTakenBeforeTheNextIsSent) {
 
 TEST(MergePrograms, EveryStageKeepsItsOrder) {
   for (Schedule schedule :
-       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward}) {
+       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
+        Schedule::kZeroBubble}) {
     for (int stages = 1; stages <= 4; ++stages) {
       const Programs programs = TrainPrograms(schedule, stages, 6);
       Programs split(programs.size());

@@ -161,7 +161,8 @@ TEST_F(StageTest, AStepLeavesFrozenModulesFrozen) {
 
 TEST_F(StageTest, RecomputedForwardsDrawTheSameRandomNumbers) {
   for (Schedule schedule :
-       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward}) {
+       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
+        Schedule::kZeroBubble}) {
     Training kept, recomputed;
     ASSERT_NO_FATAL_FAILURE(Train(false, schedule, kept));
     ASSERT_NO_FATAL_FAILURE(Train(true, schedule, recomputed));

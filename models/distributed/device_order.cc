@@ -1,0 +1,122 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/device_order.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+constexpr std::array<StageOp, 3> kByRank = {
+    StageOp::kBackward, StageOp::kForward, StageOp::kWeights};
+
+// Gives the instructions one after the other, and knows when each would end.
+class ListSchedule {
+ public:
+  ListSchedule(const std::vector<int>& device_of_stage,
+               const std::vector<StageCosts>& costs, int micro_batches)
+      : device_of_stage_(device_of_stage),
+        costs_(costs),
+        micro_batches_(micro_batches),
+        given_(costs.size()) {}
+
+  std::vector<IssuedInstruction> Run() {
+    std::vector<IssuedInstruction> order;
+    const size_t total =
+        kByRank.size() * costs_.size() * static_cast<size_t>(micro_batches_);
+    while (order.size() < total) order.push_back(Give());
+    return order;
+  }
+
+ private:
+  // When each of a stage's instructions given so far ends; they are given in
+  // the order of the micro-batches.
+  struct Given {
+    std::array<std::vector<double>, 3> ends;  // by StageOp
+    const std::vector<double>& of(StageOp op) const {
+      return ends[static_cast<size_t>(op)];
+    }
+  };
+
+  size_t stages() const { return costs_.size(); }
+
+  static double CostOf(const StageCosts& costs, StageOp op) {
+    return op == StageOp::kForward    ? costs.forward
+           : op == StageOp::kBackward ? costs.backward
+                                      : costs.weights;
+  }
+
+  // When what instruction `m` of the stage needs is there; none: not given yet.
+  std::optional<double> NeedsEnd(size_t stage, StageOp op, size_t m) const {
+    const auto end = [m](const std::vector<double>& ends) {
+      return m < ends.size() ? std::optional(ends[m]) : std::nullopt;
+    };
+    const Given& here = given_[stage];
+    if (op == StageOp::kWeights) return end(here.of(StageOp::kBackward));
+    if (op == StageOp::kForward) {
+      const size_t held = here.of(StageOp::kForward).size() -
+                          here.of(StageOp::kBackward).size();
+      if (held >= 2 * (stages() - stage)) return std::nullopt;
+      return stage == 0 ? 0.0 : end(given_[stage - 1].of(StageOp::kForward));
+    }
+    if (!end(here.of(StageOp::kForward))) return std::nullopt;
+    return stage + 1 == stages()
+               ? end(here.of(StageOp::kForward))
+               : end(given_[stage + 1].of(StageOp::kBackward));
+  }
+
+  IssuedInstruction Give() {
+    // Earliest first; then by rank, micro-batch, and the later stage.
+    using Key = std::tuple<double, size_t, size_t, size_t>;
+    std::optional<Key> best;
+    for (size_t stage = 0; stage < stages(); ++stage) {
+      for (size_t rank = 0; rank < kByRank.size(); ++rank) {
+        const size_t m = given_[stage].of(kByRank[rank]).size();
+        if (m == static_cast<size_t>(micro_batches_)) continue;
+        const auto needs = NeedsEnd(stage, kByRank[rank], m);
+        if (!needs) continue;
+        const double begin =
+            std::max(*needs, free_at_[device_of_stage_[stage]]);
+        const Key key{begin, rank, m, stages() - 1 - stage};
+        if (!best || key < *best) best = key;
+      }
+    }
+    Require(best.has_value(), "schedule", "instructions wait for each other");
+    const auto [begin, rank, m, from_last] = *best;
+    const size_t stage = stages() - 1 - from_last;
+    const StageOp op = kByRank[rank];
+    const double end = begin + CostOf(costs_[stage], op);
+    given_[stage].ends[static_cast<size_t>(op)].push_back(end);
+    free_at_[device_of_stage_[stage]] = end;
+    return {static_cast<int>(stage), {op, static_cast<int>(m)}};
+  }
+
+  const std::vector<int>& device_of_stage_;
+  const std::vector<StageCosts>& costs_;
+  const int micro_batches_;
+  std::vector<Given> given_;
+  std::map<int, double> free_at_;  // by device
+};
+
+}  // namespace
+
+std::vector<IssuedInstruction> ZeroBubbleOrder(
+    const std::vector<int>& device_of_stage,
+    const std::vector<StageCosts>& costs, int micro_batches) {
+  Require(!costs.empty() && costs.size() == device_of_stage.size() &&
+              micro_batches > 0,
+          "schedule",
+          "expected a device and costs for each of the stages, and "
+          "a micro-batch; got ",
+          device_of_stage.size(), ", ", costs.size(), " and ", micro_batches);
+  return ListSchedule(device_of_stage, costs, micro_batches).Run();
+}
+
+}  // namespace baton::dist

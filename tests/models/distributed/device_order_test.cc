@@ -1,0 +1,127 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/device_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+using Order = std::vector<IssuedInstruction>;
+using Devices = std::vector<int>;
+
+// When the step ends on devices that do what they are given in turn; -1 when
+// something is given before what it needs.
+double Makespan(const Order& order, const Devices& devices,
+                const std::vector<StageCosts>& costs) {
+  std::map<std::tuple<StageOp, int, int>, double> ends;
+  std::map<int, double> free_at;
+  const int stages = static_cast<int>(devices.size());
+  double last = 0;
+  for (const auto& [stage, instruction] : order) {
+    const auto& [op, m] = instruction;
+    std::vector<std::tuple<StageOp, int, int>> needs;
+    if (op == StageOp::kForward && stage > 0)
+      needs.push_back({StageOp::kForward, stage - 1, m});
+    if (op == StageOp::kBackward)
+      needs.push_back({StageOp::kForward, stage, m});
+    if (op == StageOp::kBackward && stage + 1 < stages)
+      needs.push_back({StageOp::kBackward, stage + 1, m});
+    if (op == StageOp::kWeights)
+      needs.push_back({StageOp::kBackward, stage, m});
+    const auto at = static_cast<size_t>(stage);
+    double begin = free_at[devices[at]];
+    for (const auto& need : needs) {
+      if (ends.count(need) == 0) return -1;
+      begin = std::max(begin, ends[need]);
+    }
+    const double cost = op == StageOp::kForward    ? costs[at].forward
+                        : op == StageOp::kBackward ? costs[at].backward
+                                                   : costs[at].weights;
+    const double end = begin + cost;
+    if (!ends.emplace(std::tuple(op, stage, m), end).second) return -1;
+    free_at[devices[at]] = end;
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+std::vector<StageCosts> Even(size_t stages, double each) {
+  return std::vector<StageCosts>(stages, StageCosts{each, each, each});
+}
+
+TEST(ZeroBubbleOrder, GivesEverythingOnceAndNothingTooEarly) {
+  for (const Devices& devices :
+       {Devices{0}, Devices{0, 1}, Devices{0, 1, 0, 1}, Devices{0, 0, 1},
+        Devices{0, 1, 2, 3, 0, 1, 2, 3}}) {
+    for (int parts : {1, 2, 5, 9}) {
+      const Order order =
+          ZeroBubbleOrder(devices, Even(devices.size(), 1), parts);
+      EXPECT_EQ(order.size(), 3 * devices.size() * static_cast<size_t>(parts));
+      EXPECT_GT(Makespan(order, devices, Even(devices.size(), 1)), 0);
+    }
+  }
+}
+
+TEST(ZeroBubbleOrder, OfEvenStagesIdlesOnlyWhileThePipelineFills) {
+  for (int stages : {1, 2, 3, 4}) {
+    Devices devices;
+    for (int s = 0; s < stages; ++s) devices.push_back(s);
+    const auto costs = Even(devices.size(), 1);
+    for (int parts : {2 * stages, 2 * stages + 3}) {
+      EXPECT_EQ(
+          Makespan(ZeroBubbleOrder(devices, costs, parts), devices, costs),
+          3 * parts + stages - 1)
+          << stages << " stages, " << parts << " micro-batches";
+    }
+  }
+}
+
+TEST(ZeroBubbleOrder, StagesDealtOutInTurnIdleForLess) {
+  const int parts = 4;
+  const auto whole = Even(2, 2), halves = Even(4, 1);
+  const double apart =
+      Makespan(ZeroBubbleOrder({0, 1}, whole, parts), {0, 1}, whole);
+  const double interleaved = Makespan(
+      ZeroBubbleOrder({0, 1, 0, 1}, halves, parts), {0, 1, 0, 1}, halves);
+  EXPECT_EQ(apart, 3 * 2 * parts + 2);
+  EXPECT_EQ(interleaved, 3 * 2 * parts + 1);
+}
+
+TEST(ZeroBubbleOrder, GoesByTheCosts) {
+  // With slow backwards of the last stage the first does its weights at once;
+  // with slow weights they wait until nothing else is left.
+  const std::vector<StageCosts> uneven = {{1, 1, 5}, {1, 6, 1}};
+  const Order order = ZeroBubbleOrder({0, 1}, uneven, 4);
+  EXPECT_LT(Makespan(order, {0, 1}, uneven),
+            Makespan(ZeroBubbleOrder({0, 1}, {{1, 1, 1}, {1, 1, 1}}, 4), {0, 1},
+                     uneven) +
+                1e-9);
+}
+
+TEST(ZeroBubbleOrder, BoundsWhatAStageHolds) {
+  const Devices devices = {0, 1, 2};
+  std::map<int, int> held;
+  for (const auto& [stage, instruction] :
+       ZeroBubbleOrder(devices, {{1, 1, 1}, {9, 9, 9}, {9, 9, 9}}, 20)) {
+    if (instruction.op == StageOp::kForward) ++held[stage];
+    if (instruction.op == StageOp::kBackward) --held[stage];
+    EXPECT_LE(held[stage], 2 * (3 - stage));
+  }
+}
+
+TEST(ZeroBubbleOrder, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(ZeroBubbleOrder({}, {}, 1), Error);
+  EXPECT_THROW(ZeroBubbleOrder({0, 1}, Even(1, 1), 1), Error);
+  EXPECT_THROW(ZeroBubbleOrder({0}, Even(1, 1), 0), Error);
+}
+
+}  // namespace
+}  // namespace baton::dist
