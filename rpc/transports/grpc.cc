@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -24,6 +25,7 @@
 #include "rpc/transports/doorman.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/private_socket.h"
+#include "rpc/transports/undertaker.h"
 
 namespace baton::rpc {
 namespace {
@@ -38,7 +40,8 @@ bool IsWildcard(const std::string& host) {
   return host == "0.0.0.0" || host == "::";
 }
 
-class GrpcTransport final : public Transport {
+// gRPC's threads use it until AwaitEnd has returned.
+class GrpcTransport final : public LingeringTransport {
  public:
   explicit GrpcTransport(const GrpcOptions& options);
   ~GrpcTransport() override;
@@ -52,6 +55,8 @@ class GrpcTransport final : public Transport {
   void Disconnect(const std::string& name) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(milliseconds timeout) override;
+  void AwaitEnd() override;
+  std::string Remains() override;
 
  private:
   enum class State { kNew, kStarted, kShutDown };
@@ -61,6 +66,7 @@ class GrpcTransport final : public Transport {
   std::vector<std::shared_ptr<Link>> AllLinks();
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void AwaitIdle(milliseconds timeout);
+  void AwaitReports();
   void SetServing(bool serving);
 
   LinkHost host_;
@@ -86,7 +92,10 @@ GrpcTransport::GrpcTransport(const GrpcOptions& options) {
   host_.timer = std::make_unique<Timer>("baton-dial");
 }
 
-GrpcTransport::~GrpcTransport() { Shutdown(milliseconds(0)); }
+GrpcTransport::~GrpcTransport() {
+  Shutdown(milliseconds(0));
+  AwaitEnd();
+}
 
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
@@ -317,21 +326,34 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
     link->Close(SendAfterShutdown());
   }
   if (host_.options.rendezvous != nullptr) host_.options.rendezvous->Close();
+  socket_ = PrivateSocket();
+  AwaitReports();
+}
+
+// Who made the messages may be gone before this object is.
+void GrpcTransport::AwaitReports() {
+  const Promise<void> done;
+  host_.executor->Post([done] { done.Set(absl::OkStatus()); });
+  done.future().Await(kNoLimit).IgnoreError();
+}
+
+void GrpcTransport::AwaitEnd() {
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
   }
   host_.lanes.AwaitNone();
   server_ = nullptr;
-  socket_ = PrivateSocket();
 }
+
+std::string GrpcTransport::Remains() { return host_.lanes.Describe(); }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
     const GrpcOptions& options) {
-  auto transport = std::make_unique<GrpcTransport>(options);
+  auto transport = std::make_shared<GrpcTransport>(options);
   RETURN_IF_ERROR(transport->Listen());
-  return transport;
+  return WithUndertaker(std::move(transport));
 }
 
 }  // namespace baton::rpc

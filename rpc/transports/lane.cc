@@ -118,13 +118,11 @@ class DialedLane final
   DialedLane(std::shared_ptr<grpc::Channel> channel,
              std::shared_ptr<LaneOwner> owner, size_t max_message_bytes,
              LaneCount& count, Executor& reaper)
-      : Lane(std::move(owner), max_message_bytes),
+      : Lane(std::move(owner), max_message_bytes, count),
         stub_(std::move(channel)),
-        count_(count),
         reaper_(reaper) {}
 
   static std::shared_ptr<Lane> Start(std::shared_ptr<DialedLane> lane) {
-    lane->count_.Add();
     lane->self_ = lane;
     lane->stub_.PrepareBidiStreamingCall(&lane->context_, kLaneMethod,
                                          grpc::StubOptions(), lane.get());
@@ -164,15 +162,15 @@ class DialedLane final
       broken_owner_ = nullptr;
     }
     // The call and what it holds go before the transport hears of it.
-    reaper_.Post([self = std::move(self_), &count = count_]() mutable {
-      self.reset();
-      count.Remove();
-    });
+    reaper_.Post(
+        [self = std::move(self_), &count = count_, number = number_]() mutable {
+          self.reset();
+          count.Remove(number);
+        });
   }
 
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
-  LaneCount& count_;
   Executor& reaper_;
   std::shared_ptr<DialedLane> self_;         // until OnDone
   std::shared_ptr<LaneOwner> broken_owner_;  // from OnReadDone to OnDone
@@ -183,12 +181,9 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
   AcceptedLane(grpc::CallbackServerContext* context,
                std::shared_ptr<LaneOwner> owner, size_t max_message_bytes,
                LaneCount& count)
-      : Lane(std::move(owner), max_message_bytes),
-        context_(context),
-        count_(count) {}
+      : Lane(std::move(owner), max_message_bytes, count), context_(context) {}
 
   static Accepted Start(std::shared_ptr<AcceptedLane> lane) {
-    lane->count_.Add();
     lane->self_ = lane;
     lane->BeginReading();
     return {lane.get(), lane};
@@ -240,12 +235,12 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
   void OnDone() override {
     std::shared_ptr<AcceptedLane> self = std::move(self_);
     LaneCount& count = count_;
+    const uint64_t number = number_;
     self.reset();
-    count.Remove();
+    count.Remove(number);
   }
 
   grpc::CallbackServerContext* const context_;
-  LaneCount& count_;
   std::atomic<bool> finish_after_write_{false};
   std::shared_ptr<AcceptedLane> self_;  // until OnDone
 };

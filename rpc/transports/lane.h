@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "rpc/transports/lane_count.h"
 #include "rpc/transports/receiver.h"
 
 namespace baton::rpc {
@@ -31,33 +32,6 @@ class LaneOwner {
   virtual void OnWritten(Lane& lane) = 0;
   // The lane broke by itself; the last call.
   virtual void OnBroken(Lane& lane, const absl::Status& why) = 0;
-};
-
-// Counts the lanes alive, so that their transport can outlive them.
-// Thread-safe.
-class LaneCount {
- public:
-  void Add() {
-    MutexLock lock(mutex_);
-    ++count_;
-  }
-  void Remove() {
-    MutexLock lock(mutex_);
-    if (--count_ == 0) none_.NotifyAll();
-  }
-  int count() {
-    MutexLock lock(mutex_);
-    return count_;
-  }
-  void AwaitNone() {
-    MutexLock lock(mutex_);
-    while (count_ > 0) none_.Wait(mutex_);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar none_;
-  int count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // One gRPC stream between two workers, from either end. gRPC keeps it alive
@@ -89,6 +63,10 @@ class Lane {
   void ResumeReading();
   // Ends the call. The owner hears nothing more, save from calls under way.
   void Close();
+  // Tells the count what Close leaves unsent.
+  void Owes(const std::string& worker, size_t bytes) {
+    count_.Owes(number_, worker, bytes);
+  }
   // As Close, with a last message that the other end gets to read. Only for
   // accepted lanes on which nothing is being written.
   void CloseWith(grpc::ByteBuffer frames);
@@ -99,8 +77,12 @@ class Lane {
   Receiver& receiver() { return receiver_; }
 
  protected:
-  Lane(std::shared_ptr<LaneOwner> owner, size_t max_message_bytes)
-      : receiver_(max_message_bytes), owner_(std::move(owner)) {}
+  Lane(std::shared_ptr<LaneOwner> owner, size_t max_message_bytes,
+       LaneCount& count)
+      : count_(count),
+        number_(count.Add()),
+        receiver_(max_message_bytes),
+        owner_(std::move(owner)) {}
 
   // What the two ends do differently. StartRead and StartWrite run under the
   // lock, which no reaction of gRPC is ever called from within.
@@ -120,6 +102,9 @@ class Lane {
     MutexLock lock(mutex_);
     return writing_;
   }
+
+  LaneCount& count_;
+  const uint64_t number_;
 
  private:
   Receiver receiver_;

@@ -72,6 +72,13 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
   }
 }
 
+size_t Link::Side::UnderWay() const {
+  size_t bytes = 0;
+  for (const auto& message : in_flight) bytes += message->bytes();
+  if (!queue.empty() && queue.front()->begun()) bytes += queue.front()->bytes();
+  return bytes;
+}
+
 Link::Side* Link::Find(const Lane& lane) {
   if (control_.lane.get() == &lane) return &control_;
   if (bulk_.lane.get() == &lane) return &bulk_;
@@ -266,7 +273,9 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
     deliveries_->Post();
   }
   for (Side* side : {&control_, &bulk_}) {
-    if (side->lane != nullptr) side->lane->Close();
+    if (side->lane == nullptr) continue;
+    if (side->writing) side->lane->Owes(peer_.name, side->UnderWay());
+    side->lane->Close();
   }
   FailQueuesLocked(absl::IsDeadlineExceeded(why)
                        ? absl::UnavailableError(why.message())

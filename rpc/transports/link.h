@@ -84,6 +84,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
     bool goodbye_received = false;
     std::deque<std::shared_ptr<Outgoing>> queue;
     std::vector<std::shared_ptr<Outgoing>> in_flight;
+
+    // Of the messages that gRPC has some bytes of.
+    size_t UnderWay() const;
   };
 
   Link(LinkHost& host, const WorkerInfo& peer) : host_(host), peer_(peer) {}

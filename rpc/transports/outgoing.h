@@ -34,6 +34,7 @@ class Outgoing {
   // Goes on the bulk lane, because parts of it are chunked.
   bool bulk() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }
+  bool begun() const { return frame_taken_; }  // some of it was taken
 
   // Moves the next bytes to `out`, about `budget` at most, and lessens it by
   // what was taken. True when nothing is left to take.

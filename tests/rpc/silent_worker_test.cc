@@ -72,6 +72,23 @@ TEST_F(SilentWorkerTest, AStoppedProcessIsLostWithinItsLease) {
   EXPECT_TRUE(alice_->AwaitIdle(5s)) << alice_->GetDebugInfo().ToString();
 }
 
+TEST_F(SilentWorkerTest, AShutdownDoesNotWaitForAStoppedProcess) {
+  ASSERT_THAT(alice_->Async<&Measure>("bob", Tensor::Zeros({100'000})).Await(),
+              IsOk());
+  bob_->Kill(SIGSTOP);
+  std::vector<Future<int>> calls;
+  for (int i = 0; i < 4; ++i) {
+    calls.push_back(alice_->Async<&Measure>("bob", Tensor::Zeros({16 << 20})));
+  }
+  const auto start = Clock::now();
+  // Whether the calls count as left behind depends on when bob is found silent.
+  alice_->Shutdown({.timeout = 500ms}).IgnoreError();
+  EXPECT_LT(Clock::now() - start, 1500ms);
+  for (Future<int>& call : calls) EXPECT_FALSE(call.Await(1s).ok());
+  alice_.reset();
+  EXPECT_LT(Clock::now() - start, 2000ms);
+}
+
 TEST_F(SilentWorkerTest, OneThatResumesIsRefusedAsItsPastSelf) {
   RRef<Counter> mine =
       RRef<Counter>::Make(*alice_, std::make_shared<Counter>(7));

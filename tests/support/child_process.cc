@@ -52,6 +52,12 @@ std::string ChildProcess::ReadLine() {
   return line;
 }
 
+void ChildProcess::WriteLine(const std::string& line) {
+  const std::string text = line + "\n";
+  BATON_CHECK(write(in_, text.data(), text.size()) ==
+              static_cast<ssize_t>(text.size()));
+}
+
 void ChildProcess::Kill(int signal) {
   if (pid_ > 0) kill(pid_, signal);
 }

@@ -20,6 +20,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   std::string ReadLine();  // without its end; empty at the end of the output
+  void WriteLine(const std::string& line);  // to its input, with an end
   void Kill(int signal);
   int Wait();  // the exit status as wait(2) gives it
 

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A worker in a process of its own that sends back what it gets:
-//   echo_peer NAME [inline]
+//   echo_peer NAME [inline | INCARNATION]
 // Writes its address on a line of its own and ends when its input does.
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <string>
@@ -29,7 +30,7 @@ class Echo final : public MessageHandler {
   Transport& transport_;
 };
 
-int Run(const std::string& name, bool inline_delivery) {
+int Run(const std::string& name, bool inline_delivery, uint64_t incarnation) {
   auto transport = MakeGrpcTransport({.inline_delivery = inline_delivery});
   if (!transport.ok()) {
     std::cerr << transport.status() << "\n";
@@ -38,7 +39,7 @@ int Run(const std::string& name, bool inline_delivery) {
   Echo echo(**transport);
   const absl::Status started =
       (*transport)
-          ->Start({name, Rank{1}, 4711, (*transport)->address()}, &echo);
+          ->Start({name, Rank{1}, incarnation, (*transport)->address()}, &echo);
   if (!started.ok()) {
     std::cerr << started << "\n";
     return 1;
@@ -55,6 +56,8 @@ int Run(const std::string& name, bool inline_delivery) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  return baton::rpc::Run(argv[1],
-                         argc > 2 && std::strcmp(argv[2], "inline") == 0);
+  const bool inlined = argc > 2 && std::strcmp(argv[2], "inline") == 0;
+  const bool numbered = argc > 2 && !inlined;
+  return baton::rpc::Run(argv[1], inlined,
+                         numbered ? std::strtoull(argv[2], nullptr, 10) : 4711);
 }

@@ -35,12 +35,15 @@ int Occupy(int milliseconds) {
   return milliseconds;
 }
 
+int Measure(Tensor tensor) { return static_cast<int>(tensor.numel()); }
+
 void FillKeeper(rpc::Registry& registry) {
   FillCounter(registry);
   registry.AddFunction<&Keep>();
   registry.AddFunction<&UseKept>();
   registry.AddFunction<&WaitForever>();
   registry.AddFunction<&Occupy>();
+  registry.AddFunction<&Measure>();
 }
 
 }  // namespace baton::testing

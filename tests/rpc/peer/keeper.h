@@ -18,6 +18,8 @@ Future<int> UseKept();
 Future<int> WaitForever();
 // Keeps a thread of the pool busy, without a wait that would be noticed.
 int Occupy(int milliseconds);
+// The number of its elements.
+int Measure(Tensor tensor);
 void FillKeeper(rpc::Registry& registry);
 
 }  // namespace baton::testing

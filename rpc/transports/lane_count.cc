@@ -1,0 +1,67 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/lane_count.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace baton::rpc {
+
+uint64_t LaneCount::Add() {
+  MutexLock lock(mutex_);
+  const uint64_t lane = next_++;
+  alive_[lane];
+  return lane;
+}
+
+void LaneCount::Owes(uint64_t lane, const std::string& worker, size_t bytes) {
+  MutexLock lock(mutex_);
+  auto found = alive_.find(lane);
+  if (found != alive_.end()) found->second = {worker, bytes};
+}
+
+void LaneCount::Remove(uint64_t lane) {
+  MutexLock lock(mutex_);
+  alive_.erase(lane);
+  if (alive_.empty()) none_.NotifyAll();
+}
+
+int LaneCount::count() const {
+  MutexLock lock(mutex_);
+  return static_cast<int>(alive_.size());
+}
+
+void LaneCount::AwaitNone() const {
+  MutexLock lock(mutex_);
+  while (!alive_.empty()) none_.Wait(mutex_);
+}
+
+std::string LaneCount::Describe() const {
+  std::map<std::string, size_t> owed;
+  size_t nameless = 0;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [lane, debt] : alive_) {
+      if (debt.worker.empty()) {
+        ++nameless;
+      } else {
+        owed[debt.worker] += debt.bytes;
+      }
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [worker, bytes] : owed) {
+    parts.push_back(absl::StrCat("worker ", worker, " has not taken ", bytes,
+                                 " bytes that were on their way"));
+  }
+  if (nameless > 0) {
+    parts.push_back(
+        absl::StrCat(nameless, " connections to nobody in particular"));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace baton::rpc
