@@ -280,25 +280,28 @@ void AgentCore::PostFlush(const std::string& name) {
 void AgentCore::FlushControl(const std::string& name) {
   while (auto frame = peers_.Take(name, options_.resend_after)) {
     Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
-             [core = weak_from_this(), name](const absl::Status& status) {
+             [core = weak_from_this(), name,
+              news = peers_.News(name)](const absl::Status& status) {
                auto self = core.lock();
                // Unknown to the transport: removed, and a late message of it
                // made it known here again.
                const bool unreachable =
                    absl::IsUnavailable(status) || absl::IsNotFound(status);
                if (self == nullptr || !unreachable) return;
-               self->inbox_->Post([self = self.get(), name, status] {
-                 self->OnUnreachable(name, status);
+               self->inbox_->Post([self = self.get(), name, news, status] {
+                 self->OnUnreachable(name, news, status);
                });
              });
   }
 }
 
 // A worker that was never connected breaks no connection when it dies; what is
-// owed to it must end all the same.
-void AgentCore::OnUnreachable(const std::string& name,
+// owed to it must end all the same. One that was heard after the message was
+// sent was connected, and the end of that is told by the transport; a report
+// that comes later still is of a time that is over.
+void AgentCore::OnUnreachable(const std::string& name, uint64_t news,
                               const absl::Status& why) {
-  if (auto peer = peers_.There(name)) OnLost(*peer, why);
+  if (auto peer = peers_.ThereSince(name, news)) OnLost(*peer, why);
 }
 
 absl::Status AgentCore::CheckWorker(const WorkerInfo& worker) {

@@ -160,7 +160,9 @@ class AgentCore final : public MessageHandler,
   void PushOrForget(const WorkerInfo& to, const ControlItem& item,
                     std::function<void()> acked);
   void FlushControl(const std::string& name);
-  void OnUnreachable(const std::string& name, const absl::Status& why);
+  // `news` of it there was when the message left.
+  void OnUnreachable(const std::string& name, uint64_t news,
+                     const absl::Status& why);
   void Tick();
   void ScheduleTick();
   // On any thread: has the inbox do it.

@@ -91,6 +91,7 @@ Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
     place->second = std::move(removed.mapped());
     std::erase(removed_order_, peer.name);
   }
+  NewsLocked(place->second);
   return place->second;
 }
 
@@ -110,6 +111,7 @@ std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
   peer = Peer{};
   peer.info = by;
   peer.past = std::move(past);
+  NewsLocked(peer);
   return old;
 }
 
@@ -195,15 +197,24 @@ Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
   }
   if (peer.state == State::kLost) peer.control.Resume();
   peer.state = State::kUp;
+  NewsLocked(peer);
   ++peer.messages_received;
   peer.bytes_received += bytes;
   return observed;
 }
 
-std::optional<WorkerInfo> Peers::There(const std::string& name) const {
+uint64_t Peers::News(const std::string& name) const {
   MutexLock lock(mutex_);
   auto found = peers_.find(name);
-  if (found == peers_.end() || found->second.state == State::kLost ||
+  return found == peers_.end() ? 0 : found->second.news;
+}
+
+std::optional<WorkerInfo> Peers::ThereSince(const std::string& name,
+                                            uint64_t news) const {
+  MutexLock lock(mutex_);
+  auto found = peers_.find(name);
+  if (found == peers_.end() || found->second.news != news ||
+      found->second.state == State::kLost ||
       found->second.state == State::kGone) {
     return std::nullopt;
   }
@@ -245,6 +256,7 @@ uint64_t Peers::MarkLost(const WorkerInfo& worker, bool* leaving) {
   Peer* peer = FindLocked(worker);
   if (peer == nullptr || peer->state == State::kGone) return 0;
   peer->state = State::kLost;
+  NewsLocked(*peer);
   *leaving = peer->leaving;
   return ++peer->losses;
 }
@@ -256,6 +268,7 @@ bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss) {
     return false;
   }
   peer->state = State::kGone;
+  NewsLocked(*peer);
   return true;
 }
 

@@ -58,8 +58,12 @@ class Peers {
   };
   // A message of `bytes` came.
   Observed Observe(const WorkerInfo& from, uint64_t bytes);
-  // The worker, unless it is lost or gone.
-  std::optional<WorkerInfo> There(const std::string& name) const;
+  // Grows with all that becomes known of `name`: that it was heard, lost, given
+  // up, removed, replaced. 0 for an unknown worker.
+  uint64_t News(const std::string& name) const;
+  // The worker, unless it is lost or gone, or there has been news of it since.
+  std::optional<WorkerInfo> ThereSince(const std::string& name,
+                                       uint64_t news) const;
   bool FirstTime(const std::string& name, uint64_t call);
   uint64_t NextCall(const std::string& name);
   void CountSent(const std::string& name, uint64_t bytes);
@@ -103,6 +107,7 @@ class Peers {
     State state = State::kNew;
     bool leaving = false;
     uint64_t losses = 0;
+    uint64_t news = 0;
     std::deque<uint64_t> past;  // earlier incarnations, a few
     ControlChannel control;
     SeenNumbers seen;
@@ -113,6 +118,9 @@ class Peers {
     uint64_t bytes_received = 0;
   };
 
+  void NewsLocked(Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    peer.news = ++last_news_;
+  }
   Peer* FindLocked(const WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkerInfo> ReplaceLocked(Peer& peer, const WorkerInfo& by)
@@ -131,6 +139,7 @@ class Peers {
   std::map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> removed_order_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t last_news_ ABSL_GUARDED_BY(mutex_) = 0;  // of all peers
 };
 
 }  // namespace baton::rpc::internal

@@ -143,6 +143,11 @@ void FaultTransport::Apply(const FaultRule& rule, Held held) {
       held.until_next = true;
       Hold(std::move(held), rule.delay);
       return;
+    case FaultKind::kFail:
+      rule.report([sent = std::move(held.sent)]() mutable {
+        sent(absl::UnavailableError("the message was lost"));
+      });
+      return;
     case FaultKind::kSever:
       inner_->Disconnect(held.peer);
       Finish(std::move(held.sent),

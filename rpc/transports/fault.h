@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/executor.h"
 #include "core/mutex.h"
 #include "rpc/transport.h"
 
@@ -21,6 +22,7 @@ enum class FaultKind {
   kDelay,      // sent `delay` later; later messages overtake it
   kDuplicate,  // sent twice
   kReorder,    // sent after the next message to that peer, or after `delay`
+  kFail,       // vanishes; its sender sees Unavailable when `report` says so
   kSever,  // lost with the connection: Disconnect, the sender sees Unavailable
 };
 
@@ -35,6 +37,8 @@ struct FaultRule {
   int skip = 0;  // matching messages that pass before the rule begins
   int at_most = std::numeric_limits<int>::max();  // faults, then it is spent
   std::chrono::milliseconds delay{20};
+  // Of kFail: is given what tells the sender, to be called once, on any thread.
+  std::function<void(Task tell)> report = {};
 };
 
 // The faults of one test, shared by the transports of all its workers. The
