@@ -205,8 +205,10 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
       Finish(grpc::Status::OK);
       return;
     }
-    finish_after_write_.store(true);
+    // First: the context is gone as soon as the call is finished, which the end
+    // of the write does on another thread once it may.
     context_->TryCancel();
+    finish_after_write_.store(true);
     if (!this->writing()) FinishOnce();
   }
   void FinishOnce() {

@@ -99,6 +99,27 @@ TEST_F(GrpcLoss, AmidATransferFailsIt) {
   alice_->mailbox.AwaitLost(1);
 }
 
+// The end of a write may come just as the call that it is of is cancelled.
+TEST(Grpc, AcceptedLanesMayBreakWhileTheyWrite) {
+  auto alice = NewWorker("alice", 0, {.inline_delivery = true});
+  auto bob = NewWorker("bob", 1, {.inline_delivery = true});
+  alice->transport->AddPeer(bob->info);
+  alice->Start();
+  bob->Start();
+  constexpr size_t kRounds = 600;
+  SentLog log;
+  for (size_t i = 0; i < kRounds; ++i) {
+    // Alice dials again; the first message of a round may go with the last.
+    while (!alice->SendTo("bob", {"ping", {}}).ok()) {
+    }
+    for (int k = 0; k < 3; ++k) {
+      bob->transport->Send("alice", {"", {}}, log.Next());
+    }
+    bob->transport->Disconnect("alice");
+  }
+  EXPECT_EQ(log.Await(3 * kRounds).size(), 3 * kRounds);
+}
+
 TEST(Grpc, AShutdownDoesNotWaitForAPeerThatIsGone) {
   auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(5000)});
   auto bob = NewWorker("bob", 1);
