@@ -44,8 +44,9 @@ absl::Status AgentCore::Start(Agent* agent) {
 
 void AgentCore::AddPeer(const WorkerInfo& peer) {
   if (peer.name == self().name) return;
-  auto replaced = peers_.Add(peer);
+  // First: what fails after the news that it was added has met no stranger.
   transport_->AddPeer(peer);
+  auto replaced = peers_.Add(peer);
   if (replaced.has_value()) {
     inbox_->Post([this, old = *replaced] {
       OnGone(old, absl::UnavailableError(

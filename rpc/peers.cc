@@ -76,7 +76,9 @@ std::optional<WorkerInfo> Peers::Add(const WorkerInfo& peer) {
   if (peer.name == self_.name) return std::nullopt;
   MutexLock lock(mutex_);
   const bool known = peers_.contains(peer.name);
-  auto replaced = ReplaceLocked(EnterLocked(peer), peer);
+  Peer& entry = EnterLocked(peer);
+  auto replaced = ReplaceLocked(entry, peer);
+  NewsLocked(entry);
   // One that was removed is gone already.
   return known ? replaced : std::nullopt;
 }

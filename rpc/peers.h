@@ -58,8 +58,8 @@ class Peers {
   };
   // A message of `bytes` came.
   Observed Observe(const WorkerInfo& from, uint64_t bytes);
-  // Grows with all that becomes known of `name`: that it was heard, lost, given
-  // up, removed, replaced. 0 for an unknown worker.
+  // Grows with all that becomes known of `name`: that it was added, heard,
+  // lost, given up, removed, replaced. 0 for an unknown worker.
   uint64_t News(const std::string& name) const;
   // The worker, unless it is lost or gone, or there has been news of it since.
   std::optional<WorkerInfo> ThereSince(const std::string& name,

@@ -103,6 +103,18 @@ TEST_F(LateReportTest, AWorkerThatWasAddedAgainIsNotLost) {
   ExpectThatAReportHurtsNoCall();
 }
 
+// A late message makes a removed worker known here, and not to the transport.
+TEST_F(LateReportTest, AWorkerThatWasHeardWhileItWasRemovedIsNotLost) {
+  rpc::Agent& bob = cluster_["bob"];
+  ASSERT_THAT(alice_.Async<&Sum>("bob", 1, 2).Await(5s), IsOk());
+  alice_.RemovePeer("bob");
+  FailNext(FrameKind::kControl);
+  EXPECT_FALSE(bob.Async<&Sum>("alice", 1, 2).Await(5s).ok());
+  ASSERT_TRUE(lost_.Await());
+  alice_.AddPeer(bob.self());
+  ExpectThatAReportHurtsNoCall();
+}
+
 TEST_F(LateReportTest, AWorkerThatCameBackAfterALossIsNotLost) {
   LoseAControlMessage();
   plan_->Add({.kind = FaultKind::kSever,
