@@ -189,9 +189,13 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(peer, &leaving);
   if (loss == 0) return;
+  TellWatchers(peer, why);
+  if (leaving || silent) {
+    GiveUp(peer, loss, why);
+    return;
+  }
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
-  TellWatchers(peer, why);
   auto may_stay_away = options_.lease;
   {
     MutexLock lock(mutex_);
@@ -200,10 +204,6 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   // Each message that is sent tries to connect again; this one asks for an
   // answer until the lease is over.
   peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
-  if (leaving || silent) {
-    GiveUp(peer, loss, why);
-    return;
-  }
   GiveUpAfter(may_stay_away, peer, loss, why);
 }
 

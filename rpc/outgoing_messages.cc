@@ -108,9 +108,12 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
              if (status.ok()) return;
              auto self = core.lock();
              CallPtr call = weak.lock();
-             if (self != nullptr && call != nullptr) {
+             if (self == nullptr || call == nullptr) return;
+             // Behind the loss of the connection that took it along, which must
+             // not take along what is called when this is known.
+             self->inbox_->Post([self = self.get(), call, status] {
                self->FailLater(call, status, true);
-             }
+             });
            });
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "core/executor.h"
 #include "core/tensor.h"
 #include "rpc/worker.h"
 
@@ -54,15 +55,18 @@ class Transport {
   // Forgets the peer and closes its connection, without an OnPeerLost here.
   virtual void RemovePeer(const std::string& name) = 0;
   // Breaks the connection to a peer, if there is one, as a failing network
-  // would: OnPeerLost on both sides, and the next Send connects again.
-  virtual void Disconnect(const std::string& name) = 0;
+  // would: OnPeerLost on both sides, and the next Send connects again. `then`,
+  // unless null, runs on a transport thread once OnPeerLost has returned here.
+  virtual void Disconnect(const std::string& name, Task then) = 0;
 
   // Queues the message and returns at once. `sent` runs exactly once, on a
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
   // unknown peer; InvalidArgument for a message to itself or a tensor that is
   // undefined or not on the CPU; FailedPrecondition before Start, and for a
-  // peer that runs another binary.
+  // peer that runs another binary. What a connection took along when it broke
+  // is reported after the OnPeerLost of that connection has returned: who acts
+  // on the report deals with the next connection.
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
 

@@ -19,6 +19,8 @@ void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {
   Push({peer, std::move(why), kOverhead});
 }
 
+void Deliveries::PushTask(Task task) { Push({{}, std::move(task), 0}); }
+
 void Deliveries::Push(Delivery delivery) {
   MutexLock lock(mutex_);
   bytes_ += delivery.bytes;
@@ -61,6 +63,10 @@ void Deliveries::Run() {
       }
       next = std::move(queue_.front());
       queue_.pop_front();
+    }
+    if (auto* task = std::get_if<Task>(&next.what)) {
+      (*task)();
+      continue;
     }
     const size_t bytes = next.bytes;
     gate_->Pass([&next](MessageHandler& handler) {

@@ -31,6 +31,8 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
 
   void Push(const WorkerInfo& from, Message message, size_t bytes);
   void PushLost(const WorkerInfo& peer, absl::Status why);
+  // Runs in its turn, whether or not the handler may still be called; short.
+  void PushTask(Task task);
   // False while more than the limit waits.
   bool has_room() const;
 
@@ -41,7 +43,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
  private:
   struct Delivery {
     WorkerInfo from;
-    std::variant<Message, absl::Status> what;
+    std::variant<Message, absl::Status, Task> what;
     size_t bytes;
   };
   void Push(Delivery delivery);

@@ -68,8 +68,8 @@ class FaultTransport final : public Transport {
   void RemovePeer(const std::string& name) override {
     inner_->RemovePeer(name);
   }
-  void Disconnect(const std::string& name) override {
-    inner_->Disconnect(name);
+  void Disconnect(const std::string& name, Task then) override {
+    inner_->Disconnect(name, std::move(then));
   }
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(std::chrono::milliseconds timeout) override;
@@ -149,9 +149,9 @@ void FaultTransport::Apply(const FaultRule& rule, Held held) {
       });
       return;
     case FaultKind::kSever:
-      inner_->Disconnect(held.peer);
-      Finish(std::move(held.sent),
-             absl::UnavailableError("the connection was severed"));
+      inner_->Disconnect(held.peer, [sent = std::move(held.sent)]() mutable {
+        sent(absl::UnavailableError("the connection was severed"));
+      });
       return;
   }
 }

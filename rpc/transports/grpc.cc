@@ -52,7 +52,7 @@ class GrpcTransport final : public LingeringTransport {
   absl::Status Start(const WorkerInfo& self, MessageHandler* handler) override;
   void AddPeer(const WorkerInfo& peer) override;
   void RemovePeer(const std::string& name) override;
-  void Disconnect(const std::string& name) override;
+  void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
@@ -206,11 +206,13 @@ void GrpcTransport::RemovePeer(const std::string& name) {
       absl::UnavailableError(absl::StrCat("worker ", name, " was removed")));
 }
 
-void GrpcTransport::Disconnect(const std::string& name) {
+void GrpcTransport::Disconnect(const std::string& name, Task then) {
   if (std::shared_ptr<Link> link = Find(name)) {
-    link->Break(absl::UnavailableError(absl::StrCat("the connection to worker ",
+    link->Sever(absl::UnavailableError(absl::StrCat("the connection to worker ",
                                                     name, " was severed")),
-                true);
+                std::move(then));
+  } else if (then != nullptr) {
+    host_.executor->Post(std::move(then));
   }
 }
 

@@ -51,7 +51,7 @@ class InProcessTransport final : public Transport {
   absl::Status Start(const WorkerInfo& self, MessageHandler* handler) override;
   void AddPeer(const WorkerInfo& peer) override;
   void RemovePeer(const std::string& name) override;
-  void Disconnect(const std::string& name) override;
+  void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(std::chrono::milliseconds timeout) override;
 
@@ -123,9 +123,10 @@ void InProcessTransport::RemovePeer(const std::string& name) {
   peers_.erase(name);
 }
 
-void InProcessTransport::Disconnect(const std::string& name) {
+void InProcessTransport::Disconnect(const std::string& name, Task then) {
   MutexLock lock(hub_->mutex);
   Break(name, true, "the connection was severed");
+  if (then != nullptr) thread_.Post(std::move(then));
 }
 
 void InProcessTransport::Send(const std::string& peer, Message message,

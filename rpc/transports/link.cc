@@ -256,9 +256,15 @@ void Link::OnBroken(Lane& lane, const absl::Status& why) {
   }
 }
 
-void Link::Break(const absl::Status& why, bool tell) {
+void Link::Sever(const absl::Status& why, Task then) {
   MutexLock lock(mutex_);
-  BreakLocked(why, tell);
+  BreakLocked(why, true);
+  if (then == nullptr) return;
+  deliveries_->PushTask(
+      [then = std::move(then), executor = host_.executor]() mutable {
+        executor->Post(std::move(then));
+      });
+  deliveries_->Post();
 }
 
 void Link::Close(const absl::Status& why) {
@@ -268,27 +274,38 @@ void Link::Close(const absl::Status& why) {
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {
-  if (state_ == State::kUp && tell && !host_.stopping) {
-    deliveries_->PushLost(peer_, why);
-    deliveries_->Post();
-  }
   for (Side* side : {&control_, &bulk_}) {
     if (side->lane == nullptr) continue;
     if (side->writing) side->lane->Owes(peer_.name, side->UnderWay());
     side->lane->Close();
   }
-  FailQueuesLocked(absl::IsDeadlineExceeded(why)
-                       ? absl::UnavailableError(why.message())
-                       : why);
+  const absl::Status failure = absl::IsDeadlineExceeded(why)
+                                   ? absl::UnavailableError(why.message())
+                                   : why;
+  if (state_ == State::kUp && tell && !host_.stopping) {
+    deliveries_->PushLost(peer_, why);
+    deliveries_->PushTask([messages = TakeQueuesLocked(), failure] {
+      for (const auto& message : messages) message->Fail(failure);
+    });
+    deliveries_->Post();
+  } else {
+    FailQueuesLocked(failure);
+  }
   BecomeIdleLocked();
 }
 
-void Link::FailQueuesLocked(const absl::Status& why) {
+std::vector<std::shared_ptr<Outgoing>> Link::TakeQueuesLocked() {
+  std::vector<std::shared_ptr<Outgoing>> messages;
   for (Side* side : {&control_, &bulk_}) {
-    for (const auto& message : side->queue) message->Fail(why);
-    for (const auto& message : side->in_flight) message->Fail(why);
+    for (auto& message : side->in_flight) messages.push_back(message);
+    for (auto& message : side->queue) messages.push_back(message);
     *side = Side();
   }
+  return messages;
+}
+
+void Link::FailQueuesLocked(const absl::Status& why) {
+  for (const auto& message : TakeQueuesLocked()) message->Fail(why);
 }
 
 void Link::BecomeIdleLocked() {

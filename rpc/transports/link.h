@@ -59,8 +59,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void Send(std::shared_ptr<Outgoing> message);
   // A lane on which the peer said hello.
   void Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
-  // `tell`: OnPeerLost follows.
-  void Break(const absl::Status& why, bool tell);
+  // Breaks it as a failing network would; `then` runs after OnPeerLost.
+  void Sever(const absl::Status& why, Task then);
   // For good: breaks it, and whatever is sent or says hello later is refused.
   void Close(const absl::Status& why);
   // Sends what waits, then says goodbye; the peer closes the link then.
@@ -130,7 +130,12 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void BeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LostLocked(const absl::Status& why) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `tell`: OnPeerLost follows, if it was up, and then what it took along
+  // fails.
   void BreakLocked(const absl::Status& why, bool tell)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What waits or is on its way; nothing is left of the lanes.
+  std::vector<std::shared_ptr<Outgoing>> TakeQueuesLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueuesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

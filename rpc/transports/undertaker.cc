@@ -46,8 +46,8 @@ class BoundedTransport final : public Transport {
   void RemovePeer(const std::string& name) override {
     transport_->RemovePeer(name);
   }
-  void Disconnect(const std::string& name) override {
-    transport_->Disconnect(name);
+  void Disconnect(const std::string& name, Task then) override {
+    transport_->Disconnect(name, std::move(then));
   }
   void Send(const std::string& peer, Message message, Sent sent) override {
     transport_->Send(peer, std::move(message), std::move(sent));

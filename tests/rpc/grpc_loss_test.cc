@@ -115,7 +115,7 @@ TEST(Grpc, AcceptedLanesMayBreakWhileTheyWrite) {
     for (int k = 0; k < 3; ++k) {
       bob->transport->Send("alice", {"", {}}, log.Next());
     }
-    bob->transport->Disconnect("alice");
+    bob->transport->Disconnect("alice", nullptr);
   }
   EXPECT_EQ(log.Await(3 * kRounds).size(), 3 * kRounds);
 }

@@ -19,7 +19,7 @@ class LinkTest : public testing::Test {
     link_ = Link::Make(host_, {"bob", Rank{1}, 2, "127.0.0.1:1"});
   }
   ~LinkTest() override {
-    link_->Break(absl::CancelledError("the test ends"), false);
+    link_->Close(absl::CancelledError("the test ends"));
     host_.lanes.AwaitNone();
   }
   absl::Status Send() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/future.h"
 
 namespace baton::rpc {
 namespace {
@@ -315,11 +316,54 @@ TEST_P(TransportConformance, ASeveredConnectionIsMadeAgain) {
     TestWorker& to = round % 2 == 1 ? *bob_ : *alice_;
     ASSERT_TRUE(from.SendTo(to.info.name, {"a", {Pattern(70000)}}).ok());
     to.mailbox.Await(static_cast<size_t>((round + 1) / 2));
-    alice_->transport->Disconnect("bob");
+    alice_->transport->Disconnect("bob", nullptr);
     EXPECT_EQ(alice_->mailbox.AwaitLost(round).size(), round);
     EXPECT_EQ(bob_->mailbox.AwaitLost(round).size(), round);
   }
   EXPECT_TRUE(alice_->SendTo("bob", {"last", {}}).ok());
+}
+
+// The handler of the first letter holds up the loss; while it does nothing that
+// the connection took along may be reported.
+TEST_P(TransportConformance, WhatAConnectionTookAlongFailsAfterItsLoss) {
+  MakePair();
+  ASSERT_TRUE(alice_->SendTo("bob", {"", {Pattern(70000)}}).ok());
+  SentLog failures;
+  std::atomic<int> early{0};
+  Promise<void> entered;
+  alice_->mailbox.OnEach([&](const Mailbox::Letter&) {
+    entered.Set(absl::OkStatus());
+    failures.AwaitFor(1, milliseconds(200));
+  });
+  ASSERT_TRUE(bob_->SendTo("alice", {"hold", {}}).ok());
+  ASSERT_TRUE(entered.future().Await().ok());
+  constexpr int kCount = 20;
+  for (int i = 0; i < kCount; ++i) {
+    alice_->transport->Send(
+        "bob", {"", {Pattern(4 << 20)}},
+        [&, next = failures.Next()](absl::Status s) mutable {
+          if (!s.ok() && alice_->mailbox.lost() == 0) {
+            ++early;
+          }
+          next(s);
+        });
+  }
+  Promise<size_t> lost_then;
+  alice_->transport->Disconnect("bob",
+                                [&] { lost_then.Set(alice_->mailbox.lost()); });
+  EXPECT_EQ(failures.Await(kCount).size(), kCount);
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(*lost_then.future().Await(), 1u);
+}
+
+TEST_P(TransportConformance, ADisconnectOfNobodyIsOverAtOnce) {
+  MakePair();
+  for (const char* name : {"bob", "nobody"}) {
+    Promise<void> done;
+    alice_->transport->Disconnect(name, [&] { done.Set(absl::OkStatus()); });
+    EXPECT_TRUE(done.future().Await().ok());
+  }
+  EXPECT_EQ(alice_->mailbox.lost(), 0u);
 }
 
 TEST_P(TransportConformance, SentRunsOnceForEachMessageWhateverBreaks) {
@@ -329,7 +373,7 @@ TEST_P(TransportConformance, SentRunsOnceForEachMessageWhateverBreaks) {
   for (size_t i = 0; i < kCount; ++i) {
     Message message{"", {Pattern(i % 8 == 0 ? 2 << 20 : 10)}};
     alice_->transport->Send("bob", std::move(message), log.Next());
-    if (i % 100 == 50) alice_->transport->Disconnect("bob");
+    if (i % 100 == 50) alice_->transport->Disconnect("bob", nullptr);
   }
   alice_->transport->Shutdown(milliseconds(100));
   EXPECT_EQ(log.Await(kCount).size(), kCount);

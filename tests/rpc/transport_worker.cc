@@ -91,6 +91,14 @@ std::vector<absl::Status> SentLog::Await(size_t count) {
   return state_->done;
 }
 
+void SentLog::AwaitFor(size_t count, milliseconds time) const {
+  const auto deadline = steady_clock::now() + time;
+  MutexLock lock(state_->mutex);
+  while (state_->done.size() < count &&
+         state_->changed.WaitUntil(state_->mutex, deadline)) {
+  }
+}
+
 size_t SentLog::count() const {
   MutexLock lock(state_->mutex);
   return state_->done.size();

@@ -53,6 +53,8 @@ class SentLog {
   Transport::Sent Next();
   // How all `count` sends ended, in the order they ended.
   std::vector<absl::Status> Await(size_t count);
+  // Waits for as many, but not longer than that.
+  void AwaitFor(size_t count, std::chrono::milliseconds time) const;
   size_t count() const;
 
  private:
