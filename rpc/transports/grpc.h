@@ -28,8 +28,8 @@ struct GrpcOptions {
   // digest (that is, other binaries), are refused.
   std::string cluster = {};
   std::string registry_digest = {};
-  // How long a Send keeps trying to reach a peer that was never there, and one
-  // that was.
+  // How long a Send keeps trying to reach a peer that nobody has seen yet, and
+  // one that was there: it has an incarnation.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds reconnect_timeout{2'000};
   // A connected peer that says nothing for so long is lost; 0: only the end of

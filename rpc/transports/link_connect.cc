@@ -36,8 +36,10 @@ std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
 void Link::StartDialLocked() {
   state_ = State::kDialing;
   attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
-  dial_deadline_ = Clock::now() + (was_up_ ? host_.options.reconnect_timeout
-                                           : host_.options.connect_timeout);
+  // Who told us an incarnation has met it: a worker listens before it joins.
+  const bool was_there = was_up_ || peer_.incarnation != 0;
+  dial_deadline_ = Clock::now() + (was_there ? host_.options.reconnect_timeout
+                                             : host_.options.connect_timeout);
   retry_delay_ = kFirstRetry;
   last_failure_ = absl::UnavailableError("nobody listens there");
   RetryLocked();

@@ -120,6 +120,18 @@ TEST(Grpc, AcceptedLanesMayBreakWhileTheyWrite) {
   EXPECT_EQ(log.Await(3 * kRounds).size(), 3 * kRounds);
 }
 
+// A worker with an incarnation was there when that became known.
+TEST(Grpc, AWorkerThatDiedBeforeTheFirstMessageIsNotAwaited) {
+  auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(300)});
+  auto bob = NewWorker("bob", 1);
+  alice->Start();
+  alice->transport->AddPeer(bob->info);
+  bob.reset();
+  const auto start = Clock::now();
+  EXPECT_EQ(alice->SendTo("bob", {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(Clock::now() - start, milliseconds(3000));
+}
+
 TEST(Grpc, AShutdownDoesNotWaitForAPeerThatIsGone) {
   auto alice = NewWorker("alice", 0, {.reconnect_timeout = milliseconds(5000)});
   auto bob = NewWorker("bob", 1);

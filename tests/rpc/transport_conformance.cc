@@ -254,7 +254,9 @@ TEST_P(TransportConformance, APeerThatWasNotAnnouncedCanBeAnswered) {
 TEST_P(TransportConformance, MessagesWaitForAPeerThatHasNotStarted) {
   alice_ = NewWorker("alice", 0);
   bob_ = NewWorker("bob", 1);
-  alice_->transport->AddPeer(bob_->info);
+  WorkerInfo bob = bob_->info;
+  bob.incarnation = 0;  // nobody has seen it yet
+  alice_->transport->AddPeer(bob);
   alice_->Start();
   SentLog log;
   alice_->transport->Send("bob", {"early", {}}, log.Next());
