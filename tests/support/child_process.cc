@@ -4,16 +4,24 @@
 #include "tests/support/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
 
 #include "core/status.h"
 
 extern char** environ;
 
 namespace baton {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command) {
   int to[2], from[2];
@@ -41,15 +49,34 @@ ChildProcess::~ChildProcess() {
     Kill(SIGKILL);
     Wait();
   }
-  close(in_);
+  CloseInput();
   close(out_);
 }
 
 std::string ChildProcess::ReadLine() {
-  std::string line;
-  char c;
-  while (read(out_, &c, 1) == 1 && c != '\n') line.push_back(c);
-  return line;
+  return ReadLine(steady_clock::time_point::max()).value_or("");
+}
+
+std::optional<std::string> ChildProcess::ReadLine(
+    steady_clock::time_point deadline) {
+  for (;;) {
+    if (deadline != steady_clock::time_point::max()) {
+      const auto left = std::chrono::ceil<milliseconds>(std::max(
+          deadline - steady_clock::now(), steady_clock::duration::zero()));
+      pollfd ready{out_, POLLIN, 0};
+      if (poll(&ready, 1, static_cast<int>(left.count())) <= 0) {
+        return std::nullopt;
+      }
+    }
+    char c;
+    if (read(out_, &c, 1) != 1) return std::nullopt;
+    if (c == '\n') return std::exchange(line_, "");
+    line_.push_back(c);
+  }
+}
+
+void ChildProcess::CloseInput() {
+  if (in_ >= 0) close(std::exchange(in_, -1));
 }
 
 void ChildProcess::WriteLine(const std::string& line) {
@@ -60,6 +87,16 @@ void ChildProcess::WriteLine(const std::string& line) {
 
 void ChildProcess::Kill(int signal) {
   if (pid_ > 0) kill(pid_, signal);
+}
+
+std::optional<int> ChildProcess::Wait(steady_clock::time_point deadline) {
+  int status = 0;
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (steady_clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  pid_ = -1;
+  return status;
 }
 
 int ChildProcess::Wait() {

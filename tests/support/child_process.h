@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,13 +23,20 @@ class ChildProcess {
 
   std::string ReadLine();  // without its end; empty at the end of the output
   void WriteLine(const std::string& line);  // to its input, with an end
+  // The same, unless the output ends or the deadline passes first.
+  std::optional<std::string> ReadLine(
+      std::chrono::steady_clock::time_point deadline);
+  void CloseInput();
   void Kill(int signal);
   int Wait();  // the exit status as wait(2) gives it
+  // The same, unless the deadline passes first.
+  std::optional<int> Wait(std::chrono::steady_clock::time_point deadline);
 
  private:
   pid_t pid_ = -1;
   int in_ = -1;
   int out_ = -1;
+  std::string line_;  // the part of one that has come
 };
 
 }  // namespace baton

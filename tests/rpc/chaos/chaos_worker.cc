@@ -1,0 +1,90 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One process of a cluster that rpc_chaos does harm to:
+//   chaos_worker rendezvous
+//   chaos_worker NAME RENDEZVOUS WORLD_SIZE
+// The first writes its address. The second writes "joined", then does what
+// stands on the lines of its input:
+//   go SEED   begins a Load
+//   end       ends it; writes "ended CALLS ERRORS SLOWEST_MS [ODD ERROR]"
+//   check     writes "idle" once nothing is owned, held or under way, or "left"
+//             and what is after 10 s
+// Both end when their input does, with 0.
+
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "rpc/cluster.h"
+#include "rpc/rendezvous.h"
+#include "tests/rpc/chaos/load.h"
+
+namespace baton::testing {
+namespace {
+
+int ServeRendezvous() {
+  auto server = rpc::RendezvousServer::Make("127.0.0.1:0");
+  if (!server.ok()) return 1;
+  std::cout << (*server)->address() << std::endl;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+  }
+  return 0;
+}
+
+void Check(const rpc::Agent& agent) {
+  Load::ClearShelf();
+  if (agent.AwaitIdle(std::chrono::seconds(10))) {
+    std::cout << "idle" << std::endl;
+    return;
+  }
+  std::cout << "left "
+            << absl::StrReplaceAll(agent.GetDebugInfo().ToString(),
+                                   {{"\n", " | "}})
+            << std::endl;
+}
+
+void Serve(rpc::Agent& agent) {
+  std::optional<Load> load;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (line.rfind("go ", 0) == 0) {
+      load.emplace(agent, std::stoull(line.substr(3)));
+    } else if (line == "end" && load.has_value()) {
+      load->End();
+      const Load::Report report = load->report();
+      std::cout << absl::StrCat("ended ", report.calls, " ", report.errors, " ",
+                                report.slowest.count(), " ", report.odd)
+                << std::endl;
+    } else if (line == "check") {
+      Check(agent);
+    }
+  }
+}
+
+int Work(rpc::ClusterOptions options) {
+  options.agent.worker_threads = 2;
+  rpc::Registry registry;
+  Load::FillRegistry(registry);
+  auto agent = JoinCluster(std::move(options), std::move(registry));
+  std::cout << (agent.ok() ? "joined" : agent.status().ToString()) << std::endl;
+  if (!agent.ok()) return 1;
+  Serve(**agent);
+  return 0;
+}
+
+}  // namespace
+}  // namespace baton::testing
+
+int main(int argc, char** argv) {
+  if (argc == 2) return baton::testing::ServeRendezvous();
+  if (argc != 4) return 2;
+  baton::rpc::ClusterOptions options;
+  options.name = argv[1];
+  options.rendezvous = argv[2];
+  options.world_size = std::atoi(argv[3]);
+  return baton::testing::Work(std::move(options));
+}
