@@ -188,7 +188,13 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   const absl::Status why = absl::UnavailableError(cause.message());
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(peer, &leaving);
-  if (loss == 0) return;
+  if (loss == 0) {
+    // Given up before; a call to it that was made since has nothing else to
+    // wait for.
+    FailCallsTo(peer, why);
+    CancelCallsFrom(peer, why);
+    return;
+  }
   TellWatchers(peer, why);
   if (leaving || silent) {
     GiveUp(peer, loss, why);

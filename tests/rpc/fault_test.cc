@@ -284,6 +284,30 @@ TEST_F(FaultTest, ARestartedOwnerIsAnotherOne) {
   EXPECT_THAT(rpc::Create<Counter>(alice_, "bob", 1).Await(), IsOk());
 }
 
+// Nothing was heard of it on the new connection, so that it is still given up
+// when that breaks, too.
+TEST_F(FaultTest, ACallToAWorkerGivenUpFailsWithItsConnection) {
+  ASSERT_THAT(alice_.Async<&CountRun>("bob").Await(), IsOk());
+  plan_->Add({.kind = FaultKind::kDrop,
+              .matches = [](const rpc::WorkerInfo& from, const std::string& to,
+                            const rpc::Message&) {
+                return from.name == "bob" && to == "alice";
+              }});
+  const auto sever = [this] {
+    plan_->Add({.kind = FaultKind::kSever,
+                .matches = IsFrameTo(FrameKind::kRequest, "bob"),
+                .at_most = 1});
+    EXPECT_FALSE(alice_.Async<&CountRun>("bob").Await(2s).ok());
+  };
+  sever();
+  ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
+  Future<int> call = alice_.Async<&Wait>("bob");
+  ASSERT_TRUE(gate_.Await());
+  ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
+  sever();
+  EXPECT_THAT(call.Await(2s), Fails(StatusCode::kUnavailable, "bob, Wait"));
+}
+
 TEST_F(FaultTest, WatchersHearOfLostPeers) {
   Gate heard;
   alice_.WatchPeers([&](const rpc::WorkerInfo& peer, const absl::Status&) {

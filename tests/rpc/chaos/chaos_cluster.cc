@@ -105,7 +105,7 @@ Outcome ChaosCluster::Run(uint64_t seed, milliseconds limit) {
   } else {
     std::this_thread::sleep_for(kGoesOn);
   }
-  EndLoads(limit);
+  EndLoads(fault, limit);
   CheckTables();
   EndProcesses();
   for (std::string& wrong : outcome_.wrong) {
@@ -145,7 +145,7 @@ void ChaosCluster::AwaitLosses(const Fault& fault, milliseconds limit) {
   workers_.erase(fault.victim);
 }
 
-void ChaosCluster::EndLoads(milliseconds limit) {
+void ChaosCluster::EndLoads(const Fault& fault, milliseconds limit) {
   for (auto& [name, process] : workers_) process.child->WriteLine("end");
   for (auto& [name, process] : workers_) {
     std::istringstream words(Expect(name, "ended ", Clock::now() + kPatience));
@@ -153,8 +153,16 @@ void ChaosCluster::EndLoads(milliseconds limit) {
     long calls = 0, errors = 0, slowest = 0;
     words >> word >> calls >> errors >> slowest;
     std::getline(words >> std::ws, odd);
-    if (calls == 0) outcome_.wrong.push_back(name + " made no calls");
-    if (!odd.empty()) outcome_.wrong.push_back(name + ": " + odd);
+    // The end of a load may follow a loss at once.
+    if (calls == 0 && !fault.is_loss()) {
+      outcome_.wrong.push_back(name + " made no calls");
+    }
+    // What a worker passes on that was given up, and with it what it held,
+    // names nothing.
+    const bool gone = odd.rfind("NOT_FOUND", 0) == 0;
+    if (!odd.empty() && !(gone && fault.gives_up())) {
+      outcome_.wrong.push_back(name + ": " + odd);
+    }
     if (slowest > limit.count()) {
       outcome_.wrong.push_back(
           absl::StrCat("a call of ", name, " took ", slowest, " ms"));

@@ -31,6 +31,10 @@ struct Fault {
   // Its peers must see errors. Of one that resumes they may, if it was away for
   // long; those that had no connection to it may find it there again.
   bool is_loss() const { return !to_rendezvous() && !resumes(); }
+  // A worker may be given up for it.
+  bool gives_up() const {
+    return !to_rendezvous() && kind != Kind::kStopShortly;
+  }
 };
 
 // What came of a run.
@@ -59,7 +63,7 @@ class ChaosCluster {
                      Clock::time_point deadline);
   void Inflict(const Fault& fault);
   void AwaitLosses(const Fault& fault, std::chrono::milliseconds limit);
-  void EndLoads(std::chrono::milliseconds limit);
+  void EndLoads(const Fault& fault, std::chrono::milliseconds limit);
   void CheckTables();
   void EndProcesses();
 
