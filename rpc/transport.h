@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/tensor.h"
+#include "rpc/channels/channel_info.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -39,8 +40,8 @@ class MessageHandler {
 
 // Moves messages between the workers of one cluster over one long-lived
 // connection per pair, made at the first Send to a peer or from it. Between two
-// workers messages of the same size class arrive in order; large tensors never
-// hold up small messages for long. Thread-safe.
+// workers messages without large tensors arrive in order; those with large ones
+// may overtake each other, and never hold up the small for long. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -59,7 +60,8 @@ class Transport {
   // unless null, runs on a transport thread once OnPeerLost has returned here.
   virtual void Disconnect(const std::string& name, Task then) = 0;
 
-  // Queues the message and returns at once. `sent` runs exactly once, on a
+  // Queues the message and returns without waiting, though perhaps after a copy
+  // of its tensors. `sent` runs exactly once, on a
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
   // unknown peer; InvalidArgument for a message to itself or a tensor that is
@@ -73,6 +75,10 @@ class Transport {
   // Delivers what is queued for at most `timeout`, then breaks every
   // connection. No handler call runs or starts after it returns. Idempotent.
   virtual void Shutdown(std::chrono::milliseconds timeout) = 0;
+
+  // By which ways tensors travel on the connections there are, beside the
+  // transport's own.
+  virtual std::vector<ChannelInfo> ListChannels() { return {}; }
 };
 
 }  // namespace baton::rpc

@@ -73,6 +73,9 @@ class FaultTransport final : public Transport {
   }
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(std::chrono::milliseconds timeout) override;
+  std::vector<ChannelInfo> ListChannels() override {
+    return inner_->ListChannels();
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -38,11 +38,15 @@ void AppendFrameHeader(const FrameHeader& header, std::string& out) {
   AppendLittleEndian(header.payload_bytes, out);
 }
 
-grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta) {
+grpc::Slice MetaSlice(FrameKind kind, const std::string& meta) {
   std::string bytes;
   AppendFrameHeader({kind, static_cast<uint32_t>(meta.size()), 0}, bytes);
   bytes += meta;
-  grpc::Slice slice(bytes);
+  return grpc::Slice(bytes);
+}
+
+grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta) {
+  const grpc::Slice slice = MetaSlice(kind, meta);
   return grpc::ByteBuffer(&slice, 1);
 }
 
@@ -85,7 +89,7 @@ absl::StatusOr<FrameHeader> FrameReader::ReadHeader() {
   FrameHeader header{static_cast<FrameKind>(bytes[4]),
                      LittleEndian<uint32_t>(bytes + 8),
                      LittleEndian<uint64_t>(bytes + 12)};
-  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kBeat);
+  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kChannel);
   if (bytes[4] < 1 || bytes[4] > kLast || bytes[5] != 0 || bytes[6] != 0 ||
       bytes[7] != 0) {
     return absl::InvalidArgumentError(

@@ -23,6 +23,7 @@ enum class FrameKind : uint8_t {
   kChunk = 4,
   kGoodbye = 5,
   kBeat = 6,
+  kChannel = 7,
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;
@@ -43,6 +44,7 @@ struct FrameHeader {
 
 void AppendFrameHeader(const FrameHeader& header, std::string& out);
 // A whole frame without payload.
+grpc::Slice MetaSlice(FrameKind kind, const std::string& meta);
 grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta);
 
 // Reads a gRPC message front to back without joining its slices.

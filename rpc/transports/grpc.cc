@@ -19,6 +19,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/channels/shared_memory.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
@@ -57,10 +58,12 @@ class GrpcTransport final : public LingeringTransport {
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
   std::string Remains() override;
+  std::vector<ChannelInfo> ListChannels() override;
 
  private:
   enum class State { kNew, kStarted, kShutDown };
 
+  absl::Status MakePrivateSocket();
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks();
@@ -111,8 +114,11 @@ absl::Status GrpcTransport::Listen() {
   }
   int port = -1;
   builder.AddListeningPort(options.listen, credentials, &port);
-  if (options.unix_socket && !listens_on_unix) {
-    ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
+  const bool private_socket = options.unix_socket && !listens_on_unix;
+  if (private_socket || options.shared_memory) {
+    RETURN_IF_ERROR(MakePrivateSocket());
+  }
+  if (private_socket) {
     builder.AddListeningPort("unix:" + socket_.path(), credentials);
   }
   builder.RegisterCallbackGenericService(doorman_.get());
@@ -137,8 +143,28 @@ absl::Status GrpcTransport::Listen() {
     tcp.host = name;
   }
   address_ = ToString(tcp);
-  if (!socket_.empty()) absl::StrAppend(&address_, ";unix:", socket_.path());
+  if (private_socket) absl::StrAppend(&address_, ";unix:", socket_.path());
   return absl::OkStatus();
+}
+
+absl::Status GrpcTransport::MakePrivateSocket() {
+  ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
+  if (host_.options.shared_memory) {
+    host_.kinds.push_back(MakeSharedMemory(
+        {.socket_path = socket_.fd_path(),
+         .bytes_per_peer = host_.options.shared_memory_bytes}));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ChannelInfo> GrpcTransport::ListChannels() {
+  std::vector<ChannelInfo> infos;
+  for (const auto& link : AllLinks()) {
+    const std::shared_ptr<Channels> channels = link->channels();
+    if (channels == nullptr) continue;
+    for (ChannelInfo& info : channels->info()) infos.push_back(std::move(info));
+  }
+  return infos;
 }
 
 void GrpcTransport::SetServing(bool serving) {
@@ -242,7 +268,7 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
   if (status.ok()) {
     auto outgoing =
         Outgoing::Make(std::move(message), host_.options.max_message_bytes,
-                       sent, host_.executor);
+                       sent, host_.executor, link->channels());
     if (outgoing.ok()) {
       link->Send(*std::move(outgoing));
       return;

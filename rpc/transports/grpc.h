@@ -38,6 +38,11 @@ struct GrpcOptions {
   std::chrono::milliseconds lease{2'000};
   // Connections that say no hello for so long are closed.
   std::chrono::milliseconds hello_timeout{10'000};
+  // CPU tensors to and from workers of the same machine and user travel through
+  // shared memory: at most so much of it for what is on its way to one peer, or
+  // in its use, and no more than an eighth of this machine's memory.
+  bool shared_memory = true;
+  size_t shared_memory_bytes = size_t{4} << 30;
   size_t max_message_bytes = size_t{16} << 30;
   // Reading from a peer pauses while more than this waits for the handler.
   size_t max_undelivered_bytes = size_t{256} << 20;

@@ -11,7 +11,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_name(info.name);
@@ -31,6 +31,25 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
         absl::StrCat("worker ", in.name(), " has no incarnation"));
   }
   return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
+}
+
+template <typename Message>
+void ToWire(const std::vector<ChannelOffer>& offers, Message& out) {
+  for (const ChannelOffer& offer : offers) {
+    wire::ChannelOffer& entry = *out.add_channels();
+    entry.set_channel(offer.channel);
+    entry.set_offer(offer.offer);
+    entry.set_missing(offer.missing);
+  }
+}
+
+template <typename Message>
+std::vector<ChannelOffer> OffersIn(const Message& in) {
+  std::vector<ChannelOffer> offers;
+  for (const wire::ChannelOffer& entry : in.channels()) {
+    offers.push_back({entry.channel(), entry.offer(), entry.missing()});
+  }
+  return offers;
 }
 
 }  // namespace
@@ -57,6 +76,7 @@ grpc::ByteBuffer Encode(const Hello& hello) {
   out.set_lane(hello.bulk ? wire::LANE_BULK : wire::LANE_CONTROL);
   out.set_attempt(hello.attempt);
   out.set_lease_ms(hello.lease.count());
+  ToWire(hello.channels, out);
   return MetaFrame(FrameKind::kHello, out.SerializeAsString());
 }
 
@@ -67,6 +87,7 @@ grpc::ByteBuffer Encode(const HelloAnswer& answer) {
   ToWire(answer.self, *out.mutable_self());
   out.set_abandoned_attempt(answer.abandoned_attempt);
   out.set_lease_ms(answer.lease.count());
+  ToWire(answer.channels, out);
   return MetaFrame(FrameKind::kHelloAnswer, out.SerializeAsString());
 }
 
@@ -87,7 +108,8 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
                .to_incarnation = in.to_incarnation(),
                .bulk = in.lane() == wire::LANE_BULK,
                .attempt = in.attempt(),
-               .lease = std::chrono::milliseconds(in.lease_ms())};
+               .lease = std::chrono::milliseconds(in.lease_ms()),
+               .channels = OffersIn(in)};
 }
 
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
@@ -98,7 +120,8 @@ absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
   HelloAnswer answer{.verdict = static_cast<Verdict>(in.verdict()),
                      .text = in.text(),
                      .abandoned_attempt = in.abandoned_attempt(),
-                     .lease = std::chrono::milliseconds(in.lease_ms())};
+                     .lease = std::chrono::milliseconds(in.lease_ms()),
+                     .channels = OffersIn(in)};
   if (answer.verdict == Verdict::kOk) {
     ASSIGN_OR_RETURN(answer.self, FromWire(in.self()));
   }

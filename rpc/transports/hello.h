@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/transports/channels.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/worker.h"
 
@@ -28,6 +30,7 @@ struct Hello {
   bool bulk = false;
   uint64_t attempt = 0;
   std::chrono::milliseconds lease{0};
+  std::vector<ChannelOffer> channels = {};
 };
 
 struct HelloAnswer {
@@ -36,6 +39,7 @@ struct HelloAnswer {
   WorkerInfo self = {};
   uint64_t abandoned_attempt = 0;
   std::chrono::milliseconds lease{0};
+  std::vector<ChannelOffer> channels = {};
 };
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,

@@ -63,6 +63,10 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
     message->Fail(absl::UnavailableError("the transport is shut down"));
     return;
   }
+  if (message->channels() != nullptr && message->channels() != channels_) {
+    message->Fail(LostLocked(absl::UnavailableError("it broke meanwhile")));
+    return;
+  }
   Side& side = message->bulk() ? bulk_ : control_;
   side.queue.push_back(std::move(message));
   if (state_ == State::kIdle) {
@@ -85,25 +89,34 @@ Link::Side* Link::Find(const Lane& lane) {
   return nullptr;
 }
 
+std::shared_ptr<Channels> Link::channels() const {
+  MutexLock lock(mutex_);
+  return channels_;
+}
+
 bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
+  std::shared_ptr<Channels> channels;
+  {
+    MutexLock lock(mutex_);
+    if (Find(lane) == nullptr) return false;
+    channels = channels_;
+  }
   Receiver::Batch batch;
-  absl::Status status = lane.receiver().Consume(frames, batch);
+  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch);
+  // Channels are not called under the lock.
+  for (const Receiver::Control& control : batch.controls) {
+    if (!status.ok() || control.kind != FrameKind::kChannel) continue;
+    status = channels == nullptr
+                 ? absl::InvalidArgumentError("a channel frame too early")
+                 : channels->OnFrame(control.meta);
+  }
   bool more = false;
   {
     MutexLock lock(mutex_);
     Side* side = Find(lane);
     if (side == nullptr) return false;
     if (status.ok()) status = HandleLocked(*side, batch);
-    if (!status.ok()) {
-      const absl::Status garbage = absl::UnavailableError(
-          absl::StrCat("it sent what makes no sense: ", status.message()));
-      LogWarning("worker ", peer_.name, ": ", garbage.message());
-      if (state_ == State::kUp) {
-        BreakLocked(LostLocked(garbage), true);
-      } else {
-        AttemptFailedLocked(garbage);
-      }
-    }
+    if (!status.ok()) BadFramesLocked(status);
     more = Find(lane) != nullptr && deliveries_->has_room();
   }
   if (host_.options.inline_delivery) {
@@ -115,6 +128,17 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
   return more || deliveries_->has_room();
 }
 
+void Link::BadFramesLocked(const absl::Status& why) {
+  const absl::Status garbage = absl::UnavailableError(
+      absl::StrCat("it sent what makes no sense: ", why.message()));
+  LogWarning("worker ", peer_.name, ": ", garbage.message());
+  if (state_ == State::kUp) {
+    BreakLocked(LostLocked(garbage), true);
+  } else {
+    AttemptFailedLocked(garbage);
+  }
+}
+
 absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
   bool goodbye = false;
   pulse_.Heard();
@@ -124,7 +148,8 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
       RETURN_IF_ERROR(OnAnswerLocked(side, answer));
     } else if (control.kind == FrameKind::kGoodbye && side.ready) {
       goodbye = true;
-    } else if (control.kind == FrameKind::kBeat && side.ready) {
+    } else if (side.ready && (control.kind == FrameKind::kBeat ||
+                              control.kind == FrameKind::kChannel)) {
       continue;
     } else {
       return absl::InvalidArgumentError("a hello at the wrong time");
@@ -155,6 +180,10 @@ void Link::PumpLocked(Side& side) {
   if (!side.ready || side.writing) return;
   std::vector<grpc::Slice> slices;
   size_t budget = &side == &bulk_ ? kChunkBytes : kControlWriteBytes;
+  if (&side == &control_ && channels_ != nullptr && !side.goodbye_sent) {
+    const std::string said = channels_->TakeFrame();
+    if (!said.empty()) slices.push_back(MetaSlice(FrameKind::kChannel, said));
+  }
   while (!side.queue.empty() && budget > 0) {
     if (!Outgoing::Take(side.queue.front(), budget, slices)) break;
     side.in_flight.push_back(std::move(side.queue.front()));
@@ -167,6 +196,11 @@ void Link::PumpLocked(Side& side) {
   side.writing = true;
   if (&side == &control_) pulse_.Spoke();
   side.lane->Write(grpc::ByteBuffer(slices.data(), slices.size()));
+}
+
+void Link::PumpChannels() {
+  MutexLock lock(mutex_);
+  PumpLocked(control_);
 }
 
 void Link::BecomeUpLocked(milliseconds lease) {
@@ -279,6 +313,8 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
     if (side->writing) side->lane->Owes(peer_.name, side->UnderWay());
     side->lane->Close();
   }
+  if (channels_ != nullptr) channels_->Close();
+  channels_ = nullptr;
   const absl::Status failure = absl::IsDeadlineExceeded(why)
                                    ? absl::UnavailableError(why.message())
                                    : why;

@@ -13,6 +13,7 @@
 #include "core/executor.h"
 #include "core/mutex.h"
 #include "core/timer.h"
+#include "rpc/transports/channels.h"
 #include "rpc/transports/deliveries.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/handler_gate.h"
@@ -31,6 +32,7 @@ struct LinkHost {
   std::shared_ptr<HandlerGate> gate = std::make_shared<HandlerGate>();
   std::shared_ptr<ThreadPool> executor;
   std::unique_ptr<Timer> timer;
+  ChannelKinds kinds;
   std::atomic<uint64_t> attempts{0};
   std::atomic<bool> stopping{false};
   Mutex idle_mutex;
@@ -66,6 +68,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;
+  // Those of the present connection; null when there is none.
+  std::shared_ptr<Channels> channels() const;
 
   bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
   void OnWritten(Lane& lane) override;
@@ -107,6 +111,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void RetryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TimedOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Leaves channel frames to the caller.
   absl::Status HandleLocked(Side& side, Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
@@ -120,6 +125,14 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // The peer's present incarnation is over.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoodbyeReceivedLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void BadFramesLocked(const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OpenChannelsLocked(bool dialed, const std::vector<ChannelOffer>& ours,
+                          const std::vector<ChannelOffer>& theirs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Channels have something to say.
+  void PumpChannels();
 
   void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,6 +175,10 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of the attempt
+  std::shared_ptr<Channels> channels_
+      ABSL_GUARDED_BY(mutex_);  // while it is up
 
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;

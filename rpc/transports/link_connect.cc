@@ -61,6 +61,7 @@ void Link::TryLocked() {
   attempt_ = ++host_.attempts;
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
+  hello.channels = offers_ = OffersOf(host_.kinds);
   control_.lane =
       Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
                  host_.options.max_message_bytes, host_.lanes, *host_.executor);
@@ -184,6 +185,8 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   BecomeUpLocked(answer.lease);
   control_.ready = true;
   DialBulkLocked();
+  OpenChannelsLocked(true, offers_, answer.channels);
+  channels_->Start();
   PumpLocked(control_);
 }
 
@@ -216,7 +219,9 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     if (control_.lane != nullptr) control_.lane->Close();
     stale_attempt_ = accepted_attempt_ = hello.attempt;
     answer.abandoned_attempt = attempt_;
+    answer.channels = OffersOf(host_.kinds);
     BecomeUpLocked(hello.lease);
+    OpenChannelsLocked(false, answer.channels, hello.channels);
   }
   Side& side = hello.bulk ? bulk_ : control_;
   side.lane = lane;
@@ -226,6 +231,21 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     return;
   }
   lane->Write(Encode(answer));
+}
+
+void Link::OpenChannelsLocked(bool dialed,
+                              const std::vector<ChannelOffer>& ours,
+                              const std::vector<ChannelOffer>& theirs) {
+  channels_ = Channels::Make(host_.kinds, {.self = host_.self.name,
+                                           .peer = peer_.name,
+                                           .dialed = dialed,
+                                           .ours = ours,
+                                           .theirs = theirs,
+                                           .timer = host_.timer.get(),
+                                           .wake = [weak = weak_from_this()] {
+                                             if (const auto self = weak.lock())
+                                               self->PumpChannels();
+                                           }});
 }
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {

@@ -27,14 +27,14 @@ grpc::Slice SliceOf(const Self& self, const char* data, size_t bytes) {
 
 absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
     Message message, size_t max_bytes, Transport::Sent& sent,
-    const std::shared_ptr<ThreadPool>& executor) {
+    const std::shared_ptr<ThreadPool>& executor,
+    std::shared_ptr<Channels> channels) {
   RETURN_IF_ERROR(CheckTensors(message));
   std::shared_ptr<Outgoing> self(new Outgoing());
   self->message_ = std::move(message);
   self->reported_ = true;  // until it takes `sent` over
   self->bytes_ = self->message_.header.size();
-  for (Tensor& tensor : self->message_.tensors) {
-    tensor = Packed(tensor);
+  for (const Tensor& tensor : self->message_.tensors) {
     self->bytes_ += tensor.nbytes();
   }
   if (self->bytes_ > max_bytes) {
@@ -42,7 +42,9 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
         absl::StrCat("a message of ", self->bytes_, " bytes; at most ",
                      max_bytes, " are allowed"));
   }
+  self->channels_ = std::move(channels);
   RETURN_IF_ERROR(self->Encode());
+  if (self->exported_.empty()) self->channels_ = nullptr;
   self->sent_ = std::move(sent);
   self->executor_ = executor;
   self->reported_ = false;
@@ -63,12 +65,14 @@ absl::Status Outgoing::Encode() {
   };
   meta.set_header_chunked(!place(message_.header.data(), message_.header.size(),
                                  kInlineTotalBytes));
-  for (const Tensor& tensor : message_.tensors) {
+  for (Tensor& tensor : message_.tensors) {
     wire::TensorMeta& entry = *meta.add_tensors();
     entry.set_dtype(static_cast<uint32_t>(tensor.dtype()));
     for (int64_t size : tensor.shape()) entry.add_sizes(size);
     entry.set_channels_last(tensor.SuggestFormat() ==
                             MemoryFormat::kChannelsLast);
+    if (Export(tensor, entry)) continue;
+    tensor = Packed(tensor);
     entry.set_chunked(!place(static_cast<const char*>(tensor.raw_data()),
                              tensor.nbytes(), kInlineTensorBytes));
   }
@@ -85,6 +89,20 @@ absl::Status Outgoing::Encode() {
   meta.AppendToString(&frame_);
   for (const Part& part : inline_parts) frame_.append(part.data, part.bytes);
   return absl::OkStatus();
+}
+
+// What a channel has taken is not needed here any more.
+bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
+  if (channels_ == nullptr || tensor.nbytes() <= kInlineTensorBytes) {
+    return false;
+  }
+  auto exported = channels_->Export(tensor);
+  if (!exported.has_value()) return false;
+  entry.set_channel(exported->channel);
+  entry.set_ticket(exported->ticket.ticket);
+  exported_.push_back(*std::move(exported));
+  [[maybe_unused]] const Tensor taken = std::move(tensor);
+  return true;
 }
 
 bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
@@ -115,6 +133,10 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
 }
 
 Outgoing::~Outgoing() {
+  // Nobody else knows of them.
+  if (!frame_taken_) {
+    for (const auto& exported : exported_) channels_->Withdraw(exported);
+  }
   Report(written_ ? absl::OkStatus()
                   : absl::UnavailableError("the connection broke"));
 }

@@ -13,8 +13,13 @@
 #include "absl/status/statusor.h"
 #include "core/executor.h"
 #include "rpc/transport.h"
+#include "rpc/transports/channels.h"
 
 namespace baton::rpc {
+
+namespace wire {
+class TensorMeta;
+}  // namespace wire
 
 // A message on its way out, encoded. The slices it hands out refer to the
 // tensors' memory and keep this object alive; `sent` runs on `executor` exactly
@@ -23,10 +28,12 @@ namespace baton::rpc {
 class Outgoing {
  public:
   // InvalidArgument for tensors that cannot travel and for a message above
-  // `max_bytes`; it leaves `sent` to the caller.
+  // `max_bytes`; it leaves `sent` to the caller. Tensors that are too large for
+  // the message frame go by `channels`, if there are any and they take them.
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
-      const std::shared_ptr<ThreadPool>& executor);
+      const std::shared_ptr<ThreadPool>& executor,
+      std::shared_ptr<Channels> channels = nullptr);
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -35,6 +42,8 @@ class Outgoing {
   bool bulk() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }
   bool begun() const { return frame_taken_; }  // some of it was taken
+  // Of the connection that it must travel on; null for any.
+  const std::shared_ptr<Channels>& channels() const { return channels_; }
 
   // Moves the next bytes to `out`, about `budget` at most, and lessens it by
   // what was taken. True when nothing is left to take.
@@ -55,9 +64,12 @@ class Outgoing {
 
   Outgoing() = default;
   absl::Status Encode();
+  bool Export(Tensor& tensor, wire::TensorMeta& entry);
   void Report(absl::Status status);
 
-  Message message_;  // tensors packed
+  Message message_;  // tensors packed; undefined where exported
+  std::shared_ptr<Channels> channels_;
+  std::vector<Channels::Exported> exported_;
   std::string frame_;
   std::vector<Part> parts_;
   size_t part_ = 0;

@@ -48,6 +48,7 @@ int Lock(const std::string& directory, int flags) {
 
 void Remove(const std::string& directory, int lock) {
   unlink((directory + "/s").c_str());
+  unlink((directory + "/f").c_str());
   unlink((directory + "/lock").c_str());
   rmdir(directory.c_str());
   close(lock);
@@ -116,5 +117,6 @@ PrivateSocket::~PrivateSocket() {
 }
 
 std::string PrivateSocket::path() const { return directory_ + "/s"; }
+std::string PrivateSocket::fd_path() const { return directory_ + "/f"; }
 
 }  // namespace baton::rpc

@@ -10,7 +10,7 @@
 
 namespace baton::rpc {
 
-// A directory that only this user may enter, holding one socket path; gone
+// A directory that only this user may enter, holding two socket paths; gone
 // with this object. One whose process was killed is removed by the next Make of
 // the same user: a lock in it tells. Thread-compatible.
 class PrivateSocket {
@@ -23,7 +23,8 @@ class PrivateSocket {
   ~PrivateSocket();
 
   bool empty() const { return directory_.empty(); }
-  std::string path() const;
+  std::string path() const;     // for gRPC
+  std::string fd_path() const;  // for descriptors (rpc/channels/fd_socket.h)
 
  private:
   PrivateSocket(std::string directory, int lock)

@@ -58,7 +58,8 @@ absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
 
 }  // namespace
 
-absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer, Batch& batch) {
+absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
+                               Channels* channels, Batch& batch) {
   FrameReader in(buffer);
   if (in.remaining() == 0) {
     return absl::InvalidArgumentError("an empty gRPC message");
@@ -66,7 +67,7 @@ absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer, Batch& batch) {
   while (in.remaining() > 0) {
     ASSIGN_OR_RETURN(FrameHeader header, in.ReadHeader());
     if (header.kind == FrameKind::kMessage) {
-      RETURN_IF_ERROR(ReadMessage(header, in, batch));
+      RETURN_IF_ERROR(ReadMessage(header, in, channels, batch));
     } else if (header.kind == FrameKind::kChunk) {
       RETURN_IF_ERROR(ReadChunk(header, in, batch));
     } else {
@@ -82,7 +83,7 @@ absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer, Batch& batch) {
 }
 
 absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
-                                   Batch& batch) {
+                                   Channels* channels, Batch& batch) {
   if (message_.has_value()) {
     return absl::InvalidArgumentError("a message amid the chunks of another");
   }
@@ -94,7 +95,7 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   message_.emplace();
   message_->tensors.resize(static_cast<size_t>(meta.tensors_size()));
   std::vector<Part> inline_parts;
-  RETURN_IF_ERROR(Plan(meta, inline_parts));
+  RETURN_IF_ERROR(Plan(meta, channels, inline_parts));
   uint64_t inline_bytes = 0;
   for (const Part& part : inline_parts) inline_bytes += part.bytes;
   if (inline_bytes != header.payload_bytes) {
@@ -105,13 +106,13 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   for (const Part& part : inline_parts) {
     if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
     RETURN_IF_ERROR(Append(part, part.bytes, in));
-    RETURN_IF_ERROR(CheckValues(part));
+    RETURN_IF_ERROR(CheckValues(part.tensor));
   }
   if (parts_.empty()) Finish(batch);
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Plan(const wire::MessageMeta& meta,
+absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
                             std::vector<Part>& inline_parts) {
   specs_.clear();
   parts_.clear();
@@ -132,8 +133,11 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta,
     specs_.push_back({dtype,
                       Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
                       entry.channels_last() ? MemoryFormat::kChannelsLast
-                                            : MemoryFormat::kContiguous});
-    if (entry.chunked() && size > 0) {
+                                            : MemoryFormat::kContiguous,
+                      size});
+    if (entry.channel() != 0) {
+      RETURN_IF_ERROR(Import(entry, i, channels));
+    } else if (entry.chunked() && size > 0) {
       parts_.push_back({i, size});
     } else {
       inline_parts.push_back({i, size});
@@ -141,6 +145,18 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta,
   }
   message_bytes_ = total;
   return absl::OkStatus();
+}
+
+absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
+                              Channels* channels) {
+  if (channels == nullptr) {
+    return absl::InvalidArgumentError("a tensor by a channel without any");
+  }
+  const auto index = static_cast<size_t>(tensor);
+  ASSIGN_OR_RETURN(
+      message_->tensors[index],
+      channels->Import(entry.channel(), specs_[index], entry.ticket()));
+  return CheckValues(tensor);
 }
 
 absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
@@ -159,7 +175,7 @@ absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
   RETURN_IF_ERROR(Append(part, header.payload_bytes, in));
   offset_ += header.payload_bytes;
   if (offset_ < part.bytes) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckValues(part));
+  RETURN_IF_ERROR(CheckValues(part.tensor));
   offset_ = 0;
   if (++part_ == parts_.size()) Finish(batch);
   return absl::OkStatus();
@@ -167,7 +183,7 @@ absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
 
 absl::Status Receiver::Allocate(int tensor) {
   const auto index = static_cast<size_t>(tensor);
-  const Spec& spec = specs_[index];
+  const TensorSpec& spec = specs_[index];
   return CatchErrors([&] {
     message_->tensors[index] =
         Tensor::Empty(spec.shape, {.dtype = spec.dtype, .format = spec.format});
@@ -193,12 +209,12 @@ absl::Status Receiver::Append(const Part& part, size_t bytes, FrameReader& in) {
 }
 
 // Any byte but 0 and 1 in a bool would be undefined behaviour to read.
-absl::Status Receiver::CheckValues(const Part& part) const {
-  if (part.tensor < 0) return absl::OkStatus();
-  const Tensor& tensor = message_->tensors[static_cast<size_t>(part.tensor)];
-  if (tensor.dtype() != DType::kBool) return absl::OkStatus();
-  const auto* bytes = static_cast<const uint8_t*>(tensor.raw_data());
-  if (std::any_of(bytes, bytes + tensor.nbytes(),
+absl::Status Receiver::CheckValues(int tensor) const {
+  if (tensor < 0) return absl::OkStatus();
+  const Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
+  if (values.dtype() != DType::kBool) return absl::OkStatus();
+  const auto* bytes = static_cast<const uint8_t*>(values.raw_data());
+  if (std::any_of(bytes, bytes + values.nbytes(),
                   [](uint8_t byte) { return byte > 1; })) {
     return absl::InvalidArgumentError(
         "a bool tensor with bytes other than 0 and 1");

@@ -11,12 +11,14 @@
 
 #include "absl/status/status.h"
 #include "rpc/transport.h"
+#include "rpc/transports/channels.h"
 #include "rpc/transports/framing.h"
 
 namespace baton::rpc {
 
 namespace wire {
 class MessageMeta;
+class TensorMeta;
 }  // namespace wire
 
 // Makes messages of what comes in on one lane, copying the elements of tensors
@@ -37,37 +39,36 @@ class Receiver {
     size_t bytes = 0;  // of the messages
   };
   // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
-  // the lane is of no use after that.
-  absl::Status Consume(const grpc::ByteBuffer& buffer, Batch& batch);
+  // the lane is of no use after that. Tensors with tickets come from
+  // `channels`; without it they make no sense.
+  absl::Status Consume(const grpc::ByteBuffer& buffer, Channels* channels,
+                       Batch& batch);
 
  private:
   struct Part {
     int tensor;  // -1: the header
     uint64_t bytes;
   };
-  struct Spec {
-    DType dtype;
-    Shape shape;
-    MemoryFormat format;
-  };
 
   // What the message will consist of: chunks to come, and what is with it.
-  absl::Status Plan(const wire::MessageMeta& meta,
+  absl::Status Plan(const wire::MessageMeta& meta, Channels* channels,
                     std::vector<Part>& inline_parts);
+  absl::Status Import(const wire::TensorMeta& entry, int tensor,
+                      Channels* channels);
   absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
-                           Batch& batch);
+                           Channels* channels, Batch& batch);
   absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,
                          Batch& batch);
   absl::Status Allocate(int tensor);
   absl::Status Append(const Part& part, size_t bytes, FrameReader& in);
-  absl::Status CheckValues(const Part& part) const;
+  absl::Status CheckValues(int tensor) const;
   void Finish(Batch& batch);
 
   const size_t max_bytes_;
   // The message being put together, if any.
   std::optional<Message> message_;
   uint64_t message_bytes_ = 0;
-  std::vector<Spec> specs_;
+  std::vector<TensorSpec> specs_;
   std::vector<Part> parts_;  // chunked ones
   size_t part_ = 0;
   uint64_t offset_ = 0;  // in parts_[part_]

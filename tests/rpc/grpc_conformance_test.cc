@@ -11,6 +11,7 @@ namespace {
 TransportKind Grpc(GrpcOptions options) {
   options.connect_timeout = std::chrono::seconds(5);
   options.reconnect_timeout = std::chrono::milliseconds(300);
+  const std::string channel = options.shared_memory ? "shared memory" : "";
   return {.network =
               [options] {
                 return [options] {
@@ -19,12 +20,18 @@ TransportKind Grpc(GrpcOptions options) {
                   return *std::move(transport);
                 };
               },
-          .has_bulk_lane = true};
+          .has_bulk_lane = true,
+          .channel = channel};
 }
 
 INSTANTIATE_TEST_SUITE_P(GrpcTcp, TransportConformance,
+                         testing::Values(Grpc({.unix_socket = false,
+                                               .shared_memory = false})));
+INSTANTIATE_TEST_SUITE_P(GrpcLanes, TransportConformance,
+                         testing::Values(Grpc({.shared_memory = false})));
+INSTANTIATE_TEST_SUITE_P(GrpcTcpSharedMemory, TransportConformance,
                          testing::Values(Grpc({.unix_socket = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcUnix, TransportConformance,
+INSTANTIATE_TEST_SUITE_P(GrpcSharedMemory, TransportConformance,
                          testing::Values(Grpc({})));
 INSTANTIATE_TEST_SUITE_P(GrpcInline, TransportConformance,
                          testing::Values(Grpc({.inline_delivery = true})));

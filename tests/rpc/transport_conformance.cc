@@ -37,7 +37,8 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 void PrintTo(const TransportKind& kind, std::ostream* out) {
-  *out << (kind.has_bulk_lane ? "with" : "without") << " bulk lane";
+  *out << (kind.has_bulk_lane ? "with" : "without") << " bulk lane, by "
+       << (kind.channel.empty() ? "no channel" : kind.channel);
 }
 
 std::unique_ptr<TestWorker> TransportConformance::NewWorker(
@@ -53,6 +54,14 @@ void TransportConformance::MakePair() {
   bob_->transport->AddPeer(alice_->info);
   alice_->Start();
   bob_->Start();
+}
+
+void TransportConformance::AwaitChannel() {
+  if (GetParam().channel.empty()) return;
+  ASSERT_TRUE(alice_->SendTo("bob", {"hello", {}}).ok());
+  for (TestWorker* worker : {alice_.get(), bob_.get()}) {
+    EXPECT_TRUE(worker->AwaitChannel(GetParam().channel));
+  }
 }
 
 TEST_P(TransportConformance, SmallMessagesArriveInOrder) {
@@ -150,6 +159,47 @@ TEST_P(TransportConformance, HeadersOfMegabytesArriveWhole) {
   EXPECT_EQ(letters[first ? 1 : 0].message.header, "");
 }
 
+TEST_P(TransportConformance, TensorsTravelByTheChannelAndMayBeWrittenThere) {
+  MakePair();
+  AwaitChannel();
+  constexpr int kCount = 100;
+  std::vector<Tensor> sent;
+  for (int i = 0; i < kCount; ++i) {
+    sent.push_back(Pattern((20 << 10) + 4000 * i, i));
+  }
+  SentLog answers;
+  bob_->mailbox.OnEach([&](const Mailbox::Letter& letter) {
+    for (const Tensor& tensor : letter.message.tensors) {
+      const Tensor expected = tensor.Clone();
+      tensor.Fill(200);
+      bob_->transport->Send("alice", {"", {expected, tensor}}, answers.Next());
+    }
+  });
+  for (const Tensor& tensor : sent) {
+    ASSERT_TRUE(alice_->SendTo("bob", {"", {tensor}}).ok());
+  }
+  const auto letters = alice_->mailbox.Await(kCount);
+  for (const auto& letter : letters) {
+    const Tensor& got = letter.message.tensors.at(0);
+    const auto i = static_cast<size_t>((got.numel() - (20 << 10)) / 4000);
+    EXPECT_TRUE(SameBytes(got, sent.at(i)));
+    EXPECT_TRUE(
+        SameBytes(letter.message.tensors.at(1),
+                  Tensor::Full(got.shape(), 200, {.dtype = DType::kU8})));
+  }
+  for (const Tensor& tensor : sent) {
+    EXPECT_TRUE(SameBytes(
+        tensor, Pattern(tensor.numel(), static_cast<int>(&tensor - &sent[0]))));
+  }
+  for (const ChannelInfo& info : alice_->transport->ListChannels()) {
+    EXPECT_GT(info.tensors_sent, 0u) << info.why_not;
+    EXPECT_GT(info.tensors_received, 0u) << info.why_not;
+  }
+  if (!GetParam().channel.empty()) {
+    EXPECT_FALSE(alice_->transport->ListChannels().empty());
+  }
+}
+
 TEST_P(TransportConformance, WritesAfterSentAreNotSeen) {
   MakePair();
   for (int64_t bytes : {100, 3 << 20}) {
@@ -161,6 +211,28 @@ TEST_P(TransportConformance, WritesAfterSentAreNotSeen) {
     const Tensor& got = letter.message.tensors.at(0);
     EXPECT_TRUE(SameBytes(got, Pattern(got.numel())));
   }
+}
+
+TEST_P(TransportConformance, TensorsOutliveTheirConnectionAndTheirSender) {
+  MakePair();
+  AwaitChannel();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(alice_->SendTo("bob", {"keep", {Pattern(20000, i)}}).ok());
+  }
+  const size_t count = GetParam().channel.empty() ? 3 : 4;
+  auto letters = bob_->mailbox.Await(count);
+  alice_.reset();
+  bob_->mailbox.AwaitLost(1);
+  bob_.reset();
+  int found = 0;
+  for (const auto& letter : letters) {
+    if (letter.message.tensors.empty()) continue;
+    const Tensor& tensor = letter.message.tensors[0];
+    EXPECT_TRUE(SameBytes(tensor, Pattern(20000, *tensor.data<uint8_t>())));
+    tensor.Fill(100);
+    ++found;
+  }
+  EXPECT_EQ(found, 3);
 }
 
 TEST_P(TransportConformance, BothCanSpeakAtOnceFromTheFirstMessage) {

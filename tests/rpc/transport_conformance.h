@@ -22,6 +22,8 @@ struct TransportKind {
   std::function<std::function<std::unique_ptr<Transport>()>()> network;
   // Small messages overtake large tensors.
   bool has_bulk_lane = false;
+  // Large tensors travel by this channel, once it is open. Empty for none.
+  std::string channel = {};
 };
 void PrintTo(const TransportKind& kind, std::ostream* out);
 
@@ -31,6 +33,8 @@ class TransportConformance : public testing::TestWithParam<TransportKind> {
   std::unique_ptr<TestWorker> NewWorker(const std::string& name, int rank);
   // Two started workers that know each other.
   void MakePair();
+  // They are connected and have all channels that they will have.
+  void AwaitChannel();
 
   std::function<std::unique_ptr<Transport>()> make_;
   std::unique_ptr<TestWorker> alice_, bob_;

@@ -3,7 +3,9 @@
 
 #include "tests/rpc/transport_worker.h"
 
+#include <algorithm>
 #include <atomic>
+#include <thread>
 #include <utility>
 
 namespace baton::rpc {
@@ -118,6 +120,21 @@ absl::Status TestWorker::SendTo(const std::string& peer, Message message) {
   transport->Send(peer, std::move(message), log.Next());
   const std::vector<absl::Status> done = log.Await(1);
   return done.empty() ? absl::DeadlineExceededError("no outcome") : done[0];
+}
+
+bool TestWorker::AwaitChannel(const std::string& name) {
+  const auto deadline = steady_clock::now() + kPatience;
+  while (steady_clock::now() < deadline) {
+    const std::vector<ChannelInfo> infos = transport->ListChannels();
+    if (!infos.empty() &&
+        std::all_of(infos.begin(), infos.end(), [&](const ChannelInfo& info) {
+          return info.name != name || info.open;
+        })) {
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 }  // namespace baton::rpc

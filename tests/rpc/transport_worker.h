@@ -72,6 +72,9 @@ struct TestWorker {
   void Start() { ASSERT_TRUE(transport->Start(info, &mailbox).ok()); }
   // The outcome, once known.
   absl::Status SendTo(const std::string& peer, Message message);
+  // Until tensors can be sent so on all connections there are; false after
+  // kPatience.
+  bool AwaitChannel(const std::string& name);
 
   Mailbox mailbox;
   WorkerInfo info;

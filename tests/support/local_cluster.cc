@@ -26,25 +26,42 @@ class InProcessMaker final : public TransportMaker {
 
 class GrpcMaker final : public TransportMaker {
  public:
+  explicit GrpcMaker(bool shared_memory) : shared_memory_(shared_memory) {}
   std::unique_ptr<rpc::Transport> Make(const rpc::Registry& registry) override {
     rpc::GrpcOptions options;
     options.registry_digest = absl::StrCat(registry.Digest());
     options.inline_delivery = true;
+    options.shared_memory = shared_memory_;
     auto transport = rpc::MakeGrpcTransport(options);
     EXPECT_TRUE(transport.ok()) << transport.status();
     return *std::move(transport);
   }
+
+ private:
+  const bool shared_memory_;
 };
 
 }  // namespace
 
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info) {
-  return info.param == TransportKind::kGrpc ? "Grpc" : "InProcess";
+  switch (info.param) {
+    case TransportKind::kInProcess:
+      return "InProcess";
+    case TransportKind::kGrpc:
+      return "Grpc";
+    case TransportKind::kGrpcLanes:
+      return "GrpcLanes";
+  }
+  return "";
 }
 
 std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind) {
-  if (kind == TransportKind::kGrpc) return std::make_unique<GrpcMaker>;
-  return std::make_unique<InProcessMaker>;
+  return [kind]() -> std::unique_ptr<TransportMaker> {
+    if (kind == TransportKind::kInProcess) {
+      return std::make_unique<InProcessMaker>();
+    }
+    return std::make_unique<GrpcMaker>(kind == TransportKind::kGrpc);
+  };
 }
 
 LocalCluster::LocalCluster(ClusterOptions options)

@@ -28,9 +28,10 @@ class TransportMaker {
 };
 
 // The same tests run over each: TEST_P with kTransports and TransportName.
-enum class TransportKind { kInProcess, kGrpc };
-inline const auto kTransports =
-    ::testing::Values(TransportKind::kInProcess, TransportKind::kGrpc);
+// kGrpcLanes: without shared memory.
+enum class TransportKind { kInProcess, kGrpc, kGrpcLanes };
+inline const auto kTransports = ::testing::Values(
+    TransportKind::kInProcess, TransportKind::kGrpc, TransportKind::kGrpcLanes);
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
 std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind);
 

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <vector>
 
+#include "core/mutex.h"
 #include "rpc/transports/grpc.h"
 
 namespace baton::rpc {
@@ -19,8 +21,14 @@ namespace {
 class Echo final : public MessageHandler {
  public:
   explicit Echo(Transport& transport) : transport_(transport) {}
-  // "ack..." asks for the header alone.
+  // "ack..." asks for the header alone, "keep..." also that the tensors are
+  // held until the end.
   void OnMessage(const WorkerInfo& from, Message message) override {
+    if (message.header.rfind("keep", 0) == 0) {
+      MutexLock lock(mutex_);
+      kept_.insert(kept_.end(), message.tensors.begin(), message.tensors.end());
+      message.tensors.clear();
+    }
     if (message.header.rfind("ack", 0) == 0) message.tensors.clear();
     transport_.Send(from.name, std::move(message), nullptr);
   }
@@ -28,6 +36,8 @@ class Echo final : public MessageHandler {
 
  private:
   Transport& transport_;
+  Mutex mutex_;
+  std::vector<Tensor> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
 int Run(const std::string& name, bool inline_delivery, uint64_t incarnation) {

@@ -1,0 +1,59 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/arena.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace baton::rpc {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+uint64_t PagesOf(uint64_t bytes) {
+  return (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+void Arena::Add(uint32_t segment, uint64_t bytes) {
+  gaps_[segment] = {{0, bytes}};
+  capacity_ += bytes;
+}
+
+std::optional<Arena::Block> Arena::Take(uint64_t bytes) {
+  const uint64_t size = PagesOf(bytes);
+  for (auto& [segment, gaps] : gaps_) {
+    for (auto gap = gaps.begin(); gap != gaps.end(); ++gap) {
+      const auto [offset, room] = *gap;
+      if (room < size) continue;
+      gaps.erase(gap);
+      if (room > size) gaps.emplace(offset + size, room - size);
+      return Block{segment, offset, bytes};
+    }
+  }
+  return std::nullopt;
+}
+
+void Arena::Give(const Block& block) {
+  Gaps& gaps = gaps_.at(block.segment);
+  uint64_t offset = block.offset;
+  uint64_t size = PagesOf(block.bytes);
+  auto next = gaps.lower_bound(offset);
+  if (next != gaps.end() && next->first == offset + size) {
+    size += next->second;
+    next = gaps.erase(next);
+  }
+  if (next != gaps.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == offset) {
+      offset = before->first;
+      size += before->second;
+      gaps.erase(before);
+    }
+  }
+  gaps.emplace(offset, size);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,106 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/tensor.h"
+#include "rpc/channels/channel_info.h"
+
+// Ways for tensors from one process to another that are better than the lanes
+// of a connection: shared memory, a GPU's memory opened by another process. A
+// message names such a tensor by a ticket; its elements travel with the
+// channel. docs/transport.md has the life of one.
+namespace baton::rpc {
+
+// What a message says of a tensor beside its ticket; checked against the limits
+// of messages already. `bytes` is what shape and dtype come to.
+struct TensorSpec {
+  DType dtype = DType::kF32;
+  Shape shape = {};
+  MemoryFormat format = MemoryFormat::kContiguous;
+  uint64_t bytes = 0;
+};
+
+// A tensor that a channel has taken: the other end imports it by `ticket` and
+// gives `lease` back when it is done with it.
+struct Ticket {
+  std::string ticket;
+  uint64_t lease = 0;
+};
+
+// What a channel may ask of the connection that it belongs to. Calls on a
+// connection that has ended do nothing. Thread-safe; not under a lock that the
+// channel's own methods take.
+class ChannelPort {
+ public:
+  virtual ~ChannelPort() = default;
+  // Travels to the other end's OnSaid, in order, on the control lane.
+  virtual void Say(std::string words) = 0;
+  // Tells the other end's OnReleased, together with others, within about 1 ms.
+  virtual void Release(uint64_t lease) = 0;
+  // Tensors can be sent: the other end has proved that it gets what is written.
+  virtual void Opened() = 0;
+  // They cannot, for the rest of this connection: why, in a few words.
+  virtual void Failed(std::string why) = 0;
+};
+
+// One end of a channel of one connection between two workers. Thread-safe.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  // The connection is there. Called once, on the end that dialed; the other end
+  // waits for what this one says. Neither this nor OnSaid may wait, or speak to
+  // the port before it returns: what has to be done goes to another thread.
+  virtual void Start() = 0;
+  virtual void OnSaid(std::string words) = 0;
+
+  // Takes the elements of a tensor of any strides; when it returns, the tensor
+  // may be written again. Nothing when the channel is not open, has no room or
+  // does not take such tensors: they then travel otherwise, at once.
+  virtual std::optional<Ticket> Export(const Tensor& tensor) = 0;
+  // A tensor that nobody was told of: its message never left.
+  virtual void Withdraw(uint64_t lease) = 0;
+  // The tensor of a ticket, which may be written by whoever gets it. Its lease
+  // is given back when its last view is gone. InvalidArgument for what the
+  // other end cannot have exported.
+  virtual absl::StatusOr<Tensor> Import(const TensorSpec& spec,
+                                        const std::string& ticket) = 0;
+  // InvalidArgument for a lease that is not out.
+  virtual absl::Status OnReleased(uint64_t lease) = 0;
+
+  // The connection has ended, perhaps with the other process. What was imported
+  // stays valid for as long as it is used.
+  virtual void OnLost() = 0;
+
+  // Without peer, name and state.
+  virtual ChannelInfo info() const = 0;
+};
+
+// What a worker can offer to others. Thread-safe.
+class ChannelKind {
+ public:
+  virtual ~ChannelKind() = default;
+  virtual uint32_t id() const = 0;       // on the wire; see rpc/wire.proto
+  virtual std::string name() const = 0;  // for people
+  // What the other end must know, made anew for each connection; or why there
+  // is no such channel from here.
+  virtual absl::StatusOr<std::string> Offer() = 0;
+  // An end of a new connection. An error says why this pair cannot have one.
+  struct Ends {
+    bool dialed = false;
+    std::string ours = {};  // as offered
+    std::string theirs = {};
+  };
+  virtual absl::StatusOr<std::shared_ptr<Channel>> Open(
+      const Ends& ends, std::shared_ptr<ChannelPort> port) = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,28 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace baton::rpc {
+
+// How tensors travel from this worker to a peer, and what has travelled so.
+struct ChannelInfo {
+  std::string peer = {};
+  std::string name = {};
+  bool open = false;
+  // Why it is not open, or has no more room; empty while it is being opened.
+  std::string why_not = {};
+  uint64_t tensors_sent = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t tensors_received = 0;
+  uint64_t bytes_received = 0;
+  uint64_t declined = 0;        // tensors for which there was no room
+  uint64_t leases = 0;          // sent tensors that the peer still holds
+  uint64_t leased_bytes = 0;    // of those
+  uint64_t capacity_bytes = 0;  // what it may hold at most, as of now
+};
+
+}  // namespace baton::rpc

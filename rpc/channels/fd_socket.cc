@@ -1,0 +1,178 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/fd_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr size_t kLongestKey = 64;
+// Connections whose worker has not yet said over gRPC that it has made them.
+constexpr size_t kMaxStrangers = 256;
+
+absl::Status Failure(const char* what, int error) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError("its socket has no usable path");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+absl::StatusOr<Fd> NewSocket() {
+  Fd socket(
+      ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return Failure("cannot make a socket", errno);
+  return socket;
+}
+
+absl::Status CheckUser(const Fd& socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return Failure("cannot tell whose socket it is", errno);
+  }
+  if (peer.uid != geteuid()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("its socket belongs to user ", peer.uid));
+  }
+  return absl::OkStatus();
+}
+
+// The bytes of a message that carries one descriptor.
+union Ancillary {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+}  // namespace
+
+absl::StatusOr<FdConnection> FdConnection::Dial(const std::string& path,
+                                                const std::string& key) {
+  ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  ASSIGN_OR_RETURN(Fd socket, NewSocket());
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+              sizeof(address)) != 0) {
+    return Failure("cannot connect to its socket", errno);
+  }
+  RETURN_IF_ERROR(CheckUser(socket));
+  if (send(socket.get(), key.data(), key.size(), MSG_NOSIGNAL) < 0) {
+    return Failure("cannot write to its socket", errno);
+  }
+  return FdConnection(std::move(socket));
+}
+
+absl::Status FdConnection::Send(const Fd& fd) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  Ancillary ancillary{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary.bytes;
+  message.msg_controllen = sizeof(ancillary.bytes);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = fd.get();
+  std::memcpy(CMSG_DATA(header), &number, sizeof(number));
+  if (sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot pass a segment: ", std::strerror(errno)));
+}
+
+absl::StatusOr<Fd> FdConnection::Receive() {
+  char byte = 0;
+  iovec data{&byte, 1};
+  Ancillary ancillary{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary.bytes;
+  message.msg_controllen = sizeof(ancillary.bytes);
+  const ssize_t got =
+      recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return Failure("cannot take a segment", errno);
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (got != 1 || header == nullptr || header->cmsg_level != SOL_SOCKET ||
+      header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    // The kernel drops what it finds no number for.
+    return (message.msg_flags & MSG_CTRUNC) != 0
+               ? Failure("cannot take a segment", EMFILE)
+               : absl::NotFoundError("no segment was passed");
+  }
+  int number = -1;
+  std::memcpy(&number, CMSG_DATA(header), sizeof(number));
+  return Fd(number);
+}
+
+absl::StatusOr<std::shared_ptr<FdListener>> FdListener::Make(
+    const std::string& path) {
+  ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  ASSIGN_OR_RETURN(Fd socket, NewSocket());
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+           sizeof(address)) != 0 ||
+      chmod(path.c_str(), 0600) != 0 || listen(socket.get(), SOMAXCONN) != 0) {
+    return Failure("cannot listen for segments", errno);
+  }
+  return std::shared_ptr<FdListener>(new FdListener(path, std::move(socket)));
+}
+
+void FdListener::TakeInLocked() {
+  for (;;) {
+    Fd socket(
+        accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) break;
+    if (!CheckUser(socket).ok()) continue;
+    if (strangers_.size() == kMaxStrangers)
+      strangers_.erase(strangers_.begin());
+    strangers_.push_back({std::move(socket), {}});
+  }
+  for (Stranger& stranger : strangers_) {
+    if (!stranger.key.empty()) continue;
+    char key[kLongestKey];
+    const ssize_t got =
+        recv(stranger.socket.get(), key, sizeof(key), MSG_DONTWAIT);
+    if (got > 0) stranger.key.assign(key, static_cast<size_t>(got));
+    if (got == 0) stranger.socket = Fd();
+  }
+  std::erase_if(strangers_,
+                [](const Stranger& s) { return !s.socket.valid(); });
+}
+
+absl::StatusOr<FdConnection> FdListener::Accept(const std::string& key) {
+  MutexLock lock(mutex_);
+  TakeInLocked();
+  for (Stranger& stranger : strangers_) {
+    if (stranger.key != key) continue;
+    FdConnection found(std::move(stranger.socket));
+    std::erase_if(strangers_,
+                  [](const Stranger& s) { return !s.socket.valid(); });
+    return found;
+  }
+  return absl::NotFoundError("nobody connected to the socket");
+}
+
+}  // namespace baton::rpc

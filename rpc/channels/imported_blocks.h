@@ -1,0 +1,58 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "core/tensor.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/segment.h"
+
+namespace baton::rpc {
+
+// The segments of one peer that this process has mapped, and the tensors in
+// them. A segment stays mapped while a tensor is in it, whatever becomes of
+// this object, the connection and the peer. Thread-safe.
+class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
+ public:
+  explicit ImportedBlocks(std::shared_ptr<ChannelPort> port)
+      : port_(std::move(port)) {}
+
+  // InvalidArgument for an id that there is already.
+  absl::Status Add(uint32_t id, Segment segment);
+  struct Block {
+    uint32_t segment = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t lease = 0;
+  };
+  // InvalidArgument unless the block lies in a segment, is as large as the
+  // tensor, and its lease is new.
+  absl::StatusOr<Tensor> Import(const TensorSpec& spec, const Block& block);
+
+  // No new tensors: unmaps the segments in which there are none.
+  void Forget();
+
+  uint64_t tensors() const;
+  uint64_t bytes() const;
+
+ private:
+  void Return(uint64_t lease);
+
+  const std::shared_ptr<ChannelPort> port_;
+  mutable Mutex mutex_;
+  std::map<uint32_t, std::shared_ptr<Segment>> segments_
+      ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> leases_ ABSL_GUARDED_BY(mutex_);
+  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,86 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+absl::Status NoMemory(const char* what, size_t bytes, int error) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      what, " of ", bytes, " shared bytes: ", std::strerror(error)));
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<Segment> Segment::Create(size_t bytes) {
+  Fd fd(memfd_create("baton", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return NoMemory("memfd_create", bytes, errno);
+  // Pages that are missing only when they are written would end the process.
+  if (fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
+    return NoMemory("fallocate", bytes, errno);
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return NoMemory("sealing", bytes, errno);
+  }
+  return Map(std::move(fd), bytes);
+}
+
+absl::StatusOr<Segment> Segment::Open(Fd fd, size_t bytes) {
+  struct stat info;
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &info) != 0) {
+    return absl::InvalidArgumentError("a segment that is not sealed");
+  }
+  if (info.st_size < 0 || static_cast<size_t>(info.st_size) != bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a segment of ", info.st_size, " bytes that was to have ", bytes));
+  }
+  ASSIGN_OR_RETURN(Segment segment, Map(std::move(fd), bytes));
+  segment.CloseFd();
+  return segment;
+}
+
+absl::StatusOr<Segment> Segment::Map(Fd fd, size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  if (data == MAP_FAILED) return NoMemory("mmap", bytes, errno);
+  // The other process's copy in a fork would keep the pages for good.
+  madvise(data, bytes, MADV_DONTFORK);
+  return Segment(std::move(fd), static_cast<std::byte*>(data), bytes);
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,64 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace baton::rpc {
+
+// A file descriptor that is closed with this object. Thread-compatible.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd();
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// Memory that two processes map and write: without a name, reachable only for
+// who is handed its descriptor, and gone with its last mapping, however the
+// processes end. Its size is sealed, so that neither side can make the other's
+// accesses fail. Thread-compatible.
+class Segment {
+ public:
+  // With all its pages. ResourceExhausted when there is no memory for it.
+  static absl::StatusOr<Segment> Create(size_t bytes);
+  // What another process created. InvalidArgument when it is not sealed or not
+  // of that size.
+  static absl::StatusOr<Segment> Open(Fd fd, size_t bytes);
+
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  ~Segment();
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  // To be handed on; the mapping does not need it.
+  const Fd& fd() const { return fd_; }
+  void CloseFd() { fd_ = Fd(); }
+
+ private:
+  Segment(Fd fd, std::byte* data, size_t bytes)
+      : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
+  static absl::StatusOr<Segment> Map(Fd fd, size_t bytes);
+
+  Fd fd_;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace baton::rpc

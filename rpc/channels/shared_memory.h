@@ -1,0 +1,32 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rpc/channels/channel.h"
+
+namespace baton::rpc {
+
+struct SharedMemoryOptions {
+  // Where the socket is made that hands segments on: in a directory that only
+  // this user may enter.
+  std::string socket_path = {};
+  // What tensors on their way to one peer, or in its use, may occupy; those
+  // beyond travel otherwise. At most an eighth of this machine's memory.
+  size_t bytes_per_peer = size_t{1} << 30;
+};
+
+// Shared memory, for CPU tensors between processes of one machine and user. The
+// sender copies the elements once into a block of a segment that it shares with
+// this one peer; the receiver's tensor is that block, to read and to write,
+// until its lease is back. Segments are made on demand, before they are
+// needed: a tensor for which there is no room makes the next one find some.
+// Where it cannot be had, what is made offers the reason.
+std::shared_ptr<ChannelKind> MakeSharedMemory(
+    const SharedMemoryOptions& options);
+
+}  // namespace baton::rpc

@@ -1,0 +1,330 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/shared_memory_end.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/channels/dense_view.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+// The first segment proves that this works and costs a connection that never
+// sends a large tensor little.
+constexpr size_t kFirstBytes = size_t{64} << 10;
+constexpr size_t kLeastGrowth = size_t{16} << 20;
+constexpr size_t kGranule = size_t{2} << 20;
+constexpr size_t kProbeWords = 512;  // 4 KB
+constexpr std::chrono::seconds kGrowthPause{1};
+
+uint64_t Mixed(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  return x;
+}
+
+void WritePattern(const Segment& segment, uint64_t seed) {
+  auto* words = reinterpret_cast<uint64_t*>(segment.data());
+  for (size_t i = 0; i < kProbeWords; ++i) words[i] = Mixed(seed + i);
+}
+
+// Whether the pattern is there, and, once it is turned over, its reverse.
+bool HasPattern(const Segment& segment, uint64_t seed, bool reversed) {
+  const auto* words = reinterpret_cast<const uint64_t*>(segment.data());
+  for (size_t i = 0; i < kProbeWords; ++i) {
+    const uint64_t word = reversed ? ~words[kProbeWords - 1 - i] : words[i];
+    if (word != Mixed(seed + i)) return false;
+  }
+  return true;
+}
+
+void TurnPattern(const Segment& segment) {
+  auto* words = reinterpret_cast<uint64_t*>(segment.data());
+  std::reverse(words, words + kProbeWords);
+  for (size_t i = 0; i < kProbeWords; ++i) words[i] = ~words[i];
+}
+
+void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
+  std::byte* data = segment.data() + offset;
+  const TensorSpec spec = SpecOf(tensor);
+  if (tensor.IsContiguous(spec.format)) {
+    std::memcpy(data, tensor.raw_data(), spec.bytes);
+    return;
+  }
+  DenseView(Storage::Wrap(data, spec.bytes, Device::Cpu(), nullptr), spec)
+      .CopyFrom(tensor);
+}
+
+}  // namespace
+
+SharedMemoryEnd::SharedMemoryEnd(Connect connect, size_t budget,
+                                 std::shared_ptr<ThreadPool> executor,
+                                 std::shared_ptr<ChannelPort> port)
+    : connect_(std::move(connect)),
+      budget_(budget),
+      executor_(executor),
+      port_(std::move(port)),
+      imported_(std::make_shared<ImportedBlocks>(port_)) {}
+
+void SharedMemoryEnd::Post(Task task) {
+  if (const auto executor = executor_.lock()) {
+    executor->Post(std::move(task));
+  }
+}
+
+void SharedMemoryEnd::Say(const wire::SharedMemoryWords& words) {
+  port_->Say(words.SerializeAsString());
+}
+
+void SharedMemoryEnd::Start() {
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(passing_, true)) return;
+  }
+  Post([self = shared_from_this()] { self->PassOrTell(kFirstBytes); });
+}
+
+absl::Status SharedMemoryEnd::Connected() {
+  {
+    MutexLock lock(mutex_);
+    if (lost_) return absl::CancelledError("the connection has ended");
+  }
+  if (connection_.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(connection_, connect_());
+  return absl::OkStatus();
+}
+
+void SharedMemoryEnd::PassOrTell(size_t bytes) {
+  const absl::Status status = Pass(bytes);
+  if (status.ok()) return;
+  NotGrown(0, std::string(status.message()));
+  // The other end may wait for a first one.
+  wire::SharedMemoryWords words;
+  words.set_failed(std::string(status.message()));
+  Say(words);
+}
+
+absl::Status SharedMemoryEnd::Pass(size_t bytes) {
+  RETURN_IF_ERROR(Connected());
+  ASSIGN_OR_RETURN(Segment segment, Segment::Create(bytes));
+  wire::SharedMemoryWords words;
+  wire::SharedMemoryWords::Passed& passed = *words.mutable_passed();
+  passed.set_bytes(bytes);
+  passed.set_seed(
+      static_cast<uint64_t>(Clock::now().time_since_epoch().count()));
+  WritePattern(segment, passed.seed());
+  RETURN_IF_ERROR(connection_->Send(segment.fd()));
+  segment.CloseFd();
+  {
+    MutexLock lock(mutex_);
+    passed.set_segment(next_segment_++);
+    passed_bytes_ += bytes;
+    passed_[passed.segment()] = {std::make_shared<Segment>(std::move(segment)),
+                                 passed.seed()};
+  }
+  Say(words);
+  return absl::OkStatus();
+}
+
+void SharedMemoryEnd::OnSaid(std::string words) {
+  Post([self = shared_from_this(), words = std::move(words)] {
+    wire::SharedMemoryWords parsed;
+    if (parsed.ParseFromString(words)) {
+      self->OnWords(parsed);
+    } else {
+      self->port_->Failed("it says what makes no sense");
+    }
+  });
+}
+
+void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
+  if (words.has_mapped()) {
+    OnMapped(words.mapped().segment(), words.mapped().failure());
+  } else if (words.has_passed()) {
+    const wire::SharedMemoryWords::Passed& passed = words.passed();
+    const absl::Status status =
+        Map(passed.segment(), passed.bytes(), passed.seed());
+    wire::SharedMemoryWords answer;
+    answer.mutable_mapped()->set_segment(passed.segment());
+    answer.mutable_mapped()->set_failure(std::string(status.message()));
+    Say(answer);
+    Start();
+  } else {
+    // Its direction does not work; this one finds out by itself.
+    LogDebug("the peer shares no memory: ", words.failed());
+    Start();
+  }
+}
+
+absl::Status SharedMemoryEnd::Map(uint32_t id, size_t bytes, uint64_t seed) {
+  RETURN_IF_ERROR(Connected());
+  // First, so that each segment meets its own descriptor.
+  ASSIGN_OR_RETURN(Fd fd, connection_->Receive());
+  if (bytes < kFirstBytes || bytes > budget_ ||
+      mapped_bytes_ > budget_ - bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a segment of ", bytes, " bytes beside ", mapped_bytes_,
+                     "; at most ", budget_, " are allowed"));
+  }
+  ASSIGN_OR_RETURN(Segment segment, Segment::Open(std::move(fd), bytes));
+  if (!HasPattern(segment, seed, false)) {
+    return absl::DataLossError("a segment holds something else than written");
+  }
+  TurnPattern(segment);
+  RETURN_IF_ERROR(imported_->Add(id, std::move(segment)));
+  mapped_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void SharedMemoryEnd::OnMapped(uint32_t id, const std::string& failure) {
+  std::string why = failure;
+  bool first = false;
+  {
+    MutexLock lock(mutex_);
+    const auto found = passed_.find(id);
+    if (found == passed_.end() || found->second.in_use) return;
+    Passed& passed = found->second;
+    if (why.empty() && !HasPattern(*passed.segment, passed.seed, true)) {
+      why = "what it wrote to a segment is not there";
+    }
+    if (why.empty()) {
+      passed.in_use = true;
+      growing_ = false;
+      info_.why_not.clear();
+      first = arena_.capacity() == 0;
+      arena_.Add(id, passed.segment->bytes());
+    }
+  }
+  if (!why.empty()) NotGrown(id, why);
+  if (first) port_->Opened();
+}
+
+void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
+  std::shared_ptr<Segment> unused;
+  {
+    MutexLock lock(mutex_);
+    growing_ = false;
+    grow_again_ = Clock::now() + kGrowthPause;
+    if (const auto found = passed_.find(id);
+        found != passed_.end() && !found->second.in_use) {
+      unused = std::move(found->second.segment);
+      passed_bytes_ -= unused->bytes();
+      passed_.erase(found);
+    }
+    if (lost_) return;
+    info_.why_not = why;
+    if (arena_.capacity() > 0) {
+      LogInfo("no more shared memory for a peer for now: ", why);
+      return;
+    }
+  }
+  port_->Failed(why);
+}
+
+std::optional<SharedMemoryEnd::Room> SharedMemoryEnd::TakeRoom(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  if (arena_.capacity() == 0) return std::nullopt;
+  const auto block = arena_.Take(bytes);
+  if (!block.has_value()) {
+    ++info_.declined;
+    GrowLocked(bytes);
+    return std::nullopt;
+  }
+  const uint64_t lease = next_lease_++;
+  leases_[lease] = *block;
+  ++info_.tensors_sent;
+  info_.bytes_sent += bytes;
+  info_.leased_bytes += bytes;
+  return Room{lease, *block, passed_.at(block->segment).segment};
+}
+
+void SharedMemoryEnd::GrowLocked(uint64_t bytes) {
+  if (growing_ || lost_ || Clock::now() < grow_again_) return;
+  const uint64_t left = budget_ - std::min<uint64_t>(budget_, passed_bytes_);
+  if (bytes > left) return;
+  // For two, because one is in use while the next is written.
+  uint64_t size = std::max<uint64_t>(2 * bytes, kLeastGrowth);
+  size = std::min((size + kGranule - 1) / kGranule * kGranule, left);
+  growing_ = true;
+  Post([self = shared_from_this(), size] { self->PassOrTell(size); });
+}
+
+std::optional<Ticket> SharedMemoryEnd::Export(const Tensor& tensor) {
+  if (!tensor.device().is_cpu()) return std::nullopt;
+  const auto room = TakeRoom(tensor.nbytes());
+  if (!room.has_value()) return std::nullopt;
+  CopyInto(*room->segment, room->block.offset, tensor);
+  wire::SharedMemoryTicket ticket;
+  ticket.set_segment(room->block.segment);
+  ticket.set_offset(room->block.offset);
+  ticket.set_bytes(room->block.bytes);
+  ticket.set_lease(room->lease);
+  return Ticket{ticket.SerializeAsString(), room->lease};
+}
+
+bool SharedMemoryEnd::GiveBack(uint64_t lease) {
+  MutexLock lock(mutex_);
+  if (lost_) return true;
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return false;
+  info_.leased_bytes -= found->second.bytes;
+  arena_.Give(found->second);
+  leases_.erase(found);
+  return true;
+}
+
+void SharedMemoryEnd::Withdraw(uint64_t lease) { (void)GiveBack(lease); }
+
+absl::Status SharedMemoryEnd::OnReleased(uint64_t lease) {
+  if (GiveBack(lease)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gives back the lease ", lease, ", which is not out"));
+}
+
+absl::StatusOr<Tensor> SharedMemoryEnd::Import(const TensorSpec& spec,
+                                               const std::string& ticket) {
+  wire::SharedMemoryTicket parsed;
+  if (!parsed.ParseFromString(ticket)) {
+    return absl::InvalidArgumentError("a ticket that does not parse");
+  }
+  return imported_->Import(spec, {parsed.segment(), parsed.offset(),
+                                  parsed.bytes(), parsed.lease()});
+}
+
+void SharedMemoryEnd::OnLost() {
+  std::map<uint32_t, Passed> passed;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(lost_, true)) return;
+    passed.swap(passed_);
+    arena_ = Arena();
+    leases_.clear();
+    info_.leased_bytes = 0;
+  }
+  Post([self = shared_from_this(), passed = std::move(passed)]() mutable {
+    passed.clear();
+    self->connection_.reset();
+    self->imported_->Forget();
+  });
+}
+
+ChannelInfo SharedMemoryEnd::info() const {
+  MutexLock lock(mutex_);
+  ChannelInfo info = info_;
+  info.leases = leases_.size();
+  info.capacity_bytes = arena_.capacity();
+  info.tensors_received = imported_->tensors();
+  info.bytes_received = imported_->bytes();
+  return info;
+}
+
+}  // namespace baton::rpc

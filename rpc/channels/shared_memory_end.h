@@ -1,0 +1,106 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/channels/arena.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/fd_socket.h"
+#include "rpc/channels/imported_blocks.h"
+#include "rpc/channels/segment.h"
+
+namespace baton::rpc {
+
+namespace wire {
+class SharedMemoryWords;
+}  // namespace wire
+
+// One end of shared memory between two workers (rpc/wire.proto has what they
+// say). The two directions open by themselves: each sender passes segments and
+// uses one once the receiver has mapped it. After a loss nothing is reused: the
+// sender unmaps, and the pages go with the receiver's last tensor.
+class SharedMemoryEnd final
+    : public Channel,
+      public std::enable_shared_from_this<SharedMemoryEnd> {
+ public:
+  using Connect = std::function<absl::StatusOr<FdConnection>()>;
+  // What takes long runs on `executor`, a thread that may be held up.
+  SharedMemoryEnd(Connect connect, size_t budget,
+                  std::shared_ptr<ThreadPool> executor,
+                  std::shared_ptr<ChannelPort> port);
+
+  void Start() override;
+  void OnSaid(std::string words) override;
+  std::optional<Ticket> Export(const Tensor& tensor) override;
+  void Withdraw(uint64_t lease) override;
+  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
+                                const std::string& ticket) override;
+  absl::Status OnReleased(uint64_t lease) override;
+  void OnLost() override;
+  ChannelInfo info() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Passed {
+    std::shared_ptr<Segment> segment;
+    uint64_t seed = 0;
+    bool in_use = false;
+  };
+
+  void Post(Task task);
+  void Say(const wire::SharedMemoryWords& words);
+
+  // On the executor.
+  absl::Status Connected();
+  void PassOrTell(size_t bytes);
+  absl::Status Pass(size_t bytes);
+  void OnWords(const wire::SharedMemoryWords& words);
+  absl::Status Map(uint32_t id, size_t bytes, uint64_t seed);
+  void OnMapped(uint32_t id, const std::string& failure);
+
+  // A block, and its memory, which stays while it is written.
+  struct Room {
+    uint64_t lease;
+    Arena::Block block;
+    std::shared_ptr<Segment> segment;
+  };
+  std::optional<Room> TakeRoom(uint64_t bytes);
+  // Has a segment made for tensors like this one, within the budget.
+  void GrowLocked(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A segment that was to be was not passed, or not mapped.
+  void NotGrown(uint32_t id, const std::string& why);
+  bool GiveBack(uint64_t lease);
+
+  const Connect connect_;
+  const size_t budget_;
+  const std::weak_ptr<ThreadPool> executor_;
+  const std::shared_ptr<ChannelPort> port_;
+  const std::shared_ptr<ImportedBlocks> imported_;
+  // The executor's.
+  std::optional<FdConnection> connection_;
+  uint64_t mapped_bytes_ = 0;
+
+  mutable Mutex mutex_;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // its first segment
+  uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);
+  uint64_t passed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool growing_ ABSL_GUARDED_BY(mutex_) = false;
+  Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
+  Arena arena_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
+  ChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::rpc

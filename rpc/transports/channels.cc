@@ -1,0 +1,294 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/channels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+// How long a lease that is given back may wait for others.
+constexpr std::chrono::milliseconds kReleaseDelay{1};
+
+const ChannelOffer* Find(const std::vector<ChannelOffer>& offers, uint32_t id) {
+  for (const ChannelOffer& offer : offers) {
+    if (offer.channel == id) return &offer;
+  }
+  return nullptr;
+}
+
+// Why these two ends cannot have the channel; empty if they may.
+std::string Missing(const ChannelOffer* ours, const ChannelOffer* theirs) {
+  if (ours == nullptr) return "not offered here";
+  if (!ours->missing.empty()) return ours->missing;
+  if (theirs == nullptr) return "it offers none";
+  if (!theirs->missing.empty()) return absl::StrCat("there: ", theirs->missing);
+  return {};
+}
+
+}  // namespace
+
+std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds) {
+  std::vector<ChannelOffer> offers;
+  for (const auto& kind : kinds) {
+    auto offer = kind->Offer();
+    offers.push_back({.channel = kind->id()});
+    if (offer.ok()) {
+      offers.back().offer = *std::move(offer);
+    } else {
+      offers.back().missing = std::string(offer.status().message());
+    }
+  }
+  return offers;
+}
+
+class Channels::Port final : public ChannelPort {
+ public:
+  Port(std::weak_ptr<Channels> channels, uint32_t id)
+      : channels_(std::move(channels)), id_(id) {}
+
+  void Say(std::string words) override {
+    if (auto channels = channels_.lock()) channels->Say(id_, std::move(words));
+  }
+  void Release(uint64_t lease) override {
+    if (auto channels = channels_.lock()) channels->Release(id_, lease);
+  }
+  void Opened() override {
+    if (auto channels = channels_.lock()) channels->Settle(id_, "");
+  }
+  void Failed(std::string why) override {
+    if (auto channels = channels_.lock()) channels->Settle(id_, why);
+  }
+
+ private:
+  const std::weak_ptr<Channels> channels_;
+  const uint32_t id_;
+};
+
+std::shared_ptr<Channels> Channels::Make(const ChannelKinds& kinds,
+                                         Setup setup) {
+  std::shared_ptr<Channels> channels(new Channels(std::move(setup)));
+  channels->Open(kinds);
+  return channels;
+}
+
+void Channels::Open(const ChannelKinds& kinds) {
+  std::string verdict;
+  for (const auto& kind : kinds) {
+    const uint32_t id = kind->id();
+    const ChannelOffer* ours = rpc::Find(setup_.ours, id);
+    const ChannelOffer* theirs = rpc::Find(setup_.theirs, id);
+    Entry entry{.name = kind->name(), .why_not = Missing(ours, theirs)};
+    if (entry.why_not.empty()) {
+      auto channel = kind->Open({setup_.dialed, ours->offer, theirs->offer},
+                                std::make_shared<Port>(weak_from_this(), id));
+      if (channel.ok()) {
+        entry.channel = *std::move(channel);
+      } else {
+        entry.why_not = std::string(channel.status().message());
+      }
+    }
+    MutexLock lock(mutex_);
+    order_.push_back(id);
+    entries_[id] = std::move(entry);
+  }
+  {
+    MutexLock lock(mutex_);
+    verdict = VerdictLocked();
+  }
+  if (!verdict.empty()) LogInfo(verdict);
+}
+
+void Channels::Start() {
+  std::vector<std::shared_ptr<Channel>> channels;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, entry] : entries_) {
+      if (entry.channel != nullptr) channels.push_back(entry.channel);
+    }
+  }
+  for (const auto& channel : channels) channel->Start();
+}
+
+std::optional<Channels::Exported> Channels::Export(const Tensor& tensor) {
+  // Few channels: copying them out costs less than it saves.
+  std::vector<std::pair<uint32_t, std::shared_ptr<Channel>>> open;
+  {
+    MutexLock lock(mutex_);
+    for (const uint32_t id : order_) {
+      const Entry& entry = entries_.at(id);
+      if (entry.open) open.emplace_back(id, entry.channel);
+    }
+  }
+  for (const auto& [id, channel] : open) {
+    if (auto ticket = channel->Export(tensor)) {
+      return Exported{id, *std::move(ticket)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<Channel> Channels::Find(uint32_t channel) const {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(channel);
+  return found == entries_.end() ? nullptr : found->second.channel;
+}
+
+void Channels::Withdraw(const Exported& exported) {
+  if (auto channel = Find(exported.channel)) {
+    channel->Withdraw(exported.ticket.lease);
+  }
+}
+
+absl::StatusOr<Tensor> Channels::Import(uint32_t channel,
+                                        const TensorSpec& spec,
+                                        const std::string& ticket) {
+  if (auto found = Find(channel)) return found->Import(spec, ticket);
+  return absl::InvalidArgumentError(
+      absl::StrCat("a tensor by the channel ", channel, ", which is not open"));
+}
+
+absl::Status Channels::OnFrame(const std::string& meta) {
+  wire::ChannelFrame frame;
+  if (!frame.ParseFromString(meta)) {
+    return absl::InvalidArgumentError("a channel frame that does not parse");
+  }
+  for (const auto& released : frame.released()) {
+    const auto channel = Find(released.channel());
+    if (channel == nullptr) {
+      return absl::InvalidArgumentError("leases of no channel are given back");
+    }
+    for (const uint64_t lease : released.leases()) {
+      RETURN_IF_ERROR(channel->OnReleased(lease));
+    }
+  }
+  for (const auto& said : frame.said()) {
+    // What an end without the channel is told is of no consequence.
+    if (auto channel = Find(said.channel())) channel->OnSaid(said.words());
+  }
+  return absl::OkStatus();
+}
+
+std::string Channels::TakeFrame() {
+  wire::ChannelFrame frame;
+  {
+    MutexLock lock(mutex_);
+    if (said_.empty() && released_.empty()) return {};
+    for (Said& said : said_) {
+      auto* entry = frame.add_said();
+      entry->set_channel(said.channel);
+      entry->set_words(std::move(said.words));
+    }
+    said_.clear();
+    for (const auto& [channel, leases] : released_) {
+      auto* entry = frame.add_released();
+      entry->set_channel(channel);
+      entry->mutable_leases()->Add(leases.begin(), leases.end());
+    }
+    released_.clear();
+  }
+  return frame.SerializeAsString();
+}
+
+void Channels::Say(uint32_t channel, std::string words) {
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    said_.push_back({channel, std::move(words)});
+  }
+  setup_.wake();
+}
+
+// Called where a tensor ends, which may be anywhere: wakes nobody itself.
+void Channels::Release(uint32_t channel, uint64_t lease) {
+  MutexLock lock(mutex_);
+  if (closed_) return;
+  std::vector<uint64_t>& leases = released_[channel];
+  leases.push_back(lease);
+  const bool many = leases.size() == kReleasesAtOnce;
+  if (std::exchange(flush_due_, true) && !many) return;
+  setup_.timer->After(many ? std::chrono::milliseconds(0) : kReleaseDelay,
+                      [weak = weak_from_this()] {
+                        const auto self = weak.lock();
+                        if (self == nullptr) return;
+                        {
+                          MutexLock lock(self->mutex_);
+                          self->flush_due_ = false;
+                          if (self->released_.empty()) return;
+                        }
+                        self->setup_.wake();
+                      });
+}
+
+void Channels::Settle(uint32_t channel, const std::string& why_not) {
+  std::string verdict;
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    Entry& entry = entries_.at(channel);
+    entry.open = why_not.empty();
+    entry.why_not = why_not;
+    verdict = VerdictLocked();
+  }
+  if (!verdict.empty()) LogInfo(verdict);
+}
+
+std::string Channels::VerdictLocked() {
+  std::string by, not_by;
+  for (const uint32_t id : order_) {
+    const Entry& entry = entries_.at(id);
+    if (entry.open) {
+      absl::StrAppend(&by, by.empty() ? "" : ", ", entry.name);
+    } else if (!entry.why_not.empty()) {
+      absl::StrAppend(&not_by, "; not by ", entry.name, ": ", entry.why_not);
+    } else {
+      return {};
+    }
+  }
+  if (std::exchange(told_, true)) return {};
+  return absl::StrCat("worker ", setup_.self, " -> worker ", setup_.peer,
+                      ": tensors by ", by.empty() ? "gRPC" : by, not_by);
+}
+
+void Channels::Close() {
+  std::vector<std::shared_ptr<Channel>> channels;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    for (auto& [id, entry] : entries_) {
+      entry.open = false;
+      if (entry.channel != nullptr) channels.push_back(entry.channel);
+    }
+    said_.clear();
+    released_.clear();
+  }
+  for (const auto& channel : channels) channel->OnLost();
+}
+
+std::vector<ChannelInfo> Channels::info() const {
+  std::vector<Entry> entries;
+  {
+    MutexLock lock(mutex_);
+    for (const uint32_t id : order_) entries.push_back(entries_.at(id));
+  }
+  std::vector<ChannelInfo> infos;
+  for (const Entry& entry : entries) {
+    ChannelInfo info;
+    if (entry.channel != nullptr) info = entry.channel->info();
+    info.peer = setup_.peer;
+    info.name = entry.name;
+    info.open = entry.open;
+    if (!entry.why_not.empty()) info.why_not = entry.why_not;
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+}  // namespace baton::rpc

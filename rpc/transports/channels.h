@@ -1,0 +1,109 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "core/timer.h"
+#include "rpc/channels/channel.h"
+
+namespace baton::rpc {
+
+// A channel that one end of a connection offers the other, or why not.
+struct ChannelOffer {
+  uint32_t channel = 0;
+  std::string offer = {};
+  std::string missing = {};
+};
+using ChannelKinds = std::vector<std::shared_ptr<ChannelKind>>;  // best first
+std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds);
+
+// The channels of one connection between two workers, from its hello to its
+// end: which there are, what they have to say to each other, and the leases
+// that are to be given back. Says once, as a line of the log, how tensors
+// travel to the peer and why not otherwise. Thread-safe; its methods call
+// channels, and nothing else, unless they say so.
+class Channels : public std::enable_shared_from_this<Channels> {
+ public:
+  struct Setup {
+    std::string self;
+    std::string peer;
+    bool dialed = false;
+    std::vector<ChannelOffer> ours, theirs;
+    Timer* timer = nullptr;  // until Close
+    // There is something to take: at once, on a thread that holds no lock, or
+    // on the timer's.
+    std::function<void()> wake;
+  };
+  static std::shared_ptr<Channels> Make(const ChannelKinds& kinds, Setup setup);
+
+  // Begins, on the end that dialed.
+  void Start();
+
+  struct Exported {
+    uint32_t channel;
+    Ticket ticket;
+  };
+  // By the best channel that takes the tensor now.
+  std::optional<Exported> Export(const Tensor& tensor);
+  void Withdraw(const Exported& exported);
+  absl::StatusOr<Tensor> Import(uint32_t channel, const TensorSpec& spec,
+                                const std::string& ticket);
+
+  // A CHANNEL frame. InvalidArgument for one that makes no sense. May wake.
+  absl::Status OnFrame(const std::string& meta);
+  // The next CHANNEL frame for the other end: its meta; empty when there is
+  // nothing to be said. Whoever takes it sends it, in that order.
+  std::string TakeFrame();
+
+  // The connection has ended: channels fall silent, what was imported stays.
+  void Close();
+  std::vector<ChannelInfo> info() const;
+
+ private:
+  class Port;
+  struct Entry {
+    std::string name;
+    std::shared_ptr<Channel> channel = nullptr;  // null: why_not says it
+    bool open = false;
+    std::string why_not = {};
+  };
+  static constexpr size_t kReleasesAtOnce = 32;
+
+  explicit Channels(Setup setup) : setup_(std::move(setup)) {}
+  void Open(const ChannelKinds& kinds);
+  std::shared_ptr<Channel> Find(uint32_t channel) const;
+
+  // What ports pass on.
+  void Say(uint32_t channel, std::string words);
+  void Release(uint32_t channel, uint64_t lease);
+  void Settle(uint32_t channel, const std::string& why_not);
+  // When all is settled, and only once: how tensors travel.
+  std::string VerdictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Setup setup_;
+  mutable Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool flush_due_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<uint32_t> order_ ABSL_GUARDED_BY(mutex_);  // best first
+  std::map<uint32_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  struct Said {
+    uint32_t channel;
+    std::string words;
+  };
+  std::vector<Said> said_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, std::vector<uint64_t>> released_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::rpc

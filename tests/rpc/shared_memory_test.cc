@@ -1,0 +1,397 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/shared_memory.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "core/mutex.h"
+#include "rpc/channels/dense_view.h"
+#include "rpc/channels/fd_socket.h"
+#include "rpc/channels/segment.h"
+#include "rpc/transports/private_socket.h"
+#include "rpc/wire.pb.h"
+
+// Two ends of the channel, whose words are passed on by the test.
+namespace baton::rpc {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{30};
+
+// Brings what one end says to the other at once.
+class TestPort final : public ChannelPort {
+ public:
+  void Connect(std::shared_ptr<Channel> other) {
+    MutexLock lock(mutex_);
+    other_ = std::move(other);
+  }
+  void Say(std::string words) override {
+    std::shared_ptr<Channel> other;
+    {
+      MutexLock lock(mutex_);
+      other = other_.lock();
+    }
+    if (other != nullptr) other->OnSaid(std::move(words));
+  }
+  void Release(uint64_t lease) override {
+    MutexLock lock(mutex_);
+    released_.push_back(lease);
+  }
+  void Opened() override { Settle("open"); }
+  void Failed(std::string why) override { Settle(why); }
+
+  std::string AwaitSettled() {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    MutexLock lock(mutex_);
+    while (settled_.empty() && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return settled_;
+  }
+  std::vector<uint64_t> TakeReleased() {
+    MutexLock lock(mutex_);
+    return std::exchange(released_, {});
+  }
+
+ private:
+  void Settle(const std::string& how) {
+    MutexLock lock(mutex_);
+    settled_ = how;
+    changed_.NotifyAll();
+  }
+  Mutex mutex_;
+  CondVar changed_;
+  std::weak_ptr<Channel> other_ ABSL_GUARDED_BY(mutex_);
+  std::string settled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct End {
+  explicit End(size_t budget)
+      : socket(*PrivateSocket::Make()),
+        kind(MakeSharedMemory(
+            {.socket_path = socket.fd_path(), .bytes_per_peer = budget})) {}
+  PrivateSocket socket;
+  std::shared_ptr<ChannelKind> kind;
+  std::shared_ptr<TestPort> port = std::make_shared<TestPort>();
+  std::shared_ptr<Channel> channel;
+};
+
+class SharedMemoryTest : public testing::Test {
+ protected:
+  static constexpr size_t kBudget = size_t{40} << 20;
+
+  // `alter` may change what alice hears of bob's offer.
+  void Connect(
+      const std::function<void(wire::SharedMemoryOffer&)>& alter = nullptr) {
+    const std::string alices = *alice_.kind->Offer();
+    const std::string bobs = *bob_.kind->Offer();
+    wire::SharedMemoryOffer heard;
+    ASSERT_TRUE(heard.ParseFromString(bobs));
+    if (alter) alter(heard);
+    alice_.channel = *alice_.kind->Open(
+        {true, alices, heard.SerializeAsString()}, alice_.port);
+    bob_.channel = *bob_.kind->Open({false, bobs, alices}, bob_.port);
+    alice_.port->Connect(bob_.channel);
+    bob_.port->Connect(alice_.channel);
+    alice_.channel->Start();
+  }
+  void Open() {
+    Connect();
+    ASSERT_EQ(alice_.port->AwaitSettled(), "open");
+    ASSERT_EQ(bob_.port->AwaitSettled(), "open");
+  }
+  // Once there is room for it.
+  Ticket Export(const Tensor& tensor) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      if (auto ticket = alice_.channel->Export(tensor)) return *ticket;
+      if (std::chrono::steady_clock::now() > deadline) break;
+      std::this_thread::yield();
+    }
+    ADD_FAILURE() << "no room for " << tensor.nbytes() << " bytes";
+    return {};
+  }
+  Tensor Send(const Tensor& tensor) {
+    auto got = bob_.channel->Import(SpecOf(tensor), Export(tensor).ticket);
+    EXPECT_TRUE(got.ok()) << got.status();
+    return got.ok() ? *std::move(got) : Tensor();
+  }
+  // Leases that bob gave back reach alice.
+  void PassReleases() {
+    for (const uint64_t lease : bob_.port->TakeReleased()) {
+      EXPECT_TRUE(alice_.channel->OnReleased(lease).ok());
+    }
+  }
+
+  End alice_{kBudget}, bob_{kBudget};
+};
+
+std::string MappingsOfThisProcess() {
+  std::ifstream file("/proc/self/maps");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(SharedMemoryTest, BothDirectionsOpen) {
+  Open();
+  const Tensor tensor = Tensor::Arange(1000);
+  const auto ticket = bob_.channel->Export(tensor);
+  ASSERT_TRUE(ticket.has_value());
+  const auto got = alice_.channel->Import(SpecOf(tensor), ticket->ticket);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->ToVector<int64_t>(), tensor.ToVector<int64_t>());
+}
+
+TEST_F(SharedMemoryTest, ElementsOfAnyStridesArriveDense) {
+  Open();
+  const Tensor base = Tensor::Arange(120, DType::kF32).Reshape({2, 3, 4, 5});
+  for (const Tensor& tensor :
+       {base, base.Permute({3, 1, 0, 2}), base.Slice(2, 1, 4, 2),
+        base.Contiguous(MemoryFormat::kChannelsLast), base.Select(0, 1),
+        Tensor::Scalar(3).Expand({7, 9})}) {
+    const Tensor got = Send(tensor);
+    EXPECT_EQ(got.ToVector<float>(), tensor.ToVector<float>());
+    EXPECT_TRUE(got.IsContiguous(tensor.SuggestFormat()));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(got.raw_data()) % 64, 0u);
+  }
+}
+
+TEST_F(SharedMemoryTest, WritesOnEitherSideStayThere) {
+  Open();
+  const Tensor tensor = Tensor::Ones({5000});
+  const Tensor got = Send(tensor);
+  tensor.Fill(2);
+  EXPECT_EQ(got.Slice(0, 4999, 5000).Item(), 1);
+  got.Fill(3);
+  EXPECT_EQ(tensor.Slice(0, 0, 1).Item(), 2);
+}
+
+TEST_F(SharedMemoryTest, ABlockIsUsedAgainOnceItsLeaseIsBack) {
+  Open();
+  const Tensor tensor = Tensor::Ones({5000});
+  Tensor first = Send(tensor);
+  const void* place = first.raw_data();
+  Tensor second = Send(tensor);
+  EXPECT_NE(second.raw_data(), place);
+  // A view holds it as well.
+  Tensor view = first.Slice(0, 1, 2);
+  first = Tensor();
+  PassReleases();
+  EXPECT_NE(Send(tensor).raw_data(), place);
+  view = Tensor();
+  PassReleases();
+  EXPECT_EQ(Send(tensor).raw_data(), place);
+  EXPECT_EQ(second.Slice(0, 0, 1).Item(), 1);
+}
+
+TEST_F(SharedMemoryTest, RoomIsMadeOnDemandWithinTheBudget) {
+  Open();
+  const Tensor tensor = Tensor::Ones({2 << 20});  // 8 MB
+  EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
+  std::vector<Tensor> held;
+  for (int i = 0; i < 4; ++i) held.push_back(Send(tensor));
+  const ChannelInfo full = alice_.channel->info();
+  EXPECT_EQ(full.leases, 4u);
+  EXPECT_EQ(full.leased_bytes, 4 * tensor.nbytes());
+  EXPECT_LE(full.capacity_bytes, kBudget);
+  EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
+  held.pop_back();
+  PassReleases();
+  Send(tensor);
+  EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({16 << 20})).has_value());
+}
+
+TEST_F(SharedMemoryTest, AWithdrawnTensorLeavesItsRoom) {
+  Open();
+  const Tensor tensor = Tensor::Ones({12000});
+  for (int i = 0; i < 100; ++i) {
+    const auto ticket = alice_.channel->Export(tensor);
+    ASSERT_TRUE(ticket.has_value());
+    alice_.channel->Withdraw(ticket->lease);
+  }
+}
+
+TEST_F(SharedMemoryTest, TensorsOutliveBothEndsAndTakeTheirSegmentsAlong) {
+  Open();
+  Tensor got = Send(Tensor::Arange(5000));
+  for (End* end : {&alice_, &bob_}) {
+    end->channel->OnLost();
+    end->channel = nullptr;
+    end->kind = nullptr;  // joins its thread
+  }
+  EXPECT_EQ(got.Slice(0, 4999, 5000).Item(), 4999);
+  got.Fill(1);
+  EXPECT_THAT(MappingsOfThisProcess(), HasSubstr("memfd:baton"));
+  got = Tensor();
+  EXPECT_THAT(MappingsOfThisProcess(), testing::Not(HasSubstr("memfd:baton")));
+}
+
+TEST_F(SharedMemoryTest, NothingIsTakenAfterALoss) {
+  Open();
+  alice_.channel->OnLost();
+  EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({5000})).has_value());
+  EXPECT_EQ(alice_.channel->info().capacity_bytes, 0u);
+}
+
+TEST_F(SharedMemoryTest, TicketsThatMakeNoSenseAreRefused) {
+  Open();
+  const Tensor tensor = Tensor::Ones({5000});
+  const TensorSpec spec = SpecOf(tensor);
+  wire::SharedMemoryTicket good;
+  ASSERT_TRUE(good.ParseFromString(Export(tensor).ticket));
+  const auto refused =
+      [&](const std::function<void(wire::SharedMemoryTicket&)>& alter) {
+        wire::SharedMemoryTicket ticket = good;
+        alter(ticket);
+        return bob_.channel->Import(spec, ticket.SerializeAsString())
+            .status()
+            .code();
+      };
+  const auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(refused([](auto& t) { t.set_segment(99); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_segment(0); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(64 << 10); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset((64 << 10) - 64); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(~uint64_t{63}); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(1); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_bytes(t.bytes() + 1); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_bytes(~uint64_t{0}); }), kInvalid);
+  EXPECT_EQ(bob_.channel->Import(spec, "\xff\xff").status().code(), kInvalid);
+  const auto got = bob_.channel->Import(spec, good.SerializeAsString());
+  EXPECT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(refused([](auto&) {}), kInvalid) << "the same lease twice";
+}
+
+TEST_F(SharedMemoryTest, LeasesThatAreNotOutAreNotTakenBack) {
+  Open();
+  EXPECT_FALSE(alice_.channel->OnReleased(5).ok());
+  const Ticket ticket = Export(Tensor::Ones({5000}));
+  EXPECT_TRUE(alice_.channel->OnReleased(ticket.lease).ok());
+  EXPECT_FALSE(alice_.channel->OnReleased(ticket.lease).ok());
+}
+
+TEST_F(SharedMemoryTest, OtherMachinesAndUsersHaveNone) {
+  const std::string ours = *alice_.kind->Offer();
+  wire::SharedMemoryOffer theirs;
+  ASSERT_TRUE(theirs.ParseFromString(*bob_.kind->Offer()));
+  const auto why = [&](const std::string& offer) {
+    return std::string(
+        alice_.kind->Open({true, ours, offer}, alice_.port).status().message());
+  };
+  wire::SharedMemoryOffer other = theirs;
+  other.set_boot_id("another");
+  EXPECT_EQ(why(other.SerializeAsString()), "it is on another machine");
+  other = theirs;
+  other.set_user(theirs.user() + 1);
+  EXPECT_EQ(why(other.SerializeAsString()), "it belongs to another user");
+  EXPECT_EQ(why("\xff\xff"), "its offer does not parse");
+}
+
+// As between containers that share a kernel and no file system.
+TEST_F(SharedMemoryTest, ASocketThatIsNotThereIsAReason) {
+  Connect([](auto& offer) { offer.set_socket("/nowhere/f"); });
+  EXPECT_THAT(alice_.port->AwaitSettled(),
+              HasSubstr("cannot connect to its socket"));
+  EXPECT_EQ(bob_.port->AwaitSettled(), "nobody connected to the socket");
+  EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({5000})).has_value());
+}
+
+TEST_F(SharedMemoryTest, AWrongKeyIsAReason) {
+  Connect([](auto& offer) { offer.set_key("guessed"); });
+  EXPECT_EQ(bob_.port->AwaitSettled(), "nobody connected to the socket");
+  EXPECT_EQ(alice_.port->AwaitSettled(), "nobody connected to the socket");
+}
+
+TEST_F(SharedMemoryTest, WordsThatMakeNoSenseEndIt) {
+  const std::string ours = *alice_.kind->Offer();
+  alice_.channel = *alice_.kind->Open({false, ours, ours}, alice_.port);
+  alice_.channel->OnSaid("\xff\xff");
+  EXPECT_EQ(alice_.port->AwaitSettled(), "it says what makes no sense");
+}
+
+TEST_F(SharedMemoryTest, ALimitOfDescriptorsStopsGrowthAndNothingElse) {
+  Open();
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low = {3, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const Tensor large = Tensor::Ones({1 << 20});
+  EXPECT_FALSE(alice_.channel->Export(large).has_value());
+  const Tensor small = Send(Tensor::Ones({5000}));
+  EXPECT_EQ(small.Slice(0, 0, 1).Item(), 1);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (alice_.channel->info().why_not.empty() &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_THAT(alice_.channel->info().why_not, HasSubstr("Too many open files"));
+  EXPECT_EQ(Send(large).Slice(0, 0, 1).Item(), 1);
+  EXPECT_EQ(alice_.channel->info().why_not, "");
+}
+
+TEST(Segment, IsTakenOnlySealedAndOfItsSize) {
+  constexpr size_t kBytes = 1 << 16;
+  Fd plain(memfd_create("plain", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(plain.get(), kBytes), 0);
+  EXPECT_EQ(Segment::Open(std::move(plain), kBytes).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Segment::Open(Fd(open("/dev/zero", O_RDWR)), kBytes).ok());
+  const auto segment = Segment::Create(kBytes);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  EXPECT_FALSE(Segment::Open(Fd(dup(segment->fd().get())), kBytes + 4096).ok());
+  EXPECT_NE(ftruncate(segment->fd().get(), 0), 0);
+  const auto again = Segment::Open(Fd(dup(segment->fd().get())), kBytes);
+  ASSERT_TRUE(again.ok()) << again.status();
+  std::memset(segment->data(), 5, kBytes);
+  EXPECT_EQ(again->data()[kBytes - 1], std::byte{5});
+}
+
+TEST(FdSocket, TellsConnectionsApartByTheirKeys) {
+  const auto socket = PrivateSocket::Make();
+  ASSERT_TRUE(socket.ok());
+  const auto listener = FdListener::Make(socket->fd_path());
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  auto one = FdConnection::Dial(socket->fd_path(), "one");
+  auto two = FdConnection::Dial(socket->fd_path(), "two");
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_FALSE((*listener)->Accept("three").ok());
+  auto got = (*listener)->Accept("two");
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_FALSE((*listener)->Accept("two").ok());
+  EXPECT_FALSE(got->Receive().ok());
+  const Fd sent(memfd_create("sent", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(sent.get(), 123), 0);
+  ASSERT_TRUE(two->Send(sent).ok());
+  const auto fd = got->Receive();
+  ASSERT_TRUE(fd.ok()) << fd.status();
+  EXPECT_EQ(lseek(fd->get(), 0, SEEK_END), 123);
+  EXPECT_TRUE((*listener)->Accept("one").ok());
+}
+
+// A reader that takes nothing must not hold up a writer.
+TEST(FdSocket, ASocketThatIsFullRefusesMore) {
+  const auto socket = PrivateSocket::Make();
+  const auto listener = FdListener::Make(socket->fd_path());
+  auto connection = FdConnection::Dial(socket->fd_path(), "k");
+  ASSERT_TRUE(connection.ok());
+  const Fd fd(memfd_create("sent", MFD_CLOEXEC));
+  absl::Status status;
+  for (int i = 0; i < 100000 && status.ok(); ++i) status = connection->Send(fd);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace baton::rpc
