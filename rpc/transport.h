@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/tensor.h"
-#include "rpc/channels/channel_info.h"
+#include "rpc/channels/tensor_channel_info.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -78,7 +78,7 @@ class Transport {
 
   // By which ways tensors travel on the connections there are, beside the
   // transport's own.
-  virtual std::vector<ChannelInfo> ListChannels() { return {}; }
+  virtual std::vector<TensorChannelInfo> TensorChannels() { return {}; }
 };
 
 }  // namespace baton::rpc

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
-#include "rpc/channels/channel_info.h"
+#include "rpc/channels/tensor_channel_info.h"
 
 // Ways for tensors from one process to another that are better than the lanes
 // of a connection: shared memory, a GPU's memory opened by another process. A
@@ -81,7 +81,7 @@ class Channel {
   virtual void OnLost() = 0;
 
   // Without peer, name and state.
-  virtual ChannelInfo info() const = 0;
+  virtual TensorChannelInfo info() const = 0;
 };
 
 // What a worker can offer to others. Thread-safe.

@@ -317,9 +317,9 @@ void SharedMemoryEnd::OnLost() {
   });
 }
 
-ChannelInfo SharedMemoryEnd::info() const {
+TensorChannelInfo SharedMemoryEnd::info() const {
   MutexLock lock(mutex_);
-  ChannelInfo info = info_;
+  TensorChannelInfo info = info_;
   info.leases = leases_.size();
   info.capacity_bytes = arena_.capacity();
   info.tensors_received = imported_->tensors();

@@ -46,7 +46,7 @@ class SharedMemoryEnd final
                                 const std::string& ticket) override;
   absl::Status OnReleased(uint64_t lease) override;
   void OnLost() override;
-  ChannelInfo info() const override;
+  TensorChannelInfo info() const override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -100,7 +100,7 @@ class SharedMemoryEnd final
   Arena arena_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
-  ChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -272,15 +272,15 @@ void Channels::Close() {
   for (const auto& channel : channels) channel->OnLost();
 }
 
-std::vector<ChannelInfo> Channels::info() const {
+std::vector<TensorChannelInfo> Channels::info() const {
   std::vector<Entry> entries;
   {
     MutexLock lock(mutex_);
     for (const uint32_t id : order_) entries.push_back(entries_.at(id));
   }
-  std::vector<ChannelInfo> infos;
+  std::vector<TensorChannelInfo> infos;
   for (const Entry& entry : entries) {
-    ChannelInfo info;
+    TensorChannelInfo info;
     if (entry.channel != nullptr) info = entry.channel->info();
     info.peer = setup_.peer;
     info.name = entry.name;

@@ -68,7 +68,7 @@ class Channels : public std::enable_shared_from_this<Channels> {
 
   // The connection has ended: channels fall silent, what was imported stays.
   void Close();
-  std::vector<ChannelInfo> info() const;
+  std::vector<TensorChannelInfo> info() const;
 
  private:
   class Port;

@@ -73,8 +73,8 @@ class FaultTransport final : public Transport {
   }
   void Send(const std::string& peer, Message message, Sent sent) override;
   void Shutdown(std::chrono::milliseconds timeout) override;
-  std::vector<ChannelInfo> ListChannels() override {
-    return inner_->ListChannels();
+  std::vector<TensorChannelInfo> TensorChannels() override {
+    return inner_->TensorChannels();
   }
 
  private:

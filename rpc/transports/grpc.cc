@@ -58,7 +58,7 @@ class GrpcTransport final : public LingeringTransport {
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
   std::string Remains() override;
-  std::vector<ChannelInfo> ListChannels() override;
+  std::vector<TensorChannelInfo> TensorChannels() override;
 
  private:
   enum class State { kNew, kStarted, kShutDown };
@@ -157,12 +157,13 @@ absl::Status GrpcTransport::MakePrivateSocket() {
   return absl::OkStatus();
 }
 
-std::vector<ChannelInfo> GrpcTransport::ListChannels() {
-  std::vector<ChannelInfo> infos;
+std::vector<TensorChannelInfo> GrpcTransport::TensorChannels() {
+  std::vector<TensorChannelInfo> infos;
   for (const auto& link : AllLinks()) {
     const std::shared_ptr<Channels> channels = link->channels();
     if (channels == nullptr) continue;
-    for (ChannelInfo& info : channels->info()) infos.push_back(std::move(info));
+    for (TensorChannelInfo& info : channels->info())
+      infos.push_back(std::move(info));
   }
   return infos;
 }

@@ -36,8 +36,8 @@ class SharedMemoryLoss : public ::testing::Test {
     EXPECT_TRUE(alice_->SendTo("bob", {"ack", {}}).ok());
     EXPECT_TRUE(alice_->AwaitChannel(kName));
   }
-  ChannelInfo Info() {
-    for (const ChannelInfo& info : alice_->transport->ListChannels()) {
+  TensorChannelInfo Info() {
+    for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
       if (info.name == kName) return info;
     }
     return {};
@@ -112,7 +112,7 @@ TEST_F(SharedMemoryLoss, DoesNotComeToAPeerThatHoldsMoreThanTheBudget) {
     ASSERT_TRUE(carol->SendTo("bob", {"keep", {Block(i, 1 << 20)}}).ok());
   }
   EXPECT_EQ(carol->mailbox.Await(kCount + 1).size(), kCount + 1u);
-  const ChannelInfo info = carol->transport->ListChannels().at(0);
+  const TensorChannelInfo info = carol->transport->TensorChannels().at(0);
   EXPECT_GT(info.leases, 5u);
   EXPECT_LE(info.leased_bytes, 20u << 20);
   EXPECT_GT(info.declined, 10u);

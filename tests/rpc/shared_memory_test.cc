@@ -202,7 +202,7 @@ TEST_F(SharedMemoryTest, RoomIsMadeOnDemandWithinTheBudget) {
   EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
   std::vector<Tensor> held;
   for (int i = 0; i < 4; ++i) held.push_back(Send(tensor));
-  const ChannelInfo full = alice_.channel->info();
+  const TensorChannelInfo full = alice_.channel->info();
   EXPECT_EQ(full.leases, 4u);
   EXPECT_EQ(full.leased_bytes, 4 * tensor.nbytes());
   EXPECT_LE(full.capacity_bytes, kBudget);

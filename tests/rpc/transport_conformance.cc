@@ -191,12 +191,12 @@ TEST_P(TransportConformance, TensorsTravelByTheChannelAndMayBeWrittenThere) {
     EXPECT_TRUE(SameBytes(
         tensor, Pattern(tensor.numel(), static_cast<int>(&tensor - &sent[0]))));
   }
-  for (const ChannelInfo& info : alice_->transport->ListChannels()) {
+  for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
     EXPECT_GT(info.tensors_sent, 0u) << info.why_not;
     EXPECT_GT(info.tensors_received, 0u) << info.why_not;
   }
   if (!GetParam().channel.empty()) {
-    EXPECT_FALSE(alice_->transport->ListChannels().empty());
+    EXPECT_FALSE(alice_->transport->TensorChannels().empty());
   }
 }
 

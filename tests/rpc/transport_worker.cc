@@ -125,11 +125,11 @@ absl::Status TestWorker::SendTo(const std::string& peer, Message message) {
 bool TestWorker::AwaitChannel(const std::string& name) {
   const auto deadline = steady_clock::now() + kPatience;
   while (steady_clock::now() < deadline) {
-    const std::vector<ChannelInfo> infos = transport->ListChannels();
-    if (!infos.empty() &&
-        std::all_of(infos.begin(), infos.end(), [&](const ChannelInfo& info) {
-          return info.name != name || info.open;
-        })) {
+    const std::vector<TensorChannelInfo> infos = transport->TensorChannels();
+    if (!infos.empty() && std::all_of(infos.begin(), infos.end(),
+                                      [&](const TensorChannelInfo& info) {
+                                        return info.name != name || info.open;
+                                      })) {
       return true;
     }
     std::this_thread::yield();

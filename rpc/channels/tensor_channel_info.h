@@ -9,7 +9,7 @@
 namespace baton::rpc {
 
 // How tensors travel from this worker to a peer, and what has travelled so.
-struct ChannelInfo {
+struct TensorChannelInfo {
   std::string peer = {};
   std::string name = {};
   bool open = false;
