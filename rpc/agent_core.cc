@@ -25,7 +25,7 @@ AgentCore::AgentCore(AgentOptions options, Registry registry,
       transport_(std::move(transport)),
       default_timeout_ms_(options_.default_timeout.count()),
       peers_(options_.self),
-      inbox_(std::make_shared<Lane>(1, "baton-inbox")),
+      inbox_(std::make_shared<Inbox>("baton-inbox")),
       completions_(std::make_shared<Lane>(2, "baton-complete")),
       workers_(std::make_shared<Lane>(options_.worker_threads, "baton-work")) {}
 
@@ -98,7 +98,7 @@ void AgentCore::Transmit(const std::string& to, Message message,
 }
 
 void AgentCore::OnMessage(const WorkerInfo& from, Message message) {
-  inbox_->Post([this, from, message = std::move(message)]() mutable {
+  inbox_->Run([this, from, message = std::move(message)]() mutable {
     Dispatch(from, std::move(message));
   });
 }

@@ -16,6 +16,7 @@
 #include "rpc/agent.h"
 #include "rpc/frames.h"
 #include "rpc/handle.h"
+#include "rpc/inbox.h"
 #include "rpc/lane.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
@@ -74,7 +75,7 @@ using IncomingPtr = std::shared_ptr<IncomingCall>;
 
 // An agent without types: the calls under way, and what joins transport, peers,
 // ownership and threads. docs/thread_model.md says what runs where:
-//   inbox       one thread: every message that comes, in order; no user code
+//   inbox       one at a time: every message that comes, in order; no user code
 //   completions answers, user continuations, cancellation
 //   workers     handlers
 //   timer       deadlines; only hands over to the others
@@ -222,7 +223,7 @@ class AgentCore final : public MessageHandler,
   Peers peers_;
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
-  const std::shared_ptr<Lane> inbox_;
+  const std::shared_ptr<Inbox> inbox_;
   const std::shared_ptr<Lane> completions_;
   const std::shared_ptr<Lane> workers_;
 
