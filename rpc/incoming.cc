@@ -313,22 +313,20 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
     frame.status = transfers.status();
     tensors.clear();
   }
-  Transmit(
-      call->from.name,
-      {EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)},
-      [core = weak_from_this(), to = call->from.name,
-       failed](const absl::Status& status) {
-        // A message that could not be sent as it was; a connection that
-        // broke is told by the transport at the caller's side.
-        auto self = core.lock();
-        if (self == nullptr || status.ok() || absl::IsUnavailable(status)) {
-          return;
-        }
-        ResponseFrame answer = failed;
-        answer.status = status;
-        self->Transmit(to, {EncodeFrame(FrameKind::kResponse, answer), {}},
-                       [](const absl::Status&) {});
-      });
+  Transmit(call->from.name,
+           {EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)},
+           [core = weak_from_this(), to = call->from.name,
+            failed](const absl::Status& status) {
+             // A message that could not be sent as it was; a connection that
+             // broke is told by the transport at the caller's side.
+             if (status.ok() || absl::IsUnavailable(status)) return;
+             auto self = core.lock();
+             if (self == nullptr) return;
+             ResponseFrame answer = failed;
+             answer.status = status;
+             self->Transmit(to, {EncodeFrame(FrameKind::kResponse, answer), {}},
+                            [](const absl::Status&) {});
+           });
 }
 
 void AgentCore::EndIncoming(const IncomingPtr& call) {

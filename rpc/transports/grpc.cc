@@ -267,9 +267,9 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
   std::shared_ptr<Link> link;
   absl::Status status = CheckSend(peer, link);
   if (status.ok()) {
-    auto outgoing =
-        Outgoing::Make(std::move(message), host_.options.max_message_bytes,
-                       sent, host_.executor, link->channels());
+    auto outgoing = Outgoing::Make(
+        std::move(message), host_.options.max_message_bytes, sent,
+        host_.executor, host_.options.inline_delivery, link->channels());
     if (outgoing.ok()) {
       link->Send(*std::move(outgoing));
       return;

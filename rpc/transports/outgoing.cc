@@ -27,7 +27,7 @@ grpc::Slice SliceOf(const Self& self, const char* data, size_t bytes) {
 
 absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
     Message message, size_t max_bytes, Transport::Sent& sent,
-    const std::shared_ptr<ThreadPool>& executor,
+    const std::shared_ptr<ThreadPool>& executor, bool success_inline,
     std::shared_ptr<Channels> channels) {
   RETURN_IF_ERROR(CheckTensors(message));
   std::shared_ptr<Outgoing> self(new Outgoing());
@@ -47,6 +47,7 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
   if (self->exported_.empty()) self->channels_ = nullptr;
   self->sent_ = std::move(sent);
   self->executor_ = executor;
+  self->success_inline_ = success_inline;
   self->reported_ = false;
   return self;
 }
@@ -144,7 +145,7 @@ Outgoing::~Outgoing() {
 void Outgoing::Report(absl::Status status) {
   if (reported_.exchange(true) || sent_ == nullptr) return;
   std::shared_ptr<ThreadPool> executor = executor_.lock();
-  if (executor == nullptr) {
+  if (executor == nullptr || (status.ok() && success_inline_)) {
     sent_(std::move(status));
     return;
   }

@@ -23,7 +23,8 @@ class TensorMeta;
 
 // A message on its way out, encoded. The slices it hands out refer to the
 // tensors' memory and keep this object alive; `sent` runs on `executor` exactly
-// once, with OK only when the last of them is gone. Once made, confined to
+// once, with OK only when the last of them is gone, and then, if asked for,
+// right there. Once made, confined to
 // whoever holds the link's lock, except for the release of slices.
 class Outgoing {
  public:
@@ -32,7 +33,7 @@ class Outgoing {
   // the message frame go by `channels`, if there are any and they take them.
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
-      const std::shared_ptr<ThreadPool>& executor,
+      const std::shared_ptr<ThreadPool>& executor, bool success_inline = false,
       std::shared_ptr<Channels> channels = nullptr);
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
@@ -80,6 +81,7 @@ class Outgoing {
   std::atomic<bool> reported_{false};
   Transport::Sent sent_;
   std::weak_ptr<ThreadPool> executor_;
+  bool success_inline_ = false;
 };
 
 }  // namespace baton::rpc
