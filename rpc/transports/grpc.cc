@@ -55,6 +55,7 @@ class GrpcTransport final : public LingeringTransport {
   void RemovePeer(const std::string& name) override;
   void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
+  std::vector<ChannelInfo> Channels() const override;
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
   std::string Remains() override;
@@ -66,7 +67,7 @@ class GrpcTransport final : public LingeringTransport {
   absl::Status MakePrivateSocket();
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
-  std::vector<std::shared_ptr<Link>> AllLinks();
+  std::vector<std::shared_ptr<Link>> AllLinks() const;
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void AwaitIdle(milliseconds timeout);
   void AwaitReports();
@@ -82,7 +83,7 @@ class GrpcTransport final : public LingeringTransport {
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
   std::map<std::string, std::shared_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);
   Mutex shutdown_mutex_;  // one Shutdown at a time
@@ -202,7 +203,7 @@ std::shared_ptr<Link> GrpcTransport::Find(const std::string& name) {
   return found == links_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() {
+std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() const {
   std::vector<std::shared_ptr<Link>> links;
   MutexLock lock(mutex_);
   for (const auto& [name, link] : links_) links.push_back(link);
@@ -279,6 +280,17 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
   if (sent == nullptr) return;
   host_.executor->Post(
       [sent = std::move(sent), status]() mutable { sent(status); });
+}
+
+std::vector<ChannelInfo> GrpcTransport::Channels() const {
+  std::vector<ChannelInfo> channels;
+  for (const auto& link : AllLinks()) {
+    ChannelInfo channel = link->channel();
+    if (channel.up || channel.messages_sent + channel.messages_received > 0) {
+      channels.push_back(std::move(channel));
+    }
+  }
+  return channels;
 }
 
 void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,

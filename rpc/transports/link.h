@@ -70,6 +70,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   bool idle() const;
   // Those of the present connection; null when there is none.
   std::shared_ptr<Channels> channels() const;
+  ChannelInfo channel() const;
 
   bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
   void OnWritten(Lane& lane) override;
@@ -180,6 +181,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   std::shared_ptr<Channels> channels_
       ABSL_GUARDED_BY(mutex_);  // while it is up
 
+  ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 

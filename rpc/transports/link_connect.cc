@@ -183,6 +183,7 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   peer_.rank = answer.self.rank;
   stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
   BecomeUpLocked(answer.lease);
+  traffic_.detail = targets_[target_];
   control_.ready = true;
   DialBulkLocked();
   OpenChannelsLocked(true, offers_, answer.channels);
@@ -222,6 +223,7 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     answer.channels = OffersOf(host_.kinds);
     BecomeUpLocked(hello.lease);
     OpenChannelsLocked(false, answer.channels, hello.channels);
+    traffic_.detail = "dialed by the peer";
   }
   Side& side = hello.bulk ? bulk_ : control_;
   side.lane = lane;
