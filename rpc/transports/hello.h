@@ -31,6 +31,7 @@ struct Hello {
   uint64_t attempt = 0;
   std::chrono::milliseconds lease{0};
   std::vector<ChannelOffer> channels = {};
+  std::vector<uint64_t> exports = {};
 };
 
 struct HelloAnswer {
