@@ -1,6 +1,7 @@
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(absl REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(Dnnl REQUIRED)

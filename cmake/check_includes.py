@@ -39,6 +39,7 @@ LAYERS = {
 # Headers of a library -> the files that may include them.
 CONFINED = [
     ("gRPC", r"grpc", r"rpc/.*\.cc|rpc/transports/.*|tests/.*\.cc"),
+    ("OpenSSL", r"openssl/", r"rpc/.*\.cc|tools/.*\.cc|tests/.*\.cc"),
     ("protobuf", r"google/protobuf/|.*\.pb\.h", r"rpc/.*\.cc|tests/.*\.cc"),
     ("oneDNN", r"(oneapi/)?dnnl", r"core/cpu/.*|tests/core/.*"),
     ("BLAS", r"(cblas|openblas)", r"core/cpu/.*"),

@@ -44,11 +44,13 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
                            .wanted_rank = options.rank,
                            .world_size = options.world_size,
                            .timeout = options.join_timeout,
-                           .lease = options.agent.lease}};
+                           .lease = options.agent.lease,
+                           .access = {.security = options.security}}};
   if (options.peers.empty()) return meeting;
   ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
                    ParseWorkerList(options.peers));
   meeting.address = workers.front().address;
+  meeting.join.access.name = workers.front().name;
   meeting.join.wanted_rank = -1;
   meeting.join.world_size = static_cast<int>(workers.size());
   for (const WorkerInfo& worker : workers) {
@@ -81,9 +83,11 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .exports = registry.Exports(),
       .observer_digest = ObserverDigest(),
       .lease = options.agent.lease,
-      .inline_delivery = true};  // an agent only posts what comes
+      .inline_delivery = true,  // an agent only posts what comes
+      .security = options.security};
   if (meeting.hosted_here) {
-    transport_options.rendezvous = std::make_shared<RendezvousService>();
+    transport_options.rendezvous =
+        std::make_shared<RendezvousService>(options.security);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                    MakeGrpcTransport(transport_options));
@@ -101,10 +105,11 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   // A list's rendezvous ends with the worker that hosts it.
   options.agent.on_stop = [lease, leave = options.peers.empty(),
                            address = meeting.address, cluster = options.cluster,
-                           self] {
+                           access = meeting.join.access, self] {
     lease->Stop();
     if (!leave) return;
-    const absl::Status left = Leave(address, cluster, self, kLeaveTimeout);
+    const absl::Status left =
+        Leave(address, cluster, self, kLeaveTimeout, access);
     if (!left.ok()) LogDebug("not struck off: ", left.ToString());
   };
   SetLogName(self.name);

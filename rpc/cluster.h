@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/agent.h"
+#include "rpc/security.h"
 
 namespace baton::rpc {
 
@@ -28,6 +29,8 @@ struct ClusterOptions {
   std::string listen = "127.0.0.1:0";
   std::string advertise_host;
   std::chrono::milliseconds join_timeout{60'000};
+  // As in GrpcOptions.
+  Security security;
   // self and peers are filled in by JoinCluster.
   AgentOptions agent;
 };

@@ -15,6 +15,7 @@
 #include "rpc/rendezvous_groups.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/credentials.h"
 
 namespace baton::rpc {
 namespace {
@@ -90,30 +91,36 @@ class JoinCall final : public grpc::ServerUnaryReactor {
 
 class Service final : public wire::Rendezvous::CallbackService {
  public:
-  explicit Service(std::shared_ptr<RendezvousGroups> groups)
-      : groups_(std::move(groups)) {
+  Service(std::shared_ptr<RendezvousGroups> groups, const Security& security)
+      : groups_(std::move(groups)), security_(security) {
     ReapLater();
   }
   ~Service() override { timer_.Stop(); }
 
-  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext*,
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const wire::JoinRequest* request,
                                  wire::JoinAnswer* answer) override {
+    const absl::Status known = Check(*context, request->self().name());
+    if (!known.ok()) return Answer(*context, known);
     return new JoinCall(groups_, timer_, *request, answer);
   }
 
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const wire::LeaveRequest* request,
                                   wire::LeaveAnswer*) override {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(groups_->Leave(request->cluster(), request->name(),
-                                          request->incarnation())));
-    return reactor;
+    absl::Status status = Check(*context, request->name());
+    if (status.ok()) {
+      status = groups_->Leave(request->cluster(), request->name(),
+                              request->incarnation());
+    }
+    return Answer(*context, status);
   }
 
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
                                   const wire::RenewRequest* request,
                                   wire::RenewAnswer* answer) override {
+    const absl::Status known = Check(*context, request->name());
+    if (!known.ok()) return Answer(*context, known);
     const absl::StatusOr<Membership> membership =
         groups_->Renew(request->cluster(), request->name(),
                        request->incarnation(), request->version());
@@ -123,26 +130,37 @@ class Service final : public wire::Rendezvous::CallbackService {
         ToWire(worker, *answer->add_members());
       }
     }
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(membership.status()));
-    return reactor;
+    return Answer(*context, membership.status());
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const wire::ListRequest* request,
                                  wire::ListAnswer* answer) override {
+    // Anybody of the cluster may look, whatever the name.
+    if (const absl::Status known = CheckToken(security_, *context); !known.ok())
+      return Answer(*context, known);
     const RendezvousGroups::Result workers = groups_->List(request->cluster());
     if (workers.ok()) {
       for (const WorkerInfo& worker : *workers) {
         ToWire(worker, *answer->add_members());
       }
     }
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(workers.status()));
-    return reactor;
+    return Answer(*context, workers.status());
   }
 
  private:
+  // A worker speaks for itself alone.
+  absl::Status Check(const grpc::CallbackServerContext& context,
+                     const std::string& worker) const {
+    RETURN_IF_ERROR(CheckToken(security_, context));
+    return CheckCaller(context, worker);
+  }
+  static grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context,
+                                          const absl::Status& status) {
+    grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
   void ReapLater() {
     timer_.After(kReapInterval, [this] {
       groups_->Reap(RendezvousGroups::Clock::now(), kReapInterval);
@@ -151,11 +169,14 @@ class Service final : public wire::Rendezvous::CallbackService {
   }
 
   const std::shared_ptr<RendezvousGroups> groups_;
+  const Security security_;
   Timer timer_{"baton-join"};
 };
 
 class OwnServer final : public RendezvousServer {
  public:
+  explicit OwnServer(const Security& security)
+      : security_(security), service_(security) {}
   ~OwnServer() override {
     service_.Close();
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
@@ -165,10 +186,12 @@ class OwnServer final : public RendezvousServer {
     HostPort address;
     ASSIGN_OR_RETURN(address, ParseHostPort(listen));
     RETURN_IF_ERROR(CheckListen(listen));
+    RETURN_IF_ERROR(
+        CheckExposure(security_, "the rendezvous would listen on", listen));
     grpc::ServerBuilder builder;
     SetServerArguments(builder);
     int port = 0;
-    builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(listen, PortCredentials(security_, listen), &port);
     builder.RegisterService(service_.service());
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port <= 0)
@@ -180,6 +203,7 @@ class OwnServer final : public RendezvousServer {
   std::string address() const override { return address_; }
 
  private:
+  const Security security_;
   RendezvousService service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -187,17 +211,17 @@ class OwnServer final : public RendezvousServer {
 
 }  // namespace
 
-RendezvousService::RendezvousService()
+RendezvousService::RendezvousService(const Security& security)
     : groups_(std::make_shared<RendezvousGroups>()),
-      service_(std::make_unique<Service>(groups_)) {}
+      service_(std::make_unique<Service>(groups_, security)) {}
 
 RendezvousService::~RendezvousService() { Close(); }
 
 void RendezvousService::Close() { groups_->Close(); }
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Make(
-    const std::string& listen) {
-  auto server = std::make_unique<OwnServer>();
+    const std::string& listen, const Security& security) {
+  auto server = std::make_unique<OwnServer>(security);
   RETURN_IF_ERROR(server->Listen(listen));
   return server;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/security.h"
 #include "rpc/worker.h"
 
 namespace grpc {
@@ -23,6 +24,12 @@ namespace baton::rpc {
 absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
     const std::string& text);
 
+// What proves to a rendezvous and its workers who the others are.
+struct RendezvousAccess {
+  Security security = {};
+  std::string name = kRendezvousName;  // in the certificate of who runs it
+};
+
 struct JoinOptions {
   std::string cluster = "baton";
   WorkerInfo self = {};  // its rank is not looked at
@@ -34,6 +41,7 @@ struct JoinOptions {
   // Who does not renew its lease for so long is struck off, and another worker
   // may take its place and its name; 0: it stays until it leaves.
   std::chrono::milliseconds lease{0};
+  RendezvousAccess access = {};
 };
 
 // Waits until all workers of the cluster have come to the rendezvous at
@@ -42,7 +50,10 @@ struct JoinOptions {
 //   Unavailable       "cannot reach the rendezvous at host:port: ..."
 //   DeadlineExceeded  who came and who did not
 //   AlreadyExists     two workers have one name (both get it) or want one rank
-//   InvalidArgument   a name that is none, world sizes that differ
+//   InvalidArgument   a name that is none, world sizes that differ, an address
+//                     that must not be talked to in clear
+//   Unauthenticated   the two agree on no token or TLS; FailedPrecondition: the
+//                     certificate is not for the worker
 absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
                                              const JoinOptions& options);
 
@@ -54,20 +65,22 @@ struct Membership {
 
 // Tells the rendezvous that `self` is gone.
 absl::Status Leave(const std::string& address, const std::string& cluster,
-                   const WorkerInfo& self, std::chrono::milliseconds timeout);
+                   const WorkerInfo& self, std::chrono::milliseconds timeout,
+                   const RendezvousAccess& access = {});
 
 // Who has met there, by rank; NotFound for a cluster that has not.
 absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
-    std::chrono::milliseconds timeout);
+    std::chrono::milliseconds timeout, const RendezvousAccess& access = {});
 
 class RendezvousGroups;
 
 // The service behind Join, for a server that somebody else runs (GrpcOptions::
-// rendezvous). Serves any number of clusters. Thread-safe.
+// rendezvous) with the same `security`. Serves any number of clusters.
+// Thread-safe.
 class RendezvousService {
  public:
-  RendezvousService();
+  explicit RendezvousService(const Security& security = {});
   ~RendezvousService();  // after its server has ended
   // Ends the calls that wait, and refuses new ones.
   void Close();
@@ -82,9 +95,9 @@ class RendezvousService {
 class RendezvousServer {
  public:
   // `listen` is "host:port"; port 0 picks a free one. Fails with one line that
-  // names an address that cannot be listened on.
+  // names an address that cannot or must not be listened on.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Make(
-      const std::string& listen);
+      const std::string& listen, const Security& security = {});
   virtual ~RendezvousServer() = default;
   virtual std::string address() const = 0;
 };

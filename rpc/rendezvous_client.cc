@@ -3,9 +3,6 @@
 
 #include "rpc/rendezvous_client.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -14,9 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "rpc/rendezvous.grpc.pb.h"
-#include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/credentials.h"
 
 namespace baton::rpc {
 namespace {
@@ -27,6 +24,7 @@ using std::chrono::system_clock;
 // The service ends a call that waits too long, with the names; the client's own
 // deadline is for a service that does not.
 constexpr milliseconds kGrace{2000};
+constexpr milliseconds kProbe{200};
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
@@ -39,6 +37,38 @@ void ToWire(const WorkerInfo& info, wire::Member& out) {
   out.set_address(info.address);
 }
 
+// Why the last attempt to connect failed; OK when it did not.
+absl::Status LastFailure(const std::shared_ptr<grpc::Channel>& channel,
+                         const RendezvousAccess& access) {
+  grpc::ClientContext context;
+  context.set_deadline(system_clock::now() + kProbe);
+  wire::LeaveAnswer answer;
+  const grpc::Status status = wire::Rendezvous::NewStub(channel)->Leave(
+      &context, wire::LeaveRequest(), &answer);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+    return absl::OkStatus();
+  }
+  return ExplainFailure(access.security, access.name,
+                        absl::UnavailableError(status.error_message()));
+}
+
+absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
+                            const RendezvousAccess& access,
+                            system_clock::time_point deadline) {
+  absl::Status failure = absl::UnavailableError(
+      "nobody answers there; is it started, and is the address right?");
+  for (;;) {
+    const grpc_connectivity_state state = channel->GetState(true);
+    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+      const absl::Status last = LastFailure(channel, access);
+      if (absl::IsUnauthenticated(last)) return last;
+      if (absl::StrContains(last.message(), "--tls")) failure = last;
+    }
+    if (!channel->WaitForStateChange(state, deadline)) return failure;
+  }
+}
+
 }  // namespace
 
 namespace internal {
@@ -49,7 +79,8 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
-    const std::string& address, system_clock::time_point deadline) {
+    const std::string& address, const RendezvousAccess& access,
+    system_clock::time_point deadline) {
   // Of the forms of a worker's address, the one that every machine reaches.
   const std::string target(*absl::StrSplit(address, ';').begin());
   if (!absl::StartsWith(target, "unix:")) {
@@ -58,24 +89,30 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
   grpc::ChannelArguments arguments = DialArguments();
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  auto channel = grpc::CreateCustomChannel(
-      target, grpc::InsecureChannelCredentials(), arguments);
-  if (!channel->WaitForConnected(deadline)) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot reach the rendezvous at ", target,
-        ": nobody answers there; is it started, and is the address right?"));
-  }
+  auto channel = SecureChannel(access.security, target, access.name, arguments);
+  RETURN_IF_ERROR(
+      Annotate(AwaitConnected(channel, access, deadline),
+               absl::StrCat("cannot reach the rendezvous at ", target)));
   return channel;
 }
 
+void ShowToken(const RendezvousAccess& access, grpc::ClientContext& context) {
+  rpc::ShowToken(access.security, context);
+}
+
 absl::Status AtRendezvous(const std::string& address,
+                          const RendezvousAccess& access,
                           const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return absl::UnavailableError(
         absl::StrCat("cannot reach the rendezvous at ", address,
                      ": a server that is none listens there"));
   }
-  return Annotate(FromGrpc(status), absl::StrCat("rendezvous at ", address));
+  absl::Status why = FromGrpc(status);
+  if (absl::IsUnavailable(why)) {
+    why = ExplainFailure(access.security, access.name, why);
+  }
+  return Annotate(why, absl::StrCat("rendezvous at ", address));
 }
 
 }  // namespace internal
@@ -83,6 +120,7 @@ absl::Status AtRendezvous(const std::string& address,
 using internal::AtRendezvous;
 using internal::ConnectToRendezvous;
 using internal::FromWire;
+using internal::ShowToken;
 
 absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
     const std::string& text) {
@@ -122,9 +160,12 @@ absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
 absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
                                              const JoinOptions& options) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
+  RETURN_IF_ERROR(CheckExposure(options.access.security,
+                                "a worker would talk to the rendezvous at",
+                                address));
   const auto deadline = system_clock::now() + options.timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, deadline));
+                   ConnectToRendezvous(address, options.access, deadline));
   wire::JoinRequest request;
   request.set_cluster(options.cluster);
   ToWire(options.self, *request.mutable_self());
@@ -140,9 +181,10 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
   wire::JoinAnswer answer;
   grpc::ClientContext context;
   context.set_deadline(deadline + kGrace);
+  ShowToken(options.access, context);
   const grpc::Status status =
       wire::Rendezvous::NewStub(channel)->Join(&context, request, &answer);
-  if (!status.ok()) return AtRendezvous(address, status);
+  if (!status.ok()) return AtRendezvous(address, options.access, status);
   std::vector<WorkerInfo> workers;
   bool self_is_there = false;
   for (const wire::Member& member : answer.members()) {
@@ -160,10 +202,11 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
 }
 
 absl::Status Leave(const std::string& address, const std::string& cluster,
-                   const WorkerInfo& self, milliseconds timeout) {
+                   const WorkerInfo& self, milliseconds timeout,
+                   const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, deadline));
+                   ConnectToRendezvous(address, access, deadline));
   wire::LeaveRequest request;
   request.set_cluster(cluster);
   request.set_name(self.name);
@@ -171,25 +214,27 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
   wire::LeaveAnswer answer;
   grpc::ClientContext context;
   context.set_deadline(deadline);
+  ShowToken(access, context);
   const grpc::Status status =
       wire::Rendezvous::NewStub(channel)->Leave(&context, request, &answer);
-  return status.ok() ? absl::OkStatus() : AtRendezvous(address, status);
+  return status.ok() ? absl::OkStatus() : AtRendezvous(address, access, status);
 }
 
-absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(const std::string& address,
-                                                    const std::string& cluster,
-                                                    milliseconds timeout) {
+absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
+    const std::string& address, const std::string& cluster,
+    milliseconds timeout, const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, deadline));
+                   ConnectToRendezvous(address, access, deadline));
   wire::ListRequest request;
   request.set_cluster(cluster);
   wire::ListAnswer answer;
   grpc::ClientContext context;
   context.set_deadline(deadline);
+  ShowToken(access, context);
   const grpc::Status status =
       wire::Rendezvous::NewStub(channel)->List(&context, request, &answer);
-  if (!status.ok()) return AtRendezvous(address, status);
+  if (!status.ok()) return AtRendezvous(address, access, status);
   std::vector<WorkerInfo> workers;
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));

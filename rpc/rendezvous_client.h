@@ -9,10 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rpc/worker.h"
+#include "rpc/rendezvous.h"
 
 namespace grpc {
 class Channel;
+class ClientContext;
 class Status;
 }  // namespace grpc
 
@@ -25,10 +26,14 @@ class Member;
 
 namespace internal {
 
-// Unavailable when nobody answers there by `deadline`.
+// Unavailable when nobody answers there by `deadline`; Unauthenticated, at
+// once, when the two do not agree on TLS.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
-    const std::string& address, std::chrono::system_clock::time_point deadline);
+    const std::string& address, const RendezvousAccess& access,
+    std::chrono::system_clock::time_point deadline);
+void ShowToken(const RendezvousAccess& access, grpc::ClientContext& context);
 absl::Status AtRendezvous(const std::string& address,
+                          const RendezvousAccess& access,
                           const grpc::Status& status);
 absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
 

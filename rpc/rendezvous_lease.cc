@@ -37,11 +37,13 @@ bool Contains(const std::vector<WorkerInfo>& workers,
 // A connection that is made when it is needed.
 class RendezvousLease::Stub {
  public:
-  absl::StatusOr<wire::Rendezvous::Stub*> Get(const std::string& address) {
+  absl::StatusOr<wire::Rendezvous::Stub*> Get(const std::string& address,
+                                              const RendezvousAccess& access) {
     if (stub_ == nullptr) {
-      ASSIGN_OR_RETURN(auto channel,
-                       internal::ConnectToRendezvous(
-                           address, system_clock::now() + kConnectTimeout));
+      ASSIGN_OR_RETURN(
+          auto channel,
+          internal::ConnectToRendezvous(address, access,
+                                        system_clock::now() + kConnectTimeout));
       stub_ = wire::Rendezvous::NewStub(channel);
     }
     return stub_.get();
@@ -102,7 +104,8 @@ void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
 }
 
 absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
-  ASSIGN_OR_RETURN(wire::Rendezvous::Stub * service, stub.Get(address_));
+  ASSIGN_OR_RETURN(wire::Rendezvous::Stub * service,
+                   stub.Get(address_, joined_.access));
   wire::RenewRequest request;
   request.set_cluster(joined_.cluster);
   request.set_name(joined_.self.name);
@@ -111,6 +114,7 @@ absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
   wire::RenewAnswer answer;
   grpc::ClientContext context;
   context.set_deadline(system_clock::now() + joined_.lease);
+  internal::ShowToken(joined_.access, context);
   {
     MutexLock lock(mutex_);
     if (stopping_) return absl::CancelledError("stopping");
@@ -121,7 +125,8 @@ absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
     MutexLock lock(mutex_);
     call_ = nullptr;
   }
-  if (!status.ok()) return internal::AtRendezvous(address_, status);
+  if (!status.ok())
+    return internal::AtRendezvous(address_, joined_.access, status);
   Membership now{.version = answer.version(), .workers = {}};
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, internal::FromWire(member));

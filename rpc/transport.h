@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/tensor.h"
-#include "rpc/channels/tensor_channel_info.h"
 #include "rpc/channel_info.h"
+#include "rpc/channels/tensor_channel_info.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -72,7 +72,8 @@ class Transport {
   // of its tensors. `sent` runs exactly once, on a
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
-  // unknown peer; InvalidArgument for a message to itself or a tensor that is
+  // unknown peer; Unauthenticated for one with which this side agrees on no
+  // token or TLS; InvalidArgument for a message to itself or a tensor that is
   // undefined or not on the CPU; FailedPrecondition before Start, and for a
   // peer that runs another binary. What a connection took along when it broke
   // is reported after the OnPeerLost of that connection has returned: who acts

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "tools/security_flags.h"
 
 ABSL_FLAG(std::string, cluster, "",
           "name of the cluster; default BATON_CLUSTER, else baton");
@@ -110,6 +111,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
     return absl::InvalidArgumentError("no name: give this worker a --name");
   RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));
   RETURN_IF_ERROR(CheckMeeting(options));
+  ASSIGN_OR_RETURN(options.security, SecurityFromFlags(options.name));
   return options;
 }
 

@@ -4,6 +4,7 @@
 #include "rpc/transports/address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,19 @@
 #include "core/status.h"
 
 namespace baton::rpc {
+namespace {
+
+bool IsLoopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    const auto* ipv4 = reinterpret_cast<const sockaddr_in*>(address);
+    return ntohl(ipv4->sin_addr.s_addr) >> 24 == 127;
+  }
+  const auto* ipv6 = reinterpret_cast<const sockaddr_in6*>(address);
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&ipv6->sin6_addr);
+}
+
+}  // namespace
 
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   const auto bad = [&](const char* what) {
@@ -64,6 +78,24 @@ std::vector<std::string> DialTargets(const std::string& address) {
   }
   targets.insert(targets.begin(), unix_targets.begin(), unix_targets.end());
   return targets;
+}
+
+bool IsLocal(const std::string& address) {
+  if (absl::StartsWith(address, "unix:")) return true;
+  const auto parsed = ParseHostPort(address.substr(0, address.find(';')));
+  if (!parsed.ok()) return true;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found) != 0) {
+    return false;
+  }
+  bool local = true;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    local = local && IsLoopback(one->ai_addr);
+  }
+  freeaddrinfo(found);
+  return local;
 }
 
 absl::Status ListenFailure(const std::string& address, const std::string& why) {

@@ -26,6 +26,12 @@ std::string ToString(const HostPort& address);
 // is there and belongs to this user.
 std::vector<std::string> DialTargets(const std::string& address);
 
+// Whether only processes of this machine reach `address`: a unix socket, or a
+// host all of whose addresses are loopback ones. Asks the resolver for a name,
+// and takes one that it does not know for another machine's. What is no address
+// is nobody's, so local.
+bool IsLocal(const std::string& address);
+
 // OK when it is possible to listen on `address`; else one line that names it
 // and says why not. Asked before gRPC is, which would write lines of its own.
 absl::Status CheckListen(const std::string& address);

@@ -6,17 +6,21 @@
 #include <grpc/grpc.h>
 
 #include "rpc/transports/framing.h"
+#include "rpc/transports/grpc_log.h"
 
 namespace baton::rpc {
 namespace {
 
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
+constexpr int kHandshakeTimeoutMs = 10'000;
+// Of one connection. A lane has one of its own; calls to a rendezvous are few.
+constexpr int kMaxStreams = 64;
 
 // When its last user goes, gRPC waits for its own sockets to be gone; at times
 // nothing polls for that any more, and it waits for 10 s. So it never ends.
 void KeepGrpc() {
-  [[maybe_unused]] static const bool kept = (grpc_init(), true);
+  [[maybe_unused]] static const bool kept = (TakeGrpcLog(), grpc_init(), true);
 }
 
 template <typename Set>
@@ -50,6 +54,10 @@ void SetServerArguments(grpc::ServerBuilder& builder) {
   });
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
+  // Strangers who do not finish a handshake.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   // A port that another process listens on is an error, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }

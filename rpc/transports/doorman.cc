@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/transports/credentials.h"
 
 namespace baton::rpc {
 namespace {
@@ -59,6 +60,13 @@ bool Listener::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
     lane.CloseWith(Encode(HelloAnswer{
         .verdict = Verdict::kRefused,
         .text = absl::StrCat("no valid hello: ", hello.status().message())}));
+    return false;
+  }
+  if (const absl::Status known = lane.CheckCaller(hello->self.name);
+      !known.ok()) {
+    LogWarning("refused a connection: ", known.message());
+    lane.CloseWith(Encode(HelloAnswer{.verdict = Verdict::kRefused,
+                                      .text = std::string(known.message())}));
     return false;
   }
   {
@@ -121,6 +129,13 @@ grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
   if (context->method() != kLaneMethod) {
     return new Refusal(
         {grpc::StatusCode::UNIMPLEMENTED, "a Baton worker has no such method"});
+  }
+  if (const absl::Status known = CheckToken(host_.options.security, *context);
+      !known.ok()) {
+    LogWarning("refused a connection from ", context->peer(), ": ",
+               known.message());
+    return new Refusal(
+        {grpc::StatusCode::UNAUTHENTICATED, std::string(known.message())});
   }
   if (static_cast<size_t>(host_.lanes.count()) > kMaxStrangers + 4 * links_()) {
     return new Refusal(

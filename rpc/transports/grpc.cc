@@ -4,9 +4,9 @@
 #include "rpc/transports/grpc.h"
 
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <map>
@@ -23,6 +23,7 @@
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/credentials.h"
 #include "rpc/transports/doorman.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/private_socket.h"
@@ -104,29 +105,43 @@ GrpcTransport::~GrpcTransport() {
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
   RETURN_IF_ERROR(CheckListen(options.listen));
+  RETURN_IF_ERROR(CheckListen(options.listen));
+  RETURN_IF_ERROR(CheckListen(options.listen));
+  RETURN_IF_ERROR(CheckListen(options.listen));
+  RETURN_IF_ERROR(CheckExposure(options.security, "a worker would listen on",
+                                options.listen));
+  if (!options.advertise_host.empty()) {
+    RETURN_IF_ERROR(CheckExposure(options.security,
+                                  "a worker would be reached at",
+                                  ToString({options.advertise_host, 0})));
+  }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   SetServerArguments(builder);
-  const auto credentials = grpc::InsecureServerCredentials();
   const bool listens_on_unix = absl::StartsWith(options.listen, "unix:");
   HostPort tcp;
   if (!listens_on_unix) {
     ASSIGN_OR_RETURN(tcp, ParseHostPort(options.listen));
   }
   int port = -1;
-  builder.AddListeningPort(options.listen, credentials, &port);
+  builder.AddListeningPort(
+      options.listen, PortCredentials(options.security, options.listen), &port);
   const bool private_socket = options.unix_socket && !listens_on_unix;
   if (private_socket || options.shared_memory) {
     RETURN_IF_ERROR(MakePrivateSocket());
   }
   if (private_socket) {
-    builder.AddListeningPort("unix:" + socket_.path(), credentials);
+    const std::string path = "unix:" + socket_.path();
+    builder.AddListeningPort(path, PortCredentials(options.security, path));
   }
   builder.RegisterCallbackGenericService(doorman_.get());
   if (options.rendezvous != nullptr) {
     builder.RegisterService(options.rendezvous->service());
   }
+  // gRPC makes its sockets with the mode that the process's mask leaves.
+  const mode_t mask = umask(0177);
   server_ = builder.BuildAndStart();
+  umask(mask);
   if (server_ == nullptr || port <= 0) {
     return ListenFailure(options.listen, "gRPC cannot bind it");
   }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "rpc/security.h"
 #include "rpc/transport.h"
 
 namespace baton::rpc {
@@ -59,12 +60,15 @@ struct GrpcOptions {
   // Served at the same address from the start, before Start; closed by
   // Shutdown.
   std::shared_ptr<RendezvousService> rendezvous = nullptr;
+  // Without TLS or `insecure`, only addresses of this machine are listened on
+  // and told to peers.
+  Security security = {};
 };
 
 // A transport over gRPC: small messages on one stream per pair of workers,
 // large tensors in chunks on a second one beside it (docs/transport.md). Also
 // serves grpc.health.v1: serving from Start to Shutdown. Fails with one line
-// that names the address when it cannot listen.
+// that names the address when it cannot listen, or must not.
 absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
     const GrpcOptions& options);
 

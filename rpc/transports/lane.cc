@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transports/credentials.h"
 
 namespace baton::rpc {
 
@@ -115,12 +116,14 @@ class DialedLane final
     : public Lane,
       public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  DialedLane(std::shared_ptr<grpc::Channel> channel,
+  DialedLane(std::shared_ptr<grpc::Channel> channel, const Security& security,
              std::shared_ptr<LaneOwner> owner, size_t max_message_bytes,
              LaneCount& count, Executor& reaper)
       : Lane(std::move(owner), max_message_bytes, count),
         stub_(std::move(channel)),
-        reaper_(reaper) {}
+        reaper_(reaper) {
+    ShowToken(security, context_);
+  }
 
   static std::shared_ptr<Lane> Start(std::shared_ptr<DialedLane> lane) {
     lane->self_ = lane;
@@ -132,6 +135,9 @@ class DialedLane final
     return lane;
   }
 
+  absl::Status CheckCaller(const std::string&) const override {
+    return absl::OkStatus();
+  }
   std::shared_ptr<Lane> shared() override { return self_; }
 
  private:
@@ -155,10 +161,13 @@ class DialedLane final
   void OnWriteDone(bool ok) override { HandleWritten(ok); }
   void OnDone(const grpc::Status& status) override {
     if (broken_owner_ != nullptr) {
-      const std::string text = status.error_message();
+      const std::string text = status.error_message().empty()
+                                   ? "the other side closed it"
+                                   : status.error_message();
       broken_owner_->OnBroken(
-          *this, absl::UnavailableError(
-                     text.empty() ? "the other side closed it" : text));
+          *this, status.error_code() == grpc::StatusCode::UNAUTHENTICATED
+                     ? absl::UnauthenticatedError(text)
+                     : absl::UnavailableError(text));
       broken_owner_ = nullptr;
     }
     // The call and what it holds go before the transport hears of it.
@@ -189,6 +198,9 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
     return {lane.get(), lane};
   }
 
+  absl::Status CheckCaller(const std::string& worker) const override {
+    return rpc::CheckCaller(*context_, worker);
+  }
   std::shared_ptr<Lane> shared() override { return self_; }
 
  private:
@@ -250,11 +262,13 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
 }  // namespace
 
 std::shared_ptr<Lane> Lane::Dial(std::shared_ptr<grpc::Channel> channel,
+                                 const Security& security,
                                  std::shared_ptr<LaneOwner> owner,
                                  size_t max_message_bytes, LaneCount& count,
                                  Executor& reaper) {
   return DialedLane::Start(std::make_shared<DialedLane>(
-      std::move(channel), std::move(owner), max_message_bytes, count, reaper));
+      std::move(channel), security, std::move(owner), max_message_bytes, count,
+      reaper));
 }
 
 Lane::Accepted Lane::Accept(grpc::CallbackServerContext* context,

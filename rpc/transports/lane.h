@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "rpc/security.h"
 #include "rpc/transports/lane_count.h"
 #include "rpc/transports/receiver.h"
 
@@ -30,7 +31,8 @@ class LaneOwner {
   // False stops reading until Lane::ResumeReading.
   virtual bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) = 0;
   virtual void OnWritten(Lane& lane) = 0;
-  // The lane broke by itself; the last call.
+  // The lane broke by itself; the last call. Unauthenticated when the other
+  // side wants another token, else Unavailable.
   virtual void OnBroken(Lane& lane, const absl::Status& why) = 0;
 };
 
@@ -40,7 +42,9 @@ class Lane {
  public:
   // Dials; `count` and `reaper` must outlive the lane. It is destroyed on
   // `reaper`: with the last channel of a process gRPC joins its own threads.
+  // Shows the token of `security`.
   static std::shared_ptr<Lane> Dial(std::shared_ptr<grpc::Channel> channel,
+                                    const Security& security,
                                     std::shared_ptr<LaneOwner> owner,
                                     size_t max_message_bytes, LaneCount& count,
                                     Executor& reaper);
@@ -72,6 +76,9 @@ class Lane {
   void CloseWith(grpc::ByteBuffer frames);
   // As Close, unless something has come.
   void CloseIfSilent();
+
+  // As rpc/transports/credentials.h has it; OK on a dialed lane.
+  virtual absl::Status CheckCaller(const std::string& worker) const = 0;
 
   virtual std::shared_ptr<Lane> shared() = 0;
   Receiver& receiver() { return receiver_; }

@@ -101,9 +101,11 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void StartDialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<Lane> DialLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status UnreachableLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialFailedLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `then` under the lock unless another attempt has begun by then.

@@ -1,9 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +8,7 @@
 #include "core/status.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/credentials.h"
 #include "rpc/transports/link.h"
 
 // How a link comes up: who dials, who is let in, and as whom.
@@ -25,11 +23,6 @@ constexpr milliseconds kAnswerTimeout{5000};
 // For the other side's stream, after it was preferred to ours.
 constexpr milliseconds kYieldTimeout{1000};
 constexpr size_t kRememberIncarnations = 16;
-
-std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target) {
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
-                                   DialArguments());
-}
 
 }  // namespace
 
@@ -57,14 +50,20 @@ void Link::RetryLocked() {
   TryLocked();
 }
 
+std::shared_ptr<Lane> Link::DialLaneLocked() {
+  const Security& security = host_.options.security;
+  return Lane::Dial(
+      SecureChannel(security, targets_[target_], peer_.name, DialArguments()),
+      security, shared_from_this(), host_.options.max_message_bytes,
+      host_.lanes, *host_.executor);
+}
+
 void Link::TryLocked() {
   attempt_ = ++host_.attempts;
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
   hello.channels = offers_ = OffersOf(host_.kinds);
-  control_.lane =
-      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
-                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
+  control_.lane = DialLaneLocked();
   control_.writing = true;
   control_.lane->Write(Encode(hello));
   AfterLocked(std::min(kAnswerTimeout, std::chrono::ceil<milliseconds>(std::max(
@@ -77,9 +76,7 @@ void Link::DialBulkLocked() {
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
   hello.bulk = true;
-  bulk_.lane =
-      Lane::Dial(ChannelTo(targets_[target_]), shared_from_this(),
-                 host_.options.max_message_bytes, host_.lanes, *host_.executor);
+  bulk_.lane = DialLaneLocked();
   bulk_.writing = true;
   bulk_.lane->Write(Encode(hello));
 }
@@ -105,8 +102,10 @@ void Link::AttemptFailedLocked(const absl::Status& why) {
   if (control_.lane != nullptr) control_.lane->Close();
   control_.lane = nullptr;
   control_.writing = false;
-  last_failure_ = why;
-  if (target_ + 1 < targets_.size()) {
+  last_failure_ = ExplainFailure(host_.options.security, peer_.name, why);
+  if (absl::IsUnauthenticated(last_failure_)) {
+    DialFailedLocked(UnreachableLocked());
+  } else if (target_ + 1 < targets_.size()) {
     ++target_;
     TryLocked();
   } else {
@@ -114,11 +113,15 @@ void Link::AttemptFailedLocked(const absl::Status& why) {
   }
 }
 
+absl::Status Link::UnreachableLocked() const {
+  return {last_failure_.code(),
+          absl::StrCat("cannot reach worker ", peer_.name, " at ",
+                       peer_.address, ": ", last_failure_.message())};
+}
+
 void Link::RestLocked() {
   if (Clock::now() + retry_delay_ >= dial_deadline_ || host_.stopping) {
-    DialFailedLocked(absl::UnavailableError(
-        absl::StrCat("cannot reach worker ", peer_.name, " at ", peer_.address,
-                     ": ", last_failure_.message())));
+    DialFailedLocked(UnreachableLocked());
     return;
   }
   resting_ = true;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "rpc/transports/grpc.h"
+#include "tests/rpc/certificates.h"
 #include "tests/rpc/transport_conformance.h"
 
 namespace baton::rpc {
@@ -24,6 +25,20 @@ TransportKind Grpc(GrpcOptions options) {
           .channel = channel};
 }
 
+// One certificate for all who come.
+GrpcOptions Tls() {
+  static const TestAuthority authority;
+  const tools::CertificateAndKey own =
+      authority.Sign({"alice", "bob", "carol", "w0", "w1", "w2"});
+  return {.unix_socket = false,
+          .security = {.certificate = own.certificate,
+                       .key = own.key,
+                       .authority = authority.own().certificate,
+                       .token = std::string(64, '5')}};
+}
+
+INSTANTIATE_TEST_SUITE_P(GrpcTls, TransportConformance,
+                         testing::Values(Grpc(Tls())));
 INSTANTIATE_TEST_SUITE_P(GrpcTcp, TransportConformance,
                          testing::Values(Grpc({.unix_socket = false,
                                                .shared_memory = false})));

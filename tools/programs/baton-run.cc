@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "tools/command_line.h"
 #include "tools/launch/process.h"
 #include "tools/launch/run_all.h"
+#include "tools/security_flags.h"
 
 ABSL_FLAG(int, workers, 2, "worker processes to start");
 ABSL_FLAG(int, cores_per_worker, 0,
@@ -110,7 +112,9 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   plan.trainer.args = trainer;
   plan.trainer.args[0] = FindProgram(trainer[0]);
   plan.trainer.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
+  const std::map<std::string, std::string> security = SecurityEnvironment();
   const auto meet = [&](ProcessSpec& spec) {
+    spec.environment.insert(security.begin(), security.end());
     spec.environment["BATON_RENDEZVOUS"] = rendezvous;
     spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(workers + 1);
     spec.environment["BATON_PEERS"] = "";
@@ -123,9 +127,11 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
 absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
   RETURN_IF_ERROR(CheckFlags(trainer));
   BlockSignals();
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<rpc::RendezvousServer> rendezvous,
-      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_rendezvous_listen)));
+  ASSIGN_OR_RETURN(const rpc::Security security,
+                   SecurityFromFlags(rpc::kRendezvousName));
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RendezvousServer> rendezvous,
+                   rpc::RendezvousServer::Make(
+                       absl::GetFlag(FLAGS_rendezvous_listen), security));
   ASSIGN_OR_RETURN(const RunPlan plan,
                    MakePlan(trainer, rendezvous->address()));
   return RunAll(plan);

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "core/status.h"
 #include "tools/command_line.h"
+#include "tools/security_flags.h"
 #include "tools/view/cluster_tables.h"
 #include "tools/view/cluster_trace.h"
 #include "tools/view/observer.h"
@@ -80,6 +81,7 @@ absl::StatusOr<ObserverOptions> OptionsFromFlags() {
   options.cluster =
       FlagOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "baton");
   options.timeout = absl::ToChronoMilliseconds(timeout);
+  ASSIGN_OR_RETURN(options.security, SecurityFromFlags("batonctl"));
   return options;
 }
 

@@ -27,7 +27,10 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> StartAgent(
       rpc::MakeGrpcTransport({.cluster = options.cluster,
                               .registry_digest = rpc::ObserverDigest(),
                               .observer_digest = rpc::ObserverDigest(),
-                              .connect_timeout = options.timeout}));
+                              // Why nobody can be reached is known before the
+                              // time of a question is up.
+                              .connect_timeout = options.timeout * 4 / 5,
+                              .security = options.security}));
   rpc::AgentOptions agent;
   // Observers of other machines may have the same process id.
   const uint64_t random = std::random_device()() + uint64_t{1};
@@ -60,6 +63,9 @@ absl::StatusOr<std::unique_ptr<Observer>> Observer::Make(
           "--worker names one, as name=host:port");
     entry = entries[0];
   }
+  RETURN_IF_ERROR(rpc::CheckExposure(
+      options.security, "batonctl would talk to",
+      options.worker.empty() ? options.rendezvous : entry.address));
   ASSIGN_OR_RETURN(auto agent, StartAgent(options));
   std::unique_ptr<Observer> observer(new Observer(options, std::move(agent)));
   observer->entry_ = entry;
@@ -77,9 +83,10 @@ Observer::~Observer() {
 absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers() {
   std::vector<rpc::WorkerInfo> workers;
   if (entry_.name.empty()) {
-    ASSIGN_OR_RETURN(workers,
-                     rpc::ListWorkers(options_.rendezvous, options_.cluster,
-                                      options_.timeout));
+    ASSIGN_OR_RETURN(
+        workers,
+        rpc::ListWorkers(options_.rendezvous, options_.cluster,
+                         options_.timeout, {.security = options_.security}));
   } else {
     auto listed =
         agent_->Async<&Introspection::Workers>(entry_.name).Await(kNoLimit);

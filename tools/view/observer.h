@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/agent.h"
+#include "rpc/security.h"
 #include "tools/view/cluster_tables.h"
 
 namespace baton::tools {
@@ -21,6 +22,7 @@ struct ObserverOptions {
   // The rendezvous, as host:port.
   std::string rendezvous = {};
   std::chrono::milliseconds timeout{5'000};  // of each question
+  rpc::Security security = {};               // for the name "batonctl"
 };
 
 // Looks at a running cluster without being of it: no rank, no place at the

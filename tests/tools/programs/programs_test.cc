@@ -7,7 +7,6 @@
 #include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,48 +19,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/program_path.h"
-#include "tools/launch/process.h"
+#include "tests/tools/programs/run_program.h"
 
 namespace baton::tools {
 namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-
-struct Outcome {
-  int code = -1;
-  std::string output;
-};
-
-// Runs a program to its end. `on_output` sees all output so far and the
-// process, each time something comes.
-Outcome RunProgram(
-    std::vector<std::string> args,
-    const std::function<void(const std::string&, const Process&)>& on_output =
-        nullptr) {
-  ProcessSpec spec;
-  spec.name = args[0];
-  spec.args = std::move(args);
-  spec.args[0] = testing::ProgramPath(spec.args[0]);
-  spec.capture_output = true;
-  const auto process = StartProcess(spec);
-  if (!process.ok()) return {-1, process.status().ToString()};
-  ::fcntl(process->output, F_SETFL, 0);
-  Outcome outcome;
-  char buffer[512];
-  ssize_t n;
-  while ((n = ::read(process->output, buffer, sizeof(buffer))) > 0) {
-    outcome.output.append(buffer, static_cast<size_t>(n));
-    if (on_output) on_output(outcome.output, *process);
-  }
-  ::close(process->output);
-  int status = 0;
-  ::waitpid(process->pid, &status, 0);
-  outcome.code =
-      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
 
 TEST(BatonWorker, EndsWithOneLineAndCode2ForAWrongFlag) {
   const Outcome outcome = RunProgram({"baton-worker", "--treads=2"});

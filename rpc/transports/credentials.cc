@@ -1,0 +1,160 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/credentials.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr char kTokenKey[] = "baton-token";
+
+bool OverTls(const Security& security, const std::string& address) {
+  return security.tls() && !absl::StartsWith(address, "unix:");
+}
+
+std::shared_ptr<grpc::ChannelCredentials> DialCredentials(
+    const Security& security) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = security.authority;
+  options.pem_private_key = security.key;
+  options.pem_cert_chain = security.certificate;
+  return grpc::SslCredentials(options);
+}
+
+std::vector<std::string> Property(const grpc::AuthContext& context,
+                                  const char* name) {
+  std::vector<std::string> values;
+  for (const grpc::string_ref& value : context.FindPropertyValues(name)) {
+    values.emplace_back(value.data(), value.size());
+  }
+  return values;
+}
+
+// `text` in lower case: what it says depends on the TLS library.
+bool ContainsAny(const std::string& text,
+                 std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const char* part) {
+    return absl::StrContains(text, part);
+  });
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> PortCredentials(
+    const Security& security, const std::string& address) {
+  if (!OverTls(security, address)) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = security.authority;
+  options.pem_key_cert_pairs.push_back({security.key, security.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
+                                             const std::string& target,
+                                             const std::string& worker,
+                                             grpc::ChannelArguments arguments) {
+  if (!OverTls(security, target)) {
+    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
+                                     arguments);
+  }
+  const std::string name = CertificateName(worker);
+  // gRPC would take what follows a colon for a port.
+  arguments.SetSslTargetNameOverride(
+      absl::StrContains(name, ':') ? absl::StrCat("[", name, "]") : name);
+  return grpc::CreateCustomChannel(target, DialCredentials(security),
+                                   arguments);
+}
+
+void ShowToken(const Security& security, grpc::ClientContext& context) {
+  if (!security.token.empty()) context.AddMetadata(kTokenKey, security.token);
+}
+
+absl::Status CheckToken(const Security& security,
+                        const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto [first, last] = metadata.equal_range(kTokenKey);
+  constexpr char kRemedy[] =
+      "; give all workers of the cluster the same --cluster_token_file";
+  if (security.token.empty()) {
+    if (first == last) return absl::OkStatus();
+    return absl::UnauthenticatedError(absl::StrCat(
+        "a cluster token came, and this side knows of none", kRemedy));
+  }
+  if (first == last || std::next(first) != last) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("no cluster token came, and one is needed", kRemedy));
+  }
+  const std::string token(first->second.data(), first->second.size());
+  if (SameToken(token, security.token)) return absl::OkStatus();
+  return absl::UnauthenticatedError(
+      absl::StrCat("another cluster token is needed", kRemedy));
+}
+
+absl::Status CheckCaller(const grpc::CallbackServerContext& context,
+                         const std::string& worker) {
+  const auto identity = context.auth_context();
+  if (identity == nullptr) return absl::OkStatus();
+  const std::vector<std::string> transport =
+      Property(*identity, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  if (transport != std::vector<std::string>{GRPC_SSL_TRANSPORT_SECURITY_TYPE}) {
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> names =
+      Property(*identity, GRPC_PEER_DNS_PROPERTY_NAME);
+  if (std::find(names.begin(), names.end(), CertificateName(worker)) !=
+      names.end()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "worker ", worker, " came with a certificate for ",
+      names.empty() ? "nobody" : absl::StrJoin(names, ", "), ", not for ",
+      CertificateName(worker), "; its --tls_cert must be one for that name"));
+}
+
+absl::Status ExplainFailure(const Security& security, const std::string& worker,
+                            const absl::Status& why) {
+  if (absl::IsUnauthenticated(why)) return why;
+  const std::string text = absl::AsciiStrToLower(why.message());
+  if (ContainsAny(text, {"certificate verify failed"})) {
+    return absl::UnauthenticatedError(
+        "its certificate has expired or is not of the authority in --tls_ca");
+  }
+  if (ContainsAny(text, {"is not in peer certificate"})) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("its certificate is not for ", CertificateName(worker),
+                     "; its --tls_cert must be one for that name"));
+  }
+  if (ContainsAny(text, {"wrong version number"})) {
+    return absl::UnauthenticatedError(
+        "it talks in clear and this side with TLS; give it --tls_cert, "
+        "--tls_key and --tls_ca too");
+  }
+  // A side that refuses a handshake ends it without a word.
+  if (!ContainsAny(text, {"socket closed", "connection reset",
+                          "endpoint closed", "broken pipe"})) {
+    return absl::UnavailableError(why.message());
+  }
+  return absl::UnavailableError(absl::StrCat(
+      why.message(),
+      security.tls()
+          ? "; maybe it does not trust this side's certificate: both must be "
+            "of the authority in --tls_ca and not have expired"
+          : "; maybe it wants TLS: give this side --tls_cert, --tls_key and "
+            "--tls_ca too"));
+}
+
+}  // namespace baton::rpc

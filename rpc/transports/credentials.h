@@ -1,0 +1,51 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "rpc/security.h"
+
+// What rpc/security.h means to gRPC. Unix sockets never use TLS: who may enter
+// their directory may read the key as well.
+namespace baton::rpc {
+
+// Of a port that listens on `address`.
+std::shared_ptr<grpc::ServerCredentials> PortCredentials(
+    const Security& security, const std::string& address);
+
+// To `target`, where `worker` is expected: with TLS, a certificate that is not
+// for that name ends the connection.
+std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
+                                             const std::string& target,
+                                             const std::string& worker,
+                                             grpc::ChannelArguments arguments);
+
+// Shows the token, if there is one, to whoever serves the call.
+void ShowToken(const Security& security, grpc::ClientContext& context);
+// Unauthenticated, with the remedy, when the call showed another token than
+// `security` has, or only one of the two has any.
+absl::Status CheckToken(const Security& security,
+                        const grpc::CallbackServerContext& context);
+
+// FailedPrecondition when the call came over TLS with a certificate that is not
+// for `worker`.
+absl::Status CheckCaller(const grpc::CallbackServerContext& context,
+                         const std::string& worker);
+
+// Why a connection to `worker` failed, given what gRPC says, with the remedy
+// when the two do not agree on TLS or the token: Unauthenticated when trying
+// again is useless, else Unavailable.
+absl::Status ExplainFailure(const Security& security, const std::string& worker,
+                            const absl::Status& why);
+
+}  // namespace baton::rpc

@@ -1,0 +1,52 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/grpc_log.h"
+
+#include <grpc/support/log.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "core/log.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kQuiet = std::chrono::seconds(1);
+
+// Whether the last warning is long enough ago; if so, this is the next one.
+bool MayWarn() {
+  static std::atomic<Clock::rep> next{0};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  Clock::rep due = next;
+  return now >= due && next.compare_exchange_strong(
+                           due, now + Clock::duration(kQuiet).count());
+}
+
+// Of "Handshake failed with ...: error:...:SSL routines::REASON."
+absl::string_view ReasonIn(absl::string_view text) {
+  const size_t at = text.rfind("::");
+  return absl::StripSuffix(
+      at == absl::string_view::npos ? text : text.substr(at + 2), ".");
+}
+
+void Take(gpr_log_func_args* line) {
+  const absl::string_view text = line->message;
+  if (absl::StartsWith(text, "Handshake failed") && MayWarn()) {
+    LogWarning("a TLS handshake failed: ", ReasonIn(text));
+  } else {
+    LogDebug("gRPC: ", text);
+  }
+}
+
+}  // namespace
+
+void TakeGrpcLog() { gpr_set_log_function(&Take); }
+
+}  // namespace baton::rpc

@@ -1,0 +1,54 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/program_path.h"
+#include "tools/launch/process.h"
+
+namespace baton::tools {
+
+struct Outcome {
+  int code = -1;
+  std::string output;
+};
+
+// Runs a program to its end. `on_output` sees all output so far and the
+// process, each time something comes.
+inline Outcome RunProgram(
+    std::vector<std::string> args,
+    const std::function<void(const std::string&, const Process&)>& on_output =
+        nullptr) {
+  ProcessSpec spec;
+  spec.name = args[0];
+  spec.args = std::move(args);
+  spec.args[0] = testing::ProgramPath(spec.args[0]);
+  spec.capture_output = true;
+  const auto process = StartProcess(spec);
+  if (!process.ok()) return {-1, process.status().ToString()};
+  ::fcntl(process->output, F_SETFL, 0);
+  Outcome outcome;
+  char buffer[512];
+  ssize_t n;
+  while ((n = ::read(process->output, buffer, sizeof(buffer))) > 0) {
+    outcome.output.append(buffer, static_cast<size_t>(n));
+    if (on_output) on_output(outcome.output, *process);
+  }
+  ::close(process->output);
+  int status = 0;
+  ::waitpid(process->pid, &status, 0);
+  outcome.code =
+      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+}  // namespace baton::tools
