@@ -8,16 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace baton::rpc::internal {
-namespace {
-
-uint64_t BytesOf(const Message& message) {
-  uint64_t bytes = message.header.size();
-  for (const Tensor& tensor : message.tensors) bytes += tensor.nbytes();
-  return bytes;
-}
-
-}  // namespace
-
 AgentCore::AgentCore(AgentOptions options, Registry registry,
                      std::unique_ptr<Transport> transport)
     : options_(std::move(options)),

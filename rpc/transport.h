@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "core/tensor.h"
+#include "rpc/channel_info.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -22,6 +23,13 @@ struct Message {
   std::string header;
   std::vector<Tensor> tensors;  // CPU; any strides (sent as shape and elements)
 };
+
+// Of the header and the elements.
+inline uint64_t BytesOf(const Message& message) {
+  uint64_t bytes = message.header.size();
+  for (const Tensor& tensor : message.tensors) bytes += tensor.nbytes();
+  return bytes;
+}
 
 // Receives what a transport brings. Called on the transport's threads: hand the
 // work to an executor, never block. Messages of one peer come one at a time.
@@ -65,6 +73,10 @@ class Transport {
   // peer that runs another binary.
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
+
+  // The channels to every peer that was ever connected; a transport that picks
+  // one by the message reports each. For people: batonctl and metrics.
+  virtual std::vector<ChannelInfo> Channels() const { return {}; }
 
   // Delivers what is queued for at most `timeout`, then breaks every
   // connection. No handler call runs or starts after it returns. Idempotent.

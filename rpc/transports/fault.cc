@@ -72,6 +72,9 @@ class FaultTransport final : public Transport {
     inner_->Disconnect(name);
   }
   void Send(const std::string& peer, Message message, Sent sent) override;
+  std::vector<ChannelInfo> Channels() const override {
+    return inner_->Channels();
+  }
   void Shutdown(std::chrono::milliseconds timeout) override;
 
  private:

@@ -51,6 +51,7 @@ class GrpcTransport final : public Transport {
   void RemovePeer(const std::string& name) override;
   void Disconnect(const std::string& name) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
+  std::vector<ChannelInfo> Channels() const override;
   void Shutdown(milliseconds timeout) override;
 
  private:
@@ -58,7 +59,7 @@ class GrpcTransport final : public Transport {
 
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
-  std::vector<std::shared_ptr<Link>> AllLinks();
+  std::vector<std::shared_ptr<Link>> AllLinks() const;
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void AwaitIdle(milliseconds timeout);
   void SetServing(bool serving);
@@ -73,7 +74,7 @@ class GrpcTransport final : public Transport {
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
   std::map<std::string, std::shared_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);
   Mutex shutdown_mutex_;  // one Shutdown at a time
@@ -166,7 +167,7 @@ std::shared_ptr<Link> GrpcTransport::Find(const std::string& name) {
   return found == links_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() {
+std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() const {
   std::vector<std::shared_ptr<Link>> links;
   MutexLock lock(mutex_);
   for (const auto& [name, link] : links_) links.push_back(link);
@@ -241,6 +242,17 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
   if (sent == nullptr) return;
   host_.executor->Post(
       [sent = std::move(sent), status]() mutable { sent(status); });
+}
+
+std::vector<ChannelInfo> GrpcTransport::Channels() const {
+  std::vector<ChannelInfo> channels;
+  for (const auto& link : AllLinks()) {
+    ChannelInfo channel = link->channel();
+    if (channel.up || channel.messages_sent + channel.messages_received > 0) {
+      channels.push_back(std::move(channel));
+    }
+  }
+  return channels;
 }
 
 void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,

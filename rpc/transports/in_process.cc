@@ -53,6 +53,7 @@ class InProcessTransport final : public Transport {
   void RemovePeer(const std::string& name) override;
   void Disconnect(const std::string& name) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
+  std::vector<ChannelInfo> Channels() const override;
   void Shutdown(std::chrono::milliseconds timeout) override;
 
  private:
@@ -60,6 +61,7 @@ class InProcessTransport final : public Transport {
   struct Peer {
     WorkerInfo info;
     bool connected = false;
+    ChannelInfo traffic = {};  // its counts
   };
   // Runs on the delivery thread.
   using Call = absl::AnyInvocable<void(MessageHandler&)>;
@@ -114,7 +116,7 @@ void InProcessTransport::AddPeer(const WorkerInfo& peer) {
   auto found = peers_.find(peer.name);
   if (found != peers_.end() && found->second.info == peer) return;
   Break(peer.name, true, "replaced by a new incarnation");
-  peers_[peer.name] = {peer, false};
+  peers_[peer.name] = {.info = peer};
 }
 
 void InProcessTransport::RemovePeer(const std::string& name) {
@@ -139,6 +141,24 @@ void InProcessTransport::Send(const std::string& peer, Message message,
     status = Deliver(peer, std::move(message));
   }
   thread_.Post([sent = std::move(sent), status]() mutable { sent(status); });
+}
+
+std::vector<ChannelInfo> InProcessTransport::Channels() const {
+  std::vector<ChannelInfo> channels;
+  MutexLock lock(hub_->mutex);
+  for (const auto& [name, peer] : peers_) {
+    ChannelInfo channel = peer.traffic;
+    if (!peer.connected &&
+        channel.messages_sent + channel.messages_received == 0) {
+      continue;
+    }
+    channel.peer = name;
+    channel.name = "in-process";
+    channel.detail = peer.info.address;
+    channel.up = peer.connected;
+    channels.push_back(std::move(channel));
+  }
+  return channels;
 }
 
 void InProcessTransport::Shutdown(std::chrono::milliseconds) {
@@ -177,6 +197,8 @@ absl::Status InProcessTransport::Deliver(const std::string& peer,
         "worker ", peer, " at ", found->second.info.address, " is not there"));
   }
   found->second.connected = true;
+  ++found->second.traffic.messages_sent;
+  found->second.traffic.bytes_sent += BytesOf(message);
   target->Accept(self_, std::move(message));
   return absl::OkStatus();
 }
@@ -188,6 +210,8 @@ void InProcessTransport::Accept(const WorkerInfo& from, Message message) {
     peer.info = from;
   }
   peer.connected = true;
+  ++peer.traffic.messages_received;
+  peer.traffic.bytes_received += BytesOf(message);
   PostCall([from, message = std::move(message)](MessageHandler& h) mutable {
     h.OnMessage(from, std::move(message));
   });

@@ -51,6 +51,15 @@ bool Link::idle() const {
   return state_ == State::kIdle;
 }
 
+ChannelInfo Link::channel() const {
+  MutexLock lock(mutex_);
+  ChannelInfo channel = traffic_;
+  channel.peer = peer_.name;
+  channel.name = "grpc";
+  channel.up = state_ == State::kUp;
+  return channel;
+}
+
 void Link::Send(std::shared_ptr<Outgoing> message) {
   MutexLock lock(mutex_);
   // A sender may hold a link that was closed meanwhile; a dial from here would
@@ -126,6 +135,8 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
   if (!batch.messages.empty() && !side.ready) {
     return absl::InvalidArgumentError("a message before the hello");
   }
+  traffic_.messages_received += batch.messages.size();
+  traffic_.bytes_received += batch.bytes;
   for (Message& message : batch.messages) {
     deliveries_->Push(peer_, std::move(message),
                       batch.bytes / batch.messages.size());
@@ -139,7 +150,11 @@ void Link::OnWritten(Lane& lane) {
   Side* side = Find(lane);
   if (side == nullptr) return;
   side->writing = false;
-  for (const auto& message : side->in_flight) message->Written();
+  traffic_.messages_sent += side->in_flight.size();
+  for (const auto& message : side->in_flight) {
+    traffic_.bytes_sent += message->bytes();
+    message->Written();
+  }
   side->in_flight.clear();
   PumpLocked(*side);
 }

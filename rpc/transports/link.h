@@ -66,6 +66,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;
+  ChannelInfo channel() const;
 
   bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
   void OnWritten(Lane& lane) override;
@@ -155,6 +156,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
 
+  ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 

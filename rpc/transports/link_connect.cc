@@ -180,6 +180,7 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   peer_.rank = answer.self.rank;
   stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
   BecomeUpLocked(answer.lease);
+  traffic_.detail = targets_[target_];
   control_.ready = true;
   DialBulkLocked();
   PumpLocked(control_);
@@ -215,6 +216,7 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     stale_attempt_ = accepted_attempt_ = hello.attempt;
     answer.abandoned_attempt = attempt_;
     BecomeUpLocked(hello.lease);
+    traffic_.detail = "dialed by the peer";
   }
   Side& side = hello.bulk ? bulk_ : control_;
   side.lane = lane;

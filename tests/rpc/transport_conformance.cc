@@ -72,6 +72,31 @@ TEST_P(TransportConformance, SmallMessagesArriveInOrder) {
   }
 }
 
+TEST_P(TransportConformance, ChannelsTellWhatTravelled) {
+  MakePair();
+  EXPECT_TRUE(alice_->transport->Channels().empty());
+  const Tensor tensor = Pattern(1 << 20);
+  for (const std::string header : {"abc", "defgh"}) {
+    ASSERT_TRUE(alice_->SendTo("bob", {header, {tensor}}).ok());
+  }
+  bob_->mailbox.Await(2);
+  const uint64_t bytes = 2 * (1 << 20) + 8;
+  const auto sent = alice_->transport->Channels();
+  const auto received = bob_->transport->Channels();
+  ASSERT_EQ(sent.size(), 1);
+  ASSERT_EQ(received.size(), 1);
+  EXPECT_EQ(sent[0].peer, "bob");
+  EXPECT_EQ(received[0].peer, "alice");
+  EXPECT_EQ(sent[0].name, received[0].name);
+  EXPECT_FALSE(sent[0].name.empty());
+  EXPECT_TRUE(sent[0].up && received[0].up);
+  EXPECT_EQ(sent[0].messages_sent, 2);
+  EXPECT_EQ(sent[0].bytes_sent, bytes);
+  EXPECT_EQ(sent[0].messages_received, 0);
+  EXPECT_EQ(received[0].messages_received, 2);
+  EXPECT_EQ(received[0].bytes_received, bytes);
+}
+
 TEST_P(TransportConformance, TensorsOfEverySizeArriveWhole) {
   MakePair();
   const std::vector<int64_t> sizes = {
