@@ -14,6 +14,7 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/FindDnnl.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindCudnn.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonDependencies.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/BatonPlugin.cmake
   DESTINATION ${baton_cmake_dir})
 install(EXPORT baton NAMESPACE baton:: FILE baton-targets.cmake
   DESTINATION ${baton_cmake_dir})

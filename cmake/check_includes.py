@@ -55,6 +55,9 @@ CONFINED = [
 ]
 EXTERNAL = re.compile(r"absl/|grpc|google/protobuf/|gtest/|gmock/|nlohmann/")
 
+# A project of its own, with its own headers.
+OUT_OF_TREE = "tests/out_of_tree/"
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*CUDA", re.M)
 LICENCE = ("// Copyright 2026 The Baton Authors\n"
@@ -78,6 +81,8 @@ def check_include(name, quote, target, files):
     if target.endswith(".pb.h"):
         if re.sub(r"(\.grpc)?\.pb\.h$", ".proto", target) not in files:
             yield f'{name}: "{target}" comes from no .proto file of the tree'
+        return
+    if name.startswith(OUT_OF_TREE) and OUT_OF_TREE + target in files:
         return
     if target not in files:
         yield f'{name}: "{target}" is no file of the tree (write the path ' \

@@ -47,8 +47,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(
     AgentOptions options, Registry registry,
     std::unique_ptr<Transport> transport) {
   RETURN_IF_ERROR(Check(options, registry));
-  registry.AddFunction<&Introspection::Describe>();
-  registry.AddFunction<&Introspection::Workers>();
+  RegisterIntrospection(registry);
   RETURN_IF_ERROR(registry.status());
   std::unique_ptr<Agent> agent(new Agent(std::make_shared<internal::AgentCore>(
       std::move(options), std::move(registry), std::move(transport))));

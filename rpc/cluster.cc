@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous_lease.h"
 #include "rpc/transports/grpc.h"
@@ -77,6 +78,8 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .advertise_host = options.advertise_host,
       .cluster = options.cluster,
       .registry_digest = absl::StrCat(absl::Hex(registry.Digest())),
+      .exports = registry.Exports(),
+      .observer_digest = ObserverDigest(),
       .lease = options.agent.lease,
       .inline_delivery = true};  // an agent only posts what comes
   if (meeting.hosted_here) {

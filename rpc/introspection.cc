@@ -3,6 +3,7 @@
 
 #include "rpc/introspection.h"
 
+#include "absl/strings/str_cat.h"
 #include "rpc/agent.h"
 
 namespace baton::rpc {
@@ -13,6 +14,17 @@ DebugInfo Introspection::Describe(CallContext& call) {
 
 std::vector<WorkerInfo> Introspection::Workers(CallContext& call) {
   return call.agent().workers();
+}
+
+void RegisterIntrospection(Registry& registry) {
+  registry.AddFunction<&Introspection::Describe>()
+      .AddFunction<&Introspection::Workers>();
+}
+
+std::string ObserverDigest() {
+  Registry registry;
+  RegisterIntrospection(registry);
+  return absl::StrCat("observer ", absl::Hex(registry.Digest()));
 }
 
 }  // namespace baton::rpc

@@ -8,6 +8,7 @@
 
 #include "rpc/call_context.h"
 #include "rpc/debug_info.h"
+#include "rpc/registry.h"
 
 namespace baton::rpc {
 
@@ -18,5 +19,12 @@ struct Introspection {
   static DebugInfo Describe(CallContext& call);
   static std::vector<WorkerInfo> Workers(CallContext& call);
 };
+
+// What every agent answers, and nothing else.
+void RegisterIntrospection(Registry& registry);
+
+// GrpcOptions::observer_digest of every worker, and the digest of who only asks
+// the above.
+std::string ObserverDigest();
 
 }  // namespace baton::rpc

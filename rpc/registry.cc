@@ -20,16 +20,28 @@ void Registry::AddType(uint64_t id, std::string name,
                          " hash to one id; rename one of them"));
 }
 
-uint64_t Registry::Digest() const {
-  uint64_t digest = internal::HashName("baton registry 1");
-  for (const auto& [id, type] : types_) {
-    digest = internal::HashName(absl::StrCat(id, " ", type.name), digest);
-    for (const Method& method : type.methods) {
-      digest = internal::HashName(
-          absl::StrCat("/", method.name, " ", method.signature), digest);
-    }
+uint64_t Registry::DigestOf(uint64_t id, const Type& type, uint64_t seed) {
+  uint64_t digest = internal::HashName(absl::StrCat(id, " ", type.name), seed);
+  for (const Method& method : type.methods) {
+    digest = internal::HashName(
+        absl::StrCat("/", method.name, " ", method.signature), digest);
   }
   return digest;
+}
+
+uint64_t Registry::Digest() const {
+  uint64_t digest = internal::HashName("baton registry 1");
+  for (const auto& [id, type] : types_) digest = DigestOf(id, type, digest);
+  return digest;
+}
+
+std::map<uint64_t, std::string> Registry::Exports() const {
+  std::map<uint64_t, std::string> exports;
+  for (const auto& [id, type] : types_) {
+    exports[DigestOf(id, type, internal::HashName("baton export 1"))] =
+        type.name;
+  }
+  return exports;
 }
 
 absl::StatusOr<const Registry::Method*> Registry::Find(

@@ -60,6 +60,10 @@ class Registry {
   // Equal for registries with the same contents.
   uint64_t Digest() const;
 
+  // A digest and the name of each type and function; equal digests, equal
+  // methods.
+  std::map<uint64_t, std::string> Exports() const;
+
   // Unimplemented when there is no such method.
   absl::StatusOr<const Method*> Find(internal::MethodKey key) const;
   std::vector<std::string> MethodNames() const;
@@ -83,6 +87,7 @@ class Registry {
     return {MethodOf<T, kMethods>(internal::TypeName<T>() + "::" +
                                   internal::FunctionName<kMethods>())...};
   }
+  static uint64_t DigestOf(uint64_t id, const Type& type, uint64_t seed);
   void AddType(uint64_t id, std::string name, std::vector<Method> methods);
 
   std::map<uint64_t, Type> types_;

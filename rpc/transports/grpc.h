@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,10 @@ struct GrpcOptions {
   // digest (that is, other binaries), are refused.
   std::string cluster = {};
   std::string registry_digest = {};
+  // What it is a digest of (Registry::Exports): refusals name what differs.
+  std::map<uint64_t, std::string> exports = {};
+  // A worker with this digest only looks (batonctl): it and any other may talk.
+  std::string observer_digest = {};
   // How long a Send keeps trying to reach a peer that was never there, and one
   // that was.
   std::chrono::milliseconds connect_timeout{10'000};

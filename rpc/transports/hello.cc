@@ -3,7 +3,12 @@
 
 #include "rpc/transports/hello.h"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "rpc/transports/framing.h"
 #include "rpc/wire.pb.h"
@@ -33,17 +38,65 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
   return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
 }
 
+// One of them only looks.
+bool Observes(const GrpcOptions& options, const Hello& hello) {
+  return !options.observer_digest.empty() &&
+         (options.registry_digest == options.observer_digest ||
+          hello.registry_digest == options.observer_digest);
+}
+
+// "worker bob exports Scale and Shift, which worker alice does not; worker
+// alice 1 that worker bob does not". Empty when the exports were not told.
+std::string Difference(const GrpcOptions& options, const WorkerInfo& self,
+                       const Hello& hello) {
+  constexpr size_t kNamed = 5;
+  if (options.exports.empty() || hello.exports.empty()) return "";
+  const std::set<uint64_t> theirs(hello.exports.begin(), hello.exports.end());
+  std::vector<std::string> missing;
+  size_t known = 0;
+  for (const auto& [digest, name] : options.exports) {
+    if (theirs.contains(digest)) {
+      ++known;
+    } else {
+      missing.push_back(name);
+    }
+  }
+  const size_t more = theirs.size() - known;
+  std::sort(missing.begin(), missing.end());
+  if (missing.size() > kNamed) {
+    const size_t left = missing.size() - kNamed;
+    missing.resize(kNamed);
+    missing.push_back(absl::StrCat(left, " more"));
+  }
+  std::vector<std::string> parts;
+  if (!missing.empty()) {
+    parts.push_back(absl::StrCat(
+        "worker ", self.name, " exports ", absl::StrJoin(missing, ", "),
+        ", which worker ", hello.self.name, " does not"));
+  }
+  if (more > 0) {
+    parts.push_back(
+        absl::StrCat("worker ", hello.self.name, " exports ", more,
+                     more == 1 ? " type or function" : " types or functions",
+                     " that worker ", self.name, " does not"));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
 }  // namespace
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
                 const WorkerInfo& to) {
+  std::vector<uint64_t> exports;
+  for (const auto& [digest, name] : options.exports) exports.push_back(digest);
   return {.version = kVersion,
           .cluster = options.cluster,
           .registry_digest = options.registry_digest,
           .self = self,
           .to_name = to.name,
           .to_incarnation = to.incarnation,
-          .lease = options.lease};
+          .lease = options.lease,
+          .exports = std::move(exports)};
 }
 
 grpc::ByteBuffer Encode(const Hello& hello) {
@@ -57,6 +110,7 @@ grpc::ByteBuffer Encode(const Hello& hello) {
   out.set_lane(hello.bulk ? wire::LANE_BULK : wire::LANE_CONTROL);
   out.set_attempt(hello.attempt);
   out.set_lease_ms(hello.lease.count());
+  for (const uint64_t digest : hello.exports) out.add_exports(digest);
   return MetaFrame(FrameKind::kHello, out.SerializeAsString());
 }
 
@@ -87,7 +141,8 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
                .to_incarnation = in.to_incarnation(),
                .bulk = in.lane() == wire::LANE_BULK,
                .attempt = in.attempt(),
-               .lease = std::chrono::milliseconds(in.lease_ms())};
+               .lease = std::chrono::milliseconds(in.lease_ms()),
+               .exports = {in.exports().begin(), in.exports().end()}};
 }
 
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
@@ -135,12 +190,17 @@ HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
                                " has started again since it was known to ",
                                "worker ", caller));
   }
-  if (hello.registry_digest != options.registry_digest) {
+  if (hello.registry_digest != options.registry_digest &&
+      !Observes(options, hello)) {
+    const std::string difference = Difference(options, self, hello);
     return refuse(
         Verdict::kRefused,
         absl::StrCat("worker ", caller, " runs a different binary than worker ",
-                     self.name, ": what they export to each other differs; ",
-                     "start all workers from the same build"));
+                     self.name, ": what they export to each other differs",
+                     difference.empty() ? "" : " (", difference,
+                     difference.empty() ? "; " : "); ",
+                     "start all workers from the same build and with the same "
+                     "plug-ins"));
   }
   return {.verdict = Verdict::kOk, .self = self};
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,7 @@ struct Hello {
   bool bulk = false;
   uint64_t attempt = 0;
   std::chrono::milliseconds lease{0};
+  std::vector<uint64_t> exports = {};
 };
 
 struct HelloAnswer {

@@ -48,6 +48,37 @@ TEST(Grpc, AnotherBinaryIsRefusedInOneSentence) {
       HasSubstr("worker bob runs a different binary than worker alice"));
 }
 
+TEST(Grpc, ARefusalNamesTheExportsThatDiffer) {
+  auto alice = NewWorker(
+      "alice", 0,
+      {.registry_digest = "one", .exports = {{1, "Stage"}, {2, "Scale"}}});
+  auto bob = NewWorker("bob", 1,
+                       {.registry_digest = "two",
+                        .exports = {{1, "Stage"}, {3, "Shift"}, {4, "Turn"}}});
+  alice->Start();
+  bob->Start();
+  bob->transport->AddPeer(alice->info);
+  EXPECT_THAT(std::string(bob->SendTo("alice", {}).message()),
+              HasSubstr("(worker alice exports Scale, which worker bob does "
+                        "not; worker bob exports 2 types or functions that "
+                        "worker alice does not)"));
+}
+
+TEST(Grpc, WhoOnlyLooksTalksToAnyBinary) {
+  auto alice = NewWorker("alice", 0,
+                         {.registry_digest = "one", .observer_digest = "look"});
+  auto eve = NewWorker("eve", 1,
+                       {.registry_digest = "look", .observer_digest = "look"});
+  alice->Start();
+  eve->Start();
+  eve->transport->AddPeer(alice->info);
+  EXPECT_EQ(eve->SendTo("alice", {"a", {}}), absl::OkStatus());
+  alice->transport->AddPeer(eve->info);
+  EXPECT_EQ(alice->SendTo("eve", {"b", {}}), absl::OkStatus());
+  EXPECT_EQ(alice->mailbox.Await(1).size(), 1);
+  EXPECT_EQ(eve->mailbox.Await(1).size(), 1);
+}
+
 TEST(Grpc, AnotherClusterIsRefused) {
   auto alice = NewWorker("alice", 0, {.cluster = "red"});
   auto bob = NewWorker("bob", 1, {.cluster = "blue"});

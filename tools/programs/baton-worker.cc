@@ -3,11 +3,13 @@
 
 // The daemon that hosts a trainer's modules:
 //   baton-worker --name=worker1 --rendezvous=10.0.0.1:2900 --world_size=3
-// It serves what dist::RegisterStock registers until SIGINT or SIGTERM.
+// It serves what dist::RegisterStock and its plug-ins register until SIGINT or
+// SIGTERM.
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,7 @@
 #include "core/status.h"
 #include "models/distributed/stock.h"
 #include "rpc/cluster.h"
+#include "rpc/plugin.h"
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
@@ -29,6 +32,9 @@ ABSL_FLAG(std::string, device, "cpu", "where this worker computes");
 ABSL_FLAG(absl::Duration, shutdown_timeout, absl::Seconds(3),
           "how long to wait, once asked to end, for others to give back what "
           "they hold");
+ABSL_FLAG(std::vector<std::string>, plugin, {},
+          "shared libraries with modules of your own, divided by commas: see "
+          "docs/remote_modules.md");
 ABSL_FLAG(std::string, log, "",
           "least level of the lines on standard error: debug, info, warning "
           "or error; default BATON_LOG, else warning");
@@ -83,6 +89,10 @@ absl::StatusOr<int> Main(char** argv) {
   StopSignal stop;
   rpc::Registry registry;
   dist::RegisterStock(registry);
+  for (const std::string& plugin : absl::GetFlag(FLAGS_plugin)) {
+    RETURN_IF_ERROR(rpc::LoadPlugin(plugin, registry));
+    LogInfo("loaded plug-in ", plugin);
+  }
   options.agent.on_start = dist::Attach;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));

@@ -16,9 +16,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
-#include "models/distributed/stock.h"
 #include "rpc/agent.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
@@ -37,20 +35,18 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: batonctl status --worker=NAME=HOST:PORT\n"
-    "Prints what each worker of a cluster of stock daemons owns and does.";
+    "Prints what each worker of a running cluster owns and does.";
 
 // More than any worker's.
 constexpr rpc::Rank kObserver{1 << 30};
 
 absl::StatusOr<std::unique_ptr<rpc::Agent>> Observe(
     const rpc::WorkerInfo& worker) {
-  rpc::Registry registry;
-  dist::RegisterStock(registry);
   ASSIGN_OR_RETURN(
       std::unique_ptr<rpc::Transport> transport,
-      rpc::MakeGrpcTransport(
-          {.cluster = absl::GetFlag(FLAGS_cluster),
-           .registry_digest = absl::StrCat(absl::Hex(registry.Digest()))}));
+      rpc::MakeGrpcTransport({.cluster = absl::GetFlag(FLAGS_cluster),
+                              .registry_digest = rpc::ObserverDigest(),
+                              .observer_digest = rpc::ObserverDigest()}));
   rpc::AgentOptions options;
   options.self = {.name = absl::StrCat("batonctl-", ::getpid()),
                   .rank = kObserver,
@@ -59,8 +55,7 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> Observe(
   options.peers = {worker};
   options.default_timeout =
       absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_timeout));
-  options.on_start = dist::Attach;
-  return rpc::Agent::Start(std::move(options), std::move(registry),
+  return rpc::Agent::Start(std::move(options), rpc::Registry(),
                            std::move(transport));
 }
 

@@ -117,6 +117,37 @@ TEST(BatonWorker, ServesUntilItIsAskedToEnd) {
   EXPECT_THAT(outcome.output, HasSubstr("shutting down"));
 }
 
+TEST(BatonWorker, LoadsPluginsAndNamesTheOneThatItCannot) {
+  const std::string scale = testing::ProgramPath("plugins/libscale.so");
+  const std::string shift = testing::ProgramPath("plugins/libshift.so");
+  const std::string place =
+      absl::StrCat("unix:/tmp/baton_plugin_test_", ::getpid());
+  const std::vector<std::string> args = {"baton-worker", "--name=a",
+                                         "--peers=a=" + place, "--log=info"};
+  const auto with = [&](const std::string& plugins) {
+    std::vector<std::string> all = args;
+    all.push_back("--plugin=" + plugins);
+    bool asked = false;
+    return RunProgram(
+        all, [&asked](const std::string& output, const Process& worker) {
+          if (asked || output.find("serving at") == std::string::npos) return;
+          asked = true;
+          SendSignal(worker, SIGTERM);
+        });
+  };
+  const Outcome fine = with(scale + "," + shift);
+  EXPECT_EQ(fine.code, 0) << fine.output;
+  EXPECT_THAT(fine.output, HasSubstr("loaded plug-in " + scale));
+  EXPECT_THAT(fine.output, HasSubstr("loaded plug-in " + shift));
+  const Outcome twice = with(scale + "," + scale);
+  EXPECT_EQ(twice.code, 1);
+  EXPECT_THAT(twice.output, HasSubstr("Scale is registered twice"));
+  const Outcome missing = with("/no/such.so");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.output,
+            "baton-worker: plug-in /no/such.so: no such file\n");
+}
+
 TEST(Batonctl, SaysWhatIsWrong) {
   EXPECT_EQ(RunProgram({"batonctl", "stat"}).code, 2);
   EXPECT_EQ(RunProgram({"batonctl", "status", "--worker=a"}).code, 2);
