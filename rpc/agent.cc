@@ -107,6 +107,12 @@ Timer& Agent::timer() const { return core_->timer(); }
 
 DebugInfo Agent::GetDebugInfo() const { return core_->GetDebugInfo(); }
 
+void Agent::AddView(const std::string& name, std::function<View()> view) {
+  core_->AddView(name, std::move(view));
+}
+
+const std::shared_ptr<Tracer>& Agent::tracer() const { return core_->tracer(); }
+
 bool Agent::AwaitIdle(std::chrono::milliseconds timeout) const {
   return core_->WaitIdle(std::chrono::steady_clock::now() + timeout);
 }

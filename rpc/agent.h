@@ -21,6 +21,7 @@
 #include "rpc/debug_info.h"
 #include "rpc/registry.h"
 #include "rpc/rref.h"
+#include "rpc/tracer.h"
 #include "rpc/transport.h"
 
 namespace baton::rpc {
@@ -129,6 +130,11 @@ class Agent {
   Timer& timer() const;
 
   DebugInfo GetDebugInfo() const;
+  // What another layer shows of itself in GetDebugInfo, by name: `view` is
+  // called on any thread, until the agent is destroyed.
+  void AddView(const std::string& name, std::function<View()> view);
+  // What happens here, while somebody wants to know. Never null.
+  const std::shared_ptr<Tracer>& tracer() const;
   // True once no call is under way and nothing is owned here or held elsewhere
   // by this worker; false after `timeout`.
   bool AwaitIdle(std::chrono::milliseconds timeout) const;

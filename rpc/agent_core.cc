@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/introspection.h"
 
 namespace baton::rpc::internal {
 AgentCore::AgentCore(AgentOptions options, Registry registry,
@@ -78,6 +79,11 @@ std::shared_ptr<void> AgentCore::Service(uint64_t id) const {
   MutexLock lock(mutex_);
   auto found = services_.find(id);
   return found == services_.end() ? nullptr : found->second;
+}
+
+void AgentCore::AddView(const std::string& name, std::function<View()> view) {
+  MutexLock lock(mutex_);
+  views_[name] = std::move(view);
 }
 
 void AgentCore::Transmit(const std::string& to, Message message,
@@ -173,6 +179,12 @@ void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
 }
 
 void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
+  // It holds nothing and will not be back: the next one has another name.
+  if (peer.rank == kObserverRank) {
+    transport_->RemovePeer(peer.name);
+    if (auto removed = peers_.Remove(peer.name)) OnGone(*removed, cause);
+    return;
+  }
   const bool silent = absl::IsDeadlineExceeded(cause);
   const absl::Status why = absl::UnavailableError(cause.message());
   bool leaving = false;

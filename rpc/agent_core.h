@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "rpc/agent.h"
+#include "rpc/call_stats.h"
 #include "rpc/frames.h"
 #include "rpc/handle.h"
 #include "rpc/lane.h"
@@ -35,6 +36,10 @@ class OutgoingCall {
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;
   std::atomic<bool> done{false};
+  // For statistics and traces.
+  std::atomic<uint64_t> bytes_sent{0};
+  std::atomic<uint64_t> bytes_received{0};
+  std::atomic<int64_t> sent_ns{0};
 
   // What may end the call early.
   struct Watches {
@@ -66,6 +71,8 @@ struct IncomingCall {
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
   std::chrono::steady_clock::time_point started;
+  uint64_t bytes_received = 0;
+  std::atomic<int64_t> running_ns{0};  // when its handler began
   std::atomic<Timer::Id> timer{0};
   std::atomic<bool> running{false};  // its object is there
   std::atomic<bool> replied{false};
@@ -102,7 +109,9 @@ class AgentCore final : public MessageHandler,
   Lane& workers() { return *workers_; }
   const std::shared_ptr<Lane>& completions() const { return completions_; }
   Timer& timer() { return timer_; }
+  const std::shared_ptr<Tracer>& tracer() const { return tracer_; }
   DebugInfo GetDebugInfo() const;
+  void AddView(const std::string& name, std::function<View()> view);
 
   void AddPeer(const WorkerInfo& peer);
   void RemovePeer(const std::string& name);
@@ -178,6 +187,9 @@ class AgentCore final : public MessageHandler,
   void Transmit(const CallPtr& call, Outbound& outbound);
   void TransmitLocal(const CallPtr& call, Outbound& outbound);
   bool Claim(const CallPtr& call);
+  // Its end, for statistics and traces (recording.cc).
+  void RecordMade(const CallPtr& call, bool ok);
+  void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
   CallPtr FindSent(const std::string& peer, uint64_t number);
   void Complete(const CallPtr& call, ResponseFrame frame,
                 std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
@@ -216,7 +228,10 @@ class AgentCore final : public MessageHandler,
   std::atomic<bool> stopped_{false};  // set under mutex_
   std::atomic<uint64_t> calls_served_{0};
   std::atomic<int> discarding_{0};
+  const Clock::time_point begun_ = Clock::now();
 
+  CallStats stats_;
+  const std::shared_ptr<Tracer> tracer_ = std::make_shared<Tracer>();
   Peers peers_;
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
@@ -234,6 +249,7 @@ class AgentCore final : public MessageHandler,
   std::vector<Agent::PeerWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<CallScopeFactory> scope_factory_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<void>> services_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::function<View()>> views_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc::internal

@@ -13,6 +13,7 @@
 #include "rpc/call_context.h"
 #include "rpc/call_scope.h"
 #include "rpc/cancel.h"
+#include "rpc/place.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -22,19 +23,26 @@ namespace baton::rpc {
 class Target {
  public:
   // NOLINTBEGIN(google-explicit-constructor): "alice" and Rank{1} are targets
-  Target(std::string name) : key_(std::move(name)) {}
-  Target(const char* name) : key_(std::string(name)) {}
-  Target(Rank rank) : key_(rank) {}
-  Target(WorkerInfo worker) : key_(std::move(worker)) {}
+  Target(std::string name, Place where = Place::Here())
+      : key_(std::move(name)), where_(where) {}
+  Target(const char* name, Place where = Place::Here())
+      : key_(std::string(name)), where_(where) {}
+  Target(Rank rank, Place where = Place::Here()) : key_(rank), where_(where) {}
+  Target(WorkerInfo worker, Place where = Place::Here())
+      : key_(std::move(worker)), where_(where) {}
   // NOLINTEND(google-explicit-constructor)
 
   const std::variant<std::string, Rank, WorkerInfo>& key() const {
     return key_;
   }
   std::string ToString() const;  // "alice", "rank 1"
+  // Where it was written, which is where what a call leaves there was made;
+  // line 0 where that is not known.
+  const Place& where() const { return where_; }
 
  private:
   std::variant<std::string, Rank, WorkerInfo> key_;
+  Place where_;
 };
 
 // May stand before the arguments of any call.

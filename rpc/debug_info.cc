@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rpc/agent_core.h"
+#include "rpc/introspection.h"
 
 namespace baton::rpc {
 
@@ -25,7 +26,8 @@ std::string DebugInfo::ToString() const {
     absl::StrAppend(
         &text, "  object ", object.id, " ", object.type, " ", object.state,
         ", ", object.local_handles, " local handles, held by [",
-        absl::StrJoin(object.holders, ", "), "], ", object.age_ms, " ms old\n");
+        absl::StrJoin(object.holders, ", "), "], ", object.age_ms,
+        " ms old, made by ", object.made_by, " at ", object.made_at, "\n");
   }
   for (const CallInfo& call : outgoing) {
     absl::StrAppend(&text, "  call to ", call.peer, ": ", call.method, ", ",
@@ -56,12 +58,35 @@ DebugInfo AgentCore::GetDebugInfo() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now - since)
         .count();
   };
+  info.uptime_ms = age(begun_);
+  info.channels = transport_->Channels();
+  // Who looks is no part of what it sees.
+  for (const WorkerInfo& peer : peers_.All()) {
+    if (peer.rank != kObserverRank) continue;
+    std::erase_if(info.peers, [&](const PeerInfo& entry) {
+      return entry.worker.name == peer.name;
+    });
+    std::erase_if(info.channels, [&](const ChannelInfo& channel) {
+      return channel.peer == peer.name;
+    });
+  }
+  info.methods = stats_.All();
+  std::map<std::string, std::function<View()>> views;
+  {
+    MutexLock lock(mutex_);
+    views = views_;
+  }
+  for (const auto& [name, view] : views) {
+    info.views.push_back(view());
+    info.views.back().name = name;
+  }
   MutexLock lock(mutex_);
   for (const CallPtr& call : outgoing_) {
     info.outgoing.push_back(
         {call->to.name, call->spec.name, age(call->started)});
   }
   for (const auto& [key, call] : incoming_) {
+    if (call->from.rank == kObserverRank) continue;
     info.incoming.push_back({key.first, call->name, age(call->started)});
   }
   return info;

@@ -8,7 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "rpc/channel_info.h"
 #include "rpc/codec.h"
+#include "rpc/view.h"
 #include "rpc/worker.h"
 
 // What a worker is doing, as a value that can be sent and printed. Plain data.
@@ -21,9 +23,13 @@ struct ObjectInfo {
   std::vector<std::string> holders;  // workers with a handle; one may repeat
   int32_t local_handles = 0;
   int64_t age_ms = 0;
+  int64_t bytes = -1;   // when it was made; -1: not known (rpc/held_bytes.h)
+  std::string made_by;  // worker
+  std::string made_at;  // "trainer.cc:45", else the method that gave it
   static constexpr auto Fields = std::tuple{
       &ObjectInfo::id,      &ObjectInfo::type,          &ObjectInfo::state,
-      &ObjectInfo::holders, &ObjectInfo::local_handles, &ObjectInfo::age_ms};
+      &ObjectInfo::holders, &ObjectInfo::local_handles, &ObjectInfo::age_ms,
+      &ObjectInfo::bytes,   &ObjectInfo::made_by,       &ObjectInfo::made_at};
 };
 
 struct CallInfo {
@@ -49,6 +55,26 @@ struct PeerInfo {
                  &PeerInfo::control_waiting};
 };
 
+// The calls between this worker and a peer of one method since it started.
+struct MethodStats {
+  std::string peer;
+  std::string method;
+  bool incoming = false;  // served here; else made here
+  uint64_t calls = 0;     // that have ended
+  uint64_t failed = 0;    // of these
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+  // From its begin to its answer: as the caller sees it, or as served here.
+  uint64_t total_us = 0;
+  std::vector<uint64_t> latency{};  // rpc/histogram.h
+  static constexpr auto Fields =
+      std::tuple{&MethodStats::peer,           &MethodStats::method,
+                 &MethodStats::incoming,       &MethodStats::calls,
+                 &MethodStats::failed,         &MethodStats::bytes_sent,
+                 &MethodStats::bytes_received, &MethodStats::total_us,
+                 &MethodStats::latency};
+};
+
 struct DebugInfo {
   WorkerInfo self;
   std::vector<PeerInfo> peers;
@@ -60,12 +86,18 @@ struct DebugInfo {
   uint64_t calls_served = 0;
   int32_t worker_threads = 0;
   int32_t idle_threads = 0;
+  int64_t uptime_ms = 0;
+  std::vector<ChannelInfo> channels;
+  std::vector<MethodStats> methods;
+  std::vector<View> views;  // of the layers above
   static constexpr auto Fields =
       std::tuple{&DebugInfo::self,           &DebugInfo::peers,
                  &DebugInfo::objects,        &DebugInfo::outgoing,
                  &DebugInfo::incoming,       &DebugInfo::user_handles,
                  &DebugInfo::transfers,      &DebugInfo::calls_served,
-                 &DebugInfo::worker_threads, &DebugInfo::idle_threads};
+                 &DebugInfo::worker_threads, &DebugInfo::idle_threads,
+                 &DebugInfo::uptime_ms,      &DebugInfo::channels,
+                 &DebugInfo::methods,        &DebugInfo::views};
 
   // Nothing is under way and nothing is owned or held for others.
   bool Idle() const {

@@ -75,6 +75,7 @@ struct RequestFrame {
   std::string scope;
   std::vector<Transfer> transfers;
   std::string arguments;
+  std::string place;  // where the caller made `result`; for people
   static constexpr auto Fields =
       std::tuple{&RequestFrame::to,         &RequestFrame::epoch,
                  &RequestFrame::call,       &RequestFrame::type,
@@ -82,7 +83,7 @@ struct RequestFrame {
                  &RequestFrame::result,     &RequestFrame::result_fork,
                  &RequestFrame::timeout_us, &RequestFrame::has_scope,
                  &RequestFrame::scope,      &RequestFrame::transfers,
-                 &RequestFrame::arguments};
+                 &RequestFrame::arguments,  &RequestFrame::place};
 };
 
 struct ResponseFrame {

@@ -21,6 +21,7 @@ constexpr const char* kSystemNames[] = {"RRef::Fetch", "RRef::Ready"};
 }  // namespace
 
 void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
+  const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<RequestFrame>(std::move(message.header));
   if (!frame.ok()) {
     LogWarning("dropped a request of worker ", from.name, ": ",
@@ -31,6 +32,7 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
   call->from = from;
   call->frame = *std::move(frame);
   call->tensors = std::move(message.tensors);
+  call->bytes_received = bytes;
   if (call->frame.to != 0 && call->frame.to != self().incarnation) {
     Respond(call, absl::UnavailableError(absl::StrCat(
                       "worker ", self().name,
@@ -104,8 +106,8 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
     incoming_[{call->from.name, frame.call}] = call;
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
-  RETURN_IF_ERROR(ownership_->BeginCreation(frame.result, frame.result_fork,
-                                            call->from, call->name));
+  RETURN_IF_ERROR(ownership_->BeginCreation(
+      frame.result, frame.result_fork, call->from, call->name, frame.place));
   call->creates = true;
   SendControl(call->from,
               {ControlKind::kCreated, frame.result, frame.result_fork},
@@ -164,6 +166,7 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
 
 void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   call->running = true;
+  if (tracer_->on()) call->running_ns = Tracer::Now();
   if (call->replied) return;
   absl::Status status = call->context->cancel.token().reason();
   if (status.ok()) {
@@ -293,7 +296,9 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
                              std::vector<Tensor> tensors,
                              std::vector<HandlePtr> handles) {
   EndIncoming(call);
+  const bool ok = frame.status.ok();
   if (call->local) {
+    RecordServed(call, ok, 0);
     for (Tensor& tensor : tensors) tensor = PackedCopy(std::move(tensor));
     if (CallPtr outgoing = FindSent(self().name, frame.call)) {
       Complete(outgoing, std::move(frame), std::move(tensors),
@@ -313,9 +318,10 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
     frame.status = transfers.status();
     tensors.clear();
   }
+  Message message{EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)};
+  RecordServed(call, ok, BytesOf(message));
   Transmit(
-      call->from.name,
-      {EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)},
+      call->from.name, std::move(message),
       [core = weak_from_this(), to = call->from.name,
        failed](const absl::Status& status) {
         // A message that could not be sent as it was; a connection that

@@ -3,6 +3,8 @@
 
 #include "rpc/introspection.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "rpc/agent.h"
 
@@ -16,9 +18,28 @@ std::vector<WorkerInfo> Introspection::Workers(CallContext& call) {
   return call.agent().workers();
 }
 
+int64_t Introspection::Clock() { return Tracer::Now(); }
+
+void Introspection::StartTrace(CallContext& call, int64_t limit,
+                               std::chrono::milliseconds longest) {
+  constexpr int64_t kMostEvents = 4'000'000;
+  longest = std::clamp<std::chrono::milliseconds>(
+      longest, std::chrono::milliseconds(0), std::chrono::hours(1));
+  call.agent().tracer()->Start(
+      static_cast<size_t>(std::clamp<int64_t>(limit, 0, kMostEvents)),
+      Tracer::Clock::now() + longest);
+}
+
+TraceLog Introspection::TakeTrace(CallContext& call) {
+  return call.agent().tracer()->Take();
+}
+
 void RegisterIntrospection(Registry& registry) {
   registry.AddFunction<&Introspection::Describe>()
-      .AddFunction<&Introspection::Workers>();
+      .AddFunction<&Introspection::Workers>()
+      .AddFunction<&Introspection::Clock>()
+      .AddFunction<&Introspection::StartTrace>()
+      .AddFunction<&Introspection::TakeTrace>();
 }
 
 std::string ObserverDigest() {

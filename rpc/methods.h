@@ -14,6 +14,7 @@
 #include "core/future.h"
 #include "rpc/call_context.h"
 #include "rpc/codec.h"
+#include "rpc/held_bytes.h"
 #include "rpc/type_name.h"
 
 // The type machinery behind exported methods: what a signature says, whether a
@@ -42,7 +43,8 @@ struct MethodKey {
 struct ValueType {
   uint64_t id;
   std::string (*name)();
-  void (*encode)(Encoder&, const void*);  // null: it cannot leave its owner
+  void (*encode)(Encoder&, const void*);    // null: it cannot leave its owner
+  int64_t (*bytes)(const void*) = nullptr;  // null: not known (held_bytes.h)
 };
 
 template <typename T>
@@ -57,8 +59,13 @@ constexpr auto EncoderOf() -> void (*)(Encoder&, const void*) {
 }
 
 template <typename T>
-inline constexpr ValueType kValueType{TypeId<T>(), &TypeName<T>,
-                                      EncoderOf<T>()};
+int64_t BytesHeldBy(const void* value) {
+  return HeldBytesOf(*static_cast<const T*>(value));
+}
+
+template <typename T>
+inline constexpr ValueType kValueType{TypeId<T>(), &TypeName<T>, EncoderOf<T>(),
+                                      &BytesHeldBy<T>};
 template <>
 inline constexpr ValueType kValueType<void>{TypeId<void>(), &TypeName<void>,
                                             [](Encoder&, const void*) {}};

@@ -123,6 +123,7 @@ bool AgentCore::Claim(const CallPtr& call) {
 void AgentCore::Fail(const CallPtr& call, const absl::Status& why,
                      bool retryable) {
   if (!Claim(call)) return;
+  RecordMade(call, false);
   const bool given_up = absl::IsDeadlineExceeded(why) || absl::IsCancelled(why);
   if (given_up) CancelRemote(call);
   call->on_reply(CallFailed(why, {call->to.name, call->spec.name, retryable}),

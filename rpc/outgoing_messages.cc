@@ -45,6 +45,7 @@ absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
   if (call->spec.result != nullptr) {
     frame.result = call->spec.result->id();
     frame.result_fork = call->spec.result->fork();
+    frame.place = call->spec.to.where().ToString();
   }
   outbound->tensors = std::move(encoder.tensors());
   outbound->handles = std::move(encoder.handles());
@@ -102,6 +103,8 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   }
   Message message{EncodeFrame(FrameKind::kRequest, frame),
                   std::move(outbound.tensors)};
+  call->bytes_sent = BytesOf(message);
+  if (tracer_->on()) call->sent_ns = Tracer::Now();
   std::weak_ptr<OutgoingCall> weak = call;
   Transmit(call->to.name, std::move(message),
            [core = weak_from_this(), weak](const absl::Status& status) {
@@ -135,6 +138,7 @@ void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
 }
 
 void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
+  const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<ResponseFrame>(std::move(message.header));
   if (!frame.ok()) {
     LogWarning("dropped a response of worker ", from.name, ": ",
@@ -148,6 +152,7 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   auto handles = ownership_->Import(from, frame->transfers);
   CallPtr call = FindSent(from.name, frame->call);
   if (call == nullptr) return;
+  call->bytes_received = bytes;
   if (!handles.ok()) {
     FailLater(call, handles.status(), false);
     return;
@@ -174,6 +179,7 @@ void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                          std::vector<Tensor> tensors,
                          std::vector<HandlePtr> handles) {
   if (!Claim(call)) return;
+  RecordMade(call, frame.status.ok());
   completions_->Post([this, call, frame = std::move(frame),
                       tensors = std::move(tensors),
                       handles = std::move(handles)]() mutable {

@@ -3,6 +3,7 @@
 
 #include "rpc/ownership.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@ namespace baton::rpc::internal {
 namespace {
 
 constexpr size_t kRememberRefused = 65'536;
+constexpr size_t kLongestPlace = 200;
 
 // Number 0 would make a grant an owner's reference.
 absl::Status CheckFork(ForkId fork) {
@@ -52,13 +54,13 @@ HandlePtr Ownership::NewLocalLocked(RRefId id, Object& object, uint64_t type) {
   return NewHandle({id, {}, self_, type}, Handle::State::kConfirmed);
 }
 
-HandlePtr Ownership::Own(AnyValue value) {
-  HandlePtr handle = OwnPending(*value.type);
+HandlePtr Ownership::Own(AnyValue value, std::string place) {
+  HandlePtr handle = OwnPending(*value.type, std::move(place));
   FinishCreation(handle->id(), std::move(value));
   return handle;
 }
 
-HandlePtr Ownership::OwnPending(const ValueType& type) {
+HandlePtr Ownership::OwnPending(const ValueType& type, std::string place) {
   MutexLock lock(mutex_);
   const RRefId id{self_.incarnation, next_number_++};
   if (closed_) {
@@ -70,12 +72,14 @@ HandlePtr Ownership::OwnPending(const ValueType& type) {
   }
   Object& object = objects_[id];
   object.type_name = type.name();
+  object.made_by = self_.name;
+  object.made_at = std::move(place);
   return NewLocalLocked(id, object, type.id);
 }
 
 absl::Status Ownership::BeginCreation(RRefId id, ForkId fork,
                                       const WorkerInfo& creator,
-                                      std::string type_name) {
+                                      std::string method, std::string place) {
   if (id.creator != creator.incarnation) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", creator.name, " used an id of another worker"));
@@ -83,19 +87,27 @@ absl::Status Ownership::BeginCreation(RRefId id, ForkId fork,
   RETURN_IF_ERROR(CheckFork(fork));
   MutexLock lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("shut down");
-  auto [place, added] = objects_.try_emplace(id);
+  auto [entry, added] = objects_.try_emplace(id);
   if (!added) {
     return absl::AlreadyExistsError(
         absl::StrCat("object ", id.ToString(), " exists"));
   }
-  place->second.type_name = std::move(type_name);
-  place->second.forks[fork] = {creator, Clock::now()};
+  Object& object = entry->second;
+  object.made_by = creator.name;
+  place.resize(std::min(place.size(), kLongestPlace));
+  object.made_at = place.empty() ? method : std::move(place);
+  object.type_name = std::move(method);
+  object.forks[fork] = {creator, Clock::now()};
   return absl::OkStatus();
 }
 
 void Ownership::FinishCreation(RRefId id, absl::StatusOr<AnyValue> value) {
   std::vector<Resolved> waiting;
   Actions actions;
+  int64_t bytes = kUnknownBytes;
+  if (value.ok() && value->value != nullptr && value->type->bytes != nullptr) {
+    bytes = value->type->bytes(value->value.get());
+  }
   {
     MutexLock lock(mutex_);
     auto found = objects_.find(id);
@@ -106,6 +118,7 @@ void Ownership::FinishCreation(RRefId id, absl::StatusOr<AnyValue> value) {
       object.state = Object::State::kReady;
       object.value = *value;
       object.type_name = value->type->name();
+      object.bytes = bytes;
     } else {
       object.state = Object::State::kFailed;
       object.failure = value.status();

@@ -49,11 +49,13 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
             std::weak_ptr<Port> port);
 
   // Owner's side.
-  HandlePtr Own(AnyValue value);
-  HandlePtr OwnPending(const ValueType& type);  // FinishCreation follows
+  // `place`: where in the program, for people.
+  HandlePtr Own(AnyValue value, std::string place = "");
+  // FinishCreation follows.
+  HandlePtr OwnPending(const ValueType& type, std::string place = "");
   // A creation asked for by `creator` under its grant `fork`.
   absl::Status BeginCreation(RRefId id, ForkId fork, const WorkerInfo& creator,
-                             std::string type_name);
+                             std::string method, std::string place = "");
   void FinishCreation(RRefId id, absl::StatusOr<AnyValue> value);
   // The value once it is there; NotFound for an object that is not (any more).
   void Resolve(RRefId id, Resolved done);
@@ -115,6 +117,9 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
     int local_handles = 0;
     std::vector<Resolved> waiting;
     Clock::time_point since = Clock::now();
+    int64_t bytes = kUnknownBytes;
+    std::string made_by;
+    std::string made_at;
   };
   struct Grant {
     std::weak_ptr<Handle> handle;

@@ -226,6 +226,9 @@ std::vector<ObjectInfo> Ownership::Objects() const {
       info.holders.push_back(holder.worker.name);
     }
     info.local_handles = object.local_handles;
+    info.bytes = object.bytes;
+    info.made_by = object.made_by;
+    info.made_at = object.made_at;
     info.age_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                       Clock::now() - object.since)
                       .count();

@@ -128,6 +128,20 @@ class Service final : public wire::Rendezvous::CallbackService {
     return reactor;
   }
 
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const wire::ListRequest* request,
+                                 wire::ListAnswer* answer) override {
+    const RendezvousGroups::Result workers = groups_->List(request->cluster());
+    if (workers.ok()) {
+      for (const WorkerInfo& worker : *workers) {
+        ToWire(worker, *answer->add_members());
+      }
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpc(workers.status()));
+    return reactor;
+  }
+
  private:
   void ReapLater() {
     timer_.After(kReapInterval, [this] {

@@ -56,6 +56,11 @@ struct Membership {
 absl::Status Leave(const std::string& address, const std::string& cluster,
                    const WorkerInfo& self, std::chrono::milliseconds timeout);
 
+// Who has met there, by rank; NotFound for a cluster that has not.
+absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
+    const std::string& address, const std::string& cluster,
+    std::chrono::milliseconds timeout);
+
 class RendezvousGroups;
 
 // The service behind Join, for a server that somebody else runs (GrpcOptions::

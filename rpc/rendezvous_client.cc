@@ -176,4 +176,26 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
   return status.ok() ? absl::OkStatus() : AtRendezvous(address, status);
 }
 
+absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(const std::string& address,
+                                                    const std::string& cluster,
+                                                    milliseconds timeout) {
+  const auto deadline = system_clock::now() + timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
+                   ConnectToRendezvous(address, deadline));
+  wire::ListRequest request;
+  request.set_cluster(cluster);
+  wire::ListAnswer answer;
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  const grpc::Status status =
+      wire::Rendezvous::NewStub(channel)->List(&context, request, &answer);
+  if (!status.ok()) return AtRendezvous(address, status);
+  std::vector<WorkerInfo> workers;
+  for (const wire::Member& member : answer.members()) {
+    ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
 }  // namespace baton::rpc

@@ -282,6 +282,17 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
       absl::StrCat("cluster ", cluster, " has no worker ", name));
 }
 
+RendezvousGroups::Result RendezvousGroups::List(
+    const std::string& cluster) const {
+  MutexLock lock(mutex_);
+  auto found = groups_.find(cluster);
+  if (found == groups_.end() || found->second.members.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no cluster ", cluster, " has met here"));
+  }
+  return found->second.List();
+}
+
 absl::StatusOr<Membership> RendezvousGroups::Renew(const std::string& cluster,
                                                    const std::string& name,
                                                    uint64_t incarnation,

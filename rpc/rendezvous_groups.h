@@ -39,6 +39,8 @@ class RendezvousGroups {
                                    const std::string& name,
                                    uint64_t incarnation, uint64_t known,
                                    Clock::time_point now = Clock::now());
+  // The members; NotFound where none have met.
+  Result List(const std::string& cluster) const;
   // Strikes off those whose lease is over. To be called every `interval`: time
   // in which it was not, because this process did not run, is nobody's silence.
   void Reap(Clock::time_point now, std::chrono::milliseconds interval);
@@ -79,7 +81,7 @@ class RendezvousGroups {
   void Remove(const std::string& cluster, const WorkerInfo& self,
               const std::function<absl::Status(const Group&)>& why);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t versions_ ABSL_GUARDED_BY(mutex_) = 0;
   Clock::time_point reaped_ ABSL_GUARDED_BY(mutex_) = Clock::now();

@@ -70,8 +70,8 @@ absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
   return value;
 }
 
-HandlePtr OwnValue(Agent& agent, AnyValue value) {
-  return agent.core()->ownership().Own(std::move(value));
+HandlePtr OwnValue(Agent& agent, AnyValue value, Place where) {
+  return agent.core()->ownership().Own(std::move(value), where.ToString());
 }
 
 CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
@@ -83,7 +83,7 @@ CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
                 .result = nullptr};
   if (handle == nullptr) return spec;
   spec.agent = handle->agent();
-  spec.to = handle->owner();
+  spec.to = Target(handle->owner(), Place());
   return spec;
 }
 
@@ -113,7 +113,7 @@ HandlePtr NewResultHandle(const std::weak_ptr<AgentCore>& agent,
   } else if (auto owner = core->peers().Find(to); !owner.ok()) {
     handle = core->ownership().NewGrant(Unknown(to), type.id);
   } else if (owner->name == core->self().name) {
-    handle = core->ownership().OwnPending(type);
+    handle = core->ownership().OwnPending(type, to.where().ToString());
   } else {
     handle = core->ownership().NewGrant(*owner, type.id);
   }

@@ -11,6 +11,7 @@
 #include "core/future.h"
 #include "rpc/call.h"
 #include "rpc/ids.h"
+#include "rpc/place.h"
 
 namespace baton::rpc {
 
@@ -27,7 +28,7 @@ bool IsConfirmed(const HandlePtr& handle);
 std::string Describe(const HandlePtr& handle, const std::string& type);
 absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
                                       const ValueType& type);
-HandlePtr OwnValue(Agent& agent, AnyValue value);
+HandlePtr OwnValue(Agent& agent, AnyValue value, Place where);
 // A call of method `index` of the object's type, or, for a system method, of
 // kSystemMethods.
 CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name);
@@ -68,14 +69,15 @@ class RRef {
   RRef() = default;  // names nothing; every call fails
 
   // A handle to a local object or value, which `agent`'s worker then owns.
-  static RRef Make(Agent& agent, std::shared_ptr<T> object) {
+  static RRef Make(Agent& agent, std::shared_ptr<T> object,
+                   Place where = Place::Here()) {
     return RRef(internal::OwnValue(
-        agent, {std::move(object), &internal::kValueType<T>}));
+        agent, {std::move(object), &internal::kValueType<T>}, where));
   }
   template <std::convertible_to<T> U>
   requires(!std::convertible_to<U, std::shared_ptr<T>>) static RRef
-      Make(Agent& agent, U&& value) {
-    return Make(agent, std::make_shared<T>(std::forward<U>(value)));
+      Make(Agent& agent, U&& value, Place where = Place::Here()) {
+    return Make(agent, std::make_shared<T>(std::forward<U>(value)), where);
   }
 
   template <auto kMethod, typename... Args>

@@ -114,8 +114,10 @@ std::string AgentCore::Leftovers() const {
   std::vector<std::string> left;
   for (const ObjectInfo& object : info.objects) {
     if (object.holders.empty()) continue;
-    left.push_back(absl::StrCat(object.type, " ", object.id, " held by ",
-                                absl::StrJoin(object.holders, ", ")));
+    left.push_back(absl::StrCat(
+        object.type, " ", object.id, " held by ",
+        absl::StrJoin(object.holders, ", "), ", made by ", object.made_by,
+        object.made_at.empty() ? "" : " at ", object.made_at));
   }
   for (const CallInfo& call : info.outgoing) {
     left.push_back(absl::StrCat("a call of ", call.method, " at ", call.peer));

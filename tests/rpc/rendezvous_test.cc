@@ -61,6 +61,20 @@ TEST(Rendezvous, EverybodyGetsTheSameListByRank) {
   }
 }
 
+TEST(Rendezvous, ListsWhoHasMetToWhoOnlyLooks) {
+  auto server = NewServer();
+  const milliseconds timeout(5000);
+  const Joined nobody = ListWorkers(server->address(), "test", timeout);
+  EXPECT_EQ(nobody.status().code(), absl::StatusCode::kNotFound);
+  auto a = JoinSoon(server->address(), Options("alice", 2));
+  const Joined bob = Join(server->address(), Options("bob", 2));
+  ASSERT_TRUE(bob.ok()) << bob.status();
+  const Joined listed = ListWorkers(server->address(), "test", timeout);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(*listed, *bob);
+  EXPECT_TRUE(a.get().ok());
+}
+
 TEST(Rendezvous, OneServiceHoldsManyClusters) {
   auto server = NewServer();
   JoinOptions one = Options("alice", 1), two = Options("alice", 1);

@@ -1,0 +1,86 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <string>
+#include <utility>
+
+#include "rpc/agent_core.h"
+#include "rpc/introspection.h"
+
+// What is kept of a call that has ended.
+namespace baton::rpc::internal {
+namespace {
+
+uint64_t MicrosSince(AgentCore::Clock::time_point begin) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          AgentCore::Clock::now() - begin)
+          .count());
+}
+
+// Fetches of all types count as one method.
+const std::string& StatsName(const MethodKey& method, const std::string& name) {
+  static const std::string fetch = "RRef::Fetch", ready = "RRef::Ready";
+  if (method.type != kSystemMethods) return name;
+  return method.index == kFetch ? fetch : ready;
+}
+
+}  // namespace
+
+void AgentCore::RecordMade(const CallPtr& call, bool ok) {
+  const MethodKey& method = call->spec.method;
+  stats_.Add(CallStats::Side::kCaller, call->to.name, method,
+             StatsName(method, call->spec.name),
+             {.ok = ok,
+              .micros = MicrosSince(call->started),
+              .bytes_sent = call->bytes_sent,
+              .bytes_received = call->bytes_received});
+  if (!tracer_->on()) return;
+  uint64_t number = 0;
+  {
+    MutexLock lock(call->mutex);
+    number = call->number;
+  }
+  const int64_t begin = Tracer::Nanos(call->started);
+  const int64_t sent = call->sent_ns;
+  tracer_->Add({.kind = TraceEvent::Kind::kCall,
+                .ok = ok,
+                .name = call->spec.name,
+                .peer = call->to.name,
+                .number = number,
+                .begin_ns = begin,
+                .mid_ns = sent == 0 ? begin : sent,
+                .end_ns = Tracer::Now(),
+                .request_bytes = call->bytes_sent,
+                .answer_bytes = call->bytes_received});
+}
+
+void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
+                             uint64_t bytes_sent) {
+  const bool served =
+      call->started != Clock::time_point() && !call->name.empty();
+  // Who looks must not see itself.
+  if (!served || call->from.rank == kObserverRank) return;
+  const MethodKey method{call->frame.type, call->frame.index};
+  stats_.Add(CallStats::Side::kCallee, call->from.name, method,
+             StatsName(method, call->name),
+             {.ok = ok,
+              .micros = MicrosSince(call->started),
+              .bytes_sent = bytes_sent,
+              .bytes_received = call->bytes_received});
+  if (!tracer_->on()) return;
+  const int64_t begin = Tracer::Nanos(call->started);
+  const int64_t running = call->running_ns;
+  tracer_->Add({.kind = TraceEvent::Kind::kServe,
+                .ok = ok,
+                .name = call->name,
+                .peer = call->from.name,
+                .number = call->frame.call,
+                .begin_ns = begin,
+                .mid_ns = running == 0 ? begin : running,
+                .end_ns = Tracer::Now(),
+                .request_bytes = call->bytes_received,
+                .answer_bytes = bytes_sent});
+}
+
+}  // namespace baton::rpc::internal
