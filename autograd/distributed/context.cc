@@ -29,6 +29,7 @@ void Attach(rpc::Agent& agent) {
   agent.SetService(engine);
   agent.SetService(std::make_shared<UpdateLock>());
   agent.SetCallScopeFactory(engine);
+  agent.AddView("contexts", [engine] { return engine->View(); });
   agent.WatchPeers([weak = std::weak_ptr<Engine>(engine)](
                        const rpc::WorkerInfo& worker, const absl::Status&) {
     if (auto self = weak.lock()) self->OnWorkerLost(worker.name);

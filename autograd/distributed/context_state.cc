@@ -201,6 +201,19 @@ std::set<std::string> ContextState::Release() {
   return workers;
 }
 
+ContextState::Summary ContextState::summary() const {
+  MutexLock lock(mutex_);
+  Summary summary{.age = std::chrono::duration_cast<std::chrono::milliseconds>(
+                      std::chrono::steady_clock::now() - since_),
+                  .gradients = gradients_.size(),
+                  .sends = sends_.size(),
+                  .backward_runs = pass_ != nullptr};
+  for (const Gradient& gradient : gradients_) {
+    if (gradient.sum.defined()) summary.gradient_bytes += gradient.sum.nbytes();
+  }
+  return summary;
+}
+
 bool ContextState::released() const {
   MutexLock lock(mutex_);
   return released_;

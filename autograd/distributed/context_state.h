@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -47,6 +48,15 @@ class ContextState final : public rpc::CallScope {
 
   const ContextId& id() const { return id_; }
   const std::string& opened_by() const { return opened_by_; }
+
+  struct Summary {
+    std::chrono::milliseconds age{0};
+    size_t gradients = 0;
+    uint64_t gradient_bytes = 0;
+    size_t sends = 0;  // edges that left this worker
+    bool backward_runs = false;
+  };
+  Summary summary() const;
 
   std::unique_ptr<rpc::Crossing> BeginSend(const rpc::WorkerInfo& to) override;
   std::string FinishSend(rpc::Crossing& crossing) override;
@@ -99,6 +109,8 @@ class ContextState final : public rpc::CallScope {
 
   const ContextId id_;
   const std::string opened_by_;
+  const std::chrono::steady_clock::time_point since_ =
+      std::chrono::steady_clock::now();
   mutable Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -143,6 +143,34 @@ std::vector<ContextId> Engine::contexts() const {
   return ids;
 }
 
+rpc::View Engine::View() const {
+  using Unit = rpc::View::Unit;
+  rpc::View view{.name = "contexts",
+                 .columns = {{"context", Unit::kCount},
+                             {"creator", Unit::kText},
+                             {"opened_by", Unit::kText},
+                             {"age", Unit::kMilliseconds},
+                             {"gradients", Unit::kCount},
+                             {"gradient_bytes", Unit::kBytes},
+                             {"sends", Unit::kCount},
+                             {"state", Unit::kText}}};
+  std::vector<std::shared_ptr<ContextState>> contexts;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, context] : contexts_) contexts.push_back(context);
+  }
+  for (const auto& context : contexts) {
+    const ContextState::Summary summary = context->summary();
+    view.rows.push_back(
+        {absl::StrCat(context->id().number), context->id().root,
+         context->opened_by(), absl::StrCat(summary.age.count()),
+         absl::StrCat(summary.gradients), absl::StrCat(summary.gradient_bytes),
+         absl::StrCat(summary.sends),
+         summary.backward_runs ? "backward" : "open"});
+  }
+  return view;
+}
+
 Pass::Options Engine::PassOptions(const std::shared_ptr<ContextState>& context,
                                   PassId pass, bool retain_graph,
                                   std::chrono::milliseconds time_left) {

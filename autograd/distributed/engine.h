@@ -18,6 +18,7 @@
 #include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/call_scope.h"
+#include "rpc/view.h"
 #include "rpc/worker.h"
 
 namespace baton::dist {
@@ -81,6 +82,8 @@ class Engine final : public rpc::CallScopeFactory,
 
   size_t num_contexts() const;
   std::vector<ContextId> contexts() const;
+  // The table "contexts" of Agent::AddView.
+  rpc::View View() const;
 
  private:
   class Run;

@@ -101,9 +101,10 @@ Future<StageReport> Stage::Run(rpc::CallContext& call, const StepPlan& plan) {
     state->Fail(Annotate(why, "the trainer gave up the step"));
   });
   Promise<StageReport> promise;
-  compute_->Post([this, plan, promise, context, state = *state] {
+  compute_->Post([this, plan, promise, context, state = *state,
+                  tracer = call.agent().tracer()] {
     if (spec_.compute_threads > 0) SetComputeThreads(spec_.compute_threads);
-    StageRun run(*module_, spec_, next_, plan, context, state);
+    StageRun run(*module_, spec_, next_, plan, context, state, tracer);
     absl::StatusOr<StageReport> report = run.Execute();
     absl::Status status = report.status();
     if (!status.ok()) report = status = Explain(status);

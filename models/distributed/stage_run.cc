@@ -29,13 +29,16 @@ const char* NameOf(StageOp op) {
 StageRun::StageRun(nn::Module& module, const StageSpec& spec,
                    const std::optional<RRef<Stage>>& next, const StepPlan& plan,
                    std::shared_ptr<ContextState> context,
-                   std::shared_ptr<StepState> state)
+                   std::shared_ptr<StepState> state,
+                   std::shared_ptr<rpc::Tracer> tracer)
     : module_(module),
       spec_(spec),
       next_(next),
       plan_(plan),
       context_(std::move(context)),
       state_(std::move(state)),
+      tracer_(std::move(tracer)),
+      track_(absl::StrCat("stage ", spec.index)),
       deadline_(std::chrono::steady_clock::now() +
                 std::min<std::chrono::milliseconds>(plan.time_left, kFarAway)),
       leaves_weights_(std::any_of(
@@ -75,6 +78,8 @@ RowRange StageRun::RowsOf(int micro_batch) const {
 
 absl::Status StageRun::Forward(int micro_batch) {
   ASSIGN_OR_RETURN(Tensor received, state_->TakeInput(micro_batch, deadline_));
+  const rpc::TraceSpan span(
+      *tracer_, track_, [&] { return absl::StrCat("forward ", micro_batch); });
   const RowRange rows = RowsOf(micro_batch);
   if (!received.defined() || received.rank() == 0 ||
       received.dim(0) != rows.size()) {
@@ -171,6 +176,8 @@ absl::Status StageRun::Backward(int micro_batch) {
   } else if (spec_.checkpoint) {
     ASSIGN_OR_RETURN(targets, state_->Targets(deadline_));
   }
+  const rpc::TraceSpan span(
+      *tracer_, track_, [&] { return absl::StrCat("backward ", micro_batch); });
   Saved saved = std::move(saved_.extract(micro_batch).mapped());
   // A stage that does not use its input gives its predecessor no gradient.
   const bool flows = is_last() || gradient.defined();

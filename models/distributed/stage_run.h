@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "models/distributed/gradient_sums.h"
 #include "models/distributed/stage.h"
 #include "models/nn/scopes.h"
+#include "rpc/tracer.h"
 
 namespace baton::dist {
 
@@ -23,7 +25,8 @@ class StageRun {
   StageRun(nn::Module& module, const StageSpec& spec,
            const std::optional<RRef<Stage>>& next, const StepPlan& plan,
            std::shared_ptr<ContextState> context,
-           std::shared_ptr<StepState> state);
+           std::shared_ptr<StepState> state,
+           std::shared_ptr<rpc::Tracer> tracer);
 
   absl::StatusOr<StageReport> Execute();
 
@@ -57,6 +60,8 @@ class StageRun {
   const StepPlan plan_;
   const std::shared_ptr<ContextState> context_;
   const std::shared_ptr<StepState> state_;
+  const std::shared_ptr<rpc::Tracer> tracer_;
+  const std::string track_;  // of the trace
   const StepState::Deadline deadline_;
   const bool leaves_weights_;  // to instructions of the program
   std::map<int, Saved> saved_;

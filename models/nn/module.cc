@@ -124,6 +124,15 @@ int64_t Module::NumParameters() const {
   return count;
 }
 
+int64_t Module::HeldBytes() const {
+  int64_t bytes = 0;
+  for (const Variable& parameter : Parameters())
+    bytes += static_cast<int64_t>(parameter.tensor().nbytes());
+  for (const auto& buffer : NamedBuffers())
+    bytes += static_cast<int64_t>(buffer.value.nbytes());
+  return bytes;
+}
+
 void Module::Train(bool training) {
   training_ = training;
   for (const auto& named : children_) named.value->Train(training);

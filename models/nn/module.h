@@ -63,6 +63,9 @@ class Module {
   void Eval() { Train(false); }
   bool is_training() const { return training_; }
 
+  // Of parameters and buffers, without gradients.
+  int64_t HeldBytes() const;
+
   void ZeroGrad();
 
   // Parameters and buffers by name, sharing memory with the module.

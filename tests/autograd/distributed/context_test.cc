@@ -11,6 +11,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
+#include "rpc/introspection.h"
 #include "tests/autograd/distributed/remote_math.h"
 
 namespace baton::dist {
@@ -37,6 +38,35 @@ TEST_P(ContextTest, GradientsEqualThoseOfTheLocalGraph) {
   autograd::Sum((a * b) * (a * b)).Backward();
   EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(a), a.grad()));
   EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(b), b.grad()));
+}
+
+TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
+  Variable a = Leaf(3), b = Leaf(5);
+  Context ctx(agent());
+  Variable product = *agent().Async<&Multiply>("bob", ctx, a, b).Await();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(product)).ok());
+  const auto column = [](const rpc::View& view, const std::string& name) {
+    for (size_t i = 0; i < view.columns.size(); ++i) {
+      if (view.columns[i].name == name) return view.rows.at(0).at(i);
+    }
+    return std::string("no such column");
+  };
+  const auto here = agent().GetDebugInfo().views;
+  ASSERT_EQ(here.size(), 1u);
+  EXPECT_EQ(here[0].name, "contexts");
+  ASSERT_EQ(here[0].rows.size(), 1u);
+  EXPECT_EQ(column(here[0], "context"), std::to_string(ctx.id().number));
+  EXPECT_EQ(column(here[0], "creator"), "alice");
+  EXPECT_EQ(column(here[0], "gradients"), "2");
+  EXPECT_EQ(column(here[0], "gradient_bytes"),
+            std::to_string(2 * a.tensor().nbytes()));
+  const auto there =
+      *agent().Async<&rpc::Introspection::Describe>("bob").Await();
+  ASSERT_EQ(there.views.size(), 1u);
+  ASSERT_EQ(there.views[0].rows.size(), 1u);
+  EXPECT_EQ(column(there.views[0], "creator"), "alice");
+  EXPECT_EQ(column(there.views[0], "opened_by"), "alice");
+  EXPECT_EQ(column(there.views[0], "gradient_bytes"), "0");
 }
 
 TEST_P(ContextTest, CallsToOneselfCount) {
