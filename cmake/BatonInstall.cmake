@@ -13,6 +13,7 @@ install(FILES
   ${CMAKE_BINARY_DIR}/baton-config-version.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindDnnl.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindCudnn.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindHttplib.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonDependencies.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonPlugin.cmake
   DESTINATION ${baton_cmake_dir})

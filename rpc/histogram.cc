@@ -40,7 +40,7 @@ double QuantileUs(const std::vector<uint64_t>& counts, double q) {
 std::vector<uint64_t> Histogram::Counts() const {
   std::vector<uint64_t> counts;
   for (size_t bucket = 0; bucket < kHistogramBuckets; ++bucket) {
-    const uint32_t count = buckets_[bucket].load(std::memory_order_relaxed);
+    const uint64_t count = buckets_[bucket].load(std::memory_order_relaxed);
     if (count == 0) continue;
     counts.resize(bucket + 1);
     counts[bucket] = count;

@@ -33,7 +33,7 @@ class Histogram {
   std::vector<uint64_t> Counts() const;
 
  private:
-  std::array<std::atomic<uint32_t>, kHistogramBuckets> buckets_{};
+  std::array<std::atomic<uint64_t>, kHistogramBuckets> buckets_{};
 };
 
 }  // namespace baton::rpc

@@ -22,7 +22,7 @@ int64_t Introspection::Clock() { return Tracer::Now(); }
 
 void Introspection::StartTrace(CallContext& call, int64_t limit,
                                std::chrono::milliseconds longest) {
-  constexpr int64_t kMostEvents = 4'000'000;
+  constexpr int64_t kMostEvents = 1'000'000;
   longest = std::clamp<std::chrono::milliseconds>(
       longest, std::chrono::milliseconds(0), std::chrono::hours(1));
   call.agent().tracer()->Start(

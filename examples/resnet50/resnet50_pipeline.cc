@@ -4,20 +4,27 @@
 // ResNet50 trained as a pipeline over worker processes:
 //   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline
 
-#include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/settings.h"
+#include "examples/resnet50/traced.h"
 #include "examples/resnet50/training.h"
 #include "rpc/cluster.h"
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
+
+ABSL_FLAG(std::string, trace, "",
+          "write a trace of one step at all workers, for ui.perfetto.dev; of "
+          "several variants the last one stays");
 
 namespace baton::examples {
 namespace {
@@ -37,15 +44,27 @@ std::vector<std::string> Workers(const rpc::Agent& agent) {
 
 absl::Status Run(rpc::Agent& agent, const Settings& settings) {
   const std::vector<std::string> workers = Workers(agent);
-  if (!settings.data.empty()) return TrainOnImages(agent, workers, settings);
+  const std::string trace = absl::GetFlag(FLAGS_trace);
+  if (!settings.data.empty()) {
+    if (trace.empty()) return TrainOnImages(agent, workers, settings);
+    return absl::InvalidArgumentError(
+        "--trace is for synthetic images; use batonctl trace with --data");
+  }
   ASSIGN_OR_RETURN(
       const std::vector<Measurement> measurements,
-      RunExperiment(settings, [&](const Variant& variant) {
-        return RemoteResNet::Make(
-            agent, workers, settings,
-            {.cuts = variant.cut ? settings.cuts : std::vector<std::string>(),
-             .split_size = variant.split_size});
-      }));
+      RunExperiment(
+          settings,
+          [&](const Variant& variant)
+              -> absl::StatusOr<std::unique_ptr<Trainable>> {
+            const auto none = std::vector<std::string>();
+            ASSIGN_OR_RETURN(
+                std::unique_ptr<Trainable> model,
+                RemoteResNet::Make(agent, workers, settings,
+                                   {.cuts = variant.cut ? settings.cuts : none,
+                                    .split_size = variant.split_size}));
+            if (trace.empty()) return model;
+            return std::make_unique<Traced>(std::move(model), agent, trace);
+          }));
   return Report(settings,
                 absl::StrCat("ResNet", settings.model.depth, ", batches of ",
                              settings.batch, " images of ", settings.image, "x",

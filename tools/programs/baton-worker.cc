@@ -24,6 +24,8 @@
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
+#include "tools/view/metrics_server.h"
+#include "tools/view/prometheus.h"
 
 ABSL_FLAG(std::string, cores, "",
           "the only cores to use, as in 0-2,5; default all that it may");
@@ -35,6 +37,11 @@ ABSL_FLAG(absl::Duration, shutdown_timeout, absl::Seconds(3),
 ABSL_FLAG(std::vector<std::string>, plugin, {},
           "shared libraries with modules of your own, divided by commas: see "
           "docs/remote_modules.md");
+ABSL_FLAG(int, metrics_port, -1,
+          "serve metrics for Prometheus at this port, path /metrics; 0: any "
+          "free one; -1: do not");
+ABSL_FLAG(std::string, metrics_host, "127.0.0.1",
+          "where to; others than loopback let everybody read them");
 ABSL_FLAG(std::string, log, "",
           "least level of the lines on standard error: debug, info, warning "
           "or error; default BATON_LOG, else warning");
@@ -75,10 +82,27 @@ absl::Status CheckDevice() {
                    ": this build has no CUDA kernels, use --device=cpu"));
 }
 
+// Null where none is wanted.
+absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(
+    const rpc::Agent& agent) {
+  const int port = absl::GetFlag(FLAGS_metrics_port);
+  if (port == -1) return nullptr;
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<MetricsServer> server,
+      MetricsServer::Make(absl::GetFlag(FLAGS_metrics_host), port, [&agent] {
+        return PrometheusText(agent.GetDebugInfo(), UseOfThisProcess());
+      }));
+  LogInfo("metrics at http://", server->address(), "/metrics");
+  return server;
+}
+
 absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(SetUpLog());
   RETURN_IF_ERROR(CheckDevice());
   ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
+  if (absl::GetFlag(FLAGS_metrics_port) < -1 ||
+      absl::GetFlag(FLAGS_metrics_port) > 65535)
+    return absl::InvalidArgumentError("--metrics_port is no port");
   if (absl::GetFlag(FLAGS_threads) < 0)
     return absl::InvalidArgumentError("--threads must be 0 or more");
   RETURN_IF_ERROR(
@@ -96,6 +120,8 @@ absl::StatusOr<int> Main(char** argv) {
   options.agent.on_start = dist::Attach;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
+                   ServeMetrics(*agent));
   stop.Keep();  // who reads the next line may send it at once
   LogInfo("serving at ", agent->self().address, " as rank ",
           static_cast<int>(agent->self().rank));

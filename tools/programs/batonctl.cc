@@ -1,105 +1,162 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A view of a running cluster, from any of its workers:
+// A view of a running cluster, from any of its workers or its rendezvous:
 //   batonctl status --worker=worker1=127.0.0.1:2901
+//   batonctl rrefs --rendezvous=127.0.0.1:2900 --watch
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
-#include "rpc/agent.h"
-#include "rpc/introspection.h"
-#include "rpc/rendezvous.h"
-#include "rpc/transports/grpc.h"
 #include "tools/command_line.h"
+#include "tools/view/cluster_tables.h"
+#include "tools/view/cluster_trace.h"
+#include "tools/view/observer.h"
+#include "tools/view/table.h"
 
 ABSL_FLAG(std::string, worker, "",
           "any worker of the cluster, as name=host:port; baton-worker "
           "--log=info prints it");
-ABSL_FLAG(std::string, cluster, "baton", "name of the cluster");
+ABSL_FLAG(std::string, rendezvous, "",
+          "or where the workers met, as host:port; default BATON_RENDEZVOUS");
+ABSL_FLAG(std::string, cluster, "",
+          "name of the cluster; default BATON_CLUSTER, else baton");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(5),
           "how long to wait for each worker");
+ABSL_FLAG(bool, json, false, "print JSON: times in ms, sizes in bytes");
+ABSL_FLAG(bool, watch, false, "show it again and again, until Ctrl-C");
+ABSL_FLAG(absl::Duration, interval, absl::Seconds(1),
+          "between two times, with --watch");
+ABSL_FLAG(int, times, 0, "how often, with --watch; 0: without end");
+ABSL_FLAG(double, seconds, 5, "how long to trace");
+ABSL_FLAG(std::string, out, "trace.json", "where the trace goes");
 
 namespace baton::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: batonctl status --worker=NAME=HOST:PORT\n"
-    "Prints what each worker of a running cluster owns and does.";
+    "usage: batonctl COMMAND --worker=NAME=HOST:PORT\n"
+    "   or: batonctl COMMAND --rendezvous=HOST:PORT\n"
+    "Shows all workers of a running cluster. Commands:\n"
+    "  status    workers, and calls under way with their ages\n"
+    "  rrefs     objects: owner, type, bytes, age, holders, where they were\n"
+    "            made\n"
+    "  contexts  autograd contexts: creator, age, gradients\n"
+    "  channels  traffic of each pair; calls, latency and bytes by method\n"
+    "  trace     one trace of all workers, for ui.perfetto.dev (--seconds,\n"
+    "            --out)";
 
-// More than any worker's.
-constexpr rpc::Rank kObserver{1 << 30};
-
-absl::StatusOr<std::unique_ptr<rpc::Agent>> Observe(
-    const rpc::WorkerInfo& worker) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<rpc::Transport> transport,
-      rpc::MakeGrpcTransport({.cluster = absl::GetFlag(FLAGS_cluster),
-                              .registry_digest = rpc::ObserverDigest(),
-                              .observer_digest = rpc::ObserverDigest()}));
-  rpc::AgentOptions options;
-  options.self = {.name = absl::StrCat("batonctl-", ::getpid()),
-                  .rank = kObserver,
-                  .incarnation = std::random_device()() + uint64_t{1},
-                  .address = transport->address()};
-  options.peers = {worker};
-  options.default_timeout =
-      absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_timeout));
-  return rpc::Agent::Start(std::move(options), rpc::Registry(),
-                           std::move(transport));
+std::string FlagOr(const std::string& flag, const char* variable,
+                   const std::string& otherwise) {
+  const char* value = std::getenv(variable);
+  if (!flag.empty()) return flag;
+  return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-absl::Status PrintStatus(rpc::Agent& agent, const rpc::WorkerInfo& entry) {
-  using rpc::Introspection;
-  const auto listed =
-      agent.Async<&Introspection::Workers>(entry.name).Await(kNoLimit);
-  RETURN_IF_ERROR(
-      Annotate(listed.status(), absl::StrCat("asked ", entry.address)));
-  absl::Status result;
-  for (const rpc::WorkerInfo& worker : *listed) {
-    if (worker.rank == kObserver) continue;
-    if (worker.name != entry.name) agent.AddPeer(worker);
-    const auto info =
-        agent.Async<&Introspection::Describe>(worker.name).Await(kNoLimit);
-    if (info.ok()) {
-      std::printf("%s\n", info->ToString().c_str());
-    } else {
-      std::printf("%s at %s: %s\n", worker.name.c_str(), worker.address.c_str(),
-                  std::string(info.status().message()).c_str());
-      result = info.status();
-    }
+absl::StatusOr<ObserverOptions> OptionsFromFlags() {
+  const auto timeout = absl::GetFlag(FLAGS_timeout);
+  if (timeout <= absl::ZeroDuration())
+    return absl::InvalidArgumentError("--timeout must be more than 0");
+  if (!(absl::GetFlag(FLAGS_seconds) > 0))
+    return absl::InvalidArgumentError("--seconds must be more than 0");
+  if (absl::GetFlag(FLAGS_interval) <= absl::ZeroDuration())
+    return absl::InvalidArgumentError("--interval must be more than 0");
+  ObserverOptions options;
+  options.worker = absl::GetFlag(FLAGS_worker);
+  options.rendezvous = absl::GetFlag(FLAGS_rendezvous);
+  if (options.worker.empty())
+    options.rendezvous = FlagOr(options.rendezvous, "BATON_RENDEZVOUS", "");
+  options.cluster =
+      FlagOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "baton");
+  options.timeout = absl::ToChronoMilliseconds(timeout);
+  return options;
+}
+
+TableStyle StyleOfOutput() {
+  TableStyle style;
+  winsize size{};
+  style.color = ::isatty(STDOUT_FILENO) == 1;
+  if (style.color && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+    style.width = size.ws_col;
+  return style;
+}
+
+// The first worker that did not answer; OK when all did.
+absl::Status Unanswered(const std::vector<WorkerReport>& reports) {
+  for (const WorkerReport& report : reports) {
+    RETURN_IF_ERROR(Annotate(
+        report.status,
+        absl::StrCat(report.worker.name, " at ", report.worker.address)));
   }
-  return result;
+  return absl::OkStatus();
+}
+
+absl::Status Show(const std::string& command, Observer& observer) {
+  ASSIGN_OR_RETURN(const std::vector<WorkerReport> reports, observer.Ask());
+  const std::vector<rpc::View> tables = TablesOf(command, reports);
+  std::string text;
+  if (absl::GetFlag(FLAGS_json)) {
+    text = TablesJson(tables);
+  } else {
+    const TableStyle style = StyleOfOutput();
+    for (const rpc::View& table : tables)
+      absl::StrAppend(&text, text.empty() ? "" : "\n", TableText(table, style));
+    const bool clears = style.color && absl::GetFlag(FLAGS_watch);
+    if (clears) text = "\033[H\033[2J" + text;
+  }
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+  return Unanswered(reports);
+}
+
+absl::Status Trace(Observer& observer) {
+  const std::string path = absl::GetFlag(FLAGS_out);
+  ASSIGN_OR_RETURN(const auto workers, observer.Workers());
+  const auto time =
+      absl::ToChronoMilliseconds(absl::Seconds(absl::GetFlag(FLAGS_seconds)));
+  ClusterTrace trace(observer.agent(), workers);
+  trace.Start(time + std::chrono::minutes(1));
+  std::this_thread::sleep_for(time);
+  const std::vector<WorkerTrace> traces = trace.Finish();
+  RETURN_IF_ERROR(WriteTrace(path, traces));
+  size_t events = 0;
+  for (const WorkerTrace& worker : traces) events += worker.log.events.size();
+  std::printf("%s: %zu events of %zu workers; open it at ui.perfetto.dev\n",
+              path.c_str(), events, traces.size());
+  return absl::OkStatus();
 }
 
 absl::Status Main(const std::vector<std::string>& words) {
-  if (words != std::vector<std::string>{"status"})
-    return absl::InvalidArgumentError("the one command is: batonctl status");
-  if (absl::GetFlag(FLAGS_timeout) <= absl::ZeroDuration())
-    return absl::InvalidArgumentError("--timeout must be more than 0");
-  // What a worker prints may go on with its address on this machine alone.
-  const std::string flag = absl::GetFlag(FLAGS_worker);
-  ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> entries,
-                   rpc::ParseWorkerList(flag.substr(0, flag.find(';'))));
-  if (entries.size() != 1)
-    return absl::InvalidArgumentError("--worker names one, as name=host:port");
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
-                   Observe(entries[0]));
-  const absl::Status status = PrintStatus(*agent, entries[0]);
-  const absl::Status left =
-      agent->Shutdown({.timeout = std::chrono::seconds(2),
-                       .mode = rpc::ShutdownOptions::Mode::kNow});
-  return status.ok() ? left : status;
+  const bool traces = words == std::vector<std::string>{"trace"};
+  if (!traces && (words.size() != 1 || TablesOf(words[0], {}).empty()))
+    return absl::InvalidArgumentError(
+        "one command is needed: status, rrefs, contexts, channels or trace");
+  ASSIGN_OR_RETURN(const ObserverOptions options, OptionsFromFlags());
+  ASSIGN_OR_RETURN(const auto observer, Observer::Make(options));
+  if (traces) return Trace(*observer);
+  if (!absl::GetFlag(FLAGS_watch)) return Show(words[0], *observer);
+  const int times = absl::GetFlag(FLAGS_times);
+  for (int i = 0; times == 0 || i < times; ++i) {
+    if (i > 0) {
+      std::this_thread::sleep_for(
+          absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_interval)));
+    }
+    // A worker that comes back later is shown then.
+    const absl::Status shown = Show(words[0], *observer);
+    if (!shown.ok()) Complain(std::string(shown.message()), 1);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // The programs as their users meet them: one line, an exit code, no hang.
 
 #include <fcntl.h>
+#include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,7 +12,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -157,22 +161,89 @@ TEST(Batonctl, SaysWhatIsWrong) {
   EXPECT_THAT(outcome.output, HasSubstr("127.0.0.1:1"));
 }
 
-TEST(Batonctl, ShowsARunningWorker) {
+// A worker of its own cluster, while `look` looks at it.
+Outcome WithWorker(const std::string& name, std::vector<std::string> flags,
+                   const std::function<void(const std::string&)>& look) {
   const std::string place =
-      absl::StrCat("unix:/tmp/baton_status_test_", ::getpid());
-  const std::string worker = absl::StrCat("a=", place);
-  Outcome status;
-  const Outcome outcome = RunProgram(
-      {"baton-worker", "--name=a", "--peers=" + worker, "--log=info"},
-      [&](const std::string& output, const Process& process) {
-        if (status.code >= 0 || output.find("serving at") == std::string::npos)
-          return;
-        status = RunProgram({"batonctl", "status", "--worker=" + worker});
+      absl::StrCat("unix:/tmp/baton_", name, "_test_", ::getpid());
+  std::vector<std::string> args = {"baton-worker", "--name=a",
+                                   "--peers=a=" + place, "--log=info"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  bool looked = false;
+  return RunProgram(
+      args, [&](const std::string& output, const Process& process) {
+        if (looked || output.find("serving at") == std::string::npos) return;
+        looked = true;
+        look(output);
         SendSignal(process, SIGTERM);
       });
-  EXPECT_EQ(status.code, 0) << status.output;
-  EXPECT_THAT(status.output, HasSubstr("worker a (rank 0"));
+}
+
+TEST(Batonctl, ShowsARunningWorker) {
+  const std::string flag =
+      absl::StrCat("--worker=a=unix:/tmp/baton_status_test_", ::getpid());
+  const Outcome outcome = WithWorker("status", {}, [&](const std::string&) {
+    const Outcome status = RunProgram({"batonctl", "status", flag});
+    EXPECT_EQ(status.code, 0) << status.output;
+    EXPECT_THAT(status.output, ContainsRegex("workers: 1\nWORKER +RANK"));
+    EXPECT_THAT(status.output, ContainsRegex("\na +0  idle"));
+    for (const std::string command : {"rrefs", "contexts", "channels"}) {
+      const Outcome table = RunProgram({"batonctl", command, flag});
+      EXPECT_EQ(table.code, 0) << table.output;
+      EXPECT_THAT(table.output, HasSubstr(command + ": none"));
+    }
+    const Outcome json = RunProgram({"batonctl", "status", flag, "--json"});
+    const auto parsed = nlohmann::json::parse(json.output, nullptr, false);
+    ASSERT_FALSE(parsed.is_discarded()) << json.output;
+    EXPECT_EQ(parsed["workers"][0]["worker"], "a");
+    EXPECT_TRUE(parsed["calls"].empty());
+    const Outcome watched = RunProgram({"batonctl", "status", flag, "--watch",
+                                        "--times=3", "--interval=10ms"});
+    EXPECT_EQ(watched.code, 0) << watched.output;
+    size_t shown = 0;
+    for (size_t at = watched.output.find("workers: 1"); at != std::string::npos;
+         at = watched.output.find("workers: 1", at + 1))
+      ++shown;
+    EXPECT_EQ(shown, 3u);
+  });
   EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+TEST(Batonctl, TracesARunningCluster) {
+  const std::string file =
+      absl::StrCat(::testing::TempDir(), "/batonctl_trace_", ::getpid());
+  const Outcome outcome = WithWorker("trace", {}, [&](const std::string&) {
+    const Outcome trace = RunProgram(
+        {"batonctl", "trace", "--seconds=0.1", "--out=" + file,
+         absl::StrCat("--worker=a=unix:/tmp/baton_trace_test_", ::getpid())});
+    EXPECT_EQ(trace.code, 0) << trace.output;
+    EXPECT_THAT(trace.output, HasSubstr("of 1 workers"));
+  });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream in(file);
+  const auto parsed = nlohmann::json::parse(in, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded());
+  EXPECT_TRUE(parsed["otherData"].contains("a"));
+}
+
+TEST(BatonWorker, ServesMetricsWhereItSays) {
+  const Outcome outcome = WithWorker(
+      "metrics", {"--metrics_port=0"}, [](const std::string& output) {
+        const std::string before = "metrics at http://127.0.0.1:";
+        const size_t at = output.find(before);
+        ASSERT_NE(at, std::string::npos) << output;
+        httplib::Client client("127.0.0.1",
+                               std::atoi(output.c_str() + at + before.size()));
+        const auto response = client.Get("/metrics");
+        ASSERT_TRUE(response);
+        EXPECT_EQ(response->status, 200);
+        EXPECT_THAT(response->body,
+                    ContainsRegex("baton_info\\{version=\"[0-9.]+\",worker="
+                                  "\"a\",rank=\"0\"\\} 1\n"));
+      });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(
+      RunProgram({"baton-worker", "--name=a", "--metrics_port=70000"}).code, 2);
 }
 
 TEST(BatonRun, GivesTheTrainersCode) {

@@ -1,0 +1,235 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/view/prometheus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "rpc/histogram.h"
+#include "tests/support/status_matchers.h"
+#include "tools/view/metrics_server.h"
+
+namespace baton::tools {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Key;
+
+// What a scraper makes of a text, and what is wrong with it by the rules of
+// format 0.0.4 and Prometheus' conventions for names.
+struct Scrape {
+  std::map<std::string, std::string> types;  // by family
+  std::map<std::string, double> samples;     // by name and labels
+  std::vector<std::string> wrong;
+};
+
+std::string FamilyOf(const std::string& name,
+                     const std::map<std::string, std::string>& types) {
+  for (const std::string end : {"_bucket", "_sum", "_count"}) {
+    if (name.size() <= end.size() || !name.ends_with(end)) continue;
+    const std::string base = name.substr(0, name.size() - end.size());
+    auto found = types.find(base);
+    if (found != types.end() && found->second == "histogram") return base;
+  }
+  return name;
+}
+
+void CheckFamily(Scrape& scrape, const std::string& name,
+                 const std::string& type) {
+  const auto complain = [&](const char* what) {
+    scrape.wrong.push_back(name + ": " + what);
+  };
+  if (!scrape.types.emplace(name, type).second) complain("described twice");
+  if ((type == "counter") != name.ends_with("_total"))
+    complain("counters, and nothing else, end in _total");
+  static const std::set<std::string> kTypes = {"counter", "gauge", "histogram"};
+  if (!kTypes.contains(type)) complain("unknown type");
+  if (name.find("_ms") != std::string::npos ||
+      name.find("_us") != std::string::npos)
+    complain("not in a base unit");
+}
+
+Scrape Parse(const std::string& text) {
+  static const std::regex kHelp("# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)");
+  static const std::regex kType("# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) ([a-z]+)");
+  static const std::regex kSample(
+      R"re(([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_]\w*="(?:[^"\\]|\\[\\"n])*",?)+\})? (\S+))re");
+  Scrape scrape;
+  std::set<std::string> ended;
+  std::string line, family;
+  std::istringstream lines(text);
+  if (text.empty() || text.back() != '\n')
+    scrape.wrong.push_back("no line feed at the end");
+  while (std::getline(lines, line)) {
+    std::smatch match;
+    if (std::regex_match(line, match, kHelp)) {
+      ended.insert(family);
+      family = match[1];
+      if (ended.contains(family)) scrape.wrong.push_back(line);
+    } else if (std::regex_match(line, match, kType)) {
+      CheckFamily(scrape, match[1], match[2]);
+      if (match[1] != family) scrape.wrong.push_back(line);
+    } else if (std::regex_match(line, match, kSample)) {
+      if (FamilyOf(match[1], scrape.types) != family)
+        scrape.wrong.push_back("not in its family: " + line);
+      const std::string key = match[1].str() + match[2].str();
+      if (!scrape.samples.emplace(key, std::stod(match[3])).second)
+        scrape.wrong.push_back("twice: " + line);
+    } else {
+      scrape.wrong.push_back("no line of the format: " + line);
+    }
+  }
+  return scrape;
+}
+
+rpc::DebugInfo Sample() {
+  rpc::DebugInfo info;
+  info.self = {"bob", rpc::Rank{1}, 7, "127.0.0.1:1"};
+  info.uptime_ms = 1500;
+  rpc::Histogram latency;
+  for (const uint64_t us : {5, 100, 100, 5'000, 90'000'000}) latency.Add(us);
+  rpc::MethodStats stats;
+  stats.peer = "alice";
+  stats.method = "Stage<\"x\">::Run";
+  stats.calls = 5;
+  stats.failed = 1;
+  stats.bytes_sent = 700;
+  stats.total_us = 90'005'205;
+  stats.latency = latency.Counts();
+  info.methods = {stats, stats};
+  info.methods[1].incoming = true;
+  info.objects.resize(3);
+  info.objects[0].bytes = 100;
+  info.objects[2].bytes = 11;
+  info.incoming = {{"alice", "F", 2500}, {"alice", "G", 10}};
+  info.channels.resize(1);
+  info.channels[0].peer = "alice";
+  info.channels[0].name = "grpc";
+  info.channels[0].up = true;
+  info.views = {{.name = "contexts",
+                 .columns = {{"creator", rpc::View::Unit::kText},
+                             {"gradient_bytes", rpc::View::Unit::kBytes}},
+                 .rows = {{"a", "10"}, {"b", "32"}}}};
+  return info;
+}
+
+TEST(Prometheus, TheTextKeepsToTheFormat) {
+  for (const rpc::DebugInfo& info : {Sample(), rpc::DebugInfo()}) {
+    const Scrape scrape = Parse(PrometheusText(info, {}));
+    EXPECT_THAT(scrape.wrong, ::testing::IsEmpty());
+    EXPECT_THAT(scrape.types, Contains(Key("baton_calls_total")));
+  }
+}
+
+TEST(Prometheus, ValuesAreThose) {
+  const auto samples =
+      Parse(PrometheusText(Sample(), {.open_files = 9})).samples;
+  const std::string out =
+      R"({direction="out",peer="alice",method="Stage<\"x\">::Run"})";
+  EXPECT_EQ(samples.at("baton_calls_total" + out), 5);
+  EXPECT_EQ(samples.at("baton_calls_failed_total" + out), 1);
+  EXPECT_EQ(samples.at("baton_call_sent_bytes_total" + out), 700);
+  EXPECT_EQ(samples.at("baton_call_duration_seconds_count" + out), 5);
+  EXPECT_NEAR(samples.at("baton_call_duration_seconds_sum" + out), 90.005205,
+              1e-3);
+  EXPECT_EQ(samples.at("baton_objects"), 3);
+  EXPECT_EQ(samples.at("baton_object_bytes"), 111);
+  EXPECT_EQ(samples.at("baton_uptime_seconds"), 1.5);
+  EXPECT_EQ(samples.at("baton_calls_in_flight{direction=\"in\"}"), 2);
+  EXPECT_EQ(samples.at("baton_oldest_call_age_seconds{direction=\"in\"}"), 2.5);
+  EXPECT_EQ(samples.at("baton_channel_up{peer=\"alice\",channel=\"grpc\"}"), 1);
+  EXPECT_EQ(samples.at("baton_view_rows{view=\"contexts\"}"), 2);
+  EXPECT_EQ(samples.at("baton_view_bytes{view=\"contexts\",column=\"gradient_"
+                       "bytes\"}"),
+            42);
+  EXPECT_EQ(samples.at("process_open_fds"), 9);
+}
+
+TEST(Prometheus, BucketsGrowToTheCount) {
+  const auto samples = Parse(PrometheusText(Sample(), {})).samples;
+  std::map<double, double> buckets;
+  for (const auto& [key, value] : samples) {
+    const size_t le = key.find("le=\"");
+    if (le == std::string::npos || key.find("\"out\"") == std::string::npos)
+      continue;
+    buckets[std::stod(key.substr(le + 4))] = value;  // +Inf is read too
+  }
+  ASSERT_GT(buckets.size(), 10u);
+  double last = 0;
+  for (const auto& [bound, count] : buckets) {
+    EXPECT_GE(count, last);
+    last = count;
+  }
+  EXPECT_EQ(buckets.at(8e-6), 1);
+  EXPECT_EQ(buckets.at(128e-6), 3);
+  EXPECT_EQ(buckets.at(0.008192), 4);
+  EXPECT_EQ(std::prev(buckets.end(), 2)->second, 4);
+  EXPECT_EQ(buckets.rbegin()->second, 5);
+}
+
+TEST(Prometheus, TheProcessIsMeasured) {
+  const ProcessUse use = UseOfThisProcess();
+  EXPECT_GT(use.resident_bytes, 1'000'000);
+  EXPECT_GE(use.open_files, 3);
+}
+
+class MetricsServerTest : public ::testing::Test {
+ protected:
+  MetricsServerTest()
+      : server_(MetricsServer::Make("127.0.0.1", 0, [this] {
+          ++asked_;
+          return std::string("baton_info 1\n");
+        })) {
+    EXPECT_THAT(server_, testing::IsOk());
+    const std::string address = (*server_)->address();
+    port_ = std::stoi(address.substr(address.find(':') + 1));
+  }
+  std::atomic<int> asked_{0};
+  absl::StatusOr<std::unique_ptr<MetricsServer>> server_;
+  int port_ = 0;
+};
+
+TEST_F(MetricsServerTest, ServesTheTextWithItsType) {
+  httplib::Client client("127.0.0.1", port_);
+  const auto response = client.Get("/metrics");
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "baton_info 1\n");
+  EXPECT_EQ(response->get_header_value("Content-Type"),
+            "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(MetricsServerTest, ServesNothingElse) {
+  httplib::Client client("127.0.0.1", port_);
+  EXPECT_EQ(client.Get("/")->status, 404);
+  EXPECT_EQ(client.Get("/../etc/passwd")->status, 404);
+  EXPECT_NE(client.Post("/metrics", "x", "text/plain")->status, 200);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(MetricsServerTest, APortThatIsTakenIsNamed) {
+  const auto second =
+      MetricsServer::Make("127.0.0.1", port_, [] { return std::string(); });
+  EXPECT_THAT(second,
+              testing::Fails(absl::StatusCode::kUnavailable, "127.0.0.1"));
+}
+
+TEST_F(MetricsServerTest, EndsWithAConnectionOpen) {
+  httplib::Client client("127.0.0.1", port_);
+  client.set_keep_alive(true);
+  ASSERT_TRUE(client.Get("/metrics"));
+  server_->reset();
+  EXPECT_FALSE(client.Get("/metrics"));
+}
+
+}  // namespace
+}  // namespace baton::tools
