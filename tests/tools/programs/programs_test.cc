@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -244,6 +245,37 @@ TEST(BatonRun, TrainsOverTwoWorkers) {
                   "--", "toy_model", "--steps=3"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, ContainsRegex("step 3: loss 0\\.[0-9]+"));
+}
+
+TEST(BatonRun, TracesOneStepOfAPipelineAtAllWorkers) {
+  const std::string file =
+      absl::StrCat(::testing::TempDir(), "/pipeline_trace_", ::getpid());
+  const Outcome outcome = RunProgram(
+      {"baton-run", "--workers=2", "--",
+       testing::ProgramPath("resnet50_pipeline"), "--depth=18", "--image=32",
+       "--batch=8", "--split_size=4", "--batches=1", "--repeat=1",
+       "--variants=pipelined", "--classes=10", "--trace=" + file});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream in(file);
+  const auto trace = nlohmann::json::parse(in, nullptr, false);
+  ASSERT_FALSE(trace.is_discarded());
+  for (const char* worker : {"trainer", "worker1", "worker2"})
+    EXPECT_TRUE(trace["otherData"].contains(worker)) << worker;
+  std::map<int, double> sent;
+  int spans = 0, messages = 0, arrows = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") sent[event["id"]] = event["ts"];
+    if (event["ph"] == "X") spans += event["cat"] == "span";
+    if (event["ph"] == "X") messages += event["cat"] == "message";
+  }
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "f") continue;
+    ++arrows;
+    EXPECT_LE(sent.at(event["id"]), event["ts"].get<double>()) << event;
+  }
+  EXPECT_EQ(spans, 8);  // forward and backward, 2 stages, 2 micro-batches
+  EXPECT_GT(messages, 2);
+  EXPECT_GT(arrows, 20);
 }
 
 TEST(BatonRun, EndsAllWhenAWorkerFails) {
