@@ -176,7 +176,7 @@ absl::Status GrpcTransport::MakePrivateSocket() {
 std::vector<TensorChannelInfo> GrpcTransport::TensorChannels() {
   std::vector<TensorChannelInfo> infos;
   for (const auto& link : AllLinks()) {
-    const std::shared_ptr<Channels> channels = link->channels();
+    const auto channels = link->channels();
     if (channels == nullptr) continue;
     for (TensorChannelInfo& info : channels->info())
       infos.push_back(std::move(info));

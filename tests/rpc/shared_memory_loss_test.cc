@@ -94,7 +94,7 @@ TEST_F(SharedMemoryLoss, OfTheConnectionAloneIsMadeGood) {
   for (int round = 1; round <= 3; ++round) {
     ASSERT_TRUE(alice_->SendTo("bob", {"keep", {Block(round)}}).ok());
     EXPECT_EQ(Info().tensors_sent, 1u);
-    alice_->transport->Disconnect("bob");
+    alice_->transport->Disconnect("bob", nullptr);
     alice_->mailbox.AwaitLost(static_cast<size_t>(round));
     Meet(*bob_);
   }
