@@ -22,6 +22,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100'000'000;
+constexpr size_t kMaxRank = 32;
 constexpr char kMetadata[] = "__metadata__";
 
 struct NamedDType {
@@ -116,6 +117,10 @@ absl::StatusOr<Entry> ParseEntry(const std::string& name, const Json& json) {
   if (!dtype.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor \"", name, "\": Baton has no dtype ", dtype_name));
+  }
+  if (json["shape"].size() > kMaxRank) {
+    return Broken(name,
+                  absl::StrCat("it has ", json["shape"].size(), " dimensions"));
   }
   Dims dims;
   for (const Json& dim : json["shape"]) dims.push_back(dim.get<int64_t>());

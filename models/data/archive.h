@@ -22,8 +22,9 @@ struct ArchiveEntry {
 bool IsArchiveName(const std::string& path);
 
 // The regular files in the archive at `path` whose names pass `wanted`, in the
-// archive's order. NotFound, or DataLoss for a broken or cut-off one; the text
-// names the path.
+// archive's order. NotFound, DataLoss for a broken or cut-off one, or
+// ResourceExhausted for one that unpacks to more than 256 MB and a thousand
+// times its size; the text names the path.
 absl::StatusOr<std::vector<ArchiveEntry>> ReadArchive(
     const std::string& path,
     const std::function<bool(const std::string& name)>& wanted);

@@ -21,6 +21,8 @@ namespace baton::data {
 namespace {
 
 constexpr int64_t kMaxPixels = 200'000'000;
+// A small file can ask for any number, each a pass over the whole image.
+constexpr int kMaxScans = 256;
 
 // libjpeg reports by callbacks, and error_exit must not return.
 struct Errors {
@@ -47,6 +49,14 @@ void OnMessage(j_common_ptr info, int level) {
 
 void OnOutput(j_common_ptr) {}  // nothing goes to stderr
 
+void OnProgress(j_common_ptr info) {
+  auto* decoder = reinterpret_cast<j_decompress_ptr>(info);
+  if (decoder->input_scan_number <= kMaxScans) return;
+  std::snprintf(ErrorsOf(info).text, JMSG_LENGTH_MAX,
+                "the JPEG data has more than %d scans", kMaxScans);
+  longjmp(ErrorsOf(info).back, 1);
+}
+
 void Install(Errors& errors, jpeg_error_mgr** slot) {
   *slot = jpeg_std_error(&errors.base);
   errors.base.error_exit = OnError;
@@ -66,6 +76,8 @@ class Decoder {
   bool ReadHeader(const std::string& bytes) {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_create_decompress(&info_);
+    progress_.progress_monitor = OnProgress;
+    info_.progress = &progress_;
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()),
                  bytes.size());
     jpeg_read_header(&info_, TRUE);
@@ -113,6 +125,7 @@ class Decoder {
   }
 
   Errors errors_{};
+  jpeg_progress_mgr progress_{};
   jpeg_decompress_struct info_{};
 };
 

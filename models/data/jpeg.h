@@ -12,7 +12,8 @@ namespace baton::data {
 
 // Decodes to RGB: u8 [3, H, W], a view of rows of pixels. Grey and CMYK images
 // are converted. DataLoss, led by `name`, for bytes that are no JPEG, are
-// broken or break off; ResourceExhausted for more than 200 million pixels.
+// broken, break off or have hundreds of scans; ResourceExhausted for more than
+// 200 million pixels.
 absl::StatusOr<Tensor> DecodeJpeg(const std::string& bytes,
                                   const std::string& name);
 

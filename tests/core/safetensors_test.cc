@@ -119,6 +119,9 @@ TEST_F(SafeTensorsFile, BrokenFilesAreDataLoss) {
        R"("data_offsets":[0,8]}})",
        "aaaaaaaa"},
       {R"({"x":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02"},
+      {R"({"x":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,)"
+       R"(1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})",
+       "a"},
       {R"({"x":{"dtype":4}})", ""},
       {R"({"x":3})", ""},
       {R"({"__metadata__":{"a":1}})", ""},
