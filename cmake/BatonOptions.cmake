@@ -1,4 +1,5 @@
 option(BATON_TESTS "Build the tests" ON)
+option(BATON_FUZZ "Build tests/fuzz for libFuzzer, and no other test" OFF)
 option(BATON_WERROR "Warnings are errors" OFF)
 set(BATON_SANITIZE "" CACHE STRING
   "Sanitizers: empty, 'address,undefined' or 'thread'")

@@ -13,6 +13,7 @@
 #include "core/timer.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_groups.h"
+#include "rpc/rendezvous_wire.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
@@ -22,24 +23,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int64_t kLongestWaitMs = 24 * 3600 * 1000;
 // Between two looks at the leases.
 constexpr milliseconds kReapInterval{100};
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()),
           std::string(status.message())};
-}
-
-WorkerInfo FromWire(const wire::Member& in) {
-  return {in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
-}
-
-void ToWire(const WorkerInfo& info, wire::Member& out) {
-  out.set_name(info.name);
-  out.set_rank(static_cast<int32_t>(info.rank));
-  out.set_incarnation(info.incarnation);
-  out.set_address(info.address);
 }
 
 // One Join that waits. gRPC owns it until OnDone.
@@ -50,17 +39,8 @@ class JoinCall final : public grpc::ServerUnaryReactor {
       : groups_(std::move(groups)),
         timer_(timer),
         cluster_(request.cluster()),
-        self_(FromWire(request.self())) {
-    JoinOptions options{.cluster = cluster_,
-                        .self = self_,
-                        .wanted_rank = request.self().rank(),
-                        .world_size = request.world_size()};
-    options.expected.assign(request.expected().begin(),
-                            request.expected().end());
-    options.timeout = milliseconds(
-        std::clamp<int64_t>(request.timeout_ms(), 1, kLongestWaitMs));
-    options.lease = milliseconds(
-        std::clamp<int64_t>(request.lease_ms(), 0, kLongestWaitMs));
+        self_(internal::FromWire(request).self) {
+    const JoinOptions options = internal::FromWire(request);
     timeout_ = timer_.After(
         options.timeout, [groups = groups_, cluster = cluster_, self = self_] {
           groups->Expire(cluster, self);
@@ -69,7 +49,7 @@ class JoinCall final : public grpc::ServerUnaryReactor {
                    [this, answer](const RendezvousGroups::Result& result) {
                      if (result.ok()) {
                        for (const WorkerInfo& member : *result) {
-                         ToWire(member, *answer->add_members());
+                         internal::ToWire(member, *answer->add_members());
                        }
                      }
                      Finish(ToGrpc(result.status()));
@@ -127,7 +107,7 @@ class Service final : public wire::Rendezvous::CallbackService {
     if (membership.ok()) {
       answer->set_version(membership->version);
       for (const WorkerInfo& worker : membership->workers) {
-        ToWire(worker, *answer->add_members());
+        internal::ToWire(worker, *answer->add_members());
       }
     }
     return Answer(*context, membership.status());

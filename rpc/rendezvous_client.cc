@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "rpc/rendezvous.grpc.pb.h"
+#include "rpc/rendezvous_wire.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
@@ -29,12 +30,6 @@ constexpr milliseconds kProbe{200};
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
           status.error_message()};
-}
-
-void ToWire(const WorkerInfo& info, wire::Member& out) {
-  out.set_name(info.name);
-  out.set_incarnation(info.incarnation);
-  out.set_address(info.address);
 }
 
 // Why the last attempt to connect failed; OK when it did not.
@@ -72,11 +67,6 @@ absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
 }  // namespace
 
 namespace internal {
-
-absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in) {
-  RETURN_IF_ERROR(CheckWorkerName(in.name()));
-  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
-}
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
     const std::string& address, const RendezvousAccess& access,
@@ -168,7 +158,7 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
                    ConnectToRendezvous(address, options.access, deadline));
   wire::JoinRequest request;
   request.set_cluster(options.cluster);
-  ToWire(options.self, *request.mutable_self());
+  internal::ToWire(options.self, *request.mutable_self());
   request.mutable_self()->set_rank(options.wanted_rank);
   request.set_world_size(options.world_size);
   request.set_timeout_ms(std::max<int64_t>(

@@ -20,10 +20,6 @@ class Status;
 // What all that a worker asks of its rendezvous has in common.
 namespace baton::rpc {
 
-namespace wire {
-class Member;
-}  // namespace wire
-
 namespace internal {
 
 // Unavailable when nobody answers there by `deadline`; Unauthenticated, at
@@ -35,7 +31,6 @@ void ShowToken(const RendezvousAccess& access, grpc::ClientContext& context);
 absl::Status AtRendezvous(const std::string& address,
                           const RendezvousAccess& access,
                           const grpc::Status& status);
-absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
 
 }  // namespace internal
 }  // namespace baton::rpc

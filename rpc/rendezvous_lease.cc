@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_client.h"
+#include "rpc/rendezvous_wire.h"
 
 namespace baton::rpc {
 namespace {

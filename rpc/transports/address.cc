@@ -45,8 +45,12 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   if (result.host.front() == '[') {
     if (result.host.back() != ']') return bad("a bracket is missing");
     result.host = result.host.substr(1, result.host.size() - 2);
+    if (result.host.empty()) return bad("the host is missing");
   } else if (absl::StrContains(result.host, ':')) {
     return bad("an IPv6 host must be in brackets");
+  }
+  if (result.host.find_first_of("[]") != std::string::npos) {
+    return bad("it has a bracket too many");
   }
   uint32_t port;
   if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {

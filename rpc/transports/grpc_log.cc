@@ -3,6 +3,7 @@
 
 #include "rpc/transports/grpc_log.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 
 #include <atomic>
@@ -36,6 +37,12 @@ absl::string_view ReasonIn(absl::string_view text) {
       at == absl::string_view::npos ? text : text.substr(at + 2), ".");
 }
 
+// It has a line for each string that is no UTF-8, which strangers may send.
+void TakeProtobufs(google::protobuf::LogLevel, const char*, int,
+                   const std::string& text) {
+  LogDebug("protobuf: ", text);
+}
+
 void Take(gpr_log_func_args* line) {
   const absl::string_view text = line->message;
   if (absl::StartsWith(text, "Handshake failed") && MayWarn()) {
@@ -47,6 +54,9 @@ void Take(gpr_log_func_args* line) {
 
 }  // namespace
 
-void TakeGrpcLog() { gpr_set_log_function(&Take); }
+void TakeGrpcLog() {
+  gpr_set_log_function(&Take);
+  google::protobuf::SetLogHandler(&TakeProtobufs);
+}
 
 }  // namespace baton::rpc

@@ -1,0 +1,27 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "rpc/rendezvous.h"
+
+// What a rendezvous and its callers make of each other's messages. Nothing in
+// them is trusted: times are cut to what can be counted with; names, ranks and
+// addresses of a request are checked by RendezvousGroups.
+namespace baton::rpc {
+
+namespace wire {
+class JoinRequest;
+class Member;
+}  // namespace wire
+
+namespace internal {
+
+JoinOptions FromWire(const wire::JoinRequest& in);
+// InvalidArgument for a name that is none.
+absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
+void ToWire(const WorkerInfo& info, wire::Member& out);
+
+}  // namespace internal
+}  // namespace baton::rpc

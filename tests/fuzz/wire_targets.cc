@@ -1,0 +1,144 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+
+#include "core/status.h"
+#include "rpc/rendezvous.pb.h"
+#include "rpc/rendezvous_groups.h"
+#include "rpc/rendezvous_wire.h"
+#include "rpc/transports/framing.h"
+#include "rpc/transports/hello.h"
+#include "rpc/transports/pulse.h"
+#include "rpc/transports/receiver.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/targets.h"
+
+// What comes before an agent sees a message.
+namespace baton::fuzz {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kMaxMessageBytes = size_t{1} << 20;
+
+// In two slices, so that values lie across their border.
+grpc::ByteBuffer BufferOf(const std::string& bytes) {
+  const size_t half = bytes.size() / 2;
+  const grpc::Slice slices[2] = {grpc::Slice(bytes.substr(0, half)),
+                                 grpc::Slice(bytes.substr(half))};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+void CheckMessage(const rpc::Message& message, size_t& bytes) {
+  bytes += message.header.size();
+  for (const Tensor& tensor : message.tensors) {
+    BATON_CHECK(tensor.defined());
+    bytes += tensor.nbytes();
+  }
+}
+
+rpc::WorkerInfo Alice() { return {"alice", rpc::Rank{0}, 7, "127.0.0.1:1"}; }
+
+template <typename T>
+bool Parse(Input& input, T& message) {
+  const std::string bytes = input.Chunk();
+  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+}  // namespace
+
+// A sequence of gRPC messages, each led by its length.
+void Frames(const std::string& bytes) {
+  Input input(bytes);
+  rpc::Receiver receiver(kMaxMessageBytes);
+  while (!input.empty()) {
+    const bool stranger = input.Byte() == 0;
+    const grpc::ByteBuffer buffer = BufferOf(input.Chunk());
+    rpc::Receiver::Batch batch;
+    const absl::Status status = stranger
+                                    ? receiver.ConsumeControls(buffer, batch)
+                                    : receiver.Consume(buffer, batch);
+    size_t total = 0;
+    for (const rpc::Message& message : batch.messages) {
+      CheckMessage(message, total);
+    }
+    BATON_CHECK(!status.ok() || total == batch.bytes);
+    if (!status.ok()) return;
+  }
+}
+
+void Hello(const std::string& bytes) {
+  if (const auto answer = rpc::ParseHelloAnswer(bytes); answer.ok()) {
+    (void)rpc::Encode(*answer);
+  }
+  const auto hello = rpc::ParseHello(bytes);
+  if (!hello.ok()) return;
+  (void)rpc::Judge({}, Alice(), *hello);
+  const auto now = std::chrono::steady_clock::now();
+  for (const milliseconds own : {milliseconds(0), milliseconds(2000)}) {
+    rpc::Pulse pulse(own, hello->lease, now);
+    pulse.Beat(now + pulse.interval());
+  }
+  // What was understood is what would be said.
+  const grpc::ByteBuffer again = rpc::Encode(*hello);
+  rpc::FrameReader in(again);
+  const auto header = in.ReadHeader();
+  BATON_CHECK(header.ok());
+  std::string meta(header->meta_bytes, '\0');
+  BATON_CHECK(in.Read(meta.data(), meta.size()));
+  const auto same = rpc::ParseHello(meta);
+  BATON_CHECK(same.ok() && same->self == hello->self &&
+              same->lease == hello->lease);
+}
+
+// Requests to one rendezvous, whose clock jumps.
+void Rendezvous(const std::string& bytes) {
+  using Groups = rpc::RendezvousGroups;
+  namespace wire = rpc::wire;
+  Input input(bytes);
+  Groups groups;
+  Groups::Clock::time_point now = Groups::Clock::now();
+  size_t entered = 0, answered = 0;
+  while (!input.empty() && entered < 64) {
+    switch (input.Byte() % 5) {
+      case 0: {
+        wire::JoinRequest join;
+        if (!Parse(input, join)) break;
+        ++entered;
+        groups.Enter(rpc::internal::FromWire(join),
+                     [&answered](const Groups::Result&) { ++answered; });
+        break;
+      }
+      case 1: {
+        wire::LeaveRequest leave;
+        if (!Parse(input, leave)) break;
+        (void)groups.Leave(leave.cluster(), leave.name(), leave.incarnation());
+        break;
+      }
+      case 2: {
+        wire::RenewRequest renew;
+        if (!Parse(input, renew)) break;
+        (void)groups.Renew(renew.cluster(), renew.name(), renew.incarnation(),
+                           renew.version(), now);
+        break;
+      }
+      case 3: {
+        wire::JoinRequest join;
+        if (!Parse(input, join)) break;
+        const rpc::JoinOptions options = rpc::internal::FromWire(join);
+        groups.Expire(options.cluster, options.self);
+        groups.Cancel(options.cluster, options.self);
+        break;
+      }
+      case 4:
+        now += milliseconds(100) * input.Byte();
+        groups.Reap(now, milliseconds(100));
+        break;
+    }
+  }
+  groups.Close();
+  BATON_CHECK(entered == answered);
+}
+
+}  // namespace baton::fuzz
