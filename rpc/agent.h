@@ -43,6 +43,10 @@ struct AgentOptions {
   // Calls beyond these fail with ResourceExhausted.
   size_t max_outgoing_calls = 100'000;
   size_t max_incoming_calls = 100'000;
+  // The same for those of one other worker, and for the bytes of their
+  // arguments.
+  size_t max_calls_per_peer = 50'000;
+  size_t max_call_bytes_per_peer = size_t{16} << 30;
   // Runs before the first message is delivered: other layers attach here.
   std::function<void(Agent&)> on_start{};
   // Runs once, at the end of the shutdown: tells others that the name is free.

@@ -16,6 +16,8 @@ AgentCore::AgentCore(AgentOptions options, Registry registry,
       transport_(std::move(transport)),
       default_timeout_ms_(options_.default_timeout.count()),
       peers_(options_.self),
+      quota_(std::make_shared<CallQuota>(options_.max_calls_per_peer,
+                                         options_.max_call_bytes_per_peer)),
       inbox_(std::make_shared<Inbox>("baton-inbox")),
       completions_(std::make_shared<Lane>(2, "baton-complete")),
       workers_(std::make_shared<Lane>(options_.worker_threads, "baton-work")) {}

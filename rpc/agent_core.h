@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "rpc/agent.h"
+#include "rpc/call_quota.h"
 #include "rpc/call_stats.h"
 #include "rpc/frames.h"
 #include "rpc/handle.h"
@@ -68,6 +69,7 @@ struct IncomingCall {
   RequestFrame frame;
   std::vector<Tensor> tensors;
   std::vector<HandlePtr> handles;
+  CallQuota::Ticket ticket;
   std::string name;
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
@@ -236,6 +238,7 @@ class AgentCore final : public MessageHandler,
   CallStats stats_;
   const std::shared_ptr<Tracer> tracer_ = std::make_shared<Tracer>();
   Peers peers_;
+  const std::shared_ptr<CallQuota> quota_;
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
   const std::shared_ptr<Inbox> inbox_;

@@ -175,6 +175,12 @@ WorkerInfo Codec<WorkerInfo>::Decode(Decoder& decoder) {
   worker.rank = decoder.Get<Rank>();
   worker.incarnation = decoder.Get<uint64_t>();
   worker.address = decoder.GetString();
+  // Names are looked up and printed; one that is not known yet is empty.
+  if (!worker.name.empty()) {
+    if (absl::Status status = CheckWorkerName(worker.name); !status.ok()) {
+      decoder.Fail(std::move(status));
+    }
+  }
   return worker;
 }
 

@@ -16,6 +16,12 @@ namespace {
 // When a response's RRefs are asked for that nobody has said to have received.
 constexpr std::chrono::seconds kProbeResponse{30};
 
+size_t BytesOf(const IncomingCall& call) {
+  size_t bytes = call.frame.arguments.size() + call.frame.scope.size();
+  for (const Tensor& tensor : call.tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
 constexpr const char* kSystemNames[] = {"RRef::Fetch", "RRef::Ready"};
 
 }  // namespace
@@ -95,13 +101,17 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
                      ownership_->Import(call->from, frame.transfers));
   }
   RETURN_IF_ERROR(FindHandler(call));
+  if (!call->local) {
+    ASSIGN_OR_RETURN(call->ticket,
+                     quota_->Take(call->from.name, BytesOf(*call)));
+  }
   {
     MutexLock lock(mutex_);
     if (stopped_) return StoppedStatus();
     if (incoming_.size() >= options_.max_incoming_calls) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the worker has ", incoming_.size(),
-                       " calls waiting; try again later"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the worker has ", incoming_.size(),
+          " calls waiting, of all that may (--max_calls); try again later"));
     }
     incoming_[{call->from.name, frame.call}] = call;
   }
@@ -338,6 +348,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
 }
 
 void AgentCore::EndIncoming(const IncomingPtr& call) {
+  call->ticket.reset();
   MutexLock lock(mutex_);
   auto found = incoming_.find({call->from.name, call->frame.call});
   if (found != incoming_.end() && found->second == call) {

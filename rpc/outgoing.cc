@@ -53,9 +53,10 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
   if (stopped_) return StoppedStatus();
   ASSIGN_OR_RETURN(call->to, std::move(to));
   if (outgoing_.size() >= options_.max_outgoing_calls) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "worker ", self().name, " has ", outgoing_.size(),
-        " calls under way; wait for some or raise max_outgoing_calls"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("worker ", self().name, " has ", outgoing_.size(),
+                     " calls under way; wait for some or raise "
+                     "max_outgoing_calls (--max_calls)"));
   }
   outgoing_.insert(call);
   return absl::OkStatus();

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxWorldSize = 65536;
 constexpr size_t kMaxAddress = 4096;
+constexpr size_t kMaxClusters = 1000;
 
 absl::Status TwoOfOneName(const std::string& name) {
   return absl::AlreadyExistsError(
@@ -79,6 +80,13 @@ absl::Status RendezvousGroups::Check(const JoinOptions& options) const {
       options.self.address.size() > kMaxAddress) {
     return invalid("no usable address");
   }
+  if (options.expected.size() > kMaxWorldSize) {
+    return invalid(absl::StrCat("it expects ", options.expected.size(),
+                                " workers by name"));
+  }
+  for (const std::string& name : options.expected) {
+    RETURN_IF_ERROR(CheckWorkerName(name));
+  }
   return absl::OkStatus();
 }
 
@@ -90,6 +98,12 @@ void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
   }
   if (!status.ok()) {
     done(status);
+    return;
+  }
+  if (groups_.size() >= kMaxClusters && groups_.count(options.cluster) == 0) {
+    done(absl::ResourceExhaustedError(
+        absl::StrCat("the rendezvous serves ", kMaxClusters,
+                     " clusters already; start another one")));
     return;
   }
   Group& group = groups_[options.cluster];

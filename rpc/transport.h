@@ -24,6 +24,9 @@ namespace baton::rpc {
 struct Message {
   std::string header;
   std::vector<Tensor> tensors;  // CPU; any strides (sent as shape and elements)
+  // Of a message that came: to be dropped when it has been dealt with. While
+  // too much of one peer is not, the transport reads no more from it.
+  std::shared_ptr<void> receipt = nullptr;
 };
 
 // Of the header and the elements.
@@ -35,6 +38,7 @@ inline uint64_t BytesOf(const Message& message) {
 
 // Receives what a transport brings. Called on the transport's threads: hand the
 // work to an executor, never block. Messages of one peer come one at a time.
+// Who keeps a message for long drops its receipt.
 class MessageHandler {
  public:
   virtual ~MessageHandler() = default;

@@ -36,6 +36,18 @@ ABSL_FLAG(absl::Duration, rpc_timeout, absl::Seconds(60),
 ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
           "how long a worker may be silent or away before it is given up");
 ABSL_FLAG(int, rpc_threads, 4, "handlers that run at a time");
+ABSL_FLAG(uint64_t, max_message_bytes, uint64_t{16} << 30,
+          "larger messages are neither sent nor taken");
+ABSL_FLAG(uint64_t, max_undelivered_bytes, uint64_t{256} << 20,
+          "reading from a worker pauses while so much of what it sent has not "
+          "been looked at");
+ABSL_FLAG(uint64_t, max_calls_per_peer, 50'000,
+          "calls of one other worker that may wait here; more are refused");
+ABSL_FLAG(uint64_t, max_call_bytes_per_peer, uint64_t{16} << 30,
+          "bytes of arguments of such calls");
+ABSL_FLAG(uint64_t, max_calls, 100'000,
+          "calls that may wait here, of all workers, and as many made by this "
+          "one; more are refused");
 
 namespace baton::tools {
 namespace {
@@ -65,6 +77,33 @@ absl::StatusOr<std::chrono::milliseconds> Positive(const char* flag,
         absl::StrCat("--", flag, " must be more than 0, as in 30s"));
   }
   return absl::ToChronoMilliseconds(value);
+}
+
+// A limit of 0 would stop everything.
+absl::StatusOr<size_t> Limit(const absl::Flag<uint64_t>& flag,
+                             const char* name) {
+  const uint64_t value = absl::GetFlag(flag);
+  if (value == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, " must be more than 0"));
+  }
+  return value;
+}
+
+absl::Status SetLimits(rpc::ClusterOptions& options) {
+  ASSIGN_OR_RETURN(options.max_message_bytes,
+                   Limit(FLAGS_max_message_bytes, "max_message_bytes"));
+  ASSIGN_OR_RETURN(options.max_undelivered_bytes,
+                   Limit(FLAGS_max_undelivered_bytes, "max_undelivered_bytes"));
+  ASSIGN_OR_RETURN(options.agent.max_calls_per_peer,
+                   Limit(FLAGS_max_calls_per_peer, "max_calls_per_peer"));
+  ASSIGN_OR_RETURN(
+      options.agent.max_call_bytes_per_peer,
+      Limit(FLAGS_max_call_bytes_per_peer, "max_call_bytes_per_peer"));
+  ASSIGN_OR_RETURN(options.agent.max_incoming_calls,
+                   Limit(FLAGS_max_calls, "max_calls"));
+  options.agent.max_outgoing_calls = options.agent.max_incoming_calls;
+  return absl::OkStatus();
 }
 
 absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
@@ -107,6 +146,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   ASSIGN_OR_RETURN(options.agent.lease,
                    Positive("lease", absl::GetFlag(FLAGS_lease)));
   options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
+  RETURN_IF_ERROR(SetLimits(options));
   if (options.name.empty())
     return absl::InvalidArgumentError("no name: give this worker a --name");
   RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));

@@ -12,11 +12,12 @@ constexpr size_t kOverhead = 256;
 }  // namespace
 
 void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes) {
+  message.receipt = Receipt(bytes + kOverhead);
   Push({from, std::move(message), bytes + kOverhead});
 }
 
 void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {
-  Push({peer, std::move(why), kOverhead});
+  Push({peer, std::move(why), 0});
 }
 
 void Deliveries::PushTask(Task task) { Push({{}, std::move(task), 0}); }
@@ -26,6 +27,22 @@ void Deliveries::Push(Delivery delivery) {
   bytes_ += delivery.bytes;
   full_ |= bytes_ > limit_;
   queue_.push_back(std::move(delivery));
+}
+
+std::shared_ptr<void> Deliveries::Receipt(size_t bytes) {
+  return {nullptr, [weak = weak_from_this(), bytes](void*) {
+            if (auto self = weak.lock()) self->Release(bytes);
+          }};
+}
+
+void Deliveries::Release(size_t bytes) {
+  {
+    MutexLock lock(mutex_);
+    bytes_ -= bytes;
+    if (!full_ || bytes_ >= limit_ / 2) return;
+    full_ = false;
+  }
+  drained_();
 }
 
 bool Deliveries::has_room() const {
@@ -51,9 +68,7 @@ void Deliveries::RunHere() {
 }
 
 void Deliveries::Run() {
-  bool drained = false;
   for (;;) {
-    if (std::exchange(drained, false)) drained_();
     Delivery next;
     {
       MutexLock lock(mutex_);
@@ -68,7 +83,6 @@ void Deliveries::Run() {
       (*task)();
       continue;
     }
-    const size_t bytes = next.bytes;
     gate_->Pass([&next](MessageHandler& handler) {
       if (auto* message = std::get_if<Message>(&next.what)) {
         handler.OnMessage(next.from, std::move(*message));
@@ -76,10 +90,6 @@ void Deliveries::Run() {
         handler.OnPeerLost(next.from, std::get<absl::Status>(next.what));
       }
     });
-    MutexLock lock(mutex_);
-    bytes_ -= bytes;
-    drained = full_ && bytes_ < limit_ / 2;
-    if (drained) full_ = false;
   }
 }
 

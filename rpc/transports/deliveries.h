@@ -19,8 +19,9 @@ namespace baton::rpc {
 // Thread-safe.
 class Deliveries : public std::enable_shared_from_this<Deliveries> {
  public:
-  // `drained` is called, without a lock, when less than half of `limit` waits
-  // after more than `limit` did.
+  // What counts against `limit` are the bytes of messages until their receipts
+  // are dropped. `drained` is called, without a lock, when less than half of it
+  // is left after more than it was.
   Deliveries(std::shared_ptr<HandlerGate> gate,
              std::weak_ptr<ThreadPool> executor, size_t limit,
              std::function<void()> drained)
@@ -33,7 +34,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void PushLost(const WorkerInfo& peer, absl::Status why);
   // Runs in its turn, whether or not the handler may still be called; short.
   void PushTask(Task task);
-  // False while more than the limit waits.
+  // False from when more than the limit waits until less than half of it does.
   bool has_room() const;
 
   // Begins to deliver what waits: on the executor, or in this call.
@@ -47,6 +48,8 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
     size_t bytes;
   };
   void Push(Delivery delivery);
+  std::shared_ptr<void> Receipt(size_t bytes);
+  void Release(size_t bytes);
   bool Claim();  // the right to run, which one thread has at a time
   void Run();
 

@@ -45,8 +45,8 @@ class Listener final : public LaneOwner {
 
 absl::StatusOr<Hello> HelloIn(Lane& lane, const grpc::ByteBuffer& frames) {
   Receiver::Batch batch;
-  RETURN_IF_ERROR(lane.receiver().Consume(frames, nullptr, batch));
-  if (!batch.messages.empty() || batch.controls.size() != 1 ||
+  RETURN_IF_ERROR(lane.receiver().ConsumeControls(frames, batch));
+  if (batch.controls.size() != 1 ||
       batch.controls[0].kind != FrameKind::kHello) {
     return absl::InvalidArgumentError("no hello");
   }

@@ -31,6 +31,9 @@ inline constexpr size_t kFrameHeaderBytes = 20;
 inline constexpr size_t kChunkBytes = size_t{1} << 20;
 inline constexpr size_t kMaxMetaBytes = size_t{1} << 20;
 inline constexpr size_t kMaxGrpcMessageBytes = size_t{4} << 20;
+// Of one message: each takes a hundred times as much memory at the receiver as
+// the few bytes that it may take on the wire.
+inline constexpr size_t kMaxTensors = 100'000;
 // Tensors up to this size, and together up to kInlineTotalBytes, travel in
 // the message frame.
 inline constexpr size_t kInlineTensorBytes = size_t{16} << 10;

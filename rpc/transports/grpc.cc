@@ -34,6 +34,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// More than a cluster has: names are cheap to make up.
+constexpr size_t kMaxPeers = 100'000;
+
 absl::Status SendAfterShutdown() {
   return absl::UnavailableError("the transport is shut down");
 }
@@ -138,15 +141,16 @@ absl::Status GrpcTransport::Listen() {
   if (options.rendezvous != nullptr) {
     builder.RegisterService(options.rendezvous->service());
   }
-  // gRPC makes its sockets with the mode that the process's mask leaves.
-  const mode_t mask = umask(0177);
   server_ = builder.BuildAndStart();
-  umask(mask);
   if (server_ == nullptr || port <= 0) {
     return ListenFailure(options.listen, "gRPC cannot bind it");
   }
   SetServing(false);
   if (listens_on_unix) {
+    // The process's mask is of no use: it is all threads'.
+    if (chmod(options.listen.c_str() + 5, 0600) != 0) {
+      return ListenFailure(options.listen, "it cannot be made private");
+    }
     address_ = options.listen;
     return absl::OkStatus();
   }
@@ -321,6 +325,12 @@ void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
     if (state_ == State::kShutDown) {
       answer.verdict = Verdict::kShutDown;
       answer.text = absl::StrCat("worker ", host_.self.name, " has shut down");
+    }
+    if (answer.verdict == Verdict::kOk && links_.size() >= kMaxPeers &&
+        links_.count(hello.self.name) == 0) {
+      answer.verdict = Verdict::kRefused;
+      answer.text = absl::StrCat("worker ", host_.self.name, " knows ",
+                                 links_.size(), " workers already");
     }
     if (answer.verdict == Verdict::kOk) {
       std::shared_ptr<Link>& entry = links_[hello.self.name];

@@ -49,8 +49,11 @@ struct GrpcOptions {
   // in its use, and no more than an eighth of this machine's memory.
   bool shared_memory = true;
   size_t shared_memory_bytes = size_t{4} << 30;
+  // Larger ones are neither sent nor taken. Peers are told, so that theirs fail
+  // where they are sent, with ResourceExhausted.
   size_t max_message_bytes = size_t{16} << 30;
-  // Reading from a peer pauses while more than this waits for the handler.
+  // Reading from a peer pauses while messages of more than this have come from
+  // it that the handler has not dealt with.
   size_t max_undelivered_bytes = size_t{256} << 20;
   // Call the handler on gRPC's own few threads, and `sent` with OK wherever a
   // message has left, under locks of the transport: that saves two wake-ups a

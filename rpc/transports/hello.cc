@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
@@ -17,12 +18,30 @@ namespace baton::rpc {
 namespace {
 
 constexpr uint32_t kVersion = 3;
+constexpr size_t kMaxText = 1000;
+constexpr size_t kMaxAddress = 4096;
+constexpr int64_t kMaxLeaseMs = 24 * 3600 * 1000;
 
 void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_name(info.name);
   out.set_rank(static_cast<int32_t>(info.rank));
   out.set_incarnation(info.incarnation);
   out.set_address(info.address);
+}
+
+// A stranger's words, which end up in lines for people.
+std::string Printable(const std::string& text) {
+  std::string line = text.substr(0, kMaxText);
+  std::replace_if(
+      line.begin(), line.end(),
+      [](char c) { return !absl::ascii_isprint(static_cast<uint8_t>(c)); },
+      '?');
+  return line;
+}
+
+// Of a length that can be counted with.
+std::chrono::milliseconds Lease(int64_t ms) {
+  return std::chrono::milliseconds(std::clamp<int64_t>(ms, 0, kMaxLeaseMs));
 }
 
 absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
@@ -34,6 +53,11 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
   if (in.incarnation() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", in.name(), " has no incarnation"));
+  }
+  if (in.address().size() > kMaxAddress) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has an address of ",
+                     in.address().size(), " characters"));
   }
   return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
 }
@@ -52,7 +76,8 @@ template <typename Message>
 std::vector<ChannelOffer> OffersIn(const Message& in) {
   std::vector<ChannelOffer> offers;
   for (const wire::ChannelOffer& entry : in.channels()) {
-    offers.push_back({entry.channel(), entry.offer(), entry.missing()});
+    offers.push_back(
+        {entry.channel(), entry.offer(), Printable(entry.missing())});
   }
   return offers;
 }
@@ -115,7 +140,8 @@ Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
           .to_name = to.name,
           .to_incarnation = to.incarnation,
           .lease = options.lease,
-          .exports = std::move(exports)};
+          .exports = std::move(exports),
+          .max_message_bytes = options.max_message_bytes};
 }
 
 grpc::ByteBuffer Encode(const Hello& hello) {
@@ -131,6 +157,7 @@ grpc::ByteBuffer Encode(const Hello& hello) {
   out.set_lease_ms(hello.lease.count());
   ToWire(hello.channels, out);
   for (const uint64_t digest : hello.exports) out.add_exports(digest);
+  out.set_max_message_bytes(hello.max_message_bytes);
   return MetaFrame(FrameKind::kHello, out.SerializeAsString());
 }
 
@@ -142,6 +169,7 @@ grpc::ByteBuffer Encode(const HelloAnswer& answer) {
   out.set_abandoned_attempt(answer.abandoned_attempt);
   out.set_lease_ms(answer.lease.count());
   ToWire(answer.channels, out);
+  out.set_max_message_bytes(answer.max_message_bytes);
   return MetaFrame(FrameKind::kHelloAnswer, out.SerializeAsString());
 }
 
@@ -155,16 +183,17 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
     return absl::InvalidArgumentError("a hello for an unknown kind of lane");
   }
   return Hello{.version = in.version(),
-               .cluster = in.cluster(),
+               .cluster = Printable(in.cluster()),
                .registry_digest = in.registry_digest(),
                .self = std::move(self),
-               .to_name = in.to_name(),
+               .to_name = Printable(in.to_name()),
                .to_incarnation = in.to_incarnation(),
                .bulk = in.lane() == wire::LANE_BULK,
                .attempt = in.attempt(),
-               .lease = std::chrono::milliseconds(in.lease_ms()),
+               .lease = Lease(in.lease_ms()),
                .channels = OffersIn(in),
-               .exports = {in.exports().begin(), in.exports().end()}};
+               .exports = {in.exports().begin(), in.exports().end()},
+               .max_message_bytes = in.max_message_bytes()};
 }
 
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
@@ -173,10 +202,11 @@ absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
     return absl::InvalidArgumentError("a hello answer that does not parse");
   }
   HelloAnswer answer{.verdict = static_cast<Verdict>(in.verdict()),
-                     .text = in.text(),
+                     .text = Printable(in.text()),
                      .abandoned_attempt = in.abandoned_attempt(),
-                     .lease = std::chrono::milliseconds(in.lease_ms()),
-                     .channels = OffersIn(in)};
+                     .lease = Lease(in.lease_ms()),
+                     .channels = OffersIn(in),
+                     .max_message_bytes = in.max_message_bytes()};
   if (answer.verdict == Verdict::kOk) {
     ASSIGN_OR_RETURN(answer.self, FromWire(in.self()));
   }

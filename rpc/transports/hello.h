@@ -32,6 +32,7 @@ struct Hello {
   std::chrono::milliseconds lease{0};
   std::vector<ChannelOffer> channels = {};
   std::vector<uint64_t> exports = {};
+  uint64_t max_message_bytes = 0;  // 0: not known
 };
 
 struct HelloAnswer {
@@ -41,12 +42,15 @@ struct HelloAnswer {
   uint64_t abandoned_attempt = 0;
   std::chrono::milliseconds lease{0};
   std::vector<ChannelOffer> channels = {};
+  uint64_t max_message_bytes = 0;  // as in Hello
 };
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
                 const WorkerInfo& to);
 grpc::ByteBuffer Encode(const Hello& hello);
 grpc::ByteBuffer Encode(const HelloAnswer& answer);
+// What they hold fits its use: names are names, leases up to a day, and texts
+// are short and printable.
 absl::StatusOr<Hello> ParseHello(const std::string& meta);
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta);
 

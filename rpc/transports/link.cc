@@ -191,6 +191,17 @@ void Link::OnWritten(Lane& lane) {
   PumpLocked(*side);
 }
 
+// What the peer would break the connection for.
+bool Link::RefuseTooLargeLocked(Side& side) {
+  const Outgoing& message = *side.queue.front();
+  if (peer_max_bytes_ == 0 || message.bytes() <= peer_max_bytes_) return false;
+  side.queue.front()->Fail(absl::ResourceExhaustedError(absl::StrCat(
+      "a message of ", message.bytes(), " bytes; worker ", peer_.name,
+      " takes at most ", peer_max_bytes_, " (its --max_message_bytes)")));
+  side.queue.pop_front();
+  return true;
+}
+
 void Link::PumpLocked(Side& side) {
   if (!side.ready || side.writing) return;
   std::vector<grpc::Slice> slices;
@@ -200,6 +211,7 @@ void Link::PumpLocked(Side& side) {
     if (!said.empty()) slices.push_back(MetaSlice(FrameKind::kChannel, said));
   }
   while (!side.queue.empty() && budget > 0) {
+    if (RefuseTooLargeLocked(side)) continue;
     if (!Outgoing::Take(side.queue.front(), budget, slices)) break;
     side.in_flight.push_back(std::move(side.queue.front()));
     side.queue.pop_front();
@@ -218,7 +230,8 @@ void Link::PumpChannels() {
   PumpLocked(control_);
 }
 
-void Link::BecomeUpLocked(milliseconds lease) {
+void Link::BecomeUpLocked(milliseconds lease, uint64_t max_bytes) {
+  peer_max_bytes_ = max_bytes;
   state_ = State::kUp;
   was_up_ = true;
   pulse_ = Pulse(host_.options.lease, lease, Clock::now());

@@ -137,10 +137,11 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // Channels have something to say.
   void PumpChannels();
 
+  bool RefuseTooLargeLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link is up; the other side's lease is `lease`.
-  void BecomeUpLocked(std::chrono::milliseconds lease)
+  // The link is up; the other side has this lease and takes such messages.
+  void BecomeUpLocked(std::chrono::milliseconds lease, uint64_t max_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitBeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -185,6 +186,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);
+  uint64_t peer_max_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: no limit known
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // Attempts: our last one; the one of the peer in use; the peer's that are

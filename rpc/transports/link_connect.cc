@@ -185,7 +185,7 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   peer_.incarnation = answer.self.incarnation;
   peer_.rank = answer.self.rank;
   stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
-  BecomeUpLocked(answer.lease);
+  BecomeUpLocked(answer.lease, answer.max_message_bytes);
   traffic_.detail = targets_[target_];
   control_.ready = true;
   DialBulkLocked();
@@ -205,8 +205,10 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
   const Verdict verdict =
       hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
                  : JudgeControlLocked(hello);
-  HelloAnswer answer{
-      .verdict = verdict, .self = host_.self, .lease = host_.options.lease};
+  HelloAnswer answer{.verdict = verdict,
+                     .self = host_.self,
+                     .lease = host_.options.lease,
+                     .max_message_bytes = host_.options.max_message_bytes};
   if (verdict != Verdict::kOk) {
     answer.text = verdict == Verdict::kRefused
                       ? absl::StrCat("another process is worker ", peer_.name,
@@ -224,7 +226,7 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     stale_attempt_ = accepted_attempt_ = hello.attempt;
     answer.abandoned_attempt = attempt_;
     answer.channels = OffersOf(host_.kinds);
-    BecomeUpLocked(hello.lease);
+    BecomeUpLocked(hello.lease, hello.max_message_bytes);
     OpenChannelsLocked(false, answer.channels, hello.channels);
     traffic_.detail = "dialed by the peer";
   }

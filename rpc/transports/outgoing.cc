@@ -38,9 +38,9 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
     self->bytes_ += tensor.nbytes();
   }
   if (self->bytes_ > max_bytes) {
-    return absl::InvalidArgumentError(
+    return absl::ResourceExhaustedError(
         absl::StrCat("a message of ", self->bytes_, " bytes; at most ",
-                     max_bytes, " are allowed"));
+                     max_bytes, " are allowed (--max_message_bytes)"));
   }
   self->channels_ = std::move(channels);
   RETURN_IF_ERROR(self->Encode());
@@ -53,6 +53,11 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
 }
 
 absl::Status Outgoing::Encode() {
+  if (message_.tensors.size() > kMaxTensors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", message_.tensors.size(),
+                     " tensors; at most ", kMaxTensors, " fit"));
+  }
   wire::MessageMeta meta;
   meta.set_header_size(message_.header.size());
   size_t inline_bytes = 0;

@@ -28,9 +28,10 @@ class TensorMeta;
 // whoever holds the link's lock, except for the release of slices.
 class Outgoing {
  public:
-  // InvalidArgument for tensors that cannot travel and for a message above
-  // `max_bytes`; it leaves `sent` to the caller. Tensors that are too large for
-  // the message frame go by `channels`, if there are any and they take them.
+  // InvalidArgument for tensors that cannot travel, ResourceExhausted for a
+  // message above `max_bytes`; it leaves `sent` to the caller. Tensors that are
+  // too large for the message frame go by `channels`, if there are any and they
+  // take them.
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
       const std::shared_ptr<ThreadPool>& executor, bool success_inline = false,

@@ -15,9 +15,15 @@ namespace {
 
 constexpr int kMaxRank = 32;
 
-// The bytes of a tensor, at most `limit`.
+absl::Status TooLarge(uint64_t limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a message above the ", limit,
+                   " bytes that are allowed (--max_message_bytes)"));
+}
+
+// The bytes of a tensor, at most `limit` of a message of `whole`.
 absl::StatusOr<uint64_t> TensorBytes(const wire::TensorMeta& meta, DType dtype,
-                                     uint64_t limit) {
+                                     uint64_t limit, uint64_t whole) {
   if (meta.sizes_size() > kMaxRank) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of ", meta.sizes_size(), " dimensions"));
@@ -32,10 +38,7 @@ absl::StatusOr<uint64_t> TensorBytes(const wire::TensorMeta& meta, DType dtype,
     // An extent of 0 makes no other extent harmless: numel() multiplies them.
     const uint64_t extent = std::max<uint64_t>(1, static_cast<uint64_t>(size));
     empty |= size == 0;
-    if (bytes > limit / extent) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a tensor above the allowed ", limit, " bytes of a message"));
-    }
+    if (bytes > limit / extent) return TooLarge(whole);
     bytes *= extent;
   }
   return empty ? 0 : bytes;
@@ -71,14 +74,34 @@ absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
     } else if (header.kind == FrameKind::kChunk) {
       RETURN_IF_ERROR(ReadChunk(header, in, batch));
     } else {
-      if (header.payload_bytes > 0) {
-        return absl::InvalidArgumentError("a control frame with a payload");
-      }
-      Control control{header.kind, std::string(header.meta_bytes, '\0')};
-      in.Read(control.meta.data(), control.meta.size());
-      batch.controls.push_back(std::move(control));
+      RETURN_IF_ERROR(ReadControl(header, in, batch));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::ConsumeControls(const grpc::ByteBuffer& buffer,
+                                       Batch& batch) {
+  FrameReader in(buffer);
+  while (in.remaining() > 0) {
+    ASSIGN_OR_RETURN(FrameHeader header, in.ReadHeader());
+    if (header.kind == FrameKind::kMessage ||
+        header.kind == FrameKind::kChunk) {
+      return absl::InvalidArgumentError("a message before the hello");
+    }
+    RETURN_IF_ERROR(ReadControl(header, in, batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Receiver::ReadControl(const FrameHeader& header, FrameReader& in,
+                                   Batch& batch) {
+  if (header.payload_bytes > 0) {
+    return absl::InvalidArgumentError("a control frame with a payload");
+  }
+  Control control{header.kind, std::string(header.meta_bytes, '\0')};
+  in.Read(control.meta.data(), control.meta.size());
+  batch.controls.push_back(std::move(control));
   return absl::OkStatus();
 }
 
@@ -91,6 +114,10 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   wire::MessageMeta meta;
   if (!in.Read(bytes.data(), bytes.size()) || !meta.ParseFromString(bytes)) {
     return absl::InvalidArgumentError("a message whose meta does not parse");
+  }
+  if (static_cast<size_t>(meta.tensors_size()) > kMaxTensors) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", meta.tensors_size(), " tensors"));
   }
   message_.emplace();
   message_->tensors.resize(static_cast<size_t>(meta.tensors_size()));
@@ -118,9 +145,7 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
   parts_.clear();
   part_ = 0;
   offset_ = 0;
-  if (meta.header_size() > max_bytes_) {
-    return absl::InvalidArgumentError("a message header above the limit");
-  }
+  if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
   uint64_t total = meta.header_size();
   const bool header_chunked = meta.header_chunked() && total > 0;
   (header_chunked ? parts_ : inline_parts).push_back({-1, total});
@@ -128,7 +153,7 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
     const wire::TensorMeta& entry = meta.tensors(i);
     ASSIGN_OR_RETURN(const DType dtype, DTypeOf(entry));
     ASSIGN_OR_RETURN(uint64_t size,
-                     TensorBytes(entry, dtype, max_bytes_ - total));
+                     TensorBytes(entry, dtype, max_bytes_ - total, max_bytes_));
     total += size;
     specs_.push_back({dtype,
                       Shape(Dims(entry.sizes().begin(), entry.sizes().end())),

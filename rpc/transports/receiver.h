@@ -43,6 +43,8 @@ class Receiver {
   // `channels`; without it they make no sense.
   absl::Status Consume(const grpc::ByteBuffer& buffer, Channels* channels,
                        Batch& batch);
+  // The same for a stranger, whom nothing is kept for: no parts of messages.
+  absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 
  private:
   struct Part {
@@ -50,6 +52,8 @@ class Receiver {
     uint64_t bytes;
   };
 
+  absl::Status ReadControl(const FrameHeader& header, FrameReader& in,
+                           Batch& batch);
   // What the message will consist of: chunks to come, and what is with it.
   absl::Status Plan(const wire::MessageMeta& meta, Channels* channels,
                     std::vector<Part>& inline_parts);

@@ -58,7 +58,7 @@ void Frames(const std::string& bytes) {
     rpc::Receiver::Batch batch;
     const absl::Status status = stranger
                                     ? receiver.ConsumeControls(buffer, batch)
-                                    : receiver.Consume(buffer, batch);
+                                    : receiver.Consume(buffer, nullptr, batch);
     size_t total = 0;
     for (const rpc::Message& message : batch.messages) {
       CheckMessage(message, total);

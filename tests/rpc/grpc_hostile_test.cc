@@ -145,6 +145,51 @@ TEST(GrpcHostile, GarbageAfterTheHelloBreaksThatConnectionOnly) {
   EXPECT_EQ(alice->mailbox.count(), 0u);
 }
 
+// Who sends it all the same knows of the limit and does not care.
+TEST(GrpcHostile, AMessageAboveTheLimitBreaksItsConnection) {
+  auto alice = NewWorker("alice", 0, {.max_message_bytes = 1000});
+  alice->Start();
+  RawClient client(TcpOf(alice->info.address));
+  client.Write(Encode(HelloTo(alice->info)));
+  const auto answer = client.ReadAnswer();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->max_message_bytes, 1000u);
+  std::string frame;
+  AppendFrameHeader({FrameKind::kMessage, 3, 0}, frame);
+  client.WriteBytes(frame + "\x08\xe9\x07");  // a header of 1001 bytes
+  EXPECT_THAT(std::string(alice->mailbox.AwaitLost(1).at(0).message()),
+              HasSubstr("a message above the 1000 bytes that are allowed "
+                        "(--max_message_bytes)"));
+}
+
+TEST(GrpcHostile, StrangersCannotSendMessages) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  std::string message;
+  AppendFrameHeader({FrameKind::kMessage, 2, 0}, message);
+  RawClient client(TcpOf(alice->info.address));
+  client.WriteBytes(message + std::string("\x08\x00", 2));
+  const auto answer = client.ReadAnswer();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->text, HasSubstr("a message before the hello"));
+}
+
+// What a stranger says comes to people's terminals.
+TEST(GrpcHostile, RefusalsQuoteOnlyWhatCanBePrinted) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  Hello hello = HelloTo(alice->info);
+  hello.cluster = "\x1b[2J\nW all is well" + std::string(5000, 'x');
+  RawClient client(TcpOf(alice->info.address));
+  client.Write(Encode(hello));
+  const auto answer = client.ReadAnswer();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->text, HasSubstr("\"?[2J?W all is well"));
+  EXPECT_EQ(answer->text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(answer->text.find('\n'), std::string::npos);
+  EXPECT_LT(answer->text.size(), 1500u);
+}
+
 TEST(GrpcHostile, AnotherVersionOrWorkerIsRefused) {
   auto alice = NewWorker("alice", 0);
   alice->Start();

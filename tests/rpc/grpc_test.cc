@@ -30,9 +30,15 @@ TEST(Grpc, OversizedMessagesAreRefusedOnBothSides) {
   const Message big{"", {Tensor::Zeros({100'000})}};
   EXPECT_THAT(std::string(alice->SendTo("bob", big).message()),
               HasSubstr("at most 100000 are allowed"));
-  bob->transport->Send("alice", big, nullptr);
-  EXPECT_THAT(std::string(alice->mailbox.AwaitLost(1).at(0).message()),
-              HasSubstr("100000"));
+  const absl::Status theirs = bob->SendTo("alice", big);
+  EXPECT_EQ(theirs.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(theirs.message()),
+              HasSubstr("a message of 400000 bytes; worker alice takes at most "
+                        "100000 (its --max_message_bytes)"));
+  // Nothing else suffers.
+  EXPECT_TRUE(bob->SendTo("alice", {"small", {}}).ok());
+  EXPECT_EQ(alice->mailbox.Await(1).at(0).message.header, "small");
+  EXPECT_EQ(alice->mailbox.lost(), 0u);
 }
 
 TEST(Grpc, AnotherBinaryIsRefusedInOneSentence) {
@@ -138,7 +144,8 @@ TEST(Grpc, ABusyPortIsNamed) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("cannot listen on ", address, ": port ",
                                      port, " is in use")));
-  for (const std::string bad : {"", "nonsense", "127.0.0.1:99999", "h:x"}) {
+  for (const std::string bad : {"", "nonsense", "127.0.0.1:99999", "h:x",
+                                "[]:80", "[:80", "[[]:80", "a]:80"}) {
     EXPECT_FALSE(MakeGrpcTransport({.listen = bad}).ok()) << bad;
   }
 }

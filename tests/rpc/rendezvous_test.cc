@@ -42,6 +42,29 @@ std::unique_ptr<RendezvousServer> NewServer() {
   return *std::move(server);
 }
 
+TEST(Rendezvous, ClustersAndNamesAreLimited) {
+  RendezvousGroups groups;
+  absl::Status last;
+  const auto enter = [&](const std::string& cluster, JoinOptions options) {
+    options.cluster = cluster;
+    last = absl::OkStatus();
+    groups.Enter(options, [&](const auto& result) { last = result.status(); });
+  };
+  for (int i = 0; i < 1000; ++i) {
+    enter(absl::StrCat("c", i), Options("alice", 2));
+    ASSERT_TRUE(last.ok()) << last;
+  }
+  enter("one-more", Options("alice", 2));
+  EXPECT_EQ(last.code(), absl::StatusCode::kResourceExhausted);
+  enter("c7", Options("bob", 2));  // those that are there go on
+  EXPECT_TRUE(last.ok()) << last;
+  JoinOptions odd = Options("carol", 2);
+  odd.expected = {"a\nline"};
+  enter("c8", odd);
+  EXPECT_EQ(last.code(), absl::StatusCode::kInvalidArgument);
+  groups.Close();
+}
+
 TEST(Rendezvous, EverybodyGetsTheSameListByRank) {
   auto server = NewServer();
   auto a = JoinSoon(server->address(), Options("alice", 3, 2));

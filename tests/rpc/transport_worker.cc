@@ -21,6 +21,7 @@ void Mailbox::OnMessage(const WorkerInfo& from, Message message) {
     on_each = on_each_;
   }
   if (on_each) on_each(letter);
+  letter.message.receipt.reset();
   MutexLock lock(mutex_);
   letters_.push_back(std::move(letter));
   changed_.NotifyAll();
