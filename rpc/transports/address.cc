@@ -66,6 +66,19 @@ std::string ToString(const HostPort& address) {
                       address.port);
 }
 
+HostPort Advertised(const HostPort& listened,
+                    const std::string& advertise_host) {
+  HostPort told = listened;
+  if (!advertise_host.empty()) {
+    told.host = advertise_host;
+  } else if (told.host == "0.0.0.0" || told.host == "::") {
+    char name[256] = "";
+    gethostname(name, sizeof(name) - 1);
+    told.host = name;
+  }
+  return told;
+}
+
 std::vector<std::string> DialTargets(const std::string& address) {
   std::vector<std::string> unix_targets, targets;
   for (const std::string& part :

@@ -22,6 +22,11 @@ struct HostPort {
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
 std::string ToString(const HostPort& address);
 
+// What peers are told of a worker that listens on `listened`: `advertise_host`
+// if there is one, else the host, which for a wildcard is this machine's name.
+HostPort Advertised(const HostPort& listened,
+                    const std::string& advertise_host);
+
 // What to dial to reach `address`, best first. A unix socket counts only if it
 // is there and belongs to this user.
 std::vector<std::string> DialTargets(const std::string& address);

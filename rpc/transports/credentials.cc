@@ -15,6 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/status.h"
+#include "rpc/transports/address.h"
 
 namespace baton::rpc {
 namespace {
@@ -52,6 +54,15 @@ bool ContainsAny(const std::string& text,
 }
 
 }  // namespace
+
+absl::Status CheckWorkerExposure(const Security& security,
+                                 const std::string& listen,
+                                 const std::string& advertise_host) {
+  RETURN_IF_ERROR(CheckExposure(security, "a worker would listen on", listen));
+  if (advertise_host.empty()) return absl::OkStatus();
+  return CheckExposure(security, "a worker would be reached at",
+                       ToString({advertise_host, 0}));
+}
 
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(
     const Security& security, const std::string& address) {

@@ -19,6 +19,13 @@
 // their directory may read the key as well.
 namespace baton::rpc {
 
+// InvalidArgument when a worker that listens on `listen`, and tells its peers
+// `advertise_host` unless that is empty, would be open to other machines with
+// nothing to protect it.
+absl::Status CheckWorkerExposure(const Security& security,
+                                 const std::string& listen,
+                                 const std::string& advertise_host);
+
 // Of a port that listens on `address`.
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(
     const Security& security, const std::string& address);

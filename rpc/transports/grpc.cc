@@ -7,7 +7,6 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <map>
 #include <utility>
@@ -41,11 +40,6 @@ absl::Status SendAfterShutdown() {
   return absl::UnavailableError("the transport is shut down");
 }
 
-bool IsWildcard(const std::string& host) {
-  return host == "0.0.0.0" || host == "::";
-}
-
-// gRPC's threads use it until AwaitEnd has returned.
 class GrpcTransport final : public LingeringTransport {
  public:
   explicit GrpcTransport(const GrpcOptions& options);
@@ -108,16 +102,8 @@ GrpcTransport::~GrpcTransport() {
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
   RETURN_IF_ERROR(CheckListen(options.listen));
-  RETURN_IF_ERROR(CheckListen(options.listen));
-  RETURN_IF_ERROR(CheckListen(options.listen));
-  RETURN_IF_ERROR(CheckListen(options.listen));
-  RETURN_IF_ERROR(CheckExposure(options.security, "a worker would listen on",
-                                options.listen));
-  if (!options.advertise_host.empty()) {
-    RETURN_IF_ERROR(CheckExposure(options.security,
-                                  "a worker would be reached at",
-                                  ToString({options.advertise_host, 0})));
-  }
+  RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
+                                      options.advertise_host));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   SetServerArguments(builder);
@@ -155,14 +141,7 @@ absl::Status GrpcTransport::Listen() {
     return absl::OkStatus();
   }
   tcp.port = static_cast<uint16_t>(port);
-  if (!options.advertise_host.empty()) {
-    tcp.host = options.advertise_host;
-  } else if (IsWildcard(tcp.host)) {
-    char name[256] = "";
-    gethostname(name, sizeof(name) - 1);
-    tcp.host = name;
-  }
-  address_ = ToString(tcp);
+  address_ = ToString(Advertised(tcp, options.advertise_host));
   if (private_socket) absl::StrAppend(&address_, ";unix:", socket_.path());
   return absl::OkStatus();
 }
@@ -315,10 +294,6 @@ std::vector<ChannelInfo> GrpcTransport::Channels() const {
 void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
                           const Hello& hello) {
   HelloAnswer answer = Judge(host_.options, host_.self, hello);
-  if (answer.verdict == Verdict::kOk && hello.self.name == host_.self.name) {
-    answer.verdict = Verdict::kRefused;
-    answer.text = absl::StrCat("two workers are named ", hello.self.name);
-  }
   std::shared_ptr<Link> link;
   {
     MutexLock lock(mutex_);

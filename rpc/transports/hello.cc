@@ -255,6 +255,10 @@ HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
                      "start all workers from the same build and with the same "
                      "plug-ins"));
   }
+  if (caller == self.name) {
+    return refuse(Verdict::kRefused,
+                  absl::StrCat("two workers are named ", caller));
+  }
   return {.verdict = Verdict::kOk, .self = self};
 }
 
