@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/future.h"
 #include "core/log.h"
@@ -51,6 +52,12 @@ class BoundedTransport final : public Transport {
   }
   void Send(const std::string& peer, Message message, Sent sent) override {
     transport_->Send(peer, std::move(message), std::move(sent));
+  }
+  std::vector<ChannelInfo> Channels() const override {
+    return transport_->Channels();
+  }
+  std::vector<TensorChannelInfo> TensorChannels() override {
+    return transport_->TensorChannels();
   }
   void Shutdown(milliseconds timeout) override;
 
