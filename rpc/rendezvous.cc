@@ -122,7 +122,7 @@ class Service final : public wire::Rendezvous::CallbackService {
     const RendezvousGroups::Result workers = groups_->List(request->cluster());
     if (workers.ok()) {
       for (const WorkerInfo& worker : *workers) {
-        ToWire(worker, *answer->add_members());
+        internal::ToWire(worker, *answer->add_members());
       }
     }
     return Answer(*context, workers.status());
