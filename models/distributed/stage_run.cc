@@ -209,6 +209,8 @@ absl::Status StageRun::Backward(int micro_batch) {
 }
 
 void StageRun::Weights(int micro_batch) {
+  const rpc::TraceSpan span(
+      *tracer_, track_, [&] { return absl::StrCat("weights ", micro_batch); });
   LateGradients late = std::exchange(late_[micro_batch], {});
   for (auto& [leaf, gradient] : late) {
     context_->Accumulate(leaf, gradient());
