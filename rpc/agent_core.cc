@@ -258,30 +258,11 @@ void AgentCore::EndAllWith(const WorkerInfo& peer, const absl::Status& why) {
   Notify();
 }
 
-void AgentCore::SendControl(const WorkerInfo& to, ControlItem item,
+bool AgentCore::SendControl(const WorkerInfo& to, ControlItem item,
                             std::function<void()> acked) {
-  if (peers_.Push(to, item, acked)) {
-    PostFlush(to.name);
-    return;
-  }
-  // Somebody waits for the answer to these.
-  if (item.kind == ControlKind::kProbe || item.kind == ControlKind::kAdd) {
-    inbox_->Post([this, to, item, acked = std::move(acked)]() mutable {
-      PushOrForget(to, item, std::move(acked));
-    });
-  }
-}
-
-// On the inbox: what is lost with a worker that is gone already ends as it
-// did for all else when the worker went.
-void AgentCore::PushOrForget(const WorkerInfo& to, const ControlItem& item,
-                             std::function<void()> acked) {
-  if (peers_.Push(to, item, std::move(acked))) {
-    FlushControl(to.name);
-    return;
-  }
-  ownership_->OnWorkerGone(
-      to, absl::UnavailableError(absl::StrCat("worker ", to.name, " is gone")));
+  if (!peers_.Push(to, item, std::move(acked))) return false;
+  PostFlush(to.name);
+  return true;
 }
 
 void AgentCore::PostFlush(const std::string& name) {

@@ -139,7 +139,7 @@ class AgentCore final : public MessageHandler,
   void OnPeerLost(const WorkerInfo& peer, absl::Status why) override;
 
   // Ownership::Port.
-  void SendControl(const WorkerInfo& to, ControlItem item,
+  bool SendControl(const WorkerInfo& to, ControlItem item,
                    std::function<void()> acked) override;
   absl::Status CheckWorker(const WorkerInfo& worker) override;
   void Discard(std::vector<std::shared_ptr<void>> garbage) override;
@@ -169,8 +169,6 @@ class AgentCore final : public MessageHandler,
   void TellWatchers(const WorkerInfo& peer, const absl::Status& why);
   // Unless it has been heard of since the loss of that number.
   void GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
-  void PushOrForget(const WorkerInfo& to, const ControlItem& item,
-                    std::function<void()> acked);
   void FlushControl(const std::string& name);
   // `news` of it there was when the message left.
   void OnUnreachable(const std::string& name, uint64_t news,

@@ -37,7 +37,10 @@ void Ownership::Perform(Actions actions) {
   auto port = port_.lock();
   if (port == nullptr) return;
   for (Actions::Control& control : actions.messages) {
-    port->SendControl(control.to, control.item, std::move(control.acked));
+    if (!port->SendControl(control.to, control.item,
+                           std::move(control.acked))) {
+      OnUnsent(control.to, control.item);
+    }
   }
   if (!actions.garbage.empty()) port->Discard(std::move(actions.garbage));
   actions.pins.clear();

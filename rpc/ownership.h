@@ -32,8 +32,9 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   class Port {
    public:
     virtual ~Port() = default;
-    // Exactly once and in order per worker, unless that worker is gone.
-    virtual void SendControl(const WorkerInfo& to, ControlItem item,
+    // Exactly once and in order per worker. False when that worker is gone:
+    // the item is dropped, even if the worker should be heard again.
+    virtual bool SendControl(const WorkerInfo& to, ControlItem item,
                              std::function<void()> acked) = 0;
     // Whether `worker` can be sent to at all.
     virtual absl::Status CheckWorker(const WorkerInfo& worker) = 0;
@@ -146,6 +147,8 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   };
 
   void Perform(Actions actions);
+  // Somebody would wait for the answer to it.
+  void OnUnsent(const WorkerInfo& to, const ControlItem& item);
   HandlePtr NewHandle(Handle::Identity identity, Handle::State state);
   HandlePtr NewLocalLocked(RRefId id, Object& object, uint64_t type)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

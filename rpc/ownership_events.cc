@@ -84,6 +84,31 @@ void Ownership::OnProbe(const WorkerInfo& from, const ControlItem& item) {
   Perform(std::move(actions));
 }
 
+// Only what was not sent ends. Sent later, an Add could come after the Delete
+// of its grant; and a sweep of all that the worker has would also take what it
+// was told of since it came back, and keeps.
+void Ownership::OnUnsent(const WorkerInfo& to, const ControlItem& item) {
+  HandlePtr failed;
+  Actions actions;
+  if (item.kind == ControlKind::kAdd) {
+    MutexLock lock(mutex_);
+    auto found = grants_.find(item.fork);
+    if (found == grants_.end()) return;
+    failed = found->second.handle.lock();
+    grants_.erase(found);
+  } else if (item.kind == ControlKind::kProbe) {
+    MutexLock lock(mutex_);
+    EndTransferLocked(item.fork, false, actions);
+  } else {
+    return;
+  }
+  if (failed != nullptr) {
+    failed->FailWith(
+        absl::UnavailableError(absl::StrCat("worker ", to.name, " is gone")));
+  }
+  Perform(std::move(actions));
+}
+
 void Ownership::OnDropped(const Handle& handle) {
   Actions actions;
   {

@@ -15,8 +15,10 @@ using baton::testing::Fails;
 using baton::testing::IsOk;
 
 struct QuietPort final : Ownership::Port {
-  void SendControl(const WorkerInfo&, ControlItem,
-                   std::function<void()>) override {}
+  bool SendControl(const WorkerInfo&, ControlItem,
+                   std::function<void()>) override {
+    return true;
+  }
   absl::Status CheckWorker(const WorkerInfo&) override {
     return absl::OkStatus();
   }
