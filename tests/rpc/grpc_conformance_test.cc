@@ -11,7 +11,7 @@ namespace {
 // Workers that were lost are given up on quickly, so that the tests are quick.
 TransportKind Grpc(GrpcOptions options) {
   options.connect_timeout = std::chrono::seconds(5);
-  options.reconnect_timeout = std::chrono::milliseconds(300);
+  options.reconnect_timeout = std::chrono::milliseconds(1500);
   const std::string channel = options.shared_memory ? "shared memory" : "";
   return {.network =
               [options] {

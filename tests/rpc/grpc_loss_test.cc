@@ -33,7 +33,8 @@ class GrpcLoss : public ::testing::Test {
 
   static constexpr milliseconds kLease{1000};
   ChildProcess process_{{testing::ProgramPath("echo_peer"), "bob"}};
-  const WorkerInfo bob_{"bob", Rank{1}, 4711, process_.ReadLine()};
+  // Nobody has seen it yet: the first connection may take its time.
+  const WorkerInfo bob_{"bob", Rank{1}, 0, process_.ReadLine()};
   std::unique_ptr<TestWorker> alice_ = NewWorker(
       "alice", 0, {.reconnect_timeout = milliseconds(100), .lease = kLease});
   absl::Status lost_;

@@ -169,13 +169,7 @@ void RRefModel::GiveUp(Node& node, int other) {
   failed_ = true;
   node.peers.ResetControl(info);
   EndAllWith(node, other);
-  if (nodes_[other]->dead) {
-    // A transport tells the loss behind all that came, and nothing comes after.
-    std::erase_if(network_, [&](const Message& message) {
-      return message.from == other && message.to == node.index;
-    });
-    return;
-  }
+  if (nodes_[other]->dead) return;
   // The other one hears that the connection broke.
   network_.push_back({Kind::kLoss, node.index, other});
 }
@@ -254,6 +248,10 @@ std::string RRefModel::Run() {
 
 // The network is whole again, the users drop all, the dead are given up.
 void RRefModel::Settle() {
+  // A transport tells a loss behind all that came, and nothing comes after it.
+  std::erase_if(network_, [this](const Message& message) {
+    return nodes_[message.from]->dead;
+  });
   for (auto& node : nodes_) {
     for (auto& other : nodes_) {
       if (!node->dead && other->dead) GiveUp(*node, other->index);

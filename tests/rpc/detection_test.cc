@@ -1,0 +1,89 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/cluster.h"
+#include "rpc/rendezvous.h"
+#include "tests/rpc/peer/keeper.h"
+#include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
+#include "tests/support/status_matchers.h"
+
+// How soon a call that waits at a process hears of its end.
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+constexpr int kPeers = 10;
+constexpr auto kLease = 2000ms;
+
+class DetectionTest : public ::testing::Test {
+ protected:
+  DetectionTest() {
+    const std::string size = absl::StrCat(kPeers + 1);
+    for (int i = 0; i < kPeers; ++i) {
+      peers_.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{
+          ProgramPath("worker_peer"), absl::StrCat("peer", i),
+          server_->address(), size, absl::StrCat(kLease / 1ms)}));
+    }
+    rpc::ClusterOptions options;
+    options.name = "alice";
+    options.rendezvous = server_->address();
+    options.world_size = kPeers + 1;
+    options.agent.lease = kLease;
+    rpc::Registry registry;
+    FillKeeper(registry);
+    auto alice = JoinCluster(std::move(options), std::move(registry));
+    EXPECT_THAT(alice, IsOk());
+    alice_ = *std::move(alice);
+    for (auto& peer : peers_) EXPECT_EQ(peer->ReadLine(), "joined");
+  }
+  // From the signal to the error at the caller.
+  double TimeToHear(int i, int signal) {
+    const std::string name = absl::StrCat("peer", i);
+    Future<int> call = alice_->Async<&WaitForever>(name);
+    EXPECT_THAT(alice_->Async<&Sum>(name, 1, 2).Await(), IsOk());
+    const auto start = Clock::now();
+    peers_[i]->Kill(signal);
+    EXPECT_THAT(call.Await(20s), Fails(absl::StatusCode::kUnavailable, name));
+    return Milliseconds(Clock::now() - start).count();
+  }
+
+  const std::unique_ptr<rpc::RendezvousServer> server_ =
+      *rpc::RendezvousServer::Make("127.0.0.1:0");
+  std::vector<std::unique_ptr<ChildProcess>> peers_;
+  std::unique_ptr<rpc::Agent> alice_;
+};
+
+// 100 ms are promised on a machine that has a core to spare.
+TEST_F(DetectionTest, AKilledProcessIsHeardOfLongBeforeItsLease) {
+  std::vector<double> times;
+  for (int i = 0; i < kPeers; ++i) times.push_back(TimeToHear(i, SIGKILL));
+  std::sort(times.begin(), times.end());
+  std::printf("killed: known after ms, in order:");
+  for (double ms : times) std::printf(" %.2f", ms);
+  std::printf("; median %.2f\n", times[kPeers / 2]);
+  EXPECT_LT(times[kPeers / 2], 500);
+  EXPECT_LT(times.back(), kLease / 1ms);
+}
+
+TEST_F(DetectionTest, AStoppedProcessIsHeardOfWithinItsLease) {
+  const double ms = TimeToHear(0, SIGSTOP);
+  std::printf("stopped: known after %.0f ms of a lease of 2000\n", ms);
+  EXPECT_GT(ms, kLease / 2ms);
+  EXPECT_LT(ms, (kLease + 1000ms) / 1ms);
+}
+
+}  // namespace
+}  // namespace baton::testing
