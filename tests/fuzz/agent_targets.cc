@@ -61,9 +61,10 @@ void Value(const std::string& bytes, int tensors) {
 }
 
 struct QuietPort final : Ownership::Port {
-  void SendControl(const WorkerInfo&, internal::ControlItem,
+  bool SendControl(const WorkerInfo&, internal::ControlItem,
                    std::function<void()> acked) override {
     if (acked) acked();
+    return true;
   }
   absl::Status CheckWorker(const WorkerInfo& worker) override {
     return worker.name == kBob.name ? absl::OkStatus()
