@@ -164,7 +164,7 @@ TEST_P(Recording, TheChannelIsNamed) {
   ASSERT_EQ(channels.size(), 1u);
   EXPECT_EQ(channels[0].peer, "bob");
   EXPECT_EQ(channels[0].name,
-            GetParam() == TransportKind::kGrpc ? "grpc" : "in-process");
+            GetParam() == TransportKind::kInProcess ? "in-process" : "grpc");
 }
 
 TEST_P(Recording, ATraceHasBothSidesOfEachCallUnderOneNumber) {
