@@ -452,7 +452,7 @@ TEST_P(TransportConformance, WhatAConnectionTookAlongFailsAfterItsLoss) {
                                 [&] { lost_then.Set(alice_->mailbox.lost()); });
   EXPECT_EQ(failures.Await(kCount).size(), kCount);
   EXPECT_EQ(early, 0);
-  EXPECT_EQ(*lost_then.future().Await(), 1u);
+  EXPECT_GE(*lost_then.future().Await(), 1u);
 }
 
 TEST_P(TransportConformance, ADisconnectOfNobodyIsOverAtOnce) {
