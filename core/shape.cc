@@ -15,12 +15,15 @@ int64_t Shape::numel() const {
   bool overflow = false;
   bool empty = false;
   for (int64_t dim : dims_) {
-    Require(dim >= 0, "shape", "negative extent in ", ToString());
+    // Asked for often: the text is made only when it is wanted.
+    if (dim < 0) Require(false, "shape", "negative extent in ", ToString());
     empty |= dim == 0;
     overflow |= __builtin_mul_overflow(product, dim, &product);
   }
   if (empty) return 0;
-  Require(!overflow, "shape", ToString(), " has more than 2^63 elements");
+  if (overflow) {
+    Require(false, "shape", ToString(), " has more than 2^63 elements");
+  }
   return product;
 }
 

@@ -42,8 +42,9 @@ class MemoryFile {
 uint64_t Sum(const Tensor& tensor) {
   const Tensor dense = tensor.Contiguous();
   const auto* bytes = static_cast<const uint8_t*>(dense.raw_data());
+  const size_t size = dense.nbytes();
   uint64_t sum = 0;
-  for (size_t i = 0; i < dense.nbytes(); ++i) sum += bytes[i];
+  for (size_t i = 0; i < size; ++i) sum += bytes[i];
   return sum;
 }
 
