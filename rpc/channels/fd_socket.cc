@@ -57,10 +57,27 @@ absl::Status CheckUser(const Fd& socket) {
   return absl::OkStatus();
 }
 
-// The bytes of a message that carries one descriptor.
-union Ancillary {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
+// A message of one byte with room for one descriptor. Stays where it is: its
+// parts point to each other.
+class FdMessage {
+ public:
+  FdMessage() {
+    message_.msg_iov = &data_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = ancillary_;
+    message_.msg_controllen = sizeof(ancillary_);
+  }
+  FdMessage(const FdMessage&) = delete;
+  FdMessage& operator=(const FdMessage&) = delete;
+
+  msghdr* get() { return &message_; }
+  cmsghdr* header() { return CMSG_FIRSTHDR(&message_); }
+
+ private:
+  char byte_ = 0;
+  iovec data_{&byte_, 1};
+  alignas(cmsghdr) char ancillary_[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message_{};
 };
 
 }  // namespace
@@ -81,21 +98,14 @@ absl::StatusOr<FdConnection> FdConnection::Dial(const std::string& path,
 }
 
 absl::Status FdConnection::Send(const Fd& fd) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  Ancillary ancillary{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes;
-  message.msg_controllen = sizeof(ancillary.bytes);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  FdMessage message;
+  cmsghdr* header = message.header();
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int number = fd.get();
   std::memcpy(CMSG_DATA(header), &number, sizeof(number));
-  if (sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
+  if (sendmsg(socket_.get(), message.get(), MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(
@@ -103,23 +113,16 @@ absl::Status FdConnection::Send(const Fd& fd) {
 }
 
 absl::StatusOr<Fd> FdConnection::Receive() {
-  char byte = 0;
-  iovec data{&byte, 1};
-  Ancillary ancillary{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes;
-  message.msg_controllen = sizeof(ancillary.bytes);
+  FdMessage message;
   const ssize_t got =
-      recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+      recvmsg(socket_.get(), message.get(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return Failure("cannot take a segment", errno);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  const cmsghdr* header = message.header();
   if (got != 1 || header == nullptr || header->cmsg_level != SOL_SOCKET ||
       header->cmsg_type != SCM_RIGHTS ||
       header->cmsg_len != CMSG_LEN(sizeof(int))) {
     // The kernel drops what it finds no number for.
-    return (message.msg_flags & MSG_CTRUNC) != 0
+    return (message.get()->msg_flags & MSG_CTRUNC) != 0
                ? Failure("cannot take a segment", EMFILE)
                : absl::NotFoundError("no segment was passed");
   }
