@@ -47,12 +47,6 @@ class ListSchedule {
 
   size_t stages() const { return costs_.size(); }
 
-  static double CostOf(const StageCosts& costs, StageOp op) {
-    return op == StageOp::kForward    ? costs.forward
-           : op == StageOp::kBackward ? costs.backward
-                                      : costs.weights;
-  }
-
   // When what instruction `m` of the stage needs is there; none: not given yet.
   std::optional<double> NeedsEnd(size_t stage, StageOp op, size_t m) const {
     const auto end = [m](const std::vector<double>& ends) {
@@ -92,7 +86,7 @@ class ListSchedule {
     const auto [begin, rank, m, from_last] = *best;
     const size_t stage = stages() - 1 - from_last;
     const StageOp op = kByRank[rank];
-    const double end = begin + CostOf(costs_[stage], op);
+    const double end = begin + costs_[stage].of(op);
     given_[stage].ends[static_cast<size_t>(op)].push_back(end);
     free_at_[device_of_stage_[stage]] = end;
     return {static_cast<int>(stage), {op, static_cast<int>(m)}};

@@ -14,6 +14,13 @@ struct StageCosts {
   double forward = 4;
   double backward = 6;
   double weights = 3;
+
+  double& of(StageOp op) {
+    return op == StageOp::kForward    ? forward
+           : op == StageOp::kBackward ? backward
+                                      : weights;
+  }
+  double of(StageOp op) const { return StageCosts(*this).of(op); }
 };
 
 // The order in which one thread gives a step of Schedule::kZeroBubble to

@@ -92,23 +92,18 @@ double OverlappedShare(const std::vector<Span>& spans) {
 std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages) {
   std::vector<StageCosts> sums(stages, StageCosts{0, 0, 0});
   std::vector<StageCosts> counts = sums;
-  const auto of = [](StageCosts& costs, StageOp op) -> double& {
-    return op == StageOp::kForward    ? costs.forward
-           : op == StageOp::kBackward ? costs.backward
-                                      : costs.weights;
-  };
   for (const Span& span : spans) {
     if (!span.instruction) continue;
     const auto stage = static_cast<size_t>(span.instruction->stage);
     const StageOp op = span.instruction->instruction.op;
-    of(sums[stage], op) += span.end_ms - span.begin_ms;
-    of(counts[stage], op) += 1;
+    sums[stage].of(op) += span.end_ms - span.begin_ms;
+    counts[stage].of(op) += 1;
   }
   for (size_t stage = 0; stage < stages; ++stage) {
     for (StageOp op :
          {StageOp::kForward, StageOp::kBackward, StageOp::kWeights}) {
-      const double count = of(counts[stage], op);
-      if (count > 0) of(sums[stage], op) /= count;
+      const double count = counts[stage].of(op);
+      if (count > 0) sums[stage].of(op) /= count;
     }
   }
   return sums;
