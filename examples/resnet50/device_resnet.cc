@@ -21,12 +21,11 @@ constexpr int kWarmUp = 3;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
-    const Settings& settings, const Machine& machine, bool cut,
-    int64_t split_size) {
-  ASSIGN_OR_RETURN(
-      auto modules,
-      models::ResNet::MakeStages(
-          settings.model, cut ? settings.cuts : std::vector<std::string>()));
+    const Settings& settings, const Machine& machine, const Variant& variant) {
+  ASSIGN_OR_RETURN(auto modules, models::ResNet::MakeStages(
+                                     settings.model,
+                                     variant.cut ? settings.cuts
+                                                 : std::vector<std::string>()));
   std::vector<dist::DeviceStage> stages;
   for (auto& module : modules) {
     module->ToFormat(settings.model.format);
@@ -39,12 +38,14 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
       if (stage.device.is_cuda()) ResetPeakGpuMemory(stage.device);
     }
     model.reset(new DeviceResNet(
-        dist::DevicePipeline(std::move(stages), {.split_size = split_size,
-                                                 .schedule = settings.schedule,
-                                                 .loss = settings.loss,
-                                                 .at_once = machine.at_once,
-                                                 .overlap = machine.overlap,
-                                                 .dtype = machine.dtype}),
+        dist::DevicePipeline(std::move(stages),
+                             {.split_size = variant.split_size,
+                              .micro_batches = variant.micro_batches,
+                              .schedule = settings.schedule,
+                              .loss = settings.loss,
+                              .at_once = machine.at_once,
+                              .overlap = machine.overlap,
+                              .dtype = machine.dtype}),
         settings, machine.graph));
   }));
   return model;
@@ -54,8 +55,7 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
                            const Settings& settings, bool graph)
     : pipeline_(std::move(pipeline)),
       sgd_(pipeline_.Parameters(), settings.sgd) {
-  const int64_t split = pipeline_.options().split_size;
-  if (split > 0) micro_batches_ = (settings.batch + split - 1) / split;
+  micro_batches_ = pipeline_.MicroBatches(settings.batch);
   if (pipeline_.options().dtype == DType::kF16) {
     scaler_ = std::make_unique<optim::GradScaler>(pipeline_.devices(),
                                                   optim::GradScalerOptions());

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "examples/resnet50/experiment.h"
 #include "examples/resnet50/machine.h"
 #include "examples/resnet50/settings.h"
 #include "examples/resnet50/trainable.h"
@@ -21,11 +22,10 @@ namespace baton::examples {
 // or as a recorded step. Confined to one thread.
 class DeviceResNet final : public Trainable {
  public:
-  // `cut` false: the whole model on the first device. `split_size` 0: whole
-  // batches. FailedPrecondition where there are fewer devices than stages.
+  // Not cut: the whole model on the first device. Not pipelined: whole batches.
+  // FailedPrecondition where there are fewer devices than stages.
   static absl::StatusOr<std::unique_ptr<DeviceResNet>> Make(
-      const Settings& settings, const Machine& machine, bool cut,
-      int64_t split_size);
+      const Settings& settings, const Machine& machine, const Variant& variant);
 
   // Images to the first device, targets to the last.
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override;

@@ -64,6 +64,13 @@ std::vector<Variant> VariantsOf(const Settings& settings) {
       variants.push_back({name, name == "split", 0});
       continue;
     }
+    for (const std::vector<int64_t>& sizes : settings.micro_batches) {
+      variants.push_back(
+          {.name = absl::StrCat("pipelined ", absl::StrJoin(sizes, "+")),
+           .cut = true,
+           .micro_batches = sizes});
+    }
+    if (!settings.micro_batches.empty()) continue;
     for (int64_t size : settings.split_sizes) {
       variants.push_back({absl::StrCat("pipelined ", size), true, size});
     }

@@ -17,9 +17,12 @@ namespace baton::examples {
 
 // One row of the experiment.
 struct Variant {
-  std::string name;        // "single", "split", "pipelined 20"
+  std::string name = {};   // "single", "split", "pipelined 20"
   bool cut = false;        // over all stages, or whole on one worker
-  int64_t split_size = 0;  // 0: not pipelined
+  int64_t split_size = 0;  // 0: not pipelined, or as micro_batches say
+  // Images of each micro-batch; empty: of split_size.
+  std::vector<int64_t> micro_batches = {};
+  bool pipelined() const { return split_size > 0 || !micro_batches.empty(); }
 };
 std::vector<Variant> VariantsOf(const Settings& settings);
 

@@ -74,6 +74,10 @@ absl::Status Run(rpc::Agent& agent, const Settings& settings) {
 
 absl::Status Main() {
   ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  if (!settings.micro_batches.empty()) {
+    return absl::InvalidArgumentError(
+        "--micro_batches is for resnet50_single_machine with --device=cuda");
+  }
   ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
                    tools::ClusterOptionsFromFlags("trainer"));
   cluster.agent.on_start = dist::Attach;

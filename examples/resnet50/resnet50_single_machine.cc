@@ -69,7 +69,7 @@ Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
   const int threads = machine.threads_per_device;
   ASSIGN_OR_RETURN(const auto cluster, DeviceCluster::Make(settings.stages()));
   const auto make = [&](const Variant& variant) -> Result {
-    if (variant.split_size == 0)
+    if (!variant.pipelined())
       return LocalResNet::Make(settings, variant.cut, threads);
     return RemoteResNet::Make(cluster->trainer(), cluster->workers(), settings,
                               {.cuts = settings.cuts,
@@ -87,16 +87,21 @@ Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
 Measurements MeasureOnGpus(const Settings& settings, const Machine& machine) {
   AllowTf32(machine.tf32);
   const auto make = [&](const Variant& variant) -> Result {
-    return DeviceResNet::Make(settings, machine, variant.cut,
-                              variant.split_size);
+    return DeviceResNet::Make(settings, machine, variant);
   };
   return RunExperiment(settings, make, DetailsOf(settings, machine));
 }
 
 absl::Status TraceOverlap(const Settings& settings, const Machine& machine) {
+  const Variant variant = {
+      .cut = true,
+      .split_size =
+          settings.micro_batches.empty() ? settings.split_sizes.front() : 0,
+      .micro_batches = settings.micro_batches.empty()
+                           ? std::vector<int64_t>()
+                           : settings.micro_batches.front()};
   ASSIGN_OR_RETURN(const auto model,
-                   DeviceResNet::Make(settings, machine, /*cut=*/true,
-                                      settings.split_sizes.front()));
+                   DeviceResNet::Make(settings, machine, variant));
   ASSIGN_OR_RETURN(const TrainingBatch batch,
                    model->Place(SyntheticBatches(settings).front()));
   for (int i = 0; i < model->warm_up_steps(); ++i) {
@@ -131,6 +136,8 @@ absl::Status Main() {
         "measures on synthetic images");
   }
   ASSIGN_OR_RETURN(const Machine machine, MachineFromFlags(settings.stages()));
+  if (!settings.micro_batches.empty() && !machine.is_cuda())
+    return absl::InvalidArgumentError("--micro_batches needs --device=cuda");
   RETURN_IF_ERROR(KeepPossibleVariants(machine, settings));
   ASSIGN_OR_RETURN(const std::vector<Measurement> measurements,
                    machine.is_cuda() ? MeasureOnGpus(settings, machine)

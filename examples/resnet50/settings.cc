@@ -28,6 +28,10 @@ ABSL_FLAG(std::vector<std::string>, variants,
           "pipelined");
 ABSL_FLAG(std::vector<std::string>, split_size, {"20"},
           "images of a micro-batch; several, as in 10,20,40, give the curve");
+ABSL_FLAG(
+    std::vector<std::string>, micro_batches, {},
+    "instead of --split_size, images of each micro-batch, as in 20+40+60; "
+    "several give a curve; needs resnet50_single_machine --device=cuda");
 ABSL_FLAG(int64_t, batch, 120, "images of a batch");
 ABSL_FLAG(int64_t, image, 128, "height and width of the images");
 ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");
@@ -90,6 +94,27 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
   }
   if (sizes.empty()) return Wrong("split_size", "names no size");
   return sizes;
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
+  std::vector<std::vector<int64_t>> lists;
+  for (const std::string& text : absl::GetFlag(FLAGS_micro_batches)) {
+    lists.emplace_back();
+    int64_t sum = 0;
+    for (absl::string_view part : absl::StrSplit(text, '+')) {
+      int64_t size = 0;
+      if (!absl::SimpleAtoi(part, &size) || size < 1 || size > batch - sum)
+        sum = batch;
+      lists.back().push_back(size);
+      sum += size;
+    }
+    if (sum != batch) {
+      return Wrong("micro_batches",
+                   absl::StrCat("takes numbers that add up to --batch (", batch,
+                                "), as in 20+40+60, got '", text, "'"));
+    }
+  }
+  return lists;
 }
 
 absl::StatusOr<std::vector<std::string>> Variants() {
@@ -175,6 +200,7 @@ absl::Status ReadExperiment(Settings& settings) {
   ASSIGN_OR_RETURN(settings.epochs,
                    AtLeastOne("epochs", absl::GetFlag(FLAGS_epochs)));
   ASSIGN_OR_RETURN(settings.split_sizes, SplitSizes(settings.batch));
+  ASSIGN_OR_RETURN(settings.micro_batches, MicroBatches(settings.batch));
   ASSIGN_OR_RETURN(settings.variants, Variants());
   ASSIGN_OR_RETURN(settings.schedule, ScheduleFlag());
   return absl::OkStatus();

@@ -22,6 +22,8 @@ struct Settings {
   // The experiment: each repeat trains `batches` batches.
   std::vector<std::string> variants;  // of single, split, pipelined
   std::vector<int64_t> split_sizes;   // of the pipelined variant
+  // Instead of them: images of each micro-batch, one list a measurement.
+  std::vector<std::vector<int64_t>> micro_batches;
   int64_t batch = 120;
   int64_t image = 128;
   int64_t batches = 3;

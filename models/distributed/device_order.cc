@@ -21,16 +21,16 @@ constexpr std::array<StageOp, 3> kByRank = {
 class ListSchedule {
  public:
   ListSchedule(const std::vector<int>& device_of_stage,
-               const std::vector<StageCosts>& costs, int micro_batches)
+               const std::vector<StageCosts>& costs,
+               const std::vector<double>& sizes)
       : device_of_stage_(device_of_stage),
         costs_(costs),
-        micro_batches_(micro_batches),
+        sizes_(sizes),
         given_(costs.size()) {}
 
   std::vector<IssuedInstruction> Run() {
     std::vector<IssuedInstruction> order;
-    const size_t total =
-        kByRank.size() * costs_.size() * static_cast<size_t>(micro_batches_);
+    const size_t total = kByRank.size() * costs_.size() * sizes_.size();
     while (order.size() < total) order.push_back(Give());
     return order;
   }
@@ -73,7 +73,7 @@ class ListSchedule {
     for (size_t stage = 0; stage < stages(); ++stage) {
       for (size_t rank = 0; rank < kByRank.size(); ++rank) {
         const size_t m = given_[stage].of(kByRank[rank]).size();
-        if (m == static_cast<size_t>(micro_batches_)) continue;
+        if (m == sizes_.size()) continue;
         const auto needs = NeedsEnd(stage, kByRank[rank], m);
         if (!needs) continue;
         const double begin =
@@ -86,7 +86,7 @@ class ListSchedule {
     const auto [begin, rank, m, from_last] = *best;
     const size_t stage = stages() - 1 - from_last;
     const StageOp op = kByRank[rank];
-    const double end = begin + costs_[stage].of(op);
+    const double end = begin + sizes_[m] * costs_[stage].of(op);
     given_[stage].ends[static_cast<size_t>(op)].push_back(end);
     free_at_[device_of_stage_[stage]] = end;
     return {static_cast<int>(stage), {op, static_cast<int>(m)}};
@@ -94,23 +94,37 @@ class ListSchedule {
 
   const std::vector<int>& device_of_stage_;
   const std::vector<StageCosts>& costs_;
-  const int micro_batches_;
+  const std::vector<double>& sizes_;  // of the micro-batches
   std::vector<Given> given_;
   std::map<int, double> free_at_;  // by device
 };
 
 }  // namespace
 
+std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
+                               size_t at_once) {
+  std::vector<double> sizes;
+  double rows = 0;
+  for (size_t m = 0; m < micro_batches.size(); ++m) {
+    if (m % at_once == 0) sizes.push_back(0);
+    sizes.back() += static_cast<double>(micro_batches[m].size());
+    rows += static_cast<double>(micro_batches[m].size());
+  }
+  const double mean = rows / static_cast<double>(sizes.size());
+  for (double& size : sizes) size /= mean;
+  return sizes;
+}
+
 std::vector<IssuedInstruction> ZeroBubbleOrder(
     const std::vector<int>& device_of_stage,
-    const std::vector<StageCosts>& costs, int micro_batches) {
+    const std::vector<StageCosts>& costs, const std::vector<double>& sizes) {
   Require(!costs.empty() && costs.size() == device_of_stage.size() &&
-              micro_batches > 0,
+              !sizes.empty(),
           "schedule",
           "expected a device and costs for each of the stages, and "
           "a micro-batch; got ",
-          device_of_stage.size(), ", ", costs.size(), " and ", micro_batches);
-  return ListSchedule(device_of_stage, costs, micro_batches).Run();
+          device_of_stage.size(), ", ", costs.size(), " and ", sizes.size());
+  return ListSchedule(device_of_stage, costs, sizes).Run();
 }
 
 }  // namespace baton::dist

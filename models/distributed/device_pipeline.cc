@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
@@ -24,6 +25,11 @@ constexpr char kOp[] = "device_pipeline";
 
 bool IsLow(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+void RequireRows(const Tensor& inputs) {
+  Require(inputs.defined() && inputs.rank() > 0 && inputs.dim(0) > 0, kOp,
+          "expected inputs with rows");
 }
 
 Tensor Rows(const Tensor& x, const RowRange& rows) {
@@ -57,8 +63,7 @@ class DevicePipeline::Run {
   Tensor Train() {
     streams_.Fork();
     const size_t at_once = static_cast<size_t>(options_.at_once);
-    const size_t groups = (rows_.size() + at_once - 1) / at_once;
-    for (const auto& [stage, instruction] : Order(static_cast<int>(groups))) {
+    for (const auto& [stage, instruction] : Order()) {
       const size_t first =
           static_cast<size_t>(instruction.micro_batch) * at_once;
       const size_t end = std::min(first + at_once, rows_.size());
@@ -72,15 +77,19 @@ class DevicePipeline::Run {
   }
 
  private:
-  std::vector<IssuedInstruction> Order(int groups) const {
+  // Of groups of as many micro-batches as a device works on at once.
+  std::vector<IssuedInstruction> Order() const {
+    const std::vector<double> sizes =
+        GroupSizes(rows_, static_cast<size_t>(options_.at_once));
     if (!leaves_weights()) {
-      return MergePrograms(TrainPrograms(
-          options_.schedule, static_cast<int>(stages_.size()), groups));
+      return MergePrograms(TrainPrograms(options_.schedule,
+                                         static_cast<int>(stages_.size()),
+                                         static_cast<int>(sizes.size())));
     }
     std::vector<int> devices;
     for (const DeviceStage& stage : stages_)
       devices.push_back(stage.device.is_cpu() ? -1 : stage.device.index());
-    return ZeroBubbleOrder(devices, costs_, groups);
+    return ZeroBubbleOrder(devices, costs_, sizes);
   }
 
   void Do(StageOp op, size_t s, size_t m) {
@@ -276,6 +285,8 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
           Name(options.dtype));
   Require(options.at_once > 0, kOp,
           "at_once is not positive: ", options.at_once);
+  Require(options.micro_batches.empty() || options.split_size == 0, kOp,
+          "takes split_size or micro_batches");
   for (const DeviceStage& stage : stages_) {
     Require(stage.module != nullptr, kOp, "a stage has no module");
     if (options.dtype != DType::kF32)
@@ -289,7 +300,8 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
 
 Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
                             const StepOptions& options) {
-  const std::vector<RowRange> rows = RowsOf(inputs);
+  RequireRows(inputs);
+  const std::vector<RowRange> rows = RowsOf(inputs.dim(0));
   Require(targets.rank() > 0 && targets.dim(0) == inputs.dim(0), kOp,
           "expected targets of ", inputs.dim(0), " rows, got shape ",
           targets.shape().ToString());
@@ -325,13 +337,18 @@ void DevicePipeline::Tune(const Tensor& inputs, const Tensor& targets) {
 }
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
+  RequireRows(inputs);
   const NoGrad no_grad;
   std::vector<std::unique_ptr<nn::EvalScope>> evaluating;
   for (const DeviceStage& stage : stages_)
     evaluating.push_back(std::make_unique<nn::EvalScope>(*stage.module));
   const Tensor placed = Placed(inputs);
   std::vector<Tensor> outputs;
-  for (const RowRange& rows : RowsOf(inputs)) {
+  const int64_t most = options_.micro_batches.empty()
+                           ? options_.split_size
+                           : *absl::c_max_element(options_.micro_batches);
+  const int64_t all = placed.dim(0);
+  for (const RowRange& rows : SplitRows(all, most > 0 ? most : all)) {
     Tensor value = Rows(placed, rows);
     for (const DeviceStage& stage : stages_)
       value = stage.module->Forward(value.To(stage.device)).tensor();
@@ -340,11 +357,15 @@ Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
   return outputs.size() == 1 ? outputs[0] : ops::Cat(outputs, 0);
 }
 
-std::vector<RowRange> DevicePipeline::RowsOf(const Tensor& inputs) const {
-  Require(inputs.defined() && inputs.rank() > 0 && inputs.dim(0) > 0, kOp,
-          "expected inputs with rows");
-  const int64_t rows = inputs.dim(0);
-  return SplitRows(rows, options_.split_size > 0 ? options_.split_size : rows);
+std::vector<RowRange> DevicePipeline::RowsOf(int64_t batch) const {
+  if (!options_.micro_batches.empty())
+    return SplitRows(batch, options_.micro_batches);
+  return SplitRows(batch,
+                   options_.split_size > 0 ? options_.split_size : batch);
+}
+
+int64_t DevicePipeline::MicroBatches(int64_t rows) const {
+  return static_cast<int64_t>(RowsOf(rows).size());
 }
 
 Tensor DevicePipeline::Placed(const Tensor& inputs) const {

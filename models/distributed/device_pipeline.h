@@ -26,6 +26,10 @@ struct DeviceStage {
 
 struct DevicePipelineOptions {
   int64_t split_size = 0;  // rows of a micro-batch; 0: the whole batch
+  // Rows of each micro-batch, in place of split_size; they add up to the batch.
+  // Small ones first and last leave devices idle for less at a step's ends,
+  // large ones between waste less on kernels' beginnings.
+  std::vector<int64_t> micro_batches = {};
   Schedule schedule = Schedule::kFillDrain;
   Loss loss = Loss::kCrossEntropy;  // not kNone
   // Micro-batches that a GPU works on at once, on streams of their own: small
@@ -95,6 +99,8 @@ class DevicePipeline {
   // The forwards alone, in eval mode; the outputs, on the last device.
   Tensor Evaluate(const Tensor& inputs);
 
+  // That a step on so many rows has; throws Error as Step does.
+  int64_t MicroBatches(int64_t rows) const;
   std::vector<Variable> Parameters() const;  // of all stages, in order
   std::vector<Device> devices() const;       // each once, in order
   int num_stages() const { return static_cast<int>(stages_.size()); }
@@ -111,7 +117,7 @@ class DevicePipeline {
   };
   class Run;
 
-  std::vector<RowRange> RowsOf(const Tensor& inputs) const;
+  std::vector<RowRange> RowsOf(int64_t batch) const;
   Tensor Placed(const Tensor& inputs) const;
 
   std::vector<DeviceStage> stages_;

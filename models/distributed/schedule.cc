@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -152,6 +153,21 @@ std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
   for (int64_t begin = 0; begin < rows; begin += split_size) {
     parts.push_back({begin, std::min(rows, begin + split_size)});
   }
+  return parts;
+}
+
+std::vector<RowRange> SplitRows(int64_t rows,
+                                const std::vector<int64_t>& sizes) {
+  std::vector<RowRange> parts;
+  int64_t end = 0;
+  for (int64_t size : sizes) {
+    Require(size > 0 && size <= rows - end, "split", "micro-batches of ",
+            absl::StrJoin(sizes, "+"), " rows do not add up to ", rows);
+    parts.push_back({end, end + size});
+    end += size;
+  }
+  Require(end == rows, "split", "micro-batches of ", absl::StrJoin(sizes, "+"),
+          " rows do not add up to ", rows);
   return parts;
 }
 

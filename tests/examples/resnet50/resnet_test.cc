@@ -98,7 +98,9 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
   for (int64_t split_size : {0, 3}) {
     const auto remote = Remote(settings, split_size);
     const auto local =
-        DeviceResNet::Make(settings, machine, true, split_size).value();
+        DeviceResNet::Make(settings, machine,
+                           {.cut = true, .split_size = split_size})
+            .value();
     const TrainingBatch placed = local->Place(batches[0]).value();
     for (int step = 0; step < 3; ++step) {
       EXPECT_NEAR(remote->TrainStep(batches[0]).value(),
@@ -113,7 +115,8 @@ TEST(DeviceResNet, StagesTakeDevicesInTurn) {
   settings.cuts = {"layer1", "layer2", "layer3"};
   settings.schedule = dist::Schedule::kZeroBubble;
   const Machine machine = {.devices = {Device::Cpu(), Device::Cpu()}};
-  const auto model = DeviceResNet::Make(settings, machine, true, 4);
+  const auto model =
+      DeviceResNet::Make(settings, machine, {.cut = true, .split_size = 4});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto batch = SyntheticBatches(settings)[0];
   const auto first = (*model)->TrainStep(batch);
@@ -126,7 +129,9 @@ TEST(DeviceResNet, TracesAStep) {
   testing::TempFolder folder;
   const Settings settings = SmallSettings();
   const Machine machine = {.devices = {Device::Cpu(), Device::Cpu()}};
-  const auto model = DeviceResNet::Make(settings, machine, true, 4).value();
+  const auto model =
+      DeviceResNet::Make(settings, machine, {.cut = true, .split_size = 4})
+          .value();
   const auto batch = SyntheticBatches(settings)[0];
   const auto said = model->TraceStep(batch, folder / "trace.json");
   ASSERT_TRUE(said.ok()) << said.status();

@@ -20,7 +20,8 @@ using Devices = std::vector<int>;
 // When the step ends on devices that do what they are given in turn; -1 when
 // something is given before what it needs.
 double Makespan(const Order& order, const Devices& devices,
-                const std::vector<StageCosts>& costs) {
+                const std::vector<StageCosts>& costs,
+                const std::vector<double>& sizes = {}) {
   std::map<std::tuple<StageOp, int, int>, double> ends;
   std::map<int, double> free_at;
   const int stages = static_cast<int>(devices.size());
@@ -45,7 +46,8 @@ double Makespan(const Order& order, const Devices& devices,
     const double cost = op == StageOp::kForward    ? costs[at].forward
                         : op == StageOp::kBackward ? costs[at].backward
                                                    : costs[at].weights;
-    const double end = begin + cost;
+    const double end =
+        begin + cost * (sizes.empty() ? 1 : sizes[static_cast<size_t>(m)]);
     if (!ends.emplace(std::tuple(op, stage, m), end).second) return -1;
     free_at[devices[at]] = end;
     last = std::max(last, end);
@@ -57,13 +59,17 @@ std::vector<StageCosts> Even(size_t stages, double each) {
   return std::vector<StageCosts>(stages, StageCosts{each, each, each});
 }
 
+std::vector<double> Alike(int micro_batches) {
+  return std::vector<double>(static_cast<size_t>(micro_batches), 1);
+}
+
 TEST(ZeroBubbleOrder, GivesEverythingOnceAndNothingTooEarly) {
   for (const Devices& devices :
        {Devices{0}, Devices{0, 1}, Devices{0, 1, 0, 1}, Devices{0, 0, 1},
         Devices{0, 1, 2, 3, 0, 1, 2, 3}}) {
     for (int parts : {1, 2, 5, 9}) {
       const Order order =
-          ZeroBubbleOrder(devices, Even(devices.size(), 1), parts);
+          ZeroBubbleOrder(devices, Even(devices.size(), 1), Alike(parts));
       EXPECT_EQ(order.size(), 3 * devices.size() * static_cast<size_t>(parts));
       EXPECT_GT(Makespan(order, devices, Even(devices.size(), 1)), 0);
     }
@@ -76,9 +82,9 @@ TEST(ZeroBubbleOrder, OfEvenStagesIdlesOnlyWhileThePipelineFills) {
     for (int s = 0; s < stages; ++s) devices.push_back(s);
     const auto costs = Even(devices.size(), 1);
     for (int parts : {2 * stages, 2 * stages + 3}) {
-      EXPECT_EQ(
-          Makespan(ZeroBubbleOrder(devices, costs, parts), devices, costs),
-          3 * parts + stages - 1)
+      EXPECT_EQ(Makespan(ZeroBubbleOrder(devices, costs, Alike(parts)), devices,
+                         costs),
+                3 * parts + stages - 1)
           << stages << " stages, " << parts << " micro-batches";
     }
   }
@@ -88,9 +94,10 @@ TEST(ZeroBubbleOrder, StagesDealtOutInTurnIdleForLess) {
   const int parts = 4;
   const auto whole = Even(2, 2), halves = Even(4, 1);
   const double apart =
-      Makespan(ZeroBubbleOrder({0, 1}, whole, parts), {0, 1}, whole);
-  const double interleaved = Makespan(
-      ZeroBubbleOrder({0, 1, 0, 1}, halves, parts), {0, 1, 0, 1}, halves);
+      Makespan(ZeroBubbleOrder({0, 1}, whole, Alike(parts)), {0, 1}, whole);
+  const double interleaved =
+      Makespan(ZeroBubbleOrder({0, 1, 0, 1}, halves, Alike(parts)),
+               {0, 1, 0, 1}, halves);
   EXPECT_EQ(apart, 3 * 2 * parts + 2);
   EXPECT_EQ(interleaved, 3 * 2 * parts + 1);
 }
@@ -99,18 +106,35 @@ TEST(ZeroBubbleOrder, GoesByTheCosts) {
   // With slow backwards of the last stage the first does its weights at once;
   // with slow weights they wait until nothing else is left.
   const std::vector<StageCosts> uneven = {{1, 1, 5}, {1, 6, 1}};
-  const Order order = ZeroBubbleOrder({0, 1}, uneven, 4);
+  const Order order = ZeroBubbleOrder({0, 1}, uneven, Alike(4));
   EXPECT_LT(Makespan(order, {0, 1}, uneven),
-            Makespan(ZeroBubbleOrder({0, 1}, {{1, 1, 1}, {1, 1, 1}}, 4), {0, 1},
-                     uneven) +
+            Makespan(ZeroBubbleOrder({0, 1}, {{1, 1, 1}, {1, 1, 1}}, Alike(4)),
+                     {0, 1}, uneven) +
                 1e-9);
+}
+
+TEST(ZeroBubbleOrder, SmallMicroBatchesFirstAndLastIdleForLess) {
+  const auto costs = Even(2, 1);
+  const auto makespan = [&](const std::vector<double>& sizes) {
+    return Makespan(ZeroBubbleOrder({0, 1}, costs, sizes), {0, 1}, costs,
+                    sizes);
+  };
+  EXPECT_EQ(makespan({1, 1, 1, 1}), 3 * 4 + 1);
+  EXPECT_EQ(makespan({0.5, 1, 1, 1, 0.5}), 3 * 4 + 0.5);
+}
+
+TEST(GroupSizes, AreRelativeToTheirMean) {
+  EXPECT_EQ(GroupSizes({{0, 2}, {2, 4}, {4, 6}}, 1),
+            (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(GroupSizes({{0, 1}, {1, 2}, {2, 8}}, 2),
+            (std::vector<double>{0.5, 1.5}));
 }
 
 TEST(ZeroBubbleOrder, BoundsWhatAStageHolds) {
   const Devices devices = {0, 1, 2};
   std::map<int, int> held;
   for (const auto& [stage, instruction] :
-       ZeroBubbleOrder(devices, {{1, 1, 1}, {9, 9, 9}, {9, 9, 9}}, 20)) {
+       ZeroBubbleOrder(devices, {{1, 1, 1}, {9, 9, 9}, {9, 9, 9}}, Alike(20))) {
     if (instruction.op == StageOp::kForward) ++held[stage];
     if (instruction.op == StageOp::kBackward) --held[stage];
     EXPECT_LE(held[stage], 2 * (3 - stage));
@@ -118,9 +142,9 @@ TEST(ZeroBubbleOrder, BoundsWhatAStageHolds) {
 }
 
 TEST(ZeroBubbleOrder, RefusesWhatDoesNotFit) {
-  EXPECT_THROW(ZeroBubbleOrder({}, {}, 1), Error);
-  EXPECT_THROW(ZeroBubbleOrder({0, 1}, Even(1, 1), 1), Error);
-  EXPECT_THROW(ZeroBubbleOrder({0}, Even(1, 1), 0), Error);
+  EXPECT_THROW(ZeroBubbleOrder({}, {}, {1}), Error);
+  EXPECT_THROW(ZeroBubbleOrder({0, 1}, Even(1, 1), {1}), Error);
+  EXPECT_THROW(ZeroBubbleOrder({0}, Even(1, 1), {}), Error);
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ struct Accumulated {
   double loss = 0;
   std::vector<Tensor> gradients;
 };
-Accumulated Accumulate(const Batch& batch, int64_t split_size) {
+Accumulated Accumulate(const Batch& batch, const std::vector<RowRange>& parts) {
   const auto whole = Modules({}).front();
   whole->To(TestDevice());
   Accumulated result;
   const int64_t rows = batch.labels.dim(0);
-  for (const RowRange& part : SplitRows(rows, split_size)) {
+  for (const RowRange& part : parts) {
     const Tensor images = batch.images.Slice(0, part.begin, part.end);
     const Tensor labels = batch.labels.Slice(0, part.begin, part.end);
     const Variable loss = autograd::MulScalar(
@@ -93,18 +93,11 @@ void ExpectEqual(const Tensor& a, const Tensor& b, const std::string& what) {
   }
 }
 
-using Case = std::tuple<std::vector<std::string>, Schedule, int64_t>;
-class DevicePipelines : public ::testing::TestWithParam<Case> {};
-
-TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
-  const auto& [cuts, schedule, split_size] = GetParam();
-  const Batch batch = BatchOf(7);
-  const Accumulated expected = Accumulate(batch, split_size);
-  DevicePipeline pipeline =
-      Make(cuts, {.split_size = split_size, .schedule = schedule});
+void ExpectStepsAsAccumulated(DevicePipeline pipeline, const Batch& batch,
+                              const Accumulated& expected) {
   for (int repeat = 0; repeat < 2; ++repeat) {  // nothing is left of the first
-    const Tensor loss = pipeline.Step(batch.images, batch.labels);
-    EXPECT_NEAR(loss.Item(), expected.loss, 1e-5);
+    EXPECT_NEAR(pipeline.Step(batch.images, batch.labels).Item(), expected.loss,
+                1e-5);
     const auto parameters = pipeline.Parameters();
     ASSERT_EQ(parameters.size(), expected.gradients.size());
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -112,6 +105,18 @@ TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
                   absl::StrCat("parameter ", i));
     }
   }
+}
+
+using Case = std::tuple<std::vector<std::string>, Schedule, int64_t>;
+class DevicePipelines : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
+  const auto& [cuts, schedule, split_size] = GetParam();
+  const Batch batch = BatchOf(7);
+  const Accumulated expected = Accumulate(batch, SplitRows(7, split_size));
+  ExpectStepsAsAccumulated(
+      Make(cuts, {.split_size = split_size, .schedule = schedule}), batch,
+      expected);
 }
 
 const std::vector<std::string> kWhole, kTwo = {"layer2"},
@@ -131,22 +136,31 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
   const Batch batch = BatchOf(7);
-  const Accumulated expected = Accumulate(batch, 2);
+  const Accumulated expected = Accumulate(batch, SplitRows(7, 2));
   for (int at_once : {1, 2}) {
-    DevicePipeline pipeline = Make(kTwo, {.split_size = 2,
-                                          .schedule = Schedule::kZeroBubble,
-                                          .at_once = at_once,
-                                          .overlap = true});
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      EXPECT_NEAR(pipeline.Step(batch.images, batch.labels).Item(),
-                  expected.loss, 1e-5);
-      const auto parameters = pipeline.Parameters();
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        ExpectEqual(parameters[i].grad(), expected.gradients[i],
-                    absl::StrCat("parameter ", i));
-      }
-    }
+    ExpectStepsAsAccumulated(Make(kTwo, {.split_size = 2,
+                                         .schedule = Schedule::kZeroBubble,
+                                         .at_once = at_once,
+                                         .overlap = true}),
+                             batch, expected);
   }
+}
+
+TEST(DevicePipeline, TakesMicroBatchesOfGivenSizes) {
+  const Batch batch = BatchOf(7);
+  const std::vector<int64_t> sizes = {1, 4, 2};
+  const Accumulated expected = Accumulate(batch, SplitRows(7, sizes));
+  for (Schedule schedule : {Schedule::kFillDrain, Schedule::kZeroBubble}) {
+    DevicePipelineOptions options = {.micro_batches = sizes,
+                                     .schedule = schedule};
+    EXPECT_EQ(Make(kTwo, options).MicroBatches(7), 3);
+    ExpectStepsAsAccumulated(Make(kTwo, options), batch, expected);
+    options.at_once = 2;
+    ExpectStepsAsAccumulated(Make(kTwo, options), batch, expected);
+  }
+  // The rows of a test set need not add up.
+  DevicePipeline pipeline = Make(kTwo, {.micro_batches = sizes});
+  EXPECT_EQ(pipeline.Evaluate(BatchOf(10).images).dim(0), 10);
 }
 
 TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
@@ -334,6 +348,18 @@ TEST(DevicePipeline, BadOptionsAreNamed) {
               HasSubstr("at_once is not positive"));
   EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.loss = Loss::kNone}); }),
               HasSubstr("needs a loss"));
+  EXPECT_THAT(test::ErrorOf([] {
+                Make(kWhole, {.split_size = 2, .micro_batches = {1, 3}});
+              }),
+              HasSubstr("split_size or micro_batches"));
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{1, 2}, {2, 3}, {4, 0}, {5, -1}}) {
+    EXPECT_THAT(test::ErrorOf([&] {
+                  Make(kWhole, {.micro_batches = sizes})
+                      .Step(BatchOf(4).images, BatchOf(4).labels);
+                }),
+                HasSubstr("do not add up to 4"));
+  }
   EXPECT_THAT(test::ErrorOf([] {
                 DevicePipeline pipeline = Make(kWhole, {});
                 pipeline.Step(BatchOf(4).images, BatchOf(3).labels);

@@ -164,6 +164,16 @@ TEST(SplitRows, LeavesARaggedLastPart) {
   EXPECT_EQ(SplitRows(3, 100), (std::vector<RowRange>{{0, 3}}));
 }
 
+TEST(SplitRows, TakesSizesThatAddUp) {
+  const std::vector<int64_t> sizes = {1, 4, 2};
+  EXPECT_EQ(SplitRows(7, sizes),
+            (std::vector<RowRange>{{0, 1}, {1, 5}, {5, 7}}));
+  EXPECT_THROW(SplitRows(8, sizes), Error);
+  EXPECT_THROW(SplitRows(6, sizes), Error);
+  EXPECT_THROW(SplitRows(6, std::vector<int64_t>{0, 6}), Error);
+  EXPECT_THROW(SplitRows(6, std::vector<int64_t>{-1, 7}), Error);
+}
+
 TEST(SplitRows, RefusesEmptyBatchesAndSplits) {
   EXPECT_THROW(SplitRows(0, 4), Error);
   EXPECT_THROW(SplitRows(4, 0), Error);
