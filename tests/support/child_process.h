@@ -27,6 +27,7 @@ class ChildProcess {
   std::optional<std::string> ReadLine(
       std::chrono::steady_clock::time_point deadline);
   void CloseInput();
+  pid_t pid() const { return pid_; }  // -1 once it was waited for
   void Kill(int signal);
   int Wait();  // the exit status as wait(2) gives it
   // The same, unless the deadline passes first.

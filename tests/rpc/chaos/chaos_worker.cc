@@ -8,8 +8,7 @@
 // stands on the lines of its input:
 //   go SEED   begins a Load
 //   end       ends it; writes "ended CALLS ERRORS SLOWEST_MS [ODD ERROR]"
-//   check     writes "idle" once nothing is owned, held or under way, or "left"
-//             and what is after 10 s
+//   check     writes "idle", or "left" and what is (report_idle.h)
 // Both end when their input does, with 0.
 
 #include <iostream>
@@ -17,10 +16,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "tests/rpc/chaos/load.h"
+#include "tests/rpc/peer/report_idle.h"
 
 namespace baton::testing {
 namespace {
@@ -33,18 +32,6 @@ int ServeRendezvous() {
   while (std::getline(std::cin, line)) {
   }
   return 0;
-}
-
-void Check(const rpc::Agent& agent) {
-  Load::ClearShelf();
-  if (agent.AwaitIdle(std::chrono::seconds(10))) {
-    std::cout << "idle" << std::endl;
-    return;
-  }
-  std::cout << "left "
-            << absl::StrReplaceAll(agent.GetDebugInfo().ToString(),
-                                   {{"\n", " | "}})
-            << std::endl;
 }
 
 void Serve(rpc::Agent& agent) {
@@ -60,7 +47,8 @@ void Serve(rpc::Agent& agent) {
                                 report.slowest.count(), " ", report.odd)
                 << std::endl;
     } else if (line == "check") {
-      Check(agent);
+      Load::ClearShelf();
+      ReportIdle(agent);
     }
   }
 }
