@@ -14,28 +14,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/free_with.h"
 #include "core/status.h"
 
 namespace baton::rpc {
 namespace {
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
 void FreeNames(GENERAL_NAMES* names) { GENERAL_NAMES_free(names); }
 void FreeChain(STACK_OF(X509) * chain) { sk_X509_free(chain); }
 
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Cert = std::unique_ptr<X509, Free<X509_free>>;
-using Store = std::unique_ptr<X509_STORE, Free<X509_STORE_free>>;
-using StoreContext = std::unique_ptr<X509_STORE_CTX, Free<X509_STORE_CTX_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Free<FreeNames>>;
-using Chain = std::unique_ptr<STACK_OF(X509), Free<FreeChain>>;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Cert = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Store = std::unique_ptr<X509_STORE, FreeWith<X509_STORE_free>>;
+using StoreContext =
+    std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>>;
+using Names = std::unique_ptr<GENERAL_NAMES, FreeWith<FreeNames>>;
+using Chain = std::unique_ptr<STACK_OF(X509), FreeWith<FreeChain>>;
 
 absl::Status Wrong(const char* what, const std::string& path,
                    const std::string& why) {

@@ -21,6 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/free_with.h"
 #include "core/status.h"
 #include "rpc/security.h"
 #include "rpc/worker.h"
@@ -28,17 +29,11 @@
 namespace baton::tools {
 namespace {
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Cert = std::unique_ptr<X509, Free<X509_free>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
+using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
+using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
+using Cert = std::unique_ptr<X509, FreeWith<X509_free>>;
+using Extension =
+    std::unique_ptr<X509_EXTENSION, FreeWith<X509_EXTENSION_free>>;
 
 absl::Status OpenSslFailure(const char* what) {
   char text[256];

@@ -16,15 +16,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/free_with.h"
 #include "core/status.h"
 
 namespace baton::data {
 namespace {
 
-struct FreeArchive {
-  void operator()(archive* a) const { archive_read_free(a); }
-};
-using ArchivePtr = std::unique_ptr<archive, FreeArchive>;
+using ArchivePtr = std::unique_ptr<archive, FreeWith<archive_read_free>>;
 
 constexpr size_t kBlock = 1 << 20;
 // Files made to fill the memory, which images are not.
