@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "tests/rpc/peer/keeper.h"
-#include "tests/support/child_process.h"
-#include "tests/support/program_path.h"
+#include "tests/rpc/peer/peer_process.h"
 #include "tests/support/status_matchers.h"
 
 // How soon a call that waits at a process hears of its end.
@@ -31,22 +29,11 @@ constexpr auto kLease = 2000ms;
 class DetectionTest : public ::testing::Test {
  protected:
   DetectionTest() {
-    const std::string size = absl::StrCat(kPeers + 1);
+    const Meeting meeting{server_->address(), kPeers + 1, kLease};
     for (int i = 0; i < kPeers; ++i) {
-      peers_.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{
-          ProgramPath("worker_peer"), absl::StrCat("peer", i),
-          server_->address(), size, absl::StrCat(kLease / 1ms)}));
+      peers_.push_back(StartPeer(absl::StrCat("peer", i), meeting));
     }
-    rpc::ClusterOptions options;
-    options.name = "alice";
-    options.rendezvous = server_->address();
-    options.world_size = kPeers + 1;
-    options.agent.lease = kLease;
-    rpc::Registry registry;
-    FillKeeper(registry);
-    auto alice = JoinCluster(std::move(options), std::move(registry));
-    EXPECT_THAT(alice, IsOk());
-    alice_ = *std::move(alice);
+    alice_ = JoinAsAlice(meeting);
     for (auto& peer : peers_) EXPECT_EQ(peer->ReadLine(), "joined");
   }
   // From the signal to the error at the caller.

@@ -10,7 +10,7 @@
 
 #include "rpc/agent.h"
 #include "rpc/frames.h"
-#include "tests/rpc/counter.h"
+#include "tests/rpc/held_call.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 
@@ -22,20 +22,13 @@ using absl::StatusCode;
 using rpc::FaultKind;
 using rpc::internal::FrameKind;
 
-Promise<int>* pending = nullptr;
-Gate* entered = nullptr;
 std::atomic<int> runs{0};
 
-Future<int> Wait() {
-  entered->Open();
-  return pending->future();
-}
 int CountRun() { return ++runs; }
 int Hold(RRef<Counter> counter) { return counter.confirmed() ? 1 : 0; }
 
 void Fill(rpc::Registry& registry) {
-  FillCounter(registry);
-  registry.AddFunction<&Wait>();
+  FillHeldCall(registry);
   registry.AddFunction<&CountRun>();
   registry.AddFunction<&Hold>();
 }
@@ -69,19 +62,14 @@ bool AwaitState(rpc::Agent& agent, const std::string& name,
 
 class FaultTest : public ::testing::Test {
  protected:
-  FaultTest() {
-    pending = &promise_;
-    entered = &gate_;
-    runs = 0;
-  }
+  FaultTest() { runs = 0; }
   ~FaultTest() override {
     plan_->Clear();
-    promise_.Set(0);
+    held_.Answer(0);
     cluster_.ExpectIdle();
     EXPECT_TRUE(Counter::AllGone());
   }
-  Promise<int> promise_;
-  Gate gate_;
+  HeldCall held_;
   std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
                          .fill = &Fill,
@@ -198,7 +186,7 @@ TEST_F(FaultTest, AGrantThatNeverArrivedIsTakenBack) {
 
 TEST_F(FaultTest, ABrokenConnectionFailsItsCallsAndIsMadeAgain) {
   Future<int> call = alice_.Async<&Wait>("bob");
-  ASSERT_TRUE(gate_.Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   plan_->Add({.kind = FaultKind::kSever,
               .matches = IsFrameTo(FrameKind::kRequest, "bob"),
               .at_most = 1});
@@ -267,7 +255,7 @@ TEST_F(FaultTest, AHandleOfAnOwnerGivenUpFailsTheCallThatBringsIt) {
 TEST_F(FaultTest, ADeadOwnerFailsItsHandlesAtOnce) {
   RRef<Counter> counter = *rpc::Create<Counter>(alice_, "bob", 1).Await();
   Future<int> call = alice_.Async<&Wait>("bob");
-  ASSERT_TRUE(gate_.Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   cluster_.Kill("bob");
   EXPECT_THAT(call.Await(2s), Fails(StatusCode::kUnavailable, "bob"));
   EXPECT_THAT(counter.Async<&Counter::Get>().Await(2s),
@@ -302,7 +290,7 @@ TEST_F(FaultTest, ACallToAWorkerGivenUpFailsWithItsConnection) {
   sever();
   ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
   Future<int> call = alice_.Async<&Wait>("bob");
-  ASSERT_TRUE(gate_.Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
   sever();
   EXPECT_THAT(call.Await(2s), Fails(StatusCode::kUnavailable, "bob, Wait"));

@@ -9,7 +9,7 @@
 #include "core/mutex.h"
 #include "rpc/agent.h"
 #include "rpc/frames.h"
-#include "tests/rpc/counter.h"
+#include "tests/rpc/held_call.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 
@@ -22,25 +22,8 @@ using namespace std::chrono_literals;
 using rpc::FaultKind;
 using rpc::internal::FrameKind;
 
-Promise<int>* pending = nullptr;
-Gate* entered = nullptr;
-
-Future<int> Wait() {
-  entered->Open();
-  return pending->future();
-}
-
-void Fill(rpc::Registry& registry) {
-  FillCounter(registry);
-  registry.AddFunction<&Wait>();
-}
-
 class LateReportTest : public ::testing::Test {
  protected:
-  LateReportTest() {
-    pending = &promise_;
-    entered = &gate_;
-  }
   ~LateReportTest() override { cluster_.ExpectIdle(); }
 
   auto Is(FrameKind kind) {
@@ -77,21 +60,21 @@ class LateReportTest : public ::testing::Test {
   // queue of alice's.
   void ExpectThatAReportHurtsNoCall() {
     Future<int> call = alice_.Async<&Wait>("bob");
-    ASSERT_TRUE(gate_.Await());
+    ASSERT_TRUE(held_.AwaitEntered());
     Report();
     EXPECT_THAT(alice_.Async<&Sum>("bob", 1, 2).Await(5s), IsOk());
-    promise_.Set(7);
+    held_.Answer(7);
     auto result = call.Await(5s);
     ASSERT_THAT(result, IsOk());
     EXPECT_EQ(*result, 7);
   }
 
-  Promise<int> promise_;
-  Gate gate_, lost_;
+  HeldCall held_;
+  Gate lost_;
   Mutex mutex_;
   Task report_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
-  LocalCluster cluster_{{.fill = &Fill, .lease = 60s, .faults = plan_}};
+  LocalCluster cluster_{{.fill = &FillHeldCall, .lease = 60s, .faults = plan_}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
 

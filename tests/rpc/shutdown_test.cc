@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "rpc/agent.h"
-#include "tests/rpc/counter.h"
+#include "tests/rpc/held_call.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 
@@ -17,25 +17,10 @@ namespace {
 using namespace std::chrono_literals;
 using absl::StatusCode;
 
-std::shared_ptr<Promise<int>> pending;
-std::shared_ptr<Gate> entered;
-
-Future<int> Wait() {
-  entered->Open();
-  return pending->future();
-}
-void Fill(rpc::Registry& registry) {
-  FillCounter(registry);
-  registry.AddFunction<&Wait>();
-}
-
 class ShutdownTest : public ::testing::Test {
  protected:
-  ShutdownTest() {
-    pending = std::make_shared<Promise<int>>();
-    entered = std::make_shared<Gate>();
-  }
-  LocalCluster cluster_{{.fill = &Fill}};
+  HeldCall held_;
+  LocalCluster cluster_{{.fill = &FillHeldCall}};
   rpc::Agent& alice_ = cluster_["alice"];
   rpc::Agent& bob_ = cluster_["bob"];
 };
@@ -67,9 +52,9 @@ TEST_F(ShutdownTest, EveryCallAfterItFails) {
 
 TEST_F(ShutdownTest, WaitsForCallsUnderWay) {
   Future<int> call = alice_.Async<&Wait>("bob");
-  ASSERT_TRUE(entered->Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   std::thread ending([&] { EXPECT_THAT(alice_.Shutdown(), IsOk()); });
-  pending->Set(4);
+  held_.Answer(4);
   EXPECT_EQ(*call.Await(), 4);
   ending.join();
 }
@@ -77,7 +62,7 @@ TEST_F(ShutdownTest, WaitsForCallsUnderWay) {
 TEST_F(ShutdownTest, EndsByItsTimeoutAndSaysWhatIsLeft) {
   RRef<Counter> held = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   Future<int> call = bob_.Async<&Wait>("alice");
-  ASSERT_TRUE(entered->Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   const auto start = std::chrono::steady_clock::now();
   const absl::Status status = alice_.Shutdown({.timeout = 100ms});
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
@@ -86,7 +71,7 @@ TEST_F(ShutdownTest, EndsByItsTimeoutAndSaysWhatIsLeft) {
   EXPECT_THAT(status,
               Fails(StatusCode::kDeadlineExceeded, "Wait running for bob"));
   EXPECT_FALSE(call.Await().ok());
-  pending->Set(1);
+  held_.Answer(1);
 }
 
 TEST_F(ShutdownTest, ADeadPeerDoesNotHoldItUp) {
@@ -151,7 +136,7 @@ TEST_F(LongLease, LastsWhileNobodyShutsDown) {
 
 TEST_F(ShutdownTest, NowFailsWhatIsUnderWay) {
   Future<int> call = alice_.Async<&Wait>("bob");
-  ASSERT_TRUE(entered->Await());
+  ASSERT_TRUE(held_.AwaitEntered());
   EXPECT_THAT(alice_.Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}),
               IsOk());
   EXPECT_THAT(call.Await(),
@@ -164,7 +149,7 @@ TEST_F(ShutdownTest, NoCallSlipsInWhileItEnds) {
   const auto end = std::chrono::steady_clock::now() + 4s;
   for (int round = 0; round < 300 && std::chrono::steady_clock::now() < end;
        ++round) {
-    LocalCluster cluster({.names = {"carol"}, .fill = &Fill});
+    LocalCluster cluster({.names = {"carol"}, .fill = &FillHeldCall});
     rpc::Agent& carol = cluster["carol"];
     carol.set_default_timeout(kNoLimit);
     std::vector<Future<int>> calls;

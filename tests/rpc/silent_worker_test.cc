@@ -7,12 +7,9 @@
 
 #include <thread>
 
-#include "absl/strings/str_cat.h"
-#include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "tests/rpc/peer/keeper.h"
-#include "tests/support/child_process.h"
-#include "tests/support/program_path.h"
+#include "tests/rpc/peer/peer_process.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::testing {
@@ -26,28 +23,14 @@ using Clock = std::chrono::steady_clock;
 class SilentWorkerTest : public ::testing::Test {
  protected:
   SilentWorkerTest() {
-    bob_ = StartBob();
-    rpc::ClusterOptions options;
-    options.name = "alice";
-    options.rendezvous = server_->address();
-    options.world_size = 2;
-    options.agent.lease = kLease;
-    rpc::Registry registry;
-    FillKeeper(registry);
-    auto alice = JoinCluster(std::move(options), std::move(registry));
-    EXPECT_THAT(alice, IsOk());
-    alice_ = *std::move(alice);
+    bob_ = StartPeer("bob", meeting_);
+    alice_ = JoinAsAlice(meeting_);
     EXPECT_EQ(bob_->ReadLine(), "joined");
   }
-  std::unique_ptr<ChildProcess> StartBob() {
-    return std::make_unique<ChildProcess>(std::vector<std::string>{
-        testing::ProgramPath("worker_peer"), "bob", server_->address(), "2",
-        absl::StrCat(std::chrono::milliseconds(kLease).count())});
-  }
-
   static constexpr auto kLease = 1000ms;
   std::unique_ptr<rpc::RendezvousServer> server_ =
       *rpc::RendezvousServer::Make("127.0.0.1:0");
+  const Meeting meeting_{server_->address(), 2, kLease};
   std::unique_ptr<ChildProcess> bob_;
   std::unique_ptr<rpc::Agent> alice_;
 };
@@ -119,7 +102,7 @@ TEST_F(SilentWorkerTest, AKilledProcessIsKnownAtOnce) {
 TEST_F(SilentWorkerTest, TheNameOfAKilledProcessIsFreeForItsSuccessor) {
   const uint64_t before = alice_->Find("bob")->incarnation;
   bob_->Kill(SIGKILL);
-  const auto successor = StartBob();
+  const auto successor = StartPeer("bob", meeting_);
   EXPECT_EQ(successor->ReadLine(), "joined");
   const auto deadline = Clock::now() + 10s;
   while (alice_->Find("bob")->incarnation == before) {

@@ -27,6 +27,11 @@ struct TransportKind {
 };
 void PrintTo(const TransportKind& kind, std::ostream* out);
 
+// Bytes 0, 1, 2, ... from `first` on, modulo a prime.
+Tensor Pattern(int64_t bytes, int first = 0);
+// Shape, dtype and elements are the same.
+bool SameBytes(const Tensor& a, const Tensor& b);
+
 class TransportConformance : public testing::TestWithParam<TransportKind> {
  protected:
   // Not started, knowing nobody.

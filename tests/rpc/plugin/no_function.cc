@@ -1,17 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/plugin.h"
-
-namespace {
-
-void AddNothing(baton::rpc::Registry&) {}
-
-}  // namespace
+#include "tests/rpc/plugin/spoiled.h"
 
 extern "C" const baton::rpc::PluginInfo* baton_plugin() {
-  static baton::rpc::PluginInfo info =
-      baton::rpc::internal::ThisPlugin("wrong", AddNothing);
-  info.add = nullptr;
-  return &info;
+  return baton::plugin::Spoiled([](auto& info) { info.add = nullptr; });
 }
