@@ -60,15 +60,18 @@ DebugInfo AgentCore::GetDebugInfo() const {
   };
   info.uptime_ms = age(begun_);
   info.channels = transport_->Channels();
+  info.tensor_channels = transport_->TensorChannels();
   // Who looks is no part of what it sees.
   for (const WorkerInfo& peer : peers_.All()) {
     if (peer.rank != kObserverRank) continue;
     std::erase_if(info.peers, [&](const PeerInfo& entry) {
       return entry.worker.name == peer.name;
     });
-    std::erase_if(info.channels, [&](const ChannelInfo& channel) {
+    const auto is_theirs = [&](const auto& channel) {
       return channel.peer == peer.name;
-    });
+    };
+    std::erase_if(info.channels, is_theirs);
+    std::erase_if(info.tensor_channels, is_theirs);
   }
   info.methods = stats_.All();
   std::map<std::string, std::function<View()>> views;

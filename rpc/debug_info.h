@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rpc/channel_info.h"
+#include "rpc/channels/tensor_channel_info.h"
 #include "rpc/codec.h"
 #include "rpc/view.h"
 #include "rpc/worker.h"
@@ -88,16 +89,24 @@ struct DebugInfo {
   int32_t idle_threads = 0;
   int64_t uptime_ms = 0;
   std::vector<ChannelInfo> channels;
+  std::vector<TensorChannelInfo> tensor_channels;
   std::vector<MethodStats> methods;
   std::vector<View> views;  // of the layers above
-  static constexpr auto Fields =
-      std::tuple{&DebugInfo::self,           &DebugInfo::peers,
-                 &DebugInfo::objects,        &DebugInfo::outgoing,
-                 &DebugInfo::incoming,       &DebugInfo::user_handles,
-                 &DebugInfo::transfers,      &DebugInfo::calls_served,
-                 &DebugInfo::worker_threads, &DebugInfo::idle_threads,
-                 &DebugInfo::uptime_ms,      &DebugInfo::channels,
-                 &DebugInfo::methods,        &DebugInfo::views};
+  static constexpr auto Fields = std::tuple{&DebugInfo::self,
+                                            &DebugInfo::peers,
+                                            &DebugInfo::objects,
+                                            &DebugInfo::outgoing,
+                                            &DebugInfo::incoming,
+                                            &DebugInfo::user_handles,
+                                            &DebugInfo::transfers,
+                                            &DebugInfo::calls_served,
+                                            &DebugInfo::worker_threads,
+                                            &DebugInfo::idle_threads,
+                                            &DebugInfo::uptime_ms,
+                                            &DebugInfo::channels,
+                                            &DebugInfo::tensor_channels,
+                                            &DebugInfo::methods,
+                                            &DebugInfo::views};
 
   // Nothing is under way and nothing is owned or held for others.
   bool Idle() const {

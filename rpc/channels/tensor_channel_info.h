@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 namespace baton::rpc {
 
-// How tensors travel from this worker to a peer, and what has travelled so.
+// How tensors travel from this worker to a peer, and what has travelled so on
+// the present connection. Plain data.
 struct TensorChannelInfo {
   std::string peer = {};
   std::string name = {};
@@ -23,6 +25,27 @@ struct TensorChannelInfo {
   uint64_t leases = 0;          // sent tensors that the peer still holds
   uint64_t leased_bytes = 0;    // of those
   uint64_t capacity_bytes = 0;  // what it may hold at most, as of now
+
+  // For people: "open", "not open", or "opening", which it may be for long.
+  const char* state() const {
+    if (open) return "open";
+    return why_not.empty() ? "opening" : "not open";
+  }
+  static constexpr auto Fields() {
+    using Info = TensorChannelInfo;
+    return std::tuple{&Info::peer,
+                      &Info::name,
+                      &Info::open,
+                      &Info::why_not,
+                      &Info::tensors_sent,
+                      &Info::bytes_sent,
+                      &Info::tensors_received,
+                      &Info::bytes_received,
+                      &Info::declined,
+                      &Info::leases,
+                      &Info::leased_bytes,
+                      &Info::capacity_bytes};
+  }
 };
 
 }  // namespace baton::rpc

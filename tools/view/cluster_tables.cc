@@ -171,6 +171,35 @@ View ChannelsTable(const Reports& reports) {
   return table;
 }
 
+View TensorChannelsTable(const Reports& reports) {
+  View table{.name = "tensor_channels",
+             .columns = {{"worker", kText},
+                         {"peer", kText},
+                         {"channel", kText},
+                         {"state", kText},
+                         {"tensors_sent", kCount},
+                         {"bytes_sent", kBytes},
+                         {"tensors_received", kCount},
+                         {"bytes_received", kBytes},
+                         {"declined", kCount},
+                         {"leases", kCount},
+                         {"leased_bytes", kBytes},
+                         {"capacity", kBytes},
+                         {"why_not", kText}}};
+  for (const WorkerReport& report : reports) {
+    for (const auto& channel : report.info.tensor_channels) {
+      table.rows.push_back(
+          {report.worker.name, channel.peer, channel.name, channel.state(),
+           absl::StrCat(channel.tensors_sent), absl::StrCat(channel.bytes_sent),
+           absl::StrCat(channel.tensors_received),
+           absl::StrCat(channel.bytes_received), absl::StrCat(channel.declined),
+           absl::StrCat(channel.leases), absl::StrCat(channel.leased_bytes),
+           absl::StrCat(channel.capacity_bytes), channel.why_not});
+    }
+  }
+  return table;
+}
+
 View MethodsTable(const Reports& reports) {
   View table{.name = "methods",
              .columns = {{"worker", kText},
@@ -223,7 +252,8 @@ std::vector<View> TablesOf(const std::string& command, const Reports& reports) {
   if (command == "rrefs") return {ObjectsTable(reports)};
   if (command == "contexts") return {ContributedTable(reports, "contexts")};
   if (command == "channels")
-    return {ChannelsTable(reports), MethodsTable(reports)};
+    return {ChannelsTable(reports), TensorChannelsTable(reports),
+            MethodsTable(reports)};
   return {};
 }
 

@@ -27,6 +27,8 @@ rpc::View CallsTable(const std::vector<WorkerReport>& reports);
 // Objects and who holds them, the oldest first.
 rpc::View ObjectsTable(const std::vector<WorkerReport>& reports);
 rpc::View ChannelsTable(const std::vector<WorkerReport>& reports);
+// How tensors travel beside those channels, or why not: by sender.
+rpc::View TensorChannelsTable(const std::vector<WorkerReport>& reports);
 // Traffic and latency by worker, peer and method, the most calls first.
 rpc::View MethodsTable(const std::vector<WorkerReport>& reports);
 // A table that a layer above rpc contributes (Agent::AddView), with a first

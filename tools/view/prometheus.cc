@@ -71,6 +71,10 @@ Labels LabelsOf(const rpc::ChannelInfo& channel) {
   return {{"peer", channel.peer}, {"channel", channel.name}};
 }
 
+Labels LabelsOf(const rpc::TensorChannelInfo& channel) {
+  return {{"peer", channel.peer}, {"channel", channel.name}};
+}
+
 // One family of samples, one for each element of `all`.
 template <typename T>
 void Family(Exposition& out, const std::vector<T>& all, const char* name,
@@ -143,6 +147,45 @@ void AddChannels(Exposition& out, const std::vector<rpc::ChannelInfo>& all) {
   Family<Channel>(out, all, "baton_channel_received_messages_total", "counter",
                   "Messages that came on the channel.",
                   [](const Channel& c) { return c.messages_received; });
+}
+
+void AddTensorChannels(Exposition& out,
+                       const std::vector<rpc::TensorChannelInfo>& all) {
+  using Channel = rpc::TensorChannelInfo;
+  out.Describe("baton_tensor_channel_open", "gauge",
+               "1 while tensors travel by the channel; else the reason.");
+  for (const Channel& channel : all) {
+    Labels labels = LabelsOf(channel);
+    labels.emplace_back("state", channel.state());
+    labels.emplace_back("reason", channel.why_not);
+    out.Sample("baton_tensor_channel_open", labels, channel.open ? 1 : 0);
+  }
+  const auto add = [&](const char* name, const char* type, const char* help,
+                       uint64_t Channel::*figure) {
+    Family<Channel>(out, all, name, type, help,
+                    [figure](const Channel& c) { return c.*figure; });
+  };
+  add("baton_tensor_channel_sent_bytes_total", "counter",
+      "Bytes of tensors that left by the channel, on this connection.",
+      &Channel::bytes_sent);
+  add("baton_tensor_channel_received_bytes_total", "counter",
+      "Bytes of tensors that came by the channel, on this connection.",
+      &Channel::bytes_received);
+  add("baton_tensor_channel_sent_tensors_total", "counter",
+      "Tensors that left by the channel, on this connection.",
+      &Channel::tensors_sent);
+  add("baton_tensor_channel_received_tensors_total", "counter",
+      "Tensors that came by the channel, on this connection.",
+      &Channel::tensors_received);
+  add("baton_tensor_channel_declined_total", "counter",
+      "Tensors for which the channel had no room.", &Channel::declined);
+  add("baton_tensor_channel_leases", "gauge",
+      "Tensors sent that the peer still holds.", &Channel::leases);
+  add("baton_tensor_channel_leased_bytes", "gauge", "Bytes of these.",
+      &Channel::leased_bytes);
+  add("baton_tensor_channel_capacity_bytes", "gauge",
+      "Bytes that the peer may hold at most, as of now.",
+      &Channel::capacity_bytes);
 }
 
 void AddCallsUnderWay(Exposition& out, const rpc::DebugInfo& info) {
@@ -237,6 +280,7 @@ std::string PrometheusText(const rpc::DebugInfo& info, const ProcessUse& use) {
   AddMethods(out, info.methods);
   AddObjects(out, info);
   AddChannels(out, info.channels);
+  AddTensorChannels(out, info.tensor_channels);
   AddViews(out, info.views);
   out.Single("process_resident_memory_bytes", "gauge",
              "Resident memory of the process.", use.resident_bytes);

@@ -27,6 +27,7 @@ using testing::IsOk;
 using ::testing::SizeIs;
 
 int Twice(int x) { return 2 * x; }
+int64_t Size(const Tensor& x) { return x.numel(); }
 
 // Two workers that met at a rendezvous, over gRPC.
 class ObserverTest : public ::testing::Test {
@@ -45,6 +46,7 @@ class ObserverTest : public ::testing::Test {
     options.rank = name == "alice" ? 0 : 1;
     rpc::Registry registry;
     registry.AddFunction<&Twice>();
+    registry.AddFunction<&Size>();
     auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
     EXPECT_THAT(agent, IsOk());
     return *std::move(agent);
@@ -114,6 +116,30 @@ TEST_F(ObserverTest, ShowsObjectsCallsTrafficAndChannels) {
   EXPECT_THAT(ColumnOf(contexts, "creator"), ElementsAre("alice"));
 }
 
+TEST_F(ObserverTest, ShowsWhatWentThroughSharedMemory) {
+  auto observer = Look();
+  const Tensor large = Tensor::Zeros({1 << 18});
+  rpc::View table;
+  // The first ones may go otherwise: it is opened beside them.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  do {
+    ASSERT_THAT(alice_->Async<&Size>("bob", large).Await(), IsOk());
+    const auto reports = observer->Ask();
+    ASSERT_THAT(reports, IsOk());
+    table = TensorChannelsTable(*reports);
+    ASSERT_EQ(table.rows.size(), 2u) << TableText(table);
+  } while (ColumnOf(table, "bytes_received")[1] == "0" &&
+           std::chrono::steady_clock::now() < deadline);
+  EXPECT_THAT(ColumnOf(table, "worker"), ElementsAre("alice", "bob"));
+  EXPECT_THAT(ColumnOf(table, "channel"),
+              ElementsAre("shared memory", "shared memory"));
+  EXPECT_EQ(ColumnOf(table, "state")[0], "open");
+  EXPECT_EQ(ColumnOf(table, "bytes_sent")[0], "1048576") << TableText(table);
+  EXPECT_EQ(ColumnOf(table, "bytes_received")[1], "1048576");
+  EXPECT_EQ(ColumnOf(table, "tensors_sent")[1], "0");
+}
+
 TEST_F(ObserverTest, LeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) ASSERT_THAT(Look()->Ask(), IsOk());
   // Heard of as soon as its connections end.
@@ -127,6 +153,7 @@ TEST_F(ObserverTest, LeavesNothingBehind) {
   const rpc::DebugInfo info = alice_->GetDebugInfo();
   EXPECT_THAT(info.methods, IsEmpty());
   EXPECT_THAT(info.channels, IsEmpty());
+  EXPECT_THAT(info.tensor_channels, IsEmpty());
 }
 
 TEST_F(ObserverTest, AWorkerThatIsGoneIsNamedAndTheOthersShown) {

@@ -114,6 +114,16 @@ rpc::DebugInfo Sample() {
   info.channels[0].peer = "alice";
   info.channels[0].name = "grpc";
   info.channels[0].up = true;
+  info.tensor_channels = {{.peer = "alice",
+                           .name = "shared memory",
+                           .open = true,
+                           .bytes_sent = 4096,
+                           .tensors_received = 6,
+                           .declined = 2,
+                           .leases = 3},
+                          {.peer = "carol",
+                           .name = "shared memory",
+                           .why_not = "it is on another machine"}};
   info.views = {{.name = "contexts",
                  .columns = {{"creator", rpc::View::Unit::kText},
                              {"gradient_bytes", rpc::View::Unit::kBytes}},
@@ -146,6 +156,19 @@ TEST(Prometheus, ValuesAreThose) {
   EXPECT_EQ(samples.at("baton_calls_in_flight{direction=\"in\"}"), 2);
   EXPECT_EQ(samples.at("baton_oldest_call_age_seconds{direction=\"in\"}"), 2.5);
   EXPECT_EQ(samples.at("baton_channel_up{peer=\"alice\",channel=\"grpc\"}"), 1);
+  const std::string shared = R"({peer="alice",channel="shared memory"})";
+  EXPECT_EQ(samples.at("baton_tensor_channel_sent_bytes_total" + shared), 4096);
+  EXPECT_EQ(samples.at("baton_tensor_channel_received_tensors_total" + shared),
+            6);
+  EXPECT_EQ(samples.at("baton_tensor_channel_declined_total" + shared), 2);
+  EXPECT_EQ(samples.at("baton_tensor_channel_leases" + shared), 3);
+  EXPECT_EQ(samples.at(R"(baton_tensor_channel_open{peer="alice",)"
+                       R"(channel="shared memory",state="open",reason=""})"),
+            1);
+  EXPECT_EQ(samples.at(R"(baton_tensor_channel_open{peer="carol",)"
+                       R"(channel="shared memory",state="not open",)"
+                       R"(reason="it is on another machine"})"),
+            0);
   EXPECT_EQ(samples.at("baton_view_rows{view=\"contexts\"}"), 2);
   EXPECT_EQ(samples.at("baton_view_bytes{view=\"contexts\",column=\"gradient_"
                        "bytes\"}"),
