@@ -4,8 +4,42 @@
 #include "core/stream_use.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/executor.h"
+#include "core/status.h"
 
 namespace baton {
+namespace {
+
+constexpr std::chrono::seconds kPatience{60};
+
+}  // namespace
+
+void OutsideRead::End() {
+  MutexLock lock(mutex_);
+  ended_ = true;
+  changed_.NotifyAll();
+}
+
+bool OutsideRead::ended() const {
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+void OutsideRead::Await() const {
+  if (ended()) return;
+  const BlockingScope waiting;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  MutexLock lock(mutex_);
+  while (!ended_) {
+    if (!changed_.WaitUntil(mutex_, deadline) && !ended_) {
+      Fail("write", "another worker has not taken the tensor that it was sent",
+           absl::StatusCode::kDeadlineExceeded);
+    }
+  }
+}
 
 StreamUse::User* StreamUse::FindReaderLocked(const Stream& stream) {
   const auto found =
@@ -29,7 +63,23 @@ void StreamUse::Read(const Stream& stream) {
   readers_.push_back({stream, position});
 }
 
+void StreamUse::ReadOutside(std::shared_ptr<const OutsideRead> read) {
+  MutexLock lock(mutex_);
+  std::erase_if(outside_, [](const auto& other) { return other->ended(); });
+  outside_.push_back(std::move(read));
+}
+
+void StreamUse::AwaitOutside() {
+  std::vector<std::shared_ptr<const OutsideRead>> outside;
+  {
+    MutexLock lock(mutex_);
+    outside.swap(outside_);
+  }
+  for (const auto& read : outside) read->Await();
+}
+
 void StreamUse::Write(const Stream& stream) {
+  AwaitOutside();
   MutexLock lock(mutex_);
   if (FindReaderLocked(stream) == nullptr)
     stream.WaitFor(writer_.stream, writer_.position);

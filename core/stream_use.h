@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "core/mutex.h"
@@ -10,10 +11,26 @@
 
 namespace baton {
 
+// A read by another process, which no stream of this one can wait for.
+// Thread-safe.
+class OutsideRead {
+ public:
+  void End();
+  bool ended() const;
+  // Throws Error(DeadlineExceeded) if it has not ended after a minute.
+  void Await() const;
+
+ private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 // Which streams use a storage. Read and Write let a stream wait for the work of
 // others that must come first: a reader for the last writer, a writer for all.
-// Waits are inserted once, and none while everything is on one stream.
-// Thread-safe.
+// Waits are inserted once, and none while everything is on one stream. A writer
+// that comes while another process still reads waits on its own thread: no GPU
+// is made to wait for what may never end. Thread-safe.
 class StreamUse {
  public:
   // The storage was allocated on `home`, whose earlier work comes first.
@@ -23,6 +40,8 @@ class StreamUse {
   const Stream& home() const { return home_; }
   void Read(const Stream& stream);
   void Write(const Stream& stream);
+  // Whoever reads keeps the storage alive until then.
+  void ReadOutside(std::shared_ptr<const OutsideRead> read);
   // Streams but home whose work must end before the memory is used anew.
   std::vector<Stream> Guests() const;
 
@@ -32,6 +51,7 @@ class StreamUse {
     Stream stream;
     Stream::Position position;
   };
+  void AwaitOutside();
   User* FindReaderLocked(const Stream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -39,6 +59,8 @@ class StreamUse {
   mutable Mutex mutex_;
   User writer_ ABSL_GUARDED_BY(mutex_);
   std::vector<User> readers_ ABSL_GUARDED_BY(mutex_);  // since
+  std::vector<std::shared_ptr<const OutsideRead>> outside_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton

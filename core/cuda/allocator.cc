@@ -63,6 +63,7 @@ struct Block {
   Shelf shelf;
   char* data;
   size_t bytes;
+  Segment segment;
   Block* previous = nullptr;
   Block* next = nullptr;
   bool free = true;
@@ -81,6 +82,8 @@ class DeviceAllocator {
   void* Allocate(size_t bytes, int stream, int pool);
   void Free(void* data, const std::vector<Stream>& guests);
   Segment SegmentOf(const void* data);
+  void Hold(void* base);
+  void Unhold(void* base);
   MemoryStats Stats();
   void ResetPeak();
   void SetLimit(size_t bytes);
@@ -124,6 +127,7 @@ class DeviceAllocator {
       ABSL_GUARDED_BY(mutex_);
   std::vector<Pending> pending_ ABSL_GUARDED_BY(mutex_);
   std::set<int> dead_pools_ ABSL_GUARDED_BY(mutex_);
+  std::map<const void*, int> held_by_ ABSL_GUARDED_BY(mutex_);
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t peak_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;  // in segments
@@ -150,7 +154,7 @@ void* DeviceAllocator::Allocate(size_t bytes, int stream, int pool) {
 
 Block* DeviceAllocator::FindLocked(const Shelf& shelf, size_t bytes) {
   auto& blocks = shelves_[shelf];
-  Block key{shelf, nullptr, bytes};
+  Block key{shelf, nullptr, bytes, {}};
   const auto found = blocks.lower_bound(&key);
   if (found == blocks.end()) return nullptr;
   Block* block = *found;
@@ -182,8 +186,8 @@ Block* DeviceAllocator::NewSegmentLocked(const Shelf& shelf, size_t bytes) {
   }
   if (data == nullptr) FailLocked(bytes);
   held_ += segment;
-  auto block =
-      std::make_unique<Block>(Block{shelf, static_cast<char*>(data), segment});
+  auto block = std::make_unique<Block>(
+      Block{shelf, static_cast<char*>(data), segment, {data, segment}});
   Block* raw = block.get();
   blocks_.emplace(data, std::move(block));
   return raw;
@@ -208,8 +212,9 @@ void DeviceAllocator::SplitLocked(Block* block, size_t bytes) {
   const size_t rest = block->bytes - bytes;
   // What is left of a large block serves no small request.
   if (rest < (block->shelf.small ? kGranule : kSmallRequest + 1)) return;
-  auto tail = std::make_unique<Block>(
-      Block{block->shelf, block->data + bytes, rest, block, block->next});
+  auto tail =
+      std::make_unique<Block>(Block{block->shelf, block->data + bytes, rest,
+                                    block->segment, block, block->next});
   block->bytes = bytes;
   if (tail->next != nullptr) tail->next->previous = tail.get();
   block->next = tail.get();
@@ -238,7 +243,8 @@ void DeviceAllocator::ShelveLocked(Block* block) {
   }
   shelf.insert(block);
   const bool whole = block->previous == nullptr && block->next == nullptr;
-  if (whole && dead_pools_.count(block->shelf.pool) > 0)
+  if (whole && dead_pools_.count(block->shelf.pool) > 0 &&
+      held_by_.count(block->data) == 0)
     DropSegmentLocked(block);
 }
 
@@ -258,7 +264,8 @@ void DeviceAllocator::DropFreeSegmentsLocked(int pool) {
   for (const auto& [shelf, blocks] : shelves_) {
     if (pool >= 0 && shelf.pool != pool) continue;
     for (Block* block : blocks) {
-      if (block->previous == nullptr && block->next == nullptr)
+      if (block->previous == nullptr && block->next == nullptr &&
+          held_by_.count(block->data) == 0)
         whole.push_back(block);
     }
   }
@@ -354,12 +361,23 @@ Segment DeviceAllocator::SegmentOf(const void* data) {
   MutexLock lock(mutex_);
   const auto found = blocks_.find(data);
   if (found == blocks_.end()) return {};
-  const Block* first = found->second.get();
-  while (first->previous != nullptr) first = first->previous;
-  Segment segment{first->data, 0};
-  for (const Block* block = first; block != nullptr; block = block->next)
-    segment.bytes += block->bytes;
-  return segment;
+  return found->second->segment;
+}
+
+void DeviceAllocator::Hold(void* base) {
+  MutexLock lock(mutex_);
+  ++held_by_[base];
+}
+
+void DeviceAllocator::Unhold(void* base) {
+  MutexLock lock(mutex_);
+  const auto held = held_by_.find(base);
+  if (held == held_by_.end() || --held->second > 0) return;
+  held_by_.erase(held);
+  Block* first = blocks_.at(base).get();
+  const bool whole = first->free && first->next == nullptr;
+  if (whole && dead_pools_.count(first->shelf.pool) > 0)
+    DropSegmentLocked(first);
 }
 
 MemoryStats DeviceAllocator::Stats() {
@@ -420,6 +438,8 @@ void Free(void* data, int device, const std::vector<Stream>& guests) {
 Segment SegmentOf(const void* data, int device) {
   return AllocatorOf(device).SegmentOf(data);
 }
+void HoldSegment(void* base, int device) { AllocatorOf(device).Hold(base); }
+void UnholdSegment(void* base, int device) { AllocatorOf(device).Unhold(base); }
 MemoryStats Stats(int device) { return AllocatorOf(device).Stats(); }
 void ResetPeak(int device) { AllocatorOf(device).ResetPeak(); }
 void SetLimit(int device, size_t bytes) { AllocatorOf(device).SetLimit(bytes); }

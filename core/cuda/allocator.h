@@ -21,7 +21,11 @@ struct Segment {
   void* base = nullptr;
   size_t bytes = 0;
 };
-Segment SegmentOf(const void* data, int device);
+Segment SegmentOf(const void* data, int device);  // null: not of here
+// A held segment is not given back to the device, because other processes may
+// have opened it. Counted.
+void HoldSegment(void* base, int device);
+void UnholdSegment(void* base, int device);
 
 // A capture's memory: blocks allocated while the calling thread captures into
 // pool `n` come from segments of that pool alone, so that a replay finds its

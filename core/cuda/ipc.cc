@@ -1,0 +1,240 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/ipc.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "core/cuda/allocator.h"
+#include "core/cuda/capture.h"
+#include "core/cuda/handles.h"
+#include "core/cuda/status.h"
+#include "core/log.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace baton::cuda {
+namespace {
+
+constexpr char kOp[] = "ipc";
+
+template <typename Handle>
+std::string BytesOf(const Handle& handle) {
+  return std::string(reinterpret_cast<const char*>(&handle), sizeof(handle));
+}
+
+template <typename Handle>
+Handle HandleOf(const std::string& bytes) {
+  Handle handle{};
+  Require(bytes.size() == sizeof(handle), kOp, "a handle of ", bytes.size(),
+          " bytes instead of ", sizeof(handle));
+  std::memcpy(&handle, bytes.data(), sizeof(handle));
+  return handle;
+}
+
+std::shared_ptr<void> OwnedEvent(cudaEvent_t event) {
+  return std::shared_ptr<void>(event, [](void* made) {
+    cudaEventDestroy(static_cast<cudaEvent_t>(made));
+  });
+}
+
+// The runtime has no call for it, and the driver's library is not linked.
+using WaitValue = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+WaitValue FindWaitValue() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  Check(kOp,
+        cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000,
+                                         cudaEnableDefault, &result));
+  Require(result == cudaDriverEntryPointSuccess && found != nullptr, kOp,
+          "the driver lets no stream wait for memory");
+  return reinterpret_cast<WaitValue>(found);
+}
+
+// A word of pinned memory that a stream waits for, again and again.
+// Thread-compatible.
+class Gates {
+ public:
+  explicit Gates(int device) : wait_value_(FindWaitValue()) {
+    const DeviceScope scope(device);
+    void* word = nullptr;
+    Check(kOp, cudaHostAlloc(&word, sizeof(uint32_t),
+                             cudaHostAllocPortable | cudaHostAllocMapped));
+    word_ = new (word) std::atomic<uint32_t>(0);
+  }
+  ~Gates() { cudaFreeHost(word_); }
+  Gates(const Gates&) = delete;
+  Gates& operator=(const Gates&) = delete;
+
+  uint32_t Close(cudaStream_t stream) {
+    const uint32_t gate = ++closed_;
+    const CUresult result = wait_value_(reinterpret_cast<CUstream>(stream),
+                                        reinterpret_cast<CUdeviceptr>(word_),
+                                        gate, CU_STREAM_WAIT_VALUE_GEQ);
+    Require(result == CUDA_SUCCESS, kOp,
+            "a stream cannot wait for memory: CUDA error ",
+            static_cast<int>(result));
+    return gate;
+  }
+  // Gates count modulo 2^32, as the device compares them.
+  bool IsNext(uint32_t gate) const { return gate - *word_ == 1; }
+  // And all before it.
+  void Open(uint32_t gate) {
+    if (static_cast<int32_t>(gate - *word_) > 0) *word_ = gate;
+  }
+
+ private:
+  const WaitValue wait_value_;
+  std::atomic<uint32_t>* word_ = nullptr;
+  uint32_t closed_ = 0;  // how often
+};
+
+bool HasEnded(void* event) {
+  const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));
+  if (error == cudaErrorNotReady) return false;
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    LogWarning("an event of another process: ", cudaGetErrorString(error));
+  }
+  return true;
+}
+
+// A gate that is opened out of turn would open those before it, and let copies
+// begin too soon; so pulls open theirs one by one, from the front.
+class Lane final : public PullLane, public std::enable_shared_from_this<Lane> {
+ public:
+  explicit Lane(const Stream& stream)
+      : stream_(stream), gates_(stream.device().index()) {}
+
+  const Stream& stream() const override { return stream_; }
+  std::unique_ptr<Pull> Begin(const Tensor& target, const void* source,
+                              std::shared_ptr<void> ready) override;
+
+ private:
+  class One;
+  const Stream stream_;
+  Mutex mutex_;  // what the stream is given for one pull stays together
+  Gates gates_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Lane::One final : public Pull {
+ public:
+  One(std::shared_ptr<Lane> lane, std::shared_ptr<void> ready)
+      : lane_(std::move(lane)), ready_(std::move(ready)) {}
+  // The stream must not be left waiting.
+  ~One() override {
+    if (gate_.has_value()) {
+      MutexLock lock(lane_->mutex_);
+      lane_->gates_.Open(*gate_);
+    }
+  }
+
+  void Start(const Tensor& target, const void* source) {
+    const DeviceScope scope(target.device().index());
+    auto* const stream = NativeStream(lane_->stream_);
+    cudaEvent_t event = nullptr;
+    Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    done_ = OwnedEvent(event);
+    const bool ready = HasEnded(ready_.get());
+    MutexLock lock(lane_->mutex_);
+    if (!ready) gate_ = lane_->gates_.Close(stream);
+    target.storage()->use()->Write(lane_->stream_);
+    Check(kOp, cudaMemcpyAsync(target.raw_data(), source, target.nbytes(),
+                               cudaMemcpyDeviceToDevice, stream));
+    Check(kOp, cudaEventRecord(event, stream));
+  }
+
+  bool Poll(bool give_up) override {
+    const DeviceScope scope(lane_->stream_.device().index());
+    if (gate_.has_value()) {
+      if (!give_up && !HasEnded(ready_.get())) return false;
+      MutexLock lock(lane_->mutex_);
+      if (!lane_->gates_.IsNext(*gate_)) return false;
+      lane_->gates_.Open(*gate_);
+      gate_.reset();
+    }
+    return HasEnded(done_.get());
+  }
+
+ private:
+  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<void> ready_;
+  std::shared_ptr<void> done_;
+  std::optional<uint32_t> gate_;  // while it is closed
+};
+
+std::unique_ptr<Pull> Lane::Begin(const Tensor& target, const void* source,
+                                  std::shared_ptr<void> ready) {
+  auto pull = std::make_unique<One>(shared_from_this(), std::move(ready));
+  pull->Start(target, source);
+  return pull;
+}
+
+}  // namespace
+
+std::optional<PlaceInSegment> PlaceOf(const Tensor& tensor) {
+  if (CurrentCapture() != nullptr) return std::nullopt;
+  const auto* block = static_cast<const char*>(tensor.storage()->data());
+  const Segment segment = SegmentOf(block, tensor.device().index());
+  if (segment.base == nullptr) return std::nullopt;
+  const auto* first = static_cast<const char*>(tensor.raw_data());
+  return PlaceInSegment{
+      segment.base, segment.bytes,
+      static_cast<size_t>(first - static_cast<const char*>(segment.base))};
+}
+
+std::string ShareSegment(void* segment, int device) {
+  const DeviceScope scope(device);
+  cudaIpcMemHandle_t handle;
+  Check(kOp, cudaIpcGetMemHandle(&handle, segment));
+  HoldSegment(segment, device);
+  return BytesOf(handle);
+}
+
+void UnshareSegment(void* segment, int device) {
+  UnholdSegment(segment, device);
+}
+
+std::shared_ptr<void> OpenSegment(const std::string& handle, int device) {
+  const DeviceScope scope(device);
+  void* base = nullptr;
+  Check(kOp, cudaIpcOpenMemHandle(&base, HandleOf<cudaIpcMemHandle_t>(handle),
+                                  cudaIpcMemLazyEnablePeerAccess));
+  return std::shared_ptr<void>(base, [device](void* opened) {
+    const DeviceScope closing(device);
+    cudaIpcCloseMemHandle(opened);
+  });
+}
+
+std::shared_ptr<void> MakeSharedEvent(int device) {
+  const DeviceScope scope(device);
+  cudaEvent_t event = nullptr;
+  Check(kOp, cudaEventCreateWithFlags(
+                 &event, cudaEventDisableTiming | cudaEventInterprocess));
+  return OwnedEvent(event);
+}
+
+std::string HandleOfEvent(void* event) {
+  cudaIpcEventHandle_t handle;
+  Check(kOp, cudaIpcGetEventHandle(&handle, static_cast<cudaEvent_t>(event)));
+  return BytesOf(handle);
+}
+
+std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device) {
+  const DeviceScope scope(device);
+  cudaEvent_t event = nullptr;
+  Check(kOp,
+        cudaIpcOpenEventHandle(&event, HandleOf<cudaIpcEventHandle_t>(handle)));
+  return OwnedEvent(event);
+}
+
+std::shared_ptr<PullLane> MakePullLane(const Stream& stream) {
+  return std::make_shared<Lane>(stream);
+}
+
+}  // namespace baton::cuda
