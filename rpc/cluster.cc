@@ -83,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .exports = registry.Exports(),
       .observer_digest = ObserverDigest(),
       .lease = options.agent.lease,
+      .device = options.device,
       .max_message_bytes = options.max_message_bytes,
       .max_undelivered_bytes = options.max_undelivered_bytes,
       .inline_delivery = true,  // an agent only posts what comes

@@ -33,6 +33,7 @@ struct ClusterOptions {
   Security security;
   size_t max_message_bytes = size_t{16} << 30;
   size_t max_undelivered_bytes = size_t{256} << 20;
+  Device device = Device::Cpu();
   // self and peers are filled in by JoinCluster.
   AgentOptions agent;
 };

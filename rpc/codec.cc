@@ -27,12 +27,6 @@ void Encoder::PutTensor(const Tensor& tensor) {
   const uint8_t present = tensor.defined() ? 1 : 0;
   PutBytes(&present, 1);
   if (present == 0) return;
-  if (!tensor.device().is_cpu()) {
-    Fail(absl::UnimplementedError(
-        absl::StrCat("a tensor on ", tensor.device().ToString(),
-                     " cannot travel yet; pass tensor.To(Device::Cpu())")));
-    return;
-  }
   tensors_.push_back(tensor);
 }
 

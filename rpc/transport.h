@@ -23,7 +23,9 @@ namespace baton::rpc {
 // and tensors beside it that are never copied into it.
 struct Message {
   std::string header;
-  std::vector<Tensor> tensors;  // CPU; any strides (sent as shape and elements)
+  // Any strides (sent as shape and elements). Those of GPUs come to the device
+  // that the receiver has declared, the others to the CPU.
+  std::vector<Tensor> tensors;
   // Of a message that came: to be dropped when it has been dealt with. While
   // too much of one peer is not, the transport reads no more from it.
   std::shared_ptr<void> receipt = nullptr;
@@ -77,8 +79,8 @@ class Transport {
   // transport thread: OK when the message has left this process and its tensors
   // may be written again; Unavailable when it did not get out; NotFound for an
   // unknown peer; Unauthenticated for one with which this side agrees on no
-  // token or TLS; InvalidArgument for a message to itself or a tensor that is
-  // undefined or not on the CPU; FailedPrecondition before Start, and for a
+  // token or TLS; InvalidArgument for a message to itself or an undefined
+  // tensor; FailedPrecondition before Start, and for a
   // peer that runs another binary. What a connection took along when it broke
   // is reported after the OnPeerLost of that connection has returned: who acts
   // on the report deals with the next connection.

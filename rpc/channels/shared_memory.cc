@@ -3,40 +3,20 @@
 
 #include "rpc/channels/shared_memory.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "core/executor.h"
 #include "core/status.h"
 #include "rpc/channels/fd_socket.h"
+#include "rpc/channels/machine.h"
 #include "rpc/channels/shared_memory_end.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 namespace {
-
-constexpr size_t kKeyBytes = 16;
-
-absl::StatusOr<std::string> BootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  if (!std::getline(file, id) || id.empty()) {
-    return absl::UnavailableError("this machine has no boot id");
-  }
-  return id;
-}
-
-absl::StatusOr<std::string> NewKey() {
-  std::string key(kKeyBytes, '\0');
-  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(kKeyBytes)) {
-    return absl::UnavailableError("this machine gives no random bytes");
-  }
-  return key;
-}
 
 size_t MemoryBytes() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *

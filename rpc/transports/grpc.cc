@@ -18,10 +18,10 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/channels/shared_memory.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/doorman.h"
 #include "rpc/transports/link.h"
@@ -62,7 +62,6 @@ class GrpcTransport final : public LingeringTransport {
  private:
   enum class State { kNew, kStarted, kShutDown };
 
-  absl::Status MakePrivateSocket();
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
@@ -117,8 +116,9 @@ absl::Status GrpcTransport::Listen() {
       options.listen, PortCredentials(options.security, options.listen), &port);
   const bool private_socket = options.unix_socket && !listens_on_unix;
   if (private_socket || options.shared_memory) {
-    RETURN_IF_ERROR(MakePrivateSocket());
+    ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
+  ASSIGN_OR_RETURN(host_.kinds, MakeChannelKinds(options, socket_.fd_path()));
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
     builder.AddListeningPort(path, PortCredentials(options.security, path));
@@ -143,16 +143,6 @@ absl::Status GrpcTransport::Listen() {
   tcp.port = static_cast<uint16_t>(port);
   address_ = ToString(Advertised(tcp, options.advertise_host));
   if (private_socket) absl::StrAppend(&address_, ";unix:", socket_.path());
-  return absl::OkStatus();
-}
-
-absl::Status GrpcTransport::MakePrivateSocket() {
-  ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
-  if (host_.options.shared_memory) {
-    host_.kinds.push_back(MakeSharedMemory(
-        {.socket_path = socket_.fd_path(),
-         .bytes_per_peer = host_.options.shared_memory_bytes}));
-  }
   return absl::OkStatus();
 }
 

@@ -49,6 +49,10 @@ struct GrpcOptions {
   // in its use, and no more than an eighth of this machine's memory.
   bool shared_memory = true;
   size_t shared_memory_bytes = size_t{4} << 30;
+  // Where tensors that are on a GPU where they were sent come to: a GPU of this
+  // process, or the CPU. With a GPU here and there, on one machine, they travel
+  // by CUDA IPC.
+  Device device = Device::Cpu();
   // Larger ones are neither sent nor taken. Peers are told, so that theirs fail
   // where they are sent, with ResourceExhausted.
   size_t max_message_bytes = size_t{16} << 30;

@@ -111,7 +111,8 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
     channels = channels_;
   }
   Receiver::Batch batch;
-  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch);
+  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch,
+                                                host_.options.device);
   // Channels are not called under the lock.
   for (const Receiver::Control& control : batch.controls) {
     if (!status.ok() || control.kind != FrameKind::kChannel) continue;

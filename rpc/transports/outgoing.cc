@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/packed.h"
 #include "rpc/wire.pb.h"
@@ -43,7 +44,7 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
                      max_bytes, " are allowed (--max_message_bytes)"));
   }
   self->channels_ = std::move(channels);
-  RETURN_IF_ERROR(self->Encode());
+  RETURN_IF_ERROR(CatchErrors([&] { return self->Encode(); }));
   if (self->exported_.empty()) self->channels_ = nullptr;
   self->sent_ = std::move(sent);
   self->executor_ = executor;
@@ -77,7 +78,12 @@ absl::Status Outgoing::Encode() {
     for (int64_t size : tensor.shape()) entry.add_sizes(size);
     entry.set_channels_last(tensor.SuggestFormat() ==
                             MemoryFormat::kChannelsLast);
+    entry.set_gpu(tensor.device().is_cuda());
     if (Export(tensor, entry)) continue;
+    if (tensor.device().is_cuda()) {
+      tensor = OnHost(tensor);
+      if (Export(tensor, entry)) continue;
+    }
     tensor = Packed(tensor);
     entry.set_chunked(!place(static_cast<const char*>(tensor.raw_data()),
                              tensor.nbytes(), kInlineTensorBytes));
@@ -99,9 +105,8 @@ absl::Status Outgoing::Encode() {
 
 // What a channel has taken is not needed here any more.
 bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
-  if (channels_ == nullptr || tensor.nbytes() <= kInlineTensorBytes) {
-    return false;
-  }
+  const bool small = tensor.nbytes() <= kInlineTensorBytes;
+  if (channels_ == nullptr || (small && tensor.device().is_cpu())) return false;
   auto exported = channels_->Export(tensor);
   if (!exported.has_value()) return false;
   entry.set_channel(exported->channel);

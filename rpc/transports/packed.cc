@@ -3,10 +3,10 @@
 
 #include "rpc/transports/packed.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/stream.h"
 
 namespace baton::rpc {
 
@@ -16,11 +16,6 @@ absl::Status CheckTensors(const Message& message) {
     if (!tensor.defined()) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor ", i, " of the message is undefined"));
-    }
-    if (!tensor.device().is_cpu()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", i, " of the message is on ",
-                       tensor.device().ToString(), ", only cpu can be sent"));
     }
   }
   return absl::OkStatus();
@@ -38,10 +33,22 @@ Tensor PackedCopy(Tensor tensor) {
       Tensor::Empty(packed.shape(), {.dtype = packed.dtype(),
                                      .device = packed.device(),
                                      .format = packed.SuggestFormat()});
-  if (copy.nbytes() > 0) {
-    std::memcpy(copy.raw_data(), packed.raw_data(), copy.nbytes());
-  }
-  return copy;
+  return copy.CopyFrom(packed);
+}
+
+Tensor OnHost(const Tensor& tensor) {
+  return Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
+                                        .format = tensor.SuggestFormat(),
+                                        .pinned = true})
+      .CopyFrom(tensor);
+}
+
+Tensor OnGpu(const Tensor& tensor, Device gpu) {
+  const StreamScope scope(Stream::ForCopies(Device::Cpu(), gpu));
+  return Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
+                                        .device = gpu,
+                                        .format = tensor.SuggestFormat()})
+      .CopyFromAsync(tensor);
 }
 
 }  // namespace baton::rpc

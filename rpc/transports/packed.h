@@ -10,7 +10,7 @@
 namespace baton::rpc {
 
 // InvalidArgument naming the first tensor that cannot travel: one that is
-// undefined or not on the CPU.
+// undefined.
 absl::Status CheckTensors(const Message& message);
 
 // `tensor` with its elements in one dense block, row-major or, when it lies so
@@ -20,5 +20,12 @@ Tensor Packed(const Tensor& tensor);
 // As Packed, and never sharing memory with anybody: takes the tensor over when
 // the argument is the only handle to its storage, and copies otherwise.
 Tensor PackedCopy(Tensor tensor);
+
+// A tensor of a GPU, packed, in memory of the CPU that GPUs copy by themselves;
+// waits for it.
+Tensor OnHost(const Tensor& tensor);
+
+// A tensor of the CPU on a GPU. Returns before it is there.
+Tensor OnGpu(const Tensor& tensor, Device gpu);
 
 }  // namespace baton::rpc

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/transports/packed.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -62,7 +63,9 @@ absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
 }  // namespace
 
 absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
-                               Channels* channels, Batch& batch) {
+                               Channels* channels, Batch& batch,
+                               Device device) {
+  device_ = device;
   FrameReader in(buffer);
   if (in.remaining() == 0) {
     return absl::InvalidArgumentError("an empty gRPC message");
@@ -133,7 +136,7 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   for (const Part& part : inline_parts) {
     if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
     RETURN_IF_ERROR(Append(part, part.bytes, in));
-    RETURN_IF_ERROR(CheckValues(part.tensor));
+    RETURN_IF_ERROR(Settle(part.tensor));
   }
   if (parts_.empty()) Finish(batch);
   return absl::OkStatus();
@@ -142,6 +145,7 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
 absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
                             std::vector<Part>& inline_parts) {
   specs_.clear();
+  for_gpu_.clear();
   parts_.clear();
   part_ = 0;
   offset_ = 0;
@@ -160,6 +164,7 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
                       entry.channels_last() ? MemoryFormat::kChannelsLast
                                             : MemoryFormat::kContiguous,
                       size});
+    for_gpu_.push_back(entry.gpu() && device_.is_cuda());
     if (entry.channel() != 0) {
       RETURN_IF_ERROR(Import(entry, i, channels));
     } else if (entry.chunked() && size > 0) {
@@ -181,7 +186,7 @@ absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
   ASSIGN_OR_RETURN(
       message_->tensors[index],
       channels->Import(entry.channel(), specs_[index], entry.ticket()));
-  return CheckValues(tensor);
+  return Settle(tensor);
 }
 
 absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
@@ -200,7 +205,7 @@ absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
   RETURN_IF_ERROR(Append(part, header.payload_bytes, in));
   offset_ += header.payload_bytes;
   if (offset_ < part.bytes) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckValues(part.tensor));
+  RETURN_IF_ERROR(Settle(part.tensor));
   offset_ = 0;
   if (++part_ == parts_.size()) Finish(batch);
   return absl::OkStatus();
@@ -211,7 +216,9 @@ absl::Status Receiver::Allocate(int tensor) {
   const TensorSpec& spec = specs_[index];
   return CatchErrors([&] {
     message_->tensors[index] =
-        Tensor::Empty(spec.shape, {.dtype = spec.dtype, .format = spec.format});
+        Tensor::Empty(spec.shape, {.dtype = spec.dtype,
+                                   .format = spec.format,
+                                   .pinned = for_gpu_[index]});
   });
 }
 
@@ -233,9 +240,18 @@ absl::Status Receiver::Append(const Part& part, size_t bytes, FrameReader& in) {
   return absl::OkStatus();
 }
 
+absl::Status Receiver::Settle(int tensor) {
+  if (tensor < 0) return absl::OkStatus();
+  const auto index = static_cast<size_t>(tensor);
+  Tensor& values = message_->tensors[index];
+  if (values.device().is_cuda()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValues(tensor));
+  if (!for_gpu_[index]) return absl::OkStatus();
+  return CatchErrors([&] { values = OnGpu(values, device_); });
+}
+
 // Any byte but 0 and 1 in a bool would be undefined behaviour to read.
 absl::Status Receiver::CheckValues(int tensor) const {
-  if (tensor < 0) return absl::OkStatus();
   const Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
   if (values.dtype() != DType::kBool) return absl::OkStatus();
   const auto* bytes = static_cast<const uint8_t*>(values.raw_data());

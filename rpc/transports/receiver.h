@@ -40,9 +40,10 @@ class Receiver {
   };
   // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
   // the lane is of no use after that. Tensors with tickets come from
-  // `channels`; without it they make no sense.
+  // `channels`; without it they make no sense. Those of GPUs are brought to
+  // `device`.
   absl::Status Consume(const grpc::ByteBuffer& buffer, Channels* channels,
-                       Batch& batch);
+                       Batch& batch, Device device = Device::Cpu());
   // The same for a stranger, whom nothing is kept for: no parts of messages.
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 
@@ -66,13 +67,17 @@ class Receiver {
   absl::Status Allocate(int tensor);
   absl::Status Append(const Part& part, size_t bytes, FrameReader& in);
   absl::Status CheckValues(int tensor) const;
+  // All its elements are there.
+  absl::Status Settle(int tensor);
   void Finish(Batch& batch);
 
   const size_t max_bytes_;
+  Device device_;
   // The message being put together, if any.
   std::optional<Message> message_;
   uint64_t message_bytes_ = 0;
   std::vector<TensorSpec> specs_;
+  std::vector<bool> for_gpu_;
   std::vector<Part> parts_;  // chunked ones
   size_t part_ = 0;
   uint64_t offset_ = 0;  // in parts_[part_]

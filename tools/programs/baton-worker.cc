@@ -30,7 +30,9 @@
 ABSL_FLAG(std::string, cores, "",
           "the only cores to use, as in 0-2,5; default all that it may");
 ABSL_FLAG(int, threads, 0, "compute threads; default one a core");
-ABSL_FLAG(std::string, device, "cpu", "where this worker computes");
+ABSL_FLAG(std::string, device, "cpu",
+          "where tensors that are on other workers' GPUs come to: cuda:1, or "
+          "cpu");
 ABSL_FLAG(absl::Duration, shutdown_timeout, absl::Seconds(3),
           "how long to wait, once asked to end, for others to give back what "
           "they hold");
@@ -73,15 +75,6 @@ absl::Status SetUpLog() {
   return absl::OkStatus();
 }
 
-absl::Status CheckDevice() {
-  ASSIGN_OR_RETURN(const Device device,
-                   Device::Parse(absl::GetFlag(FLAGS_device)));
-  if (device.is_cpu()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--device=", device.ToString(),
-                   ": this build has no CUDA kernels, use --device=cpu"));
-}
-
 // Null where none is wanted.
 absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(
     const rpc::Agent& agent) {
@@ -98,7 +91,8 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(
 
 absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(SetUpLog());
-  RETURN_IF_ERROR(CheckDevice());
+  ASSIGN_OR_RETURN(const Device device,
+                   Device::Parse(absl::GetFlag(FLAGS_device)));
   ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
   if (absl::GetFlag(FLAGS_metrics_port) < -1 ||
       absl::GetFlag(FLAGS_metrics_port) > 65535)
@@ -108,6 +102,7 @@ absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(
       SetCoresAndThreads(cores, absl::GetFlag(FLAGS_threads), argv));
   ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));
+  options.device = device;
   SetLogName(options.name);
 
   StopSignal stop;

@@ -1,0 +1,87 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/cuda_ipc.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/executor.h"
+#include "core/status.h"
+#include "rpc/channels/cuda_ipc_end.h"
+#include "rpc/channels/machine.h"
+#include "rpc/channels/poller.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+// Of this process, whoever offers.
+const absl::StatusOr<std::string>& ProcessKey() {
+  static const auto* const key = new absl::StatusOr<std::string>(NewKey());
+  return *key;
+}
+
+class CudaIpc final : public ChannelKind {
+ public:
+  explicit CudaIpc(std::shared_ptr<IpcGpu> gpu)
+      : gpu_(std::move(gpu)),
+        boot_id_(BootId()),
+        poller_(std::make_shared<Poller>()),
+        executor_(std::make_shared<ThreadPool>(1, "baton-ipc")) {}
+
+  uint32_t id() const override { return 2; }
+  std::string name() const override { return "CUDA IPC"; }
+
+  absl::StatusOr<std::string> Offer() override {
+    if (gpu_->count() == 0) return absl::UnavailableError("no GPU");
+    if (gpu_->own() >= gpu_->count()) {
+      return absl::UnavailableError(absl::StrCat(
+          "no cuda:", gpu_->own(), " among ", gpu_->count(), " GPUs"));
+    }
+    RETURN_IF_ERROR(boot_id_.status());
+    RETURN_IF_ERROR(ProcessKey().status());
+    wire::CudaIpcOffer offer;
+    offer.set_boot_id(*boot_id_);
+    offer.set_user(geteuid());
+    offer.set_process(*ProcessKey());
+    return offer.SerializeAsString();
+  }
+
+  absl::StatusOr<std::shared_ptr<Channel>> Open(
+      const Ends& ends, std::shared_ptr<ChannelPort> port) override {
+    wire::CudaIpcOffer ours, theirs;
+    if (!ours.ParseFromString(ends.ours) ||
+        !theirs.ParseFromString(ends.theirs)) {
+      return absl::InvalidArgumentError("its offer does not parse");
+    }
+    if (theirs.boot_id() != ours.boot_id()) {
+      return absl::UnavailableError("it is on another machine");
+    }
+    if (theirs.user() != ours.user()) {
+      return absl::PermissionDeniedError("it belongs to another user");
+    }
+    if (theirs.process() == ours.process()) {
+      return absl::UnavailableError("it is in this process");
+    }
+    return std::make_shared<CudaIpcEnd>(gpu_, poller_, executor_,
+                                        std::move(port));
+  }
+
+ private:
+  const std::shared_ptr<IpcGpu> gpu_;
+  const absl::StatusOr<std::string> boot_id_;
+  // Of all ends: copies are asked after often; opening takes long.
+  const std::shared_ptr<Poller> poller_;
+  const std::shared_ptr<ThreadPool> executor_;
+};
+
+}  // namespace
+
+std::shared_ptr<ChannelKind> MakeCudaIpc(std::shared_ptr<IpcGpu> gpu) {
+  return std::make_shared<CudaIpc>(std::move(gpu));
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,180 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/cuda_ipc_end.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A peer whose connection is lost may still copy what it was sent.
+constexpr std::chrono::milliseconds kGrace{500};
+// For so long a segment stays open while nothing in it is sent, once others are
+// needed.
+constexpr std::chrono::milliseconds kIdle{5000};
+
+}  // namespace
+
+CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu,
+                       std::shared_ptr<Poller> poller,
+                       std::shared_ptr<ThreadPool> executor,
+                       std::shared_ptr<ChannelPort> port)
+    : poller_(poller),
+      executor_(executor),
+      port_(std::move(port)),
+      own_(gpu->own()),
+      exports_(std::make_shared<IpcExports>(gpu)),
+      imports_(std::make_shared<IpcImports>(gpu, poller, port_)) {}
+
+void CudaIpcEnd::Post(Task task) {
+  if (const auto executor = executor_.lock()) executor->Post(std::move(task));
+}
+
+void CudaIpcEnd::Say(const wire::CudaIpcWords& words) {
+  port_->Say(words.SerializeAsString());
+}
+
+void CudaIpcEnd::Start() {
+  if (started_.exchange(true)) return;
+  const IpcExports::Need first{.place = {.gpu = own_}, .first = true};
+  Post([self = shared_from_this(), first] { self->Pass(first); });
+}
+
+void CudaIpcEnd::CloseIdle() {
+  for (const uint32_t segment : exports_->TakeIdle(kIdle)) {
+    wire::CudaIpcWords words;
+    words.set_close(segment);
+    Say(words);
+  }
+}
+
+void CudaIpcEnd::Pass(const IpcExports::Need& need) {
+  CloseIdle();
+  auto passed = need.first ? exports_->PassFirst(need.place.gpu)
+                           : exports_->Pass(need.place);
+  wire::CudaIpcWords words;
+  if (passed.ok()) {
+    *words.mutable_passed() = *std::move(passed);
+  } else {
+    const std::string why(passed.status().message());
+    Refused(why);
+    // The other end may wait for a first one.
+    words.set_failed(why);
+  }
+  Say(words);
+}
+
+void CudaIpcEnd::Refused(const std::string& why) {
+  if (open_) {
+    LogInfo("some memory of a GPU is not shared with a peer: ", why);
+  } else {
+    port_->Failed(why);
+  }
+}
+
+void CudaIpcEnd::OnSaid(std::string words) {
+  Post([self = shared_from_this(), words = std::move(words)] {
+    wire::CudaIpcWords parsed;
+    if (parsed.ParseFromString(words)) {
+      self->OnWords(parsed);
+    } else {
+      self->port_->Failed("it says what makes no sense");
+    }
+  });
+}
+
+void CudaIpcEnd::OnWords(const wire::CudaIpcWords& words) {
+  switch (words.words_case()) {
+    case wire::CudaIpcWords::kPassed:
+      OnPassed(words);
+      return Start();
+    case wire::CudaIpcWords::kOpened:
+      return OnOpened(words);
+    case wire::CudaIpcWords::kClose: {
+      imports_->Close(words.close());
+      wire::CudaIpcWords answer;
+      answer.set_closed(words.close());
+      return Say(answer);
+    }
+    case wire::CudaIpcWords::kClosed:
+      return exports_->OnClosed(words.closed());
+    default:
+      // Its direction does not work; this one finds out by itself.
+      LogDebug("the peer shares no memory of its GPUs: ", words.failed());
+      return Start();
+  }
+}
+
+void CudaIpcEnd::OnPassed(const wire::CudaIpcWords& words) {
+  const auto sum = imports_->Open(words.passed());
+  wire::CudaIpcWords answer;
+  answer.mutable_opened()->set_segment(words.passed().segment());
+  answer.mutable_opened()->set_failure(std::string(sum.status().message()));
+  if (sum.ok()) answer.mutable_opened()->set_sum(*sum);
+  Say(answer);
+}
+
+void CudaIpcEnd::OnOpened(const wire::CudaIpcWords& words) {
+  const wire::CudaIpcWords::Opened& opened = words.opened();
+  const auto first =
+      exports_->OnOpened(opened.segment(), opened.failure(), opened.sum());
+  if (!first.ok()) {
+    Refused(std::string(first.status().message()));
+  } else if (*first && !open_.exchange(true)) {
+    port_->Opened();
+  }
+}
+
+std::optional<Ticket> CudaIpcEnd::Export(const Tensor& tensor) {
+  std::optional<IpcExports::Need> need;
+  auto ticket = exports_->Export(tensor, need);
+  if (need.has_value()) {
+    Post([self = shared_from_this(), need = *need] { self->Pass(need); });
+  }
+  return ticket;
+}
+
+void CudaIpcEnd::Withdraw(uint64_t lease) {
+  exports_->GiveBack(lease).IgnoreError();
+}
+
+absl::StatusOr<Tensor> CudaIpcEnd::Import(const TensorSpec& spec,
+                                          const std::string& ticket) {
+  wire::CudaIpcTicket parsed;
+  if (!parsed.ParseFromString(ticket)) {
+    return absl::InvalidArgumentError("a ticket that does not parse");
+  }
+  return imports_->Import(spec, parsed);
+}
+
+absl::Status CudaIpcEnd::OnReleased(uint64_t lease) {
+  return exports_->GiveBack(lease);
+}
+
+void CudaIpcEnd::OnLost() {
+  auto lost = exports_->Lose();
+  imports_->Forget();
+  if (const auto poller = poller_.lock()) {
+    poller->Add([lost = std::move(lost), until = Clock::now() + kGrace] {
+      return Clock::now() >= until;
+    });
+  }
+}
+
+TensorChannelInfo CudaIpcEnd::info() const {
+  TensorChannelInfo info;
+  exports_->AddTo(info);
+  imports_->AddTo(info);
+  return info;
+}
+
+}  // namespace baton::rpc

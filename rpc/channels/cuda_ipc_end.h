@@ -1,0 +1,69 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/executor.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/ipc_exports.h"
+#include "rpc/channels/ipc_gpu.h"
+#include "rpc/channels/ipc_imports.h"
+#include "rpc/channels/poller.h"
+
+namespace baton::rpc {
+
+namespace wire {
+class CudaIpcWords;
+}  // namespace wire
+
+// One end of CUDA IPC between two workers (rpc/wire.proto has what they say).
+// The two directions open by themselves, each GPU of the sender by a proof. On
+// a loss the sender keeps what the other process may still read for half a
+// second, and then lets go of it.
+class CudaIpcEnd final : public Channel,
+                         public std::enable_shared_from_this<CudaIpcEnd> {
+ public:
+  // What takes long runs on `executor`, a thread that may be held up.
+  CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, std::shared_ptr<Poller> poller,
+             std::shared_ptr<ThreadPool> executor,
+             std::shared_ptr<ChannelPort> port);
+
+  void Start() override;
+  void OnSaid(std::string words) override;
+  std::optional<Ticket> Export(const Tensor& tensor) override;
+  void Withdraw(uint64_t lease) override;
+  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
+                                const std::string& ticket) override;
+  absl::Status OnReleased(uint64_t lease) override;
+  void OnLost() override;
+  TensorChannelInfo info() const override;
+
+ private:
+  void Post(Task task);
+  void Say(const wire::CudaIpcWords& words);
+
+  // On the executor.
+  void Pass(const IpcExports::Need& need);
+  void OnWords(const wire::CudaIpcWords& words);
+  void OnPassed(const wire::CudaIpcWords& words);
+  void OnOpened(const wire::CudaIpcWords& words);
+  void Refused(const std::string& why);
+  // What has not been used for long may be wanted elsewhere.
+  void CloseIdle();
+
+  const std::weak_ptr<Poller> poller_;
+  const std::weak_ptr<ThreadPool> executor_;
+  const std::shared_ptr<ChannelPort> port_;
+  const int own_;
+  const std::shared_ptr<IpcExports> exports_;
+  const std::shared_ptr<IpcImports> imports_;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> open_{false};
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,74 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cuda/ipc.h"
+#include "core/tensor.h"
+#include "rpc/channels/channel.h"
+
+namespace baton::rpc {
+
+// What CUDA IPC asks of this process's GPUs; tests have another one. Failures
+// of the device are statuses. Thread-safe.
+class IpcGpu {
+ public:
+  virtual ~IpcGpu() = default;
+  virtual int count() const = 0;
+  // Where tensors come to, and the first GPU whose tensors are sent.
+  virtual int own() const = 0;
+
+  // The owner's part. Where the elements of a tensor begin; nothing for memory
+  // that cannot be shared.
+  struct Place {
+    int gpu = 0;
+    void* segment = nullptr;
+    uint64_t segment_bytes = 0;
+    uint64_t offset = 0;
+  };
+  virtual std::optional<Place> Find(const Tensor& tensor) = 0;
+  // The segment's handle; it stays until Unshare.
+  virtual absl::StatusOr<std::string> Share(const Place& place) = 0;
+  virtual void Unshare(const Place& place) = 0;
+  struct Event {
+    std::shared_ptr<void> event;
+    std::string handle;
+  };
+  virtual absl::StatusOr<Event> MakeEvent(int gpu) = 0;
+  // The event ends when what has been given to write the tensor has.
+  virtual absl::Status Record(const Event& event, const Tensor& tensor) = 0;
+
+  // The receiver's.
+  virtual absl::StatusOr<std::shared_ptr<void>> OpenSegment(
+      const std::string& handle) = 0;
+  virtual absl::StatusOr<std::shared_ptr<void>> OpenEvent(
+      const std::string& handle) = 0;
+  // A tensor of this GPU that gets the elements at `source`, once `ready` has
+  // ended: to be used at once, like any that is being written.
+  struct Pulled {
+    Tensor tensor;
+    std::unique_ptr<cuda::Pull> pull;
+  };
+  virtual absl::StatusOr<Pulled> Pull(const TensorSpec& spec,
+                                      const void* source,
+                                      std::shared_ptr<void> ready) = 0;
+
+  // For proofs: these wait.
+  virtual absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) = 0;
+  virtual absl::StatusOr<Tensor> Download(const Tensor& tensor) = 0;
+};
+
+// That of CUDA. Works where there is none: count() is 0.
+std::shared_ptr<IpcGpu> MakeCudaGpu(Device own);
+
+// FailedPrecondition unless this process sees the device.
+absl::Status CheckDevice(Device device);
+
+}  // namespace baton::rpc

@@ -1,0 +1,173 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/ipc_imports.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/channels/ipc_exports.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr size_t kMaxSegments = 4096;
+constexpr int kMaxEvents = 1024;
+constexpr size_t kMaxGpus = 64;
+constexpr uint64_t kMaxProofBytes = uint64_t{1} << 20;
+constexpr std::chrono::milliseconds kGrace{500};
+
+int64_t NowNs() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> IpcImports::Open(
+    const wire::CudaIpcWords::Passed& passed) {
+  if (passed.bytes() == 0 || passed.events_size() > kMaxEvents ||
+      passed.proof_bytes() > kMaxProofBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a segment of ", passed.bytes(), " bytes with ", passed.events_size(),
+        " events and a proof of ", passed.proof_bytes(), " bytes"));
+  }
+  Segment segment{passed.gpu(), passed.bytes(), nullptr};
+  ASSIGN_OR_RETURN(segment.base, gpu_->OpenSegment(passed.handle()));
+  Events events;
+  for (const std::string& handle : passed.events()) {
+    ASSIGN_OR_RETURN(std::shared_ptr<void> event, gpu_->OpenEvent(handle));
+    events.push_back(std::move(event));
+  }
+  RETURN_IF_ERROR(Add(passed, std::move(segment), std::move(events)));
+  if (passed.proof().empty()) return 0;
+  wire::CudaIpcTicket ticket;
+  if (!ticket.ParseFromString(passed.proof())) {
+    return absl::InvalidArgumentError("a proof that does not parse");
+  }
+  const auto bytes = static_cast<int64_t>(passed.proof_bytes());
+  ASSIGN_OR_RETURN(const Tensor proof, Import({.dtype = DType::kU8,
+                                               .shape = Shape({bytes}),
+                                               .bytes = passed.proof_bytes()},
+                                              ticket));
+  ASSIGN_OR_RETURN(const Tensor read, gpu_->Download(proof));
+  return SumOf(read);
+}
+
+absl::Status IpcImports::Add(const wire::CudaIpcWords::Passed& passed,
+                             Segment segment, Events events) {
+  MutexLock lock(mutex_);
+  const bool first = events_.count(passed.gpu()) == 0;
+  if (first == events.empty() || segments_.size() >= kMaxSegments ||
+      events_.size() > kMaxGpus) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "segment ", passed.segment(), " of cuda:", passed.gpu(), " with ",
+        events.size(), " events, beside ", segments_.size(), " segments"));
+  }
+  if (!segments_.emplace(passed.segment(), std::move(segment)).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("segment ", passed.segment(), " for the second time"));
+  }
+  if (first) events_[passed.gpu()] = std::move(events);
+  return absl::OkStatus();
+}
+
+void IpcImports::Close(uint32_t id) {
+  Segment closed;  // after the lock is
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(id);
+  if (found == segments_.end()) return;
+  closed = std::move(found->second);
+  segments_.erase(found);
+}
+
+absl::StatusOr<IpcImports::Source> IpcImports::Check(
+    const TensorSpec& spec, const wire::CudaIpcTicket& ticket) {
+  MutexLock lock(mutex_);
+  const auto found = segments_.find(ticket.segment());
+  if (found == segments_.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor in the unknown segment ", ticket.segment()));
+  }
+  const Segment& segment = found->second;
+  if (spec.dtype == DType::kBool || ticket.bytes() == 0 ||
+      ticket.bytes() != spec.bytes ||
+      ticket.offset() % SizeOf(spec.dtype) != 0 ||
+      ticket.offset() > segment.bytes ||
+      ticket.bytes() > segment.bytes - ticket.offset()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a tensor of ", spec.bytes, " bytes in ", ticket.bytes(), " at ",
+        ticket.offset(), " of a segment of ", segment.bytes));
+  }
+  const Events& events = events_.at(segment.gpu);
+  if (ticket.event() >= events.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "event ", ticket.event(), " of ", events.size(), " that were passed"));
+  }
+  const Claim claim{ticket.lease(), {segment.gpu, ticket.event()}};
+  if (waited_for_.count(claim.event) > 0 ||
+      !leases_.insert(claim.lease).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the lease ", claim.lease, " or its event ",
+                     ticket.event(), " for the second time"));
+  }
+  waited_for_.insert(claim.event);
+  ++tensors_;
+  bytes_ += spec.bytes;
+  return Source{segment, events[ticket.event()], claim};
+}
+
+absl::StatusOr<Tensor> IpcImports::Import(const TensorSpec& spec,
+                                          const wire::CudaIpcTicket& ticket) {
+  ASSIGN_OR_RETURN(const Source source, Check(spec, ticket));
+  return Begin(spec, source, ticket.offset());
+}
+
+absl::StatusOr<Tensor> IpcImports::Begin(const TensorSpec& spec,
+                                         const Source& source,
+                                         uint64_t offset) {
+  const auto poller = poller_.lock();
+  if (poller == nullptr) return absl::CancelledError("this worker ends");
+  const auto* from =
+      static_cast<const std::byte*>(source.segment.base.get()) + offset;
+  ASSIGN_OR_RETURN(IpcGpu::Pulled pulled, gpu_->Pull(spec, from, source.ready));
+  // What it reads stays open meanwhile.
+  poller->Add([self = shared_from_this(), base = source.segment.base,
+               claim = source.claim, pull = std::move(pulled.pull)] {
+    if (!pull->Poll(self->PeerIsGone())) return false;
+    self->Return(claim);
+    return true;
+  });
+  return std::move(pulled.tensor);
+}
+
+bool IpcImports::PeerIsGone() const {
+  const int64_t lost_at = lost_at_ns_;
+  return lost_at != 0 &&
+         NowNs() - lost_at > std::chrono::nanoseconds(kGrace).count();
+}
+
+void IpcImports::Return(const Claim& claim) {
+  {
+    MutexLock lock(mutex_);
+    leases_.erase(claim.lease);
+    waited_for_.erase(claim.event);
+  }
+  port_->Release(claim.lease);
+}
+
+void IpcImports::Forget() {
+  lost_at_ns_ = NowNs();
+  std::map<uint32_t, Segment> segments;
+  MutexLock lock(mutex_);
+  segments.swap(segments_);
+}
+
+void IpcImports::AddTo(TensorChannelInfo& info) const {
+  MutexLock lock(mutex_);
+  info.tensors_received = tensors_;
+  info.bytes_received = bytes_;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,98 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "core/tensor.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/ipc_gpu.h"
+#include "rpc/channels/poller.h"
+
+namespace baton::rpc {
+
+namespace wire {
+class CudaIpcTicket;
+class CudaIpcWords_Passed;
+}  // namespace wire
+
+// What one peer has passed to this process, and the copies of its tensors that
+// are under way. Trusts nothing that it was told but the handles, which the
+// driver checks. Thread-safe.
+class IpcImports : public std::enable_shared_from_this<IpcImports> {
+ public:
+  IpcImports(std::shared_ptr<IpcGpu> gpu, std::weak_ptr<Poller> poller,
+             std::shared_ptr<ChannelPort> port)
+      : gpu_(std::move(gpu)),
+        poller_(std::move(poller)),
+        port_(std::move(port)) {}
+
+  // Opens a segment, and the events that came with it. Takes its time. The sum
+  // of the proof, where there is one.
+  absl::StatusOr<uint64_t> Open(const wire::CudaIpcWords_Passed& passed);
+
+  // No new tensors in this segment.
+  void Close(uint32_t segment);
+
+  // A tensor of this process's GPU; its lease goes back once it is copied.
+  // InvalidArgument for a ticket that makes no sense.
+  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
+                                const wire::CudaIpcTicket& ticket);
+
+  // No new tensors. Copies that wait for what the peer had not finished wait a
+  // little longer, and are then made of what is there.
+  void Forget();
+
+  void AddTo(TensorChannelInfo& info) const;
+
+ private:
+  struct Segment {
+    int gpu = 0;
+    uint64_t bytes = 0;
+    std::shared_ptr<void> base = nullptr;
+  };
+  using Events = std::vector<std::shared_ptr<void>>;
+  // What must not be in use twice.
+  struct Claim {
+    uint64_t lease = 0;
+    std::pair<int, uint32_t> event = {};  // of which GPU
+  };
+  struct Source {
+    Segment segment;
+    std::shared_ptr<void> ready;
+    Claim claim;
+  };
+
+  absl::Status Add(const wire::CudaIpcWords_Passed& passed, Segment segment,
+                   Events events);
+  absl::StatusOr<Source> Check(const TensorSpec& spec,
+                               const wire::CudaIpcTicket& ticket);
+  absl::StatusOr<Tensor> Begin(const TensorSpec& spec, const Source& source,
+                               uint64_t offset);
+  bool PeerIsGone() const;
+  void Return(const Claim& claim);
+
+  const std::shared_ptr<IpcGpu> gpu_;
+  const std::weak_ptr<Poller> poller_;
+  const std::shared_ptr<ChannelPort> port_;
+  std::atomic<int64_t> lost_at_ns_{0};  // 0: not lost
+  mutable Mutex mutex_;
+  std::map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, Events> events_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> leases_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<int, uint32_t>> waited_for_ ABSL_GUARDED_BY(mutex_);
+  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,33 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+
+#include "absl/functional/any_invocable.h"
+#include "core/executor.h"
+
+namespace baton::rpc {
+
+// Asks again and again what nobody tells: whether work of a GPU has ended.
+// Often while answers come, and at least every 0.2 ms while there is a
+// question. Thread-safe.
+class Poller {
+ public:
+  Poller();
+  ~Poller();  // drops what is left
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // Runs on the poller's thread until it returns true. It does not wait.
+  using Question = absl::AnyInvocable<bool()>;
+  void Add(Question question);
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;  // the thread may drop the poller
+  ThreadPool thread_{1, "baton-ipc-poll"};
+};
+
+}  // namespace baton::rpc

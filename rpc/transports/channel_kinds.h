@@ -1,0 +1,20 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rpc/transports/channels.h"
+#include "rpc/transports/grpc.h"
+
+namespace baton::rpc {
+
+// The channels that a transport of these options offers its peers. `fd_path` is
+// of a socket in a directory that only this user may enter. FailedPrecondition
+// for a device that is not there.
+absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
+                                              const std::string& fd_path);
+
+}  // namespace baton::rpc
