@@ -24,8 +24,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/cuda/memory.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/stream.h"
 #include "rpc/cluster.h"
 #include "rpc/transports/grpc.h"
 #include "tests/bench/bare_socket.h"
@@ -55,6 +57,11 @@ double CpuSecondsHere() {
 
 // What the other process serves.
 Tensor Nop(const Tensor&) { return Tensor::Zeros({1}); }
+// Answers when the tensor is there, and not only on its way.
+Tensor NopThere(const Tensor& tensor) {
+  Synchronize(tensor.device());
+  return Tensor::Zeros({1});
+}
 Tensor Echo(const Tensor& tensor) { return tensor; }
 void NopNone() {}
 int64_t Faults() { return FaultsHere(); }
@@ -63,6 +70,7 @@ double CpuSeconds() { return CpuSecondsHere(); }
 rpc::Registry Served() {
   rpc::Registry registry;
   registry.AddFunction<&Nop>();
+  registry.AddFunction<&NopThere>();
   registry.AddFunction<&Echo>();
   registry.AddFunction<&NopNone>();
   registry.AddFunction<&Faults>();
@@ -70,11 +78,19 @@ rpc::Registry Served() {
   return registry;
 }
 
+// Of the two workers: two GPUs, or the only one, or none.
+Device DeviceOf(const std::string& name) {
+  const int count = cuda::DeviceCount();
+  if (count == 0) return Device::Cpu();
+  return Device::Cuda(name == "w1" && count > 1 ? 1 : 0);
+}
+
 std::unique_ptr<rpc::Agent> Join(const std::string& name,
                                  const std::string& peers) {
   rpc::ClusterOptions options;
   options.name = name;
   options.peers = peers;
+  options.device = DeviceOf(name);
   options.agent.worker_threads = 16;
   auto agent = rpc::JoinCluster(std::move(options), Served());
   if (!agent.ok()) {
@@ -150,6 +166,13 @@ class Calls {
                       Check(there.Fetch().Await().status());
                     }});
     for (size_t megabytes : {1, 16, 64, 256}) AddLarge(megabytes, rows);
+    const Device gpu = DeviceOf("w0");
+    if (!gpu.is_cuda()) return;
+    AddCuda("rpc_sync 64B cuda", {16}, 500, rows);
+    for (int64_t megabytes : {1, 16, 64, 256, 1024}) {
+      AddCuda(absl::StrCat("rpc_sync send ", megabytes, "MB cuda"),
+              {megabytes << 18}, 20, rows);
+    }
   }
 
  private:
@@ -177,6 +200,16 @@ class Calls {
                     2 * tensor.nbytes(), 1, count, 3, [this, tensor] {
                       Check(agent_.Async<&Echo>("w1", tensor).Await().status());
                     }});
+  }
+
+  // From this GPU to the other process's, until it is there.
+  void AddCuda(const std::string& what, const Shape& shape, int count,
+               std::vector<Row>& rows) {
+    const Tensor tensor = Tensor::Zeros(shape, {.device = DeviceOf("w0")});
+    rows.push_back(
+        {what, count < 100 ? tensor.nbytes() : 0, 1, count, 10, [this, tensor] {
+           Check(agent_.Async<&NopThere>("w1", tensor).Await().status());
+         }});
   }
 
   rpc::Agent& agent_;

@@ -20,6 +20,7 @@
 #include "rpc/channels/segment.h"
 #include "rpc/transports/private_socket.h"
 #include "rpc/wire.pb.h"
+#include "tests/rpc/test_port.h"
 
 // Two ends of the channel, whose words are passed on by the test.
 namespace baton::rpc {
@@ -28,53 +29,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{30};
-
-// Brings what one end says to the other at once.
-class TestPort final : public ChannelPort {
- public:
-  void Connect(std::shared_ptr<Channel> other) {
-    MutexLock lock(mutex_);
-    other_ = std::move(other);
-  }
-  void Say(std::string words) override {
-    std::shared_ptr<Channel> other;
-    {
-      MutexLock lock(mutex_);
-      other = other_.lock();
-    }
-    if (other != nullptr) other->OnSaid(std::move(words));
-  }
-  void Release(uint64_t lease) override {
-    MutexLock lock(mutex_);
-    released_.push_back(lease);
-  }
-  void Opened() override { Settle("open"); }
-  void Failed(std::string why) override { Settle(why); }
-
-  std::string AwaitSettled() {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    MutexLock lock(mutex_);
-    while (settled_.empty() && changed_.WaitUntil(mutex_, deadline)) {
-    }
-    return settled_;
-  }
-  std::vector<uint64_t> TakeReleased() {
-    MutexLock lock(mutex_);
-    return std::exchange(released_, {});
-  }
-
- private:
-  void Settle(const std::string& how) {
-    MutexLock lock(mutex_);
-    settled_ = how;
-    changed_.NotifyAll();
-  }
-  Mutex mutex_;
-  CondVar changed_;
-  std::weak_ptr<Channel> other_ ABSL_GUARDED_BY(mutex_);
-  std::string settled_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
-};
 
 struct End {
   explicit End(size_t budget)

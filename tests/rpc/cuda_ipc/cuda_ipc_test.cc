@@ -1,0 +1,361 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/cuda_ipc.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "rpc/channels/dense_view.h"
+#include "rpc/wire.pb.h"
+#include "tests/rpc/cuda_ipc/fake_gpu.h"
+#include "tests/rpc/test_port.h"
+
+// Two ends of the channel, whose words are passed on by the test, and GPUs that
+// are none.
+namespace baton::rpc {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kSoon = TestPort::kLimit;
+
+struct End {
+  End(const std::shared_ptr<FakeMachine>& machine, int own)
+      : gpu(std::make_shared<FakeGpu>(machine, own)), kind(MakeCudaIpc(gpu)) {}
+  std::shared_ptr<FakeGpu> gpu;
+  std::shared_ptr<ChannelKind> kind;
+  std::shared_ptr<TestPort> port = std::make_shared<TestPort>();
+  std::shared_ptr<Channel> channel;
+};
+
+// As another process would.
+std::string OfferOf(End& end, const std::string& process) {
+  wire::CudaIpcOffer offer;
+  EXPECT_TRUE(offer.ParseFromString(*end.kind->Offer()));
+  offer.set_process(process);
+  return offer.SerializeAsString();
+}
+
+bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+bool Equal(const Tensor& a, const Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
+}
+
+class CudaIpcTest : public testing::Test {
+ protected:
+  void Connect() {
+    const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
+    alice_.channel = *alice_.kind->Open({true, alices, bobs}, alice_.port);
+    bob_.channel = *bob_.kind->Open({false, bobs, alices}, bob_.port);
+    alice_.port->Connect(bob_.channel);
+    bob_.port->Connect(alice_.channel);
+    alice_.channel->Start();
+  }
+  void Open() {
+    Connect();
+    ASSERT_EQ(alice_.port->AwaitSettled(), "open");
+    ASSERT_EQ(bob_.port->AwaitSettled(), "open");
+    PassReleases();  // of the proof
+  }
+  // Once its segment is open.
+  Ticket Export(const Tensor& tensor) {
+    std::optional<Ticket> ticket;
+    EXPECT_TRUE(Within(kSoon, [&] {
+      ticket = alice_.channel->Export(tensor);
+      return ticket.has_value();
+    })) << alice_.channel->info().why_not;
+    return ticket.value_or(Ticket{});
+  }
+  absl::StatusOr<Tensor> Import(const Tensor& tensor, const Ticket& ticket) {
+    return bob_.channel->Import(SpecOf(tensor), ticket.ticket);
+  }
+  void PassReleases() {
+    for (const uint64_t lease : bob_.port->AwaitReleased())
+      EXPECT_TRUE(alice_.channel->OnReleased(lease).ok());
+  }
+
+  const std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
+  End alice_{machine_, 0}, bob_{machine_, 1};
+};
+
+TEST_F(CudaIpcTest, ATensorComesToTheReceiversOwnGpu) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->device(), Device::Cuda(1));
+  EXPECT_TRUE(Equal(*got, tensor));
+  PassReleases();
+  EXPECT_EQ(alice_.channel->info().leases, 0u);
+  EXPECT_EQ(bob_.channel->info().tensors_received, 2u);
+}
+
+TEST_F(CudaIpcTest, ASegmentIsPassedOnce) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  EXPECT_FALSE(alice_.channel->Export(tensor).has_value()) << "not passed yet";
+  for (int i = 0; i < 300; ++i) {
+    const Tensor part = tensor.Slice(0, i % 50, 50 + i % 50);
+    const auto got = Import(part, Export(part));
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_TRUE(Equal(*got, part));
+    PassReleases();
+  }
+  EXPECT_EQ(machine_->shared, 3) << "a proof of each, and the tensor's";
+}
+
+TEST_F(CudaIpcTest, EveryGpuOfTheSenderIsProved) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(10, 1);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(Equal(*got, tensor));
+}
+
+TEST_F(CudaIpcTest, AWriterWaitsUntilItHasBeenRead) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket first = Export(tensor);
+  alice_.channel->Withdraw(first.lease);
+  machine_->busy = true;
+  const Ticket ticket = Export(tensor);
+  const auto got = Import(tensor, ticket);
+  ASSERT_TRUE(got.ok()) << got.status();
+  std::atomic<bool> wrote{false};
+  std::thread writer([&] {
+    tensor.storage()->use()->Write(Stream::Default(Device::Cuda(0)));
+    wrote = true;
+  });
+  machine_->busy = false;
+  const auto released = bob_.port->AwaitReleased();
+  EXPECT_EQ(released, std::vector<uint64_t>{ticket.lease});
+  EXPECT_FALSE(wrote) << "the sender does not know yet";
+  EXPECT_TRUE(alice_.channel->OnReleased(ticket.lease).ok());
+  writer.join();
+  EXPECT_TRUE(wrote);
+}
+
+TEST_F(CudaIpcTest, AStorageStaysWhileItIsRead) {
+  Open();
+  Tensor tensor = alice_.gpu->Numbers(100);
+  const std::weak_ptr<Storage> storage = tensor.storage();
+  const TensorSpec spec = SpecOf(tensor);
+  alice_.channel->Withdraw(Export(tensor).lease);
+  machine_->busy = true;
+  const Ticket ticket = Export(tensor);
+  tensor = Tensor();
+  const auto got = bob_.channel->Import(spec, ticket.ticket);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_FALSE(storage.expired());
+  machine_->busy = false;
+  PassReleases();
+  EXPECT_TRUE(storage.expired());
+}
+
+TEST_F(CudaIpcTest, SoManyTensorsAreOnTheirWayAtMost) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(10);
+  std::vector<Ticket> tickets = {Export(tensor)};
+  while (auto ticket = alice_.channel->Export(tensor))
+    tickets.push_back(*ticket);
+  EXPECT_EQ(tickets.size(), 64u);
+  EXPECT_EQ(alice_.channel->info().leased_bytes, 64u * 40);
+  for (const Ticket& ticket : tickets)
+    EXPECT_TRUE(alice_.channel->OnReleased(ticket.lease).ok());
+  EXPECT_TRUE(alice_.channel->Export(tensor).has_value());
+  EXPECT_EQ(alice_.channel->OnReleased(tickets[0].lease).code(), kInvalid);
+}
+
+TEST_F(CudaIpcTest, WhatCannotBeSharedIsDeclined) {
+  Open();
+  EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({5000})).has_value());
+  const Tensor tensor = alice_.gpu->Numbers(10);
+  Export(tensor);
+  char bytes[8] = {};
+  const Tensor foreign =
+      Tensor::FromStorage(Storage::Wrap(bytes, 8, Device::Cuda(0), nullptr),
+                          DType::kF32, {2}, {1}, 0);
+  EXPECT_FALSE(alice_.channel->Export(foreign).has_value());
+  const Tensor bools =
+      Tensor::FromStorage(tensor.storage(), DType::kBool, {8}, {1}, 0);
+  EXPECT_FALSE(alice_.channel->Export(bools).has_value());
+  EXPECT_FALSE(alice_.channel->Export(tensor.Slice(0, 0, 0)).has_value());
+}
+
+TEST_F(CudaIpcTest, TicketsThatMakeNoSenseAreRefused) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const TensorSpec spec = SpecOf(tensor);
+  wire::CudaIpcTicket good;
+  ASSERT_TRUE(good.ParseFromString(Export(tensor).ticket));
+  const auto refused =
+      [&](const std::function<void(wire::CudaIpcTicket&)>& alter) {
+        wire::CudaIpcTicket ticket = good;
+        alter(ticket);
+        return bob_.channel->Import(spec, ticket.SerializeAsString())
+            .status()
+            .code();
+      };
+  constexpr uint64_t kEnd = FakeGpu::kSegmentBytes;
+  EXPECT_EQ(refused([](auto& t) { t.set_segment(99); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_segment(0); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(kEnd); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(kEnd - 396); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(~uint64_t{3}); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_offset(2); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_bytes(404); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_bytes(~uint64_t{0}); }), kInvalid);
+  EXPECT_EQ(refused([](auto& t) { t.set_event(64); }), kInvalid);
+  EXPECT_EQ(bob_.channel->Import(spec, "\xff\xff").status().code(), kInvalid);
+  TensorSpec bools = spec;
+  bools.dtype = DType::kBool;
+  bools.shape = Shape({400});
+  EXPECT_EQ(
+      bob_.channel->Import(bools, good.SerializeAsString()).status().code(),
+      kInvalid);
+  machine_->busy = true;
+  EXPECT_EQ(refused([](auto&) {}), absl::StatusCode::kOk);
+  EXPECT_EQ(refused([](auto&) {}), kInvalid) << "the same lease twice";
+  EXPECT_EQ(refused([](auto& t) { t.set_lease(77); }), kInvalid)
+      << "another lease with its event";
+  EXPECT_EQ(refused([](auto& t) { t.set_event(t.event() + 1); }), kInvalid)
+      << "its lease with another event";
+}
+
+TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedForLong) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  alice_.channel->Withdraw(Export(tensor).lease);
+  machine_->busy = true;  // for ever
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_GT(machine_->opened, 0);
+  bob_.channel->OnLost();
+  alice_.channel->OnLost();
+  EXPECT_TRUE(Within(kSoon, [&] { return machine_->opened == 0; }));
+  EXPECT_TRUE(Within(kSoon, [&] { return machine_->shared == 0; }));
+}
+
+TEST_F(CudaIpcTest, OfALostReceiverEverythingComesBack) {
+  Open();
+  Tensor tensor = alice_.gpu->Numbers(100);
+  const std::weak_ptr<Storage> storage = tensor.storage();
+  Export(tensor);
+  alice_.channel->OnLost();
+  EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
+  EXPECT_EQ(alice_.channel->info().leases, 0u);
+  EXPECT_EQ(alice_.channel->info().capacity_bytes, 0u);
+  tensor.storage()->use()->Write(Stream::Default(Device::Cuda(0)));
+  tensor = Tensor();
+  EXPECT_TRUE(Within(kSoon, [&] { return storage.expired(); }));
+}
+
+TEST_F(CudaIpcTest, AClosedSegmentIsUnknown) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket ticket = Export(tensor);
+  wire::CudaIpcTicket parsed;
+  ASSERT_TRUE(parsed.ParseFromString(ticket.ticket));
+  wire::CudaIpcWords words;
+  words.set_close(parsed.segment());
+  const int before = machine_->opened;
+  bob_.channel->OnSaid(words.SerializeAsString());
+  EXPECT_TRUE(Within(kSoon, [&] { return machine_->opened == before - 1; }));
+  EXPECT_EQ(Import(tensor, ticket).status().code(), kInvalid);
+}
+
+TEST_F(CudaIpcTest, MemoryThatReadsOtherwiseElsewhereIsAReason) {
+  machine_->broken = true;
+  Connect();
+  EXPECT_EQ(alice_.port->AwaitSettled(),
+            "another process reads something else than was written");
+  EXPECT_EQ(bob_.port->AwaitSettled(),
+            "another process reads something else than was written");
+  EXPECT_FALSE(alice_.channel->Export(alice_.gpu->Numbers(9)).has_value());
+}
+
+TEST_F(CudaIpcTest, AHandleThatCannotBeOpenedIsAReason) {
+  const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
+  alice_.channel = *alice_.kind->Open({true, alices, bobs}, alice_.port);
+  // As on a machine that looks like this one.
+  End other(std::make_shared<FakeMachine>(), 1);
+  other.channel = *other.kind->Open({false, bobs, alices}, other.port);
+  alice_.port->Connect(other.channel);
+  other.port->Connect(alice_.channel);
+  alice_.channel->Start();
+  EXPECT_EQ(alice_.port->AwaitSettled(), "an invalid handle");
+  EXPECT_EQ(other.port->AwaitSettled(), "an invalid handle");
+}
+
+TEST_F(CudaIpcTest, SegmentsThatMakeNoSenseAreNotOpened) {
+  Open();
+  const auto failure =
+      [&](const std::function<void(wire::CudaIpcWords::Passed&)>& fill) {
+        wire::CudaIpcWords words;
+        words.mutable_passed()->set_segment(50);
+        words.mutable_passed()->set_bytes(4096);
+        fill(*words.mutable_passed());
+        const int before = machine_->opened;
+        bob_.channel->OnSaid(words.SerializeAsString());
+        // The answer is to a segment that alice never passed.
+        return Within(kSoon, [&] { return machine_->opened == before; });
+      };
+  EXPECT_TRUE(failure([](auto& p) { p.set_bytes(0); }));
+  EXPECT_TRUE(failure([](auto& p) { p.set_handle("guessed"); }));
+  EXPECT_TRUE(failure([](auto& p) { p.set_proof_bytes(uint64_t{1} << 40); }));
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  EXPECT_TRUE(Import(tensor, Export(tensor)).ok());
+}
+
+TEST_F(CudaIpcTest, WordsThatMakeNoSenseEndIt) {
+  const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
+  alice_.channel = *alice_.kind->Open({false, alices, bobs}, alice_.port);
+  alice_.channel->OnSaid("\xff\xff");
+  EXPECT_EQ(alice_.port->AwaitSettled(), "it says what makes no sense");
+}
+
+TEST_F(CudaIpcTest, OtherMachinesUsersAndThisProcessHaveNone) {
+  const std::string ours = *alice_.kind->Offer();
+  wire::CudaIpcOffer theirs;
+  ASSERT_TRUE(theirs.ParseFromString(OfferOf(bob_, "b")));
+  const auto why = [&](const std::string& offer) {
+    return std::string(
+        alice_.kind->Open({true, ours, offer}, alice_.port).status().message());
+  };
+  wire::CudaIpcOffer other = theirs;
+  other.set_boot_id("another");
+  EXPECT_EQ(why(other.SerializeAsString()), "it is on another machine");
+  other = theirs;
+  other.set_user(theirs.user() + 1);
+  EXPECT_EQ(why(other.SerializeAsString()), "it belongs to another user");
+  EXPECT_EQ(why(ours), "it is in this process");
+  EXPECT_EQ(why("\xff\xff"), "its offer does not parse");
+}
+
+TEST_F(CudaIpcTest, WithoutAGpuThereIsNoOffer) {
+  const auto reason = [&](int own, int count) {
+    return std::string(
+        MakeCudaIpc(std::make_shared<FakeGpu>(machine_, own, count))
+            ->Offer()
+            .status()
+            .message());
+  };
+  EXPECT_EQ(reason(0, 0), "no GPU");
+  EXPECT_EQ(reason(2, 2), "no cuda:2 among 2 GPUs");
+  EXPECT_EQ(reason(1, 2), "");
+}
+
+}  // namespace
+}  // namespace baton::rpc

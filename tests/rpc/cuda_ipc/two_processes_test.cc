@@ -1,0 +1,231 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "core/cuda/memory.h"
+#include "core/ops/matmul.h"
+#include "tests/rpc/grpc_worker.h"
+#include "tests/support/child_process.h"
+#include "tests/support/program_path.h"
+#include "tests/support/test_device.h"
+
+// Tensors between GPUs of two processes, which are the same GPU where there is
+// only one.
+namespace baton::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kName[] = "CUDA IPC";
+
+Device BobsGpu() { return Device::Cuda(cuda::DeviceCount() > 1 ? 1 : 0); }
+
+struct Peer {
+  explicit Peer(Device device)
+      : process({testing::ProgramPath("gpu_peer"), "bob", device.ToString()}) {}
+  ChildProcess process;
+  WorkerInfo info{"bob", Rank{1}, 4711, process.ReadLine()};
+};
+
+bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return true;
+}
+
+class GpuTensors : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::TestDevice().is_cuda())
+      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
+  }
+  // Two workers with these devices.
+  void Meet(Device alices, Device bobs) {
+    bob_ = std::make_unique<Peer>(bobs);
+    alice_ = NewWorker(
+        "alice", 0, {.reconnect_timeout = milliseconds(300), .device = alices});
+    alice_->Start();
+    alice_->transport->AddPeer(bob_->info);
+  }
+  void MeetByIpc() {
+    Meet(Device::Cuda(0), BobsGpu());
+    Ask("echo", {});
+    ASSERT_TRUE(alice_->AwaitChannel(kName));
+  }
+  Message Ask(const std::string& header, std::vector<Tensor> tensors) {
+    EXPECT_TRUE(alice_->SendTo("bob", {header, std::move(tensors)}).ok());
+    return alice_->mailbox.Await(++answers_).back().message;
+  }
+  std::string Tell(std::vector<Tensor> tensors) {
+    return Ask("tell", std::move(tensors)).header;
+  }
+  TensorChannelInfo Info() {
+    for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
+      if (info.name == kName) return info;
+    }
+    return {};
+  }
+  // Until tensors like this one travel so.
+  void WarmUp(const Tensor& tensor) {
+    const uint64_t before = Info().tensors_sent;
+    EXPECT_TRUE(Within(kPatience, [&] {
+      Tell({tensor});
+      return Info().tensors_sent > before;
+    })) << Info().why_not;
+  }
+  static Tensor On(Device device, int64_t count, double value) {
+    return Tensor::Full({count}, value, {.device = device});
+  }
+
+  std::unique_ptr<Peer> bob_;
+  std::unique_ptr<TestWorker> alice_;
+  size_t answers_ = 0;
+};
+
+TEST_F(GpuTensors, ComeToTheDeclaredGpuByCudaIpc) {
+  MeetByIpc();
+  const Tensor gpu = On(Device::Cuda(0), 300'000, 2);
+  WarmUp(gpu);
+  const std::string there = BobsGpu().ToString();
+  EXPECT_EQ(Tell({gpu, Tensor::Ones({50'000}), gpu.Slice(0, 0, 4)}),
+            absl::StrCat(there, " 600000 cpu 50000 ", there, " 8"));
+  EXPECT_TRUE(Within(kPatience, [&] { return Info().leases == 0; }));
+}
+
+TEST_F(GpuTensors, ComeBackToTheCallersGpu) {
+  MeetByIpc();
+  const Tensor numbers =
+      Tensor::Arange(120'000, DType::kF32).Reshape({2, 3, 4, 5000});
+  for (const Tensor& tensor : {numbers, numbers.Permute({3, 1, 0, 2}),
+                               numbers.Contiguous(MemoryFormat::kChannelsLast),
+                               numbers.Slice(3, 1, 4999, 2)}) {
+    const Tensor gpu = tensor.To(Device::Cuda(0));
+    // The first ones travel otherwise; all must be right.
+    for (int i = 0; i < 20; ++i) {
+      const Message back = Ask("echo", {gpu});
+      ASSERT_EQ(back.tensors.size(), 1u);
+      EXPECT_EQ(back.tensors[0].device(), Device::Cuda(0));
+      EXPECT_EQ(back.tensors[0].To(Device::Cpu()).ToVector<float>(),
+                tensor.ToVector<float>());
+    }
+  }
+  EXPECT_GT(Info().tensors_sent, 0u);
+  EXPECT_GT(Info().tensors_received, 1u);
+}
+
+// While the GPU is still at work on it, and written again at once.
+TEST_F(GpuTensors, AreValues) {
+  MeetByIpc();
+  const Device gpu = Device::Cuda(0);
+  const Tensor square = Tensor::Ones({2048, 2048}, {.device = gpu});
+  const Tensor tensor = On(gpu, 1 << 20, 0);
+  WarmUp(tensor);
+  for (int i = 1; i <= 50; ++i) {
+    for (int k = 0; k < 5; ++k) (void)ops::Matmul(square, square);
+    tensor.Fill(i);
+    ASSERT_TRUE(alice_->SendTo("bob", {"tell", {tensor}}).ok());
+    tensor.Fill(-1);
+    EXPECT_EQ(alice_->mailbox.Await(++answers_).back().message.header,
+              absl::StrCat(BobsGpu().ToString(), " ", i * double{1 << 20}));
+  }
+}
+
+TEST_F(GpuTensors, OfManyStreamsArriveWhole) {
+  MeetByIpc();
+  const Device gpu = Device::Cuda(0);
+  WarmUp(On(gpu, 100'000, 1));
+  for (int i = 0; i < 200; ++i) {
+    const StreamScope scope(Stream::Next(gpu));
+    ASSERT_TRUE(alice_->SendTo("bob", {"tell", {On(gpu, 100'000, i)}}).ok());
+  }
+  const auto letters = alice_->mailbox.Await(answers_ += 200);
+  for (size_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(letters[letters.size() - 200 + i].message.header,
+              absl::StrCat(BobsGpu().ToString(), " ",
+                           static_cast<double>(i) * 100'000));
+  }
+}
+
+TEST_F(GpuTensors, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
+  Meet(Device::Cpu(), BobsGpu());
+  const Tensor tensor = On(Device::Cuda(0), 1'000'000, 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Tell({tensor, Tensor::Ones({3}), On(Device::Cuda(0), 5, 1)}),
+              absl::StrCat(BobsGpu().ToString(), " 3000000 cpu 3 ",
+                           BobsGpu().ToString(), " 5"));
+  }
+  const Message back = Ask("echo", {tensor});
+  EXPECT_EQ(back.tensors.at(0).device(), Device::Cpu());
+  EXPECT_EQ(back.tensors.at(0).Slice(0, 999'999, 1'000'000).Item(), 3);
+}
+
+TEST_F(GpuTensors, TravelThroughTheHostToAWorkerWithoutAGpu) {
+  Meet(Device::Cuda(0), Device::Cpu());
+  EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cpu 3000000");
+}
+
+TEST_F(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
+  MeetByIpc();
+  const Device gpu = Device::Cuda(0);
+  WarmUp(On(gpu, 1 << 20, 1));
+  const size_t live = GpuMemoryStats(gpu).live_bytes;
+  const Tensor last = On(gpu, 1 << 20, 5);
+  for (int i = 0; i < 20; ++i) Ask("keep", {On(gpu, 1 << 20, i)});
+  bob_->process.Kill(SIGSTOP);
+  for (int i = 0; i < 20; ++i) {
+    alice_->transport->Send("bob", {"keep", {On(gpu, 1 << 20, i)}}, nullptr);
+  }
+  alice_->transport->Send("bob", {"keep", {last}}, nullptr);
+  bob_->process.Kill(SIGKILL);
+  last.Fill(6);  // must not wait for the dead
+  EXPECT_EQ(last.Slice(0, 0, 1).Item(), 6);
+  alice_->mailbox.AwaitLost(1);
+  EXPECT_TRUE(Within(
+      kPatience,
+      [&] {
+        (void)Tensor::Empty({1}, {.device = gpu});  // collects what has ended
+        return GpuMemoryStats(gpu).live_bytes <= live + last.nbytes() + 4096;
+      }))
+      << GpuMemoryStats(gpu).live_bytes << " live, " << live << " before";
+  EXPECT_EQ(Info().leases, 0u);
+}
+
+TEST_F(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
+  MeetByIpc();
+  const Device gpu = Device::Cuda(0);
+  // So that the direction from bob is open.
+  EXPECT_TRUE(Within(kPatience, [&] {
+    Ask("echo", {On(gpu, 1'000'000, 7)});
+    return Info().tensors_received > 1;
+  }));
+  Message late;
+  for (int i = 0; i < 2; ++i) late = Ask("late", {});
+  bob_->process.Kill(SIGKILL);
+  alice_->mailbox.AwaitLost(1);
+  const auto lost = std::chrono::steady_clock::now();
+  // Whatever it holds now, this GPU goes on.
+  (void)late.tensors.at(0).Slice(0, 0, 1).Item();
+  Synchronize(gpu);
+  EXPECT_LT(std::chrono::steady_clock::now() - lost, std::chrono::seconds(3));
+  EXPECT_EQ(On(gpu, 10, 4).Slice(0, 0, 1).Item(), 4);
+}
+
+TEST(GrpcDevice, ThatIsNotThereIsRefused) {
+  const auto transport = MakeGrpcTransport({.device = Device::Cuda(63)});
+  EXPECT_EQ(transport.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(transport.status().message()),
+              ::testing::HasSubstr("cuda:63"));
+}
+
+}  // namespace
+}  // namespace baton::rpc
