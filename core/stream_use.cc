@@ -89,6 +89,13 @@ void StreamUse::Write(const Stream& stream) {
   writer_ = {stream, stream.position()};
 }
 
+void StreamUse::Extend(const Stream& stream) {
+  MutexLock lock(mutex_);
+  if (User* reader = FindReaderLocked(stream))
+    reader->position = stream.position();
+  if (writer_.stream == stream) writer_.position = stream.position();
+}
+
 std::vector<Stream> StreamUse::Guests() const {
   MutexLock lock(mutex_);
   std::vector<Stream> guests;

@@ -42,6 +42,8 @@ class StreamUse {
   void Write(const Stream& stream);
   // Whoever reads keeps the storage alive until then.
   void ReadOutside(std::shared_ptr<const OutsideRead> read);
+  // What `stream` has been given since its Read or Write belongs to that use.
+  void Extend(const Stream& stream);
   // Streams but home whose work must end before the memory is used anew.
   std::vector<Stream> Guests() const;
 

@@ -35,21 +35,35 @@ int Launch::DeviceOf(const char* op, Operands written, Operands read) {
 }
 
 Launch::Launch(const char* op, Operands written, Operands read)
-    : op_(op), device_(DeviceOf(op, written, read)), scope_(device_) {
-  const Stream stream = CurrentStream(Device::Cuda(device_));
-  stream_ = NativeStream(stream);
-  MarkStream(device_, stream.index());
+    : op_(op),
+      device_(DeviceOf(op, written, read)),
+      scope_(device_),
+      current_(CurrentStream(Device::Cuda(device_))),
+      stream_(NativeStream(current_)) {
+  MarkStream(device_, current_.index());
   CaptureLog* capture = CurrentCapture();
   for (const Tensor* x : read) {
     if (!x->defined() || !x->storage()->use()) continue;
-    x->storage()->use()->Read(stream);
-    if (capture != nullptr) capture->read.push_back(x->storage()->use());
+    const std::shared_ptr<StreamUse>& use = x->storage()->use();
+    use->Read(current_);
+    if (capture == nullptr) continue;
+    capture->read.push_back(use);
+    recorded_.push_back(use);
   }
   for (const Tensor* x : written) {
     if (!x->defined() || !x->storage()->use()) continue;
-    x->storage()->use()->Write(stream);
-    if (capture != nullptr) capture->written.push_back(x->storage()->use());
+    const std::shared_ptr<StreamUse>& use = x->storage()->use();
+    use->Write(current_);
+    if (capture == nullptr) continue;
+    capture->written.push_back(use);
+    recorded_.push_back(use);
   }
+}
+
+// The marks of a recording: waits for later operands, and launches within this
+// one, have put some in before its own work.
+Launch::~Launch() {
+  for (const auto& use : recorded_) use->Extend(current_);
 }
 
 int Launch::multiprocessors() const {

@@ -5,9 +5,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+#include <vector>
+
 #include "absl/types/span.h"
 #include "core/cuda/status.h"
 #include "core/stream.h"
+#include "core/stream_use.h"
 #include "core/tensor.h"
 
 namespace baton::cuda {
@@ -21,11 +25,15 @@ namespace baton::cuda {
 //   launch.Check();
 //
 // Undefined operands are passed over; the others are on one GPU. `op` leads
-// error texts. Use it within one function, on one thread.
+// error texts. Use it within one function, on one thread: what the stream is
+// given while it lives is taken for work on the operands.
 class Launch {
  public:
   using Operands = absl::Span<const Tensor* const>;
   Launch(const char* op, Operands written, Operands read);
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
 
   cudaStream_t stream() const { return stream_; }
   int device() const { return device_; }
@@ -43,7 +51,9 @@ class Launch {
   const char* const op_;
   const int device_;
   const DeviceScope scope_;
+  const Stream current_;
   cudaStream_t stream_;
+  std::vector<std::shared_ptr<StreamUse>> recorded_;  // of the operands
 };
 
 }  // namespace baton::cuda

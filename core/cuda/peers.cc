@@ -106,12 +106,17 @@ void CopyBetween(const Tensor& target, const Tensor& source) {
   source.storage()->use()->Read(out);
   target.storage()->use()->Write(lane);
   Log(target, source);
-  if (!direct) return CopyThroughHost(target, source, out, lane);
-  const DeviceScope scope(to.index());
-  // By address, since a capture refuses cudaMemcpyPeerAsync.
-  Check(kOp,
-        cudaMemcpyAsync(target.raw_data(), source.raw_data(), source.nbytes(),
-                        cudaMemcpyDeviceToDevice, NativeStream(lane)));
+  if (direct) {
+    const DeviceScope scope(to.index());
+    // By address, since a capture refuses cudaMemcpyPeerAsync.
+    Check(kOp,
+          cudaMemcpyAsync(target.raw_data(), source.raw_data(), source.nbytes(),
+                          cudaMemcpyDeviceToDevice, NativeStream(lane)));
+  } else {
+    CopyThroughHost(target, source, out, lane);
+  }
+  source.storage()->use()->Extend(out);
+  target.storage()->use()->Extend(lane);
 }
 
 }  // namespace baton::cuda

@@ -82,5 +82,42 @@ TEST_F(GpuStreams, ARecordedWriterWaitsForReadersOnOtherStreams) {
   }
 }
 
+// The wait for one operand leaves a mark on the reader's stream, which is not
+// yet the end of its use of the others.
+TEST_F(GpuStreams, ARecordedWriterWaitsForReadersThatWaitThemselves) {
+  const TensorOptions there = {.device = gpu_};
+  const Tensor x = Tensor::Zeros({1 << 20}, there);
+  const Tensor square = Tensor::Ones({2048, 2048}, there);
+  const Stream reader = Stream::Next(gpu_), late = Stream::Next(gpu_);
+  Tensor sum;
+  const auto body = [&] {
+    x.Fill(1);
+    for (const Stream& stream : {reader, late})
+      stream.WaitFor(CurrentStream(gpu_));
+    Tensor y;
+    {
+      const StreamScope scope(late);
+      Tensor product = square;
+      for (int i = 0; i < 20; ++i) product = ops::Matmul(product, square);
+      y = Tensor::Empty({1 << 20}, there);
+      y.Fill(2);
+    }
+    {
+      const StreamScope scope(reader);
+      sum = ops::Add(x, y);
+    }
+    x.Fill(5);
+    for (const Stream& stream : {reader, late})
+      CurrentStream(gpu_).WaitFor(stream);
+  };
+  body();
+  const Graph graph = Graph::Record({gpu_}, body);
+  for (int replay = 0; replay < 3; ++replay) {
+    graph.Replay();
+    EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[0], 3);
+    EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[(1 << 20) - 1], 3);
+  }
+}
+
 }  // namespace
 }  // namespace baton
