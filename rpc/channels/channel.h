@@ -76,6 +76,14 @@ class Channel {
   // InvalidArgument for a lease that is not out.
   virtual absl::Status OnReleased(uint64_t lease) = 0;
 
+  // One beat of the connection (rpc/transports/pulse.h), which may need no
+  // message where both processes see each other by other means.
+  struct Signs {
+    bool alive = false;  // the other one has beaten since the last call
+    bool seen = false;   // it sees this one beat
+  };
+  virtual Signs Beat() { return {}; }
+
   // The connection has ended, perhaps with the other process. What was imported
   // stays valid for as long as it is used.
   virtual void OnLost() = 0;

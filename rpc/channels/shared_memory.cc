@@ -11,6 +11,7 @@
 #include "core/executor.h"
 #include "core/status.h"
 #include "rpc/channels/fd_socket.h"
+#include "rpc/channels/heart.h"
 #include "rpc/channels/machine.h"
 #include "rpc/channels/shared_memory_end.h"
 #include "rpc/wire.pb.h"
@@ -29,6 +30,7 @@ class SharedMemory final : public ChannelKind {
       : bytes_per_peer_(std::min(options.bytes_per_peer, MemoryBytes() / 8)),
         boot_id_(BootId()),
         listener_(FdListener::Make(options.socket_path)),
+        heart_(Heart::Make()),
         executor_(std::make_shared<ThreadPool>(1, "baton-shm")) {}
 
   uint32_t id() const override { return 1; }
@@ -69,13 +71,15 @@ class SharedMemory final : public ChannelKind {
       };
     }
     return std::make_shared<SharedMemoryEnd>(
-        std::move(connect), bytes_per_peer_, executor_, std::move(port));
+        std::move(connect), bytes_per_peer_, executor_,
+        heart_.ok() ? *heart_ : nullptr, std::move(port));
   }
 
  private:
   const size_t bytes_per_peer_;
   const absl::StatusOr<std::string> boot_id_;
   const absl::StatusOr<std::shared_ptr<FdListener>> listener_;
+  const absl::StatusOr<std::shared_ptr<Heart>> heart_;
   // Of all ends: it makes and maps segments, which takes long.
   const std::shared_ptr<ThreadPool> executor_;
 };

@@ -68,10 +68,12 @@ void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
 
 SharedMemoryEnd::SharedMemoryEnd(Connect connect, size_t budget,
                                  std::shared_ptr<ThreadPool> executor,
+                                 std::shared_ptr<Heart> heart,
                                  std::shared_ptr<ChannelPort> port)
     : connect_(std::move(connect)),
       budget_(budget),
       executor_(executor),
+      heart_(std::move(heart)),
       port_(std::move(port)),
       imported_(std::make_shared<ImportedBlocks>(port_)) {}
 
@@ -124,6 +126,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes) {
   WritePattern(segment, passed.seed());
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
+  passed.set_heart(PassHeart());
   {
     MutexLock lock(mutex_);
     passed.set_segment(next_segment_++);
@@ -133,6 +136,12 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes) {
   }
   Say(words);
   return absl::OkStatus();
+}
+
+bool SharedMemoryEnd::PassHeart() {
+  if (heart_ == nullptr || heart_passed_) return false;
+  heart_passed_ = connection_->Send(heart_->fd()).ok();
+  return heart_passed_;
 }
 
 void SharedMemoryEnd::OnSaid(std::string words) {
@@ -148,12 +157,16 @@ void SharedMemoryEnd::OnSaid(std::string words) {
 
 void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
   if (words.has_mapped()) {
+    if (words.mapped().watched()) {
+      MutexLock lock(mutex_);
+      watched_ = true;
+    }
     OnMapped(words.mapped().segment(), words.mapped().failure());
   } else if (words.has_passed()) {
     const wire::SharedMemoryWords::Passed& passed = words.passed();
-    const absl::Status status =
-        Map(passed.segment(), passed.bytes(), passed.seed());
+    const absl::Status status = Map(passed);
     wire::SharedMemoryWords answer;
+    answer.mutable_mapped()->set_watched(passed.heart() && Watch().ok());
     answer.mutable_mapped()->set_segment(passed.segment());
     answer.mutable_mapped()->set_failure(std::string(status.message()));
     Say(answer);
@@ -165,7 +178,9 @@ void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
   }
 }
 
-absl::Status SharedMemoryEnd::Map(uint32_t id, size_t bytes, uint64_t seed) {
+absl::Status SharedMemoryEnd::Map(
+    const wire::SharedMemoryWords::Passed& passed) {
+  const size_t bytes = passed.bytes();
   RETURN_IF_ERROR(Connected());
   // First, so that each segment meets its own descriptor.
   ASSIGN_OR_RETURN(Fd fd, connection_->Receive());
@@ -176,13 +191,28 @@ absl::Status SharedMemoryEnd::Map(uint32_t id, size_t bytes, uint64_t seed) {
                      "; at most ", budget_, " are allowed"));
   }
   ASSIGN_OR_RETURN(Segment segment, Segment::Open(std::move(fd), bytes));
-  if (!HasPattern(segment, seed, false)) {
+  if (!HasPattern(segment, passed.seed(), false)) {
     return absl::DataLossError("a segment holds something else than written");
   }
   TurnPattern(segment);
-  RETURN_IF_ERROR(imported_->Add(id, std::move(segment)));
+  RETURN_IF_ERROR(imported_->Add(passed.segment(), std::move(segment)));
   mapped_bytes_ += bytes;
   return absl::OkStatus();
+}
+
+absl::Status SharedMemoryEnd::Watch() {
+  RETURN_IF_ERROR(Connected());
+  ASSIGN_OR_RETURN(const Fd fd, connection_->Receive());
+  ASSIGN_OR_RETURN(std::unique_ptr<HeartWatch> watch, HeartWatch::Open(fd));
+  MutexLock lock(mutex_);
+  if (!lost_) watch_ = std::move(watch);
+  return absl::OkStatus();
+}
+
+Channel::Signs SharedMemoryEnd::Beat() {
+  if (heart_ != nullptr) heart_->Beat();
+  MutexLock lock(mutex_);
+  return {.alive = watch_ != nullptr && watch_->HasBeaten(), .seen = watched_};
 }
 
 void SharedMemoryEnd::OnMapped(uint32_t id, const std::string& failure) {
@@ -307,6 +337,7 @@ void SharedMemoryEnd::OnLost() {
     if (std::exchange(lost_, true)) return;
     passed.swap(passed_);
     arena_ = Arena();
+    watch_ = nullptr;
     leases_.clear();
     info_.leased_bytes = 0;
   }

@@ -15,6 +15,7 @@
 #include "rpc/channels/arena.h"
 #include "rpc/channels/channel.h"
 #include "rpc/channels/fd_socket.h"
+#include "rpc/channels/heart.h"
 #include "rpc/channels/imported_blocks.h"
 #include "rpc/channels/segment.h"
 
@@ -22,6 +23,7 @@ namespace baton::rpc {
 
 namespace wire {
 class SharedMemoryWords;
+class SharedMemoryWords_Passed;
 }  // namespace wire
 
 // One end of shared memory between two workers (rpc/wire.proto has what they
@@ -33,9 +35,11 @@ class SharedMemoryEnd final
       public std::enable_shared_from_this<SharedMemoryEnd> {
  public:
   using Connect = std::function<absl::StatusOr<FdConnection>()>;
-  // What takes long runs on `executor`, a thread that may be held up.
+  // What takes long runs on `executor`, a thread that may be held up. `heart`
+  // is this process's; null where it has none.
   SharedMemoryEnd(Connect connect, size_t budget,
                   std::shared_ptr<ThreadPool> executor,
+                  std::shared_ptr<Heart> heart,
                   std::shared_ptr<ChannelPort> port);
 
   void Start() override;
@@ -45,6 +49,7 @@ class SharedMemoryEnd final
   absl::StatusOr<Tensor> Import(const TensorSpec& spec,
                                 const std::string& ticket) override;
   absl::Status OnReleased(uint64_t lease) override;
+  Signs Beat() override;
   void OnLost() override;
   TensorChannelInfo info() const override;
 
@@ -63,8 +68,11 @@ class SharedMemoryEnd final
   absl::Status Connected();
   void PassOrTell(size_t bytes);
   absl::Status Pass(size_t bytes);
+  // Once; false where there is none to pass.
+  bool PassHeart();
   void OnWords(const wire::SharedMemoryWords& words);
-  absl::Status Map(uint32_t id, size_t bytes, uint64_t seed);
+  absl::Status Map(const wire::SharedMemoryWords_Passed& passed);
+  absl::Status Watch();
   void OnMapped(uint32_t id, const std::string& failure);
 
   // A block, and its memory, which stays while it is written.
@@ -83,10 +91,12 @@ class SharedMemoryEnd final
   const Connect connect_;
   const size_t budget_;
   const std::weak_ptr<ThreadPool> executor_;
+  const std::shared_ptr<Heart> heart_;
   const std::shared_ptr<ChannelPort> port_;
   const std::shared_ptr<ImportedBlocks> imported_;
   // The executor's.
   std::optional<FdConnection> connection_;
+  bool heart_passed_ = false;
   uint64_t mapped_bytes_ = 0;
 
   mutable Mutex mutex_;
@@ -101,6 +111,8 @@ class SharedMemoryEnd final
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
   TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<HeartWatch> watch_ ABSL_GUARDED_BY(mutex_);  // of the peer's
+  bool watched_ ABSL_GUARDED_BY(mutex_) = false;               // by the peer
 };
 
 }  // namespace baton::rpc

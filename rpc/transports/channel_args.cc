@@ -24,11 +24,13 @@ void KeepGrpc() {
 }
 
 template <typename Set>
-void SetBoth(Set set) {
+void SetBoth(Keepalive keepalive, Set set) {
   KeepGrpc();
-  set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  if (keepalive == Keepalive::kOn) {
+    set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+    set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  }
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   set(GRPC_ARG_HTTP2_BDP_PROBE, 1);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
@@ -38,9 +40,10 @@ void SetBoth(Set set) {
 
 }  // namespace
 
-grpc::ChannelArguments DialArguments() {
+grpc::ChannelArguments DialArguments(Keepalive keepalive) {
   grpc::ChannelArguments arguments;
-  SetBoth([&](const char* key, int value) { arguments.SetInt(key, value); });
+  SetBoth(keepalive,
+          [&](const char* key, int value) { arguments.SetInt(key, value); });
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Each lane has a connection of its own, and a new one after a break.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -48,8 +51,8 @@ grpc::ChannelArguments DialArguments() {
   return arguments;
 }
 
-void SetServerArguments(grpc::ServerBuilder& builder) {
-  SetBoth([&](const char* key, int value) {
+void SetServerArguments(grpc::ServerBuilder& builder, Keepalive keepalive) {
+  SetBoth(keepalive, [&](const char* key, int value) {
     builder.AddChannelArgument(key, value);
   });
   builder.AddChannelArgument(

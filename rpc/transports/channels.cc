@@ -106,15 +106,27 @@ void Channels::Open(const ChannelKinds& kinds) {
   if (!verdict.empty()) LogInfo(verdict);
 }
 
-void Channels::Start() {
+std::vector<std::shared_ptr<Channel>> Channels::All() const {
   std::vector<std::shared_ptr<Channel>> channels;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, entry] : entries_) {
-      if (entry.channel != nullptr) channels.push_back(entry.channel);
-    }
+  MutexLock lock(mutex_);
+  for (const auto& [id, entry] : entries_) {
+    if (entry.channel != nullptr) channels.push_back(entry.channel);
   }
-  for (const auto& channel : channels) channel->Start();
+  return channels;
+}
+
+void Channels::Start() {
+  for (const auto& channel : All()) channel->Start();
+}
+
+Channel::Signs Channels::Beat() {
+  Channel::Signs all;
+  for (const auto& channel : All()) {
+    const Channel::Signs signs = channel->Beat();
+    all.alive = all.alive || signs.alive;
+    all.seen = all.seen || signs.seen;
+  }
+  return all;
 }
 
 std::optional<Channels::Exported> Channels::Export(const Tensor& tensor) {

@@ -66,6 +66,9 @@ class Channels : public std::enable_shared_from_this<Channels> {
   // nothing to be said. Whoever takes it sends it, in that order.
   std::string TakeFrame();
 
+  // Of all channels together.
+  Channel::Signs Beat();
+
   // The connection has ended: channels fall silent, what was imported stays.
   void Close();
   std::vector<TensorChannelInfo> info() const;
@@ -83,6 +86,7 @@ class Channels : public std::enable_shared_from_this<Channels> {
   explicit Channels(Setup setup) : setup_(std::move(setup)) {}
   void Open(const ChannelKinds& kinds);
   std::shared_ptr<Channel> Find(uint32_t channel) const;
+  std::vector<std::shared_ptr<Channel>> All() const;
 
   // What ports pass on.
   void Say(uint32_t channel, std::string words);

@@ -105,7 +105,7 @@ absl::Status GrpcTransport::Listen() {
                                       options.advertise_host));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  SetServerArguments(builder);
+  SetServerArguments(builder, KeepaliveOf(options.lease));
   const bool listens_on_unix = absl::StartsWith(options.listen, "unix:");
   HostPort tcp;
   if (!listens_on_unix) {

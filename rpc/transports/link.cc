@@ -236,13 +236,17 @@ void Link::BecomeUpLocked(milliseconds lease, uint64_t max_bytes) {
   state_ = State::kUp;
   was_up_ = true;
   pulse_ = Pulse(host_.options.lease, lease, Clock::now());
+  pulse_.Heard();  // its hello
   ++times_up_;
   if (pulse_.interval().count() > 0) AwaitBeatLocked();
 }
 
 void Link::AwaitBeatLocked() {
-  host_.timer->After(
-      pulse_.interval(), [weak = weak_from_this(), times_up = times_up_] {
+  // At one time for all links, so that they need one wake-up; at another than
+  // other processes of the machine.
+  host_.timer->At(
+      pulse_.Next(Clock::now(), host_.self.incarnation),
+      [weak = weak_from_this(), times_up = times_up_] {
         auto self = weak.lock();
         if (self == nullptr) return;
         MutexLock lock(self->mutex_);
@@ -255,6 +259,11 @@ void Link::AwaitBeatLocked() {
 void Link::BeatLocked() {
   // What the peer says is not read while too much of it waits here.
   if (!deliveries_->has_room()) pulse_.Heard();
+  if (channels_ != nullptr) {
+    const Channel::Signs signs = channels_->Beat();
+    if (signs.alive) pulse_.Heard();
+    if (signs.seen) pulse_.Spoke();
+  }
   const Pulse::Due due = pulse_.Beat(Clock::now());
   if (due.silent) {
     const absl::Status silent = absl::DeadlineExceededError(

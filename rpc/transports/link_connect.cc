@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/transports/address.h"
@@ -52,8 +53,13 @@ void Link::RetryLocked() {
 
 std::shared_ptr<Lane> Link::DialLaneLocked() {
   const Security& security = host_.options.security;
+  const std::string& target = targets_[target_];
+  // On a network what is between the two may forget a lane that is quiet.
+  const auto keepalive = absl::StartsWith(target, "unix:")
+                             ? KeepaliveOf(host_.options.lease)
+                             : Keepalive::kOn;
   return Lane::Dial(
-      SecureChannel(security, targets_[target_], peer_.name, DialArguments()),
+      SecureChannel(security, target, peer_.name, DialArguments(keepalive)),
       security, shared_from_this(), host_.options.max_message_bytes,
       host_.lanes, *host_.executor);
 }

@@ -30,6 +30,16 @@ Pulse::Pulse(milliseconds own, milliseconds other, Clock::time_point now)
   due_ = now + beat;
 }
 
+Pulse::Clock::time_point Pulse::Next(Clock::time_point now,
+                                     uint64_t phase) const {
+  using std::chrono::nanoseconds;
+  const auto interval = nanoseconds(interval_);
+  const auto offset =
+      nanoseconds(phase % static_cast<uint64_t>(interval.count()));
+  const nanoseconds past = now.time_since_epoch() - offset;
+  return now + (interval - past % interval);
+}
+
 Pulse::Due Pulse::Beat(Clock::time_point now) {
   const bool late = now - due_ > interval_;
   due_ = now + interval_;

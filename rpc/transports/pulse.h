@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace baton::rpc {
 
@@ -26,6 +27,9 @@ class Pulse {
 
   // Between two calls of Beat; 0 when none are needed.
   std::chrono::milliseconds interval() const { return interval_; }
+  // When to call Beat next: at multiples of the interval past `phase` ns, so
+  // that connections with one phase beat together. Within the interval.
+  Clock::time_point Next(Clock::time_point now, uint64_t phase) const;
   void Heard() { heard_ = true; }
   void Spoke() { spoke_ = true; }
 

@@ -81,11 +81,16 @@ TEST_F(GrpcLoss, OfAProcessThatResumesIsNotForGood) {
 // Nothing is said on it for many beats of both sides' leases.
 TEST_F(GrpcLoss, DoesNotComeToAQuietConnection) {
   auto carol = NewWorker("carol", 2, {.lease = milliseconds(300)});
-  carol->Start();
-  alice_->transport->AddPeer(carol->info);
-  ASSERT_TRUE(alice_->SendTo("carol", {}).ok());
+  // Who does not see the others beat through shared memory.
+  auto dave = NewWorker("dave", 3,
+                        {.lease = milliseconds(300), .shared_memory = false});
+  for (TestWorker* worker : {carol.get(), dave.get()}) {
+    worker->Start();
+    alice_->transport->AddPeer(worker->info);
+    ASSERT_TRUE(alice_->SendTo(worker->info.name, {}).ok());
+  }
   EXPECT_TRUE(alice_->mailbox.NobodyLostFor(2 * kLease));
-  EXPECT_EQ(carol->mailbox.lost(), 0u);
+  EXPECT_EQ(carol->mailbox.lost() + dave->mailbox.lost(), 0u);
 }
 
 TEST_F(GrpcLoss, AmidATransferFailsIt) {

@@ -74,5 +74,19 @@ TEST_F(PulseTest, AHostileLeaseKeepsNobodyBusy) {
   EXPECT_GE(Pulse(2000ms, 1ms, now_).interval(), 10ms);
 }
 
+TEST(Pulse, ConnectionsOfOneProcessBeatTogether) {
+  const Pulse::Clock::time_point start{std::chrono::hours(5)};
+  const Pulse pulse(2000ms, 2000ms, start);
+  for (const uint64_t phase : {uint64_t{0}, uint64_t{7'000'000}, UINT64_MAX}) {
+    const auto first = pulse.Next(start, phase);
+    EXPECT_GT(first, start);
+    EXPECT_LE(first - start, pulse.interval());
+    EXPECT_EQ(pulse.Next(first - 1ns, phase), first);
+    EXPECT_EQ(pulse.Next(first, phase), first + pulse.interval());
+    EXPECT_EQ(pulse.Next(first + 13ms, phase), first + pulse.interval());
+  }
+  EXPECT_NE(pulse.Next(start, 0), pulse.Next(start, 7'000'000));
+}
+
 }  // namespace
 }  // namespace baton::rpc

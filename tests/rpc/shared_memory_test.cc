@@ -108,6 +108,20 @@ TEST_F(SharedMemoryTest, BothDirectionsOpen) {
   EXPECT_EQ(got->ToVector<int64_t>(), tensor.ToVector<int64_t>());
 }
 
+TEST_F(SharedMemoryTest, EachEndSeesTheOtherBeat) {
+  Open();
+  alice_.channel->Beat();
+  for (int beat = 0; beat < 3; ++beat) {
+    const Channel::Signs bobs = bob_.channel->Beat();
+    EXPECT_TRUE(bobs.alive && bobs.seen);
+    EXPECT_FALSE(bob_.channel->Beat().alive);  // alice has not beaten again
+    const Channel::Signs alices = alice_.channel->Beat();
+    EXPECT_TRUE(alices.alive && alices.seen);
+  }
+  alice_.channel->OnLost();
+  EXPECT_FALSE(alice_.channel->Beat().alive);
+}
+
 TEST_F(SharedMemoryTest, ElementsOfAnyStridesArriveDense) {
   Open();
   const Tensor base = Tensor::Arange(120, DType::kF32).Reshape({2, 3, 4, 5});
