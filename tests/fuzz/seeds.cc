@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/safetensors.h"
 #include "core/status.h"
@@ -107,6 +108,66 @@ void Wire() {
   Save("hello", "answer",
        BytesOf(Encode(rpc::HelloAnswer{.self = kAlice}))
            .substr(rpc::kFrameHeaderBytes));
+}
+
+std::string SharedWords(const wire::SharedMemoryWords& words) {
+  wire::ChannelFrame frame;
+  auto* said = frame.add_said();
+  said->set_channel(1);
+  said->set_words(words.SerializeAsString());
+  return '\2' + Chunk(frame.SerializeAsString());
+}
+
+// A frame of a message with one tensor of 40 kB, as SharedMemory() takes it.
+std::string Ticketed(const std::string& ticket) {
+  wire::MessageMeta meta;
+  auto* tensor = meta.add_tensors();
+  tensor->set_dtype(static_cast<uint32_t>(DType::kF32));
+  tensor->add_sizes(10 << 10);
+  tensor->set_channel(1);
+  tensor->set_ticket(ticket);
+  return '\5' + Chunk(BytesOf(MetaFrame(rpc::FrameKind::kMessage,
+                                        meta.SerializeAsString())));
+}
+
+// Steps as SharedMemory() takes them.
+void SharedMemory() {
+  // Each side passes a segment, maps the other's and says so.
+  const std::string opened("\1\0\1\0\1\0", 6);
+  Save("shared_memory", "both_send",
+       opened + std::string("\3\50\4\50\6\0\7\0\0\1\3\24\4\24", 14));
+  // More than the first segment holds: a second one is passed.
+  Save("shared_memory", "grows",
+       opened + std::string("\3\170\0\1\0\3\170\4\170\1\0\1\4\170", 14));
+  wire::SharedMemoryTicket ticket;
+  ticket.set_segment(1);
+  ticket.set_bytes(40 << 10);
+  ticket.set_lease(77);
+  const std::string good = Ticketed(ticket.SerializeAsString());
+  ticket.set_offset(64 << 10);
+  ticket.set_lease(78);
+  Save("shared_memory", "tickets",
+       opened + good + std::string("\6\0", 2) +
+           Ticketed(ticket.SerializeAsString()));
+  wire::SharedMemoryWords words;
+  words.mutable_passed()->set_segment(2);
+  words.mutable_passed()->set_bytes(64 << 10);
+  const std::string passed = SharedWords(words);
+  words.mutable_mapped()->set_segment(1);
+  const std::string mapped = SharedWords(words);
+  words.set_failed("no memory");
+  Save("shared_memory", "words", mapped + passed + SharedWords(words));
+  for (int stray = 0; stray < 3; ++stray) {
+    Save("shared_memory", absl::StrCat("stray_", stray),
+         opened + '\10' + static_cast<char>(stray) + passed);
+  }
+  wire::ChannelFrame frame;
+  auto* released = frame.add_released();
+  released->set_channel(1);
+  released->add_leases(1);
+  const std::string twice = '\2' + Chunk(frame.SerializeAsString());
+  Save("shared_memory", "released_twice",
+       opened + std::string("\4\50", 2) + twice + twice);
 }
 
 void Agent() {
@@ -257,6 +318,7 @@ int main(int argc, char** argv) {
   }
   corpus = argv[1];
   Wire();
+  SharedMemory();
   Agent();
   Arguments();
   Rendezvous();

@@ -13,6 +13,7 @@ const std::vector<Target>& Targets() {
       {"arguments", Arguments},
       {"control", Control},
       {"rendezvous", Rendezvous},
+      {"shared_memory", SharedMemory},
       {"safetensors", SafeTensorsFile},
       {"idx", IdxFile},
       {"archive", ArchiveFile},

@@ -25,6 +25,8 @@ void Headers(const std::string& bytes);     // of messages between agents
 void Arguments(const std::string& bytes);   // of calls
 void Control(const std::string& bytes);     // what moves an owner's tables
 void Rendezvous(const std::string& bytes);  // its requests
+// Words, tickets and descriptors of a channel of shared memory.
+void SharedMemory(const std::string& bytes);
 // Files.
 void SafeTensorsFile(const std::string& bytes);
 void IdxFile(const std::string& bytes);
