@@ -33,7 +33,9 @@ class SharedMemoryLoss : public ::testing::Test {
   }
   void Meet(const Peer& peer) {
     alice_->transport->AddPeer(peer.info);
+    const size_t before = alice_->mailbox.count();
     EXPECT_TRUE(alice_->SendTo("bob", {"ack", {}}).ok());
+    alice_->mailbox.Await(before + 1);  // a tensor's answer may overtake it
     EXPECT_TRUE(alice_->AwaitChannel(kName));
   }
   TensorChannelInfo Info() {
