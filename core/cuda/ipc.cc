@@ -37,9 +37,19 @@ Handle HandleOf(const std::string& bytes) {
   return handle;
 }
 
-std::shared_ptr<void> OwnedEvent(cudaEvent_t event) {
-  return std::shared_ptr<void>(event, [](void* made) {
-    cudaEventDestroy(static_cast<cudaEvent_t>(made));
+// Where a thread has no device the runtime would take its first one, with a
+// context there, for whatever it is asked; and the process may be ending.
+template <typename Function>
+void OnDevice(int device, const Function& release) {
+  CatchErrors([&] {
+    const DeviceScope scope(device);
+    release();
+  }).IgnoreError();
+}
+
+std::shared_ptr<void> OwnedEvent(cudaEvent_t event, int device) {
+  return std::shared_ptr<void>(event, [device](void* made) {
+    OnDevice(device, [&] { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
   });
 }
 
@@ -139,7 +149,7 @@ class Lane::One final : public Pull {
     auto* const stream = NativeStream(lane_->stream_);
     cudaEvent_t event = nullptr;
     Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    done_ = OwnedEvent(event);
+    done_ = OwnedEvent(event, target.device().index());
     const bool ready = HasEnded(ready_.get());
     MutexLock lock(lane_->mutex_);
     if (!ready) gate_ = lane_->gates_.Close(stream);
@@ -177,6 +187,12 @@ std::unique_ptr<Pull> Lane::Begin(const Tensor& target, const void* source,
 
 }  // namespace
 
+std::string UuidOf(int device) {
+  cudaDeviceProp properties;
+  Check(kOp, cudaGetDeviceProperties(&properties, device));
+  return BytesOf(properties.uuid);
+}
+
 std::optional<PlaceInSegment> PlaceOf(const Tensor& tensor) {
   if (CurrentCapture() != nullptr) return std::nullopt;
   const auto* block = static_cast<const char*>(tensor.storage()->data());
@@ -206,8 +222,7 @@ std::shared_ptr<void> OpenSegment(const std::string& handle, int device) {
   Check(kOp, cudaIpcOpenMemHandle(&base, HandleOf<cudaIpcMemHandle_t>(handle),
                                   cudaIpcMemLazyEnablePeerAccess));
   return std::shared_ptr<void>(base, [device](void* opened) {
-    const DeviceScope closing(device);
-    cudaIpcCloseMemHandle(opened);
+    OnDevice(device, [&] { cudaIpcCloseMemHandle(opened); });
   });
 }
 
@@ -216,10 +231,11 @@ std::shared_ptr<void> MakeSharedEvent(int device) {
   cudaEvent_t event = nullptr;
   Check(kOp, cudaEventCreateWithFlags(
                  &event, cudaEventDisableTiming | cudaEventInterprocess));
-  return OwnedEvent(event);
+  return OwnedEvent(event, device);
 }
 
-std::string HandleOfEvent(void* event) {
+std::string HandleOfEvent(void* event, int device) {
+  const DeviceScope scope(device);
   cudaIpcEventHandle_t handle;
   Check(kOp, cudaIpcGetEventHandle(&handle, static_cast<cudaEvent_t>(event)));
   return BytesOf(handle);
@@ -230,7 +246,7 @@ std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device) {
   cudaEvent_t event = nullptr;
   Check(kOp,
         cudaIpcOpenEventHandle(&event, HandleOf<cudaIpcEventHandle_t>(handle)));
-  return OwnedEvent(event);
+  return OwnedEvent(event, device);
 }
 
 std::shared_ptr<PullLane> MakePullLane(const Stream& stream) {

@@ -16,6 +16,9 @@
 // has the same symbols. All throw Error for what the device reports.
 namespace baton::cuda {
 
+// 16 bytes that name the GPU, whatever its number in a process.
+std::string UuidOf(int device);
+
 // Where the first element of a tensor lies.
 struct PlaceInSegment {
   void* segment = nullptr;
@@ -35,7 +38,7 @@ std::shared_ptr<void> OpenSegment(const std::string& handle, int device);
 // An event of a GPU that others can open, with RecordEvent and EventHasEnded of
 // core/cuda/stream.h.
 std::shared_ptr<void> MakeSharedEvent(int device);
-std::string HandleOfEvent(void* event);
+std::string HandleOfEvent(void* event, int device);
 std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device);
 
 // A copy of another process's memory under way; what it reads and writes must

@@ -7,6 +7,7 @@
 
 namespace baton::cuda {
 
+std::string UuidOf(int) { FailWithoutCuda("ipc"); }
 std::optional<PlaceInSegment> PlaceOf(const Tensor&) { FailWithoutCuda("ipc"); }
 std::string ShareSegment(void*, int) { FailWithoutCuda("ipc"); }
 void UnshareSegment(void*, int) { FailWithoutCuda("ipc"); }
@@ -14,7 +15,7 @@ std::shared_ptr<void> OpenSegment(const std::string&, int) {
   FailWithoutCuda("ipc");
 }
 std::shared_ptr<void> MakeSharedEvent(int) { FailWithoutCuda("ipc"); }
-std::string HandleOfEvent(void*) { FailWithoutCuda("ipc"); }
+std::string HandleOfEvent(void*, int) { FailWithoutCuda("ipc"); }
 std::shared_ptr<void> OpenSharedEvent(const std::string&, int) {
   FailWithoutCuda("ipc");
 }

@@ -28,6 +28,11 @@ class CudaGpu final : public IpcGpu {
 
   int count() const override { return cuda::DeviceCount(); }
   int own() const override { return own_.index(); }
+  absl::StatusOr<std::string> Uuid() override {
+    return CatchErrors([&]() -> absl::StatusOr<std::string> {
+      return cuda::UuidOf(own_.index());
+    });
+  }
 
   std::optional<Place> Find(const Tensor& tensor) override {
     const auto place = cuda::PlaceOf(tensor);
@@ -48,7 +53,7 @@ class CudaGpu final : public IpcGpu {
   absl::StatusOr<Event> MakeEvent(int gpu) override {
     return CatchErrors([&]() -> absl::StatusOr<Event> {
       Event made{.event = cuda::MakeSharedEvent(gpu), .handle = {}};
-      made.handle = cuda::HandleOfEvent(made.event.get());
+      made.handle = cuda::HandleOfEvent(made.event.get(), gpu);
       return made;
     });
   }

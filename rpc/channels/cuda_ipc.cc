@@ -26,8 +26,9 @@ const absl::StatusOr<std::string>& ProcessKey() {
 
 class CudaIpc final : public ChannelKind {
  public:
-  explicit CudaIpc(std::shared_ptr<IpcGpu> gpu)
+  CudaIpc(std::shared_ptr<IpcGpu> gpu, IpcReach reach)
       : gpu_(std::move(gpu)),
+        reach_(reach),
         boot_id_(BootId()),
         poller_(std::make_shared<Poller>()),
         executor_(std::make_shared<ThreadPool>(1, "baton-ipc")) {}
@@ -43,10 +44,13 @@ class CudaIpc final : public ChannelKind {
     }
     RETURN_IF_ERROR(boot_id_.status());
     RETURN_IF_ERROR(ProcessKey().status());
+    ASSIGN_OR_RETURN(const std::string uuid, gpu_->Uuid());
     wire::CudaIpcOffer offer;
     offer.set_boot_id(*boot_id_);
     offer.set_user(geteuid());
     offer.set_process(*ProcessKey());
+    offer.set_gpu(uuid);
+    offer.set_all_gpus(reach_ == IpcReach::kAllGpus);
     return offer.SerializeAsString();
   }
 
@@ -66,12 +70,20 @@ class CudaIpc final : public ChannelKind {
     if (theirs.process() == ours.process()) {
       return absl::UnavailableError("it is in this process");
     }
-    return std::make_shared<CudaIpcEnd>(gpu_, poller_, executor_,
-                                        std::move(port));
+    const bool all = ours.all_gpus() && theirs.all_gpus();
+    if (theirs.gpu() != ours.gpu() && !all) {
+      return absl::UnavailableError(
+          absl::StrCat("it has another GPU, and BATON_CUDA_IPC=all is not set ",
+                       ours.all_gpus() ? "there" : "here"));
+    }
+    return std::make_shared<CudaIpcEnd>(
+        gpu_, all ? IpcReach::kAllGpus : IpcReach::kOneGpu, poller_, executor_,
+        std::move(port));
   }
 
  private:
   const std::shared_ptr<IpcGpu> gpu_;
+  const IpcReach reach_;
   const absl::StatusOr<std::string> boot_id_;
   // Of all ends: copies are asked after often; opening takes long.
   const std::shared_ptr<Poller> poller_;
@@ -80,8 +92,9 @@ class CudaIpc final : public ChannelKind {
 
 }  // namespace
 
-std::shared_ptr<ChannelKind> MakeCudaIpc(std::shared_ptr<IpcGpu> gpu) {
-  return std::make_shared<CudaIpc>(std::move(gpu));
+std::shared_ptr<ChannelKind> MakeCudaIpc(std::shared_ptr<IpcGpu> gpu,
+                                         IpcReach reach) {
+  return std::make_shared<CudaIpc>(std::move(gpu), reach);
 }
 
 }  // namespace baton::rpc

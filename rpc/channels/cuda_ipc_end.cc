@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kIdle{5000};
 
 }  // namespace
 
-CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu,
+CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
                        std::shared_ptr<Poller> poller,
                        std::shared_ptr<ThreadPool> executor,
                        std::shared_ptr<ChannelPort> port)
@@ -32,7 +32,7 @@ CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu,
       executor_(executor),
       port_(std::move(port)),
       own_(gpu->own()),
-      exports_(std::make_shared<IpcExports>(gpu)),
+      exports_(std::make_shared<IpcExports>(gpu, reach)),
       imports_(std::make_shared<IpcImports>(gpu, poller, port_)) {}
 
 void CudaIpcEnd::Post(Task task) {

@@ -29,7 +29,8 @@ class CudaIpcEnd final : public Channel,
                          public std::enable_shared_from_this<CudaIpcEnd> {
  public:
   // What takes long runs on `executor`, a thread that may be held up.
-  CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, std::shared_ptr<Poller> poller,
+  CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
+             std::shared_ptr<Poller> poller,
              std::shared_ptr<ThreadPool> executor,
              std::shared_ptr<ChannelPort> port);
 

@@ -85,6 +85,8 @@ std::optional<IpcExports::Taken> IpcExports::TakeLocked(
     const Tensor& tensor, const IpcGpu::Place& place,
     std::optional<Need>& need) {
   if (lost_) return std::nullopt;
+  if (reach_ == IpcReach::kOneGpu && place.gpu != gpu_->own())
+    return std::nullopt;
   const auto [gpu, new_gpu] = gpus_.try_emplace(place.gpu);
   if (new_gpu) {
     need = Need{place, true};

@@ -30,7 +30,9 @@ class CudaIpcWords_Passed;
 // reads it where it is, and writers here wait until it has. Thread-safe.
 class IpcExports {
  public:
-  explicit IpcExports(std::shared_ptr<IpcGpu> gpu) : gpu_(std::move(gpu)) {}
+  // Of one GPU, this process's own, or of all.
+  IpcExports(std::shared_ptr<IpcGpu> gpu, IpcReach reach)
+      : gpu_(std::move(gpu)), reach_(reach) {}
   ~IpcExports();
 
   // What must be passed before a tensor can be sent; each is asked for once.
@@ -111,6 +113,7 @@ class IpcExports {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<IpcGpu> gpu_;
+  const IpcReach reach_;
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -24,6 +24,8 @@ class IpcGpu {
   virtual int count() const = 0;
   // Where tensors come to, and the first GPU whose tensors are sent.
   virtual int own() const = 0;
+  // Of own(): the same in every process that sees this GPU.
+  virtual absl::StatusOr<std::string> Uuid() = 0;
 
   // The owner's part. Where the elements of a tensor begin; nothing for memory
   // that cannot be shared.
@@ -64,6 +66,9 @@ class IpcGpu {
   virtual absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) = 0;
   virtual absl::StatusOr<Tensor> Download(const Tensor& tensor) = 0;
 };
+
+// Between which GPUs of two processes tensors are copied.
+enum class IpcReach { kOneGpu, kAllGpus };
 
 // That of CUDA. Works where there is none: count() is 0.
 std::shared_ptr<IpcGpu> MakeCudaGpu(Device own);

@@ -3,12 +3,31 @@
 
 #include "rpc/transports/channel_kinds.h"
 
+#include <cstdlib>
+#include <string>
+
+#include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/cuda_ipc.h"
 #include "rpc/channels/ipc_gpu.h"
 #include "rpc/channels/shared_memory.h"
 
 namespace baton::rpc {
+namespace {
+
+IpcReach ReachFromEnvironment() {
+  static const IpcReach reach = [] {
+    const char* set = std::getenv("BATON_CUDA_IPC");
+    const std::string value = set == nullptr ? "" : set;
+    if (value == "all") return IpcReach::kAllGpus;
+    if (!value.empty())
+      LogWarning("BATON_CUDA_IPC=", value, " means nothing; \"all\" would");
+    return IpcReach::kOneGpu;
+  }();
+  return reach;
+}
+
+}  // namespace
 
 absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
                                               const std::string& fd_path) {
@@ -20,7 +39,8 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
                           .bytes_per_peer = options.shared_memory_bytes}));
   }
   if (options.device.is_cuda()) {
-    kinds.push_back(MakeCudaIpc(MakeCudaGpu(options.device)));
+    kinds.push_back(
+        MakeCudaIpc(MakeCudaGpu(options.device), ReachFromEnvironment()));
   }
   return kinds;
 }

@@ -5,90 +5,18 @@
 
 #include <gmock/gmock.h>
 
-#include <cstring>
 #include <functional>
 #include <thread>
 
 #include "rpc/channels/dense_view.h"
 #include "rpc/wire.pb.h"
-#include "tests/rpc/cuda_ipc/fake_gpu.h"
-#include "tests/rpc/test_port.h"
+#include "tests/rpc/cuda_ipc/two_ends.h"
 
-// Two ends of the channel, whose words are passed on by the test, and GPUs that
-// are none.
 namespace baton::rpc {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kSoon = TestPort::kLimit;
-
-struct End {
-  End(const std::shared_ptr<FakeMachine>& machine, int own)
-      : gpu(std::make_shared<FakeGpu>(machine, own)), kind(MakeCudaIpc(gpu)) {}
-  std::shared_ptr<FakeGpu> gpu;
-  std::shared_ptr<ChannelKind> kind;
-  std::shared_ptr<TestPort> port = std::make_shared<TestPort>();
-  std::shared_ptr<Channel> channel;
-};
-
-// As another process would.
-std::string OfferOf(End& end, const std::string& process) {
-  wire::CudaIpcOffer offer;
-  EXPECT_TRUE(offer.ParseFromString(*end.kind->Offer()));
-  offer.set_process(process);
-  return offer.SerializeAsString();
-}
-
-bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
-bool Equal(const Tensor& a, const Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
-}
-
-class CudaIpcTest : public testing::Test {
- protected:
-  void Connect() {
-    const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
-    alice_.channel = *alice_.kind->Open({true, alices, bobs}, alice_.port);
-    bob_.channel = *bob_.kind->Open({false, bobs, alices}, bob_.port);
-    alice_.port->Connect(bob_.channel);
-    bob_.port->Connect(alice_.channel);
-    alice_.channel->Start();
-  }
-  void Open() {
-    Connect();
-    ASSERT_EQ(alice_.port->AwaitSettled(), "open");
-    ASSERT_EQ(bob_.port->AwaitSettled(), "open");
-    PassReleases();  // of the proof
-  }
-  // Once its segment is open.
-  Ticket Export(const Tensor& tensor) {
-    std::optional<Ticket> ticket;
-    EXPECT_TRUE(Within(kSoon, [&] {
-      ticket = alice_.channel->Export(tensor);
-      return ticket.has_value();
-    })) << alice_.channel->info().why_not;
-    return ticket.value_or(Ticket{});
-  }
-  absl::StatusOr<Tensor> Import(const Tensor& tensor, const Ticket& ticket) {
-    return bob_.channel->Import(SpecOf(tensor), ticket.ticket);
-  }
-  void PassReleases() {
-    for (const uint64_t lease : bob_.port->AwaitReleased())
-      EXPECT_TRUE(alice_.channel->OnReleased(lease).ok());
-  }
-
-  const std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
-  End alice_{machine_, 0}, bob_{machine_, 1};
-};
 
 TEST_F(CudaIpcTest, ATensorComesToTheReceiversOwnGpu) {
   Open();
@@ -324,37 +252,6 @@ TEST_F(CudaIpcTest, WordsThatMakeNoSenseEndIt) {
   alice_.channel = *alice_.kind->Open({false, alices, bobs}, alice_.port);
   alice_.channel->OnSaid("\xff\xff");
   EXPECT_EQ(alice_.port->AwaitSettled(), "it says what makes no sense");
-}
-
-TEST_F(CudaIpcTest, OtherMachinesUsersAndThisProcessHaveNone) {
-  const std::string ours = *alice_.kind->Offer();
-  wire::CudaIpcOffer theirs;
-  ASSERT_TRUE(theirs.ParseFromString(OfferOf(bob_, "b")));
-  const auto why = [&](const std::string& offer) {
-    return std::string(
-        alice_.kind->Open({true, ours, offer}, alice_.port).status().message());
-  };
-  wire::CudaIpcOffer other = theirs;
-  other.set_boot_id("another");
-  EXPECT_EQ(why(other.SerializeAsString()), "it is on another machine");
-  other = theirs;
-  other.set_user(theirs.user() + 1);
-  EXPECT_EQ(why(other.SerializeAsString()), "it belongs to another user");
-  EXPECT_EQ(why(ours), "it is in this process");
-  EXPECT_EQ(why("\xff\xff"), "its offer does not parse");
-}
-
-TEST_F(CudaIpcTest, WithoutAGpuThereIsNoOffer) {
-  const auto reason = [&](int own, int count) {
-    return std::string(
-        MakeCudaIpc(std::make_shared<FakeGpu>(machine_, own, count))
-            ->Offer()
-            .status()
-            .message());
-  };
-  EXPECT_EQ(reason(0, 0), "no GPU");
-  EXPECT_EQ(reason(2, 2), "no cuda:2 among 2 GPUs");
-  EXPECT_EQ(reason(1, 2), "");
 }
 
 }  // namespace

@@ -62,6 +62,11 @@ Tensor FakeGpu::Numbers(int64_t count, int gpu, size_t offset) {
   return made;
 }
 
+absl::StatusOr<std::string> FakeGpu::Uuid() {
+  return absl::StrCat("number ", own_, " of ",
+                      absl::Hex(reinterpret_cast<uintptr_t>(machine_.get())));
+}
+
 std::optional<IpcGpu::Place> FakeGpu::Find(const Tensor& tensor) {
   auto* const first = static_cast<char*>(tensor.raw_data());
   MutexLock lock(mutex_);

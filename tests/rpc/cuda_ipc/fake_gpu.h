@@ -51,6 +51,7 @@ class FakeGpu final : public IpcGpu {
 
   int count() const override { return count_; }
   int own() const override { return own_; }
+  absl::StatusOr<std::string> Uuid() override;
   std::optional<Place> Find(const Tensor& tensor) override;
   absl::StatusOr<std::string> Share(const Place& place) override;
   void Unshare(const Place& place) override;

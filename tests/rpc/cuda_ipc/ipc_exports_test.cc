@@ -15,7 +15,7 @@ namespace {
 TEST(IpcExports, SegmentsThatAreNotUsedAreClosedAndMayBePassedAgain) {
   const auto machine = std::make_shared<FakeMachine>();
   const auto gpu = std::make_shared<FakeGpu>(machine, 0);
-  IpcExports exports(gpu);
+  IpcExports exports(gpu, IpcReach::kOneGpu);
   const auto first = exports.PassFirst(0);
   ASSERT_TRUE(first.ok()) << first.status();
   std::optional<IpcExports::Need> need;
