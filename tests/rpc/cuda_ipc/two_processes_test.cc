@@ -17,19 +17,29 @@
 #include "tests/support/test_device.h"
 
 // Tensors between GPUs of two processes, which are the same GPU where there is
-// only one.
+// only one. Where there are two, both processes are told to cross them.
 namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
 
 constexpr char kName[] = "CUDA IPC";
+constexpr char kSetting[] = "BATON_CUDA_IPC";
 
-Device BobsGpu() { return Device::Cuda(cuda::DeviceCount() > 1 ? 1 : 0); }
+bool HasTwoGpus() { return cuda::DeviceCount() > 1; }
+Device BobsGpu() { return Device::Cuda(HasTwoGpus() ? 1 : 0); }
+
+std::vector<std::string> BobOn(Device device) {
+  return {testing::ProgramPath("gpu_peer"), "bob", device.ToString()};
+}
+// Its environment is this process's otherwise.
+std::vector<std::string> WithoutSetting(std::vector<std::string> command) {
+  command.insert(command.begin(), {"/usr/bin/env", "-u", kSetting});
+  return command;
+}
 
 struct Peer {
-  explicit Peer(Device device)
-      : process({testing::ProgramPath("gpu_peer"), "bob", device.ToString()}) {}
+  explicit Peer(const std::vector<std::string>& command) : process(command) {}
   ChildProcess process;
   WorkerInfo info{"bob", Rank{1}, 4711, process.ReadLine()};
 };
@@ -45,13 +55,17 @@ bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
 
 class GpuTensors : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() {
+    if (HasTwoGpus()) setenv(kSetting, "all", 1);
+  }
   void SetUp() override {
     if (!test::TestDevice().is_cuda())
       GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
   }
   // Two workers with these devices.
-  void Meet(Device alices, Device bobs) {
-    bob_ = std::make_unique<Peer>(bobs);
+  void Meet(Device alices, Device bobs) { Meet(alices, BobOn(bobs)); }
+  void Meet(Device alices, const std::vector<std::string>& bob) {
+    bob_ = std::make_unique<Peer>(bob);
     alice_ = NewWorker(
         "alice", 0, {.reconnect_timeout = milliseconds(300), .device = alices});
     alice_->Start();
@@ -120,7 +134,10 @@ TEST_F(GpuTensors, ComeBackToTheCallersGpu) {
     }
   }
   EXPECT_GT(Info().tensors_sent, 0u);
-  EXPECT_GT(Info().tensors_received, 1u);
+  EXPECT_TRUE(Within(kPatience, [&] {
+    Ask("echo", {On(Device::Cuda(0), 120'000, 1)});
+    return Info().tensors_received > 1;
+  })) << "answers of bob's, beside the proof";
 }
 
 // While the GPU is still at work on it, and written again at once.
@@ -136,7 +153,7 @@ TEST_F(GpuTensors, AreValues) {
     ASSERT_TRUE(alice_->SendTo("bob", {"tell", {tensor}}).ok());
     tensor.Fill(-1);
     EXPECT_EQ(alice_->mailbox.Await(++answers_).back().message.header,
-              absl::StrCat(BobsGpu().ToString(), " ", i * double{1 << 20}));
+              absl::StrCat(BobsGpu().ToString(), " ", int64_t{i} << 20));
   }
 }
 
@@ -151,8 +168,7 @@ TEST_F(GpuTensors, OfManyStreamsArriveWhole) {
   const auto letters = alice_->mailbox.Await(answers_ += 200);
   for (size_t i = 0; i < 200; ++i) {
     EXPECT_EQ(letters[letters.size() - 200 + i].message.header,
-              absl::StrCat(BobsGpu().ToString(), " ",
-                           static_cast<double>(i) * 100'000));
+              absl::StrCat(BobsGpu().ToString(), " ", i * 100'000));
   }
 }
 
@@ -172,6 +188,16 @@ TEST_F(GpuTensors, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
 TEST_F(GpuTensors, TravelThroughTheHostToAWorkerWithoutAGpu) {
   Meet(Device::Cuda(0), Device::Cpu());
   EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cpu 3000000");
+}
+
+TEST_F(GpuTensors, TravelThroughTheHostToAnotherGpuUnlessBothAllowIt) {
+  if (!HasTwoGpus()) GTEST_SKIP() << "needs two GPUs";
+  Meet(Device::Cuda(0), WithoutSetting(BobOn(BobsGpu())));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cuda:1 3000000");
+  EXPECT_FALSE(Info().open);
+  EXPECT_EQ(Info().why_not,
+            "it has another GPU, and BATON_CUDA_IPC=all is not set there");
 }
 
 TEST_F(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {

@@ -5,7 +5,8 @@
 //   gpu_peer NAME DEVICE
 // Writes its address on a line of its own and ends when its input does. It
 // answers by the header:
-//   tell     where the tensors are, and the sum of each: "cuda:1 45 cpu 3"
+//   tell     where the tensors are, and the sum of each, which must be
+//            whole: "cuda:1 45 cpu 3"
 //   echo...  with the tensors
 //   keep...  with nothing, and holds them
 //   late     with a tensor of 1,000,000 sevens that takes seconds to be ready
@@ -16,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/debugging/failure_signal_handler.h"
+#include "absl/debugging/symbolize.h"
 #include "absl/strings/str_cat.h"
 #include "core/executor.h"
 #include "core/mutex.h"
@@ -32,7 +35,7 @@ std::string Told(const Message& message) {
     const Tensor host = tensor.To(Device::Cpu()).To(DType::kF64);
     for (const double value : host.ToVector<double>()) sum += value;
     absl::StrAppend(&told, told.empty() ? "" : " ", tensor.device().ToString(),
-                    " ", sum);
+                    " ", static_cast<int64_t>(sum));
   }
   return told;
 }
@@ -104,6 +107,8 @@ int Run(const std::string& name, Device device) {
 }  // namespace baton::rpc
 
 int main(int argc, char** argv) {
+  absl::InitializeSymbolizer(argv[0]);
+  absl::InstallFailureSignalHandler({});
   if (argc != 3) return 2;
   return baton::rpc::Run(argv[1], baton::Device::Parse(argv[2]).value());
 }
