@@ -217,7 +217,9 @@ absl::StatusOr<bool> IpcExports::OnOpened(uint32_t id,
                                           uint64_t sum) {
   MutexLock lock(mutex_);
   for (auto& [base, segment] : segments_) {
-    if (segment.id != id || segment.state != State::kPassed) continue;
+    // Those that were needed and not passed yet have no id.
+    if (id == 0 || segment.id != id || segment.state != State::kPassed)
+      continue;
     Gpu& gpu = gpus_.at(segment.place.gpu);
     const bool first = gpu.first == id;
     std::string why = failure;

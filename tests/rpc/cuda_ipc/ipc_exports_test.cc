@@ -53,5 +53,23 @@ TEST(IpcExports, SegmentsThatAreNotUsedAreClosedAndMayBePassedAgain) {
   EXPECT_NE(again->segment(), passed->segment());
 }
 
+// Whoever is believed here has the lease of a segment that is then passed,
+// which would be closed under it.
+TEST(IpcExports, ASegmentThatWasNotPassedYetIsNotOpen) {
+  const auto machine = std::make_shared<FakeMachine>();
+  const auto gpu = std::make_shared<FakeGpu>(machine, 0);
+  IpcExports exports(gpu, IpcReach::kOneGpu);
+  const auto first = exports.PassFirst(0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(exports.OnOpened(first->segment(), "", SumOf(gpu->proof())).ok());
+  const Tensor tensor = gpu->Numbers(10);
+  std::optional<IpcExports::Need> need;
+  EXPECT_FALSE(exports.Export(tensor, need).has_value());
+  ASSERT_TRUE(need.has_value());
+  EXPECT_EQ(exports.OnOpened(0, "", 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(exports.Export(tensor, need).has_value());
+}
+
 }  // namespace
 }  // namespace baton::rpc
