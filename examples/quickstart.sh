@@ -26,7 +26,7 @@ case " $*" in
     [ -z "$quick" ] || size+=(--epochs=1 --limit=10000) ;;
   *)
     results=results.jsonl
-    size=(--batch=120 --batches=1 --repeat=4 --split_size=20)
+    size=(--batch=120 --batches=1 --repeat=4 --split_size=20 --schedule=zero_bubble)
     [ -z "$quick" ] || size+=(--batch=40 --repeat=1 --split_size=10) ;;
 esac
 cores=$(($(nproc) / 2)) # of each of the two workers; 0: not pinned
