@@ -28,7 +28,7 @@ class CudaIpcWords_Passed;
 
 // What one peer has passed to this process, and the copies of its tensors that
 // are under way. Trusts nothing that it was told but the handles, which the
-// driver checks. Thread-safe.
+// driver checks, and how large a segment is, which nobody does. Thread-safe.
 class IpcImports : public std::enable_shared_from_this<IpcImports> {
  public:
   IpcImports(std::shared_ptr<IpcGpu> gpu, std::weak_ptr<Poller> poller,

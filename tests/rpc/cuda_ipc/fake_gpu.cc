@@ -80,18 +80,23 @@ std::optional<IpcGpu::Place> FakeGpu::Find(const Tensor& tensor) {
   return std::nullopt;
 }
 
-std::string FakeGpu::NewHandle(const std::shared_ptr<void>& of) {
+std::string FakeGpu::NewHandle(Kind kind, const std::shared_ptr<void>& of) {
   MutexLock lock(machine_->mutex_);
   std::string handle =
-      absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(machine_.get())), " ",
+      absl::StrCat(kind == Kind::kEvent ? "event " : "segment ",
+                   absl::Hex(reinterpret_cast<uintptr_t>(machine_.get())), " ",
                    machine_->next_handle_++);
   machine_->by_handle_[handle] = of;
   return handle;
 }
 
-std::shared_ptr<void> FakeGpu::ByHandle(const std::string& handle) {
+std::shared_ptr<void> FakeGpu::ByHandle(Kind kind, const std::string& handle) {
   MutexLock lock(machine_->mutex_);
-  return machine_->by_handle_[handle].lock();
+  const auto found = machine_->by_handle_.find(handle);
+  if (found == machine_->by_handle_.end() ||
+      (handle[0] == 'e') != (kind == Kind::kEvent))
+    return nullptr;
+  return found->second.lock();
 }
 
 absl::StatusOr<std::string> FakeGpu::Share(const Place& place) {
@@ -102,14 +107,14 @@ absl::StatusOr<std::string> FakeGpu::Share(const Place& place) {
   }
   if (segment == nullptr) return absl::InternalError("not allocated");
   ++machine_->shared;
-  return NewHandle(segment);
+  return NewHandle(Kind::kSegment, segment);
 }
 
 void FakeGpu::Unshare(const Place&) { --machine_->shared; }
 
 absl::StatusOr<IpcGpu::Event> FakeGpu::MakeEvent(int) {
   auto event = std::make_shared<FakeMachine::Event>();
-  return Event{event, NewHandle(event)};
+  return Event{event, NewHandle(Kind::kEvent, event)};
 }
 
 absl::Status FakeGpu::Record(const Event& event, const Tensor&) {
@@ -119,7 +124,8 @@ absl::Status FakeGpu::Record(const Event& event, const Tensor&) {
 
 absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenSegment(
     const std::string& handle) {
-  const auto segment = std::static_pointer_cast<Bytes>(ByHandle(handle));
+  const auto segment =
+      std::static_pointer_cast<Bytes>(ByHandle(Kind::kSegment, handle));
   if (segment == nullptr) return absl::InternalError("an invalid handle");
   ++machine_->opened;
   return std::shared_ptr<void>(
@@ -129,7 +135,7 @@ absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenSegment(
 
 absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenEvent(
     const std::string& handle) {
-  auto event = ByHandle(handle);
+  auto event = ByHandle(Kind::kEvent, handle);
   if (event == nullptr) return absl::InternalError("an invalid handle");
   return event;
 }

@@ -69,8 +69,10 @@ class FakeGpu final : public IpcGpu {
  private:
   using Bytes = std::vector<char>;
   std::shared_ptr<Storage> NewBlock(int gpu, size_t offset, size_t bytes);
-  std::string NewHandle(const std::shared_ptr<void>& of);
-  std::shared_ptr<void> ByHandle(const std::string& handle);
+  // Of a segment or of an event.
+  enum class Kind { kSegment, kEvent };
+  std::string NewHandle(Kind kind, const std::shared_ptr<void>& of);
+  std::shared_ptr<void> ByHandle(Kind kind, const std::string& handle);
 
   const std::shared_ptr<FakeMachine> machine_;
   const int own_, count_;
