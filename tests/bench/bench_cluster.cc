@@ -103,6 +103,13 @@ class Cluster {
     agent_ = Join("w0", rendezvous_->address(), workers);
   }
 
+  // All leave as workers do, so that nobody is missed.
+  ~Cluster() {
+    agent_.reset();
+    for (const auto& child : children_) child->CloseInput();
+    for (const auto& child : children_) child->Wait();
+  }
+
   void ConnectCaller() {
     for (const std::string& name : names_) Call(name);
   }
