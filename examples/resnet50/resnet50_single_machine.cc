@@ -93,13 +93,9 @@ Measurements MeasureOnGpus(const Settings& settings, const Machine& machine) {
 }
 
 absl::Status TraceOverlap(const Settings& settings, const Machine& machine) {
-  const Variant variant = {
-      .cut = true,
-      .split_size =
-          settings.micro_batches.empty() ? settings.split_sizes.front() : 0,
-      .micro_batches = settings.micro_batches.empty()
-                           ? std::vector<int64_t>()
-                           : settings.micro_batches.front()};
+  Settings pipelined = settings;
+  pipelined.variants = {"pipelined"};
+  const Variant variant = VariantsOf(pipelined).front();
   ASSIGN_OR_RETURN(const auto model,
                    DeviceResNet::Make(settings, machine, variant));
   ASSIGN_OR_RETURN(const TrainingBatch batch,

@@ -100,15 +100,17 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
   std::vector<std::vector<int64_t>> lists;
   for (const std::string& text : absl::GetFlag(FLAGS_micro_batches)) {
     lists.emplace_back();
-    int64_t sum = 0;
+    int64_t left = batch;
     for (absl::string_view part : absl::StrSplit(text, '+')) {
       int64_t size = 0;
-      if (!absl::SimpleAtoi(part, &size) || size < 1 || size > batch - sum)
-        sum = batch;
+      if (!absl::SimpleAtoi(part, &size) || size < 1 || size > left) {
+        left = -1;  // nothing that follows makes it right
+        break;
+      }
       lists.back().push_back(size);
-      sum += size;
+      left -= size;
     }
-    if (sum != batch) {
+    if (left != 0) {
       return Wrong("micro_batches",
                    absl::StrCat("takes numbers that add up to --batch (", batch,
                                 "), as in 20+40+60, got '", text, "'"));

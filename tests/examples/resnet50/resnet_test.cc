@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
@@ -17,6 +18,7 @@
 #include "examples/resnet50/training.h"
 #include "tests/models/data/made_files.h"
 #include "tests/support/test_files.h"
+#include "tools/command_line.h"
 
 namespace baton::examples {
 namespace {
@@ -270,6 +272,23 @@ TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {
   EXPECT_EQ(TestDataBeside(folder / "train.tgz"), folder / "test.tgz");
   EXPECT_EQ(TestDataBeside(folder / "other.tgz"), "");
   EXPECT_EQ(TestDataBeside(folder / "train"), "");
+}
+
+TEST(SettingsFromFlags, TakesMicroBatchesThatAddUpToTheBatch) {
+  const absl::FlagSaver saver;
+  const auto settings = [](const std::string& sizes) {
+    EXPECT_TRUE(
+        tools::ReadFlags({"--batch=60", "--micro_batches=" + sizes}).ok());
+    return SettingsFromFlags();
+  };
+  EXPECT_EQ(settings("20+40,60").value().micro_batches,
+            (std::vector<std::vector<int64_t>>{{20, 40}, {60}}));
+  for (const char* wrong :
+       {"60+0", "0+60", "60+x", "20+4a", "20+30", "30+40", "-5+65", "+60"}) {
+    const auto refused = settings(wrong);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument)
+        << wrong;
+  }
 }
 
 }  // namespace
