@@ -5,15 +5,13 @@
 //   echo_peer NAME [inline | INCARNATION]
 // Writes its address on a line of its own and ends when its input does.
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "core/mutex.h"
-#include "rpc/transports/grpc.h"
+#include "tests/rpc/peer/serve.h"
 
 namespace baton::rpc {
 namespace {
@@ -41,24 +39,8 @@ class Echo final : public MessageHandler {
 };
 
 int Run(const std::string& name, bool inline_delivery, uint64_t incarnation) {
-  auto transport = MakeGrpcTransport({.inline_delivery = inline_delivery});
-  if (!transport.ok()) {
-    std::cerr << transport.status() << "\n";
-    return 1;
-  }
-  Echo echo(**transport);
-  const absl::Status started =
-      (*transport)
-          ->Start({name, Rank{1}, incarnation, (*transport)->address()}, &echo);
-  if (!started.ok()) {
-    std::cerr << started << "\n";
-    return 1;
-  }
-  std::cout << (*transport)->address() << std::endl;
-  while (std::getchar() != EOF) {
-  }
-  (*transport)->Shutdown(std::chrono::milliseconds(1000));
-  return 0;
+  return ServeTransport({.inline_delivery = inline_delivery}, name, incarnation,
+                        [](Transport& transport) { return Echo(transport); });
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 //   keep...  with nothing, and holds them
 //   late     with a tensor of 1,000,000 sevens that takes seconds to be ready
 
-#include <cstdio>
-#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +21,7 @@
 #include "core/executor.h"
 #include "core/mutex.h"
 #include "core/ops/matmul.h"
-#include "rpc/transports/grpc.h"
+#include "tests/rpc/peer/serve.h"
 
 namespace baton::rpc {
 namespace {
@@ -83,24 +81,9 @@ class Peer final : public MessageHandler {
 };
 
 int Run(const std::string& name, Device device) {
-  auto transport = MakeGrpcTransport({.device = device});
-  if (!transport.ok()) {
-    std::cerr << transport.status() << "\n";
-    return 1;
-  }
-  Peer peer(**transport, device);
-  const absl::Status started =
-      (*transport)
-          ->Start({name, Rank{1}, 4711, (*transport)->address()}, &peer);
-  if (!started.ok()) {
-    std::cerr << started << "\n";
-    return 1;
-  }
-  std::cout << (*transport)->address() << std::endl;
-  while (std::getchar() != EOF) {
-  }
-  (*transport)->Shutdown(std::chrono::milliseconds(1000));
-  return 0;
+  return ServeTransport(
+      {.device = device}, name, 4711,
+      [&](Transport& transport) { return Peer(transport, device); });
 }
 
 }  // namespace
