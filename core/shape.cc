@@ -16,13 +16,13 @@ int64_t Shape::numel() const {
   bool empty = false;
   for (int64_t dim : dims_) {
     // Asked for often: the text is made only when it is wanted.
-    if (dim < 0) Require(false, "shape", "negative extent in ", ToString());
+    if (dim < 0) Fail("shape", absl::StrCat("negative extent in ", ToString()));
     empty |= dim == 0;
     overflow |= __builtin_mul_overflow(product, dim, &product);
   }
   if (empty) return 0;
   if (overflow) {
-    Require(false, "shape", ToString(), " has more than 2^63 elements");
+    Fail("shape", absl::StrCat(ToString(), " has more than 2^63 elements"));
   }
   return product;
 }
