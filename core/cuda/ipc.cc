@@ -66,18 +66,21 @@ WaitValue FindWaitValue() {
   return reinterpret_cast<WaitValue>(found);
 }
 
-// A word of pinned memory that a stream waits for, again and again.
-// Thread-compatible.
+// A word of pinned memory that a stream waits for, again and again. One thread
+// at a time closes; any thread opens, also while another one closes and the
+// driver lets it wait for room in the stream.
 class Gates {
  public:
-  explicit Gates(int device) : wait_value_(FindWaitValue()) {
+  explicit Gates(int device) : device_(device), wait_value_(FindWaitValue()) {
     const DeviceScope scope(device);
     void* word = nullptr;
     Check(kOp, cudaHostAlloc(&word, sizeof(uint32_t),
                              cudaHostAllocPortable | cudaHostAllocMapped));
     word_ = new (word) std::atomic<uint32_t>(0);
   }
-  ~Gates() { cudaFreeHost(word_); }
+  ~Gates() {
+    OnDevice(device_, [this] { cudaFreeHost(word_); });
+  }
   Gates(const Gates&) = delete;
   Gates& operator=(const Gates&) = delete;
 
@@ -95,10 +98,14 @@ class Gates {
   bool IsNext(uint32_t gate) const { return gate - *word_ == 1; }
   // And all before it.
   void Open(uint32_t gate) {
-    if (static_cast<int32_t>(gate - *word_) > 0) *word_ = gate;
+    uint32_t open = *word_;
+    while (static_cast<int32_t>(gate - open) > 0 &&
+           !word_->compare_exchange_weak(open, gate)) {
+    }
   }
 
  private:
+  const int device_;
   const WaitValue wait_value_;
   std::atomic<uint32_t>* word_ = nullptr;
   uint32_t closed_ = 0;  // how often
@@ -129,7 +136,7 @@ class Lane final : public PullLane, public std::enable_shared_from_this<Lane> {
   class One;
   const Stream stream_;
   Mutex mutex_;  // what the stream is given for one pull stays together
-  Gates gates_ ABSL_GUARDED_BY(mutex_);
+  Gates gates_;  // closed under the mutex
 };
 
 class Lane::One final : public Pull {
@@ -138,10 +145,7 @@ class Lane::One final : public Pull {
       : lane_(std::move(lane)), ready_(std::move(ready)) {}
   // The stream must not be left waiting.
   ~One() override {
-    if (gate_.has_value()) {
-      MutexLock lock(lane_->mutex_);
-      lane_->gates_.Open(*gate_);
-    }
+    if (gate_.has_value()) lane_->gates_.Open(*gate_);
   }
 
   void Start(const Tensor& target, const void* source) {
@@ -163,7 +167,6 @@ class Lane::One final : public Pull {
     const DeviceScope scope(lane_->stream_.device().index());
     if (gate_.has_value()) {
       if (!give_up && !HasEnded(ready_.get())) return false;
-      MutexLock lock(lane_->mutex_);
       if (!lane_->gates_.IsNext(*gate_)) return false;
       lane_->gates_.Open(*gate_);
       gate_.reset();
@@ -239,6 +242,12 @@ std::string HandleOfEvent(void* event, int device) {
   cudaIpcEventHandle_t handle;
   Check(kOp, cudaIpcGetEventHandle(&handle, static_cast<cudaEvent_t>(event)));
   return BytesOf(handle);
+}
+
+void RecordSharedEvent(void* event, const Stream& stream) {
+  const DeviceScope scope(stream.device().index());
+  Check(kOp,
+        cudaEventRecord(static_cast<cudaEvent_t>(event), NativeStream(stream)));
 }
 
 std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device) {

@@ -35,10 +35,12 @@ void UnshareSegment(void* segment, int device);
 // Another process's, as the given GPU of this one sees it; closed when dropped.
 std::shared_ptr<void> OpenSegment(const std::string& handle, int device);
 
-// An event of a GPU that others can open, with RecordEvent and EventHasEnded of
-// core/cuda/stream.h.
+// An event of a GPU that others can open, recorded on streams of that GPU. Each
+// of these makes the event's GPU the thread's for as long as it runs: the
+// driver is never asked for an event in the context of another GPU.
 std::shared_ptr<void> MakeSharedEvent(int device);
 std::string HandleOfEvent(void* event, int device);
+void RecordSharedEvent(void* event, const Stream& stream);
 std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device);
 
 // A copy of another process's memory under way; what it reads and writes must

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/cuda/capture.h"
+#include "core/cuda/contexts.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/memory.h"
 #include "core/cuda/status.h"
@@ -23,6 +24,7 @@ class PinnedPool {
  public:
   void* Allocate(size_t bytes) {
     const size_t size = SizeClass(bytes);
+    const DeviceScope scope(DeviceWithContext());
     MutexLock lock(mutex_);
     CollectLocked();
     auto& blocks = free_[size];

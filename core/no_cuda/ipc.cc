@@ -16,6 +16,7 @@ std::shared_ptr<void> OpenSegment(const std::string&, int) {
 }
 std::shared_ptr<void> MakeSharedEvent(int) { FailWithoutCuda("ipc"); }
 std::string HandleOfEvent(void*, int) { FailWithoutCuda("ipc"); }
+void RecordSharedEvent(void*, const Stream&) { FailWithoutCuda("ipc"); }
 std::shared_ptr<void> OpenSharedEvent(const std::string&, int) {
   FailWithoutCuda("ipc");
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/cuda/ipc.h"
 #include "core/cuda/memory.h"
-#include "core/cuda/stream.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/channels/dense_view.h"
@@ -61,8 +61,7 @@ class CudaGpu final : public IpcGpu {
     return CatchErrors([&] {
       const Stream stream = CurrentStream(tensor.device());
       tensor.storage()->use()->Read(stream);
-      cuda::RecordEvent(event.event.get(), stream.device().index(),
-                        stream.index());
+      cuda::RecordSharedEvent(event.event.get(), stream);
     });
   }
 

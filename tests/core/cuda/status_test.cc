@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "core/cuda/memory.h"
 #include "tests/support/test_device.h"
@@ -47,6 +48,18 @@ TEST_F(TwoDevicesDeathTest, OneThatAThreadHadByDefaultGetsNoContext) {
   EXPECT_EXIT(
       {
         { const DeviceScope scope(1); }
+        std::exit(HasContext(1) && !HasContext(0) ? 42 : 1);
+      },
+      ::testing::ExitedWithCode(42), "");
+}
+
+TEST_F(TwoDevicesDeathTest, PinnedMemoryMakesNoContextBesideAnother) {
+  EXPECT_EXIT(
+      {
+        (void)Tensor::Zeros({4}, {.device = Device::Cuda(1)});
+        std::thread([] {
+          (void)Tensor::Empty({1 << 20}, {.pinned = true});
+        }).join();
         std::exit(HasContext(1) && !HasContext(0) ? 42 : 1);
       },
       ::testing::ExitedWithCode(42), "");
