@@ -104,10 +104,15 @@ TEST_P(GpuLargeBatches, Convolve) {
     const MemoryFormat order = MemoryFormat::kChannelsLast;
     ExpectRows(ops::Conv2d(many_x, weight, Tensor(), options), y,
                absl::StrCat(what, ", forward"));
+    const Tensor dx = ops::Conv2dBackwardInput(dy, weight, x.shape(), options);
     ExpectRows(
-        ops::Conv2dBackwardInput(many_dy, weight, many_x.shape(), options),
-        ops::Conv2dBackwardInput(dy, weight, x.shape(), options),
+        ops::Conv2dBackwardInput(many_dy, weight, many_x.shape(), options), dx,
         absl::StrCat(what, ", input"));
+    const Tensor before = Few(x.shape());
+    const Tensor sum = Many(before);
+    ops::Conv2dAddBackwardInput(sum, many_dy, weight, options);
+    ExpectRows(sum, ops::Add(before, dx),
+               absl::StrCat(what, ", added to what was there"));
     ExpectClose(
         ops::Conv2dBackwardWeight(many_dy, many_x, weight.shape(), options,
                                   order),
@@ -190,6 +195,7 @@ TEST_P(GpuLargeBatches, MultiplyAndSum) {
 INSTANTIATE_TEST_SUITE_P(Batches, GpuLargeBatches,
                          ::testing::Values(std::tuple(8, false),
                                            std::tuple(8, true),
+                                           std::tuple(16, true),
                                            std::tuple(32, true)));
 
 }  // namespace
