@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/cpu/streaming_copy.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/dense_view.h"
@@ -57,7 +57,7 @@ void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
   std::byte* data = segment.data() + offset;
   const TensorSpec spec = SpecOf(tensor);
   if (tensor.IsContiguous(spec.format)) {
-    std::memcpy(data, tensor.raw_data(), spec.bytes);
+    cpu::StreamingCopy(data, tensor.raw_data(), spec.bytes);
     return;
   }
   DenseView(Storage::Wrap(data, spec.bytes, Device::Cpu(), nullptr), spec)

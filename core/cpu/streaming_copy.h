@@ -1,0 +1,20 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+
+namespace baton::cpu {
+
+// What memcpy does, for another core to read: bytes that would not stay in the
+// shared cache beside their source go past it, so that they are not read before
+// they are written. All of them are visible to whoever sees what this thread
+// writes next. Any alignment; fastest where `to` is aligned to 64 bytes.
+// Thread-safe.
+void StreamingCopy(void* to, const void* from, size_t bytes);
+
+// From how many bytes on they go past the cache: a quarter of it.
+size_t StreamingCopyThreshold();
+
+}  // namespace baton::cpu
