@@ -26,6 +26,7 @@ bool IsExclusive(const Tensor& tensor) {
   if (tensor.storage().use_count() != 1 || !IsDense(tensor)) return false;
   // use_count() does not synchronise. Letting go of a second reference does:
   // what other threads read before they let go of theirs happens before us.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): as above
   std::shared_ptr<Storage> synchronise = tensor.storage();
   return true;
 }

@@ -63,7 +63,7 @@ Variable Slice(const Variable& x, int axis, int64_t start, int64_t end,
   const Shape& shape = x.shape();
   return Record("slice", x.tensor().Slice(axis, start, end, step), {},
                 {{x, [=](const Backprop& p) {
-                    const Tensor dx = ZerosLike(p.dy(), shape);
+                    Tensor dx = ZerosLike(p.dy(), shape);
                     dx.Slice(axis, start, end, step).CopyFrom(p.dy());
                     return dx;
                   }}});
@@ -73,7 +73,7 @@ Variable Select(const Variable& x, int axis, int64_t index) {
   const Shape& shape = x.shape();
   return Record("select", x.tensor().Select(axis, index), {},
                 {{x, [=](const Backprop& p) {
-                    const Tensor dx = ZerosLike(p.dy(), shape);
+                    Tensor dx = ZerosLike(p.dy(), shape);
                     dx.Select(axis, index).CopyFrom(p.dy());
                     return dx;
                   }}});

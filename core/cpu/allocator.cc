@@ -53,7 +53,7 @@ void* MapBlock(size_t bytes) {
   const uintptr_t aligned = (start + kHugePage - 1) & ~(kHugePage - 1);
   if (aligned > start) munmap(raw, aligned - start);
   const size_t tail = start + mapped - (aligned + bytes);
-  auto* block = reinterpret_cast<std::byte*>(aligned);
+  std::byte* const block = static_cast<std::byte*>(raw) + (aligned - start);
   if (tail > 0) munmap(block + bytes, tail);
   madvise(block, bytes, MADV_HUGEPAGE);
   return block;

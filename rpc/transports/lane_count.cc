@@ -61,6 +61,7 @@ std::string LaneCount::Describe() const {
     parts.push_back(
         absl::StrCat(nameless, " connections to nobody in particular"));
   }
+  if (parts.empty()) return "its own threads, which have not ended yet";
   return absl::StrJoin(parts, "; ");
 }
 
