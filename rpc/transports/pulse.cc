@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 constexpr int kBeatsPerLease = 5;
 // A peer that asks for more shall not keep this end busy.
 constexpr milliseconds kShortestBeat{10};
+constexpr int kPatience = 2;
 
 milliseconds BeatOf(milliseconds lease) {
   if (lease.count() <= 0) return milliseconds::max();
@@ -30,26 +31,30 @@ Pulse::Pulse(milliseconds own, milliseconds other, Clock::time_point now)
   due_ = now + beat;
 }
 
-Pulse::Clock::time_point Pulse::Next(Clock::time_point now,
-                                     uint64_t phase) const {
+Pulse::Clock::time_point Pulse::Next(Clock::time_point now, uint64_t phase) {
   using std::chrono::nanoseconds;
   const auto interval = nanoseconds(interval_);
   const auto offset =
       nanoseconds(phase % static_cast<uint64_t>(interval.count()));
   const nanoseconds past = now.time_since_epoch() - offset;
-  return now + (interval - past % interval);
+  return due_ = now + (interval - past % interval);
 }
 
 Pulse::Due Pulse::Beat(Clock::time_point now) {
-  const bool late = now - due_ > interval_;
+  const Clock::duration lateness =
+      std::max(now - due_, Clock::duration::zero());
   due_ = now + interval_;
-  if (std::exchange(heard_, false) || late) {
+  if (std::exchange(heard_, false) || lateness > interval_) {
     unheard_ = milliseconds(0);
+    forgiven_ = {};
   } else {
     unheard_ += interval_;
+    forgiven_ =
+        std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_);
   }
   const bool silent =
-      own_.count() > 0 && unheard_ >= (kBeatsPerLease - 1) * BeatOf(own_);
+      own_.count() > 0 &&
+      unheard_ - forgiven_ >= (kBeatsPerLease - 1) * BeatOf(own_);
   return {.speak = !std::exchange(spoke_, false), .silent = silent};
 }
 

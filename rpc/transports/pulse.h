@@ -15,7 +15,9 @@ namespace baton::rpc {
 // beats of this end's lease in a row is silent, after 0.8 to 1 of the lease.
 //
 // Only beats that came when they were due count: a process that was stopped or
-// starved itself has no right to call others silent. Thread-compatible.
+// starved itself has no right to call others silent. Where beats come a little
+// late the machine is busy, and the other end may be later still: twice that is
+// forgiven it, one lease at most. Thread-compatible.
 class Pulse {
  public:
   using Clock = std::chrono::steady_clock;
@@ -29,7 +31,7 @@ class Pulse {
   std::chrono::milliseconds interval() const { return interval_; }
   // When to call Beat next: at multiples of the interval past `phase` ns, so
   // that connections with one phase beat together. Within the interval.
-  Clock::time_point Next(Clock::time_point now, uint64_t phase) const;
+  Clock::time_point Next(Clock::time_point now, uint64_t phase);
   void Heard() { heard_ = true; }
   void Spoke() { spoke_ = true; }
 
@@ -44,6 +46,7 @@ class Pulse {
   std::chrono::milliseconds interval_{0};
   Clock::time_point due_{};
   std::chrono::milliseconds unheard_{0};
+  Clock::duration forgiven_{0};
   bool heard_ = false;
   bool spoke_ = false;
 };

@@ -43,6 +43,29 @@ TEST_F(PulseTest, WhoWasStoppedItselfCallsNobodySilent) {
   EXPECT_TRUE(Beat().silent);
 }
 
+TEST_F(PulseTest, WhoIsLateItselfForgivesTwiceThat) {
+  for (int beat = 0; beat < 7; ++beat) EXPECT_FALSE(Beat(100ms).silent) << beat;
+  EXPECT_TRUE(Beat(100ms).silent);  // 3.2 s less 1.6 s
+}
+
+TEST_F(PulseTest, ForgivesOneLeaseAtMost) {
+  for (int beat = 0; beat < 8; ++beat) EXPECT_FALSE(Beat(390ms).silent) << beat;
+  EXPECT_TRUE(Beat(390ms).silent);  // 3.6 s less 2 s
+  pulse_.Heard();
+  for (int beat = 0; beat < 4; ++beat) EXPECT_FALSE(Beat().silent) << beat;
+  EXPECT_TRUE(Beat().silent);
+}
+
+TEST_F(PulseTest, CountsLatenessFromTheTimeThatWasNamed) {
+  // Equally late each time, so that as much time as ever is between two beats.
+  auto late_beat = [this] {
+    now_ = pulse_.Next(now_, 0) + 100ms;
+    return pulse_.Beat(now_);
+  };
+  for (int beat = 0; beat < 7; ++beat) EXPECT_FALSE(late_beat().silent) << beat;
+  EXPECT_TRUE(late_beat().silent);
+}
+
 TEST_F(PulseTest, SpeaksWhenNothingElseWasSaid) {
   EXPECT_TRUE(Beat().speak);
   pulse_.Spoke();
@@ -76,7 +99,7 @@ TEST_F(PulseTest, AHostileLeaseKeepsNobodyBusy) {
 
 TEST(Pulse, ConnectionsOfOneProcessBeatTogether) {
   const Pulse::Clock::time_point start{std::chrono::hours(5)};
-  const Pulse pulse(2000ms, 2000ms, start);
+  Pulse pulse(2000ms, 2000ms, start);
   for (const uint64_t phase : {uint64_t{0}, uint64_t{7'000'000}, UINT64_MAX}) {
     const auto first = pulse.Next(start, phase);
     EXPECT_GT(first, start);
