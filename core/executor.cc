@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/errand.h"
 #include "core/mutex.h"
 
 namespace baton {
@@ -25,17 +26,33 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     {
       MutexLock lock(mutex_);
       queue_.push_back(std::move(task));
-      if (idle_ > 0) wake_.NotifyOne();
+      WakeOneLocked();
       StartThreadIfNeededLocked();
       finished.swap(finished_);
     }
     for (std::thread& thread : finished) thread.join();
   }
 
+  // A task is with an Errand, as good as posted, until it is put down.
+  void PickUp() {
+    MutexLock lock(mutex_);
+    ++carried_;
+  }
+  void PutDown() {
+    MutexLock lock(mutex_);
+    --carried_;
+    put_down_.NotifyAll();
+  }
+  // Runs the task on the calling thread, unless others are before it or as many
+  // run as may. What was picked up is put down with it.
+  bool Visit(Task& task);
+
   // Returns when all threads but the calling one have ended.
   void Stop() {
     {
       MutexLock lock(mutex_);
+      const int own = visited == this ? 1 : 0;
+      while (carried_ > own) put_down_.Wait(mutex_);
       stopping_ = true;
       wake_.NotifyAll();
     }
@@ -64,6 +81,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   void EnterBlocking() {
     MutexLock lock(mutex_);
     ++blocked_;
+    if (!queue_.empty()) WakeOneLocked();
     StartThreadIfNeededLocked();
   }
 
@@ -92,7 +110,21 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     threads_.emplace(id, std::move(thread));
   }
 
+  // One at a time, and each wakes the next for what is left: who posts many
+  // tasks pays for one wake-up.
+  void WakeOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (idle_ == 0 || waking_) return;
+    waking_ = true;
+    wake_.NotifyOne();
+  }
+
   void Run();
+
+  // Visitors have the places that threads of the pool would take.
+  bool CrowdedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return visitors_ > 0 && !stopping_ &&
+           alive_ - idle_ - blocked_ + visitors_ > target_;
+  }
 
   // Whether as many other threads as the pool should have are runnable.
   bool SurplusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -116,31 +148,59 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   std::map<std::thread::id, std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> finished_ ABSL_GUARDED_BY(mutex_);
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // one of the idle
+  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;      // visitors among them
+  int visitors_ ABSL_GUARDED_BY(mutex_) = 0;     // threads of others, at a task
+  int carried_ ABSL_GUARDED_BY(mutex_) = 0;      // tasks with Errands
+  CondVar put_down_;
   int alive_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   friend class baton::BlockingScope;
   static thread_local Core* current;
   static thread_local bool current_blocked;
+  static thread_local Core* visited;
 };
 
 thread_local ThreadPool::Core* ThreadPool::Core::current = nullptr;
 thread_local bool ThreadPool::Core::current_blocked = false;
+thread_local ThreadPool::Core* ThreadPool::Core::visited = nullptr;
+
+bool ThreadPool::Core::Visit(Task& task) {
+  {
+    MutexLock lock(mutex_);
+    const int running = alive_ - idle_ - blocked_ + visitors_;
+    if (!queue_.empty() || running >= target_) return false;
+    ++visitors_;
+  }
+  current = visited = this;
+  task();
+  task = nullptr;
+  current = visited = nullptr;
+  MutexLock lock(mutex_);
+  --visitors_;
+  --carried_;
+  put_down_.NotifyAll();
+  if (!queue_.empty()) WakeOneLocked();
+  return true;
+}
 
 void ThreadPool::Core::Run() {
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
   current = this;
   mutex_.Lock();
   for (;;) {
-    while (queue_.empty() && !stopping_ && !SurplusLocked()) {
+    while ((queue_.empty() || CrowdedLocked()) && !stopping_ &&
+           !SurplusLocked()) {
       ++idle_;
       wake_.Wait(mutex_);
       --idle_;
+      waking_ = false;
     }
     if (queue_.empty() || SurplusLocked()) break;
     Task task = std::move(queue_.front());
     queue_.pop_front();
+    if (!queue_.empty()) WakeOneLocked();
     mutex_.Unlock();
     task();
     task = nullptr;
@@ -148,7 +208,7 @@ void ThreadPool::Core::Run() {
   }
   // It may have been woken for a task that it leaves to another sleeper, whom
   // nobody else would wake once the busy ones wait for that task.
-  if (!queue_.empty() && idle_ > 0) wake_.NotifyOne();
+  if (!queue_.empty()) WakeOneLocked();
   RetireLocked();
   mutex_.Unlock();
 }
@@ -159,6 +219,9 @@ ThreadPool::ThreadPool(int threads, std::string name)
 ThreadPool::~ThreadPool() { core_->Stop(); }
 
 void ThreadPool::Post(Task task) { core_->Post(std::move(task)); }
+void ThreadPool::PostOrCarry(Task task) {
+  if (!Errand::Take(core_, task)) core_->Post(std::move(task));
+}
 int ThreadPool::threads() const { return core_->target(); }
 int ThreadPool::idle_threads() const { return core_->idle(); }
 int ThreadPool::alive_threads() const { return core_->alive(); }
@@ -175,6 +238,50 @@ BlockingScope::~BlockingScope() {
   if (pool_ == nullptr) return;
   pool_->LeaveBlocking();
   ThreadPool::Core::current_blocked = false;
+}
+
+namespace {
+thread_local Errand* errand = nullptr;
+}  // namespace
+
+Errand::Errand() { errand = this; }
+
+Errand::~Errand() {
+  errand = nullptr;
+  Post();
+}
+
+bool Errand::Take(const std::shared_ptr<ThreadPool::Core>& pool, Task& task) {
+  if (errand == nullptr || errand->full_) return false;
+  if (errand->task_ != nullptr) {
+    errand->Post();
+    errand->full_ = true;
+    return false;
+  }
+  pool->PickUp();
+  errand->pool_ = pool;
+  errand->task_ = std::move(task);
+  return true;
+}
+
+void Errand::Run() {
+  if (task_ == nullptr) return;
+  const auto pool = std::move(pool_);
+  Task task = std::exchange(task_, nullptr);
+  full_ = true;  // the task may wait for what it posts
+  if (!pool->Visit(task)) {
+    pool->Post(std::move(task));
+    pool->PutDown();
+  }
+  full_ = false;
+}
+
+void Errand::Post() {
+  full_ = false;
+  if (task_ == nullptr) return;
+  const auto pool = std::move(pool_);
+  pool->Post(std::exchange(task_, nullptr));
+  pool->PutDown();
 }
 
 }  // namespace baton

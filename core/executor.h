@@ -33,6 +33,9 @@ class ThreadPool final : public Executor {
   ~ThreadPool() override;
 
   void Post(Task task) override;
+  // As Post, but the calling thread may do the task itself, in a while, if it
+  // has an Errand (core/errand.h).
+  void PostOrCarry(Task task);
 
   int threads() const;        // as given
   int idle_threads() const;   // waiting for a task
@@ -40,6 +43,7 @@ class ThreadPool final : public Executor {
 
  private:
   friend class BlockingScope;
+  friend class Errand;
   class Core;
   // Shared with the threads: the last task may drop the pool itself.
   const std::shared_ptr<Core> core_;

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "core/spinning.h"
 #include "core/status.h"
 
 namespace baton {
@@ -61,6 +63,7 @@ class FutureState {
       MutexLock lock(mutex_);
       if (result_.has_value()) return false;
       result_.emplace(std::move(result));
+      ready_.store(true, std::memory_order_release);
       callbacks.swap(callbacks_);
       done_.NotifyAll();
     }
@@ -68,26 +71,11 @@ class FutureState {
     return true;
   }
 
-  bool ready() const {
-    MutexLock lock(mutex_);
-    return result_.has_value();
-  }
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
 
   // Null after `timeout`.
   const Result* WaitFor(std::chrono::milliseconds timeout) const {
-    if (!ready()) {
-      BlockingScope blocking;
-      MutexLock lock(mutex_);
-      if (timeout > kLongestWait) {
-        while (!result_.has_value()) done_.Wait(mutex_);
-      } else {
-        const auto deadline = std::chrono::steady_clock::now() + timeout;
-        while (!result_.has_value()) {
-          if (!done_.WaitUntil(mutex_, deadline) && !result_.has_value())
-            return nullptr;
-        }
-      }
-    }
+    if (!ready() && !LookOn(timeout) && !SleepFor(timeout)) return nullptr;
     return &*result_;  // never changes once set
   }
 
@@ -112,11 +100,42 @@ class FutureState {
   const std::shared_ptr<Executor>& executor() const { return executor_; }
 
  private:
+  // What comes soon need not wake this thread.
+  bool LookOn(std::chrono::milliseconds timeout) const {
+    if (timeout.count() <= 0) return false;
+    Spinning& spinning = Spinning::OfThisThread();
+    spinning.Restart();
+    while (!ready()) {
+      if (!spinning.Wait()) return false;
+    }
+    spinning.Came();
+    return true;
+  }
+
+  bool SleepFor(std::chrono::milliseconds timeout) const {
+    BlockingScope blocking;
+    {
+      MutexLock lock(mutex_);
+      if (timeout > kLongestWait) {
+        while (!result_.has_value()) done_.Wait(mutex_);
+      } else {
+        const auto deadline = std::chrono::steady_clock::now() + timeout;
+        while (!result_.has_value()) {
+          if (!done_.WaitUntil(mutex_, deadline) && !result_.has_value())
+            return false;
+        }
+      }
+    }
+    Spinning::OfThisThread().Came();
+    return true;
+  }
+
   const std::shared_ptr<Executor> executor_;
   mutable Mutex mutex_;
   mutable CondVar done_;
   // Written once under mutex_; immutable, and read without it, from then on.
   std::optional<Result> result_;
+  std::atomic<bool> ready_{false};
   std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mutex_);
 };
 

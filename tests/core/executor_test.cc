@@ -5,12 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "core/errand.h"
 #include "core/future.h"
 
 namespace baton {
@@ -152,6 +155,121 @@ TEST(BlockingScope, NestedScopesCountOnce) {
     alive.Set(pool.alive_threads());
   });
   EXPECT_EQ(alive.future().Await().value(), 2);
+}
+
+TEST(ThreadPool, ManyTasksWakeAllThreadsThatMayRun) {
+  ThreadPool pool(4, "pool");
+  std::atomic<int> inside{0};
+  std::vector<Future<void>> done;
+  // Twice: on new threads, and on those that sleep.
+  for (int round = 0; round < 2; ++round) {
+    inside = 0;
+    for (int i = 0; i < 4; ++i) {
+      const Promise<void> promise;
+      done.push_back(promise.future());
+      pool.Post([&inside, promise] {
+        ++inside;
+        promise.Set(Eventually([&] { return inside == 4; })
+                        ? absl::OkStatus()
+                        : absl::DeadlineExceededError("alone"));
+      });
+    }
+    for (const auto& each : done) EXPECT_TRUE(each.Await().ok());
+    EXPECT_TRUE(Eventually([&] { return pool.idle_threads() == 4; }));
+  }
+}
+
+TEST(Errand, RunsOneTaskHereAndSendsTwoToTheirPool) {
+  ThreadPool pool(1, "pool");
+  const auto here = std::this_thread::get_id();
+  const auto thread_of = [&](Promise<std::string> told, const char* name) {
+    return [=] {
+      told.Set(std::this_thread::get_id() == here ? std::string(name) + " here"
+                                                  : std::string(name));
+    };
+  };
+  Errand errand;
+  Promise<std::string> a, b, c;
+  pool.PostOrCarry(thread_of(a, "a"));
+  EXPECT_FALSE(errand.empty());
+  EXPECT_FALSE(a.future().ready());
+  errand.Run();
+  EXPECT_EQ(*a.future().Await(), "a here");
+  pool.PostOrCarry(thread_of(b, "b"));
+  pool.PostOrCarry(thread_of(c, "c"));
+  EXPECT_TRUE(errand.empty());
+  EXPECT_EQ(*b.future().Await(), "b");
+  EXPECT_EQ(*c.future().Await(), "c");
+}
+
+TEST(Errand, IsOneOfThePoolsThreads) {
+  ThreadPool pool(1, "pool");
+  const Promise<void> entered, go_on;
+  std::atomic<int> inside{0}, most{0};
+  const auto task = [&] {
+    most = std::max(most.load(), ++inside);
+    --inside;
+  };
+  Errand errand;
+  // Not beside a task that runs...
+  pool.Post([&] {
+    ++inside;
+    entered.Set(absl::OkStatus());
+    while (!go_on.future().ready()) std::this_thread::yield();
+    --inside;
+  });
+  ASSERT_TRUE(entered.future().Await().ok());
+  pool.PostOrCarry(task);
+  errand.Run();  // sends it to the pool
+  go_on.Set(absl::OkStatus());
+  // ...and none runs beside it, unless it waits.
+  const Promise<void> after;
+  pool.Post([after] { after.Set(absl::OkStatus()); });
+  EXPECT_TRUE(after.future().Await().ok());
+  EXPECT_TRUE(Eventually([&] { return pool.idle_threads() == 1; }));
+  const Promise<void> next;
+  pool.PostOrCarry([&] {
+    ++inside;
+    pool.Post([&] {
+      task();
+      next.Set(absl::OkStatus());
+    });
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    EXPECT_FALSE(next.future().ready());
+    --inside;
+    EXPECT_TRUE(next.future().Await().ok());
+  });
+  errand.Run();
+  EXPECT_TRUE(next.future().ready());
+  EXPECT_EQ(most, 1);
+}
+
+TEST(Errand, IsDoneBeforeItsPoolEnds) {
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 200; ++i) {
+    auto pool = std::make_unique<ThreadPool>(1, "pool");
+    const Promise<void> carried;
+    std::thread thread([&] {
+      Errand errand;
+      pool->PostOrCarry([&] { ++ran; });
+      carried.Set(absl::OkStatus());
+      if (i % 3 == 0) std::this_thread::yield();
+      if (i % 2 == 0) errand.Run();
+    });
+    EXPECT_TRUE(carried.future().Await().ok());
+    pool.reset();
+    EXPECT_EQ(ran, i + 1);
+    thread.join();
+  }
+}
+
+// The last reference may be the task's own.
+TEST(Errand, MayEndItsPool) {
+  auto pool = std::make_shared<ThreadPool>(1, "pool");
+  Errand errand;
+  pool->PostOrCarry([&pool] { pool.reset(); });
+  errand.Run();
+  EXPECT_EQ(pool, nullptr);
 }
 
 }  // namespace
