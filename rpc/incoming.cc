@@ -147,7 +147,7 @@ absl::Status AgentCore::FindHandler(const IncomingPtr& call) {
 
 void AgentCore::ResolveAndRun(const IncomingPtr& call) {
   if (call->frame.object.number == 0) {
-    workers_->Post([this, call] { Run(call, {}); });
+    workers_->PostOrCarry([this, call] { Run(call, {}); });
     return;
   }
   // A call that waits for its object must still end when it is given up.
@@ -164,7 +164,7 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
                                               absl::StatusOr<AnyValue> object) {
     auto self = core.lock();
     if (self == nullptr) return;
-    self->workers_->Post([self = self.get(), call, object] {
+    self->workers_->PostOrCarry([self = self.get(), call, object] {
       if (object.ok()) {
         self->Run(call, *object);
       } else {

@@ -16,6 +16,17 @@ void Lane::Post(Task task) {
   task();
 }
 
+void Lane::PostOrCarry(Task task) {
+  {
+    MutexLock lock(mutex_);
+    if (pool_ != nullptr) {
+      pool_->PostOrCarry(std::move(task));
+      return;
+    }
+  }
+  task();
+}
+
 void Lane::Stop() {
   std::shared_ptr<ThreadPool> pool;
   {

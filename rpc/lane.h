@@ -21,6 +21,8 @@ class Lane final : public Executor {
   ~Lane() override { Stop(); }
 
   void Post(Task task) override;
+  // As ThreadPool::PostOrCarry.
+  void PostOrCarry(Task task);
   // Runs what is queued and joins. Not on one of its threads.
   void Stop();
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
+#include "rpc/channels/ring_ends.h"
 #include "rpc/channels/tensor_channel_info.h"
 
 // Ways for tensors from one process to another that are better than the lanes
@@ -49,6 +50,10 @@ class ChannelPort {
   virtual void Opened() = 0;
   // They cannot, for the rest of this connection: why, in a few words.
   virtual void Failed(std::string why) = 0;
+  // Small messages may go beside the lanes, too: here is where they come, if
+  // the other end does so, and where they may go. Each at most once.
+  virtual void RingFrom(RingEndIn) {}
+  virtual void RingTo(RingEndOut) {}
 };
 
 // One end of a channel of one connection between two workers. Thread-safe.

@@ -31,6 +31,7 @@ class SharedMemory final : public ChannelKind {
         boot_id_(BootId()),
         listener_(FdListener::Make(options.socket_path)),
         heart_(Heart::Make()),
+        doorbell_(options.doorbell),
         executor_(std::make_shared<ThreadPool>(1, "baton-shm")) {}
 
   uint32_t id() const override { return 1; }
@@ -72,7 +73,7 @@ class SharedMemory final : public ChannelKind {
     }
     return std::make_shared<SharedMemoryEnd>(
         std::move(connect), bytes_per_peer_, executor_,
-        heart_.ok() ? *heart_ : nullptr, std::move(port));
+        heart_.ok() ? *heart_ : nullptr, doorbell_, std::move(port));
   }
 
  private:
@@ -80,6 +81,7 @@ class SharedMemory final : public ChannelKind {
   const absl::StatusOr<std::string> boot_id_;
   const absl::StatusOr<std::shared_ptr<FdListener>> listener_;
   const absl::StatusOr<std::shared_ptr<Heart>> heart_;
+  const std::shared_ptr<Doorbell> doorbell_;
   // Of all ends: it makes and maps segments, which takes long.
   const std::shared_ptr<ThreadPool> executor_;
 };

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/channels/channel.h"
+#include "rpc/channels/doorbell.h"
 
 namespace baton::rpc {
 
@@ -18,6 +19,8 @@ struct SharedMemoryOptions {
   // What tensors on their way to one peer, or in its use, may occupy; those
   // beyond travel otherwise. At most an eighth of this machine's memory.
   size_t bytes_per_peer = size_t{1} << 30;
+  // Of this process, where small messages shall go by rings; null: nowhere.
+  std::shared_ptr<Doorbell> doorbell = nullptr;
 };
 
 // Shared memory, for CPU tensors between processes of one machine and user. The

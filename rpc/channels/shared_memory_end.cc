@@ -69,11 +69,13 @@ void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
 SharedMemoryEnd::SharedMemoryEnd(Connect connect, size_t budget,
                                  std::shared_ptr<ThreadPool> executor,
                                  std::shared_ptr<Heart> heart,
+                                 std::shared_ptr<Doorbell> doorbell,
                                  std::shared_ptr<ChannelPort> port)
     : connect_(std::move(connect)),
       budget_(budget),
       executor_(executor),
       heart_(std::move(heart)),
+      doorbell_(std::move(doorbell)),
       port_(std::move(port)),
       imported_(std::make_shared<ImportedBlocks>(port_)) {}
 
@@ -127,6 +129,8 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes) {
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
   passed.set_heart(PassHeart());
+  ASSIGN_OR_RETURN(const bool ring, PassRing());
+  passed.set_ring(ring);
   {
     MutexLock lock(mutex_);
     passed.set_segment(next_segment_++);
@@ -142,6 +146,17 @@ bool SharedMemoryEnd::PassHeart() {
   if (heart_ == nullptr || heart_passed_) return false;
   heart_passed_ = connection_->Send(heart_->fd()).ok();
   return heart_passed_;
+}
+
+absl::StatusOr<bool> SharedMemoryEnd::PassRing() {
+  if (doorbell_ == nullptr || std::exchange(ring_passed_, true)) return false;
+  auto ring = RingWriter::Make();
+  if (!ring.ok()) return false;  // there is another way
+  RETURN_IF_ERROR(connection_->Send((*ring)->fd()));
+  RETURN_IF_ERROR(connection_->Send(doorbell_->fd()));
+  ring_ = *std::move(ring);
+  ring_->CloseFd();
+  return true;
 }
 
 void SharedMemoryEnd::OnSaid(std::string words) {
@@ -161,12 +176,14 @@ void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
       MutexLock lock(mutex_);
       watched_ = true;
     }
+    ring_mapped_ = ring_mapped_ || words.mapped().ring();
     OnMapped(words.mapped().segment(), words.mapped().failure());
   } else if (words.has_passed()) {
     const wire::SharedMemoryWords::Passed& passed = words.passed();
     const absl::Status status = Map(passed);
     wire::SharedMemoryWords answer;
     answer.mutable_mapped()->set_watched(passed.heart() && Watch().ok());
+    answer.mutable_mapped()->set_ring(passed.ring() && MapRing().ok());
     answer.mutable_mapped()->set_segment(passed.segment());
     answer.mutable_mapped()->set_failure(std::string(status.message()));
     Say(answer);
@@ -176,6 +193,7 @@ void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
     LogDebug("the peer shares no memory: ", words.failed());
     Start();
   }
+  UseRing();
 }
 
 absl::Status SharedMemoryEnd::Map(
@@ -202,11 +220,30 @@ absl::Status SharedMemoryEnd::Map(
 
 absl::Status SharedMemoryEnd::Watch() {
   RETURN_IF_ERROR(Connected());
+  RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(const Fd fd, connection_->Receive());
   ASSIGN_OR_RETURN(std::unique_ptr<HeartWatch> watch, HeartWatch::Open(fd));
   MutexLock lock(mutex_);
   if (!lost_) watch_ = std::move(watch);
   return absl::OkStatus();
+}
+
+absl::Status SharedMemoryEnd::MapRing() {
+  RETURN_IF_ERROR(Connected());
+  ASSIGN_OR_RETURN(Fd ring, connection_->Receive());
+  ASSIGN_OR_RETURN(Fd bell, connection_->Receive());
+  if (doorbell_ == nullptr || bell_ != nullptr) {
+    return absl::FailedPreconditionError("no ring is wanted");
+  }
+  ASSIGN_OR_RETURN(auto reader, RingReader::Open(std::move(ring)));
+  ASSIGN_OR_RETURN(bell_, Bell::Open(std::move(bell)));
+  port_->RingFrom({std::move(reader), bell_});
+  return absl::OkStatus();
+}
+
+void SharedMemoryEnd::UseRing() {
+  if (!ring_mapped_ || ring_ == nullptr || bell_ == nullptr) return;
+  port_->RingTo({std::move(ring_), bell_});
 }
 
 Channel::Signs SharedMemoryEnd::Beat() {
@@ -344,6 +381,8 @@ void SharedMemoryEnd::OnLost() {
   Post([self = shared_from_this(), passed = std::move(passed)]() mutable {
     passed.clear();
     self->connection_.reset();
+    self->ring_ = nullptr;
+    self->bell_ = nullptr;
     self->imported_->Forget();
   });
 }

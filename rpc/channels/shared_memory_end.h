@@ -17,6 +17,7 @@
 #include "rpc/channels/fd_socket.h"
 #include "rpc/channels/heart.h"
 #include "rpc/channels/imported_blocks.h"
+#include "rpc/channels/ring_ends.h"
 #include "rpc/channels/segment.h"
 
 namespace baton::rpc {
@@ -36,10 +37,12 @@ class SharedMemoryEnd final
  public:
   using Connect = std::function<absl::StatusOr<FdConnection>()>;
   // What takes long runs on `executor`, a thread that may be held up. `heart`
-  // is this process's; null where it has none.
+  // and `doorbell` are this process's; null where it has none, or wants no
+  // rings.
   SharedMemoryEnd(Connect connect, size_t budget,
                   std::shared_ptr<ThreadPool> executor,
                   std::shared_ptr<Heart> heart,
+                  std::shared_ptr<Doorbell> doorbell,
                   std::shared_ptr<ChannelPort> port);
 
   void Start() override;
@@ -70,9 +73,13 @@ class SharedMemoryEnd final
   absl::Status Pass(size_t bytes);
   // Once; false where there is none to pass.
   bool PassHeart();
+  absl::StatusOr<bool> PassRing();
   void OnWords(const wire::SharedMemoryWords& words);
   absl::Status Map(const wire::SharedMemoryWords_Passed& passed);
   absl::Status Watch();
+  absl::Status MapRing();
+  // Once the other end has mapped this one's ring and its bell is here.
+  void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 
   // A block, and its memory, which stays while it is written.
@@ -92,11 +99,16 @@ class SharedMemoryEnd final
   const size_t budget_;
   const std::weak_ptr<ThreadPool> executor_;
   const std::shared_ptr<Heart> heart_;
+  const std::shared_ptr<Doorbell> doorbell_;
   const std::shared_ptr<ChannelPort> port_;
   const std::shared_ptr<ImportedBlocks> imported_;
   // The executor's.
   std::optional<FdConnection> connection_;
   bool heart_passed_ = false;
+  bool ring_passed_ = false;
+  bool ring_mapped_ = false;  // there
+  std::unique_ptr<RingWriter> ring_;
+  std::shared_ptr<Bell> bell_;  // of the other process
   uint64_t mapped_bytes_ = 0;
 
   mutable Mutex mutex_;

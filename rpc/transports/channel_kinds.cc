@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
@@ -27,16 +28,34 @@ IpcReach ReachFromEnvironment() {
   return reach;
 }
 
+bool OffByEnvironment() {
+  const char* set = std::getenv("BATON_MESSAGE_RING");
+  const std::string value = set == nullptr ? "" : set;
+  if (!value.empty() && value != "off")
+    LogWarning("BATON_MESSAGE_RING=", value, " means nothing; \"off\" would");
+  return value == "off";
+}
+
 }  // namespace
 
+std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options) {
+  if (!options.shared_memory || !options.message_ring || OffByEnvironment()) {
+    return nullptr;
+  }
+  auto doorbell = Doorbell::Make();
+  return doorbell.ok() ? *std::move(doorbell) : nullptr;
+}
+
 absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
-                                              const std::string& fd_path) {
+                                              const std::string& fd_path,
+                                              std::shared_ptr<Doorbell> bell) {
   RETURN_IF_ERROR(CheckDevice(options.device));
   ChannelKinds kinds;
   if (options.shared_memory) {
     kinds.push_back(
         MakeSharedMemory({.socket_path = fd_path,
-                          .bytes_per_peer = options.shared_memory_bytes}));
+                          .bytes_per_peer = options.shared_memory_bytes,
+                          .doorbell = std::move(bell)}));
   }
   if (options.device.is_cuda()) {
     kinds.push_back(

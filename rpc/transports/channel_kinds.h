@@ -11,10 +11,15 @@
 
 namespace baton::rpc {
 
+// The doorbell of this process; null where small messages travel by gRPC alone,
+// by the options or by BATON_MESSAGE_RING=off in the environment.
+std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options);
+
 // The channels that a transport of these options offers its peers. `fd_path` is
 // of a socket in a directory that only this user may enter. FailedPrecondition
 // for a device that is not there.
 absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
-                                              const std::string& fd_path);
+                                              const std::string& fd_path,
+                                              std::shared_ptr<Doorbell> bell);
 
 }  // namespace baton::rpc

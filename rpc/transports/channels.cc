@@ -66,6 +66,12 @@ class Channels::Port final : public ChannelPort {
   void Failed(std::string why) override {
     if (auto channels = channels_.lock()) channels->Settle(id_, why);
   }
+  void RingFrom(RingEndIn end) override {
+    if (auto channels = channels_.lock()) channels->KeepRing(std::move(end));
+  }
+  void RingTo(RingEndOut end) override {
+    if (auto channels = channels_.lock()) channels->KeepRing(std::move(end));
+  }
 
  private:
   const std::weak_ptr<Channels> channels_;
@@ -252,6 +258,30 @@ void Channels::Settle(uint32_t channel, const std::string& why_not) {
   if (!verdict.empty()) LogInfo(verdict);
 }
 
+void Channels::KeepRing(RingEndIn end) {
+  MutexLock lock(mutex_);
+  if (!closed_) ring_in_ = std::move(end);
+}
+
+void Channels::KeepRing(RingEndOut end) {
+  {
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    ring_out_ = std::move(end);
+  }
+  setup_.wake();
+}
+
+std::optional<RingEndIn> Channels::TakeRingIn() {
+  MutexLock lock(mutex_);
+  return std::exchange(ring_in_, std::nullopt);
+}
+
+std::optional<RingEndOut> Channels::TakeRingOut() {
+  MutexLock lock(mutex_);
+  return std::exchange(ring_out_, std::nullopt);
+}
+
 std::string Channels::VerdictLocked() {
   std::string by, not_by;
   for (const uint32_t id : order_) {
@@ -280,6 +310,8 @@ void Channels::Close() {
     }
     said_.clear();
     released_.clear();
+    ring_in_.reset();
+    ring_out_.reset();
   }
   for (const auto& channel : channels) channel->OnLost();
 }

@@ -69,6 +69,11 @@ class Channels : public std::enable_shared_from_this<Channels> {
   // Of all channels together.
   Channel::Signs Beat();
 
+  // The ring that the other end writes, and the one that may be written here,
+  // once they are there; each is given once. With the latter it wakes.
+  std::optional<RingEndIn> TakeRingIn();
+  std::optional<RingEndOut> TakeRingOut();
+
   // The connection has ended: channels fall silent, what was imported stays.
   void Close();
   std::vector<TensorChannelInfo> info() const;
@@ -92,6 +97,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
   void Say(uint32_t channel, std::string words);
   void Release(uint32_t channel, uint64_t lease);
   void Settle(uint32_t channel, const std::string& why_not);
+  void KeepRing(RingEndIn end);
+  void KeepRing(RingEndOut end);
   // When all is settled, and only once: how tensors travel.
   std::string VerdictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -108,6 +115,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
   };
   std::vector<Said> said_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, std::vector<uint64_t>> released_ ABSL_GUARDED_BY(mutex_);
+  std::optional<RingEndIn> ring_in_ ABSL_GUARDED_BY(mutex_);
+  std::optional<RingEndOut> ring_out_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -38,11 +38,15 @@ void AppendFrameHeader(const FrameHeader& header, std::string& out) {
   AppendLittleEndian(header.payload_bytes, out);
 }
 
-grpc::Slice MetaSlice(FrameKind kind, const std::string& meta) {
+std::string MetaBytes(FrameKind kind, const std::string& meta) {
   std::string bytes;
   AppendFrameHeader({kind, static_cast<uint32_t>(meta.size()), 0}, bytes);
   bytes += meta;
-  return grpc::Slice(bytes);
+  return bytes;
+}
+
+grpc::Slice MetaSlice(FrameKind kind, const std::string& meta) {
+  return grpc::Slice(MetaBytes(kind, meta));
 }
 
 grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta) {
@@ -55,21 +59,23 @@ FrameReader::FrameReader(const grpc::ByteBuffer& buffer) {
   for (const grpc::Slice& slice : slices_) remaining_ += slice.size();
 }
 
+FrameReader::FrameReader(std::string_view bytes)
+    : piece_(bytes), remaining_(bytes.size()) {}
+
 bool FrameReader::Read(void* out, size_t bytes) {
   if (bytes > remaining_) return false;
   remaining_ -= bytes;
   char* to = static_cast<char*>(out);
   while (bytes > 0) {
-    const grpc::Slice& slice = slices_[slice_];
-    const size_t part = std::min(bytes, slice.size() - offset_);
-    if (part > 0) std::memcpy(to, slice.begin() + offset_, part);
+    if (piece_.empty()) {
+      const grpc::Slice& slice = slices_[slice_++];
+      piece_ = {reinterpret_cast<const char*>(slice.begin()), slice.size()};
+    }
+    const size_t part = std::min(bytes, piece_.size());
+    if (part > 0) std::memcpy(to, piece_.data(), part);
     to += part;
     bytes -= part;
-    offset_ += part;
-    if (offset_ == slice.size()) {
-      ++slice_;
-      offset_ = 0;
-    }
+    piece_.remove_prefix(part);
   }
   return true;
 }
@@ -89,7 +95,7 @@ absl::StatusOr<FrameHeader> FrameReader::ReadHeader() {
   FrameHeader header{static_cast<FrameKind>(bytes[4]),
                      LittleEndian<uint32_t>(bytes + 8),
                      LittleEndian<uint64_t>(bytes + 12)};
-  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kChannel);
+  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kRing);
   if (bytes[4] < 1 || bytes[4] > kLast || bytes[5] != 0 || bytes[6] != 0 ||
       bytes[7] != 0) {
     return absl::InvalidArgumentError(

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,7 @@ enum class FrameKind : uint8_t {
   kGoodbye = 5,
   kBeat = 6,
   kChannel = 7,
+  kRing = 8,
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;
@@ -47,14 +49,16 @@ struct FrameHeader {
 
 void AppendFrameHeader(const FrameHeader& header, std::string& out);
 // A whole frame without payload.
+std::string MetaBytes(FrameKind kind, const std::string& meta);
 grpc::Slice MetaSlice(FrameKind kind, const std::string& meta);
 grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta);
 
-// Reads a gRPC message front to back without joining its slices.
-// Thread-compatible.
+// Reads frames front to back: of a gRPC message without joining its slices, or
+// of bytes that stay where they are meanwhile. Thread-compatible.
 class FrameReader {
  public:
   explicit FrameReader(const grpc::ByteBuffer& buffer);
+  explicit FrameReader(std::string_view bytes);
 
   size_t remaining() const { return remaining_; }
   // InvalidArgument when the bytes there are no header, or promise more than
@@ -65,8 +69,8 @@ class FrameReader {
 
  private:
   std::vector<grpc::Slice> slices_;
-  size_t slice_ = 0;
-  size_t offset_ = 0;  // in slices_[slice_]
+  size_t slice_ = 0;        // the next one
+  std::string_view piece_;  // what is left of the present one
   size_t remaining_ = 0;
 };
 

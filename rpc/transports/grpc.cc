@@ -118,7 +118,10 @@ absl::Status GrpcTransport::Listen() {
   if (private_socket || options.shared_memory) {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
-  ASSIGN_OR_RETURN(host_.kinds, MakeChannelKinds(options, socket_.fd_path()));
+  const auto doorbell = MakeDoorbell(options);
+  if (doorbell != nullptr) host_.poller = RingPoller::Make(doorbell);
+  ASSIGN_OR_RETURN(host_.kinds,
+                   MakeChannelKinds(options, socket_.fd_path(), doorbell));
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
     builder.AddListeningPort(path, PortCredentials(options.security, path));
@@ -369,6 +372,7 @@ void GrpcTransport::AwaitReports() {
 }
 
 void GrpcTransport::AwaitEnd() {
+  if (host_.poller != nullptr) host_.poller->Stop();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
   }

@@ -49,6 +49,9 @@ struct GrpcOptions {
   // in its use, and no more than an eighth of this machine's memory.
   bool shared_memory = true;
   size_t shared_memory_bytes = size_t{4} << 30;
+  // With shared memory, small messages travel through it as well, and the
+  // threads that read them look on for up to 50 us for what comes next.
+  bool message_ring = true;
   // Where tensors that are on a GPU where they were sent come to: a GPU of this
   // process, or the CPU. With a GPU here and there, on one machine, they travel
   // by CUDA IPC.

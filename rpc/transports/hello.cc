@@ -17,7 +17,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 constexpr int64_t kMaxLeaseMs = 24 * 3600 * 1000;

@@ -57,6 +57,9 @@ ChannelInfo Link::channel() const {
   channel.peer = peer_.name;
   channel.name = "grpc";
   channel.up = state_ == State::kUp;
+  if (ring_out_ != nullptr) {
+    absl::StrAppend(&channel.detail, ", small messages by shared memory");
+  }
   return channel;
 }
 
@@ -103,93 +106,20 @@ std::shared_ptr<Channels> Link::channels() const {
   return channels_;
 }
 
-bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
-  std::shared_ptr<Channels> channels;
-  {
-    MutexLock lock(mutex_);
-    if (Find(lane) == nullptr) return false;
-    channels = channels_;
-  }
-  Receiver::Batch batch;
-  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch,
-                                                host_.options.device);
-  // Channels are not called under the lock.
-  for (const Receiver::Control& control : batch.controls) {
-    if (!status.ok() || control.kind != FrameKind::kChannel) continue;
-    status = channels == nullptr
-                 ? absl::InvalidArgumentError("a channel frame too early")
-                 : channels->OnFrame(control.meta);
-  }
-  bool more = false;
-  {
-    MutexLock lock(mutex_);
-    Side* side = Find(lane);
-    if (side == nullptr) return false;
-    if (status.ok()) status = HandleLocked(*side, batch);
-    if (!status.ok()) BadFramesLocked(status);
-    more = Find(lane) != nullptr && deliveries_->has_room();
-  }
-  if (host_.options.inline_delivery) {
-    deliveries_->RunHere();
-  } else {
-    deliveries_->Post();
-  }
-  // What paused the lane may have been delivered by now.
-  return more || deliveries_->has_room();
-}
-
-void Link::BadFramesLocked(const absl::Status& why) {
-  const absl::Status garbage = absl::UnavailableError(
-      absl::StrCat("it sent what makes no sense: ", why.message()));
-  LogWarning("worker ", peer_.name, ": ", garbage.message());
-  if (state_ == State::kUp) {
-    BreakLocked(LostLocked(garbage), true);
-  } else {
-    AttemptFailedLocked(garbage);
-  }
-}
-
-absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch) {
-  bool goodbye = false;
-  pulse_.Heard();
-  for (const Receiver::Control& control : batch.controls) {
-    if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
-      ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
-      RETURN_IF_ERROR(OnAnswerLocked(side, answer));
-    } else if (control.kind == FrameKind::kGoodbye && side.ready) {
-      goodbye = true;
-    } else if (side.ready && (control.kind == FrameKind::kBeat ||
-                              control.kind == FrameKind::kChannel)) {
-      continue;
-    } else {
-      return absl::InvalidArgumentError("a hello at the wrong time");
-    }
-  }
-  if (!batch.messages.empty() && !side.ready) {
-    return absl::InvalidArgumentError("a message before the hello");
-  }
-  traffic_.messages_received += batch.messages.size();
-  traffic_.bytes_received += batch.bytes;
-  for (Message& message : batch.messages) {
-    deliveries_->Push(peer_, std::move(message),
-                      batch.bytes / batch.messages.size());
-  }
-  if (goodbye) GoodbyeReceivedLocked(side);
-  return absl::OkStatus();
-}
-
 void Link::OnWritten(Lane& lane) {
   MutexLock lock(mutex_);
   Side* side = Find(lane);
   if (side == nullptr) return;
   side->writing = false;
-  traffic_.messages_sent += side->in_flight.size();
-  for (const auto& message : side->in_flight) {
-    traffic_.bytes_sent += message->bytes();
-    message->Written();
-  }
+  for (const auto& message : side->in_flight) HasLeftLocked(*message);
   side->in_flight.clear();
   PumpLocked(*side);
+}
+
+void Link::HasLeftLocked(Outgoing& message) {
+  ++traffic_.messages_sent;
+  traffic_.bytes_sent += message.bytes();
+  message.Written();
 }
 
 // What the peer would break the connection for.
@@ -204,6 +134,13 @@ bool Link::RefuseTooLargeLocked(Side& side) {
 }
 
 void Link::PumpLocked(Side& side) {
+  if (&side == &control_) {
+    TakeUpRingLocked();
+    if (ring_out_ != nullptr) {
+      PumpRingLocked();
+      return;
+    }
+  }
   if (!side.ready || side.writing) return;
   std::vector<grpc::Slice> slices;
   size_t budget = &side == &bulk_ ? kChunkBytes : kControlWriteBytes;
@@ -264,6 +201,7 @@ void Link::BeatLocked() {
     if (signs.alive) pulse_.Heard();
     if (signs.seen) pulse_.Spoke();
   }
+  if (host_.poller != nullptr) host_.poller->Check();
   const Pulse::Due due = pulse_.Beat(Clock::now());
   if (due.silent) {
     const absl::Status silent = absl::DeadlineExceededError(
@@ -294,8 +232,13 @@ void Link::PumpGoodbyeLocked() {
   for (Side* side : {&control_, &bulk_}) {
     if (side->writing || !side->queue.empty()) return;
   }
+  if (in_ring_ != nullptr) return;
   for (Side* side : {&control_, &bulk_}) {
     if (!side->ready || std::exchange(side->goodbye_sent, true)) continue;
+    if (side == &control_ && ring_out_ != nullptr) {
+      AddToRingLocked(MetaBytes(FrameKind::kGoodbye, ""));
+      continue;
+    }
     side->writing = true;
     side->lane->Write(MetaFrame(FrameKind::kGoodbye, ""));
   }
@@ -319,6 +262,7 @@ void Link::GoodbyeReceivedLocked(Side& side) {
 }
 
 void Link::OnBroken(Lane& lane, const absl::Status& why) {
+  ReadRestOfRing();
   MutexLock lock(mutex_);
   if (Find(lane) == nullptr) return;
   if (state_ == State::kUp) {
@@ -351,6 +295,7 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
     if (side->writing) side->lane->Owes(peer_.name, side->UnderWay());
     side->lane->Close();
   }
+  DropRingsLocked();
   if (channels_ != nullptr) channels_->Close();
   channels_ = nullptr;
   const absl::Status failure = absl::IsDeadlineExceeded(why)
@@ -370,6 +315,7 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
 
 std::vector<std::shared_ptr<Outgoing>> Link::TakeQueuesLocked() {
   std::vector<std::shared_ptr<Outgoing>> messages;
+  if (in_ring_ != nullptr) messages.push_back(std::exchange(in_ring_, nullptr));
   for (Side* side : {&control_, &bulk_}) {
     for (auto& message : side->in_flight) messages.push_back(message);
     for (auto& message : side->queue) messages.push_back(message);
@@ -394,6 +340,10 @@ void Link::ResumeReading() {
   MutexLock lock(mutex_);
   for (Side* side : {&control_, &bulk_}) {
     if (side->lane != nullptr) side->lane->ResumeReading();
+  }
+  if (ring_in_ != nullptr) {
+    ring_in_->set_paused(false);
+    host_.poller->Wake();
   }
 }
 

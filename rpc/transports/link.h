@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/executor.h"
@@ -21,6 +22,8 @@
 #include "rpc/transports/lane.h"
 #include "rpc/transports/outgoing.h"
 #include "rpc/transports/pulse.h"
+#include "rpc/transports/ring_lane.h"
+#include "rpc/transports/ring_poller.h"
 
 namespace baton::rpc {
 
@@ -32,6 +35,7 @@ struct LinkHost {
   std::shared_ptr<HandlerGate> gate = std::make_shared<HandlerGate>();
   std::shared_ptr<ThreadPool> executor;
   std::unique_ptr<Timer> timer;
+  std::shared_ptr<RingPoller> poller;  // null: no rings
   ChannelKinds kinds;
   std::atomic<uint64_t> attempts{0};
   std::atomic<bool> stopping{false};
@@ -114,9 +118,31 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void RetryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TimedOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Leaves channel frames to the caller.
-  absl::Status HandleLocked(Side& side, Receiver::Batch& batch)
+  // Receiving (link_receive.cc). HandleLocked leaves channel frames to the
+  // caller.
+  static absl::Status HearChannels(const std::shared_ptr<Channels>& channels,
+                                   const Receiver::Batch& batch);
+  absl::Status HandleLaneLocked(Side& side, Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status HandleLocked(Side& side, Receiver::Batch& batch,
+                            bool may_open_ring)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReadRing(RingInlet& ring);
+  void ReadRestOfRing();
+  void Deliver();
+
+  // Sending by the ring (link_ring.cc). From when there is one, what the
+  // control lane would carry goes there, but for beats. Those that give a bool
+  // say whether all that was added has left; the link may have broken if not.
+  void TakeUpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AddToRingLocked(std::string_view frame)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FlushRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PumpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropRingsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HasLeftLocked(Outgoing& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ConnectedLocked(const HelloAnswer& answer)
@@ -183,6 +209,12 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of the attempt
   std::shared_ptr<Channels> channels_
       ABSL_GUARDED_BY(mutex_);  // while it is up
+
+  // While the peer writes one; while this end does, and the message that has
+  // not left yet.
+  std::shared_ptr<RingInlet> ring_in_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RingOutlet> ring_out_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Outgoing> in_ring_ ABSL_GUARDED_BY(mutex_);
 
   ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);

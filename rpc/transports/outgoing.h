@@ -51,6 +51,11 @@ class Outgoing {
   // what was taken. True when nothing is left to take.
   static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
                    std::vector<grpc::Slice>& out);
+  // All of a message that is not bulk, as bytes that live as long as this.
+  const std::string& TakeFrame() {
+    frame_taken_ = true;
+    return frame_;
+  }
 
   // Everything taken has been written.
   void Written() { written_ = true; }

@@ -65,8 +65,12 @@ absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
 absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
                                Channels* channels, Batch& batch,
                                Device device) {
+  return Consume(FrameReader(buffer), channels, batch, device);
+}
+
+absl::Status Receiver::Consume(FrameReader in, Channels* channels, Batch& batch,
+                               Device device) {
   device_ = device;
-  FrameReader in(buffer);
   if (in.remaining() == 0) {
     return absl::InvalidArgumentError("an empty gRPC message");
   }

@@ -44,6 +44,8 @@ class Receiver {
   // `device`.
   absl::Status Consume(const grpc::ByteBuffer& buffer, Channels* channels,
                        Batch& batch, Device device = Device::Cpu());
+  absl::Status Consume(FrameReader in, Channels* channels, Batch& batch,
+                       Device device = Device::Cpu());
   // The same for a stranger, whom nothing is kept for: no parts of messages.
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What calls between two processes cost, beside the limits of the machine:
-//   bench_rpc [rounds]
+//   bench_rpc [rounds [text]]
 // Prints JSON lines: medians over the rounds of each round's median and 99th
-// percentile, with the rows interleaved. Rows whose names begin with "rpc_" or
-// "remote" do what a peer framework's benchmark does under the same names.
+// percentile, with the rows interleaved; only those with the text in their
+// name, if there is one. Rows whose names begin with "rpc_" or "remote" do what
+// a peer framework's benchmark does under the same names.
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -255,7 +256,7 @@ void PrintRest(rpc::Agent& agent) {
       100 * used_here / kSeconds, 100 * used_there / kSeconds);
 }
 
-int Run(const char* self, int rounds) {
+int Run(const char* self, int rounds, const std::string& text) {
   BareSocket socket(false);
   const std::string workers = TwoWorkers();
   ChildProcess child({self, "peer", workers});
@@ -264,6 +265,9 @@ int Run(const char* self, int rounds) {
   std::vector<Row> rows;
   AddLimits(socket, rows);
   calls.Add(rows);
+  std::erase_if(rows, [&text](const Row& row) {
+    return row.what.find(text) == std::string::npos;
+  });
   for (int round = 0; round < rounds; ++round) {
     for (Row& row : rows) {
       const auto times = TimesOf(row.count, row.warm, row.call);
@@ -272,7 +276,7 @@ int Run(const char* self, int rounds) {
     }
   }
   for (const Row& row : rows) Print(row);
-  PrintRest(*agent);
+  if (text.empty()) PrintRest(*agent);
   return 0;
 }
 
@@ -292,5 +296,6 @@ int main(int argc, char** argv) {
     return baton::bench::Serve(argv[2]);
   }
   const std::string self = baton::testing::ProgramPath("bench_rpc");
-  return baton::bench::Run(self.c_str(), argc > 1 ? std::atoi(argv[1]) : 3);
+  return baton::bench::Run(self.c_str(), argc > 1 ? std::atoi(argv[1]) : 3,
+                           argc > 2 ? argv[2] : "");
 }

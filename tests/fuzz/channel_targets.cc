@@ -56,13 +56,15 @@ class PairKind final : public rpc::ChannelKind {
       const Ends&, std::shared_ptr<rpc::ChannelPort> port) override {
     return std::make_shared<rpc::SharedMemoryEnd>(
         [fd = socket_.get()] { return rpc::FdConnection(Fd(dup(fd))); },
-        kBudget, Worker(), *heart_, std::move(port));
+        kBudget, Worker(), *heart_, *doorbell_, std::move(port));
   }
   const Fd& socket() const { return socket_; }
 
  private:
   const Fd socket_;
   const absl::StatusOr<std::shared_ptr<rpc::Heart>> heart_ = rpc::Heart::Make();
+  const absl::StatusOr<std::shared_ptr<rpc::Doorbell>> doorbell_ =
+      rpc::Doorbell::Make();
 };
 
 // One worker's end of the connection, and what has come there.

@@ -170,6 +170,26 @@ void SharedMemory() {
        opened + std::string("\4\50", 2) + twice + twice);
 }
 
+// Steps as MessageRing() takes them: 0 writes a frame, 1 bytes, 2 anywhere in
+// the memory, 3 reads.
+void MessageRing() {
+  const std::string small = Sent({"header", {Tensor::Zeros({2, 3})}}).substr(1);
+  const std::string frame = '\0' + small;
+  const std::string read(1, '\3');
+  Save("message_ring", "frames", frame + frame + read + frame + read);
+  Save("message_ring", "pieces",
+       frame + '\1' + Chunk(std::string("\x40\0\0\0BTN1", 8)) + read + '\1' +
+           Chunk(std::string(56, '\0')) + read);
+  const std::string far("\xff\xff\xff\xff\xff\xff\xff\x7f", 8);
+  for (const char place : {'\0', '\4', '\10', '\200'}) {
+    Save("message_ring",
+         absl::StrCat("spoilt_", int{static_cast<uint8_t>(place)}),
+         frame + '\2' + place + Chunk(far) + read + frame + read);
+  }
+  Save("message_ring", "lengths",
+       '\1' + Chunk(std::string("\xff\xff\xff\xff", 4)) + read);
+}
+
 void Agent() {
   const rpc::internal::Transfer transfer{{2, 3}, {2, 4}, 5, kBob};
   rpc::internal::RequestFrame request;
@@ -319,6 +339,7 @@ int main(int argc, char** argv) {
   corpus = argv[1];
   Wire();
   SharedMemory();
+  MessageRing();
   Agent();
   Arguments();
   Rendezvous();

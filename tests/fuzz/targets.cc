@@ -14,6 +14,7 @@ const std::vector<Target>& Targets() {
       {"control", Control},
       {"rendezvous", Rendezvous},
       {"shared_memory", SharedMemory},
+      {"message_ring", MessageRing},
       {"safetensors", SafeTensorsFile},
       {"idx", IdxFile},
       {"archive", ArchiveFile},

@@ -27,6 +27,7 @@ void Control(const std::string& bytes);     // what moves an owner's tables
 void Rendezvous(const std::string& bytes);  // its requests
 // Words, tickets and descriptors of a channel of shared memory.
 void SharedMemory(const std::string& bytes);
+void MessageRing(const std::string& bytes);  // and what the ring's memory holds
 // Files.
 void SafeTensorsFile(const std::string& bytes);
 void IdxFile(const std::string& bytes);

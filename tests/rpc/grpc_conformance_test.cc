@@ -22,7 +22,8 @@ TransportKind Grpc(GrpcOptions options) {
                 };
               },
           .has_bulk_lane = true,
-          .channel = channel};
+          .channel = channel,
+          .rings = options.shared_memory && options.message_ring};
 }
 
 // One certificate for all who come.
@@ -48,6 +49,8 @@ INSTANTIATE_TEST_SUITE_P(GrpcTcpSharedMemory, TransportConformance,
                          testing::Values(Grpc({.unix_socket = false})));
 INSTANTIATE_TEST_SUITE_P(GrpcSharedMemory, TransportConformance,
                          testing::Values(Grpc({})));
+INSTANTIATE_TEST_SUITE_P(GrpcSharedMemoryNoRings, TransportConformance,
+                         testing::Values(Grpc({.message_ring = false})));
 INSTANTIATE_TEST_SUITE_P(GrpcInline, TransportConformance,
                          testing::Values(Grpc({.inline_delivery = true})));
 

@@ -26,7 +26,8 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
 
 void PrintTo(const TransportKind& kind, std::ostream* out) {
   *out << (kind.has_bulk_lane ? "with" : "without") << " bulk lane, by "
-       << (kind.channel.empty() ? "no channel" : kind.channel);
+       << (kind.channel.empty() ? "no channel" : kind.channel)
+       << (kind.rings ? " and rings" : "");
 }
 
 std::unique_ptr<TestWorker> TransportConformance::NewWorker(
@@ -49,6 +50,7 @@ void TransportConformance::AwaitChannel() {
   ASSERT_TRUE(alice_->SendTo("bob", {"hello", {}}).ok());
   for (TestWorker* worker : {alice_.get(), bob_.get()}) {
     EXPECT_TRUE(worker->AwaitChannel(GetParam().channel));
+    if (GetParam().rings) EXPECT_TRUE(worker->AwaitRings());
   }
 }
 

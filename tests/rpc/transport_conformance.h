@@ -24,6 +24,8 @@ struct TransportKind {
   bool has_bulk_lane = false;
   // Large tensors travel by this channel, once it is open. Empty for none.
   std::string channel = {};
+  // So do small messages, by rings, once there are any.
+  bool rings = false;
 };
 void PrintTo(const TransportKind& kind, std::ostream* out);
 

@@ -138,4 +138,19 @@ bool TestWorker::AwaitChannel(const std::string& name) {
   return false;
 }
 
+bool TestWorker::AwaitRings() {
+  const auto deadline = steady_clock::now() + kPatience;
+  while (steady_clock::now() < deadline) {
+    const std::vector<ChannelInfo> infos = transport->Channels();
+    if (!infos.empty() &&
+        std::all_of(infos.begin(), infos.end(), [](const ChannelInfo& info) {
+          return info.detail.find("by shared memory") != std::string::npos;
+        })) {
+      return true;
+    }
+    std::this_thread::yield();
+  }
+  return false;
+}
+
 }  // namespace baton::rpc

@@ -75,6 +75,8 @@ struct TestWorker {
   // Until tensors can be sent so on all connections there are; false after
   // kPatience.
   bool AwaitChannel(const std::string& name);
+  // The same for small messages by rings.
+  bool AwaitRings();
 
   Mailbox mailbox;
   WorkerInfo info;

@@ -1,0 +1,169 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/transports/framing.h"
+#include "rpc/transports/link.h"
+
+// What comes in, by the lanes and by the ring.
+namespace baton::rpc {
+
+absl::Status Link::HearChannels(const std::shared_ptr<Channels>& channels,
+                                const Receiver::Batch& batch) {
+  for (const Receiver::Control& control : batch.controls) {
+    if (control.kind != FrameKind::kChannel) continue;
+    if (channels == nullptr) {
+      return absl::InvalidArgumentError("a channel frame too early");
+    }
+    RETURN_IF_ERROR(channels->OnFrame(control.meta));
+  }
+  return absl::OkStatus();
+}
+
+bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
+  std::shared_ptr<Channels> channels;
+  {
+    MutexLock lock(mutex_);
+    if (Find(lane) == nullptr) return false;
+    channels = channels_;
+  }
+  Receiver::Batch batch;
+  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch,
+                                                host_.options.device);
+  // Channels are not called under the lock.
+  if (status.ok()) status = HearChannels(channels, batch);
+  bool more = false;
+  {
+    MutexLock lock(mutex_);
+    Side* side = Find(lane);
+    if (side == nullptr) return false;
+    if (status.ok()) status = HandleLaneLocked(*side, batch);
+    if (!status.ok()) BadFramesLocked(status);
+    more = Find(lane) != nullptr && deliveries_->has_room();
+  }
+  Deliver();
+  // What paused the lane may have been delivered by now.
+  return more || deliveries_->has_room();
+}
+
+void Link::Deliver() {
+  if (host_.options.inline_delivery) {
+    deliveries_->RunHere();
+  } else {
+    deliveries_->Post();
+  }
+}
+
+void Link::BadFramesLocked(const absl::Status& why) {
+  const absl::Status garbage = absl::UnavailableError(
+      absl::StrCat("it sent what makes no sense: ", why.message()));
+  LogWarning("worker ", peer_.name, ": ", garbage.message());
+  if (state_ == State::kUp) {
+    BreakLocked(LostLocked(garbage), true);
+  } else {
+    AttemptFailedLocked(garbage);
+  }
+}
+
+// Before the rest: a ring is the last that a control lane tells of.
+absl::Status Link::HandleLaneLocked(Side& side, Receiver::Batch& batch) {
+  if (&side == &control_ && ring_in_ != nullptr) {
+    for (const Receiver::Control& control : batch.controls) {
+      if (control.kind == FrameKind::kBeat) continue;
+      return absl::InvalidArgumentError("a frame beside the ring");
+    }
+    if (!batch.messages.empty()) {
+      return absl::InvalidArgumentError("a message beside the ring");
+    }
+  }
+  return HandleLocked(side, batch, &side == &control_);
+}
+
+absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
+                                bool may_open_ring) {
+  bool goodbye = false;
+  bool ring = false;
+  pulse_.Heard();
+  for (const Receiver::Control& control : batch.controls) {
+    if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
+      ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
+      RETURN_IF_ERROR(OnAnswerLocked(side, answer));
+    } else if (control.kind == FrameKind::kGoodbye && side.ready) {
+      goodbye = true;
+    } else if (control.kind == FrameKind::kRing && side.ready &&
+               may_open_ring) {
+      ring = true;
+    } else if (side.ready && (control.kind == FrameKind::kBeat ||
+                              control.kind == FrameKind::kChannel)) {
+      continue;
+    } else {
+      return absl::InvalidArgumentError("a hello at the wrong time");
+    }
+  }
+  if (!batch.messages.empty() && !side.ready) {
+    return absl::InvalidArgumentError("a message before the hello");
+  }
+  traffic_.messages_received += batch.messages.size();
+  traffic_.bytes_received += batch.bytes;
+  for (Message& message : batch.messages) {
+    deliveries_->Push(peer_, std::move(message),
+                      batch.bytes / batch.messages.size());
+  }
+  if (ring) RETURN_IF_ERROR(OpenRingLocked());
+  if (goodbye) GoodbyeReceivedLocked(side);
+  return absl::OkStatus();
+}
+
+absl::Status Link::OpenRingLocked() {
+  auto end = channels_ == nullptr ? std::nullopt : channels_->TakeRingIn();
+  if (!end.has_value()) {
+    return absl::InvalidArgumentError("a ring that is not there");
+  }
+  ring_in_ = std::make_shared<RingInlet>(
+      *std::move(end), host_.options.max_message_bytes,
+      [weak = weak_from_this()](RingInlet& ring) {
+        if (const auto self = weak.lock()) self->ReadRing(ring);
+      });
+  host_.poller->Add(ring_in_);
+  return absl::OkStatus();
+}
+
+void Link::ReadRing(RingInlet& ring) {
+  std::shared_ptr<Channels> channels;
+  {
+    MutexLock one(ring.reading());
+    {
+      MutexLock lock(mutex_);
+      if (ring_in_.get() != &ring) return;
+      channels = channels_;
+    }
+    Receiver::Batch batch;
+    absl::Status status =
+        ring.Read(channels.get(), host_.options.device, batch);
+    if (status.ok()) status = HearChannels(channels, batch);
+    MutexLock lock(mutex_);
+    if (ring_in_.get() != &ring) return;
+    if (status.ok()) status = HandleLocked(control_, batch, false);
+    if (!status.ok()) BadFramesLocked(status);
+    ring.set_paused(!deliveries_->has_room());
+  }
+  Deliver();
+  // What paused it may have been delivered by now.
+  if (deliveries_->has_room()) ring.set_paused(false);
+}
+
+// What the peer wrote before it ended is as good as what it wrote to a lane.
+void Link::ReadRestOfRing() {
+  std::shared_ptr<RingInlet> ring;
+  {
+    MutexLock lock(mutex_);
+    ring = ring_in_;
+  }
+  if (ring != nullptr && ring->Ready()) ReadRing(*ring);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,246 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/ring_poller.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/errand.h"
+#include "core/mutex.h"
+#include "core/spinning.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr int kThreads = 2;
+
+class Poller;
+
+// What the threads share; it may outlive the poller by a task that one of them
+// is at.
+class Core final : public std::enable_shared_from_this<Core> {
+ public:
+  explicit Core(std::shared_ptr<Doorbell> doorbell)
+      : doorbell_(std::move(doorbell)) {}
+
+  void Add(std::shared_ptr<RingSource> source);
+  void Remove(const RingSource* source);
+  void Wake() { doorbell_->Ring(); }
+  void Check();
+  void Stop();
+
+ private:
+  using Sources = std::vector<std::shared_ptr<RingSource>>;
+  struct Member {
+    std::shared_ptr<std::atomic<bool>> at_task =
+        std::make_shared<std::atomic<bool>>(false);
+    std::thread thread = {};
+  };
+
+  void Run(std::atomic<bool>& at_task);
+  // With the lead; returns without it.
+  void Lead(Errand& errand);
+  bool TakeLead() { return !leading_.exchange(true); }
+  // True when something was.
+  bool ServeWhatIsReady();
+  bool AnythingReady() const;
+  void Refresh();
+  // Hands the lead to the doorbell. False when there is something to be done
+  // first, and nobody else who does it: then it is still this thread's.
+  bool StepAside();
+
+  const std::shared_ptr<Doorbell> doorbell_;
+  std::atomic<bool> leading_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> free_threads_{0};  // those that do not lead or do a task
+
+  // Whoever leads.
+  Sources served_;
+  uint64_t served_version_ = 0;
+  Spinning spinning_;
+
+  mutable Mutex mutex_;
+  Sources sources_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> version_{0};  // of sources_
+  std::list<Member> members_ ABSL_GUARDED_BY(mutex_);
+};
+
+void Core::Add(std::shared_ptr<RingSource> source) {
+  {
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    sources_.push_back(std::move(source));
+    ++version_;
+    while (members_.size() < kThreads) {
+      Member& member = members_.emplace_back();
+      member.thread =
+          std::thread([self = shared_from_this(), at_task = member.at_task] {
+            self->Run(*at_task);
+          });
+    }
+  }
+  Wake();
+}
+
+void Core::Remove(const RingSource* source) {
+  {
+    MutexLock lock(mutex_);
+    std::erase_if(sources_,
+                  [source](const auto& each) { return each.get() == source; });
+    ++version_;
+  }
+  Wake();  // to let go of it
+}
+
+void Core::Check() {
+  if (leading_) return;
+  Sources sources;
+  {
+    MutexLock lock(mutex_);
+    sources = sources_;
+  }
+  const bool ready = std::any_of(sources.begin(), sources.end(),
+                                 [](auto& source) { return source->Ready(); });
+  if (ready) doorbell_->Alarm();
+}
+
+void Core::Stop() {
+  std::list<Member> members;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    sources_.clear();
+    members.swap(members_);
+  }
+  doorbell_->Alarm();
+  for (Member& member : members) {
+    // A task may take as long as it likes, and may be what calls this.
+    if (*member.at_task) {
+      member.thread.detach();
+    } else {
+      member.thread.join();
+    }
+  }
+}
+
+void Core::Run(std::atomic<bool>& at_task) {
+  pthread_setname_np(pthread_self(), "baton-ring");
+  Errand errand;
+  ++free_threads_;
+  for (;;) {
+    // In this order, as Stop raises the value last.
+    const uint32_t seen = doorbell_->value();
+    if (stopping_) break;
+    if (Doorbell::Asleep(seen) || !TakeLead()) {
+      doorbell_->Sleep(seen);
+      continue;
+    }
+    do {
+      --free_threads_;
+      Lead(errand);
+      const bool busy = !errand.empty();
+      at_task = true;
+      // Stop either waits for this thread or lets it go.
+      if (stopping_) errand.Post();
+      errand.Run();
+      at_task = false;
+      ++free_threads_;
+      if (!busy) break;
+      // Most likely the answer to what it has just sent comes next.
+    } while (!stopping_ && TakeLead());
+  }
+  --free_threads_;
+}
+
+void Core::Lead(Errand& errand) {
+  doorbell_->WakeUp();
+  spinning_.Restart();
+  while (!stopping_) {
+    const bool served = ServeWhatIsReady();
+    if (!errand.empty()) {
+      if (free_threads_ > 0 && !AnythingReady() && StepAside()) return;
+      errand.Post();
+    }
+    if (served) {
+      spinning_.Came();
+    } else if (!spinning_.Wait() && StepAside()) {
+      return;
+    }
+  }
+  served_.clear();
+  leading_ = false;
+}
+
+bool Core::StepAside() {
+  doorbell_->FallAsleep();
+  const uint32_t asleep = doorbell_->value();
+  // What came before others knew that they have to ring.
+  if (AnythingReady() || version_ != served_version_) {
+    doorbell_->WakeUp();
+    return false;
+  }
+  leading_ = false;
+  // Whom they rang for until now may have found that there was a leader.
+  if (doorbell_->value() == asleep || !TakeLead()) return true;
+  doorbell_->WakeUp();
+  return false;
+}
+
+bool Core::AnythingReady() const {
+  return std::any_of(served_.begin(), served_.end(),
+                     [](const auto& source) { return source->Ready(); });
+}
+
+void Core::Refresh() {
+  if (version_ == served_version_) return;
+  Sources old;
+  MutexLock lock(mutex_);
+  old.swap(served_);
+  served_ = sources_;
+  served_version_ = version_;
+}
+
+bool Core::ServeWhatIsReady() {
+  Refresh();
+  bool served = false;
+  for (const auto& source : served_) {
+    if (!source->Ready()) continue;
+    source->Serve();
+    served = true;
+  }
+  return served;
+}
+
+class Poller final : public RingPoller {
+ public:
+  explicit Poller(std::shared_ptr<Doorbell> doorbell)
+      : core_(std::make_shared<Core>(std::move(doorbell))) {}
+  ~Poller() override { core_->Stop(); }
+
+  void Add(std::shared_ptr<RingSource> source) override {
+    core_->Add(std::move(source));
+  }
+  void Remove(const RingSource* source) override { core_->Remove(source); }
+  void Wake() override { core_->Wake(); }
+  void Check() override { core_->Check(); }
+  void Stop() override { core_->Stop(); }
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+}  // namespace
+
+std::shared_ptr<RingPoller> RingPoller::Make(
+    std::shared_ptr<Doorbell> doorbell) {
+  return std::make_shared<Poller>(std::move(doorbell));
+}
+
+}  // namespace baton::rpc

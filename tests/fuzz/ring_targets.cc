@@ -1,0 +1,99 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/status.h"
+#include "rpc/transports/ring_lane.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/targets.h"
+
+namespace baton::fuzz {
+namespace {
+
+constexpr size_t kMaxMessageBytes = size_t{1} << 20;
+constexpr size_t kHeadBytes = 4096;
+
+// The ring from a process to this one, and the memory of both.
+struct Ring {
+  Ring() {
+    auto made = rpc::RingWriter::Make();
+    BATON_CHECK(made.ok());
+    writer = *std::move(made);
+    memory = static_cast<char*>(mmap(nullptr, kHeadBytes + rpc::kRingBytes,
+                                     PROT_READ | PROT_WRITE, MAP_SHARED,
+                                     writer->fd().get(), 0));
+    BATON_CHECK(memory != MAP_FAILED);
+    auto bell = rpc::Doorbell::Make();
+    BATON_CHECK(bell.ok());
+    auto reader = rpc::RingReader::Open(rpc::Fd(dup(writer->fd().get())));
+    BATON_CHECK(reader.ok());
+    inlet = std::make_unique<rpc::RingInlet>(
+        rpc::RingEndIn{*std::move(reader), *std::move(bell)}, kMaxMessageBytes,
+        [](rpc::RingInlet&) {});
+  }
+  ~Ring() { munmap(memory, kHeadBytes + rpc::kRingBytes); }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  // False where the writer finds that the memory was spoilt.
+  bool Write(const std::string& bytes) {
+    const bool fine = writer->Write(bytes).ok();
+    writer->Publish();
+    return fine;
+  }
+  // False where a link would break.
+  bool Read() {
+    rpc::Receiver::Batch batch;
+    MutexLock lock(inlet->reading());
+    const absl::Status status = inlet->Read(nullptr, Device::Cpu(), batch);
+    size_t bytes = 0;
+    for (const rpc::Message& message : batch.messages) {
+      bytes += rpc::BytesOf(message);
+    }
+    BATON_CHECK(!status.ok() || bytes == batch.bytes);
+    return status.ok();
+  }
+
+  std::unique_ptr<rpc::RingWriter> writer;
+  std::unique_ptr<rpc::RingInlet> inlet;
+  char* memory;
+};
+
+std::string Framed(const std::string& frame) {
+  const auto length = static_cast<uint32_t>(frame.size());
+  return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) +
+         frame;
+}
+
+}  // namespace
+
+// What a process writes that may keep to the rules or not.
+void MessageRing(const std::string& bytes) {
+  Input input(bytes);
+  Ring ring;
+  for (int steps = 0; !input.empty() && steps < 200; ++steps) {
+    switch (input.Byte() % 4) {
+      case 0:
+        if (!ring.Write(Framed(input.Chunk()))) return;
+        break;
+      case 1:
+        if (!ring.Write(input.Chunk())) return;
+        break;
+      case 2: {
+        // Positions, flags, and bytes that were written already.
+        const size_t at = size_t{input.Byte()} * 32;
+        const std::string piece = input.Chunk().substr(0, kHeadBytes);
+        std::memcpy(ring.memory + at, piece.data(), piece.size());
+        break;
+      }
+      default:
+        if (!ring.Read()) return;
+    }
+  }
+}
+
+}  // namespace baton::fuzz

@@ -1,0 +1,213 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/ring_poller.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "core/executor.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::rpc {
+namespace {
+
+using baton::testing::IsOk;
+
+constexpr std::chrono::seconds kPatience{30};
+
+// Counts what it is given, and what of it was served.
+class Counter final : public RingSource {
+ public:
+  explicit Counter(std::function<void()> on_serve = nullptr)
+      : on_serve_(std::move(on_serve)) {}
+
+  bool Ready() override { return served_ < given_; }
+  void Serve() override {
+    EXPECT_FALSE(serving_.exchange(true));  // one thread at a time
+    if (on_serve_) on_serve_();
+    serving_ = false;
+    MutexLock lock(mutex_);
+    ++served_;
+    changed_.NotifyAll();
+  }
+  void Give(Bell& bell) {
+    ++given_;
+    bell.Ring();
+  }
+  bool AwaitServed(int count) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    MutexLock lock(mutex_);
+    while (served_ < count && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return served_ >= count;
+  }
+
+ private:
+  const std::function<void()> on_serve_;
+  std::atomic<int> given_{0}, served_{0};
+  std::atomic<bool> serving_{false};
+  Mutex mutex_;
+  CondVar changed_;
+};
+
+struct Process {
+  std::shared_ptr<Doorbell> doorbell = *Doorbell::Make();
+  std::shared_ptr<Bell> bell = *Bell::Open(Fd(dup(doorbell->fd().get())));
+  std::shared_ptr<RingPoller> poller = RingPoller::Make(doorbell);
+};
+
+TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
+  Process process;
+  const auto source = std::make_shared<Counter>();
+  process.poller->Add(source);
+  for (int i = 1; i <= 3000; ++i) {
+    source->Give(*process.bell);
+    // Runs of gifts that come at once, and pauses in which it falls asleep.
+    if (i % 100 < 50) continue;
+    ASSERT_TRUE(source->AwaitServed(i)) << i;
+    if (i % 500 == 0) {
+      while (!Doorbell::Asleep(process.doorbell->value())) {
+        std::this_thread::yield();
+      }
+    }
+  }
+  EXPECT_TRUE(source->AwaitServed(3000));
+}
+
+TEST(RingPoller, ServesManyThatManyGiveTo) {
+  Process process;
+  std::vector<std::shared_ptr<Counter>> sources;
+  for (int i = 0; i < 20; ++i) {
+    sources.push_back(std::make_shared<Counter>());
+    process.poller->Add(sources.back());
+  }
+  std::vector<std::thread> givers;
+  for (int t = 0; t < 4; ++t) {
+    givers.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        sources[static_cast<size_t>((i + t) % 20)]->Give(*process.bell);
+      }
+    });
+  }
+  for (std::thread& giver : givers) giver.join();
+  for (const auto& source : sources) EXPECT_TRUE(source->AwaitServed(400));
+}
+
+TEST(RingPoller, DoesATaskItselfAndStillServesWhileThatWaits) {
+  const auto pool = std::make_shared<ThreadPool>(4, "pool");
+  Process process;
+  const Promise<void> go_on, entered, done;
+  std::atomic<int> tasks{0};
+  const auto source = std::make_shared<Counter>([&] {
+    if (tasks++ > 0) return;
+    pool->PostOrCarry([&] {
+      entered.Set(absl::OkStatus());
+      EXPECT_THAT(go_on.future().Await(), IsOk());
+      done.Set(absl::OkStatus());
+    });
+  });
+  process.poller->Add(source);
+  source->Give(*process.bell);
+  ASSERT_THAT(entered.future().Await(), IsOk());
+  for (int i = 2; i <= 200; ++i) {
+    source->Give(*process.bell);
+    ASSERT_TRUE(source->AwaitServed(i)) << i;
+  }
+  go_on.Set(absl::OkStatus());
+  EXPECT_THAT(done.future().Await(), IsOk());
+}
+
+TEST(RingPoller, TasksRunOnceWhoeverDoesThem) {
+  constexpr int kCount = 5000;
+  std::atomic<int> ran{0};
+  {
+    const auto pool = std::make_shared<ThreadPool>(2, "pool");
+    Process process;
+    const auto source =
+        std::make_shared<Counter>([&] { pool->PostOrCarry([&] { ++ran; }); });
+    process.poller->Add(source);
+    for (int i = 1; i <= kCount; ++i) {
+      source->Give(*process.bell);
+      if (i % 7 == 0) source->AwaitServed(i);
+    }
+    ASSERT_TRUE(source->AwaitServed(kCount));
+    process.poller->Stop();
+  }
+  EXPECT_EQ(ran, kCount);
+}
+
+TEST(RingPoller, StopsWhileATaskWaits) {
+  const auto pool = std::make_shared<ThreadPool>(1, "pool");
+  const Promise<void> go_on, entered;
+  std::atomic<bool> done{false};
+  {
+    Process process;
+    const auto source = std::make_shared<Counter>([&] {
+      pool->PostOrCarry([&] {
+        entered.Set(absl::OkStatus());
+        EXPECT_THAT(go_on.future().Await(), IsOk());
+        done = true;
+      });
+    });
+    process.poller->Add(source);
+    source->Give(*process.bell);
+    ASSERT_THAT(entered.future().Await(), IsOk());
+    process.poller->Stop();
+    EXPECT_FALSE(done);
+  }
+  go_on.Set(absl::OkStatus());
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!done && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(RingPoller, ServesNothingThatWasRemovedAndLetsGoOfIt) {
+  Process process;
+  auto source = std::make_shared<Counter>();
+  process.poller->Add(source);
+  source->Give(*process.bell);
+  ASSERT_TRUE(source->AwaitServed(1));
+  process.poller->Remove(source.get());
+  const std::weak_ptr<Counter> weak = source;
+  source.reset();
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!weak.expired() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(weak.expired());
+}
+
+// A process that may write the word says that somebody is awake where all
+// sleep: what it gives then is not noticed before the next check.
+TEST(RingPoller, NoticesLaterWhereSomebodySpoiltTheDoorbell) {
+  Process process;
+  auto* word = static_cast<std::atomic<uint32_t>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+           process.doorbell->fd().get(), 0));
+  const auto source = std::make_shared<Counter>();
+  process.poller->Add(source);
+  source->Give(*process.bell);
+  ASSERT_TRUE(source->AwaitServed(1));
+  while (!Doorbell::Asleep(process.doorbell->value())) {
+    std::this_thread::yield();
+  }
+  word->store(100);
+  source->Give(*process.bell);
+  process.poller->Check();
+  EXPECT_TRUE(source->AwaitServed(2));
+  munmap(word, 4096);
+}
+
+}  // namespace
+}  // namespace baton::rpc
