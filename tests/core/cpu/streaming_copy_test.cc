@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace baton::cpu {
@@ -13,29 +15,44 @@ namespace {
 
 constexpr size_t kMargin = 256;
 
-uint8_t ByteAt(size_t i) { return static_cast<uint8_t>(i * 2654435761u >> 13); }
+constexpr uint8_t kUntouched = 0xa5;
+
+// Bytes whose pattern comes again after a prime number of them, so that a copy
+// that is off by a line or a page is not the same.
+std::vector<uint8_t> Pattern(size_t bytes) {
+  constexpr size_t kPeriod = 4099;
+  std::vector<uint8_t> pattern(bytes);
+  const size_t first = std::min(bytes, kPeriod);
+  for (size_t i = 0; i < first; ++i) {
+    pattern[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+  }
+  for (size_t done = first; done < bytes; done += kPeriod) {
+    std::memcpy(&pattern[done], &pattern[0], std::min(kPeriod, bytes - done));
+  }
+  return pattern;
+}
+
+bool Untouched(const uint8_t* begin, const uint8_t* end) {
+  return std::all_of(begin, end, [](uint8_t b) { return b == kUntouched; });
+}
 
 // Copies `bytes` between places that far from an aligned one, and looks at
 // each byte there and at those around.
 void ExpectCopied(size_t bytes, size_t to_offset, size_t from_offset) {
   SCOPED_TRACE(testing::Message()
                << bytes << " from " << from_offset << " to " << to_offset);
-  std::vector<uint8_t> source(bytes + 2 * kMargin);
-  for (size_t i = 0; i < source.size(); ++i) source[i] = ByteAt(i);
-  std::vector<uint8_t> target(bytes + 2 * kMargin, 0xa5);
-  const auto aligned = [](std::vector<uint8_t>& buffer) {
+  const std::vector<uint8_t> source = Pattern(bytes + 2 * kMargin);
+  std::vector<uint8_t> target(bytes + 2 * kMargin, kUntouched);
+  const auto aligned = [](const std::vector<uint8_t>& buffer) {
     const auto address = reinterpret_cast<uintptr_t>(buffer.data());
     return (64 - address % 64) % 64;
   };
-  const size_t to = aligned(target) + to_offset;
-  const size_t from = aligned(source) + from_offset;
-  StreamingCopy(target.data() + to, source.data() + from, bytes);
-  size_t wrong = 0;
-  for (size_t i = 0; i < target.size(); ++i) {
-    const bool inside = i >= to && i < to + bytes;
-    if (target[i] != (inside ? ByteAt(i - to + from) : 0xa5)) ++wrong;
-  }
-  EXPECT_EQ(wrong, 0u);
+  uint8_t* to = target.data() + aligned(target) + to_offset;
+  const uint8_t* from = source.data() + aligned(source) + from_offset;
+  StreamingCopy(to, from, bytes);
+  EXPECT_EQ(std::memcmp(to, from, bytes), 0);
+  EXPECT_TRUE(Untouched(target.data(), to));
+  EXPECT_TRUE(Untouched(to + bytes, target.data() + target.size()));
 }
 
 TEST(StreamingCopy, CopiesEachByteAndNoOther) {
