@@ -1,6 +1,7 @@
 # BATON_CUDA: AUTO builds core/cuda where a CUDA toolkit with cuDNN is found, ON
 # insists on one, OFF builds core/no_cuda, which answers "built without CUDA".
-# Sets BATON_HAS_CUDA. CMAKE_CUDA_ARCHITECTURES: 90 unless given.
+# Sets BATON_HAS_CUDA and, where traces can show kernels, BATON_HAS_CUPTI.
+# CMAKE_CUDA_ARCHITECTURES: 90 unless given.
 set(BATON_CUDA AUTO CACHE STRING
   "CUDA toolkit: AUTO (used where found), ON (required) or OFF")
 set_property(CACHE BATON_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -11,6 +12,7 @@ if(NOT baton_cuda MATCHES "^(AUTO|ON|OFF)$")
 endif()
 
 set(BATON_HAS_CUDA OFF)
+set(BATON_HAS_CUPTI OFF)
 if(baton_cuda STREQUAL "OFF")
   message(STATUS "CUDA: off")
   return()
@@ -51,3 +53,19 @@ if(BATON_CCACHE)
 endif()
 message(STATUS "CUDA: ${CUDAToolkit_VERSION} at ${CUDAToolkit_BIN_DIR}, "
   "cuDNN at ${CUDNN_LIBRARY}, for sm_${CMAKE_CUDA_ARCHITECTURES}")
+
+# Its records are those of CUDA 13.
+find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+  PATH_SUFFIXES ../extras/CUPTI/include)
+set(CUPTI_SONAME libcupti.so.${CUDAToolkit_VERSION_MAJOR})
+find_file(CUPTI_LIBRARY ${CUPTI_SONAME} HINTS ${CUDAToolkit_LIBRARY_DIR}
+  PATH_SUFFIXES ../extras/CUPTI/lib64)
+if(NOT CUPTI_LIBRARY)
+  set(CUPTI_LIBRARY ${CUPTI_SONAME})
+endif()
+if(CUPTI_INCLUDE_DIR AND CUDAToolkit_VERSION_MAJOR EQUAL 13)
+  set(BATON_HAS_CUPTI ON)
+  message(STATUS "CUPTI: ${CUPTI_INCLUDE_DIR}")
+else()
+  message(STATUS "CUPTI: no header of CUDA 13 found, traces will show no kernels")
+endif()

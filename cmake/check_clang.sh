@@ -22,10 +22,14 @@ cuda=$(grep -oE -- '-(isystem |I)[^ "]*cuda[^ "]*/include' \
 if ! grep -q '/core/cuda/' "$tree/compile_commands.json"; then
   set -- $(printf '%s\n' "$@" | grep -v '^core/cuda/')
 fi
+if ! grep -q '/core/cuda/cupti/' "$tree/compile_commands.json"; then
+  set -- $(printf '%s\n' "$@" | grep -v '^core/cuda/cupti/')
+fi
 export tree cuda
 check() {
   echo "#include \"$1\"" | clang++-14 -fsyntax-only -x c++ -std=c++20 -I. \
     "-I$tree" $cuda '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
+    '-DBATON_CUPTI_SONAME=""' '-DBATON_CUPTI_LIBRARY=""' \
     -fopenmp -Wthread-safety -Werror=thread-safety \
     -Wno-ignored-attributes -Wno-unknown-pragmas - ||
     { echo "check_clang: $1 is not sound (see above)" >&2; return 1; }

@@ -43,7 +43,7 @@ CONFINED = [
     ("protobuf", r"google/protobuf/|.*\.pb\.h", r"rpc/.*\.cc|tests/.*\.cc"),
     ("oneDNN", r"(oneapi/)?dnnl", r"core/cpu/.*|tests/core/.*"),
     ("BLAS", r"(cblas|openblas)", r"core/cpu/.*"),
-    ("CUDA", r"(cuda|cudnn|cublas|nccl|curand)", r"core/cuda/.*"),
+    ("CUDA", r"(cuda|cudnn|cublas|cupti|nccl|curand)", r"core/cuda/.*"),
     ("OpenMP", r"omp\.h", r"core/.*"),
     ("libjpeg", r"j(peg|error)", r"models/data/.*\.cc|tests/.*\.cc"),
     ("libarchive", r"archive(_entry)?\.h", r"models/data/.*\.cc|tests/.*\.cc"),

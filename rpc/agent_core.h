@@ -17,6 +17,7 @@
 #include "rpc/call_quota.h"
 #include "rpc/call_stats.h"
 #include "rpc/frames.h"
+#include "rpc/gpu_trace.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
 #include "rpc/lane.h"
@@ -234,7 +235,7 @@ class AgentCore final : public MessageHandler,
   const Clock::time_point begun_ = Clock::now();
 
   CallStats stats_;
-  const std::shared_ptr<Tracer> tracer_ = std::make_shared<Tracer>();
+  const std::shared_ptr<Tracer> tracer_ = MakeTracerWithGpus();
   Peers peers_;
   const std::shared_ptr<CallQuota> quota_;
   std::shared_ptr<Ownership> ownership_;

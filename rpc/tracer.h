@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -48,9 +49,20 @@ struct TraceEvent {
 struct TraceLog {
   std::vector<TraceEvent> events;  // in the order of their ends
   uint64_t dropped = 0;            // beyond the limit
+  std::vector<std::string> notes;  // what could not be had, for people
   static constexpr auto Fields() {
-    return std::tuple{&TraceLog::events, &TraceLog::dropped};
+    return std::tuple{&TraceLog::events, &TraceLog::dropped, &TraceLog::notes};
   }
+};
+
+// What else can record while a tracer is on, at its own limit. Called by the
+// tracer alone, one call at a time; these may take milliseconds.
+class TraceSource {
+ public:
+  virtual ~TraceSource() = default;
+  virtual void Start(size_t limit) = 0;
+  // Ends; nothing if it was not started.
+  virtual TraceLog Take() = 0;
 };
 
 // Keeps what happens at a worker while it is on. Off, it costs one read of a
@@ -71,11 +83,23 @@ class Tracer {
   void Start(size_t limit, Clock::time_point until);
   // Nothing unless on.
   void Add(TraceEvent event);
-  // Ends, and gives what was kept.
+  // Ends, and gives what was kept, with what the sources have.
   TraceLog Take();
 
+  // From the next start on.
+  void AddSource(std::shared_ptr<TraceSource> source);
+
  private:
+  // True if this event came too late, and ended it.
+  bool Keep(TraceEvent event);
+  void EndSourcesUnlessOn();
+
   std::atomic<bool> on_{false};
+  // Held by who starts and ends, before the other one, which is never held
+  // while a source works.
+  Mutex switching_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::vector<std::shared_ptr<TraceSource>> sources_
+      ABSL_GUARDED_BY(switching_);
   Mutex mutex_;
   size_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
   Clock::time_point until_ ABSL_GUARDED_BY(mutex_);

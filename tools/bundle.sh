@@ -95,6 +95,8 @@ done
 cp -r "$golden" "$bundle/golden"
 for program in "${programs[@]}"; do
   ldd "$program" | grep -oE "^\s*lib($nvidia)\.so\S*" || true
+  # Opened only when a trace begins.
+  grep -aohE '\blibcupti\.so\.[0-9]+' "$program" || true
 done | tr -d '\t ' | sort -u >"$bundle/cuda_libraries"
 
 cat >"$bundle/run.sh" <<'END'

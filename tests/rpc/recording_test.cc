@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "rpc/histogram.h"
 #include "rpc/introspection.h"
@@ -232,6 +234,65 @@ TEST(Tracer, EndsAtItsLimitAndByItself) {
   tracer.Start(2, now - std::chrono::seconds(1));
   tracer.Add({});
   EXPECT_FALSE(tracer.on());
+  EXPECT_THAT(tracer.Take().events, IsEmpty());
+}
+
+rpc::TraceEvent Ended(std::string name, int64_t at) {
+  return {.name = std::move(name), .peer = "track", .end_ns = at};
+}
+
+// Counts how it is called, and gives two events that ended at 1 and at 3.
+class CountingSource final : public rpc::TraceSource {
+ public:
+  void Start(size_t limit) override {
+    ++starts;
+    last_limit = limit;
+    running = true;
+  }
+  rpc::TraceLog Take() override {
+    rpc::TraceLog log;
+    if (!std::exchange(running, false)) return log;
+    log.events = {Ended("first", 1), Ended("third", 3)};
+    log.dropped = 5;
+    log.notes = {"note"};
+    return log;
+  }
+  int starts = 0;
+  size_t last_limit = 0;
+  bool running = false;
+};
+
+TEST(Tracer, TakesWhatItsSourcesRecordedMeanwhile) {
+  rpc::Tracer tracer;
+  const auto source = std::make_shared<CountingSource>();
+  tracer.AddSource(source);
+  EXPECT_THAT(tracer.Take().events, IsEmpty());
+  EXPECT_EQ(source->starts, 0);
+  const auto later = rpc::Tracer::Clock::now() + std::chrono::seconds(60);
+  tracer.Start(7, later);
+  tracer.Start(9, later);  // it is on
+  EXPECT_EQ(source->starts, 1);
+  EXPECT_EQ(source->last_limit, 7u);
+  tracer.Add(Ended("second", 2));
+  const rpc::TraceLog log = tracer.Take();
+  ASSERT_EQ(log.events.size(), 3u);
+  EXPECT_EQ(log.events[0].name, "first");
+  EXPECT_EQ(log.events[1].name, "second");
+  EXPECT_EQ(log.events[2].name, "third");
+  EXPECT_EQ(log.dropped, 5u);
+  EXPECT_THAT(log.notes, ::testing::ElementsAre("note"));
+  EXPECT_FALSE(source->running);
+  EXPECT_THAT(tracer.Take().events, IsEmpty());
+}
+
+TEST(Tracer, EndsItsSourcesWhenItEndsByItself) {
+  rpc::Tracer tracer;
+  const auto source = std::make_shared<CountingSource>();
+  tracer.AddSource(source);
+  tracer.Start(2, rpc::Tracer::Clock::now() - std::chrono::seconds(1));
+  EXPECT_TRUE(source->running);
+  tracer.Add({});
+  EXPECT_FALSE(source->running);
   EXPECT_THAT(tracer.Take().events, IsEmpty());
 }
 

@@ -80,6 +80,8 @@ std::vector<WorkerTrace> ClusterTrace::Finish() {
       LogWarning("worker ", worker->info.name, " left ", log->dropped,
                  " events out of its trace: trace a shorter time");
     }
+    for (const std::string& note : log->notes)
+      LogInfo("worker ", worker->info.name, ": ", note);
     traces.push_back({.worker = worker->info, .log = *std::move(log)});
     of.push_back(worker);
   }

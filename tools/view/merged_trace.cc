@@ -117,14 +117,17 @@ class Writer {
       root["otherData"][trace.worker.name] = {
           {"clock_ahead_ns", trace.clock.ahead_ns},
           {"clock_within_ns", trace.clock.within_ns},
-          {"events_dropped", trace.log.dropped}};
+          {"events_dropped", trace.log.dropped},
+          {"notes", trace.log.notes}};
     }
     return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
  private:
   static constexpr int kMessages = 0;  // process of messages on their way
-  static constexpr int kTrackRows = 1, kServedRows = 1000, kMadeRows = 2000;
+  // Fifty rows a track; GPUs have many.
+  static constexpr int kTrackRows = 1, kServedRows = 1'000'000;
+  static constexpr int kMadeRows = 2'000'000;
 
   int64_t Ahead(size_t trace) const { return traces_[trace].clock.ahead_ns; }
   // Nanoseconds from the beginning, by our clock.
@@ -192,8 +195,10 @@ class Writer {
             tracks
                 .try_emplace(event->peer, events_, process, event->peer, first)
                 .first;
+        Json args = Json::object();
+        if (event->request_bytes > 0) args["bytes"] = event->request_bytes;
         Slice(process, track->second.RowFor(begin, end), event->name, "span",
-              begin, end, Json::object());
+              begin, end, std::move(args));
         continue;
       }
       const bool call = event->kind == TraceEvent::Kind::kCall;

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -128,6 +129,36 @@ TEST(MergedTrace, NoMessageArrivesBeforeItWasSent) {
                 2 * kMilli);
     }
   }
+}
+
+TEST(MergedTrace, ShowsEachTrackApartAndWhatIsMissing) {
+  Cluster cluster(2, 7);
+  cluster.Call(0, 1, 0);
+  rpc::TraceLog& log = cluster.traces_[1].log;
+  log.notes = {"no work of GPUs: none is here"};
+  constexpr int kTracks = 90;
+  for (int i = 0; i < kTracks; ++i) {
+    log.events.push_back({.name = "kernel",
+                          .peer = absl::StrCat("cuda:0 stream ", i),
+                          .begin_ns = 0,
+                          .end_ns = kMilli,
+                          .request_bytes = 64});
+  }
+  const json trace = json::parse(MergedTrace(cluster.traces_));
+  std::set<int> rows;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    if (event["pid"] == 2) {
+      EXPECT_TRUE(rows.insert(event["tid"].get<int>()).second);
+    }
+    if (event["name"] == "kernel") {
+      EXPECT_EQ(event["args"]["bytes"], 64);
+    }
+  }
+  EXPECT_EQ(rows.size(), size_t{kTracks} + 1);  // and the call served
+  const std::string worker = cluster.traces_[1].worker.name;
+  EXPECT_EQ(trace["otherData"][worker]["notes"],
+            json::array({"no work of GPUs: none is here"}));
 }
 
 TEST(MergedTrace, EstimatesThatAgreeWithAllMessagesStay) {
