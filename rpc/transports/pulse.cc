@@ -50,7 +50,7 @@ Pulse::Due Pulse::Beat(Clock::time_point now) {
   } else {
     unheard_ += interval_;
     forgiven_ =
-        std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_);
+        std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_ / 2);
   }
   const bool silent =
       own_.count() > 0 &&

@@ -44,13 +44,13 @@ TEST_F(PulseTest, WhoWasStoppedItselfCallsNobodySilent) {
 }
 
 TEST_F(PulseTest, WhoIsLateItselfForgivesTwiceThat) {
-  for (int beat = 0; beat < 7; ++beat) EXPECT_FALSE(Beat(100ms).silent) << beat;
-  EXPECT_TRUE(Beat(100ms).silent);  // 3.2 s less 1.6 s
+  for (int beat = 0; beat < 5; ++beat) EXPECT_FALSE(Beat(60ms).silent) << beat;
+  EXPECT_TRUE(Beat(60ms).silent);  // 2.4 s less 0.72 s
 }
 
-TEST_F(PulseTest, ForgivesOneLeaseAtMost) {
-  for (int beat = 0; beat < 8; ++beat) EXPECT_FALSE(Beat(390ms).silent) << beat;
-  EXPECT_TRUE(Beat(390ms).silent);  // 3.6 s less 2 s
+TEST_F(PulseTest, ForgivesHalfALeaseAtMost) {
+  for (int beat = 0; beat < 6; ++beat) EXPECT_FALSE(Beat(390ms).silent) << beat;
+  EXPECT_TRUE(Beat(390ms).silent);  // 2.8 s less 1 s
   pulse_.Heard();
   for (int beat = 0; beat < 4; ++beat) EXPECT_FALSE(Beat().silent) << beat;
   EXPECT_TRUE(Beat().silent);
@@ -59,10 +59,10 @@ TEST_F(PulseTest, ForgivesOneLeaseAtMost) {
 TEST_F(PulseTest, CountsLatenessFromTheTimeThatWasNamed) {
   // Equally late each time, so that as much time as ever is between two beats.
   auto late_beat = [this] {
-    now_ = pulse_.Next(now_, 0) + 100ms;
+    now_ = pulse_.Next(now_, 0) + 60ms;
     return pulse_.Beat(now_);
   };
-  for (int beat = 0; beat < 7; ++beat) EXPECT_FALSE(late_beat().silent) << beat;
+  for (int beat = 0; beat < 5; ++beat) EXPECT_FALSE(late_beat().silent) << beat;
   EXPECT_TRUE(late_beat().silent);
 }
 
