@@ -6,6 +6,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/log.h"
 
 namespace baton {
 namespace {
@@ -23,9 +27,13 @@ constexpr int kMostWorth = 8;
 // offers it to others while he looks on may not get it back for milliseconds.
 constexpr int kLeastCores = 5;
 
-// Those that this process may use.
 bool HasCoresToSpare() {
   static const bool has = [] {
+    if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
+      if (std::strcmp(set, "on") == 0) return true;
+      if (std::strcmp(set, "off") == 0) return false;
+      LogWarning("BATON_SPIN=", set, " means nothing; \"on\" and \"off\" do");
+    }
     cpu_set_t set;
     CPU_ZERO(&set);
     return sched_getaffinity(0, sizeof(set), &set) == 0 &&

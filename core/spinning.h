@@ -9,7 +9,9 @@ namespace baton {
 
 // Whether to look on for a short while, instead of going to sleep at once: it
 // is worth it as long as what is waited for mostly comes sooner than a thread
-// is put to sleep and woken. Learns that by what it is told. Thread-compatible.
+// is put to sleep and woken. Learns that by what it is told. Not where this
+// process may use few cores, unless BATON_SPIN=on or off in its environment
+// says otherwise. Thread-compatible.
 class Spinning {
  public:
   // For its waits for whatever.
@@ -19,8 +21,7 @@ class Spinning {
   void Restart() { since_ = Clock::now(); }
   // ...has come, whether somebody looked on or slept until then. Restarts.
   void Came();
-  // A moment passes. False when it is time to sleep, which it always is where
-  // this process has few cores.
+  // A moment passes. False when it is time to sleep.
   bool Wait();
 
  private:

@@ -201,7 +201,8 @@ void Link::BeatLocked() {
     if (signs.alive) pulse_.Heard();
     if (signs.seen) pulse_.Spoke();
   }
-  if (host_.poller != nullptr) host_.poller->Check();
+  if (ring_in_ != nullptr) host_.poller->Check(*ring_in_);
+  if (ring_out_ != nullptr) host_.poller->Check(*ring_out_);
   const Pulse::Due due = pulse_.Beat(Clock::now());
   if (due.silent) {
     const absl::Status silent = absl::DeadlineExceededError(

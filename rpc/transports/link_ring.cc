@@ -9,6 +9,16 @@
 
 // What goes out by the ring.
 namespace baton::rpc {
+namespace {
+
+// Only those that wait for room are looked at, as each costs all messages a
+// little. From the first time on.
+void AwaitRoom(RingPoller& poller, const std::shared_ptr<RingOutlet>& ring) {
+  poller.Remove(ring.get());
+  poller.Add(ring);
+}
+
+}  // namespace
 
 void Link::TakeUpRingLocked() {
   if (ring_out_ != nullptr || channels_ == nullptr || !control_.ready ||
@@ -21,7 +31,6 @@ void Link::TakeUpRingLocked() {
       std::make_shared<RingOutlet>(*std::move(end), [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->PumpChannels();
       });
-  host_.poller->Add(ring_out_);
   control_.writing = true;
   control_.lane->Write(MetaFrame(FrameKind::kRing, ""));
   LogInfo("worker ", host_.self.name, " -> worker ", peer_.name,
@@ -39,6 +48,7 @@ bool Link::AddToRingLocked(std::string_view frame) {
   if (status.ok()) {
     ring_out_->Publish();
     pulse_.Spoke();
+    if (!out) AwaitRoom(*host_.poller, ring_out_);
   } else {
     BadFramesLocked(status);
   }
@@ -52,7 +62,10 @@ bool Link::FlushRingLocked() {
     return false;
   }
   ring_out_->Publish();
-  if (!*flushed) return false;
+  if (!*flushed) {
+    AwaitRoom(*host_.poller, ring_out_);
+    return false;
+  }
   if (in_ring_ != nullptr) HasLeftLocked(*std::exchange(in_ring_, nullptr));
   return true;
 }

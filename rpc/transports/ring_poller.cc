@@ -33,7 +33,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   void Add(std::shared_ptr<RingSource> source);
   void Remove(const RingSource* source);
   void Wake() { doorbell_->Ring(); }
-  void Check();
+  void Check(RingSource& source);
   void Stop();
 
  private:
@@ -99,16 +99,8 @@ void Core::Remove(const RingSource* source) {
   Wake();  // to let go of it
 }
 
-void Core::Check() {
-  if (leading_) return;
-  Sources sources;
-  {
-    MutexLock lock(mutex_);
-    sources = sources_;
-  }
-  const bool ready = std::any_of(sources.begin(), sources.end(),
-                                 [](auto& source) { return source->Ready(); });
-  if (ready) doorbell_->Alarm();
+void Core::Check(RingSource& source) {
+  if (!leading_ && source.Ready()) doorbell_->Alarm();
 }
 
 void Core::Stop() {
@@ -165,7 +157,7 @@ void Core::Lead(Errand& errand) {
   while (!stopping_) {
     const bool served = ServeWhatIsReady();
     if (!errand.empty()) {
-      if (free_threads_ > 0 && !AnythingReady() && StepAside()) return;
+      if (free_threads_ > 0 && StepAside()) return;
       errand.Post();
     }
     if (served) {
@@ -229,7 +221,7 @@ class Poller final : public RingPoller {
   }
   void Remove(const RingSource* source) override { core_->Remove(source); }
   void Wake() override { core_->Wake(); }
-  void Check() override { core_->Check(); }
+  void Check(RingSource& source) override { core_->Check(source); }
   void Stop() override { core_->Stop(); }
 
  private:

@@ -35,8 +35,9 @@ class RingPoller {
   virtual void Remove(const RingSource* source) = 0;
   // A source may be ready for a reason of this process.
   virtual void Wake() = 0;
-  // Should the doorbell have been spoilt by who may write it. Now and then.
-  virtual void Check() = 0;
+  // Should the doorbell have been spoilt by who may write it: all wake if the
+  // source is ready and nobody sees to it. Now and then.
+  virtual void Check(RingSource& source) = 0;
   // Nothing is served any more when this returns, save by the calling thread.
   virtual void Stop() = 0;
 };

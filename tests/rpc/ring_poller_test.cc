@@ -204,7 +204,7 @@ TEST(RingPoller, NoticesLaterWhereSomebodySpoiltTheDoorbell) {
   }
   word->store(100);
   source->Give(*process.bell);
-  process.poller->Check();
+  process.poller->Check(*source);
   EXPECT_TRUE(source->AwaitServed(2));
   munmap(word, 4096);
 }
