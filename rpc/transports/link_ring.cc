@@ -9,16 +9,6 @@
 
 // What goes out by the ring.
 namespace baton::rpc {
-namespace {
-
-// Only those that wait for room are looked at, as each costs all messages a
-// little. From the first time on.
-void AwaitRoom(RingPoller& poller, const std::shared_ptr<RingOutlet>& ring) {
-  poller.Remove(ring.get());
-  poller.Add(ring);
-}
-
-}  // namespace
 
 void Link::TakeUpRingLocked() {
   if (ring_out_ != nullptr || channels_ == nullptr || !control_.ready ||
@@ -48,7 +38,7 @@ bool Link::AddToRingLocked(std::string_view frame) {
   if (status.ok()) {
     ring_out_->Publish();
     pulse_.Spoke();
-    if (!out) AwaitRoom(*host_.poller, ring_out_);
+    if (!out) host_.poller->Add(ring_out_);  // it is looked at from now on
   } else {
     BadFramesLocked(status);
   }
@@ -63,7 +53,7 @@ bool Link::FlushRingLocked() {
   }
   ring_out_->Publish();
   if (!*flushed) {
-    AwaitRoom(*host_.poller, ring_out_);
+    host_.poller->Add(ring_out_);
     return false;
   }
   if (in_ring_ != nullptr) HasLeftLocked(*std::exchange(in_ring_, nullptr));

@@ -72,7 +72,6 @@ absl::Status RingOutlet::Add(std::string_view frame) {
 }
 
 absl::StatusOr<bool> RingOutlet::Flush() {
-  waits_ = false;
   for (bool asked = false; !rest_.empty();) {
     ASSIGN_OR_RETURN(const size_t written, end_.ring->Write(rest_));
     rest_.erase(0, written);
@@ -81,15 +80,14 @@ absl::StatusOr<bool> RingOutlet::Flush() {
       asked = false;
       continue;
     }
-    if (asked) {
-      waits_ = true;
-      return false;
-    }
+    if (asked) return false;
     // What has not been published is not read.
     Publish();
+    waits_ = true;  // first: the answer may come at once
     end_.ring->AwaitRoom();
     asked = true;
   }
+  waits_ = false;
   return true;
 }
 

@@ -75,7 +75,10 @@ class Core final : public std::enable_shared_from_this<Core> {
 void Core::Add(std::shared_ptr<RingSource> source) {
   {
     MutexLock lock(mutex_);
-    if (stopping_) return;
+    if (stopping_ ||
+        std::find(sources_.begin(), sources_.end(), source) != sources_.end()) {
+      return;
+    }
     sources_.push_back(std::move(source));
     ++version_;
     while (members_.size() < kThreads) {
