@@ -44,7 +44,7 @@ std::string Detail(TestWorker& worker) {
 }
 
 TEST(GrpcRing, TakesOverWithoutChangingTheOrder) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 3; ++round) {
     Pair pair;
     SentLog log;
     int count = 0;
@@ -58,7 +58,10 @@ TEST(GrpcRing, TakesOverWithoutChangingTheOrder) {
              channels[0].detail.find("shared memory") != std::string::npos;
     };
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (!by_ring() && std::chrono::steady_clock::now() < deadline) send();
+    while (!by_ring() && std::chrono::steady_clock::now() < deadline) {
+      // A flood would only put off what it waits for.
+      ASSERT_TRUE(pair.alice->SendTo("bob", {absl::StrCat(count++), {}}).ok());
+    }
     for (int i = 0; i < 1000; ++i) send();
     const auto letters = pair.bob->mailbox.Await(static_cast<size_t>(count));
     ASSERT_EQ(letters.size(), static_cast<size_t>(count));
@@ -66,7 +69,7 @@ TEST(GrpcRing, TakesOverWithoutChangingTheOrder) {
       ASSERT_EQ(letters[static_cast<size_t>(i)].message.header,
                 absl::StrCat(i));
     }
-    for (const auto& status : log.Await(letters.size())) {
+    for (const auto& status : log.Await(1000)) {
       EXPECT_TRUE(status.ok());
     }
   }
