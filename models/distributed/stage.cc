@@ -123,8 +123,7 @@ Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
 
 absl::Status Stage::PutTargets(uint64_t step, const Tensor& targets) {
   ASSIGN_OR_RETURN(auto state, Open(step));
-  state->PutTargets(targets);
-  return state->status();
+  return state->PutTargets(targets);
 }
 
 void Stage::Abort(uint64_t step, const absl::Status& why) {

@@ -26,10 +26,12 @@ void StepState::PutGradient(int micro_batch, Tensor gradient) {
   arrived_.NotifyAll();
 }
 
-void StepState::PutTargets(Tensor targets) {
+absl::Status StepState::PutTargets(Tensor targets) {
   MutexLock lock(mutex_);
+  if (!failed_.ok()) return failed_;
   targets_.emplace(0, std::move(targets));
   arrived_.NotifyAll();
+  return absl::OkStatus();
 }
 
 void StepState::Fail(const absl::Status& why) {
@@ -46,11 +48,6 @@ void StepState::Fail(const absl::Status& why) {
     arrived_.NotifyAll();
   }
   for (auto& [micro_batch, answer] : answers) answer.Set(why);
-}
-
-absl::Status StepState::status() const {
-  MutexLock lock(mutex_);
-  return failed_;
 }
 
 absl::StatusOr<Tensor> StepState::TakeFrom(Box StepState::*box, int micro_batch,
@@ -84,7 +81,7 @@ absl::StatusOr<Tensor> StepState::TakeGradient(int micro_batch,
 absl::StatusOr<Tensor> StepState::Targets(Deadline deadline) {
   ASSIGN_OR_RETURN(Tensor targets,
                    TakeFrom(&StepState::targets_, 0, "target", deadline));
-  PutTargets(targets);  // the next micro-batch needs them too
+  RETURN_IF_ERROR(PutTargets(targets));  // the next micro-batch needs them too
   return targets;
 }
 

@@ -30,10 +30,10 @@ class StepState {
   // tensor where none is asked for, once the stage is through with it.
   Future<Tensor> PutInput(int micro_batch, Tensor input);
   void PutGradient(int micro_batch, Tensor gradient);
-  void PutTargets(Tensor targets);
+  // Why the step is over if it is; what becomes of it later is no matter.
+  absl::Status PutTargets(Tensor targets);
   // Ends the step: every wait and every future fails with the first `why`.
   void Fail(const absl::Status& why);
-  absl::Status status() const;
 
   // Wait for them. DeadlineExceeded says what did not come.
   absl::StatusOr<Tensor> TakeInput(int micro_batch, Deadline deadline);
