@@ -3,24 +3,21 @@
 
 #include "rpc/lane.h"
 
+#include <utility>
+
 namespace baton::rpc::internal {
 
-void Lane::Post(Task task) {
-  {
-    MutexLock lock(mutex_);
-    if (pool_ != nullptr) {
-      pool_->Post(std::move(task));
-      return;
-    }
-  }
-  task();
-}
+void Lane::Post(Task task) { Hand(std::move(task), &ThreadPool::Post); }
 
 void Lane::PostOrCarry(Task task) {
+  Hand(std::move(task), &ThreadPool::PostOrCarry);
+}
+
+void Lane::Hand(Task task, void (ThreadPool::*post)(Task)) {
   {
     MutexLock lock(mutex_);
     if (pool_ != nullptr) {
-      pool_->PostOrCarry(std::move(task));
+      ((*pool_).*post)(std::move(task));
       return;
     }
   }

@@ -30,6 +30,9 @@ class Lane final : public Executor {
   int idle_threads() const;
 
  private:
+  // To the pool by `post`; once it is gone, runs the task in this call.
+  void Hand(Task task, void (ThreadPool::*post)(Task));
+
   mutable Mutex mutex_;
   std::shared_ptr<ThreadPool> pool_ ABSL_GUARDED_BY(mutex_);
 };

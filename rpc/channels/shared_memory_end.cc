@@ -220,7 +220,6 @@ absl::Status SharedMemoryEnd::Map(
 
 absl::Status SharedMemoryEnd::Watch() {
   RETURN_IF_ERROR(Connected());
-  RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(const Fd fd, connection_->Receive());
   ASSIGN_OR_RETURN(std::unique_ptr<HeartWatch> watch, HeartWatch::Open(fd));
   MutexLock lock(mutex_);
