@@ -8,6 +8,7 @@
 
 #include "core/cuda/conv_bias.h"
 #include "core/cuda/conv_search.h"
+#include "core/cuda/elementwise.h"
 #include "core/precision.h"
 #include "core/status.h"
 
@@ -55,22 +56,42 @@ ConvOperands Addresses(const Operands& operands) {
           .y = operands.y.raw_data()};
 }
 
+void RunPlan(const Launch& launch, const ConvPlan& plan, cudnnHandle_t handle,
+             const Operands& operands) {
+  const Tensor workspace = Tensor::Empty(
+      {plan.workspace_bytes()},
+      {.dtype = DType::kU8, .device = Device::Cuda(launch.device())});
+  plan.Run(handle, Addresses(operands), workspace.raw_data());
+}
+
 void Run(const Launch& launch, const ConvProblem& problem,
          const Operands& operands) {
   cudnnHandle_t handle =
       CudnnHandle(OpOf(problem.pass), launch.device(), launch.stream());
-  ConvOperands trial = Addresses(operands);
-  Tensor scratch;
-  if (problem.accumulate && WouldSearch(launch, problem)) {
-    const bool input = problem.pass == ConvPass::kBackwardInput;
-    scratch = Tensor::ZerosLike(input ? operands.x : operands.weight);
-    (input ? trial.x : trial.weight) = scratch.raw_data();
+  RunPlan(launch,
+          *ConvPlanFor(launch, problem, handle, Addresses(operands), Tensor()),
+          handle, operands);
+}
+
+// Adds the gradient of x to what is there.
+void AddInputGradient(const Launch& launch, ConvProblem problem,
+                      const Operands& operands) {
+  problem.accumulate = true;
+  cudnnHandle_t handle =
+      CudnnHandle(OpOf(problem.pass), launch.device(), launch.stream());
+  const Tensor& sum = operands.x;
+  Operands trial = operands;
+  if (WouldTry(launch, problem)) {
+    trial.x = Tensor::Zeros({sum.numel()},
+                            {.dtype = sum.dtype(), .device = sum.device()});
   }
-  const auto plan = ConvPlanFor(launch, problem, handle, trial);
-  const Tensor workspace = Tensor::Empty(
-      {plan->workspace_bytes()},
-      {.dtype = DType::kU8, .device = Device::Cuda(launch.device())});
-  plan->Run(handle, Addresses(operands), workspace.raw_data());
+  const auto plan =
+      ConvPlanFor(launch, problem, handle, Addresses(trial), trial.x);
+  if (plan->accumulates()) return RunPlan(launch, *plan, handle, operands);
+  Operands apart = operands;
+  apart.x = Tensor::EmptyLike(sum);
+  RunPlan(launch, *plan, handle, apart);
+  Binary(BinaryOp::kAdd, sum, sum, apart.x);
 }
 
 // Channels-last when both lie so: a tensor of one pixel or one channel lies in
@@ -148,10 +169,9 @@ void ConvAddBackwardInput(const Tensor& dy, const Tensor& weight,
   const Operands operands = {dx, weight.Contiguous(layout),
                              dy.Contiguous(layout)};
   const Launch launch(kOp, {&dx}, {&operands.weight, &operands.y});
-  ConvProblem problem =
-      ProblemOf(ConvPass::kBackwardInput, operands, options, layout);
-  problem.accumulate = true;
-  Run(launch, problem, operands);
+  AddInputGradient(
+      launch, ProblemOf(ConvPass::kBackwardInput, operands, options, layout),
+      operands);
   dx.BumpVersion();
 }
 
@@ -178,21 +198,6 @@ Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,
         operands);
   }
   return dweight.Contiguous(order);
-}
-
-void ConvAddBackwardWeight(const Tensor& dy, const Tensor& x,
-                           const ops::Conv2dOptions& options,
-                           const Tensor& dweight) {
-  constexpr char kOp[] = "conv2d_backward_weight";
-  const MemoryFormat layout = DenseLayoutOf(kOp, dweight, LayoutOf(x, dy));
-  const Operands operands = {x.Contiguous(layout), dweight,
-                             dy.Contiguous(layout)};
-  const Launch launch(kOp, {&dweight}, {&operands.x, &operands.y});
-  ConvProblem problem =
-      ProblemOf(ConvPass::kBackwardWeight, operands, options, layout);
-  problem.accumulate = true;
-  Run(launch, problem, operands);
-  dweight.BumpVersion();
 }
 
 }  // namespace baton::cuda

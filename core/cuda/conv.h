@@ -26,10 +26,5 @@ Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,
                           const Shape& weight_shape,
                           const ops::Conv2dOptions& options,
                           MemoryFormat order);
-// Adds the gradient to `dweight`, which is dense in one of the two layouts, as
-// gradients of micro-batches are summed; no other tensor of its size is made.
-void ConvAddBackwardWeight(const Tensor& dy, const Tensor& x,
-                           const ops::Conv2dOptions& options,
-                           const Tensor& dweight);
 
 }  // namespace baton::cuda

@@ -154,7 +154,7 @@ std::string KeyOf(const ConvProblem& p) {
       absl::StrJoin(p.weight, ","), " y", absl::StrJoin(p.y, ","), " s",
       absl::StrJoin(p.stride, ","), " p", absl::StrJoin(p.padding, ","), " d",
       absl::StrJoin(p.dilation, ","), " a", p.alignment,
-      p.accumulate ? " accumulate" : "", p.tf32 ? " tf32" : "",
+      p.accumulate ? " adding" : "", p.tf32 ? " tf32" : "",
       p.deterministic ? " deterministic" : "");
 }
 
@@ -164,6 +164,7 @@ ConvGraph::ConvGraph(const ConvProblem& problem, cudnnHandle_t handle)
       tensor_cores_(problem.dtype != DType::kF32 || problem.tf32),
       deterministic_(problem.deterministic),
       f32_(problem.dtype == DType::kF32),
+      accumulates_(problem.accumulate),
       graph_(op_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
   parts_.push_back(TensorOf(problem, kX, problem.x));
   parts_.push_back(TensorOf(problem, kWeight, problem.weight));

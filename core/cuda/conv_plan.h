@@ -60,6 +60,7 @@ class ConvGraph {
   const char* op() const { return op_; }
   cudnnHandle_t handle() const { return handle_; }
   const Descriptor& graph() const { return graph_; }
+  bool accumulates() const { return accumulates_; }
 
   // What cuDNN suggests, likely fastest first, without what the problem rules
   // out: see Allows.
@@ -70,7 +71,7 @@ class ConvGraph {
  private:
   const char* op_;
   cudnnHandle_t handle_;
-  bool tensor_cores_, deterministic_, f32_;
+  bool tensor_cores_, deterministic_, f32_, accumulates_;
   std::vector<Descriptor> parts_;
   Descriptor graph_;
 };
@@ -86,6 +87,8 @@ class ConvPlan {
 
   const ConvChoice& choice() const { return choice_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
+  // Whether it is to add to its output: see ConvTrial::Adds.
+  bool accumulates() const { return graph_->accumulates(); }
 
   // Gives the work to the handle's stream. `workspace` is aligned to 16 bytes.
   void Run(cudnnHandle_t handle, const ConvOperands& operands,

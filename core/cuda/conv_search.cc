@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/conv_tuning.h"
 #include "core/cuda/capture.h"
+#include "core/cuda/conv_trial.h"
 #include "core/log.h"
 #include "core/lru_cache.h"
 #include "core/status.h"
-#include "core/stream.h"
 
 namespace baton::cuda {
 namespace {
@@ -94,53 +93,6 @@ Tensor Workspace(int device, int64_t bytes) {
                        {.dtype = DType::kU8, .device = Device::Cuda(device)});
 }
 
-class Timer {
- public:
-  Timer(const Launch& launch, cudnnHandle_t handle,
-        const ConvOperands& operands)
-      : handle_(handle),
-        operands_(operands),
-        stream_(CurrentStream(Device::Cuda(launch.device()))),
-        begin_(stream_.device()),
-        end_(stream_.device()) {}
-
-  // Milliseconds of a usual run; infinite when it does not run, or takes so
-  // much longer than `best` that another look is no use.
-  double Time(const ConvPlan& plan, void* workspace, double best) {
-    constexpr double kHopeless = 3, kShort = 0.3;
-    try {
-      Batch(plan, workspace, 1);  // loads kernels
-      const double first = Batch(plan, workspace, 1);
-      if (first > kHopeless * best) return kNever;
-      // Several short runs at once hide the time of giving them to the GPU.
-      const int runs = first < kShort ? 5 : 1;
-      std::array<double, 3> times = {};
-      for (double& time : times) time = Batch(plan, workspace, runs);
-      std::sort(times.begin(), times.end());
-      return times[1];
-    } catch (const Error& error) {
-      LogDebug("convolutions: passed over an engine: ", error.what());
-      return kNever;
-    }
-  }
-
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
- private:
-  double Batch(const ConvPlan& plan, void* workspace, int runs) {
-    begin_.Record(stream_);
-    for (int i = 0; i < runs; ++i) plan.Run(handle_, operands_, workspace);
-    end_.Record(stream_);
-    end_.Synchronize();
-    return end_.MillisecondsSince(begin_) / runs;
-  }
-
-  const cudnnHandle_t handle_;
-  const ConvOperands operands_;
-  const Stream stream_;
-  Event begin_, end_;
-};
-
 // Memory for all of the plans to use in turn; those for which there is not
 // enough are dropped.
 Tensor SharedWorkspace(int device, std::vector<Plan>& plans) {
@@ -162,24 +114,40 @@ Tensor SharedWorkspace(int device, std::vector<Plan>& plans) {
   }
 }
 
-Plan Fastest(const Launch& launch, const ConvProblem& problem,
-             cudnnHandle_t handle, const ConvOperands& operands,
+// Null where none runs, or none adds to its output as the problem wants.
+Plan Fastest(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
              const std::shared_ptr<const ConvGraph>& graph) {
   std::vector<Plan> plans = Candidates(graph, kSearchModes);
-  if (plans.size() <= 1) return plans.empty() ? nullptr : plans[0];
+  if (plans.empty()) return nullptr;
   const Tensor workspace = SharedWorkspace(launch.device(), plans);
-  Timer timer(launch, handle, operands);
   Plan fastest;
-  double best = Timer::kNever;
+  double best = ConvTrial::kNever;
   for (const Plan& plan : plans) {
-    const double time = timer.Time(*plan, workspace.raw_data(), best);
-    if (time >= best) continue;
+    const double time = trial.Time(*plan, workspace.raw_data(), best);
+    if (time >= best || !trial.Adds(*plan, workspace.raw_data())) continue;
     best = time;
     fastest = plan;
   }
   LogInfo("convolutions: engine ", fastest ? fastest->choice().engine : -1,
           " of ", plans.size(), " takes ", best, " ms: ", KeyOf(problem));
   return fastest;
+}
+
+// cuDNN's first suggestion that fits. Whether it adds can only be tried where
+// nothing is captured.
+Plan First(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
+           const std::shared_ptr<const ConvGraph>& graph) {
+  if (!problem.accumulate) {
+    const std::vector<Plan> first = Candidates(graph, kFirstModes);
+    return first.empty() ? nullptr : first[0];
+  }
+  if (IsCapturing(launch.stream())) return nullptr;
+  for (const Plan& plan : Candidates(graph, kSearchModes)) {
+    const Tensor workspace =
+        Workspace(launch.device(), plan->workspace_bytes());
+    if (trial.Adds(*plan, workspace.raw_data())) return plan;
+  }
+  return nullptr;
 }
 
 std::string MachineOf(int device) {
@@ -199,8 +167,7 @@ Mutex& SearchMutex() {
   return *mutex;
 }
 
-Plan Search(const Launch& launch, const ConvProblem& problem,
-            cudnnHandle_t handle, const ConvOperands& operands,
+Plan Search(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
             const std::string& key,
             const std::shared_ptr<const ConvGraph>& graph) {
   MutexLock lock(SearchMutex());
@@ -210,9 +177,8 @@ Plan Search(const Launch& launch, const ConvProblem& problem,
     LogWarning("convolutions: engine ", known->engine,
                " does not fit, searching again: ", key);
   }
-  Plan plan =
-      RequirePlan(problem, Fastest(launch, problem, handle, operands, graph));
-  choices.Add(key, plan->choice());
+  Plan plan = Fastest(launch, problem, trial, graph);
+  if (plan) choices.Add(key, plan->choice());
   return plan;
 }
 
@@ -221,41 +187,59 @@ bool WantsSearch(const ConvProblem& problem) {
   return problem.dtype != DType::kF64 && ConvSearch() && !problem.deterministic;
 }
 
+// Where plans for the problem are kept. In a capture those that a search chose
+// are looked for as well.
+Cache& CacheFor(const Launch& launch, const ConvProblem& problem) {
+  return WantsSearch(problem) && !IsCapturing(launch.stream()) ? Searched()
+                                                               : Suggested();
+}
+
+Plan Known(const Launch& launch, const ConvProblem& problem) {
+  const CacheKey key{launch.device(), problem};
+  if (WantsSearch(problem)) {
+    if (Plan plan = Searched().Find(key)) return plan;
+  }
+  return CacheFor(launch, problem).Find(key);
+}
+
+Plan New(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
+         const std::shared_ptr<const ConvGraph>& graph) {
+  if (WantsSearch(problem)) {
+    const std::string key = MachineOf(launch.device()) + KeyOf(problem);
+    if (!IsCapturing(launch.stream()))
+      return Search(launch, problem, trial, key, graph);
+    if (const auto known = ConvChoices::OfProcess().Find(key)) {
+      if (Plan plan = ConvPlan::Make(graph, *known)) return plan;
+    }
+  }
+  return First(launch, problem, trial, graph);
+}
+
 }  // namespace
 
-bool WouldSearch(const Launch& launch, const ConvProblem& problem) {
-  return WantsSearch(problem) && !IsCapturing(launch.stream()) &&
-         !Searched().Find({launch.device(), problem});
+bool WouldTry(const Launch& launch, const ConvProblem& problem) {
+  return !IsCapturing(launch.stream()) && !Known(launch, problem);
 }
 
 std::shared_ptr<const ConvPlan> ConvPlanFor(const Launch& launch,
                                             const ConvProblem& problem,
                                             cudnnHandle_t handle,
-                                            const ConvOperands& operands) {
-  const CacheKey cache_key{launch.device(), problem};
-  const bool search = WantsSearch(problem);
-  if (search) {
-    if (Plan plan = Searched().Find(cache_key)) return plan;
-  }
+                                            const ConvOperands& operands,
+                                            const Tensor& sum) {
+  if (Plan plan = Known(launch, problem)) return plan;
   const RelaxedCapture relaxed;  // plans load kernels, whatever is captured
-  const auto graph = [&] {
-    return std::make_shared<const ConvGraph>(problem, handle);
-  };
-  if (search) {
-    const std::string key = MachineOf(launch.device()) + KeyOf(problem);
-    if (!IsCapturing(launch.stream())) {
-      return Searched().GetOrMake(cache_key, [&] {
-        return Search(launch, problem, handle, operands, key, graph());
-      });
-    }
-    if (const auto known = ConvChoices::OfProcess().Find(key)) {
-      Plan plan = ConvPlan::Make(graph(), *known);
-      if (plan) return Searched().GetOrMake(cache_key, [&] { return plan; });
-    }
+  ConvTrial trial(launch, handle, operands, sum);
+  Plan plan = New(launch, problem, trial,
+                  std::make_shared<const ConvGraph>(problem, handle));
+  if (!plan && problem.accumulate) {
+    ConvProblem apart = problem;
+    apart.accumulate = false;
+    plan = ConvPlanFor(launch, apart, handle, operands, Tensor());
+    // Outside of the capture one may be found that adds.
+    if (IsCapturing(launch.stream())) return plan;
   }
-  return Suggested().GetOrMake(cache_key, [&]() -> Plan {
-    const std::vector<Plan> first = Candidates(graph(), kFirstModes);
-    return RequirePlan(problem, first.empty() ? nullptr : first[0]);
+  return CacheFor(launch, problem).GetOrMake({launch.device(), problem}, [&] {
+    return RequirePlan(problem, plan);
   });
 }
 

@@ -23,9 +23,5 @@ Tensor ConvBackwardWeight(const Tensor&, const Tensor&, const Shape&,
                           const ops::Conv2dOptions&, MemoryFormat) {
   FailWithoutCuda("conv2d_backward_weight");
 }
-void ConvAddBackwardWeight(const Tensor&, const Tensor&,
-                           const ops::Conv2dOptions&, const Tensor&) {
-  FailWithoutCuda("conv2d_backward_weight");
-}
 
 }  // namespace baton::cuda

@@ -7,6 +7,7 @@
 
 #include "core/conv_tuning.h"
 #include "core/graph.h"
+#include "core/precision.h"
 #include "tests/core/ops/reference.h"
 #include "tests/support/test_device.h"
 
@@ -36,28 +37,54 @@ class GpuConv : public ::testing::Test {
 };
 
 TEST_F(GpuConv, AddsAGradientToOneThatIsThere) {
-  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
-    for (MemoryFormat order : {MemoryFormat::kContiguous, kLast}) {
-      const Tensor dweight = test::Put(Numbers(kWeight, dtype, 3, order));
-      Array4 expected(dweight);
-      Array4 added(ConvBackwardWeight(Dy(dtype), X(dtype), kWeight, {}, order));
-      for (size_t i = 0; i < expected.values.size(); ++i)
-        expected.values[i] += added.values[i];
-      const uint64_t version = dweight.version();
-      ConvAddBackwardWeight(Dy(dtype), X(dtype), {}, dweight);
-      ExpectNear(dweight, expected, testing::ToleranceOf(dtype), Name(dtype));
-      EXPECT_GT(dweight.version(), version);
+  const Shape shape{4, 8, 10, 10};
+  for (bool deterministic : {false, true}) {
+    SetDeterministic(deterministic);
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
+      for (MemoryFormat order : {MemoryFormat::kContiguous, kLast}) {
+        const Tensor weight = test::Put(Numbers(kWeight, dtype, 3, order));
+        const Tensor dx = test::Put(Numbers({4, 8, 10, 10}, dtype, 4, order));
+        Array4 expected(dx);
+        Array4 added(ConvBackwardInput(Dy(dtype), weight, shape, {}));
+        for (size_t i = 0; i < expected.values.size(); ++i)
+          expected.values[i] += added.values[i];
+        const uint64_t version = dx.version();
+        ConvAddBackwardInput(Dy(dtype), weight, {}, dx);
+        ExpectNear(dx, expected, testing::ToleranceOf(dtype), Name(dtype));
+        EXPECT_GT(dx.version(), version);
+      }
     }
   }
+  SetDeterministic(false);
+}
+
+// A recording cannot try whether an engine adds.
+TEST_F(GpuConv, AddsInARecordingOfWhatNeverRan) {
+  SetConvSearch(false);
+  const Tensor weight = test::Put(Numbers(kWeight, DType::kF32, 3, kLast));
+  const Tensor dy = Dy(DType::kF32);
+  const Tensor dx = test::Put(Numbers({4, 8, 10, 10}, DType::kF32, 4, kLast));
+  Array4 expected(dx);
+  Array4 added(ConvBackwardInput(dy, weight, {4, 8, 10, 10}, {}));
+  const Graph graph = Graph::Record(
+      {dx.device()}, [&] { ConvAddBackwardInput(dy, weight, {}, dx); });
+  for (int replay = 1; replay <= 2; ++replay) {
+    graph.Replay();
+    for (size_t i = 0; i < expected.values.size(); ++i)
+      expected.values[i] += added.values[i];
+    ExpectNear(dx, expected, testing::ToleranceOf(DType::kF32), "replayed");
+  }
+  SetConvSearch(true);
 }
 
 TEST_F(GpuConv, AddsOnlyToDenseGradients) {
-  const Tensor wide = test::Put(Numbers({16, 8, 3, 6}, DType::kF32, 3));
+  const Tensor wide = test::Put(Numbers({4, 8, 10, 20}, DType::kF32, 3));
+  const Tensor weight = test::Put(Numbers(kWeight, DType::kF32, 3));
   EXPECT_EQ(ErrorOf([&] {
-              ConvAddBackwardWeight(Dy(DType::kF32), X(DType::kF32), {},
-                                    wide.Slice(3, 0, 3));
+              ConvAddBackwardInput(Dy(DType::kF32), weight, {},
+                                   wide.Slice(3, 0, 10));
             }),
-            "[conv2d_backward_weight] expected a dense gradient to add to");
+            "[conv2d_backward_input] expected a dense gradient to add to");
 }
 
 // A recording cannot search: the first has nothing to go by but cuDNN's

@@ -166,10 +166,13 @@ TEST_F(GpuTensors, OfManyStreamsArriveWhole) {
     ASSERT_TRUE(alice_->SendTo("bob", {"tell", {On(gpu, 100'000, i)}}).ok());
   }
   const auto letters = alice_->mailbox.Await(answers_ += 200);
+  // Large tensors may overtake each other.
+  std::vector<std::string> told, expected;
   for (size_t i = 0; i < 200; ++i) {
-    EXPECT_EQ(letters[letters.size() - 200 + i].message.header,
-              absl::StrCat(BobsGpu().ToString(), " ", i * 100'000));
+    told.push_back(letters[letters.size() - 200 + i].message.header);
+    expected.push_back(absl::StrCat(BobsGpu().ToString(), " ", i * 100'000));
   }
+  EXPECT_THAT(told, ::testing::UnorderedElementsAreArray(expected));
 }
 
 TEST_F(GpuTensors, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
@@ -230,10 +233,13 @@ TEST_F(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
   MeetByIpc();
   const Device gpu = Device::Cuda(0);
   // So that the direction from bob is open.
-  EXPECT_TRUE(Within(kPatience, [&] {
-    Ask("echo", {On(gpu, 1'000'000, 7)});
-    return Info().tensors_received > 1;
-  }));
+  EXPECT_TRUE(Within(kPatience,
+                     [&] {
+                       Ask("echo", {On(gpu, 1'000'000, 7)});
+                       return Info().tensors_received > 1;
+                     }))
+      << "here: " << Info().tensors_sent << " sent, " << Info().declined
+      << " declined; there: " << Ask("channel", {}).header;
   Message late;
   for (int i = 0; i < 2; ++i) late = Ask("late", {});
   bob_->process.Kill(SIGKILL);

@@ -9,6 +9,7 @@
 //            whole: "cuda:1 45 cpu 3"
 //   echo...  with the tensors
 //   keep...  with nothing, and holds them
+//   channel  what its channels have done
 //   late     with a tensor of 1,000,000 sevens that takes seconds to be ready
 
 #include <string>
@@ -64,6 +65,8 @@ class Peer final : public MessageHandler {
     const std::string asked = message.header;
     if (asked == "tell") {
       message = {Told(message), {}};
+    } else if (asked == "channel") {
+      message = {ChannelsTold(), {}};
     } else if (asked == "late") {
       message = {asked, {Late(gpu_)}};
     } else if (asked.rfind("keep", 0) == 0) {
@@ -72,6 +75,16 @@ class Peer final : public MessageHandler {
     }
     message.receipt = nullptr;
     transport_.Send(to, std::move(message), nullptr);
+  }
+
+  std::string ChannelsTold() const {
+    std::string told;
+    for (const TensorChannelInfo& info : transport_.TensorChannels()) {
+      absl::StrAppend(&told, info.name, " ", info.state(), " ", info.why_not,
+                      ", ", info.tensors_sent, " sent, ", info.declined,
+                      " declined, ", info.leases, " out; ");
+    }
+    return told;
   }
 
   Transport& transport_;
