@@ -227,6 +227,7 @@ absl::StatusOr<bool> IpcExports::OnOpened(uint32_t id,
       why = "another process reads something else than was written";
     }
     segment.state = why.empty() ? State::kOpen : State::kRefused;
+    segment.used = Clock::now();
     if (first) gpu.state = segment.state;
     if (!why.empty()) {
       info_.why_not = why;
