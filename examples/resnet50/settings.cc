@@ -28,6 +28,8 @@ ABSL_FLAG(std::vector<std::string>, variants,
           "pipelined");
 ABSL_FLAG(std::vector<std::string>, split_size, {"20"},
           "images of a micro-batch; several, as in 10,20,40, give the curve");
+ABSL_FLAG(std::vector<std::string>, split_sizes, {},
+          "another name of --split_size, which it comes before");
 ABSL_FLAG(
     std::vector<std::string>, micro_batches, {},
     "instead of --split_size, images of each micro-batch, as in 20+40+60; "
@@ -82,8 +84,10 @@ absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
 }
 
 absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
+  std::vector<std::string> texts = absl::GetFlag(FLAGS_split_sizes);
+  if (texts.empty()) texts = absl::GetFlag(FLAGS_split_size);
   std::vector<int64_t> sizes;
-  for (const std::string& text : absl::GetFlag(FLAGS_split_size)) {
+  for (const std::string& text : texts) {
     int64_t size = 0;
     if (!absl::SimpleAtoi(text, &size) || size < 1 || size > batch) {
       return Wrong("split_size",

@@ -73,7 +73,7 @@ class CudaIpc final : public ChannelKind {
     const bool all = ours.all_gpus() && theirs.all_gpus();
     if (theirs.gpu() != ours.gpu() && !all) {
       return absl::UnavailableError(
-          absl::StrCat("it has another GPU, and BATON_CUDA_IPC=all is not set ",
+          absl::StrCat("it has another GPU, and BATON_CUDA_IPC=one is set ",
                        ours.all_gpus() ? "there" : "here"));
     }
     return std::make_shared<CudaIpcEnd>(

@@ -4,6 +4,7 @@
 #include "rpc/transports/channel_kinds.h"
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -16,14 +17,18 @@
 namespace baton::rpc {
 namespace {
 
-IpcReach ReachFromEnvironment() {
-  static const IpcReach reach = [] {
+// Nothing where it is turned off.
+std::optional<IpcReach> ReachFromEnvironment() {
+  static const std::optional<IpcReach> reach = []() -> std::optional<IpcReach> {
     const char* set = std::getenv("BATON_CUDA_IPC");
-    const std::string value = set == nullptr ? "" : set;
-    if (value == "all") return IpcReach::kAllGpus;
-    if (!value.empty())
-      LogWarning("BATON_CUDA_IPC=", value, " means nothing; \"all\" would");
-    return IpcReach::kOneGpu;
+    const std::string value = set == nullptr ? "all" : set;
+    if (value == "off") return std::nullopt;
+    if (value == "one") return IpcReach::kOneGpu;
+    if (value != "all") {
+      LogWarning("BATON_CUDA_IPC=", value,
+                 " means nothing; \"all\", \"one\" and \"off\" do");
+    }
+    return IpcReach::kAllGpus;
   }();
   return reach;
 }
@@ -57,9 +62,9 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
                           .bytes_per_peer = options.shared_memory_bytes,
                           .doorbell = std::move(bell)}));
   }
-  if (options.device.is_cuda()) {
-    kinds.push_back(
-        MakeCudaIpc(MakeCudaGpu(options.device), ReachFromEnvironment()));
+  const std::optional<IpcReach> reach = ReachFromEnvironment();
+  if (options.device.is_cuda() && reach.has_value()) {
+    kinds.push_back(MakeCudaIpc(MakeCudaGpu(options.device), *reach));
   }
   return kinds;
 }

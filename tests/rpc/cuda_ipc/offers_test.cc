@@ -28,7 +28,7 @@ TEST_F(CudaIpcTest, OtherMachinesUsersAndThisProcessHaveNone) {
   EXPECT_EQ(why("\xff\xff"), "its offer does not parse");
 }
 
-TEST_F(CudaIpcTest, OtherGpusAreCrossedToWhereBothAllowIt) {
+TEST_F(CudaIpcTest, OtherGpusAreCrossedToUnlessOneForbidsIt) {
   End close(machine_, 0, IpcReach::kOneGpu);
   const auto why = [](End& own, const std::string& theirs) {
     const std::string ours = OfferOf(own, "own");
@@ -37,7 +37,7 @@ TEST_F(CudaIpcTest, OtherGpusAreCrossedToWhereBothAllowIt) {
   };
   End far(machine_, 1, IpcReach::kOneGpu);
   const std::string reason =
-      "it has another GPU, and BATON_CUDA_IPC=all is not set ";
+      "it has another GPU, and BATON_CUDA_IPC=one is set ";
   EXPECT_EQ(why(close, OfferOf(far, "far")), reason + "here");
   EXPECT_EQ(why(close, OfferOf(bob_, "b")), reason + "here");
   EXPECT_EQ(why(bob_, OfferOf(close, "close")), reason + "there");

@@ -17,14 +17,13 @@
 #include "tests/support/test_device.h"
 
 // Tensors between GPUs of two processes, which are the same GPU where there is
-// only one. Where there are two, both processes are told to cross them.
+// only one.
 namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
 
 constexpr char kName[] = "CUDA IPC";
-constexpr char kSetting[] = "BATON_CUDA_IPC";
 
 bool HasTwoGpus() { return cuda::DeviceCount() > 1; }
 Device BobsGpu() { return Device::Cuda(HasTwoGpus() ? 1 : 0); }
@@ -33,8 +32,8 @@ std::vector<std::string> BobOn(Device device) {
   return {testing::ProgramPath("gpu_peer"), "bob", device.ToString()};
 }
 // Its environment is this process's otherwise.
-std::vector<std::string> WithoutSetting(std::vector<std::string> command) {
-  command.insert(command.begin(), {"/usr/bin/env", "-u", kSetting});
+std::vector<std::string> WithinOneGpu(std::vector<std::string> command) {
+  command.insert(command.begin(), {"/usr/bin/env", "BATON_CUDA_IPC=one"});
   return command;
 }
 
@@ -55,9 +54,6 @@ bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
 
 class GpuTensors : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (HasTwoGpus()) setenv(kSetting, "all", 1);
-  }
   void SetUp() override {
     if (!test::TestDevice().is_cuda())
       GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
@@ -193,14 +189,14 @@ TEST_F(GpuTensors, TravelThroughTheHostToAWorkerWithoutAGpu) {
   EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cpu 3000000");
 }
 
-TEST_F(GpuTensors, TravelThroughTheHostToAnotherGpuUnlessBothAllowIt) {
+TEST_F(GpuTensors, TravelThroughTheHostToAnotherGpuWhereOneForbidsIt) {
   if (!HasTwoGpus()) GTEST_SKIP() << "needs two GPUs";
-  Meet(Device::Cuda(0), WithoutSetting(BobOn(BobsGpu())));
+  Meet(Device::Cuda(0), WithinOneGpu(BobOn(BobsGpu())));
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cuda:1 3000000");
   EXPECT_FALSE(Info().open);
   EXPECT_EQ(Info().why_not,
-            "it has another GPU, and BATON_CUDA_IPC=all is not set there");
+            "it has another GPU, and BATON_CUDA_IPC=one is set there");
 }
 
 TEST_F(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
