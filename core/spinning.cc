@@ -16,30 +16,38 @@ namespace {
 
 using std::chrono::microseconds;
 
-// A wake-up takes 2 us where it is cheap and 25 us on virtual machines. What
-// would come a little later than one looks on, comes sooner when one does: the
-// other side saves a wake-up, too.
-constexpr microseconds kLongest{50};
-constexpr microseconds kSoon{150};
+// A wake-up takes 2 us where it is cheap and 45 us on large virtual machines.
+// Two sides that answer each other must look on for as long as an answer takes
+// when both had gone to sleep, or they sleep for ever: then each comes a little
+// later than the other looks on, and neither saves a wake-up. With many cores
+// it may be as long as a GPU takes to copy 100 MB.
+constexpr microseconds kLong{150}, kLongest{400};
+constexpr int kManyCores = 16;
 constexpr int kMostWorth = 8;
 
 // With fewer cores somebody needs the one that looks on would hold; and who
 // offers it to others while he looks on may not get it back for milliseconds.
 constexpr int kLeastCores = 5;
 
-bool HasCoresToSpare() {
-  static const bool has = [] {
+int Cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// For how long to look on at most; 0: never.
+microseconds Limit() {
+  static const microseconds limit = [] {
+    const int cores = Cores();
+    const microseconds fit = cores >= kManyCores ? kLongest : kLong;
     if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
-      if (std::strcmp(set, "on") == 0) return true;
-      if (std::strcmp(set, "off") == 0) return false;
+      if (std::strcmp(set, "on") == 0) return fit;
+      if (std::strcmp(set, "off") == 0) return microseconds(0);
       LogWarning("BATON_SPIN=", set, " means nothing; \"on\" and \"off\" do");
     }
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof(set), &set) == 0 &&
-           CPU_COUNT(&set) >= kLeastCores;
+    return cores >= kLeastCores ? fit : microseconds(0);
   }();
-  return has;
+  return limit;
 }
 
 void Relax() {
@@ -57,14 +65,13 @@ Spinning& Spinning::OfThisThread() {
 
 void Spinning::Came() {
   const auto now = Clock::now();
-  const bool soon = now - since_ < kSoon;
+  const bool soon = now - since_ < Limit();
   worth_ = std::clamp(worth_ + (soon ? 1 : -1), 0, kMostWorth);
   since_ = now;
 }
 
 bool Spinning::Wait() {
-  if (!HasCoresToSpare() || worth_ == 0) return false;
-  if (Clock::now() - since_ > kLongest) return false;
+  if (worth_ == 0 || Clock::now() - since_ > Limit()) return false;
   for (int i = 0; i < 8; ++i) Relax();
   return true;
 }

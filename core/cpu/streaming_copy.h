@@ -10,8 +10,9 @@ namespace baton::cpu {
 // What memcpy does, for another core to read: bytes that would not stay in the
 // shared cache beside their source go past it, so that they are not read before
 // they are written. All of them are visible to whoever sees what this thread
-// writes next. Any alignment; fastest where `to` is aligned to 64 bytes.
-// Thread-safe.
+// writes next. Where this thread may use five compute threads or more, up to
+// four of them share what is large. Any alignment; fastest where `to` is
+// aligned to 64 bytes. Thread-safe.
 void StreamingCopy(void* to, const void* from, size_t bytes);
 
 // From how many bytes on they go past the cache: a quarter of it.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/parallel.h"
+
 namespace baton::cpu {
 namespace {
 
@@ -68,6 +70,18 @@ TEST(StreamingCopy, TakesAnyAlignment) {
   for (const size_t to : {0, 1, 16, 63}) {
     for (const size_t from : {0, 4, 31, 63}) ExpectCopied(bytes, to, from);
   }
+}
+
+TEST(StreamingCopy, MayBeSharedByThreads) {
+  const int threads = ComputeThreads();
+  SetComputeThreads(8);
+  constexpr size_t kMegabyte = size_t{1} << 20;
+  for (const size_t bytes :
+       {kMegabyte, 4 * kMegabyte - 1, 4 * kMegabyte, 7 * kMegabyte + 13,
+        StreamingCopyThreshold() + 101}) {
+    ExpectCopied(bytes, 5, 17);
+  }
+  SetComputeThreads(threads);
 }
 
 }  // namespace
