@@ -5,7 +5,6 @@
 
 #include <cxxabi.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -20,18 +19,6 @@ namespace {
 constexpr size_t kLongestName = 120;
 // A shorter time says nothing of two clocks' paces.
 constexpr int64_t kShortestRun = 1'000'000;
-
-const ClockReading& Fastest(const std::vector<ClockReading>& readings) {
-  return *std::min_element(readings.begin(), readings.end(),
-                           [](const ClockReading& a, const ClockReading& b) {
-                             return a.answered_ns - a.asked_ns <
-                                    b.answered_ns - b.asked_ns;
-                           });
-}
-
-int64_t Middle(const ClockReading& reading) {
-  return reading.asked_ns + (reading.answered_ns - reading.asked_ns) / 2;
-}
 
 std::string Demangled(const std::string& symbol) {
   int status = 0;
@@ -58,10 +45,10 @@ ClockLine::ClockLine(const std::vector<ClockReading>& before,
                      const std::vector<ClockReading>& after) {
   const ClockReading &first = Fastest(before), &last = Fastest(after);
   read_ns_ = first.read_ns;
-  steady_ns_ = Middle(first);
+  steady_ns_ = first.middle_ns();
   const int64_t run = last.read_ns - first.read_ns;
   if (run >= kShortestRun)
-    pace_ = static_cast<double>(Middle(last) - steady_ns_) /
+    pace_ = static_cast<double>(last.middle_ns() - steady_ns_) /
             static_cast<double>(run);
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock_reading.h"
 #include "core/mutex.h"
 
 namespace baton {
@@ -27,13 +28,6 @@ struct GpuActivity {
 struct GpuActivityLog {
   std::vector<GpuActivity> activities;  // as they were reported
   uint64_t dropped = 0;                 // for want of room
-};
-
-// A clock that was read between two readings of the steady clock.
-struct ClockReading {
-  int64_t asked_ns = 0;
-  int64_t read_ns = 0;
-  int64_t answered_ns = 0;
 };
 
 // Times of another clock by the steady one: of the readings before and after,

@@ -17,7 +17,7 @@ using rpc::Introspection;
 using rpc::Tracer;
 
 // Enough that one of them meets two idle machines.
-constexpr int kClockSamples = 20;
+constexpr int kClockReadings = 20;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void ClusterTrace::CompareClocks() {
   for (Worker& worker : workers_) {
     // Our own is no other clock.
     const bool self = worker.info.name == agent_.self().name;
-    for (int i = 0; i < kClockSamples && worker.there && !self; ++i) {
+    for (int i = 0; i < kClockReadings && worker.there && !self; ++i) {
       const int64_t asked = Tracer::Now();
       const auto read =
           agent_.Async<&Introspection::Clock>(worker.info.name).Await(kNoLimit);
@@ -41,7 +41,7 @@ void ClusterTrace::CompareClocks() {
         worker.there = false;
         break;
       }
-      worker.samples.push_back({asked, *read, Tracer::Now()});
+      worker.readings.push_back({asked, *read, Tracer::Now()});
     }
   }
 }
@@ -87,7 +87,7 @@ std::vector<WorkerTrace> ClusterTrace::Finish() {
   }
   CompareClocks();
   for (size_t i = 0; i < traces.size(); ++i)
-    traces[i].clock = OffsetFrom(of[i]->samples);
+    traces[i].clock = OffsetFrom(of[i]->readings);
   CorrectByMessages(traces);
   return traces;
 }

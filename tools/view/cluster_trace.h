@@ -38,7 +38,7 @@ class ClusterTrace {
   rpc::Agent& agent_;
   struct Worker {
     rpc::WorkerInfo info;
-    std::vector<ClockSample> samples = {};
+    std::vector<ClockReading> readings = {};
     bool there = true;
   };
   std::vector<Worker> workers_;

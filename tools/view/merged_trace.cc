@@ -273,16 +273,10 @@ class Writer {
 
 }  // namespace
 
-ClockOffset OffsetFrom(const std::vector<ClockSample>& samples) {
-  ClockOffset best;
-  int64_t shortest = std::numeric_limits<int64_t>::max();
-  for (const ClockSample& sample : samples) {
-    const int64_t took = sample.answered_ns - sample.asked_ns;
-    if (took >= shortest) continue;
-    shortest = took;
-    best = {sample.read_ns - sample.asked_ns - took / 2, took / 2};
-  }
-  return best;
+ClockOffset OffsetFrom(const std::vector<ClockReading>& readings) {
+  if (readings.empty()) return {};
+  const ClockReading& best = Fastest(readings);
+  return {best.read_ns - best.middle_ns(), best.took_ns() / 2};
 }
 
 // Each message says that one clock is at least so far behind another. What the

@@ -7,27 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "core/clock_reading.h"
 #include "rpc/tracer.h"
 #include "rpc/worker.h"
 
 // One trace of what several workers did, each by its own clock.
 namespace baton::tools {
 
-// A question for another clock: asked and answered by ours, read between.
-struct ClockSample {
-  int64_t asked_ns = 0;
-  int64_t read_ns = 0;
-  int64_t answered_ns = 0;
-};
-
 struct ClockOffset {
   int64_t ahead_ns = 0;   // how far the other clock is ahead of ours
   int64_t within_ns = 0;  // the error is at most this
 };
 
-// From the sample that was answered the fastest: what delays a message delays
-// it one way more than the other. Zero for no samples.
-ClockOffset OffsetFrom(const std::vector<ClockSample>& samples);
+// From the fastest reading. Zero for none.
+ClockOffset OffsetFrom(const std::vector<ClockReading>& readings);
 
 struct WorkerTrace {
   rpc::WorkerInfo worker = {};

@@ -58,7 +58,7 @@ class Cluster {
   // As batonctl measures them: answered in 100 us and more, not evenly.
   void CompareClocks() {
     for (size_t i = 0; i < traces_.size(); ++i) {
-      std::vector<ClockSample> samples;
+      std::vector<ClockReading> samples;
       for (int k = 0; k < 20; ++k) {
         const int64_t asked = Draw(0, 1000 * kMilli);
         const int64_t read = asked + Draw(50 * kMicro, 900 * kMicro);
