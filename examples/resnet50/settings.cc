@@ -26,8 +26,9 @@ ABSL_FLAG(std::vector<std::string>, variants,
           std::vector<std::string>({"single", "split", "pipelined"}),
           "what to measure: single (one worker), split (stage after stage), "
           "pipelined");
-ABSL_FLAG(std::vector<std::string>, split_size, {"20"},
-          "images of a micro-batch; several, as in 10,20,40, give the curve");
+ABSL_FLAG(std::vector<std::string>, split_size, {},
+          "images of a micro-batch; several, as in 10,20,40, give the curve; "
+          "default 20, or the batch where that is smaller");
 ABSL_FLAG(std::vector<std::string>, split_sizes, {},
           "another name of --split_size, which it comes before");
 ABSL_FLAG(
@@ -73,6 +74,9 @@ ABSL_FLAG(std::string, plot, "",
 namespace baton::examples {
 namespace {
 
+// That of PyTorch's model-parallel tutorial.
+constexpr int64_t kUsualSplitSize = 20;
+
 absl::Status Wrong(const char* flag, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
 }
@@ -96,7 +100,7 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
     }
     sizes.push_back(size);
   }
-  if (sizes.empty()) return Wrong("split_size", "names no size");
+  if (sizes.empty()) sizes.push_back(std::min(batch, kUsualSplitSize));
   return sizes;
 }
 

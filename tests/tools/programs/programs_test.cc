@@ -319,6 +319,20 @@ TEST(SingleMachine, FlagsThatDoNotFitAreNamed) {
   }
 }
 
+TEST(SingleMachine, ABatchIsSplitAsFarAsItGoes) {
+  const std::vector<std::string> tiny = {
+      "resnet50_single_machine", "--depth=18",  "--width=8",  "--image=32",
+      "--variants=pipelined",    "--batches=1", "--repeat=1", "--batch=4"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tiny.begin(), tiny.end());
+    return RunProgram(more);
+  };
+  EXPECT_THAT(with({}).output, HasSubstr("pipelined 4 "));
+  EXPECT_THAT(with({"--split_sizes=4,2"}).output, HasSubstr("pipelined 2 "));
+  EXPECT_THAT(with({"--split_size=5"}).output,
+              HasSubstr("--split_size takes numbers from 1 to --batch (4)"));
+}
+
 TEST(MixedDevice, TrainsAndPrintsItsLoss) {
   const Outcome outcome = RunProgram({"mixed_device", "--steps=3"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
