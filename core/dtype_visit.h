@@ -53,6 +53,13 @@ decltype(auto) VisitFloating(const char* op, DType dtype, Fn&& fn) {
   }
 }
 
+// The same for kernels that take f32 and f64 only: double for f64, else float.
+template <typename Fn>
+decltype(auto) VisitReal(DType dtype, Fn&& fn) {
+  return dtype == DType::kF64 ? fn(std::type_identity<double>{})
+                              : fn(std::type_identity<float>{});
+}
+
 template <typename T>
 inline constexpr bool kIsSmallFloat =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
@@ -77,8 +84,8 @@ inline To Convert(From value) {
                        std::is_floating_point_v<From>) {
     // The upper bound, 2^digits, is exact in any floating type.
     constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From kEnd =
-        From(2) * static_cast<From>(std::numeric_limits<To>::max() / 2 + 1);
+    constexpr To kHalfEnd = std::numeric_limits<To>::max() / 2 + 1;
+    constexpr From kEnd = From(2) * static_cast<From>(kHalfEnd);
     if (!(value > kLow)) {
       return value == value ? std::numeric_limits<To>::min() : To(0);
     }

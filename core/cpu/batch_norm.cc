@@ -237,7 +237,8 @@ ops::BatchNormGradients BatchNormBackward(
   backward.Sum(forward.mean, inverse, has_residual, ParameterDType(gamma, x));
   // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), as g * scale +
   // x * slope + offset.
-  const double count = static_cast<double>(x.numel() / x.dim(1));
+  const int64_t per_channel = x.numel() / x.dim(1);
+  const double count = static_cast<double>(per_channel);
   std::vector<double> slope(mean.size()), offset(mean.size());
   for (size_t c = 0; c < mean.size(); ++c) {
     const double second = backward.sums[mean.size() + c] / count;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cpu/batch_norm_kernels.h"
+#include "core/dtype_visit.h"
 #include "core/parallel.h"
 
 namespace baton::cpu {
@@ -250,12 +251,6 @@ Tensor VisitMask(const NormMask& mask, Fn fn) {
   return fn(std::integral_constant<ReluMask, ReluMask::kInput>());
 }
 
-// Calls fn with a float or a double.
-template <typename Fn>
-Tensor VisitReal(const Tensor& x, Fn fn) {
-  return x.dtype() == DType::kF64 ? fn(double()) : fn(float());
-}
-
 }  // namespace
 
 MemoryFormat NormFormat(const Tensor& x) {
@@ -269,21 +264,21 @@ Tensor NormCenter(const Tensor& x) {
 }
 
 Tensor NormMoments(const Tensor& x, const Tensor& center) {
-  return VisitReal(
-      x, [&](auto zero) { return MomentsOf<decltype(zero)>(x, center); });
+  return VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    return MomentsOf<T>(x, center);
+  });
 }
 
 Tensor NormApply(const Tensor& x, const Tensor& residual, const Tensor& scale,
                  const Tensor& shift, bool relu) {
-  return VisitReal(x, [&](auto zero) {
-    return AppliedAs<decltype(zero)>(x, residual, scale, shift, relu);
+  return VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    return AppliedAs<T>(x, residual, scale, shift, relu);
   });
 }
 
 Tensor NormGradientSums(const Tensor& dy, const Tensor& x, const Tensor& center,
                         const NormMask& mask, const Tensor& g) {
-  return VisitReal(x, [&](auto zero) {
-    using T = decltype(zero);
+  return VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     return VisitMask(mask, [&](auto kind) {
       return g.defined()
                  ? GradientSums<T, kind(), true>(dy, x, center, mask, g)
@@ -295,8 +290,7 @@ Tensor NormGradientSums(const Tensor& dy, const Tensor& x, const Tensor& center,
 Tensor NormInputGradient(const Tensor& dy, const Tensor& x,
                          const NormMask& mask, const Tensor& slope,
                          const Tensor& offset) {
-  return VisitReal(x, [&](auto zero) {
-    using T = decltype(zero);
+  return VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     return VisitMask(mask, [&](auto kind) {
       return InputGradientOf<T, kind()>(dy, x, mask, slope, offset);
     });

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "core/cpu/simd.h"
+#include "core/dtype_visit.h"
 #include "core/parallel.h"
 
 // Every tensor is seen as [images, height, width, lanes]: channels-last ones as
@@ -228,16 +230,6 @@ void MeanBackward(const Tensor& dy, const Grid& in, const Grid& out,
   });
 }
 
-// Calls fn with a float or a double.
-template <typename Fn>
-void VisitReal(const Tensor& x, Fn fn) {
-  if (x.dtype() == DType::kF64) {
-    fn(double());
-  } else {
-    fn(float());
-  }
-}
-
 Shape WindowsShape(const Shape& x, const Windows& windows) {
   return Shape({x[0], x[1], windows.rows.cells, windows.columns.cells});
 }
@@ -252,9 +244,9 @@ ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
       .y = Tensor::Empty(y_shape, {.dtype = x.dtype(), .format = format}),
       .workspace =
           Tensor::Empty(y_shape, {.dtype = DType::kI32, .format = format})};
-  VisitReal(x, [&](auto zero) {
-    MaxForward<decltype(zero)>(dense, Grid(x.shape(), format),
-                               Grid(y_shape, format), options, result);
+  VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    MaxForward<T>(dense, Grid(x.shape(), format), Grid(y_shape, format),
+                  options, result);
   });
   return result;
 }
@@ -266,9 +258,9 @@ Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,
   const Tensor dense = dy.Contiguous(format);
   const Tensor positions = workspace.Contiguous(format);
   Tensor dx = Tensor::Empty(x_shape, {.dtype = dy.dtype(), .format = format});
-  VisitReal(dy, [&](auto zero) {
-    MaxBackward<decltype(zero)>(dense, positions, Grid(x_shape, format),
-                                Grid(dy.shape(), format), options, dx);
+  VisitReal(dy.dtype(), [&]<typename T>(std::type_identity<T>) {
+    MaxBackward<T>(dense, positions, Grid(x_shape, format),
+                   Grid(dy.shape(), format), options, dx);
   });
   return dx;
 }
@@ -278,9 +270,9 @@ Tensor MeanPool(const Tensor& x, const Windows& windows) {
   const Tensor dense = x.Contiguous(format);
   const Shape y_shape = WindowsShape(x.shape(), windows);
   Tensor y = Tensor::Empty(y_shape, {.dtype = x.dtype(), .format = format});
-  VisitReal(x, [&](auto zero) {
-    MeanForward<decltype(zero)>(dense, Grid(x.shape(), format),
-                                Grid(y_shape, format), windows, y);
+  VisitReal(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    MeanForward<T>(dense, Grid(x.shape(), format), Grid(y_shape, format),
+                   windows, y);
   });
   return y;
 }
@@ -289,9 +281,9 @@ Tensor MeanPoolBackward(const Tensor& dy, const Shape& x_shape,
                         const Windows& windows, MemoryFormat format) {
   const Tensor dense = dy.Contiguous(format);
   Tensor dx = Tensor::Empty(x_shape, {.dtype = dy.dtype(), .format = format});
-  VisitReal(dy, [&](auto zero) {
-    MeanBackward<decltype(zero)>(dense, Grid(x_shape, format),
-                                 Grid(dy.shape(), format), windows, dx);
+  VisitReal(dy.dtype(), [&]<typename T>(std::type_identity<T>) {
+    MeanBackward<T>(dense, Grid(x_shape, format), Grid(dy.shape(), format),
+                    windows, dx);
   });
   return dx;
 }
