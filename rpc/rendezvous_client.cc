@@ -56,9 +56,9 @@ absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
     const grpc_connectivity_state state = channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      const absl::Status last = LastFailure(channel, access);
+      absl::Status last = LastFailure(channel, access);
       if (absl::IsUnauthenticated(last)) return last;
-      if (absl::StrContains(last.message(), "--tls")) failure = last;
+      if (absl::StrContains(last.message(), "--tls")) failure = std::move(last);
     }
     if (!channel->WaitForStateChange(state, deadline)) return failure;
   }
