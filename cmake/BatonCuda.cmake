@@ -1,6 +1,7 @@
 # BATON_CUDA: AUTO builds core/cuda where a CUDA toolkit with cuDNN is found, ON
 # insists on one, OFF builds core/no_cuda, which answers "built without CUDA".
-# Sets BATON_HAS_CUDA and, where traces can show kernels, BATON_HAS_CUPTI.
+# Sets BATON_HAS_CUDA and, where traces can show kernels, BATON_HAS_CUPTI, and
+# where tensors can go by NCCL, BATON_HAS_NCCL.
 # CMAKE_CUDA_ARCHITECTURES: 90 unless given.
 set(BATON_CUDA AUTO CACHE STRING
   "CUDA toolkit: AUTO (used where found), ON (required) or OFF")
@@ -13,6 +14,7 @@ endif()
 
 set(BATON_HAS_CUDA OFF)
 set(BATON_HAS_CUPTI OFF)
+set(BATON_HAS_NCCL OFF)
 if(baton_cuda STREQUAL "OFF")
   message(STATUS "CUDA: off")
   return()
@@ -68,4 +70,18 @@ if(CUPTI_INCLUDE_DIR AND CUDAToolkit_VERSION_MAJOR EQUAL 13)
   message(STATUS "CUPTI: ${CUPTI_INCLUDE_DIR}")
 else()
   message(STATUS "CUPTI: no header of CUDA 13 found, traces will show no kernels")
+endif()
+
+# Opened when a program runs, as CUPTI is.
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+set(NCCL_SONAME libnccl.so.2)
+find_file(NCCL_LIBRARY ${NCCL_SONAME} HINTS ${CUDAToolkit_LIBRARY_DIR})
+if(NOT NCCL_LIBRARY)
+  set(NCCL_LIBRARY ${NCCL_SONAME})
+endif()
+if(NCCL_INCLUDE_DIR)
+  set(BATON_HAS_NCCL ON)
+  message(STATUS "NCCL: ${NCCL_INCLUDE_DIR}")
+else()
+  message(STATUS "NCCL: no header found, tensors will not go by it")
 endif()

@@ -25,11 +25,15 @@ fi
 if ! grep -q '/core/cuda/cupti/' "$tree/compile_commands.json"; then
   set -- $(printf '%s\n' "$@" | grep -v '^core/cuda/cupti/')
 fi
+if ! grep -q '/core/cuda/nccl/' "$tree/compile_commands.json"; then
+  set -- $(printf '%s\n' "$@" | grep -v '^core/cuda/nccl/')
+fi
 export tree cuda
 check() {
   echo "#include \"$1\"" | clang++-14 -fsyntax-only -x c++ -std=c++20 -I. \
     "-I$tree" $cuda '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
     '-DBATON_CUPTI_SONAME=""' '-DBATON_CUPTI_LIBRARY=""' \
+    '-DBATON_NCCL_SONAME=""' '-DBATON_NCCL_LIBRARY=""' \
     -fopenmp -Wthread-safety -Werror=thread-safety \
     -Wno-ignored-attributes -Wno-unknown-pragmas - ||
     { echo "check_clang: $1 is not sound (see above)" >&2; return 1; }

@@ -29,6 +29,9 @@ struct Security {
   std::string token = {};
   // Talking in clear to other machines is wanted.
   bool insecure = false;
+  // Whoever reads the network between the workers may: what talks in clear
+  // there beside gRPC, as NCCL does, may be used.
+  bool trusted_fabric = false;
 
   // Certificate, key and authority are there.
   bool tls() const { return !certificate.empty(); }

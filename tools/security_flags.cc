@@ -29,6 +29,9 @@ ABSL_FLAG(std::string, cluster_token_file, "",
 ABSL_FLAG(bool, insecure, false,
           "talk in clear to other machines, to whoever comes; also "
           "BATON_INSECURE=1");
+ABSL_FLAG(bool, trusted_fabric, false,
+          "tensors between GPUs of two workers may travel in clear, by NCCL, "
+          "whatever protects the rest; also BATON_TRUSTED_FABRIC=on");
 
 namespace baton::tools {
 namespace {
@@ -76,6 +79,7 @@ absl::StatusOr<rpc::Security> SecurityFromFlags(const std::string& name) {
   ASSIGN_OR_RETURN(rpc::Security security,
                    rpc::LoadSecurity(FilesOf(name), name));
   security.insecure = Insecure();
+  security.trusted_fabric = absl::GetFlag(FLAGS_trusted_fabric);
   if (security.insecure && security.tls()) {
     return absl::InvalidArgumentError(
         "--insecure and TLS (--tls_dir, --tls_cert) exclude each other");
@@ -90,6 +94,8 @@ std::map<std::string, std::string> SecurityEnvironment() {
     if (!value.empty()) environment[setting->variable] = value;
   }
   if (Insecure()) environment["BATON_INSECURE"] = "1";
+  if (absl::GetFlag(FLAGS_trusted_fabric))
+    environment["BATON_TRUSTED_FABRIC"] = "on";
   return environment;
 }
 

@@ -11,9 +11,11 @@
 
 // The flags that say how a program proves who it is (docs/security.md):
 //   --tls_dir --tls_cert --tls_key --tls_ca --cluster_token_file --insecure
+//   --trusted_fabric
 // Those not given come from BATON_TLS_DIR, BATON_TLS_CERT, BATON_TLS_KEY,
-// BATON_TLS_CA, BATON_CLUSTER_TOKEN_FILE and BATON_INSECURE=1, which baton-run
-// hands on. {name} in a path stands for the name of the worker.
+// BATON_TLS_CA, BATON_CLUSTER_TOKEN_FILE, BATON_INSECURE=1 and
+// BATON_TRUSTED_FABRIC=on, which baton-run hands on. {name} in a path stands
+// for the name of the worker.
 namespace baton::tools {
 
 // After absl::ParseCommandLine, for a program whose certificate is to hold

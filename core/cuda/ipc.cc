@@ -3,16 +3,16 @@
 
 #include "core/cuda/ipc.h"
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <cstring>
 #include <utility>
 
 #include "core/cuda/allocator.h"
 #include "core/cuda/capture.h"
+#include "core/cuda/gates.h"
 #include "core/cuda/handles.h"
+#include "core/cuda/release.h"
 #include "core/cuda/status.h"
 #include "core/log.h"
 #include "core/mutex.h"
@@ -37,79 +37,11 @@ Handle HandleOf(const std::string& bytes) {
   return handle;
 }
 
-// Where a thread has no device the runtime would take its first one, with a
-// context there, for whatever it is asked; and the process may be ending.
-template <typename Function>
-void OnDevice(int device, const Function& release) {
-  CatchErrors([&] {
-    const DeviceScope scope(device);
-    release();
-  }).IgnoreError();
-}
-
 std::shared_ptr<void> OwnedEvent(cudaEvent_t event, int device) {
   return std::shared_ptr<void>(event, [device](void* made) {
     OnDevice(device, [&] { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
   });
 }
-
-// The runtime has no call for it, and the driver's library is not linked.
-using WaitValue = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
-WaitValue FindWaitValue() {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  Check(kOp,
-        cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000,
-                                         cudaEnableDefault, &result));
-  Require(result == cudaDriverEntryPointSuccess && found != nullptr, kOp,
-          "the driver lets no stream wait for memory");
-  return reinterpret_cast<WaitValue>(found);
-}
-
-// A word of pinned memory that a stream waits for, again and again. One thread
-// at a time closes; any thread opens, also while another one closes and the
-// driver lets it wait for room in the stream.
-class Gates {
- public:
-  explicit Gates(int device) : device_(device), wait_value_(FindWaitValue()) {
-    const DeviceScope scope(device);
-    void* word = nullptr;
-    Check(kOp, cudaHostAlloc(&word, sizeof(uint32_t),
-                             cudaHostAllocPortable | cudaHostAllocMapped));
-    word_ = new (word) std::atomic<uint32_t>(0);
-  }
-  ~Gates() {
-    OnDevice(device_, [this] { cudaFreeHost(word_); });
-  }
-  Gates(const Gates&) = delete;
-  Gates& operator=(const Gates&) = delete;
-
-  uint32_t Close(cudaStream_t stream) {
-    const uint32_t gate = ++closed_;
-    const CUresult result = wait_value_(reinterpret_cast<CUstream>(stream),
-                                        reinterpret_cast<CUdeviceptr>(word_),
-                                        gate, CU_STREAM_WAIT_VALUE_GEQ);
-    Require(result == CUDA_SUCCESS, kOp,
-            "a stream cannot wait for memory: CUDA error ",
-            static_cast<int>(result));
-    return gate;
-  }
-  // Gates count modulo 2^32, as the device compares them.
-  bool IsNext(uint32_t gate) const { return gate - *word_ == 1; }
-  // And all before it.
-  void Open(uint32_t gate) {
-    uint32_t open = *word_;
-    while (static_cast<int32_t>(gate - open) > 0 &&
-           !word_->compare_exchange_weak(open, gate)) {
-    }
-  }
-
- private:
-  const int device_;
-  const WaitValue wait_value_;
-  std::atomic<uint32_t>* word_ = nullptr;
-  uint32_t closed_ = 0;  // how often
-};
 
 bool HasEnded(void* event) {
   const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(event));

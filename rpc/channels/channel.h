@@ -50,6 +50,9 @@ class ChannelPort {
   virtual void Opened() = 0;
   // They cannot, for the rest of this connection: why, in a few words.
   virtual void Failed(std::string why) = 0;
+  // Tensors that were sent will not come: the connection must end, so that what
+  // waits for them fails. OnLost follows.
+  virtual void Broke(std::string) {}
   // Small messages may go beside the lanes, too: here is where they come, if
   // the other end does so, and where they may go. Each at most once.
   virtual void RingFrom(RingEndIn) {}

@@ -125,6 +125,13 @@ std::shared_ptr<IpcGpu> MakeCudaGpu(Device own) {
   return std::make_shared<CudaGpu>(own);
 }
 
+absl::Status CheckOwn(const IpcGpu& gpu) {
+  if (gpu.count() == 0) return absl::UnavailableError("no GPU");
+  if (gpu.own() < gpu.count()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("no cuda:", gpu.own(), " among ", gpu.count(), " GPUs"));
+}
+
 absl::Status CheckDevice(Device device) {
   const int count = cuda::DeviceCount();
   if (device.is_cpu() || device.index() < count) return absl::OkStatus();

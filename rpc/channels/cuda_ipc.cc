@@ -37,11 +37,7 @@ class CudaIpc final : public ChannelKind {
   std::string name() const override { return "CUDA IPC"; }
 
   absl::StatusOr<std::string> Offer() override {
-    if (gpu_->count() == 0) return absl::UnavailableError("no GPU");
-    if (gpu_->own() >= gpu_->count()) {
-      return absl::UnavailableError(absl::StrCat(
-          "no cuda:", gpu_->own(), " among ", gpu_->count(), " GPUs"));
-    }
+    RETURN_IF_ERROR(CheckOwn(*gpu_));
     RETURN_IF_ERROR(boot_id_.status());
     RETURN_IF_ERROR(ProcessKey().status());
     ASSIGN_OR_RETURN(const std::string uuid, gpu_->Uuid());

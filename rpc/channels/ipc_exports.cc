@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/channels/dense_view.h"
+#include "rpc/channels/proof.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -19,16 +19,6 @@ namespace {
 // So many tensors of one GPU may be on their way to one peer.
 constexpr uint32_t kEvents = 64;
 constexpr size_t kMaxSegments = 4096;
-constexpr int64_t kProofWords = 512;  // 4 KB
-
-Tensor RandomWords() {
-  std::random_device seed;
-  std::mt19937_64 next((uint64_t{seed()} << 32) | seed());
-  Tensor words = Tensor::Empty({kProofWords}, {.dtype = DType::kI64});
-  for (int64_t i = 0; i < kProofWords; ++i)
-    words.data<int64_t>()[i] = static_cast<int64_t>(next());
-  return words;
-}
 
 }  // namespace
 
@@ -45,14 +35,6 @@ struct IpcExports::Lost {
   std::map<int, Gpu> gpus;
   std::map<uint64_t, Lease> leases;
 };
-
-uint64_t SumOf(const Tensor& tensor) {
-  uint64_t sum = 0xcbf29ce484222325ULL;
-  const auto* bytes = static_cast<const uint8_t*>(tensor.raw_data());
-  for (size_t i = 0; i < tensor.nbytes(); ++i)
-    sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
-  return sum;
-}
 
 IpcExports::~IpcExports() { Lose(); }
 
@@ -191,7 +173,7 @@ absl::StatusOr<wire::CudaIpcWords::Passed> IpcExports::PassFirst(int index) {
   }
   gpu.free.resize(kEvents);
   std::iota(gpu.free.rbegin(), gpu.free.rend(), 0);
-  const Tensor words = RandomWords();
+  const Tensor words = ProofWords();
   gpu.sum = SumOf(words);
   ASSIGN_OR_RETURN(gpu.proof, gpu_->Upload(words, index));
   const auto place = gpu_->Find(gpu.proof);

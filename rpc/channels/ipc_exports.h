@@ -124,7 +124,4 @@ class IpcExports {
   TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The bytes of a tensor of the CPU, as proofs sum them up.
-uint64_t SumOf(const Tensor& tensor);
-
 }  // namespace baton::rpc

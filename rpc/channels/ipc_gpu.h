@@ -73,6 +73,9 @@ enum class IpcReach { kOneGpu, kAllGpus };
 // That of CUDA. Works where there is none: count() is 0.
 std::shared_ptr<IpcGpu> MakeCudaGpu(Device own);
 
+// Unavailable unless it sees its own GPU.
+absl::Status CheckOwn(const IpcGpu& gpu);
+
 // FailedPrecondition unless this process sees the device.
 absl::Status CheckDevice(Device device);
 

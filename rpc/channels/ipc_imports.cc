@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/ipc_exports.h"
+#include "rpc/channels/proof.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

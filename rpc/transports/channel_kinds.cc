@@ -12,6 +12,8 @@
 #include "core/status.h"
 #include "rpc/channels/cuda_ipc.h"
 #include "rpc/channels/ipc_gpu.h"
+#include "rpc/channels/nccl.h"
+#include "rpc/channels/nccl_gpu.h"
 #include "rpc/channels/shared_memory.h"
 
 namespace baton::rpc {
@@ -33,18 +35,26 @@ std::optional<IpcReach> ReachFromEnvironment() {
   return reach;
 }
 
-bool OffByEnvironment() {
-  const char* set = std::getenv("BATON_MESSAGE_RING");
+// A variable that says `meant` or nothing.
+bool Says(const char* variable, const std::string& meant) {
+  const char* set = std::getenv(variable);
   const std::string value = set == nullptr ? "" : set;
-  if (!value.empty() && value != "off")
-    LogWarning("BATON_MESSAGE_RING=", value, " means nothing; \"off\" would");
-  return value == "off";
+  if (!value.empty() && value != meant) {
+    LogWarning(variable, "=", value, " means nothing; \"", meant, "\" would");
+  }
+  return value == meant;
+}
+
+bool IsTrusted(const Security& security) {
+  static const bool trusted = Says("BATON_TRUSTED_FABRIC", "on");
+  return security.trusted_fabric || trusted;
 }
 
 }  // namespace
 
 std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options) {
-  if (!options.shared_memory || !options.message_ring || OffByEnvironment()) {
+  if (!options.shared_memory || !options.message_ring ||
+      Says("BATON_MESSAGE_RING", "off")) {
     return nullptr;
   }
   auto doorbell = Doorbell::Make();
@@ -62,9 +72,12 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
                           .bytes_per_peer = options.shared_memory_bytes,
                           .doorbell = std::move(bell)}));
   }
-  const std::optional<IpcReach> reach = ReachFromEnvironment();
-  if (options.device.is_cuda() && reach.has_value()) {
-    kinds.push_back(MakeCudaIpc(MakeCudaGpu(options.device), *reach));
+  if (options.device.is_cuda()) {
+    const auto gpu = MakeCudaGpu(options.device);
+    if (const std::optional<IpcReach> reach = ReachFromEnvironment())
+      kinds.push_back(MakeCudaIpc(gpu, *reach));
+    kinds.push_back(MakeNccl(gpu, MakeCudaNccl(options.device),
+                             {.trusted_fabric = IsTrusted(options.security)}));
   }
   return kinds;
 }

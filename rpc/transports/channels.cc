@@ -66,6 +66,9 @@ class Channels::Port final : public ChannelPort {
   void Failed(std::string why) override {
     if (auto channels = channels_.lock()) channels->Settle(id_, why);
   }
+  void Broke(std::string why) override {
+    if (auto channels = channels_.lock()) channels->Break(id_, why);
+  }
   void RingFrom(RingEndIn end) override {
     if (auto channels = channels_.lock()) channels->KeepRing(std::move(end));
   }
@@ -256,6 +259,20 @@ void Channels::Settle(uint32_t channel, const std::string& why_not) {
     verdict = VerdictLocked();
   }
   if (!verdict.empty()) LogInfo(verdict);
+}
+
+void Channels::Break(uint32_t channel, const std::string& why) {
+  {
+    MutexLock lock(mutex_);
+    if (closed_ || !broken_.empty()) return;
+    broken_ = absl::StrCat(entries_.at(channel).name, ": ", why);
+  }
+  setup_.wake();
+}
+
+std::string Channels::broken() const {
+  MutexLock lock(mutex_);
+  return broken_;
 }
 
 void Channels::KeepRing(RingEndIn end) {

@@ -69,6 +69,10 @@ class Channels : public std::enable_shared_from_this<Channels> {
   // Of all channels together.
   Channel::Signs Beat();
 
+  // Why the connection must end, once a channel cannot keep what it promised;
+  // empty until then. With it, it wakes.
+  std::string broken() const;
+
   // The ring that the other end writes, and the one that may be written here,
   // once they are there; each is given once. With the latter it wakes.
   std::optional<RingEndIn> TakeRingIn();
@@ -97,6 +101,7 @@ class Channels : public std::enable_shared_from_this<Channels> {
   void Say(uint32_t channel, std::string words);
   void Release(uint32_t channel, uint64_t lease);
   void Settle(uint32_t channel, const std::string& why_not);
+  void Break(uint32_t channel, const std::string& why);
   void KeepRing(RingEndIn end);
   void KeepRing(RingEndOut end);
   // When all is settled, and only once: how tensors travel.
@@ -107,6 +112,7 @@ class Channels : public std::enable_shared_from_this<Channels> {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
   bool flush_due_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string broken_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> order_ ABSL_GUARDED_BY(mutex_);  // best first
   std::map<uint32_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   struct Said {

@@ -53,8 +53,9 @@ struct GrpcOptions {
   // threads that read them look on for up to 50 us for what comes next.
   bool message_ring = true;
   // Where tensors that are on a GPU where they were sent come to: a GPU of this
-  // process, or the CPU. With a GPU here and there, on one machine, they travel
-  // by CUDA IPC.
+  // process, or the CPU. With a GPU here and there they travel by CUDA IPC on
+  // one machine, or by NCCL where Security::trusted_fabric or
+  // BATON_TRUSTED_FABRIC=on in the environment of both allows it.
   Device device = Device::Cpu();
   // Larger ones are neither sent nor taken. Peers are told, so that theirs fail
   // where they are sent, with ResourceExhausted.

@@ -165,6 +165,11 @@ void Link::PumpLocked(Side& side) {
 
 void Link::PumpChannels() {
   MutexLock lock(mutex_);
+  if (channels_ != nullptr) {
+    const std::string broken = channels_->broken();
+    if (!broken.empty())
+      return BreakLocked(LostLocked(absl::UnavailableError(broken)), true);
+  }
   PumpLocked(control_);
 }
 

@@ -39,6 +39,11 @@ class TestPort final : public ChannelPort {
   }
   void Opened() override { Settle("open"); }
   void Failed(std::string why) override { Settle(why); }
+  void Broke(std::string why) override {
+    MutexLock lock(mutex_);
+    broken_ = why;
+    changed_.NotifyAll();
+  }
 
   std::string AwaitSettled() {
     const auto deadline = std::chrono::steady_clock::now() + kLimit;
@@ -46,6 +51,17 @@ class TestPort final : public ChannelPort {
     while (settled_.empty() && changed_.WaitUntil(mutex_, deadline)) {
     }
     return settled_;
+  }
+  std::string broken() {
+    MutexLock lock(mutex_);
+    return broken_;
+  }
+  std::string AwaitBroken() {
+    const auto deadline = std::chrono::steady_clock::now() + kLimit;
+    MutexLock lock(mutex_);
+    while (broken_.empty() && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return broken_;
   }
   std::vector<uint64_t> TakeReleased() {
     MutexLock lock(mutex_);
@@ -70,6 +86,7 @@ class TestPort final : public ChannelPort {
   CondVar changed_;
   std::weak_ptr<Channel> other_ ABSL_GUARDED_BY(mutex_);
   std::string settled_ ABSL_GUARDED_BY(mutex_);
+  std::string broken_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
 #include <random>
 
 #include "core/future.h"
@@ -12,45 +11,12 @@
 #include "rpc/channels/dense_view.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
+#include "tests/rpc/held_port.h"
 
 // A peer that says anything: its words and tickets are those of an honest one,
 // altered, repeated and made up, in any order.
 namespace baton::rpc {
 namespace {
-
-// Keeps what is said until the test brings it.
-class HeldPort final : public ChannelPort {
- public:
-  void Say(std::string words) override {
-    MutexLock lock(mutex_);
-    said_.push_back(std::move(words));
-  }
-  void Release(uint64_t lease) override {
-    MutexLock lock(mutex_);
-    released_.push_back(lease);
-  }
-  void Opened() override { open_ = true; }
-  void Failed(std::string) override { open_ = false; }
-
-  bool open() const { return open_; }
-  std::optional<std::string> TakeSaid() {
-    MutexLock lock(mutex_);
-    if (said_.empty()) return std::nullopt;
-    std::string words = std::move(said_.front());
-    said_.pop_front();
-    return words;
-  }
-  std::vector<uint64_t> TakeReleased() {
-    MutexLock lock(mutex_);
-    return std::exchange(released_, {});
-  }
-
- private:
-  std::atomic<bool> open_{false};
-  Mutex mutex_;
-  std::deque<std::string> said_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
-};
 
 struct Side {
   Side(const std::shared_ptr<FakeMachine>& machine, int own)

@@ -1,0 +1,95 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/nccl/library.h"
+
+#include <dlfcn.h>
+
+#include "absl/strings/str_cat.h"
+#include "core/cuda/nccl.h"
+#include "core/status.h"
+
+namespace baton::cuda {
+namespace {
+
+// Where the toolkit of this build has it, for machines that do not list it.
+void* OpenLibrary() {
+  for (const char* name : {BATON_NCCL_SONAME, BATON_NCCL_LIBRARY}) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+template <typename Function>
+absl::Status Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(BATON_NCCL_SONAME, " has no ", name));
+}
+
+std::string Dotted(int version) {
+  return absl::StrCat(version / 10'000, ".", version / 100 % 100, ".",
+                      version % 100);
+}
+
+// An older one might not know all of the configuration that it is given.
+absl::Status CheckVersion(Nccl& nccl) {
+  int version = 0;
+  RETURN_IF_ERROR(
+      nccl.StatusOf("version", nccl.get_version(&version), nullptr));
+  nccl.version = Dotted(version);
+  if (version / 10'000 == NCCL_MAJOR && version >= NCCL_VERSION_CODE)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(BATON_NCCL_SONAME, " is of version ", nccl.version,
+                   ", and this was built with ", Dotted(NCCL_VERSION_CODE)));
+}
+
+absl::StatusOr<Nccl> Open() {
+  void* library = OpenLibrary();
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return absl::FailedPreconditionError(
+        absl::StrCat("no NCCL: ", why == nullptr ? "" : why));
+  }
+  Nccl nccl{};
+  RETURN_IF_ERROR(Find(library, "ncclGetVersion", nccl.get_version));
+  RETURN_IF_ERROR(Find(library, "ncclGetUniqueId", nccl.get_unique_id));
+  RETURN_IF_ERROR(Find(library, "ncclGetErrorString", nccl.get_error_string));
+  RETURN_IF_ERROR(Find(library, "ncclGetLastError", nccl.get_last_error));
+  RETURN_IF_ERROR(Find(library, "ncclCommInitRankConfig", nccl.init));
+  RETURN_IF_ERROR(Find(library, "ncclCommGetAsyncError", nccl.get_async_error));
+  RETURN_IF_ERROR(Find(library, "ncclCommAbort", nccl.abort));
+  RETURN_IF_ERROR(Find(library, "ncclSend", nccl.send));
+  RETURN_IF_ERROR(Find(library, "ncclRecv", nccl.recv));
+  RETURN_IF_ERROR(CheckVersion(nccl));
+  return nccl;
+}
+
+}  // namespace
+
+absl::Status Nccl::StatusOf(const char* what, ncclResult_t result,
+                            ncclComm_t comm) const {
+  if (result == ncclSuccess || result == ncclInProgress)
+    return absl::OkStatus();
+  const char* text = get_error_string(result);
+  const char* detail = get_last_error(comm);
+  std::string words =
+      absl::StrCat("NCCL: ", what, ": ", text == nullptr ? "" : text);
+  if (detail != nullptr && *detail != '\0')
+    absl::StrAppend(&words, " (", detail, ")");
+  return absl::UnavailableError(words);
+}
+
+const absl::StatusOr<Nccl>& OpenNccl() {
+  static const auto* const nccl = new absl::StatusOr<Nccl>(Open());
+  return *nccl;
+}
+
+absl::StatusOr<std::string> NcclVersion() {
+  RETURN_IF_ERROR(OpenNccl().status());
+  return OpenNccl()->version;
+}
+
+}  // namespace baton::cuda

@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <nccl.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace baton::cuda {
+
+// What is used of NCCL's library, which is opened when it is first needed: it
+// is large, and machines without it run all the rest. Immutable.
+struct Nccl {
+  decltype(&ncclGetVersion) get_version;
+  decltype(&ncclGetUniqueId) get_unique_id;
+  decltype(&ncclGetErrorString) get_error_string;
+  decltype(&ncclGetLastError) get_last_error;
+  decltype(&ncclCommInitRankConfig) init;
+  decltype(&ncclCommGetAsyncError) get_async_error;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclSend) send;
+  decltype(&ncclRecv) recv;
+  std::string version;
+
+  // OK also for what is under way; otherwise Unavailable with NCCL's words,
+  // after "NCCL: `what`: ". `comm` may be null.
+  absl::Status StatusOf(const char* what, ncclResult_t result,
+                        ncclComm_t comm) const;
+};
+
+// Opened once. FailedPrecondition names what is missing.
+const absl::StatusOr<Nccl>& OpenNccl();
+
+}  // namespace baton::cuda

@@ -1,0 +1,194 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/cuda/handles.h"
+#include "core/cuda/nccl.h"
+#include "core/cuda/nccl/library.h"
+#include "core/cuda/release.h"
+#include "core/cuda/status.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace baton::cuda {
+namespace {
+
+constexpr char kOp[] = "nccl";
+// Of the GPU's multiprocessors, while bytes pass: those of several lines must
+// not fill it.
+constexpr int kMostBlocks = 8;
+
+class Line final : public NcclLine {
+ public:
+  Line(const Nccl& nccl, bool sends, int device)
+      : nccl_(nccl), sends_(sends), device_(device) {}
+  ~Line() override {
+    Abort();
+    OnDevice(device_, [this] {
+      for (cudaEvent_t event : running_) cudaEventDestroy(event);
+      if (home_event_ != nullptr) cudaEventDestroy(home_event_);
+      if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    });
+  }
+
+  absl::Status Join(const ncclUniqueId& id);
+
+  absl::StatusOr<bool> IsOpen() override {
+    MutexLock lock(mutex_);
+    return IsIdleLocked();
+  }
+  absl::Status Post(const Tensor& tensor) override {
+    MutexLock lock(mutex_);
+    waiting_.push_back(tensor);
+    return CatchErrors([&] { return AdvanceLocked(); });
+  }
+  absl::StatusOr<bool> HaveEnded(uint64_t posts) override {
+    MutexLock lock(mutex_);
+    const absl::Status moved = CatchErrors([&] { return AdvanceLocked(); });
+    if (ended_ >= posts) return true;
+    RETURN_IF_ERROR(moved);
+    return false;
+  }
+  void Abort() override {
+    ncclComm_t comm = nullptr;
+    {
+      MutexLock lock(mutex_);
+      comm = std::exchange(comm_, nullptr);
+    }
+    if (comm == nullptr) return;
+    OnDevice(device_, [&] {
+      nccl_.abort(comm);
+      cudaStreamSynchronize(stream_);
+    });
+  }
+
+ private:
+  // A communicator that does not block takes one call after the other.
+  absl::StatusOr<bool> IsIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GiveLocked(const Tensor& tensor)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Nccl& nccl_;
+  const bool sends_;
+  const int device_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t home_event_ = nullptr;
+  Mutex mutex_;
+  ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: aborted
+  std::deque<Tensor> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool given_ ABSL_GUARDED_BY(mutex_) =
+      false;  // one whose end has no event yet
+  std::deque<cudaEvent_t> running_ ABSL_GUARDED_BY(mutex_);
+  uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+absl::Status Line::Join(const ncclUniqueId& id) {
+  return CatchErrors([&]() -> absl::Status {
+    const DeviceScope scope(device_);
+    Check(kOp, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    Check(kOp, cudaEventCreateWithFlags(&home_event_, cudaEventDisableTiming));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.minCTAs = 1;
+    config.maxCTAs = kMostBlocks;
+    MutexLock lock(mutex_);
+    return nccl_.StatusOf(
+        "joining", nccl_.init(&comm_, 2, id, sends_ ? 0 : 1, &config), nullptr);
+  });
+}
+
+absl::StatusOr<bool> Line::IsIdleLocked() {
+  if (comm_ == nullptr) return absl::CancelledError("the line was aborted");
+  ncclResult_t state = ncclSuccess;
+  RETURN_IF_ERROR(
+      nccl_.StatusOf("state", nccl_.get_async_error(comm_, &state), comm_));
+  RETURN_IF_ERROR(
+      nccl_.StatusOf(sends_ ? "sending" : "receiving", state, comm_));
+  return state == ncclSuccess;
+}
+
+absl::Status Line::AdvanceLocked() {
+  const DeviceScope scope(device_);
+  CollectLocked();
+  while (true) {
+    ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
+    if (!idle) break;
+    if (std::exchange(given_, false)) MarkLocked();
+    if (waiting_.empty()) break;
+    RETURN_IF_ERROR(GiveLocked(waiting_.front()));
+    waiting_.pop_front();
+    given_ = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Line::GiveLocked(const Tensor& tensor) {
+  // Where it was made it may have work left; what is sent may not wait for
+  // that, as it might wait for the answer.
+  if (!sends_) {
+    const Stream& home = tensor.storage()->use()->home();
+    Check(kOp, cudaEventRecord(home_event_, NativeStream(home)));
+    Check(kOp, cudaStreamWaitEvent(stream_, home_event_, 0));
+  }
+  void* const data = tensor.raw_data();
+  const int peer = sends_ ? 1 : 0;
+  const ncclResult_t result =
+      sends_
+          ? nccl_.send(data, tensor.nbytes(), ncclUint8, peer, comm_, stream_)
+          : nccl_.recv(data, tensor.nbytes(), ncclUint8, peer, comm_, stream_);
+  return nccl_.StatusOf(sends_ ? "sending" : "receiving", result, comm_);
+}
+
+// By now the stream has been given what the call was for.
+void Line::MarkLocked() {
+  cudaEvent_t event = nullptr;
+  Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  running_.push_back(event);
+  Check(kOp, cudaEventRecord(event, stream_));
+}
+
+void Line::CollectLocked() {
+  while (!running_.empty()) {
+    const cudaError_t error = cudaEventQuery(running_.front());
+    if (error == cudaErrorNotReady) return;
+    Check(kOp, error);
+    cudaEventDestroy(running_.front());
+    running_.pop_front();
+    ++ended_;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NewNcclId() {
+  RETURN_IF_ERROR(OpenNccl().status());
+  const Nccl& nccl = *OpenNccl();
+  ncclUniqueId id{};
+  RETURN_IF_ERROR(nccl.StatusOf("a new id", nccl.get_unique_id(&id), nullptr));
+  return std::string(id.internal, sizeof(id.internal));
+}
+
+absl::StatusOr<std::shared_ptr<NcclLine>> JoinNccl(const std::string& id,
+                                                   bool sends, int device) {
+  RETURN_IF_ERROR(OpenNccl().status());
+  ncclUniqueId unique{};
+  if (id.size() != sizeof(unique.internal)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an id of NCCL of ", id.size(), " bytes"));
+  }
+  std::memcpy(unique.internal, id.data(), id.size());
+  auto line = std::make_shared<Line>(*OpenNccl(), sends, device);
+  RETURN_IF_ERROR(line->Join(unique));
+  return line;
+}
+
+}  // namespace baton::cuda

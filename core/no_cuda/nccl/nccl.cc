@@ -1,0 +1,22 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/nccl.h"
+
+namespace baton::cuda {
+namespace {
+
+absl::Status Absent() {
+  return absl::FailedPreconditionError("built without NCCL");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NcclVersion() { return Absent(); }
+absl::StatusOr<std::string> NewNcclId() { return Absent(); }
+absl::StatusOr<std::shared_ptr<NcclLine>> JoinNccl(const std::string&, bool,
+                                                   int) {
+  return Absent();
+}
+
+}  // namespace baton::cuda

@@ -1,0 +1,80 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include "core/mutex.h"
+#include "core/status.h"
+#include "core/stream.h"
+#include "rpc/channels/dense_view.h"
+#include "rpc/channels/nccl_gpu.h"
+
+namespace baton::rpc {
+namespace {
+
+// Streams that copies of this process do not use, unless it has many GPUs: the
+// one for copies from the GPU of this index. The memory of what comes is made
+// on the first, which is given no work, so that it is free at once.
+constexpr int kHome = 12, kLane = 13;
+
+class CudaNccl final : public NcclGpu {
+ public:
+  explicit CudaNccl(Device own)
+      : own_(own), home_(Stream::ForCopies(Device::Cuda(kHome), own)) {}
+
+  absl::StatusOr<std::string> Version() override { return cuda::NcclVersion(); }
+  absl::StatusOr<std::string> NewId() override { return cuda::NewNcclId(); }
+  absl::StatusOr<std::shared_ptr<cuda::NcclLine>> Join(const std::string& id,
+                                                       bool sends) override {
+    return cuda::JoinNccl(id, sends, own_.index());
+  }
+
+  absl::StatusOr<Poller::Question> WhenWritten(const Tensor& tensor) override {
+    return CatchErrors([&]() -> absl::StatusOr<Poller::Question> {
+      const Stream stream = CurrentStream(tensor.device());
+      tensor.storage()->use()->Read(stream);
+      Event written(tensor.device());
+      written.Record(stream);
+      // What the device reports later, NCCL does as well.
+      return Poller::Question([written = std::move(written)] {
+        const auto ended = CatchErrors(
+            [&]() -> absl::StatusOr<bool> { return written.HasEnded(); });
+        return !ended.ok() || *ended;
+      });
+    });
+  }
+
+  absl::StatusOr<Coming> Expect(const TensorSpec& spec) override {
+    return CatchErrors([&]() -> absl::StatusOr<Coming> {
+      const auto lane = Lane();
+      const StreamScope scope(home_);
+      Coming coming;
+      coming.tensor = DenseView(Storage::Allocate(spec.bytes, own_), spec);
+      coming.arrival = lane->Expect(coming.tensor);
+      return coming;
+    });
+  }
+
+ private:
+  std::shared_ptr<cuda::ArrivalLane> Lane() {
+    MutexLock lock(mutex_);
+    if (lane_ == nullptr) {
+      lane_ =
+          cuda::MakeArrivalLane(Stream::ForCopies(Device::Cuda(kLane), own_));
+    }
+    return lane_;
+  }
+
+  const Device own_;
+  const Stream home_;
+  Mutex mutex_;
+  std::shared_ptr<cuda::ArrivalLane> lane_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::shared_ptr<NcclGpu> MakeCudaNccl(Device own) {
+  return std::make_shared<CudaNccl>(own);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,67 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/mutex.h"
+#include "rpc/channels/nccl_gpu.h"
+
+namespace baton::rpc {
+
+// A network of lines between workers whose GPUs' memory is the CPU's: the n-th
+// post of one end is the n-th of the other. Thread-safe.
+class FakeFabric {
+ public:
+  std::atomic<bool> closed{false};    // lines do not open
+  std::atomic<bool> stuck{false};     // what was posted does not end
+  std::atomic<bool> broken{false};    // other bytes come than were sent
+  std::atomic<bool> failing{false};   // what was posted fails
+  std::atomic<bool> refusing{false};  // nobody may join
+  std::atomic<bool> clinging{false};  // aborts do not end
+  std::atomic<int> lines{0};          // joined, not aborted
+  std::atomic<int> posts{0};          // two of each tensor
+  std::atomic<int> waiting{0};        // tensors that are expected
+  std::atomic<int> lost{0};           // and those that were, and are lost
+
+  // Tensors are being written from now on, until the flag is set.
+  std::shared_ptr<std::atomic<bool>> StartWriting();
+  // And from now on they have been.
+  void StopWriting();
+
+ private:
+  friend class FakeNccl;
+  struct Wire;
+  class Line;
+  class Arrival;
+  Mutex mutex_;
+  int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::shared_ptr<Wire>> wires_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<std::atomic<bool>> written_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<std::atomic<bool>>(true);
+};
+
+class FakeNccl final : public NcclGpu {
+ public:
+  FakeNccl(std::shared_ptr<FakeFabric> fabric, int own)
+      : fabric_(std::move(fabric)), own_(own) {}
+
+  absl::StatusOr<std::string> version = std::string("2.28.9");
+
+  absl::StatusOr<std::string> Version() override { return version; }
+  absl::StatusOr<std::string> NewId() override;
+  absl::StatusOr<std::shared_ptr<cuda::NcclLine>> Join(const std::string& id,
+                                                       bool sends) override;
+  absl::StatusOr<Poller::Question> WhenWritten(const Tensor& tensor) override;
+  absl::StatusOr<Coming> Expect(const TensorSpec& spec) override;
+
+ private:
+  const std::shared_ptr<FakeFabric> fabric_;
+  const int own_;
+};
+
+}  // namespace baton::rpc
