@@ -45,7 +45,9 @@ Workers Pair(const Security& alices, const Security& bobs,
 absl::Status Dial(const Security& alices, const Security& bobs) {
   const Workers workers = Pair(alices, bobs);
   const absl::Status status = workers.first->SendTo("bob", {"hello", {}});
-  if (!status.ok()) EXPECT_EQ(workers.second->mailbox.count(), 0u);
+  if (!status.ok()) {
+    EXPECT_EQ(workers.second->mailbox.count(), 0u);
+  }
   return status;
 }
 

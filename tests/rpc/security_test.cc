@@ -132,7 +132,9 @@ TEST_F(SecurityTest, OnlyA256BitTokenIsOne) {
   for (const std::string& bad :
        {std::string(), std::string(kDigits).substr(1),
         std::string(kDigits) + "0", std::string(64, 'g')}) {
-    EXPECT_THAT(LoadSecurity({.token = Write("token", bad)}, "alice"),
+    SecurityFiles files;
+    files.token = Write("token", bad);
+    EXPECT_THAT(LoadSecurity(files, "alice"),
                 Fails(StatusCode::kFailedPrecondition, "openssl rand -hex 32"))
         << bad;
   }

@@ -50,7 +50,9 @@ void TransportConformance::AwaitChannel() {
   ASSERT_TRUE(alice_->SendTo("bob", {"hello", {}}).ok());
   for (TestWorker* worker : {alice_.get(), bob_.get()}) {
     EXPECT_TRUE(worker->AwaitChannel(GetParam().channel));
-    if (GetParam().rings) EXPECT_TRUE(worker->AwaitRings());
+    if (GetParam().rings) {
+      EXPECT_TRUE(worker->AwaitRings());
+    }
   }
 }
 
