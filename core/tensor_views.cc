@@ -174,10 +174,11 @@ Tensor Tensor::Expand(const Shape& shape) const {
           shape.ToString());
   Dims strides(shape.dims().size(), 0);
   for (int axis = 0; axis < rank(); ++axis) {
-    const bool same = shape_[axis] == shape[axis + added];
+    const int to = axis + added;
+    const bool same = shape_[axis] == shape[to];
     Require(same || shape_[axis] == 1, "expand", shape_.ToString(),
             " does not expand to ", shape.ToString());
-    strides[static_cast<size_t>(axis + added)] =
+    strides[static_cast<size_t>(to)] =
         same ? strides_[static_cast<size_t>(axis)] : 0;
   }
   return View(*this, shape.dims(), strides, offset_);
