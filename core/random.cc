@@ -148,8 +148,7 @@ Tensor Generator::TicketsLocked(Device device) {
                       " is within a recording: run the same work once before"),
          absl::StatusCode::kFailedPrecondition);
   }
-  const Tensor tickets =
-      Tensor::Empty({2}, {.dtype = DType::kI64, .device = device});
+  Tensor tickets = Tensor::Empty({2}, {.dtype = DType::kI64, .device = device});
   cuda::ResetTickets(tickets, seed_);
   tickets_[device.index()] = tickets;
   return tickets;
@@ -229,13 +228,13 @@ void FillNormal(const Tensor& tensor, double mean, double stddev,
 
 Tensor RandUniform(const Shape& shape, double low, double high,
                    Generator& generator, DType dtype) {
-  const Tensor out = Tensor::Empty(shape, {.dtype = dtype});
+  Tensor out = Tensor::Empty(shape, {.dtype = dtype});
   FillUniform(out, low, high, generator);
   return out;
 }
 
 Tensor RandNormal(const Shape& shape, Generator& generator, DType dtype) {
-  const Tensor out = Tensor::Empty(shape, {.dtype = dtype});
+  Tensor out = Tensor::Empty(shape, {.dtype = dtype});
   FillNormal(out, 0, 1, generator);
   return out;
 }
@@ -243,7 +242,7 @@ Tensor RandNormal(const Shape& shape, Generator& generator, DType dtype) {
 Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
                Generator& generator) {
   Require(low < high, "rand_int", "[", low, ", ", high, ") is empty");
-  const Tensor out = Tensor::Empty(shape, {.dtype = DType::kI64});
+  Tensor out = Tensor::Empty(shape, {.dtype = DType::kI64});
   const uint64_t range =
       static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const auto scaled = [&](uint64_t word) {
@@ -261,7 +260,7 @@ Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
 
 Tensor RandPermutation(int64_t n, Generator& generator) {
   Require(n >= 0, "rand_permutation", "negative size ", n);
-  const Tensor out = Tensor::Arange(n);
+  Tensor out = Tensor::Arange(n);
   int64_t* order = out.data<int64_t>();
   const NumberStream stream(generator);
   for (int64_t i = n - 1; i > 0; --i) {
@@ -277,8 +276,7 @@ Tensor RandBernoulli(const Shape& shape, double p, Generator& generator,
                      Device device) {
   Require(p >= 0 && p <= 1, "bernoulli", "probability ", p,
           " is outside [0, 1]");
-  const Tensor out =
-      Tensor::Empty(shape, {.dtype = DType::kBool, .device = device});
+  Tensor out = Tensor::Empty(shape, {.dtype = DType::kBool, .device = device});
   if (device.is_cuda()) {
     cuda::FillBernoulli(out, p, generator.DrawOn(device));
     return out;

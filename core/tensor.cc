@@ -305,7 +305,7 @@ const Tensor& Tensor::CopyFrom(const Tensor& source, bool wait) const {
 std::string Tensor::ToString() const {
   if (!defined()) return "undefined";
   constexpr int64_t kShown = 8;
-  const std::string head =
+  std::string head =
       absl::StrCat(Name(dtype_), shape_.ToString(), " ", device().ToString());
   if (numel() == 0 || numel() > kShown || !device().is_cpu()) return head;
   const std::vector<double> values = To(DType::kF64).ToVector<double>();

@@ -15,7 +15,7 @@ namespace {
 Tensor Forward(const char* op, Activation function, const Tensor& x) {
   RequireOneDevice(op, x);
   RequireFloating(op, x);
-  const Tensor out = Tensor::EmptyLike(x);
+  Tensor out = Tensor::EmptyLike(x);
   KernelFor(out, cpu::Activate, cuda::Activate)(function, out, x);
   return out;
 }
@@ -27,7 +27,7 @@ Tensor Backward(const char* op, Activation function, const Tensor& dy,
   RequireSameDType(op, dy, saved);
   RequireSameShape(op, dy, saved);
   // The saved tensor's order is the layer's; dy may come expanded.
-  const Tensor dx = Tensor::EmptyLike(saved);
+  Tensor dx = Tensor::EmptyLike(saved);
   KernelFor(dx, cpu::ActivateBackward, cuda::ActivateBackward)(function, dx, dy,
                                                                saved);
   return dx;
@@ -39,7 +39,7 @@ double KeptScale(const char* op, double p) {
 }
 
 Tensor MaskAndScale(const Tensor& x, const Tensor& mask, double scale) {
-  const Tensor out = Tensor::EmptyLike(x);
+  Tensor out = Tensor::EmptyLike(x);
   KernelFor(out, cpu::MaskAndScale, cuda::MaskAndScale)(out, x, mask, scale);
   return out;
 }

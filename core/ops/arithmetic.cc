@@ -36,7 +36,7 @@ Tensor Binary(const char* name, BinaryOp op, const Tensor& a, const Tensor& b) {
   RequireOneDevice(name, a, b);
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
-  const Tensor out = EmptyResult(shape, a.dtype(), a, b);
+  Tensor out = EmptyResult(shape, a.dtype(), a, b);
   KernelFor(out, cpu::Binary, cuda::Binary)(op, out, a.Expand(shape),
                                             b.Expand(shape));
   return out;
@@ -47,14 +47,14 @@ Tensor Compare(const char* name, CompareOp op, bool negate, const Tensor& a,
   RequireOneDevice(name, a, b);
   RequireSameDType(name, a, b);
   const Shape shape = BroadcastShapes(name, a.shape(), b.shape());
-  const Tensor out = EmptyResult(shape, DType::kBool, a, b);
+  Tensor out = EmptyResult(shape, DType::kBool, a, b);
   KernelFor(out, cpu::Compare, cuda::Compare)(op, negate, out, a.Expand(shape),
                                               b.Expand(shape));
   return out;
 }
 
 Tensor Unary(UnaryOp op, const Tensor& x) {
-  const Tensor out = Tensor::EmptyLike(x);
+  Tensor out = Tensor::EmptyLike(x);
   KernelFor(out, cpu::Unary, cuda::Unary)(op, out, x);
   return out;
 }
@@ -76,7 +76,7 @@ Tensor PrepareSource(const char* name, const Tensor& target,
       BroadcastShapes(name, target.shape(), source.shape()) == target.shape(),
       name, source.shape().ToString(), " does not broadcast to ",
       target.shape().ToString());
-  const Tensor expanded = source.Expand(target.shape());
+  Tensor expanded = source.Expand(target.shape());
   const bool same_view = target.offset() == expanded.offset() &&
                          target.strides() == expanded.strides();
   if (target.storage() != source.storage() || same_view) return expanded;
@@ -109,7 +109,7 @@ Tensor Minimum(const Tensor& a, const Tensor& b) {
 Tensor AddScalar(const Tensor& a, double b) {
   RequireOneDevice("add_scalar", a);
   RequireScalarFits("add_scalar", a, b);
-  const Tensor out = Tensor::EmptyLike(a);
+  Tensor out = Tensor::EmptyLike(a);
   KernelFor(out, cpu::Affine, cuda::Affine)(out, a, 1, b);
   return out;
 }
@@ -117,7 +117,7 @@ Tensor AddScalar(const Tensor& a, double b) {
 Tensor MulScalar(const Tensor& a, double b) {
   RequireOneDevice("mul_scalar", a);
   RequireScalarFits("mul_scalar", a, b);
-  const Tensor out = Tensor::EmptyLike(a);
+  Tensor out = Tensor::EmptyLike(a);
   KernelFor(out, cpu::Affine, cuda::Affine)(out, a, b, 0);
   return out;
 }
@@ -143,7 +143,7 @@ Tensor Sqrt(const Tensor& x) {
 Tensor PowScalar(const Tensor& x, double exponent) {
   RequireOneDevice("pow_scalar", x);
   RequireFloating("pow_scalar", x);
-  const Tensor out = Tensor::EmptyLike(x);
+  Tensor out = Tensor::EmptyLike(x);
   KernelFor(out, cpu::Pow, cuda::Pow)(out, x, exponent);
   return out;
 }
@@ -151,7 +151,7 @@ Tensor PowScalar(const Tensor& x, double exponent) {
 Tensor Clamp(const Tensor& x, double low, double high) {
   RequireOneDevice("clamp", x);
   Require(low <= high, "clamp", "low ", low, " is above high ", high);
-  const Tensor out = Tensor::EmptyLike(x);
+  Tensor out = Tensor::EmptyLike(x);
   KernelFor(out, cpu::Clamp, cuda::Clamp)(out, x, low, high);
   return out;
 }
@@ -182,7 +182,7 @@ Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   RequireSameDType(kOp, a, b);
   const Shape shape = BroadcastShapes(
       kOp, condition.shape(), BroadcastShapes(kOp, a.shape(), b.shape()));
-  const Tensor out = EmptyResult(shape, a.dtype(), a, b);
+  Tensor out = EmptyResult(shape, a.dtype(), a, b);
   KernelFor(out, cpu::Where, cuda::Where)(out, condition.Expand(shape),
                                           a.Expand(shape), b.Expand(shape));
   return out;

@@ -15,7 +15,7 @@ namespace {
 // wait for it: its kernels check for themselves.
 Tensor CheckedIndex(const char* op, const Tensor& index, int64_t size) {
   RequireDType(op, "an index", index, DType::kI64);
-  const Tensor dense = index.Contiguous();
+  Tensor dense = index.Contiguous();
   if (dense.device().is_cuda()) return dense;
   const int64_t* values = dense.data<int64_t>();
   for (int64_t i = 0; i < dense.numel(); ++i) {
@@ -45,7 +45,7 @@ Tensor ScatterInto(const char* op, ScatterMode mode, const Tensor& x, int axis,
   const int at = NormalizeAxis(op, axis, x.rank());
   RequireIndexShape(op, x, at, index);
   const Tensor checked = CheckedIndex(op, index, x.dim(at));
-  const Tensor out = x.Clone();
+  Tensor out = x.Clone();
   KernelFor(out, cpu::Scatter, cuda::Scatter)(mode, out, at, checked, source);
   return out;
 }
@@ -77,7 +77,7 @@ Tensor Cat(const std::vector<Tensor>& parts, int axis) {
     RequirePart(kOp, first, part, at);
     extent += part.dim(at);
   }
-  const Tensor out =
+  Tensor out =
       Tensor::Empty(Shape(std::move(dims)), {.dtype = first.dtype(),
                                              .device = first.device(),
                                              .format = first.SuggestFormat()});
@@ -109,7 +109,7 @@ Tensor Gather(const Tensor& x, int axis, const Tensor& index) {
   const int at = NormalizeAxis(kOp, axis, x.rank());
   RequireIndexShape(kOp, x, at, index);
   const Tensor checked = CheckedIndex(kOp, index, x.dim(at));
-  const Tensor out =
+  Tensor out =
       Tensor::Empty(index.shape(), {.dtype = x.dtype(), .device = x.device()});
   KernelFor(out, cpu::Gather, cuda::Gather)(out, x, at, checked);
   return out;
@@ -133,7 +133,7 @@ Tensor Embedding(const Tensor& table, const Tensor& index) {
   const Tensor checked = CheckedIndex(kOp, index, table.dim(0));
   Dims dims = index.shape().dims();
   dims.push_back(table.dim(1));
-  const Tensor out =
+  Tensor out =
       Tensor::Empty(Shape(std::move(dims)),
                     {.dtype = table.dtype(), .device = table.device()});
   KernelFor(out, cpu::TakeRows, cuda::TakeRows)(out, table.Contiguous(),
@@ -153,8 +153,8 @@ Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
           "expected dy [..., D] for index ", index.shape().ToString(), ", got ",
           dy.shape().ToString());
   const Tensor checked = CheckedIndex(kOp, index, rows);
-  const Tensor table = Tensor::Zeros(
-      {rows, dy.dim(-1)}, {.dtype = dy.dtype(), .device = dy.device()});
+  Tensor table = Tensor::Zeros({rows, dy.dim(-1)},
+                               {.dtype = dy.dtype(), .device = dy.device()});
   KernelFor(table, cpu::AddToRows, cuda::AddToRows)(table, dy.Contiguous(),
                                                     checked);
   return table;
@@ -167,7 +167,7 @@ Tensor OneHot(const Tensor& labels, int64_t classes) {
           labels.shape().ToString());
   Require(classes >= 1, kOp, "expected at least one class, got ", classes);
   const Tensor checked = CheckedIndex(kOp, labels, classes);
-  const Tensor out =
+  Tensor out =
       Tensor::Empty({labels.numel(), classes}, {.device = labels.device()});
   KernelFor(out, cpu::OneHot, cuda::OneHot)(out, checked);
   return out;

@@ -66,7 +66,7 @@ Tensor CheckedGrad(const char* op, const Tensor& value, const Tensor& grad) {
       value.shape().ToString(), ", got ",
       grad.defined() ? grad.ToString() : std::string("none"));
   if (SameOrder(value, grad)) return grad;
-  const Tensor ordered =
+  Tensor ordered =
       Tensor::Empty(value.shape(), {.dtype = grad.dtype(),
                                     .device = grad.device(),
                                     .format = value.SuggestFormat()});

@@ -110,7 +110,7 @@ CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels("cross_entropy", logits, dense_labels);
   const Tensor from = logits.Contiguous();
-  const CrossEntropyResult result = {EmptyLoss(from), Tensor::EmptyLike(from)};
+  CrossEntropyResult result = {EmptyLoss(from), Tensor::EmptyLike(from)};
   KernelFor(from, cpu::CrossEntropy, cuda::CrossEntropy)(
       result.loss, result.log_softmax, from, dense_labels);
   return result;
@@ -123,7 +123,7 @@ Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels(kOp, log_softmax, dense_labels);
   const Tensor from = log_softmax.Contiguous();
-  const Tensor dx = Tensor::EmptyLike(from);
+  Tensor dx = Tensor::EmptyLike(from);
   KernelFor(dx, cpu::CrossEntropyBackward, cuda::CrossEntropyBackward)(
       dx, from, dense_labels, LossGradient(kOp, dy, from));
   return dx;
@@ -132,7 +132,7 @@ Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
 Tensor MseLoss(const Tensor& x, const Tensor& target) {
   RequireMseArguments("mse_loss", x, target);
   const MemoryFormat format = x.SuggestFormat();
-  const Tensor loss = EmptyLoss(x);
+  Tensor loss = EmptyLoss(x);
   KernelFor(x, cpu::MeanSquaredDifference, cuda::MeanSquaredDifference)(
       loss, x.Contiguous(format), target.Contiguous(format));
   return loss;
@@ -145,12 +145,12 @@ Tensor MseLossBackward(const Tensor& dy, const Tensor& x,
   RequireOneDevice(kOp, x, dy);
   const Tensor scale = LossGradient(kOp, dy, x);
   if (x.device().is_cpu()) {
-    const Tensor dx = Sub(x, target);
+    Tensor dx = Sub(x, target);
     ScaleInto(dx, 2 * scale.Item() / static_cast<double>(x.numel()));
     return dx;
   }
   const Tensor from = x.Contiguous(x.SuggestFormat());
-  const Tensor dx = Tensor::EmptyLike(from);
+  Tensor dx = Tensor::EmptyLike(from);
   cuda::MeanSquaredDifferenceBackward(
       dx, from, target.Contiguous(from.SuggestFormat()), scale);
   return dx;

@@ -46,7 +46,7 @@ Sentences Draw(const BagOfWords::Options& options, Generator& generator) {
 }
 
 absl::StatusOr<Device> DeviceFlag(const char* name, const std::string& text) {
-  const auto device = Device::Parse(text);
+  auto device = Device::Parse(text);
   if (device.ok()) return device;
   return absl::InvalidArgumentError(
       absl::StrCat("--", name, ": ", device.status().message()));

@@ -74,7 +74,7 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
 Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
                                dist::DeviceTrace* trace) {
   const Device last = pipeline_.devices().back();
-  const Tensor loss =
+  Tensor loss =
       pipeline_.Step(batch.images, batch.targets,
                      {.loss_scale = scaler_ ? scaler_->scale(last) : Tensor(),
                       .trace = trace});

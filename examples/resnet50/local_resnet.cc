@@ -89,7 +89,7 @@ double LocalResNet::LossAndItsGradient(Device& device, const Tensor& targets,
 
 Tensor LocalResNet::Backward(Device& device, const Tensor& gradient) const {
   device.output.Backward(gradient);
-  const Tensor result = device.input.grad();
+  Tensor result = device.input.grad();
   device.input = Variable();
   device.output = Variable();
   return result;

@@ -76,7 +76,7 @@ Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
                                .split_size = variant.split_size,
                                .compute_threads = threads});
   };
-  const auto measurements =
+  auto measurements =
       RunExperiment(settings, make, DetailsOf(settings, machine));
   const absl::Status shutdown = cluster->Shutdown();
   RETURN_IF_ERROR(measurements.status());

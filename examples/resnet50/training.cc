@@ -210,7 +210,7 @@ absl::Status AppendJson(const std::string& path, const EpochResult& r) {
 
 absl::Status Resume(const Settings& settings, RemoteResNet& model) {
   if (settings.checkpoint.empty()) return absl::OkStatus();
-  const absl::Status status = model.Load(settings.checkpoint);
+  absl::Status status = model.Load(settings.checkpoint);
   if (absl::IsNotFound(status)) return absl::OkStatus();
   if (status.ok()) {
     std::printf("weights from %s\n", settings.checkpoint.c_str());
