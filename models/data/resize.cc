@@ -37,8 +37,8 @@ Filter TriangleFilter(int64_t in, int64_t out) {
   std::vector<double> exact(slots);
   for (int64_t i = 0; i < out; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const auto low = static_cast<int64_t>(center - reach + 0.5);
-    const auto high = static_cast<int64_t>(center + reach + 0.5);
+    const int64_t low = std::lround(center - reach);
+    const int64_t high = std::lround(center + reach);
     Window window;
     window.first = std::max<int64_t>(low, 0);
     window.count = std::min(high, in) - window.first;

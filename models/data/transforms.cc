@@ -46,7 +46,7 @@ void RequireRoom(const char* op, const Tensor& image, int64_t height,
 Tensor Padded(const Tensor& image, int64_t padding) {
   const int64_t height = image.dim(1) + 2 * padding;
   const int64_t width = image.dim(2) + 2 * padding;
-  const Tensor padded =
+  Tensor padded =
       Tensor::Zeros({height, width, image.dim(0)}, {.dtype = image.dtype()})
           .Permute({2, 0, 1});
   Crop(padded, {padding, padding, image.dim(1), image.dim(2)}).CopyFrom(image);
