@@ -208,9 +208,9 @@ class DevicePipeline::Run {
     const Variable logits =
         IsLow(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
     const Tensor targets = Rows(targets_, rows_[m]);
-    const Variable loss = options_.loss == Loss::kMse
-                              ? nn::MseLoss(logits, targets)
-                              : nn::CrossEntropy(logits, targets);
+    Variable loss = options_.loss == Loss::kMse
+                        ? nn::MseLoss(logits, targets)
+                        : nn::CrossEntropy(logits, targets);
     if (rows_.size() == 1) return loss;
     return autograd::MulScalar(loss, static_cast<double>(rows_[m].size()) /
                                          static_cast<double>(inputs_.dim(0)));
@@ -218,7 +218,7 @@ class DevicePipeline::Run {
 
   Tensor Loss() const {
     if (losses_.size() == 1) return losses_.front();
-    const Tensor loss = losses_.front().Clone();
+    Tensor loss = losses_.front().Clone();
     for (size_t m = 1; m < losses_.size(); ++m) ops::AddInto(loss, losses_[m]);
     return loss;
   }

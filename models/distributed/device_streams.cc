@@ -27,8 +27,8 @@ StageStreams::StageStreams(const std::vector<Device>& device_of_stage,
                            LaneUse use) {
   for (Device device : device_of_stage) {
     const Stream current = CurrentStream(device);
-    DeviceLanes& stage = stages_.emplace_back(
-        DeviceLanes{.forward = {current}, .backward = {current}});
+    DeviceLanes& stage = stages_.emplace_back(DeviceLanes{
+        .forward = {current}, .backward = {current}, .weights = {}});
     if (device.is_cpu()) continue;
     const DeviceLanes& own = lanes.at(device.index());
     if (use.overlap || use.several) {
