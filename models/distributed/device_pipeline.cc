@@ -226,17 +226,22 @@ class DevicePipeline::Run {
   Tensor Send(size_t from, size_t to, size_t m, const Tensor& value) {
     const Device source = stages_[from].device, target = stages_[to].device;
     if (source == target) return value;
-    // Memory of the lane's own: that of a computing stream would come with its
-    // waits.
     const Stream lane = Stream::ForCopies(source, target);
-    const StreamScope scope(lane);
-    if (trace_ == nullptr) return value.To(target);
-    lane.WaitFor(CurrentStream(source));
-    Tensor arrived;
-    trace_->Time(absl::StrCat("copy ", m), DeviceTrace::Kind::kCopy,
-                 absl::StrCat(source.ToString(), " to ", target.ToString()),
-                 lane, [&] { arrived = value.To(target); });
-    return arrived;
+    const auto copy = [&] {
+      // Memory of the lane's own: that of a computing stream would come with
+      // its waits.
+      const StreamScope scope(lane);
+      if (trace_ == nullptr) return value.To(target);
+      lane.WaitFor(CurrentStream(source));
+      Tensor arrived;
+      trace_->Time(absl::StrCat("copy ", m), DeviceTrace::Kind::kCopy,
+                   absl::StrCat(source.ToString(), " to ", target.ToString()),
+                   lane, [&] { arrived = value.To(target); });
+      return arrived;
+    };
+    if (options_.copy_streams) return copy();
+    const Stream& user = streams_.UserOf(from, to, m);
+    return InTurn(lane, {CurrentStream(source), user}, copy);
   }
 
   // `needed`: what may have come from another device.
@@ -328,11 +333,10 @@ void DevicePipeline::Tune(const Tensor& inputs, const Tensor& targets) {
       trace.Begin();
       graph.Replay();
     }
-    costs_ = CostsOf(trace.Spans(), stages_.size());
   } else {
     timed();
-    costs_ = CostsOf(trace.Spans(), stages_.size());
   }
+  costs_ = CostsOf(trace.Spans(), stages_.size());
   for (const auto& [buffer, value] : kept) buffer.CopyFrom(value);
 }
 
@@ -387,8 +391,7 @@ std::vector<Variable> DevicePipeline::Parameters() const {
 std::vector<Device> DevicePipeline::devices() const {
   std::vector<Device> all;
   for (const DeviceStage& stage : stages_) {
-    if (std::find(all.begin(), all.end(), stage.device) == all.end())
-      all.push_back(stage.device);
+    if (!absl::c_linear_search(all, stage.device)) all.push_back(stage.device);
   }
   return all;
 }

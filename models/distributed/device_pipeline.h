@@ -39,6 +39,11 @@ struct DevicePipelineOptions {
   // Whether forwards run beside backwards of other micro-batches, on streams of
   // their own: pays where there are more micro-batches than stages.
   bool overlap = false;
+  // Whether copies between GPUs run beside the computing. Off, only to see what
+  // that is worth: a copy begins after what the computing streams of its two
+  // GPUs have been given, and what they are given next waits for it, as on a
+  // stream of theirs. Nothing is computed otherwise.
+  bool copy_streams = true;
   // Of the stages' weights (see nn::Module::LowerPrecision): inputs are cast to
   // it, and outputs to f32 for the loss.
   DType dtype = DType::kF32;

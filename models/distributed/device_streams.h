@@ -24,6 +24,17 @@ struct LaneUse {
   bool weights = false;  // gradients of weights apart
 };
 
+// Runs `copy`, which gives work to `lane`, in the turn of `computing` streams:
+// after what they have been given, and before what they are given next.
+template <typename Copy>
+auto InTurn(const Stream& lane, const std::vector<Stream>& computing,
+            const Copy& copy) {
+  for (const Stream& stream : computing) lane.WaitFor(stream);
+  auto result = copy();
+  for (const Stream& stream : computing) stream.WaitFor(lane);
+  return result;
+}
+
 // Which stream each stage of a DevicePipeline uses for what in one step. Stages
 // without lanes of their own, and those on the CPU, use the current stream.
 // Where lanes are used the current stream is not among them: it wrote the
@@ -42,6 +53,10 @@ class StageStreams {
   // None: with the backward.
   const std::vector<Stream>& Weights(size_t stage) const {
     return stages_[stage].weights;
+  }
+  // The one of stage `to` that uses what stage `from` sends it.
+  const Stream& UserOf(size_t from, size_t to, size_t micro_batch) const {
+    return from < to ? Forward(to, micro_batch) : Backward(to, micro_batch);
   }
   bool several(size_t stage) const { return stages_[stage].forward.size() > 1; }
 

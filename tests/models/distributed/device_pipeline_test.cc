@@ -146,6 +146,21 @@ TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
   }
 }
 
+TEST(DevicePipeline, CopiesAmongTheComputingChangeNothing) {
+  const Batch batch = BatchOf(7);
+  const Accumulated expected = Accumulate(batch, SplitRows(7, 2));
+  for (Schedule schedule :
+       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
+        Schedule::kZeroBubble}) {
+    DevicePipelineOptions options = {
+        .split_size = 2, .schedule = schedule, .copy_streams = false};
+    ExpectStepsAsAccumulated(Make(kFour, options), batch, expected);
+    options.at_once = 2;
+    options.overlap = true;
+    ExpectStepsAsAccumulated(Make(kFour, options), batch, expected);
+  }
+}
+
 TEST(DevicePipeline, TakesMicroBatchesOfGivenSizes) {
   const Batch batch = BatchOf(7);
   const std::vector<int64_t> sizes = {1, 4, 2};
@@ -210,11 +225,12 @@ TEST(DevicePipeline, TrainsWithOneOptimizerForAllDevices) {
 }
 
 TEST(DevicePipeline, ARecordedStepTrainsAsAPlainOne) {
-  std::vector<std::vector<double>> losses(3);
+  std::vector<std::vector<double>> losses(4);
   int64_t replays = 0;
-  for (size_t recorded : {0, 1, 2}) {
-    DevicePipeline pipeline =
-        Make(kTwo, {.split_size = 2, .at_once = recorded == 2 ? 2 : 1});
+  for (size_t recorded : {0, 1, 2, 3}) {
+    DevicePipeline pipeline = Make(kTwo, {.split_size = 2,
+                                          .at_once = recorded == 2 ? 2 : 1,
+                                          .copy_streams = recorded != 3});
     optim::Sgd sgd(pipeline.Parameters(), {.lr = 0.02, .momentum = 0.9});
     const auto train = [&](const std::vector<Tensor>& batch) {
       const Tensor loss = pipeline.Step(batch[0], batch[1]);
@@ -235,8 +251,9 @@ TEST(DevicePipeline, ARecordedStepTrainsAsAPlainOne) {
   for (size_t i = 0; i < 6; ++i) {
     EXPECT_NEAR(losses[0][i], losses[1][i], 2e-3) << i;
     EXPECT_NEAR(losses[0][i], losses[2][i], 2e-3) << i;
+    EXPECT_NEAR(losses[0][i], losses[3][i], 2e-3) << i;
   }
-  EXPECT_EQ(replays, TestDevice().is_cuda() ? 8 : 0);
+  EXPECT_EQ(replays, TestDevice().is_cuda() ? 12 : 0);
 }
 
 TEST(DevicePipeline, LowerPrecisionKeepsNormsAndSumsInF32) {
