@@ -129,7 +129,7 @@ TEST(StepState, WaitsHaveADeadlineThatSaysWhatIsMissing) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("gradient of micro-batch 3"));
-  state.PutTargets(Tensor::Ones({1}));
+  EXPECT_TRUE(state.PutTargets(Tensor::Ones({1})).ok());
   EXPECT_TRUE(state.Targets(now).ok());
   EXPECT_TRUE(state.Targets(now).ok());
 }
