@@ -93,9 +93,9 @@ std::map<std::string, std::string> SecurityEnvironment() {
     const std::string value = ValueOf(*setting);
     if (!value.empty()) environment[setting->variable] = value;
   }
-  if (Insecure()) environment["BATON_INSECURE"] = "1";
+  if (Insecure()) environment.emplace("BATON_INSECURE", "1");
   if (absl::GetFlag(FLAGS_trusted_fabric))
-    environment["BATON_TRUSTED_FABRIC"] = "on";
+    environment.emplace("BATON_TRUSTED_FABRIC", "on");
   return environment;
 }
 
