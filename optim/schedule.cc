@@ -14,8 +14,8 @@ double StepLr(const StepLrOptions& options, int64_t steps) {
   Require(options.every > 0, "step_lr",
           "every is not positive: ", options.every);
   Require(steps >= 0, "step_lr", "steps are negative: ", steps);
-  return options.base *
-         std::pow(options.factor, static_cast<double>(steps / options.every));
+  const int64_t decays = steps / options.every;
+  return options.base * std::pow(options.factor, static_cast<double>(decays));
 }
 
 double CosineLr(const CosineLrOptions& options, int64_t steps) {
