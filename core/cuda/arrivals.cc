@@ -9,6 +9,7 @@
 
 #include "core/cuda/gates.h"
 #include "core/cuda/handles.h"
+#include "core/cuda/release.h"
 #include "core/cuda/status.h"
 #include "core/log.h"
 #include "core/mutex.h"
@@ -96,6 +97,26 @@ std::unique_ptr<Arrival> Lane::Expect(const Tensor& target) {
 }
 
 }  // namespace
+
+absl::AnyInvocable<bool()> WhenWritten(const Tensor& tensor) {
+  const int device = tensor.device().index();
+  const Stream stream = CurrentStream(tensor.device());
+  tensor.storage()->use()->Read(stream);
+  const DeviceScope scope(device);
+  cudaEvent_t event = nullptr;
+  Check("arrival", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const std::shared_ptr<void> owned(event, [device](void* made) {
+    OnDevice(device, [&] { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
+  });
+  Check("arrival", cudaEventRecord(event, NativeStream(stream)));
+  return [owned, device] {
+    cudaError_t state = cudaSuccess;
+    OnDevice(device, [&] {
+      state = cudaEventQuery(static_cast<cudaEvent_t>(owned.get()));
+    });
+    return state != cudaErrorNotReady;
+  };
+}
 
 std::shared_ptr<ArrivalLane> MakeArrivalLane(const Stream& stream) {
   return std::make_shared<Lane>(stream);

@@ -5,16 +5,21 @@
 
 #include <memory>
 
+#include "absl/functional/any_invocable.h"
 #include "core/stream.h"
 #include "core/tensor.h"
 
-// Tensors of a GPU whose elements are written by work that no stream of this
-// library knows. core/no_cuda has the same symbols. All throw Error for what
-// the device reports.
+// Tensors of a GPU whose elements are read or written by work that no stream of
+// this library knows. core/no_cuda has the same symbols. All throw Error for
+// what the device reports.
 namespace baton::cuda {
 
-// One of them, until its elements are there. It opens once, by the first of
-// Came, Lost and its end. Thread-safe.
+// Whether what has been given by now to write the tensor has ended, or the
+// device has failed: to be asked on any thread, again and again until it has.
+absl::AnyInvocable<bool()> WhenWritten(const Tensor& tensor);
+
+// A tensor that is to be written, until its elements are there. It opens once,
+// by the first of Came, Lost and its end. Thread-safe.
 class Arrival {
  public:
   virtual ~Arrival() = default;

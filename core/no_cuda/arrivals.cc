@@ -7,6 +7,9 @@
 
 namespace baton::cuda {
 
+absl::AnyInvocable<bool()> WhenWritten(const Tensor&) {
+  FailWithoutCuda("arrival");
+}
 std::shared_ptr<ArrivalLane> MakeArrivalLane(const Stream&) {
   FailWithoutCuda("arrival");
 }

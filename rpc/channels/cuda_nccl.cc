@@ -31,16 +31,7 @@ class CudaNccl final : public NcclGpu {
 
   absl::StatusOr<Poller::Question> WhenWritten(const Tensor& tensor) override {
     return CatchErrors([&]() -> absl::StatusOr<Poller::Question> {
-      const Stream stream = CurrentStream(tensor.device());
-      tensor.storage()->use()->Read(stream);
-      Event written(tensor.device());
-      written.Record(stream);
-      // What the device reports later, NCCL does as well.
-      return Poller::Question([written = std::move(written)] {
-        const auto ended = CatchErrors(
-            [&]() -> absl::StatusOr<bool> { return written.HasEnded(); });
-        return !ended.ok() || *ended;
-      });
+      return cuda::WhenWritten(tensor);
     });
   }
 

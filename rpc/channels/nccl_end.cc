@@ -45,10 +45,11 @@ std::shared_ptr<NcclLines> NcclEnd::lines() const {
 
 void NcclEnd::Fail(const std::string& why, bool tell) {
   std::shared_ptr<NcclLines> lines;
-  const bool open = open_.exchange(false);
+  bool open = false;
   {
     MutexLock lock(mutex_);
     if (std::exchange(ended_, true)) return;
+    open = open_.exchange(false);
     // Tensors on their way keep theirs until the connection has ended.
     if (!open) lines.swap(lines_);
   }
@@ -197,9 +198,9 @@ void NcclEnd::OnSum(uint64_t sum) {
     if (ended_) return;
     right = sum_ == sum;
     sum_.reset();
+    open_ = right;
   }
   if (!right) return Fail("another process reads something else than was sent");
-  open_ = true;
   port_->Opened();
 }
 
@@ -289,10 +290,10 @@ absl::Status NcclEnd::OnReleased(uint64_t lease) {
 
 void NcclEnd::OnLost() {
   std::shared_ptr<NcclLines> lines;
-  open_ = false;
   {
     MutexLock lock(mutex_);
     ended_ = true;
+    open_ = false;
     lines.swap(lines_);
   }
   sends_->Lose();

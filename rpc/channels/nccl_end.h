@@ -97,7 +97,7 @@ class NcclEnd final : public Channel,
   const std::shared_ptr<NcclSends> sends_;
   const std::shared_ptr<NcclReceipts> receipts_;
   std::atomic<bool> started_{false};
-  std::atomic<bool> open_{false};
+  std::atomic<bool> open_{false};  // written under the mutex
   // The poller's thread's; the proofs are the first.
   uint64_t posted_out_ = 1, posted_in_ = 1;
   mutable Mutex mutex_;

@@ -30,8 +30,13 @@ class Line final : public NcclLine {
       : nccl_(nccl), sends_(sends), device_(device) {}
   ~Line() override {
     Abort();
-    OnDevice(device_, [this] {
-      for (cudaEvent_t event : running_) cudaEventDestroy(event);
+    std::deque<cudaEvent_t> running;
+    {
+      MutexLock lock(mutex_);
+      running.swap(running_);
+    }
+    OnDevice(device_, [&] {
+      for (cudaEvent_t event : running) cudaEventDestroy(event);
       if (home_event_ != nullptr) cudaEventDestroy(home_event_);
       if (stream_ != nullptr) cudaStreamDestroy(stream_);
     });
@@ -46,11 +51,11 @@ class Line final : public NcclLine {
   absl::Status Post(const Tensor& tensor) override {
     MutexLock lock(mutex_);
     waiting_.push_back(tensor);
-    return CatchErrors([&] { return AdvanceLocked(); });
+    return AdvanceLocked();
   }
   absl::StatusOr<bool> HaveEnded(uint64_t posts) override {
     MutexLock lock(mutex_);
-    const absl::Status moved = CatchErrors([&] { return AdvanceLocked(); });
+    const absl::Status moved = AdvanceLocked();
     if (ended_ >= posts) return true;
     RETURN_IF_ERROR(moved);
     return false;
@@ -72,6 +77,8 @@ class Line final : public NcclLine {
   // A communicator that does not block takes one call after the other.
   absl::StatusOr<bool> IsIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Throws.
+  absl::Status TryToAdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status GiveLocked(const Tensor& tensor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -85,8 +92,8 @@ class Line final : public NcclLine {
   Mutex mutex_;
   ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: aborted
   std::deque<Tensor> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool given_ ABSL_GUARDED_BY(mutex_) =
-      false;  // one whose end has no event yet
+  // One was, whose end has no event yet.
+  bool given_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<cudaEvent_t> running_ ABSL_GUARDED_BY(mutex_);
   uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -117,8 +124,17 @@ absl::StatusOr<bool> Line::IsIdleLocked() {
 }
 
 absl::Status Line::AdvanceLocked() {
+  try {
+    return TryToAdvanceLocked();
+  } catch (...) {
+    return StatusFromCurrentException();
+  }
+}
+
+absl::Status Line::TryToAdvanceLocked() {
   const DeviceScope scope(device_);
-  CollectLocked();
+  // What an abort has ended did not come.
+  if (comm_ != nullptr) CollectLocked();
   while (true) {
     ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
     if (!idle) break;

@@ -16,14 +16,29 @@
 #include "tests/support/program_path.h"
 #include "tests/support/test_device.h"
 
-// Tensors between GPUs of two processes, which are the same GPU where there is
-// only one.
+// Tensors between GPUs of two processes, by CUDA IPC or by NCCL, which are the
+// same GPU where there is only one.
 namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr char kName[] = "CUDA IPC";
+// A channel between GPUs, and what makes it the one that two processes of one
+// machine choose: where both work CUDA IPC is the first.
+struct Way {
+  std::string name = {};
+  std::string file_name = {};
+  std::vector<std::string> bobs_environment = {};
+  bool trusted_fabric = false;
+  bool between_two = false;  // not within one GPU
+};
+const Way kIpc{.name = "CUDA IPC", .file_name = "CudaIpc"};
+const Way kNccl{
+    .name = "NCCL",
+    .file_name = "Nccl",
+    .bobs_environment = {"BATON_CUDA_IPC=one", "BATON_TRUSTED_FABRIC=on"},
+    .trusted_fabric = true,
+    .between_two = true};
 
 bool HasTwoGpus() { return cuda::DeviceCount() > 1; }
 Device BobsGpu() { return Device::Cuda(HasTwoGpus() ? 1 : 0); }
@@ -32,8 +47,10 @@ std::vector<std::string> BobOn(Device device) {
   return {testing::ProgramPath("gpu_peer"), "bob", device.ToString()};
 }
 // Its environment is this process's otherwise.
-std::vector<std::string> WithinOneGpu(std::vector<std::string> command) {
-  command.insert(command.begin(), {"/usr/bin/env", "BATON_CUDA_IPC=one"});
+std::vector<std::string> With(std::vector<std::string> command,
+                              const std::vector<std::string>& environment) {
+  command.insert(command.begin(), environment.begin(), environment.end());
+  command.insert(command.begin(), "/usr/bin/env");
   return command;
 }
 
@@ -52,8 +69,9 @@ bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
   return true;
 }
 
-class GpuTensors : public ::testing::Test {
+class TwoProcesses : public ::testing::Test {
  protected:
+  explicit TwoProcesses(Way way = kIpc) : way_(std::move(way)) {}
   void SetUp() override {
     if (!test::TestDevice().is_cuda())
       GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
@@ -62,15 +80,12 @@ class GpuTensors : public ::testing::Test {
   void Meet(Device alices, Device bobs) { Meet(alices, BobOn(bobs)); }
   void Meet(Device alices, const std::vector<std::string>& bob) {
     bob_ = std::make_unique<Peer>(bob);
-    alice_ = NewWorker(
-        "alice", 0, {.reconnect_timeout = milliseconds(300), .device = alices});
+    alice_ = NewWorker("alice", 0,
+                       {.reconnect_timeout = milliseconds(300),
+                        .device = alices,
+                        .security = {.trusted_fabric = way_.trusted_fabric}});
     alice_->Start();
     alice_->transport->AddPeer(bob_->info);
-  }
-  void MeetByIpc() {
-    Meet(Device::Cuda(0), BobsGpu());
-    Ask("echo", {});
-    ASSERT_TRUE(alice_->AwaitChannel(kName));
   }
   Message Ask(const std::string& header, std::vector<Tensor> tensors) {
     EXPECT_TRUE(alice_->SendTo("bob", {header, std::move(tensors)}).ok());
@@ -81,7 +96,7 @@ class GpuTensors : public ::testing::Test {
   }
   TensorChannelInfo Info() {
     for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
-      if (info.name == kName) return info;
+      if (info.name == way_.name) return info;
     }
     return {};
   }
@@ -97,13 +112,36 @@ class GpuTensors : public ::testing::Test {
     return Tensor::Full({count}, value, {.device = device});
   }
 
+  const Way way_;
   std::unique_ptr<Peer> bob_;
   std::unique_ptr<TestWorker> alice_;
   size_t answers_ = 0;
 };
 
-TEST_F(GpuTensors, ComeToTheDeclaredGpuByCudaIpc) {
-  MeetByIpc();
+class GpuTensors : public TwoProcesses,
+                   public ::testing::WithParamInterface<Way> {
+ protected:
+  GpuTensors() : TwoProcesses(GetParam()) {}
+  void SetUp() override {
+    TwoProcesses::SetUp();
+    if (!IsSkipped() && way_.between_two && !HasTwoGpus())
+      GTEST_SKIP() << "needs two GPUs";
+  }
+  void MeetOnTheWay() {
+    Meet(Device::Cuda(0), With(BobOn(BobsGpu()), way_.bobs_environment));
+    Ask("echo", {});
+    ASSERT_TRUE(alice_->AwaitChannel(way_.name)) << Info().why_not;
+  }
+};
+
+std::string FileName(const ::testing::TestParamInfo<Way>& info) {
+  return info.param.file_name;
+}
+INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl),
+                         FileName);
+
+TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
+  MeetOnTheWay();
   const Tensor gpu = On(Device::Cuda(0), 300'000, 2);
   WarmUp(gpu);
   const std::string there = BobsGpu().ToString();
@@ -112,8 +150,8 @@ TEST_F(GpuTensors, ComeToTheDeclaredGpuByCudaIpc) {
   EXPECT_TRUE(Within(kPatience, [&] { return Info().leases == 0; }));
 }
 
-TEST_F(GpuTensors, ComeBackToTheCallersGpu) {
-  MeetByIpc();
+TEST_P(GpuTensors, ComeBackToTheCallersGpu) {
+  MeetOnTheWay();
   const Tensor numbers =
       Tensor::Arange(120'000, DType::kF32).Reshape({2, 3, 4, 5000});
   for (const Tensor& tensor : {numbers, numbers.Permute({3, 1, 0, 2}),
@@ -137,8 +175,8 @@ TEST_F(GpuTensors, ComeBackToTheCallersGpu) {
 }
 
 // While the GPU is still at work on it, and written again at once.
-TEST_F(GpuTensors, AreValues) {
-  MeetByIpc();
+TEST_P(GpuTensors, AreValues) {
+  MeetOnTheWay();
   const Device gpu = Device::Cuda(0);
   const Tensor square = Tensor::Ones({2048, 2048}, {.device = gpu});
   const Tensor tensor = On(gpu, 1 << 20, 0);
@@ -153,8 +191,8 @@ TEST_F(GpuTensors, AreValues) {
   }
 }
 
-TEST_F(GpuTensors, OfManyStreamsArriveWhole) {
-  MeetByIpc();
+TEST_P(GpuTensors, OfManyStreamsArriveWhole) {
+  MeetOnTheWay();
   const Device gpu = Device::Cuda(0);
   WarmUp(On(gpu, 100'000, 1));
   for (int i = 0; i < 200; ++i) {
@@ -171,7 +209,7 @@ TEST_F(GpuTensors, OfManyStreamsArriveWhole) {
   EXPECT_THAT(told, ::testing::UnorderedElementsAreArray(expected));
 }
 
-TEST_F(GpuTensors, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
+TEST_F(TwoProcesses, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
   Meet(Device::Cpu(), BobsGpu());
   const Tensor tensor = On(Device::Cuda(0), 1'000'000, 3);
   for (int i = 0; i < 3; ++i) {
@@ -184,14 +222,14 @@ TEST_F(GpuTensors, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
   EXPECT_EQ(back.tensors.at(0).Slice(0, 999'999, 1'000'000).Item(), 3);
 }
 
-TEST_F(GpuTensors, TravelThroughTheHostToAWorkerWithoutAGpu) {
+TEST_F(TwoProcesses, TravelThroughTheHostToAWorkerWithoutAGpu) {
   Meet(Device::Cuda(0), Device::Cpu());
   EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cpu 3000000");
 }
 
-TEST_F(GpuTensors, TravelThroughTheHostToAnotherGpuWhereOneForbidsIt) {
+TEST_F(TwoProcesses, TravelThroughTheHostToAnotherGpuWhereOneForbidsIt) {
   if (!HasTwoGpus()) GTEST_SKIP() << "needs two GPUs";
-  Meet(Device::Cuda(0), WithinOneGpu(BobOn(BobsGpu())));
+  Meet(Device::Cuda(0), With(BobOn(BobsGpu()), {"BATON_CUDA_IPC=one"}));
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(Tell({On(Device::Cuda(0), 1'000'000, 3)}), "cuda:1 3000000");
   EXPECT_FALSE(Info().open);
@@ -199,8 +237,8 @@ TEST_F(GpuTensors, TravelThroughTheHostToAnotherGpuWhereOneForbidsIt) {
             "it has another GPU, and BATON_CUDA_IPC=one is set there");
 }
 
-TEST_F(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
-  MeetByIpc();
+TEST_P(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
+  MeetOnTheWay();
   const Device gpu = Device::Cuda(0);
   WarmUp(On(gpu, 1 << 20, 1));
   const size_t live = GpuMemoryStats(gpu).live_bytes;
@@ -225,8 +263,8 @@ TEST_F(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
   EXPECT_EQ(Info().leases, 0u);
 }
 
-TEST_F(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
-  MeetByIpc();
+TEST_P(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
+  MeetOnTheWay();
   const Device gpu = Device::Cuda(0);
   // So that the direction from bob is open.
   EXPECT_TRUE(Within(kPatience,
@@ -246,6 +284,30 @@ TEST_F(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
   Synchronize(gpu);
   EXPECT_LT(std::chrono::steady_clock::now() - lost, std::chrono::seconds(3));
   EXPECT_EQ(On(gpu, 10, 4).Slice(0, 0, 1).Item(), 4);
+}
+
+class TwoProcessesByNccl : public TwoProcesses {
+ protected:
+  TwoProcessesByNccl() : TwoProcesses(kNccl) {}
+  // Why their tensors, which must come all the same, do not come so.
+  std::string WhyNot(const std::vector<std::string>& bob) {
+    Meet(Device::Cuda(0), bob);
+    EXPECT_THAT(Tell({On(Device::Cuda(0), 1'000'000, 3)}),
+                ::testing::EndsWith(" 3000000"));
+    EXPECT_FALSE(Info().open);
+    return Info().why_not;
+  }
+};
+
+TEST_F(TwoProcessesByNccl, NeedTwoGpus) {
+  EXPECT_EQ(WhyNot(With({testing::ProgramPath("gpu_peer"), "bob", "cuda:0"},
+                        way_.bobs_environment)),
+            "it has the same GPU");
+}
+
+TEST_F(TwoProcessesByNccl, NeedThatBothTrustTheNetwork) {
+  EXPECT_THAT(WhyNot(With(BobOn(BobsGpu()), {"-u", "BATON_TRUSTED_FABRIC"})),
+              ::testing::StartsWith("there: it talks in clear"));
 }
 
 TEST(GrpcDevice, ThatIsNotThereIsRefused) {

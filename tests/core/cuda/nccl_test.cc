@@ -1,0 +1,183 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/nccl.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "core/cuda/arrivals.h"
+#include "core/cuda/memory.h"
+#include "tests/support/test_device.h"
+
+namespace baton::cuda {
+namespace {
+
+bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+constexpr std::chrono::seconds kPatience{60};
+
+TEST(Nccl, WhatIsMissingIsSaid) {
+  const auto version = NcclVersion();
+  if (version.ok()) {
+    EXPECT_EQ(version->substr(0, 2), "2.");
+  } else {
+    EXPECT_EQ(version.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(version.status().message(), "");
+  }
+  EXPECT_EQ(NcclVersion().status(), version.status()) << "opened once";
+}
+
+TEST(Nccl, AnIdOfAnotherSizeIsRefused) {
+  for (const char* id : {"", "short"}) EXPECT_FALSE(JoinNccl(id, true, 0).ok());
+}
+
+class GpuArrivals : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::TestDevice().is_cuda())
+      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
+    lane_ = MakeArrivalLane(Stream::ForCopies(Device::Cuda(13), kGpu));
+  }
+  // As something else than a stream of the library writes it.
+  Tensor Target() {
+    const StreamScope scope(Stream::ForCopies(Device::Cuda(12), kGpu));
+    return Tensor::Empty({1000}, {.device = kGpu});
+  }
+  static float First(const Tensor& tensor) {
+    return static_cast<float>(tensor.Slice(0, 0, 1).Item());
+  }
+
+  const Device kGpu = Device::Cuda(0);
+  std::shared_ptr<ArrivalLane> lane_;
+};
+
+TEST_F(GpuArrivals, UsersWaitInTheOrderInWhichTheyWereExpected) {
+  const Tensor first = Target(), second = Target();
+  auto one = lane_->Expect(first), two = lane_->Expect(second);
+  const Tensor copy = second.Clone();
+  Event used(kGpu);
+  used.Record(CurrentStream(kGpu));
+  two->Came();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(used.HasEnded()) << "the first has not come";
+  one->Came();
+  EXPECT_TRUE(Within(kPatience, [&] { return used.HasEnded(); }));
+}
+
+TEST_F(GpuArrivals, WhatIsLostIsNoNumber) {
+  const Tensor target = Target();
+  auto arrival = lane_->Expect(target);
+  arrival->Lost();
+  EXPECT_NE(First(target), First(target));
+  target.Fill(3);
+  arrival->Lost();
+  EXPECT_EQ(First(target), 3) << "it was lost before";
+}
+
+TEST_F(GpuArrivals, NobodyWaitsForWhatWasDropped) {
+  const Tensor target = Target();
+  lane_->Expect(target).reset();
+  target.Fill(5);
+  EXPECT_EQ(First(target), 5);
+}
+
+TEST_F(GpuArrivals, WhatIsBeingWrittenIsNotWritten) {
+  const Tensor coming = Target();
+  auto arrival = lane_->Expect(coming);
+  const Tensor copy = coming.Clone();
+  auto written = WhenWritten(copy);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(written());
+  arrival->Came();
+  EXPECT_TRUE(Within(kPatience, [&] { return written(); }));
+}
+
+class GpuLines : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::TestDevice().is_cuda())
+      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
+    if (DeviceCount() < 2) GTEST_SKIP() << "needs two GPUs";
+    const auto id = NewNcclId();
+    ASSERT_TRUE(id.ok()) << id.status();
+    const auto out = JoinNccl(*id, true, 0), in = JoinNccl(*id, false, 1);
+    ASSERT_TRUE(out.ok()) << out.status();
+    ASSERT_TRUE(in.ok()) << in.status();
+    out_ = *out;
+    in_ = *in;
+    EXPECT_TRUE(
+        Within(kPatience, [&] { return IsOpen(*out_) && IsOpen(*in_); }));
+  }
+  static bool IsOpen(NcclLine& line) {
+    const auto open = line.IsOpen();
+    EXPECT_TRUE(open.ok()) << open.status();
+    return open.ok() && *open;
+  }
+  static bool HaveEnded(NcclLine& line, uint64_t posts) {
+    const auto ended = line.HaveEnded(posts);
+    EXPECT_TRUE(ended.ok()) << ended.status();
+    return ended.ok() && *ended;
+  }
+  static Tensor On(int gpu, int64_t count, double value) {
+    const Tensor made =
+        Tensor::Full({count}, value, {.device = Device::Cuda(gpu)});
+    Synchronize(Device::Cuda(gpu));
+    return made;
+  }
+
+  std::shared_ptr<NcclLine> out_, in_;
+};
+
+TEST_F(GpuLines, TensorsComeInOrder) {
+  std::vector<Tensor> targets;
+  for (int i = 0; i < 100; ++i) {
+    const int64_t count = 1 + 10'000 * (i % 7);
+    ASSERT_TRUE(out_->Post(On(0, count, i)).ok());
+    targets.push_back(On(1, count, -1));
+    ASSERT_TRUE(in_->Post(targets.back()).ok());
+  }
+  EXPECT_TRUE(Within(kPatience, [&] {
+    return HaveEnded(*out_, 100) && HaveEnded(*in_, 100);
+  }));
+  for (int i = 0; i < 100; ++i) {
+    const Tensor& target = targets[static_cast<size_t>(i)];
+    const int64_t count = target.shape()[0];
+    EXPECT_EQ(target.Slice(0, count - 1, count).Item(), i);
+  }
+}
+
+TEST_F(GpuLines, AnAbortEndsWhatNobodySends) {
+  const Tensor target = On(1, 1 << 20, -1);
+  ASSERT_TRUE(in_->Post(target).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(HaveEnded(*in_, 1));
+  const auto start = std::chrono::steady_clock::now();
+  in_->Abort();
+  Synchronize(Device::Cuda(1));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_FALSE(in_->HaveEnded(1).ok());
+  EXPECT_FALSE(in_->Post(target).ok());
+}
+
+TEST_F(GpuLines, AnAbortEndsWhatNobodyTakes) {
+  ASSERT_TRUE(out_->Post(On(0, 16 << 20, 1)).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto start = std::chrono::steady_clock::now();
+  out_->Abort();
+  Synchronize(Device::Cuda(0));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace baton::cuda
