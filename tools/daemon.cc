@@ -31,7 +31,7 @@ std::atomic<int> handler_pipe{-1};
 
 void OnStopSignal(int signal) {
   const int error = errno;
-  const char byte = static_cast<char>(signal);
+  const auto byte = static_cast<unsigned char>(signal);
   [[maybe_unused]] ssize_t n = ::write(handler_pipe, &byte, 1);
   errno = error;
 }
@@ -63,7 +63,7 @@ StopSignal::~StopSignal() {
 
 // Until the other end of the pipe is closed.
 void StopSignal::Watch() {
-  char byte = 0;
+  unsigned char byte = 0;
   for (;;) {
     const ssize_t n = ::read(pipe_, &byte, 1);
     if (n < 0 && errno == EINTR) continue;

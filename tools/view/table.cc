@@ -93,7 +93,7 @@ std::string FormatMilliseconds(double ms) {
 }
 
 std::string TableText(const View& table, const TableStyle& style) {
-  const std::string title = absl::StrCat(
+  std::string title = absl::StrCat(
       style.color ? kBold : "", table.name, style.color ? kPlain : "", ": ",
       table.rows.empty() ? "none" : absl::StrCat(table.rows.size()), "\n");
   if (table.rows.empty()) return title;
