@@ -15,6 +15,7 @@ const std::vector<Target>& Targets() {
       {"rendezvous", Rendezvous},
       {"shared_memory", SharedMemory},
       {"message_ring", MessageRing},
+      {"nccl", Nccl},
       {"safetensors", SafeTensorsFile},
       {"idx", IdxFile},
       {"archive", ArchiveFile},

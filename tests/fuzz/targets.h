@@ -28,6 +28,7 @@ void Rendezvous(const std::string& bytes);  // its requests
 // Words, tickets and descriptors of a channel of shared memory.
 void SharedMemory(const std::string& bytes);
 void MessageRing(const std::string& bytes);  // and what the ring's memory holds
+void Nccl(const std::string& bytes);  // words and tickets of a channel by it
 // Files.
 void SafeTensorsFile(const std::string& bytes);
 void IdxFile(const std::string& bytes);

@@ -1,0 +1,164 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "core/future.h"
+#include "core/status.h"
+#include "rpc/channels/dense_view.h"
+#include "rpc/channels/nccl_end.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/targets.h"
+
+// Words and tickets of a channel by NCCL, as its end reads them. Memory is the
+// CPU's, and what is posted to a line ends at once.
+namespace baton::fuzz {
+namespace {
+
+std::atomic<int> lines{0}, expected{0};
+
+class Line final : public cuda::NcclLine {
+ public:
+  Line() { ++lines; }
+  ~Line() override { Abort(); }
+  absl::StatusOr<bool> IsOpen() override { return !aborted_; }
+  absl::Status Post(const Tensor&) override { return absl::OkStatus(); }
+  absl::StatusOr<bool> HaveEnded(uint64_t) override {
+    if (aborted_) return absl::CancelledError("aborted");
+    return true;
+  }
+  void Abort() override {
+    if (!aborted_.exchange(true)) --lines;
+  }
+
+ private:
+  std::atomic<bool> aborted_{false};
+};
+
+class Arrival final : public cuda::Arrival {
+ public:
+  Arrival() { ++expected; }
+  ~Arrival() override { Came(); }
+  void Came() override {
+    if (!open_.exchange(true)) --expected;
+  }
+  void Lost() override { Came(); }
+
+ private:
+  std::atomic<bool> open_{false};
+};
+
+class Network final : public rpc::NcclGpu {
+ public:
+  absl::StatusOr<std::string> Version() override { return std::string("2"); }
+  absl::StatusOr<std::string> NewId() override { return std::string("id"); }
+  absl::StatusOr<std::shared_ptr<cuda::NcclLine>> Join(const std::string& id,
+                                                       bool) override {
+    if (id.size() % 2 == 1) return absl::InvalidArgumentError("no such id");
+    return std::make_shared<Line>();
+  }
+  absl::StatusOr<rpc::Poller::Question> WhenWritten(const Tensor&) override {
+    return rpc::Poller::Question([] { return true; });
+  }
+  absl::StatusOr<Coming> Expect(const rpc::TensorSpec& spec) override {
+    return Coming{
+        rpc::DenseView(Storage::Allocate(spec.bytes, Device::Cpu()), spec),
+        std::make_shared<Arrival>()};
+  }
+};
+
+class Gpu final : public rpc::IpcGpu {
+ public:
+  int count() const override { return 1; }
+  int own() const override { return 0; }
+  absl::StatusOr<std::string> Uuid() override { return std::string("one"); }
+  std::optional<Place> Find(const Tensor&) override { return std::nullopt; }
+  absl::StatusOr<std::string> Share(const Place&) override { return None(); }
+  void Unshare(const Place&) override {}
+  absl::StatusOr<Event> MakeEvent(int) override { return None(); }
+  absl::Status Record(const Event&, const Tensor&) override { return None(); }
+  absl::StatusOr<std::shared_ptr<void>> OpenSegment(
+      const std::string&) override {
+    return None();
+  }
+  absl::StatusOr<std::shared_ptr<void>> OpenEvent(const std::string&) override {
+    return None();
+  }
+  absl::StatusOr<Pulled> Pull(const rpc::TensorSpec&, const void*,
+                              std::shared_ptr<void>) override {
+    return None();
+  }
+  absl::StatusOr<Tensor> Upload(const Tensor& host, int) override {
+    return host;
+  }
+  absl::StatusOr<Tensor> Download(const Tensor& tensor) override {
+    return tensor;
+  }
+
+ private:
+  static absl::Status None() { return absl::UnimplementedError("none"); }
+};
+
+class DeafPort final : public rpc::ChannelPort {
+ public:
+  void Say(std::string) override {}
+  void Release(uint64_t) override { BATON_CHECK(false); }
+  void Opened() override {}
+  void Failed(std::string) override {}
+};
+
+// What was said has been heard, and what came of it has been done.
+void Settle(const rpc::NcclParts& parts) {
+  for (int depth = 0; depth < 3; ++depth) {
+    const Promise<void> polled, ran;
+    parts.poller->Add([polled] {
+      polled.Set(absl::OkStatus());
+      return true;
+    });
+    BATON_CHECK(polled.future().Await(kNoLimit).ok());
+    parts.executor->Post([ran] { ran.Set(absl::OkStatus()); });
+    BATON_CHECK(ran.future().Await(kNoLimit).ok());
+  }
+}
+
+void Import(rpc::NcclEnd& end, Input& input) {
+  const auto count = static_cast<int64_t>(input.Byte());
+  const rpc::TensorSpec spec{.shape = Shape({count}),
+                             .bytes = static_cast<uint64_t>(count) * 4};
+  const auto tensor = end.Import(spec, input.Chunk());
+  BATON_CHECK(!tensor.ok() || tensor->nbytes() == spec.bytes);
+}
+
+}  // namespace
+
+void Nccl(const std::string& bytes) {
+  Input input(bytes);
+  rpc::NcclParts parts{.gpu = std::make_shared<Gpu>(),
+                       .nccl = std::make_shared<Network>(),
+                       .poller = std::make_shared<rpc::Poller>(),
+                       .executor = std::make_shared<ThreadPool>(1, "fuzz-nccl"),
+                       .breaks = std::make_shared<std::atomic<int>>(0),
+                       .options = {.trusted_fabric = true}};
+  const bool dialed = input.Byte() % 2 == 1;
+  auto end = std::make_shared<rpc::NcclEnd>(parts, dialed,
+                                            std::make_shared<DeafPort>());
+  if (dialed) end->Start();
+  for (int steps = 0; !input.empty() && steps < 64; ++steps) {
+    if (input.Byte() % 2 == 0) {
+      end->OnSaid(input.Chunk());
+    } else {
+      Import(*end, input);
+    }
+    Settle(parts);
+  }
+  end->OnLost();
+  Settle(parts);
+  end = nullptr;
+  parts.poller = nullptr;
+  BATON_CHECK(rpc::AwaitAborts(std::chrono::seconds(60)));
+  BATON_CHECK(lines == 0 && expected == 0);
+}
+
+}  // namespace baton::fuzz
