@@ -5,46 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
+#include "tests/rpc/puppet_channel.h"
 
 namespace baton::rpc {
 namespace {
 
-// A channel that does what the test asks its port for.
-class Puppet final : public Channel {
- public:
-  explicit Puppet(std::shared_ptr<ChannelPort> its) : port(std::move(its)) {}
-  void Start() override {}
-  void OnSaid(std::string) override {}
-  std::optional<Ticket> Export(const Tensor&) override { return Ticket{}; }
-  void Withdraw(uint64_t) override {}
-  absl::StatusOr<Tensor> Import(const TensorSpec&,
-                                const std::string&) override {
-    return Tensor::Ones({1});
-  }
-  absl::Status OnReleased(uint64_t) override { return absl::OkStatus(); }
-  void OnLost() override { lost = true; }
-  TensorChannelInfo info() const override { return {}; }
-
-  const std::shared_ptr<ChannelPort> port;
-  bool lost = false;
-};
-
-class PuppetKind final : public ChannelKind {
- public:
-  uint32_t id() const override { return 9; }
-  std::string name() const override { return "puppets"; }
-  absl::StatusOr<std::string> Offer() override { return std::string(); }
-  absl::StatusOr<std::shared_ptr<Channel>> Open(
-      const Ends&, std::shared_ptr<ChannelPort> port) override {
-    return made = std::make_shared<Puppet>(std::move(port));
-  }
-  std::shared_ptr<Puppet> made;
-};
-
 class ChannelsTest : public testing::Test {
  protected:
-  const std::shared_ptr<PuppetKind> kind_ = std::make_shared<PuppetKind>();
+  const std::shared_ptr<PuppetKind> kind_ = std::make_shared<PuppetKind>(9);
   Timer timer_{"test-channels"};
   int woken_ = 0;
   const std::shared_ptr<Channels> channels_ =

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/rpc/grpc_worker.h"
+#include "tests/rpc/puppet_channel.h"
 #include "tests/rpc/transport_worker.h"
 
 namespace baton::rpc {
@@ -27,12 +29,13 @@ class LinkTest : public testing::Test {
     auto message = Outgoing::Make({"late", {}}, 1000, sent, host_.executor);
     EXPECT_TRUE(message.ok()) << message.status();
     link_->Send(*std::move(message));
-    return log_.Await(1).at(0);
+    return log_.Await(++sends_).back();
   }
 
   LinkHost host_;
   std::shared_ptr<Link> link_;
   SentLog log_;
+  size_t sends_ = 0;
 };
 
 // As a sender does that found the link just before it was closed.
@@ -49,6 +52,29 @@ TEST_F(LinkTest, NobodyIsDialedOnceTheTransportStops) {
   EXPECT_EQ(Send(), absl::UnavailableError("the transport is shut down"));
   EXPECT_TRUE(link_->idle());
   EXPECT_EQ(host_.attempts, 0u);
+}
+
+TEST_F(LinkTest, AChannelThatBreaksEndsTheConnection) {
+  const auto bob = NewWorker("bob", 1);
+  bob->Start();
+  // Bob takes it for the channel of shared memory, which says nothing yet.
+  const auto kind = std::make_shared<PuppetKind>(1);
+  host_.kinds = {kind};
+  Mailbox mailbox;
+  host_.gate->Open(&mailbox);
+  link_ = Link::Make(host_, bob->info);
+  ASSERT_TRUE(Send().ok());
+  kind->made->port->Broke("a string");
+  EXPECT_EQ(bob->mailbox.AwaitLost(1).size(), 1u);
+  const auto lost = mailbox.AwaitLost(1);
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_NE(lost[0].message().find("puppets: a string"), std::string::npos)
+      << lost[0];
+  EXPECT_TRUE(kind->made->lost);
+  // It can be used anew.
+  EXPECT_TRUE(Send().ok());
+  EXPECT_EQ(bob->mailbox.Await(2).size(), 2u);
+  host_.gate->Close();
 }
 
 }  // namespace
