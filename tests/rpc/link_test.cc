@@ -64,6 +64,7 @@ TEST_F(LinkTest, AChannelThatBreaksEndsTheConnection) {
   host_.gate->Open(&mailbox);
   link_ = Link::Make(host_, bob->info);
   ASSERT_TRUE(Send().ok());
+  EXPECT_EQ(bob->mailbox.Await(1).size(), 1u);  // before it breaks under it
   kind->made->port->Broke("a string");
   EXPECT_EQ(bob->mailbox.AwaitLost(1).size(), 1u);
   const auto lost = mailbox.AwaitLost(1);
