@@ -21,12 +21,12 @@ class Input {
   std::string Chunk() {
     const size_t low = Byte();
     const size_t size = low | size_t{Byte()} << 8;
-    const std::string chunk = bytes_.substr(std::min(at_, bytes_.size()), size);
+    std::string chunk = bytes_.substr(std::min(at_, bytes_.size()), size);
     at_ += chunk.size();
     return chunk;
   }
   std::string Rest() {
-    const std::string rest = bytes_.substr(std::min(at_, bytes_.size()));
+    std::string rest = bytes_.substr(std::min(at_, bytes_.size()));
     at_ = bytes_.size();
     return rest;
   }

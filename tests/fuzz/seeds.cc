@@ -334,7 +334,7 @@ void Files() {
   const data::NamedBytes files = {{"a/one.txt", "1"}, {"a/b", "22"}};
   Save("archive", "tar", data::MakeTar(files, false));
   Save("archive", "tgz", data::MakeTar(files, true));
-  Save("archive", "lrzip", "LRZI\0\6" + std::string(60, '\0'));
+  Save("archive", "lrzip", std::string("LRZI\0\6", 6) + std::string(60, '\0'));
   Save("cifar", "record", std::string(1, '\3') + std::string(3072, 'p'));
   Save("jpeg", "flat", data::FlatJpeg(8, 8, 10, 200, 30));
 }
