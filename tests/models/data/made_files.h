@@ -17,7 +17,7 @@ namespace baton::data {
 // A u8 image [3, height, width] with value(c, y, x).
 template <typename Value>
 Tensor MakeImage(int64_t height, int64_t width, const Value& value) {
-  const Tensor image = Tensor::Empty({3, height, width}, {.dtype = DType::kU8});
+  Tensor image = Tensor::Empty({3, height, width}, {.dtype = DType::kU8});
   uint8_t* pixel = image.data<uint8_t>();
   for (int64_t c = 0; c < 3; ++c)
     for (int64_t y = 0; y < height; ++y)

@@ -130,8 +130,9 @@ absl::Status Load::Step(Worker& worker) {
     case 1: {
       if (kept.size() >= kMostKept) kept.erase(kept.begin());
       auto made = rpc::Create<Counter>(agent_, name, options, 1).Await();
-      if (made.ok()) kept.push_back(*std::move(made));
-      return made.status();
+      if (!made.ok()) return made.status();
+      kept.push_back(*std::move(made));
+      return absl::OkStatus();
     }
     case 2:
       if (kept.empty()) return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include "tests/rpc/soak/soak_load.h"
 
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -75,8 +76,8 @@ Future<void> SoakLoad::Life(Random& random) {
       agent_.Remote<&Echo>(Other(random), Tensor::Full({kSmall}, value));
   const Future<int64_t> seen = agent_.Async<&Look>(Other(random), there);
   return there.Fetch().Then([seen, value](const Tensor& home) {
-    const absl::Status status = Expect(home, kSmall, value);
-    return seen.Then([status](int64_t size) {
+    absl::Status status = Expect(home, kSmall, value);
+    return seen.Then([status = std::move(status)](int64_t size) {
       if (size == kSmall) return status;
       return absl::Status(absl::DataLossError("another size was seen"));
     });
