@@ -24,7 +24,7 @@ class DeviceEnvironment final : public ::testing::Environment {
   }
 };
 
-[[maybe_unused]] const auto* const environment =
+[[maybe_unused]] const auto* const kEnvironment =
     ::testing::AddGlobalTestEnvironment(new DeviceEnvironment);
 
 }  // namespace
