@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/time/time.h"
 #include "core/log.h"
 
 namespace baton {
@@ -43,7 +44,11 @@ microseconds Limit() {
     if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
       if (std::strcmp(set, "on") == 0) return fit;
       if (std::strcmp(set, "off") == 0) return microseconds(0);
-      LogWarning("BATON_SPIN=", set, " means nothing; \"on\" and \"off\" do");
+      absl::Duration time;
+      if (absl::ParseDuration(set, &time) && time > absl::ZeroDuration())
+        return absl::ToChronoMicroseconds(time);
+      LogWarning("BATON_SPIN=", set,
+                 " means nothing; \"on\", \"off\" and times as \"2ms\" do");
     }
     return cores >= kLeastCores ? fit : microseconds(0);
   }();

@@ -217,6 +217,20 @@ class Calls {
   const Tensor small_ = Tensor::Zeros({16});
 };
 
+// What two GPUs do for one process.
+void AddPeerCopies(std::vector<Row>& rows) {
+  const Device from = DeviceOf("w0"), to = DeviceOf("w1");
+  for (int64_t megabytes : {64, 256, 1024}) {
+    const Tensor tensor = Tensor::Zeros({megabytes << 18}, {.device = from});
+    rows.push_back({absl::StrCat("limit: peer copy ", megabytes, "MB"),
+                    tensor.nbytes(), 1, 20, 10, [tensor, from, to] {
+                      const Tensor there = tensor.To(to);
+                      Synchronize(from);
+                      Synchronize(to);
+                    }});
+  }
+}
+
 void AddLimits(BareSocket& socket, std::vector<Row>& rows) {
   rows.push_back({"limit: unix socket ping-pong 64B", 0, 1, 2000, 20,
                   [&socket] { socket.Transfer({}); }});
@@ -229,6 +243,7 @@ void AddLimits(BareSocket& socket, std::vector<Row>& rows) {
                       std::memcpy(to->data(), from->data(), bytes);
                     }});
   }
+  if (cuda::DeviceCount() > 1) AddPeerCopies(rows);
 }
 
 // What is left of a process between the calls, and what a call leaves there.

@@ -33,17 +33,20 @@ std::string Dotted(int version) {
                       version % 100);
 }
 
-// An older one might not know all of the configuration that it is given.
+// That communicators need not block, of as few blocks as they are told: a
+// library takes of a configuration what it knows, also of a younger header's.
+constexpr int kLeastVersion = NCCL_VERSION(2, 18, 0);
+
 absl::Status CheckVersion(Nccl& nccl) {
   int version = 0;
   RETURN_IF_ERROR(
       nccl.StatusOf("version", nccl.get_version(&version), nullptr));
   nccl.version = Dotted(version);
-  if (version / 10'000 == NCCL_MAJOR && version >= NCCL_VERSION_CODE)
+  if (version / 10'000 == NCCL_MAJOR && version >= kLeastVersion)
     return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(BATON_NCCL_SONAME, " is of version ", nccl.version,
-                   ", and this was built with ", Dotted(NCCL_VERSION_CODE)));
+  return absl::FailedPreconditionError(absl::StrCat(
+      BATON_NCCL_SONAME, " is of version ", nccl.version, ", and this needs ",
+      NCCL_MAJOR, ".x from ", Dotted(kLeastVersion)));
 }
 
 absl::StatusOr<Nccl> Open() {

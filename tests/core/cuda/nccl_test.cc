@@ -116,7 +116,7 @@ class GpuLines : public ::testing::Test {
     ASSERT_TRUE(in.ok()) << in.status();
     out_ = *out;
     in_ = *in;
-    EXPECT_TRUE(
+    ASSERT_TRUE(
         Within(kPatience, [&] { return IsOpen(*out_) && IsOpen(*in_); }));
   }
   static bool IsOpen(NcclLine& line) {
@@ -148,7 +148,9 @@ TEST_F(GpuLines, TensorsComeInOrder) {
     ASSERT_TRUE(in_->Post(targets.back()).ok());
   }
   EXPECT_TRUE(Within(kPatience, [&] {
-    return HaveEnded(*out_, 100) && HaveEnded(*in_, 100);
+    // Both are asked, as that moves them on.
+    const bool sent = HaveEnded(*out_, 100), came = HaveEnded(*in_, 100);
+    return sent && came;
   }));
   for (int i = 0; i < 100; ++i) {
     const Tensor& target = targets[static_cast<size_t>(i)];

@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl),
                          FileName);
 
 TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Tensor gpu = On(Device::Cuda(0), 300'000, 2);
   WarmUp(gpu);
   const std::string there = BobsGpu().ToString();
@@ -151,7 +151,7 @@ TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
 }
 
 TEST_P(GpuTensors, ComeBackToTheCallersGpu) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Tensor numbers =
       Tensor::Arange(120'000, DType::kF32).Reshape({2, 3, 4, 5000});
   for (const Tensor& tensor : {numbers, numbers.Permute({3, 1, 0, 2}),
@@ -176,7 +176,7 @@ TEST_P(GpuTensors, ComeBackToTheCallersGpu) {
 
 // While the GPU is still at work on it, and written again at once.
 TEST_P(GpuTensors, AreValues) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Device gpu = Device::Cuda(0);
   const Tensor square = Tensor::Ones({2048, 2048}, {.device = gpu});
   const Tensor tensor = On(gpu, 1 << 20, 0);
@@ -192,7 +192,7 @@ TEST_P(GpuTensors, AreValues) {
 }
 
 TEST_P(GpuTensors, OfManyStreamsArriveWhole) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Device gpu = Device::Cuda(0);
   WarmUp(On(gpu, 100'000, 1));
   for (int i = 0; i < 200; ++i) {
@@ -238,7 +238,7 @@ TEST_F(TwoProcesses, TravelThroughTheHostToAnotherGpuWhereOneForbidsIt) {
 }
 
 TEST_P(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Device gpu = Device::Cuda(0);
   WarmUp(On(gpu, 1 << 20, 1));
   const size_t live = GpuMemoryStats(gpu).live_bytes;
@@ -264,7 +264,7 @@ TEST_P(GpuTensors, AReceiverThatIsKilledGivesTheirMemoryBack) {
 }
 
 TEST_P(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
-  MeetOnTheWay();
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
   const Device gpu = Device::Cuda(0);
   // So that the direction from bob is open.
   EXPECT_TRUE(Within(kPatience,
