@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,8 +22,8 @@ using std::chrono::microseconds;
 // Two sides that answer each other must look on for as long as an answer takes
 // when both had gone to sleep, or they sleep for ever: then each comes a little
 // later than the other looks on, and neither saves a wake-up. With many cores
-// it may be as long as a GPU takes to copy 100 MB.
-constexpr microseconds kLong{150}, kLongest{400};
+// it may be 400 us; where GPUs compute, as long as one takes to copy 1 GB.
+constexpr microseconds kLong{150}, kLonger{400}, kLongest{5000};
 constexpr int kManyCores = 16;
 constexpr int kMostWorth = 8;
 
@@ -36,23 +37,35 @@ int Cores() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+std::atomic<bool> gpus_compute{false};
+
+struct Limits {
+  microseconds usual, with_gpus;
+};
+
+Limits FindLimits() {
+  const int cores = Cores();
+  const Limits fit =
+      cores >= kManyCores ? Limits{kLonger, kLongest} : Limits{kLong, kLong};
+  const Limits never{microseconds(0), microseconds(0)};
+  if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
+    if (std::strcmp(set, "on") == 0) return fit;
+    if (std::strcmp(set, "off") == 0) return never;
+    absl::Duration time;
+    if (absl::ParseDuration(set, &time) && time > absl::ZeroDuration()) {
+      const microseconds limit = absl::ToChronoMicroseconds(time);
+      return {limit, limit};
+    }
+    LogWarning("BATON_SPIN=", set,
+               " means nothing; \"on\", \"off\" and times as \"2ms\" do");
+  }
+  return cores >= kLeastCores ? fit : never;
+}
+
 // For how long to look on at most; 0: never.
 microseconds Limit() {
-  static const microseconds limit = [] {
-    const int cores = Cores();
-    const microseconds fit = cores >= kManyCores ? kLongest : kLong;
-    if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
-      if (std::strcmp(set, "on") == 0) return fit;
-      if (std::strcmp(set, "off") == 0) return microseconds(0);
-      absl::Duration time;
-      if (absl::ParseDuration(set, &time) && time > absl::ZeroDuration())
-        return absl::ToChronoMicroseconds(time);
-      LogWarning("BATON_SPIN=", set,
-                 " means nothing; \"on\", \"off\" and times as \"2ms\" do");
-    }
-    return cores >= kLeastCores ? fit : microseconds(0);
-  }();
-  return limit;
+  static const Limits limits = FindLimits();
+  return gpus_compute ? limits.with_gpus : limits.usual;
 }
 
 void Relax() {
@@ -67,6 +80,8 @@ Spinning& Spinning::OfThisThread() {
   static thread_local Spinning spinning;
   return spinning;
 }
+
+void Spinning::GpusCompute() { gpus_compute = true; }
 
 void Spinning::Came() {
   const auto now = Clock::now();
