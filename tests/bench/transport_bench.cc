@@ -1,7 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the gRPC transport costs above a bare socket, in one run:
+// What the lanes of the gRPC transport cost above a bare socket, in one run, as
+// between machines: neither tensors nor messages go by shared memory.
 //   transport_bench [rounds]
 // Two processes; the rounds of all rows are interleaved. One JSON line a row:
 // medians over the rounds, and the ratio to the bare socket of the same kind.
@@ -19,13 +20,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/security.h"
 #include "rpc/transports/grpc.h"
 #include "tests/bench/bare_socket.h"
 #include "tests/bench/timing.h"
 #include "tests/support/child_process.h"
 #include "tests/support/program_path.h"
+#include "tests/support/test_files.h"
+#include "tools/certificates.h"
 
 namespace baton::rpc {
 namespace {
@@ -58,15 +64,33 @@ class Caller final : public MessageHandler {
   int answers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// How a pair of workers talks.
+struct Way {
+  bool tcp = false;
+  bool inline_delivery = false;
+  std::string certificates = {};  // a folder of them: mutual TLS
+};
+
+Security SecurityOf(const std::string& folder) {
+  if (folder.empty()) return {};
+  auto security = LoadSecurity({folder + "/bench.pem", folder + "/bench.key",
+                                folder + "/ca.pem", /*token=*/""},
+                               "bench");
+  BATON_CHECK(security.ok());
+  return *std::move(security);
+}
+
 class GrpcPair {
  public:
-  GrpcPair(const std::string& echo_peer, bool tcp, bool inline_delivery)
-      : child_(inline_delivery
-                   ? std::vector<std::string>{echo_peer, "peer", "inline"}
-                   : std::vector<std::string>{echo_peer, "peer"}),
-        transport_(*MakeGrpcTransport({.inline_delivery = inline_delivery})) {
+  GrpcPair(const std::string& echo_peer, const Way& way)
+      : child_(CommandOf(echo_peer, way)),
+        transport_(
+            *MakeGrpcTransport({.shared_memory = false,
+                                .message_ring = false,
+                                .inline_delivery = way.inline_delivery,
+                                .security = SecurityOf(way.certificates)})) {
     std::string address = child_.ReadLine();
-    if (tcp) address = address.substr(0, address.find(';'));
+    if (way.tcp) address = address.substr(0, address.find(';'));
     const absl::Status started = transport_->Start(
         {"bench", Rank{0}, 1, transport_->address()}, &caller_);
     BATON_CHECK(started.ok());
@@ -84,6 +108,14 @@ class GrpcPair {
   }
 
  private:
+  static std::vector<std::string> CommandOf(const std::string& echo_peer,
+                                            const Way& way) {
+    std::vector<std::string> command{echo_peer, "peer"};
+    if (way.inline_delivery) command.push_back("inline");
+    if (!way.certificates.empty()) command.push_back(way.certificates);
+    return command;
+  }
+
   ChildProcess child_;
   Caller caller_;
   std::unique_ptr<Transport> transport_;
@@ -111,15 +143,23 @@ void Print(const Row& row, double time, double base) {
 int Run(const std::string& echo_peer, int rounds) {
   // Before any gRPC object: fork after that is not safe.
   BareSocket unix_socket(false), tcp_socket(true);
-  GrpcPair unix_pair(echo_peer, false, false);
-  GrpcPair tcp_pair(echo_peer, true, false);
-  GrpcPair unix_inline(echo_peer, false, true);
-  GrpcPair tcp_inline(echo_peer, true, true);
+  const testing::TempFolder certificates;
+  BATON_CHECK(tools::WriteCertificates(
+                  certificates.path(), {"bench", "peer"},
+                  {absl::Now() - absl::Hours(1), absl::Now() + absl::Hours(1)})
+                  .ok());
+  GrpcPair unix_pair(echo_peer, {});
+  GrpcPair tcp_pair(echo_peer, {.tcp = true});
+  GrpcPair unix_inline(echo_peer, {.inline_delivery = true});
+  GrpcPair tcp_inline(echo_peer, {.tcp = true, .inline_delivery = true});
+  GrpcPair tls_pair(echo_peer,
+                    {.tcp = true, .certificates = certificates.path()});
   const std::vector<std::pair<std::string, GrpcPair*>> pairs = {
       {"grpc unix", &unix_pair},
       {"grpc tcp", &tcp_pair},
       {"grpc unix inline", &unix_inline},
-      {"grpc tcp inline", &tcp_inline}};
+      {"grpc tcp inline", &tcp_inline},
+      {"grpc tcp, mutual TLS", &tls_pair}};
   std::vector<Row> rows;
   for (size_t bytes :
        {size_t{0}, size_t{1} << 20, size_t{16} << 20, size_t{64} << 20}) {

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A worker in a process of its own that sends back what it gets:
-//   echo_peer NAME [inline | INCARNATION]
-// Writes its address on a line of its own and ends when its input does.
+//   echo_peer NAME [inline | INCARNATION | FOLDER]
+// Writes its address on a line of its own and ends when its input does. FOLDER,
+// with a '/', has its certificate and its key, by which it talks in TLS alone.
 
 #include <cstdlib>
-#include <cstring>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "core/mutex.h"
+#include "rpc/security.h"
 #include "tests/rpc/peer/serve.h"
 
 namespace baton::rpc {
@@ -38,8 +40,25 @@ class Echo final : public MessageHandler {
   std::vector<Tensor> kept_ ABSL_GUARDED_BY(mutex_);
 };
 
-int Run(const std::string& name, bool inline_delivery, uint64_t incarnation) {
-  return ServeTransport({.inline_delivery = inline_delivery}, name, incarnation,
+int Run(const std::string& name, const std::string& how) {
+  GrpcOptions options;
+  uint64_t incarnation = 4711;
+  if (how == "inline") {
+    options.inline_delivery = true;
+  } else if (how.find('/') != std::string::npos) {
+    auto security =
+        LoadSecurity({how + "/" + name + ".pem", how + "/" + name + ".key",
+                      how + "/ca.pem", /*token=*/""},
+                     name);
+    if (!security.ok()) {
+      std::cerr << security.status() << "\n";
+      return 1;
+    }
+    options.security = *std::move(security);
+  } else if (!how.empty()) {
+    incarnation = std::strtoull(how.c_str(), nullptr, 10);
+  }
+  return ServeTransport(options, name, incarnation,
                         [](Transport& transport) { return Echo(transport); });
 }
 
@@ -48,8 +67,5 @@ int Run(const std::string& name, bool inline_delivery, uint64_t incarnation) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  const bool inlined = argc > 2 && std::strcmp(argv[2], "inline") == 0;
-  const bool numbered = argc > 2 && !inlined;
-  return baton::rpc::Run(argv[1], inlined,
-                         numbered ? std::strtoull(argv[2], nullptr, 10) : 4711);
+  return baton::rpc::Run(argv[1], argc > 2 ? argv[2] : "");
 }
