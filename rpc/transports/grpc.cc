@@ -26,6 +26,7 @@
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/doorman.h"
 #include "rpc/transports/link.h"
+#include "rpc/transports/malloc_settings.h"
 #include "rpc/transports/private_socket.h"
 #include "rpc/transports/undertaker.h"
 
@@ -101,6 +102,7 @@ GrpcTransport::~GrpcTransport() {
 
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
+  KeepFreedMemory();
   RETURN_IF_ERROR(CheckListen(options.listen));
   RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
                                       options.advertise_host));
