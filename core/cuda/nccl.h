@@ -27,9 +27,14 @@ absl::StatusOr<std::string> NcclVersion();
 absl::StatusOr<std::string> NewNcclId();
 
 // One way from a process to another: a communicator of the two alone, and a
-// stream of its own, so that neither waits for what is on its way back. No call
-// but Abort waits. After an error the line is of no use but to be aborted.
-// Thread-safe.
+// stream of its own, so that neither waits for what is on its way back. What it
+// has been given runs until the other end was given its part too.
+//
+// Until the first post has ended, and in Abort, NCCL calls what the driver
+// keeps waiting until this GPU is idle, and every launch of this process with
+// it: meanwhile nothing may run there that only a launch here, or in a process
+// that is kept waiting too, can end. No call but Abort waits otherwise. After
+// an error the line is of no use but to be aborted. Thread-safe.
 class NcclLine {
  public:
   virtual ~NcclLine() = default;  // aborts
@@ -37,10 +42,16 @@ class NcclLine {
   virtual absl::StatusOr<bool> IsOpen() = 0;
   // Sends the elements of a tensor without gaps, or receives them, after all
   // that was posted before: the n-th post of one end is the n-th of the other,
-  // of as many bytes. What wrote or reads the memory has ended or was given to
-  // the stream that it was made on; it stays until this has ended, or Abort
-  // has.
+  // of as many bytes. What was given to write what is sent has ended; the
+  // memory stays until this has ended, or Abort has.
   virtual absl::Status Post(const Tensor& tensor) = 0;
+  // Whether the first so many posts have been given to the GPU. From then on
+  // what receives is the last that writes the tensor, as its users see it: they
+  // wait for it on the GPU as for any other, and where an abort ends it they
+  // find all bits set, so no number, where bytes are missing. Asked again and
+  // again: it moves them on. The first of either end is given once both ends
+  // have posted theirs.
+  virtual absl::StatusOr<bool> HaveBeenGiven(uint64_t posts) = 0;
   // Whether the first so many posts have ended, also where others have failed
   // since. Asked again and again: it moves them on.
   virtual absl::StatusOr<bool> HaveEnded(uint64_t posts) = 0;

@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/tensor.h"
 #include "rpc/channels/ring_ends.h"
 #include "rpc/channels/tensor_channel_info.h"
@@ -34,6 +36,17 @@ struct TensorSpec {
 struct Ticket {
   std::string ticket;
   uint64_t lease = 0;
+};
+
+// What a ticket stands for.
+struct Imported {
+  // NOLINTNEXTLINE(google-explicit-constructor): most are just tensors
+  Imported(Tensor what, Future<void> once = {})
+      : tensor(std::move(what)), given(std::move(once)) {}
+  Tensor tensor;
+  // Where it is valid, nothing writes the tensor yet: nobody may use it before
+  // this is OK. An error where that will not be, as the connection has ended.
+  Future<void> given;
 };
 
 // What a channel may ask of the connection that it belongs to. Calls on a
@@ -79,8 +92,8 @@ class Channel {
   // The tensor of a ticket, which may be written by whoever gets it. Its lease
   // is given back when its last view is gone. InvalidArgument for what the
   // other end cannot have exported.
-  virtual absl::StatusOr<Tensor> Import(const TensorSpec& spec,
-                                        const std::string& ticket) = 0;
+  virtual absl::StatusOr<Imported> Import(const TensorSpec& spec,
+                                          const std::string& ticket) = 0;
   // InvalidArgument for a lease that is not out.
   virtual absl::Status OnReleased(uint64_t lease) = 0;
 
@@ -106,6 +119,9 @@ class ChannelKind {
   virtual ~ChannelKind() = default;
   virtual uint32_t id() const = 0;       // on the wire; see rpc/wire.proto
   virtual std::string name() const = 0;  // for people
+  // The channel that serves a pair of workers better, if they have it: this one
+  // is for others then.
+  virtual std::optional<uint32_t> better() const { return std::nullopt; }
   // What the other end must know, made anew for each connection; or why there
   // is no such channel from here.
   virtual absl::StatusOr<std::string> Offer() = 0;

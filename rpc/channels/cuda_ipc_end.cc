@@ -147,8 +147,8 @@ void CudaIpcEnd::Withdraw(uint64_t lease) {
   exports_->GiveBack(lease).IgnoreError();
 }
 
-absl::StatusOr<Tensor> CudaIpcEnd::Import(const TensorSpec& spec,
-                                          const std::string& ticket) {
+absl::StatusOr<Imported> CudaIpcEnd::Import(const TensorSpec& spec,
+                                            const std::string& ticket) {
   wire::CudaIpcTicket parsed;
   if (!parsed.ParseFromString(ticket)) {
     return absl::InvalidArgumentError("a ticket that does not parse");

@@ -38,8 +38,8 @@ class CudaIpcEnd final : public Channel,
   void OnSaid(std::string words) override;
   std::optional<Ticket> Export(const Tensor& tensor) override;
   void Withdraw(uint64_t lease) override;
-  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
-                                const std::string& ticket) override;
+  absl::StatusOr<Imported> Import(const TensorSpec& spec,
+                                  const std::string& ticket) override;
   absl::Status OnReleased(uint64_t lease) override;
   void OnLost() override;
   TensorChannelInfo info() const override;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/mutex.h"
+#include "core/cuda/written.h"
 #include "core/status.h"
 #include "core/stream.h"
 #include "rpc/channels/dense_view.h"
@@ -12,10 +12,10 @@
 namespace baton::rpc {
 namespace {
 
-// Streams that copies of this process do not use, unless it has many GPUs: the
+// A stream that copies of this process do not use, unless it has many GPUs: the
 // one for copies from the GPU of this index. The memory of what comes is made
-// on the first, which is given no work, so that it is free at once.
-constexpr int kHome = 12, kLane = 13;
+// there, as it is given no work, so that the memory is free at once.
+constexpr int kHome = 12;
 
 class CudaNccl final : public NcclGpu {
  public:
@@ -35,31 +35,16 @@ class CudaNccl final : public NcclGpu {
     });
   }
 
-  absl::StatusOr<Coming> Expect(const TensorSpec& spec) override {
-    return CatchErrors([&]() -> absl::StatusOr<Coming> {
-      const auto lane = Lane();
+  absl::StatusOr<Tensor> Make(const TensorSpec& spec) override {
+    return CatchErrors([&]() -> absl::StatusOr<Tensor> {
       const StreamScope scope(home_);
-      Coming coming;
-      coming.tensor = DenseView(Storage::Allocate(spec.bytes, own_), spec);
-      coming.arrival = lane->Expect(coming.tensor);
-      return coming;
+      return DenseView(Storage::Allocate(spec.bytes, own_), spec);
     });
   }
 
  private:
-  std::shared_ptr<cuda::ArrivalLane> Lane() {
-    MutexLock lock(mutex_);
-    if (lane_ == nullptr) {
-      lane_ =
-          cuda::MakeArrivalLane(Stream::ForCopies(Device::Cuda(kLane), own_));
-    }
-    return lane_;
-  }
-
   const Device own_;
   const Stream home_;
-  Mutex mutex_;
-  std::shared_ptr<cuda::ArrivalLane> lane_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMostBreaks = 3;
 constexpr std::chrono::seconds kPatience{2};
+constexpr uint32_t kCudaIpc = 2;
 
 class NcclKind final : public ChannelKind {
  public:
@@ -36,6 +37,7 @@ class NcclKind final : public ChannelKind {
 
   uint32_t id() const override { return 3; }
   std::string name() const override { return "NCCL"; }
+  std::optional<uint32_t> better() const override { return kCudaIpc; }
 
   absl::StatusOr<std::string> Offer() override {
     if (!parts_.options.trusted_fabric) {
@@ -70,7 +72,8 @@ class NcclKind final : public ChannelKind {
       return absl::UnavailableError(absl::StrCat(
           "it has version ", theirs.version(), ", not ", ours.version()));
     }
-    return std::make_shared<NcclEnd>(parts_, ends.dialed, std::move(port));
+    return std::make_shared<NcclEnd>(parts_, ours.gpu() < theirs.gpu(),
+                                     std::move(port));
   }
 
  private:

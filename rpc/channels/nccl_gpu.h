@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/cuda/arrivals.h"
 #include "core/cuda/nccl.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
@@ -30,13 +29,8 @@ class NcclGpu {
   // Whether what has been given by now to write the tensor has ended.
   virtual absl::StatusOr<Poller::Question> WhenWritten(
       const Tensor& tensor) = 0;
-  // A tensor of this GPU that something else than a stream will write: to be
-  // used at once, like any that is being written.
-  struct Coming {
-    Tensor tensor;
-    std::shared_ptr<cuda::Arrival> arrival;
-  };
-  virtual absl::StatusOr<Coming> Expect(const TensorSpec& spec) = 0;
+  // A tensor of this GPU to receive into, of memory that nothing writes.
+  virtual absl::StatusOr<Tensor> Make(const TensorSpec& spec) = 0;
 };
 
 std::shared_ptr<NcclGpu> MakeCudaNccl(Device own);

@@ -54,18 +54,42 @@ void Beside(const char* name, Task task) {
   }).detach();
 }
 
+// All at once: the first to wait for an idle GPU would wait for the kernels of
+// the others. What is held stays until the end.
+Future<void> AbortAll(std::vector<std::shared_ptr<cuda::NcclLine>> lines,
+                      std::vector<Tensor> used, NcclTraffic::Token hold) {
+  struct Held {
+    std::vector<Tensor> used;
+    NcclTraffic::Token hold;
+    Promise<void> aborted;
+    ~Held() { aborted.Set(absl::OkStatus()); }
+  };
+  const auto held = std::make_shared<Held>();
+  held->used = std::move(used);
+  held->hold = std::move(hold);
+  for (auto& line : lines) {
+    Beside("baton-nccl-end", [line = std::move(line), held] { line->Abort(); });
+  }
+  return held->aborted.future();
+}
+
 }  // namespace
 
-NcclLines::NcclLines(std::shared_ptr<cuda::NcclLine> out,
-                     std::shared_ptr<cuda::NcclLine> in,
+NcclLines::NcclLines(std::shared_ptr<NcclTraffic> traffic,
                      std::shared_ptr<NcclSends> sends,
                      std::shared_ptr<NcclReceipts> receipts,
                      milliseconds patience)
-    : out_(std::move(out)),
-      in_(std::move(in)),
+    : traffic_(std::move(traffic)),
       sends_(std::move(sends)),
       receipts_(std::move(receipts)),
       patience_(patience) {}
+
+bool NcclLines::Add(std::shared_ptr<cuda::NcclLine> line) {
+  MutexLock lock(mutex_);
+  if (aborted_) return false;
+  lines_.push_back(std::move(line));
+  return true;
+}
 
 void NcclLines::Keep(const Tensor& tensor) {
   MutexLock lock(mutex_);
@@ -74,33 +98,39 @@ void NcclLines::Keep(const Tensor& tensor) {
 
 void NcclLines::Abort() {
   std::vector<Tensor> used;
+  std::vector<std::shared_ptr<cuda::NcclLine>> lines;
   {
     MutexLock lock(mutex_);
     if (std::exchange(aborted_, true)) return;
     used.swap(kept_);
+    lines.swap(lines_);
   }
   for (const Tensor& tensor : sends_->under_way()) used.push_back(tensor);
   for (const Tensor& tensor : receipts_->under_way()) used.push_back(tensor);
-  const Promise<void> aborted;
-  Beside("baton-nccl-end",
-         [out = out_, in = in_, used = std::move(used), aborted]() mutable {
-           out->Abort();
-           in->Abort();
-           used.clear();
-           aborted.Set(absl::OkStatus());
-         });
-  Beside("baton-nccl-lose", [sends = sends_, receipts = receipts_,
-                             future = aborted.future(), patience = patience_] {
-    if (!future.Await(patience).ok())
+  sends_->Forsake();
+  Beside("baton-nccl-lose", [traffic = traffic_, hold = traffic_->Hold(),
+                             lines = std::move(lines), used = std::move(used),
+                             sends = sends_, receipts = receipts_,
+                             patience = patience_]() mutable {
+    if (!traffic->AwaitQuiet(patience))
+      LogWarning("NCCL lets go of a lost worker while others are sent to");
+    if (!AbortAll(std::move(lines), std::move(used), std::move(hold))
+             .Await(patience)
+             .ok())
       LogWarning("NCCL does not let go of a lost worker's tensors");
     sends->GiveUp();
     receipts->GiveUp();
   });
 }
 
-void AbortLine(std::shared_ptr<cuda::NcclLine> line) {
-  if (line == nullptr) return;
-  Beside("baton-nccl-end", [line = std::move(line)] { line->Abort(); });
+void AbortLine(std::shared_ptr<cuda::NcclLine> line,
+               const std::shared_ptr<NcclTraffic>& traffic,
+               milliseconds patience) {
+  Beside("baton-nccl-end",
+         [line = std::move(line), traffic, patience, hold = traffic->Hold()] {
+           traffic->AwaitQuiet(patience);
+           line->Abort();
+         });
 }
 
 bool AwaitAborts(milliseconds limit) { return Aborts::Get().Await(limit); }

@@ -3,6 +3,7 @@
 
 #include "rpc/channels/nccl_receipts.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,11 +16,12 @@ namespace {
 // More than an honest sender has out: what has come here may still be under way
 // as far as the sender sees, or the other way about.
 constexpr size_t kMostReceipts = 1024;
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // unless it is one
 
 }  // namespace
 
-absl::StatusOr<Tensor> NcclReceipts::Import(const TensorSpec& spec,
-                                            const wire::NcclTicket& ticket) {
+absl::StatusOr<Imported> NcclReceipts::Import(const TensorSpec& spec,
+                                              const wire::NcclTicket& ticket) {
   if (spec.dtype == DType::kBool || ticket.bytes() == 0 ||
       ticket.bytes() != spec.bytes) {
     return absl::InvalidArgumentError(
@@ -33,12 +35,17 @@ absl::StatusOr<Tensor> NcclReceipts::Import(const TensorSpec& spec,
         absl::StrCat("the tensor ", ticket.lease(), " for the second time, or ",
                      "beside ", receipts_.size(), " that have not come"));
   }
-  ASSIGN_OR_RETURN(NcclGpu::Coming coming, nccl_->Expect(spec));
-  const Tensor tensor = coming.tensor;
-  receipts_[ticket.lease()] = {std::move(coming)};
+  if (!receipts_.empty() && awaited_bytes_ + spec.bytes > kMostBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", spec.bytes, " bytes beside ",
+                     awaited_bytes_, " that have not come"));
+  }
+  ASSIGN_OR_RETURN(const Tensor tensor, nccl_->Make(spec));
+  const Receipt& receipt = receipts_[ticket.lease()] = {.tensor = tensor};
+  awaited_bytes_ += spec.bytes;
   ++tensors_;
   bytes_ += spec.bytes;
-  return tensor;
+  return Imported(tensor, receipt.given.future());
 }
 
 absl::StatusOr<Tensor> NcclReceipts::Begin(uint64_t lease) {
@@ -50,17 +57,27 @@ absl::StatusOr<Tensor> NcclReceipts::Begin(uint64_t lease) {
         absl::StrCat("it sends the tensor ", lease, " unasked"));
   }
   found->second.under_way = true;
-  return found->second.coming.tensor;
+  return found->second.tensor;
+}
+
+void NcclReceipts::Give(uint64_t lease) {
+  std::optional<Promise<void>> given;
+  {
+    MutexLock lock(mutex_);
+    const auto found = receipts_.find(lease);
+    if (found != receipts_.end()) given = found->second.given;
+  }
+  if (given.has_value()) given->Set(absl::OkStatus());
 }
 
 void NcclReceipts::End(uint64_t lease) {
-  Receipt receipt;  // after the lock is
+  std::optional<Receipt> receipt;  // after the lock is
   MutexLock lock(mutex_);
   const auto found = receipts_.find(lease);
   if (found == receipts_.end()) return;
   receipt = std::move(found->second);
   receipts_.erase(found);
-  receipt.coming.arrival->Came();
+  awaited_bytes_ -= receipt->tensor.nbytes();
 }
 
 void NcclReceipts::Lose() {
@@ -72,19 +89,17 @@ std::vector<Tensor> NcclReceipts::under_way() const {
   std::vector<Tensor> tensors;
   MutexLock lock(mutex_);
   for (const auto& [lease, receipt] : receipts_) {
-    if (receipt.under_way) tensors.push_back(receipt.coming.tensor);
+    if (receipt.under_way) tensors.push_back(receipt.tensor);
   }
   return tensors;
 }
 
 void NcclReceipts::GiveUp() {
-  std::map<uint64_t, Receipt> receipts;
-  {
-    MutexLock lock(mutex_);
-    lost_ = true;
-    receipts.swap(receipts_);
-  }
-  for (auto& [lease, receipt] : receipts) receipt.coming.arrival->Lost();
+  std::map<uint64_t, Receipt> receipts;  // after the lock is
+  MutexLock lock(mutex_);
+  lost_ = true;
+  receipts.swap(receipts_);
+  awaited_bytes_ = 0;
 }
 
 void NcclReceipts::AddTo(TensorChannelInfo& info) const {

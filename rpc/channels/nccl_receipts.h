@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
@@ -29,12 +30,15 @@ class NcclReceipts {
       : nccl_(std::move(nccl)) {}
   ~NcclReceipts() { GiveUp(); }
 
-  // The tensor, which comes later: it must be asked for. InvalidArgument for a
-  // ticket that makes no sense.
-  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
-                                const wire::NcclTicket& ticket);
+  // The tensor, which must be asked for and may be used once its receive has
+  // been given to the GPU. InvalidArgument for a ticket that makes no sense, or
+  // beside more than an honest sender has out.
+  absl::StatusOr<Imported> Import(const TensorSpec& spec,
+                                  const wire::NcclTicket& ticket);
   // It comes now. InvalidArgument unless it was promised and did not come yet.
   absl::StatusOr<Tensor> Begin(uint64_t lease);
+  // The GPU has been given what receives it.
+  void Give(uint64_t lease);
   // It has come.
   void End(uint64_t lease);
 
@@ -42,14 +46,15 @@ class NcclReceipts {
   void Lose();
   // Those that are coming now.
   std::vector<Tensor> under_way() const;
-  // Those that have not come will not. Waits for the device.
+  // Those that have not come will not.
   void GiveUp();
 
   void AddTo(TensorChannelInfo& info) const;
 
  private:
   struct Receipt {
-    NcclGpu::Coming coming;
+    Tensor tensor;
+    Promise<void> given = Promise<void>();
     bool under_way = false;
   };
 
@@ -57,6 +62,7 @@ class NcclReceipts {
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Receipt> receipts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t awaited_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -14,6 +14,7 @@ namespace {
 
 // So many may be on their way to one peer.
 constexpr size_t kMostLeases = 256;
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // unless it is one
 
 }  // namespace
 
@@ -35,7 +36,10 @@ std::optional<Ticket> NcclSends::Export(const Tensor& tensor) {
   wire::NcclTicket ticket;
   ticket.set_bytes(lease.tensor.nbytes());
   MutexLock lock(mutex_);
-  if (lost_ || leases_.size() >= kMostLeases || !written.ok()) {
+  const bool full =
+      leases_.size() >= kMostLeases ||
+      (!leases_.empty() && info_.leased_bytes + ticket.bytes() > kMostBytes);
+  if (lost_ || full || !written.ok()) {
     ++info_.declined;
     return std::nullopt;
   }
@@ -76,11 +80,12 @@ absl::StatusOr<Poller::Question> NcclSends::OnAsk(uint64_t id) {
   return std::move(found->second.written);
 }
 
-std::optional<Tensor> NcclSends::Begin(uint64_t id) {
+std::optional<Tensor> NcclSends::Begin(uint64_t id, NcclTraffic::Token token) {
   MutexLock lock(mutex_);
   const auto found = leases_.find(id);
   if (found == leases_.end()) return std::nullopt;
   found->second.state = State::kUnderWay;
+  found->second.token = std::move(token);
   return found->second.tensor;
 }
 
@@ -98,6 +103,11 @@ void NcclSends::Lose() {
     dropped.push_back(std::move(it->second));
     it = leases_.erase(it);
   }
+}
+
+void NcclSends::Forsake() {
+  MutexLock lock(mutex_);
+  for (auto& [id, lease] : leases_) lease.token = nullptr;
 }
 
 std::vector<Tensor> NcclSends::under_way() const {

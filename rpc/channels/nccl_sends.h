@@ -17,6 +17,7 @@
 #include "rpc/channels/channel.h"
 #include "rpc/channels/ipc_gpu.h"
 #include "rpc/channels/nccl_gpu.h"
+#include "rpc/channels/nccl_traffic.h"
 
 namespace baton::rpc {
 
@@ -35,13 +36,16 @@ class NcclSends {
   // What to ask until it is written, and may be sent. InvalidArgument for a
   // lease that is not out, or was asked for before.
   absl::StatusOr<Poller::Question> OnAsk(uint64_t lease);
-  // Begins to send it; nothing after a loss.
-  std::optional<Tensor> Begin(uint64_t lease);
+  // Begins to send it; nothing after a loss. The token stays until it has been
+  // sent, or nobody is to wait for that any more.
+  std::optional<Tensor> Begin(uint64_t lease, NcclTraffic::Token token);
   // It has been sent.
   void End(uint64_t lease);
 
   // Nothing more is exported, or begun.
   void Lose();
+  // Those that are being sent will be aborted.
+  void Forsake();
   // Those that are being sent.
   std::vector<Tensor> under_way() const;
   // They may be written again.
@@ -56,6 +60,7 @@ class NcclSends {
     Tensor tensor = {};
     Poller::Question written = nullptr;
     std::shared_ptr<OutsideRead> read = nullptr;
+    NcclTraffic::Token token = nullptr;
   };
   bool Takes(const Tensor& tensor) const;
   void Drop(uint64_t lease, bool only_out);

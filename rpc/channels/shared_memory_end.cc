@@ -356,8 +356,8 @@ absl::Status SharedMemoryEnd::OnReleased(uint64_t lease) {
       absl::StrCat("gives back the lease ", lease, ", which is not out"));
 }
 
-absl::StatusOr<Tensor> SharedMemoryEnd::Import(const TensorSpec& spec,
-                                               const std::string& ticket) {
+absl::StatusOr<Imported> SharedMemoryEnd::Import(const TensorSpec& spec,
+                                                 const std::string& ticket) {
   wire::SharedMemoryTicket parsed;
   if (!parsed.ParseFromString(ticket)) {
     return absl::InvalidArgumentError("a ticket that does not parse");

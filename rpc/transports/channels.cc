@@ -95,6 +95,7 @@ void Channels::Open(const ChannelKinds& kinds) {
     const ChannelOffer* ours = rpc::Find(setup_.ours, id);
     const ChannelOffer* theirs = rpc::Find(setup_.theirs, id);
     Entry entry{.name = kind->name(), .why_not = Missing(ours, theirs)};
+    if (entry.why_not.empty()) entry.why_not = Spare(*kind);
     if (entry.why_not.empty()) {
       auto channel = kind->Open({setup_.dialed, ours->offer, theirs->offer},
                                 std::make_shared<Port>(weak_from_this(), id));
@@ -113,6 +114,13 @@ void Channels::Open(const ChannelKinds& kinds) {
     verdict = VerdictLocked();
   }
   if (!verdict.empty()) LogInfo(verdict);
+}
+
+std::string Channels::Spare(const ChannelKind& kind) const {
+  const std::optional<uint32_t> better = kind.better();
+  if (!better.has_value() || Find(*better) == nullptr) return {};
+  MutexLock lock(mutex_);
+  return absl::StrCat(entries_.at(*better).name, " serves this pair");
 }
 
 std::vector<std::shared_ptr<Channel>> Channels::All() const {
@@ -168,9 +176,9 @@ void Channels::Withdraw(const Exported& exported) {
   }
 }
 
-absl::StatusOr<Tensor> Channels::Import(uint32_t channel,
-                                        const TensorSpec& spec,
-                                        const std::string& ticket) {
+absl::StatusOr<Imported> Channels::Import(uint32_t channel,
+                                          const TensorSpec& spec,
+                                          const std::string& ticket) {
   if (auto found = Find(channel)) return found->Import(spec, ticket);
   return absl::InvalidArgumentError(
       absl::StrCat("a tensor by the channel ", channel, ", which is not open"));

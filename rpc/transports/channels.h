@@ -57,8 +57,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
   // By the best channel that takes the tensor now.
   std::optional<Exported> Export(const Tensor& tensor);
   void Withdraw(const Exported& exported);
-  absl::StatusOr<Tensor> Import(uint32_t channel, const TensorSpec& spec,
-                                const std::string& ticket);
+  absl::StatusOr<Imported> Import(uint32_t channel, const TensorSpec& spec,
+                                  const std::string& ticket);
 
   // A CHANNEL frame. InvalidArgument for one that makes no sense. May wake.
   absl::Status OnFrame(const std::string& meta);
@@ -94,6 +94,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
 
   explicit Channels(Setup setup) : setup_(std::move(setup)) {}
   void Open(const ChannelKinds& kinds);
+  // Why a pair that could have it needs it not; empty if it does.
+  std::string Spare(const ChannelKind& kind) const;
   std::shared_ptr<Channel> Find(uint32_t channel) const;
   std::vector<std::shared_ptr<Channel>> All() const;
 

@@ -23,11 +23,14 @@ constexpr size_t kControlWriteBytes = size_t{64} << 10;
 
 std::shared_ptr<Link> Link::Make(LinkHost& host, const WorkerInfo& peer) {
   std::shared_ptr<Link> link(new Link(host, peer));
+  const auto resume = [weak = std::weak_ptr<Link>(link)] {
+    if (auto self = weak.lock()) self->ResumeReading();
+  };
   link->deliveries_ = std::make_shared<Deliveries>(
-      host.gate, host.executor, host.options.max_undelivered_bytes,
-      [weak = std::weak_ptr<Link>(link)] {
-        if (auto self = weak.lock()) self->ResumeReading();
-      });
+      host.gate, host.executor, host.options.max_undelivered_bytes, resume);
+  link->held_ = std::make_shared<HeldMessages>(
+      link->deliveries_, host.options.max_undelivered_bytes,
+      host.options.max_message_bytes, resume);
   return link;
 }
 
@@ -304,6 +307,7 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
   DropRingsLocked();
   if (channels_ != nullptr) channels_->Close();
   channels_ = nullptr;
+  held_->Drop();
   const absl::Status failure = absl::IsDeadlineExceeded(why)
                                    ? absl::UnavailableError(why.message())
                                    : why;

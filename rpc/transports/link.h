@@ -18,6 +18,7 @@
 #include "rpc/transports/deliveries.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/handler_gate.h"
+#include "rpc/transports/held_messages.h"
 #include "rpc/transports/hello.h"
 #include "rpc/transports/lane.h"
 #include "rpc/transports/outgoing.h"
@@ -131,6 +132,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void ReadRing(RingInlet& ring);
   void ReadRestOfRing();
   void Deliver();
+  // For more of this lane. What held messages wait for comes by the control
+  // lane.
+  bool HasRoom(bool control) const;
 
   // Sending by the ring (link_ring.cc). From when there is one, what the
   // control lane would carry goes there, but for beats. Those that give a bool
@@ -187,6 +191,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   LinkHost& host_;
   std::shared_ptr<Deliveries> deliveries_;
+  std::shared_ptr<HeldMessages> held_;
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);

@@ -36,18 +36,23 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
                                                 host_.options.device);
   // Channels are not called under the lock.
   if (status.ok()) status = HearChannels(channels, batch);
-  bool more = false;
+  bool more = false, control = false;
   {
     MutexLock lock(mutex_);
     Side* side = Find(lane);
     if (side == nullptr) return false;
+    control = side == &control_;
     if (status.ok()) status = HandleLaneLocked(*side, batch);
     if (!status.ok()) BadFramesLocked(status);
-    more = Find(lane) != nullptr && deliveries_->has_room();
+    more = Find(lane) != nullptr && HasRoom(control);
   }
   Deliver();
   // What paused the lane may have been delivered by now.
-  return more || deliveries_->has_room();
+  return more || HasRoom(control);
+}
+
+bool Link::HasRoom(bool control) const {
+  return deliveries_->has_room() && (control || held_->has_room());
 }
 
 void Link::Deliver() {
@@ -76,7 +81,7 @@ absl::Status Link::HandleLaneLocked(Side& side, Receiver::Batch& batch) {
       if (control.kind == FrameKind::kBeat) continue;
       return absl::InvalidArgumentError("a frame beside the ring");
     }
-    if (!batch.messages.empty()) {
+    if (batch.has_messages()) {
       return absl::InvalidArgumentError("a message beside the ring");
     }
   }
@@ -104,7 +109,7 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
       return absl::InvalidArgumentError("a hello at the wrong time");
     }
   }
-  if (!batch.messages.empty() && !side.ready) {
+  if (batch.has_messages() && !side.ready) {
     return absl::InvalidArgumentError("a message before the hello");
   }
   traffic_.messages_received += batch.messages.size();
@@ -112,6 +117,11 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
   for (Message& message : batch.messages) {
     deliveries_->Push(peer_, std::move(message),
                       batch.bytes / batch.messages.size());
+  }
+  traffic_.messages_received += batch.late.size();
+  for (LateMessage& late : batch.late) {
+    traffic_.bytes_received += late.bytes;
+    RETURN_IF_ERROR(held_->Hold(peer_, std::move(late)));
   }
   if (ring) RETURN_IF_ERROR(OpenRingLocked());
   if (goodbye) GoodbyeReceivedLocked(side);

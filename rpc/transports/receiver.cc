@@ -151,6 +151,8 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
   specs_.clear();
   for_gpu_.clear();
   parts_.clear();
+  awaited_.clear();
+  awaited_bytes_ = 0;
   part_ = 0;
   offset_ = 0;
   if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
@@ -188,8 +190,13 @@ absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
   }
   const auto index = static_cast<size_t>(tensor);
   ASSIGN_OR_RETURN(
-      message_->tensors[index],
+      Imported imported,
       channels->Import(entry.channel(), specs_[index], entry.ticket()));
+  message_->tensors[index] = std::move(imported.tensor);
+  if (imported.given.valid()) {
+    awaited_.push_back(std::move(imported.given));
+    awaited_bytes_ += specs_[index].bytes;
+  }
   return Settle(tensor);
 }
 
@@ -268,8 +275,15 @@ absl::Status Receiver::CheckValues(int tensor) const {
 }
 
 void Receiver::Finish(Batch& batch) {
-  batch.bytes += message_bytes_;
-  batch.messages.push_back(*std::move(message_));
+  if (awaited_.empty()) {
+    batch.bytes += message_bytes_;
+    batch.messages.push_back(*std::move(message_));
+  } else {
+    batch.late.push_back({.message = *std::move(message_),
+                          .awaited = std::exchange(awaited_, {}),
+                          .bytes = message_bytes_,
+                          .bytes_here = message_bytes_ - awaited_bytes_});
+  }
   message_.reset();
 }
 

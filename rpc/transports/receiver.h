@@ -13,6 +13,7 @@
 #include "rpc/transport.h"
 #include "rpc/transports/channels.h"
 #include "rpc/transports/framing.h"
+#include "rpc/transports/held_messages.h"
 
 namespace baton::rpc {
 
@@ -37,6 +38,9 @@ class Receiver {
     std::vector<Message> messages;
     std::vector<Control> controls;
     size_t bytes = 0;  // of the messages
+    std::vector<LateMessage> late;
+
+    bool has_messages() const { return !messages.empty() || !late.empty(); }
   };
   // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
   // the lane is of no use after that. Tensors with tickets come from
@@ -78,6 +82,8 @@ class Receiver {
   // The message being put together, if any.
   std::optional<Message> message_;
   uint64_t message_bytes_ = 0;
+  std::vector<Future<void>> awaited_;  // by it
+  uint64_t awaited_bytes_ = 0;
   std::vector<TensorSpec> specs_;
   std::vector<bool> for_gpu_;
   std::vector<Part> parts_;  // chunked ones

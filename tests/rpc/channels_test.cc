@@ -45,5 +45,21 @@ TEST_F(ChannelsTest, NothingBreaksOnceTheConnectionHasEnded) {
   EXPECT_EQ(woken_, 0);
 }
 
+TEST_F(ChannelsTest, AChannelIsNotMadeWhereABetterOneIs) {
+  const auto spare = std::make_shared<PuppetKind>(10, 9);
+  const auto other = std::make_shared<PuppetKind>(11, 8);
+  const ChannelKinds kinds = {kind_, spare, other};
+  const auto channels = Channels::Make(kinds, {.self = "alice",
+                                               .peer = "bob",
+                                               .dialed = true,
+                                               .ours = OffersOf(kinds),
+                                               .theirs = OffersOf(kinds),
+                                               .timer = &timer_,
+                                               .wake = [] {}});
+  EXPECT_EQ(spare->made, nullptr);
+  EXPECT_EQ(channels->info().at(1).why_not, "puppets serves this pair");
+  EXPECT_NE(other->made, nullptr) << "there is no channel 8";
+}
+
 }  // namespace
 }  // namespace baton::rpc

@@ -21,8 +21,8 @@ class Puppet final : public Channel {
   void OnSaid(std::string) override {}
   std::optional<Ticket> Export(const Tensor&) override { return Ticket{}; }
   void Withdraw(uint64_t) override {}
-  absl::StatusOr<Tensor> Import(const TensorSpec&,
-                                const std::string&) override {
+  absl::StatusOr<Imported> Import(const TensorSpec&,
+                                  const std::string&) override {
     return Tensor::Ones({1});
   }
   absl::Status OnReleased(uint64_t) override { return absl::OkStatus(); }
@@ -35,9 +35,11 @@ class Puppet final : public Channel {
 
 class PuppetKind final : public ChannelKind {
  public:
-  explicit PuppetKind(uint32_t id) : id_(id) {}
+  explicit PuppetKind(uint32_t id, std::optional<uint32_t> better = {})
+      : id_(id), better_(better) {}
   uint32_t id() const override { return id_; }
   std::string name() const override { return "puppets"; }
+  std::optional<uint32_t> better() const override { return better_; }
   absl::StatusOr<std::string> Offer() override { return std::string(); }
   absl::StatusOr<std::shared_ptr<Channel>> Open(
       const Ends&, std::shared_ptr<ChannelPort> port) override {
@@ -47,6 +49,7 @@ class PuppetKind final : public ChannelKind {
 
  private:
   const uint32_t id_;
+  const std::optional<uint32_t> better_;
 };
 
 }  // namespace baton::rpc

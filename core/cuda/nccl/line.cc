@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,11 +24,19 @@ constexpr char kOp[] = "nccl";
 // Of the GPU's multiprocessors, while bytes pass: those of several lines must
 // not fill it.
 constexpr int kMostBlocks = 8;
+// Bytes of which every kind of float makes no number.
+constexpr int kNoNumber = 0xff;
+// Whoever uses what was received waits for this stream: it is that of copies
+// from the GPU of this index, which few processes have.
+constexpr int kUsers = 13;
 
 class Line final : public NcclLine {
  public:
   Line(const Nccl& nccl, bool sends, int device)
-      : nccl_(nccl), sends_(sends), device_(device) {}
+      : nccl_(nccl),
+        sends_(sends),
+        device_(device),
+        users_(Stream::ForCopies(Device::Cuda(kUsers), Device::Cuda(device))) {}
   ~Line() override {
     Abort();
     std::deque<cudaEvent_t> running;
@@ -52,6 +61,13 @@ class Line final : public NcclLine {
     MutexLock lock(mutex_);
     waiting_.push_back(tensor);
     return AdvanceLocked();
+  }
+  absl::StatusOr<bool> HaveBeenGiven(uint64_t posts) override {
+    MutexLock lock(mutex_);
+    const absl::Status moved = AdvanceLocked();
+    if (ended_ + running_.size() >= posts) return true;
+    RETURN_IF_ERROR(moved);
+    return false;
   }
   absl::StatusOr<bool> HaveEnded(uint64_t posts) override {
     MutexLock lock(mutex_);
@@ -81,19 +97,20 @@ class Line final : public NcclLine {
   absl::Status TryToAdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status GiveLocked(const Tensor& tensor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MarkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkLocked(const Tensor& tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Nccl& nccl_;
   const bool sends_;
   const int device_;
+  const Stream users_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t home_event_ = nullptr;
   Mutex mutex_;
   ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: aborted
   std::deque<Tensor> waiting_ ABSL_GUARDED_BY(mutex_);
-  // One was, whose end has no event yet.
-  bool given_ ABSL_GUARDED_BY(mutex_) = false;
+  // What the last call was for, until it has an event behind it.
+  std::optional<Tensor> giving_ ABSL_GUARDED_BY(mutex_);
   std::deque<cudaEvent_t> running_ ABSL_GUARDED_BY(mutex_);
   uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -138,24 +155,26 @@ absl::Status Line::TryToAdvanceLocked() {
   while (true) {
     ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
     if (!idle) break;
-    if (std::exchange(given_, false)) MarkLocked();
+    if (const auto given = std::exchange(giving_, std::nullopt))
+      MarkLocked(*given);
     if (waiting_.empty()) break;
     RETURN_IF_ERROR(GiveLocked(waiting_.front()));
+    giving_ = std::move(waiting_.front());
     waiting_.pop_front();
-    given_ = true;
   }
   return absl::OkStatus();
 }
 
 absl::Status Line::GiveLocked(const Tensor& tensor) {
+  void* const data = tensor.raw_data();
   // Where it was made it may have work left; what is sent may not wait for
   // that, as it might wait for the answer.
   if (!sends_) {
     const Stream& home = tensor.storage()->use()->home();
     Check(kOp, cudaEventRecord(home_event_, NativeStream(home)));
     Check(kOp, cudaStreamWaitEvent(stream_, home_event_, 0));
+    Check(kOp, cudaMemsetAsync(data, kNoNumber, tensor.nbytes(), stream_));
   }
-  void* const data = tensor.raw_data();
   const int peer = sends_ ? 1 : 0;
   const ncclResult_t result =
       sends_
@@ -165,11 +184,14 @@ absl::Status Line::GiveLocked(const Tensor& tensor) {
 }
 
 // By now the stream has been given what the call was for.
-void Line::MarkLocked() {
+void Line::MarkLocked(const Tensor& tensor) {
   cudaEvent_t event = nullptr;
   Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   running_.push_back(event);
   Check(kOp, cudaEventRecord(event, stream_));
+  if (sends_) return;
+  Check(kOp, cudaStreamWaitEvent(NativeStream(users_), event, 0));
+  tensor.storage()->use()->Write(users_);
 }
 
 void Line::CollectLocked() {

@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/cuda/arrivals.h"
 #include "core/cuda/memory.h"
 #include "tests/support/test_device.h"
 
@@ -42,67 +41,6 @@ TEST(Nccl, AnIdOfAnotherSizeIsRefused) {
   for (const char* id : {"", "short"}) EXPECT_FALSE(JoinNccl(id, true, 0).ok());
 }
 
-class GpuArrivals : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!test::TestDevice().is_cuda())
-      GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
-    lane_ = MakeArrivalLane(Stream::ForCopies(Device::Cuda(13), kGpu));
-  }
-  // As something else than a stream of the library writes it.
-  Tensor Target() {
-    const StreamScope scope(Stream::ForCopies(Device::Cuda(12), kGpu));
-    return Tensor::Empty({1000}, {.device = kGpu});
-  }
-  static float First(const Tensor& tensor) {
-    return static_cast<float>(tensor.Slice(0, 0, 1).Item());
-  }
-
-  const Device kGpu = Device::Cuda(0);
-  std::shared_ptr<ArrivalLane> lane_;
-};
-
-TEST_F(GpuArrivals, UsersWaitInTheOrderInWhichTheyWereExpected) {
-  const Tensor first = Target(), second = Target();
-  auto one = lane_->Expect(first), two = lane_->Expect(second);
-  const Tensor copy = second.Clone();
-  Event used(kGpu);
-  used.Record(CurrentStream(kGpu));
-  two->Came();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(used.HasEnded()) << "the first has not come";
-  one->Came();
-  EXPECT_TRUE(Within(kPatience, [&] { return used.HasEnded(); }));
-}
-
-TEST_F(GpuArrivals, WhatIsLostIsNoNumber) {
-  const Tensor target = Target();
-  auto arrival = lane_->Expect(target);
-  arrival->Lost();
-  EXPECT_NE(First(target), First(target));
-  target.Fill(3);
-  arrival->Lost();
-  EXPECT_EQ(First(target), 3) << "it was lost before";
-}
-
-TEST_F(GpuArrivals, NobodyWaitsForWhatWasDropped) {
-  const Tensor target = Target();
-  lane_->Expect(target).reset();
-  target.Fill(5);
-  EXPECT_EQ(First(target), 5);
-}
-
-TEST_F(GpuArrivals, WhatIsBeingWrittenIsNotWritten) {
-  const Tensor coming = Target();
-  auto arrival = lane_->Expect(coming);
-  const Tensor copy = coming.Clone();
-  auto written = WhenWritten(copy);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(written());
-  arrival->Came();
-  EXPECT_TRUE(Within(kPatience, [&] { return written(); }));
-}
-
 class GpuLines : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -129,6 +67,20 @@ class GpuLines : public ::testing::Test {
     EXPECT_TRUE(ended.ok()) << ended.status();
     return ended.ok() && *ended;
   }
+  static bool HasBeenGiven(NcclLine& line, uint64_t posts) {
+    const auto given = line.HaveBeenGiven(posts);
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() && *given;
+  }
+  // The first tensor, for which both ends must be there.
+  void Prove() {
+    ASSERT_TRUE(out_->Post(On(0, 1000, 1)).ok());
+    ASSERT_TRUE(in_->Post(On(1, 1000, -1)).ok());
+    ASSERT_TRUE(Within(kPatience, [&] {
+      const bool sent = HaveEnded(*out_, 1), came = HaveEnded(*in_, 1);
+      return sent && came;
+    }));
+  }
   static Tensor On(int gpu, int64_t count, double value) {
     const Tensor made =
         Tensor::Full({count}, value, {.device = Device::Cuda(gpu)});
@@ -140,12 +92,16 @@ class GpuLines : public ::testing::Test {
 };
 
 TEST_F(GpuLines, TensorsComeInOrder) {
-  std::vector<Tensor> targets;
+  // Made before: that would wait for what is under way.
+  std::vector<Tensor> sources, targets;
   for (int i = 0; i < 100; ++i) {
     const int64_t count = 1 + 10'000 * (i % 7);
-    ASSERT_TRUE(out_->Post(On(0, count, i)).ok());
+    sources.push_back(On(0, count, i));
     targets.push_back(On(1, count, -1));
-    ASSERT_TRUE(in_->Post(targets.back()).ok());
+  }
+  for (size_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(out_->Post(sources[i]).ok());
+    ASSERT_TRUE(in_->Post(targets[i]).ok());
   }
   EXPECT_TRUE(Within(kPatience, [&] {
     // Both are asked, as that moves them on.
@@ -159,20 +115,43 @@ TEST_F(GpuLines, TensorsComeInOrder) {
   }
 }
 
+TEST_F(GpuLines, UsersWaitForWhatIsReceived) {
+  Prove();
+  const Tensor source = On(0, 16 << 20, 3), target = On(1, 16 << 20, -1);
+  ASSERT_TRUE(out_->Post(source).ok());
+  ASSERT_TRUE(Within(kPatience, [&] { return HasBeenGiven(*out_, 2); }));
+  ASSERT_TRUE(in_->Post(target).ok());
+  ASSERT_TRUE(Within(kPatience, [&] { return HasBeenGiven(*in_, 2); }));
+  EXPECT_EQ(target.Slice(0, (16 << 20) - 1, 16 << 20).Item(), 3);
+  EXPECT_TRUE(Within(kPatience, [&] { return HaveEnded(*out_, 2); }));
+}
+
+TEST_F(GpuLines, WhatDidNotComeIsNoNumber) {
+  Prove();
+  const Tensor target = On(1, 1 << 20, -1);
+  ASSERT_TRUE(in_->Post(target).ok());
+  ASSERT_TRUE(Within(kPatience, [&] { return HasBeenGiven(*in_, 2); }));
+  in_->Abort();
+  const double first = target.Slice(0, 0, 1).Item();
+  EXPECT_NE(first, first);
+}
+
 TEST_F(GpuLines, AnAbortEndsWhatNobodySends) {
+  Prove();
   const Tensor target = On(1, 1 << 20, -1);
   ASSERT_TRUE(in_->Post(target).ok());
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_FALSE(HaveEnded(*in_, 1));
+  EXPECT_FALSE(HaveEnded(*in_, 2));
   const auto start = std::chrono::steady_clock::now();
   in_->Abort();
   Synchronize(Device::Cuda(1));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  EXPECT_FALSE(in_->HaveEnded(1).ok());
+  EXPECT_FALSE(in_->HaveEnded(2).ok());
   EXPECT_FALSE(in_->Post(target).ok());
 }
 
 TEST_F(GpuLines, AnAbortEndsWhatNobodyTakes) {
+  Prove();
   ASSERT_TRUE(out_->Post(On(0, 16 << 20, 1)).ok());
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const auto start = std::chrono::steady_clock::now();

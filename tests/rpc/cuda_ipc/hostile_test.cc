@@ -169,7 +169,9 @@ class Encounter {
     }
     const auto got = alice_.end->Import(spec, Altered(last_ticket_));
     ++(got.ok() ? taken : refused);
-    if (got.ok()) EXPECT_EQ(got->nbytes(), spec.bytes);
+    if (got.ok()) {
+      EXPECT_EQ(got->tensor.nbytes(), spec.bytes);
+    }
     alice_.Settle();
   }
 

@@ -76,7 +76,9 @@ class CudaIpcTest : public testing::Test {
     return ticket.value_or(Ticket{});
   }
   absl::StatusOr<Tensor> Import(const Tensor& tensor, const Ticket& ticket) {
-    return bob_.channel->Import(SpecOf(tensor), ticket.ticket);
+    const auto imported = bob_.channel->Import(SpecOf(tensor), ticket.ticket);
+    if (!imported.ok()) return imported.status();
+    return imported->tensor;
   }
   void PassReleases() {
     for (const uint64_t lease : bob_.port->AwaitReleased())

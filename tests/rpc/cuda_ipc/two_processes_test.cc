@@ -209,6 +209,36 @@ TEST_P(GpuTensors, OfManyStreamsArriveWhole) {
   EXPECT_THAT(told, ::testing::UnorderedElementsAreArray(expected));
 }
 
+// Beside work of both GPUs, and calls that wait until theirs is idle.
+TEST_P(GpuTensors, CrossBothWaysAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
+  const Device gpu = Device::Cuda(0);
+  EXPECT_TRUE(Within(kPatience, [&] {
+    Ask("echo", {On(gpu, 1 << 20, 7)});
+    return Info().tensors_received > 1;
+  }));
+  const Tensor square = Tensor::Ones({1024, 1024}, {.device = gpu});
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      const StreamScope scope(Stream::Next(gpu));
+      (void)ops::Matmul(square, square);
+      ASSERT_TRUE(alice_->SendTo("bob", {"echo", {On(gpu, 1 << 20, i)}}).ok());
+    }
+    const auto letters = alice_->mailbox.Await(answers_ += 20);
+    std::vector<double> values, expected;
+    for (size_t i = 0; i < 20; ++i) {
+      const Tensor& back =
+          letters[letters.size() - 20 + i].message.tensors.at(0);
+      EXPECT_EQ(back.Slice(0, 0, 1).Item(),
+                back.Slice(0, (1 << 20) - 1, 1 << 20).Item());
+      values.push_back(static_cast<double>(back.Slice(0, 0, 1).Item()));
+      expected.push_back(static_cast<double>(i));
+    }
+    EXPECT_THAT(values, ::testing::UnorderedElementsAreArray(expected));
+    ReleaseCachedGpuMemory(gpu);
+  }
+}
+
 TEST_F(TwoProcesses, TravelThroughTheHostWhereTheSenderHasDeclaredNone) {
   Meet(Device::Cpu(), BobsGpu());
   const Tensor tensor = On(Device::Cuda(0), 1'000'000, 3);
@@ -301,13 +331,36 @@ class TwoProcessesByNccl : public TwoProcesses {
 
 TEST_F(TwoProcessesByNccl, NeedTwoGpus) {
   EXPECT_EQ(WhyNot(With({testing::ProgramPath("gpu_peer"), "bob", "cuda:0"},
-                        way_.bobs_environment)),
+                        {"BATON_CUDA_IPC=off", "BATON_TRUSTED_FABRIC=on"})),
             "it has the same GPU");
+}
+
+TEST_F(TwoProcessesByNccl, DoNotUseItWhereTheyHaveCudaIpc) {
+  EXPECT_EQ(WhyNot(With(BobOn(BobsGpu()), {"BATON_TRUSTED_FABRIC=on"})),
+            "CUDA IPC serves this pair");
 }
 
 TEST_F(TwoProcessesByNccl, NeedThatBothTrustTheNetwork) {
   EXPECT_THAT(WhyNot(With(BobOn(BobsGpu()), {"-u", "BATON_TRUSTED_FABRIC"})),
               ::testing::StartsWith("there: it talks in clear"));
+}
+
+TEST_F(TwoProcessesByNccl, DropAMessageWhoseSenderIsKilledBeforeItsTensor) {
+  if (!HasTwoGpus()) GTEST_SKIP() << "needs two GPUs";
+  Meet(Device::Cuda(0), With(BobOn(BobsGpu()), way_.bobs_environment));
+  Ask("echo", {});
+  ASSERT_TRUE(alice_->AwaitChannel(way_.name)) << Info().why_not;
+  const Device gpu = Device::Cuda(0);
+  EXPECT_TRUE(Within(kPatience, [&] {
+    Ask("echo", {On(gpu, 1'000'000, 7)});
+    return Info().tensors_received > 1;
+  }));
+  ASSERT_TRUE(alice_->SendTo("bob", {"late", {}}).ok());
+  std::this_thread::sleep_for(milliseconds(300));  // its message is here
+  bob_->process.Kill(SIGKILL);
+  alice_->mailbox.AwaitLost(1);
+  Synchronize(gpu);
+  EXPECT_EQ(alice_->mailbox.count(), answers_);
 }
 
 TEST(GrpcDevice, ThatIsNotThereIsRefused) {

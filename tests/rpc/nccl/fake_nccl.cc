@@ -15,23 +15,32 @@
 
 namespace baton::rpc {
 
-// What is between the two ends of a line.
+// What is between the two ends of a line: 0 receives, 1 sends.
 struct FakeFabric::Wire {
+  struct End {
+    bool joined = false;
+    int gpu = 0;
+    std::vector<Tensor> posted;
+    size_t given = 0;
+  };
   Mutex mutex;
-  bool joined[2] ABSL_GUARDED_BY(mutex) = {};
+  End ends[2] ABSL_GUARDED_BY(mutex);
   bool cut ABSL_GUARDED_BY(mutex) = false;
-  std::vector<Tensor> posted[2] ABSL_GUARDED_BY(mutex);
   uint64_t ended ABSL_GUARDED_BY(mutex) = 0;
 
-  absl::Status Move(const FakeFabric& fabric) {
+  absl::Status Move(FakeFabric& fabric) {
     MutexLock lock(mutex);
     if (fabric.failing) return absl::UnavailableError("NCCL: it fails");
     if (cut) return absl::UnavailableError("NCCL: the other end is gone");
-    while (!fabric.stuck && ended < posted[0].size() &&
-           ended < posted[1].size()) {
-      const Tensor from = std::move(posted[1][ended]);
-      const Tensor to = std::move(posted[0][ended]);
+    if (!fabric.busy) {
+      GiveLocked(fabric, true);
+      GiveLocked(fabric, false);
+    }
+    while (!fabric.stuck && ended < ends[0].given && ended < ends[1].given) {
+      const Tensor from = std::move(ends[1].posted[ended]);
+      const Tensor to = std::move(ends[0].posted[ended]);
       ++ended;
+      --fabric.sending_[ends[1].gpu];
       if (from.nbytes() != to.nbytes())
         return absl::UnavailableError("NCCL: the sizes differ");
       std::memcpy(to.raw_data(), from.raw_data(), to.nbytes());
@@ -39,16 +48,35 @@ struct FakeFabric::Wire {
     }
     return absl::OkStatus();
   }
+  void GiveLocked(FakeFabric& fabric, bool sends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    End& end = ends[sends];
+    while (end.given < end.posted.size()) {
+      const bool first = end.given == 0;
+      if (first && ends[!sends].posted.empty()) return;
+      if (first && fabric.sending_[end.gpu] > 0) ++fabric.early_openings;
+      if (sends) {
+        ++fabric.sending_[end.gpu];
+      } else {
+        if (!first && ends[1].given <= end.given) ++fabric.early_receives;
+        const Tensor& target = end.posted[end.given];
+        std::memset(target.raw_data(), 0xff, target.nbytes());
+      }
+      ++end.given;
+    }
+  }
 };
 
 class FakeFabric::Line final : public cuda::NcclLine {
  public:
   Line(std::shared_ptr<FakeFabric> fabric, std::shared_ptr<Wire> wire,
-       bool sends)
+       bool sends, int gpu)
       : fabric_(std::move(fabric)), wire_(std::move(wire)), sends_(sends) {
     ++fabric_->lines;
+    if (fabric_->sending_[gpu] > 0) ++fabric_->early_openings;
     MutexLock lock(wire_->mutex);
-    wire_->joined[sends] = true;
+    wire_->ends[sends].joined = true;
+    wire_->ends[sends].gpu = gpu;
   }
   ~Line() override { Abort(); }
 
@@ -56,16 +84,24 @@ class FakeFabric::Line final : public cuda::NcclLine {
     if (aborted_) return absl::CancelledError("aborted");
     RETURN_IF_ERROR(wire_->Move(*fabric_));
     MutexLock lock(wire_->mutex);
-    return !fabric_->closed && wire_->joined[0] && wire_->joined[1];
+    return !fabric_->closed && wire_->ends[0].joined && wire_->ends[1].joined;
   }
   absl::Status Post(const Tensor& tensor) override {
     if (aborted_) return absl::CancelledError("aborted");
     {
       MutexLock lock(wire_->mutex);
-      wire_->posted[sends_].push_back(tensor);
+      wire_->ends[sends_].posted.push_back(tensor);
     }
     ++fabric_->posts;
     return wire_->Move(*fabric_);
+  }
+  absl::StatusOr<bool> HaveBeenGiven(uint64_t posts) override {
+    if (aborted_) return absl::CancelledError("aborted");
+    const absl::Status moved = wire_->Move(*fabric_);
+    MutexLock lock(wire_->mutex);
+    if (wire_->ends[sends_].given >= posts) return true;
+    RETURN_IF_ERROR(moved);
+    return false;
   }
   absl::StatusOr<bool> HaveEnded(uint64_t posts) override {
     if (aborted_) return absl::CancelledError("aborted");
@@ -80,8 +116,14 @@ class FakeFabric::Line final : public cuda::NcclLine {
     while (fabric_->clinging)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     MutexLock lock(wire_->mutex);
-    wire_->cut = true;
-    for (auto& posted : wire_->posted) posted.clear();
+    if (!std::exchange(wire_->cut, true)) {
+      fabric_->sending_[wire_->ends[1].gpu] -=
+          static_cast<int>(wire_->ends[1].given - wire_->ended);
+    }
+    for (auto& end : wire_->ends) {
+      end.posted.clear();
+      end.given = 0;
+    }
     --fabric_->lines;
   }
 
@@ -90,29 +132,6 @@ class FakeFabric::Line final : public cuda::NcclLine {
   const std::shared_ptr<Wire> wire_;
   const bool sends_;
   std::atomic<bool> aborted_{false};
-};
-
-class FakeFabric::Arrival final : public cuda::Arrival {
- public:
-  Arrival(std::shared_ptr<FakeFabric> fabric, Tensor target)
-      : fabric_(std::move(fabric)), target_(std::move(target)) {
-    ++fabric_->waiting;
-  }
-  ~Arrival() override { Came(); }
-  void Came() override {
-    if (!open_.exchange(true)) --fabric_->waiting;
-  }
-  void Lost() override {
-    if (open_) return;
-    std::memset(target_.raw_data(), 0xff, target_.nbytes());
-    ++fabric_->lost;
-    Came();
-  }
-
- private:
-  const std::shared_ptr<FakeFabric> fabric_;
-  const Tensor target_;
-  std::atomic<bool> open_{false};
 };
 
 std::shared_ptr<std::atomic<bool>> FakeFabric::StartWriting() {
@@ -144,7 +163,8 @@ absl::StatusOr<std::shared_ptr<cuda::NcclLine>> FakeNccl::Join(
       return absl::InvalidArgumentError("NCCL: an unknown id");
     wire = found->second;
   }
-  return std::make_shared<FakeFabric::Line>(fabric_, std::move(wire), sends);
+  return std::make_shared<FakeFabric::Line>(fabric_, std::move(wire), sends,
+                                            own_);
 }
 
 absl::StatusOr<Poller::Question> FakeNccl::WhenWritten(const Tensor&) {
@@ -153,15 +173,11 @@ absl::StatusOr<Poller::Question> FakeNccl::WhenWritten(const Tensor&) {
       [written = fabric_->written_] { return written->load(); });
 }
 
-absl::StatusOr<NcclGpu::Coming> FakeNccl::Expect(const TensorSpec& spec) {
+absl::StatusOr<Tensor> FakeNccl::Make(const TensorSpec& spec) {
   auto bytes = std::make_shared<std::vector<char>>(spec.bytes);
-  Coming coming;
-  coming.tensor = DenseView(Storage::Wrap(bytes->data(), bytes->size(),
-                                          Device::Cuda(own_), [bytes] {}),
-                            spec);
-  coming.arrival =
-      std::make_shared<FakeFabric::Arrival>(fabric_, coming.tensor);
-  return coming;
+  return DenseView(Storage::Wrap(bytes->data(), bytes->size(),
+                                 Device::Cuda(own_), [bytes] {}),
+                   spec);
 }
 
 }  // namespace baton::rpc

@@ -14,7 +14,8 @@
 namespace baton::rpc {
 
 // A network of lines between workers whose GPUs' memory is the CPU's: the n-th
-// post of one end is the n-th of the other. Thread-safe.
+// post of one end is the n-th of the other. It counts what would keep real GPUs
+// waiting for each other. Thread-safe.
 class FakeFabric {
  public:
   std::atomic<bool> closed{false};    // lines do not open
@@ -25,8 +26,13 @@ class FakeFabric {
   std::atomic<bool> clinging{false};  // aborts do not end
   std::atomic<int> lines{0};          // joined, not aborted
   std::atomic<int> posts{0};          // two of each tensor
-  std::atomic<int> waiting{0};        // tensors that are expected
-  std::atomic<int> lost{0};           // and those that were, and are lost
+  std::atomic<bool> busy{false};      // GPUs are given nothing
+
+  // Receives but the first that were given to a GPU before their sends were.
+  std::atomic<int> early_receives{0};
+  // Lines that were joined, or first used, while something that the same worker
+  // had sent was under way.
+  std::atomic<int> early_openings{0};
 
   // Tensors are being written from now on, until the flag is set.
   std::shared_ptr<std::atomic<bool>> StartWriting();
@@ -37,7 +43,8 @@ class FakeFabric {
   friend class FakeNccl;
   struct Wire;
   class Line;
-  class Arrival;
+  static constexpr size_t kMostWorkers = 8;
+  std::atomic<int> sending_[kMostWorkers] = {};  // by their GPU
   Mutex mutex_;
   int next_id_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, std::shared_ptr<Wire>> wires_ ABSL_GUARDED_BY(mutex_);
@@ -57,7 +64,7 @@ class FakeNccl final : public NcclGpu {
   absl::StatusOr<std::shared_ptr<cuda::NcclLine>> Join(const std::string& id,
                                                        bool sends) override;
   absl::StatusOr<Poller::Question> WhenWritten(const Tensor& tensor) override;
-  absl::StatusOr<Coming> Expect(const TensorSpec& spec) override;
+  absl::StatusOr<Tensor> Make(const TensorSpec& spec) override;
 
  private:
   const std::shared_ptr<FakeFabric> fabric_;

@@ -11,7 +11,9 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "core/future.h"
 #include "rpc/channels/dense_view.h"
 #include "rpc/channels/nccl.h"
 #include "rpc/channels/nccl_lines.h"
@@ -27,7 +29,7 @@ struct NcclSide {
   NcclSide(const std::shared_ptr<FakeMachine>& machine,
            const std::shared_ptr<FakeFabric>& fabric, int own,
            const NcclOptions& options)
-      : gpu(std::make_shared<FakeGpu>(machine, own)),
+      : gpu(std::make_shared<FakeGpu>(machine, own, 3)),
         nccl(std::make_shared<FakeNccl>(fabric, own)),
         kind(MakeNccl(gpu, nccl, options)) {}
   std::shared_ptr<FakeGpu> gpu;
@@ -48,8 +50,9 @@ class NcclTest : public testing::Test {
   ~NcclTest() override {
     Lose();
     EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
-    EXPECT_TRUE(Within([&] { return fabric_->waiting == 0; }));
     EXPECT_TRUE(AwaitAborts(kSoon));
+    EXPECT_EQ(fabric_->early_receives, 0);
+    EXPECT_EQ(fabric_->early_openings, 0);
   }
 
   static bool Within(const std::function<bool()>& done) {
@@ -91,20 +94,29 @@ class NcclTest : public testing::Test {
     EXPECT_TRUE(ticket.has_value());
     return ticket.value_or(Ticket{});
   }
+  // Whether it may be used is in given_.
   absl::StatusOr<Tensor> Import(const Tensor& tensor, const Ticket& ticket) {
-    return bob_.channel->Import(SpecOf(tensor), ticket.ticket);
+    auto imported = bob_.channel->Import(SpecOf(tensor), ticket.ticket);
+    if (!imported.ok()) return imported.status();
+    given_.push_back(imported->given);
+    return imported->tensor;
   }
-  // All that was imported has come, and the sender knows.
-  bool Settled() {
+  // The last tensor may be used, and may not have come yet.
+  bool Given() { return given_.back().Await(kSoon).ok(); }
+  // So many tensors that were exported have not been sent, as far as their
+  // senders know.
+  bool Left(uint64_t leases) {
     return Within([&] {
-      return fabric_->waiting == 0 && alice_.channel->info().leases == 0 &&
-             bob_.channel->info().leases == 0;
+      return alice_.channel->info().leases + bob_.channel->info().leases ==
+             leases;
     });
   }
+  bool Settled() { return Left(0); }
 
   const std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   const std::shared_ptr<FakeFabric> fabric_ = std::make_shared<FakeFabric>();
   NcclSide alice_, bob_;
+  std::vector<Future<void>> given_;
 };
 
 }  // namespace baton::rpc

@@ -1,0 +1,83 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/held_messages.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc {
+namespace {
+
+// So that a flood of small ones counts as well.
+constexpr size_t kOverhead = 256;
+// Of small messages, which are read on: as many as a channel may owe tensors,
+// 64 kB each.
+constexpr size_t kSmallOnes = size_t{64} << 20;
+
+}  // namespace
+
+HeldMessages::HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
+                           size_t message_limit, std::function<void()> drained)
+    : deliveries_(std::move(deliveries)),
+      limit_(limit),
+      most_(limit + message_limit + kSmallOnes),
+      drained_(std::move(drained)) {}
+
+absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
+  const std::vector<Future<void>> awaited = std::move(late.awaited);
+  late.bytes_here += kOverhead;
+  uint64_t id = 0;
+  {
+    MutexLock lock(mutex_);
+    if (bytes_ + late.bytes_here > most_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(bytes_ + late.bytes_here,
+                       " bytes of messages whose tensors do not ", "come"));
+    }
+    id = next_++;
+    bytes_ += late.bytes_here;
+    held_[id] = {from, std::move(late), awaited.size()};
+  }
+  for (const Future<void>& future : awaited) {
+    future.OnReady([weak = weak_from_this(), id](const absl::Status& status) {
+      if (const auto self = weak.lock()) self->Came(id, status);
+    });
+  }
+  return absl::OkStatus();
+}
+
+void HeldMessages::Came(uint64_t id, const absl::Status& status) {
+  Held held;  // after the lock is
+  MutexLock lock(mutex_);
+  const auto found = held_.find(id);
+  if (found == held_.end()) return;
+  if (status.ok() && --found->second.missing > 0) return;
+  held = std::move(found->second);
+  held_.erase(found);
+  const bool had_room = bytes_ <= limit_;
+  bytes_ -= held.late.bytes_here;
+  // Under the lock, so that nothing comes after Drop.
+  if (status.ok()) {
+    deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes);
+  }
+  if (!had_room && bytes_ <= limit_) {
+    deliveries_->PushTask([drained = drained_] { drained(); });
+  }
+  deliveries_->Post();
+}
+
+void HeldMessages::Drop() {
+  HeldById dropped;  // after the lock is
+  MutexLock lock(mutex_);
+  dropped.swap(held_);
+  bytes_ = 0;
+}
+
+bool HeldMessages::has_room() const {
+  MutexLock lock(mutex_);
+  return bytes_ <= limit_;
+}
+
+}  // namespace baton::rpc

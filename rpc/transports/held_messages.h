@@ -1,0 +1,63 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "rpc/transport.h"
+#include "rpc/transports/deliveries.h"
+
+namespace baton::rpc {
+
+// A message with tensors that nobody may use yet (Imported::given).
+struct LateMessage {
+  Message message;
+  std::vector<Future<void>> awaited;
+  size_t bytes = 0;       // of all of it
+  size_t bytes_here = 0;  // of what is here already
+};
+
+// What one peer sent and may not be delivered yet. Others overtake it.
+// Thread-safe.
+class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
+ public:
+  // No more large messages are to be read while more than `limit` bytes are
+  // here that are held; `drained` is called, without a lock, once fewer are. An
+  // honest peer's last one may come on top, of `message_limit` bytes.
+  HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
+               size_t message_limit, std::function<void()> drained);
+
+  // Delivers it once all that it awaits is OK; drops it where something is not.
+  // ResourceExhausted for more than an honest peer has out.
+  absl::Status Hold(const WorkerInfo& from, LateMessage late);
+  // Of a connection that has ended: nothing of it is delivered after this.
+  void Drop();
+  bool has_room() const;
+
+ private:
+  struct Held {
+    WorkerInfo from;
+    LateMessage late;
+    size_t missing = 0;
+  };
+  using HeldById = std::map<uint64_t, Held>;
+  void Came(uint64_t id, const absl::Status& status);
+
+  const std::shared_ptr<Deliveries> deliveries_;
+  const size_t limit_, most_;
+  const std::function<void()> drained_;
+  mutable Mutex mutex_;
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  HeldById held_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that are here
+};
+
+}  // namespace baton::rpc

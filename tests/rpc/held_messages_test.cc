@@ -1,0 +1,133 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/transports/held_messages.h"
+
+#include <gtest/gtest.h>
+
+#include "rpc/transports/handler_gate.h"
+#include "tests/rpc/transport_worker.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr size_t kLimit = 1000, kMessageLimit = 5000;
+
+class HeldMessagesTest : public testing::Test {
+ protected:
+  HeldMessagesTest() { gate_->Open(&mailbox_); }
+  ~HeldMessagesTest() override { gate_->Close(); }
+
+  absl::Status Hold(const std::string& header,
+                    const std::vector<Promise<void>>& promises,
+                    size_t bytes_here = 10) {
+    LateMessage late{.message = {header, {}},
+                     .awaited = {},
+                     .bytes = 100 + bytes_here,
+                     .bytes_here = bytes_here};
+    for (const auto& promise : promises)
+      late.awaited.push_back(promise.future());
+    return held_->Hold(bob_, std::move(late));
+  }
+  std::string Last(size_t count) {
+    return mailbox_.Await(count).back().message.header;
+  }
+  // What was delivered by now.
+  size_t Delivered() {
+    const Promise<void> done;
+    deliveries_->PushTask([done] { done.Set(absl::OkStatus()); });
+    deliveries_->Post();
+    EXPECT_TRUE(done.future().Await(kPatience).ok());
+    return mailbox_.count();
+  }
+
+  const WorkerInfo bob_{"bob", Rank{1}, 2, "127.0.0.1:1"};
+  Mailbox mailbox_;
+  std::atomic<int> drained_{0};
+  const std::shared_ptr<HandlerGate> gate_ = std::make_shared<HandlerGate>();
+  const std::shared_ptr<ThreadPool> executor_ =
+      std::make_shared<ThreadPool>(1, "test-held");
+  const std::shared_ptr<Deliveries> deliveries_ =
+      std::make_shared<Deliveries>(gate_, executor_, size_t{1} << 20, [] {});
+  const std::shared_ptr<HeldMessages> held_ = std::make_shared<HeldMessages>(
+      deliveries_, kLimit, kMessageLimit, [this] { ++drained_; });
+};
+
+TEST_F(HeldMessagesTest, OneIsDeliveredWhenAllHasCome) {
+  const Promise<void> first, second;
+  ASSERT_TRUE(Hold("late", {first, second}).ok());
+  second.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 0u);
+  first.Set(absl::OkStatus());
+  EXPECT_EQ(Last(1), "late");
+}
+
+TEST_F(HeldMessagesTest, WhatHadComeBeforeIsDeliveredAtOnce) {
+  const Promise<void> promise;
+  promise.Set(absl::OkStatus());
+  ASSERT_TRUE(Hold("early", {promise}).ok());
+  EXPECT_EQ(Last(1), "early");
+}
+
+TEST_F(HeldMessagesTest, OthersOvertakeIt) {
+  const Promise<void> first, second;
+  ASSERT_TRUE(Hold("first", {first}).ok());
+  ASSERT_TRUE(Hold("second", {second}).ok());
+  deliveries_->Push(bob_, {"small", {}}, 5);
+  deliveries_->Post();
+  EXPECT_EQ(Last(1), "small");
+  second.Set(absl::OkStatus());
+  EXPECT_EQ(Last(2), "second");
+  first.Set(absl::OkStatus());
+  EXPECT_EQ(Last(3), "first");
+}
+
+TEST_F(HeldMessagesTest, WhatDoesNotComeIsDropped) {
+  const Promise<void> first, second;
+  ASSERT_TRUE(Hold("late", {first, second}).ok());
+  first.Set(absl::CancelledError("the connection has ended"));
+  second.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 0u);
+}
+
+TEST_F(HeldMessagesTest, OfALostConnectionNothingIsDelivered) {
+  const Promise<void> promise;
+  ASSERT_TRUE(Hold("late", {promise}).ok());
+  held_->Drop();
+  promise.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 0u);
+  const Promise<void> next;
+  ASSERT_TRUE(Hold("of the next", {next}).ok());
+  next.Set(absl::OkStatus());
+  EXPECT_EQ(Last(1), "of the next");
+}
+
+TEST_F(HeldMessagesTest, ThereIsRoomUntilMoreThanTheLimitIsHeld) {
+  const Promise<void> first, second;
+  ASSERT_TRUE(Hold("first", {first}, 400).ok());
+  EXPECT_TRUE(held_->has_room());
+  ASSERT_TRUE(Hold("second", {second}, 400).ok());
+  EXPECT_FALSE(held_->has_room()) << "with what a message costs";
+  EXPECT_EQ(drained_, 0);
+  first.Set(absl::OkStatus());
+  EXPECT_TRUE(held_->has_room());
+  EXPECT_EQ(Delivered(), 1u);
+  EXPECT_EQ(drained_, 1);
+  second.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 2u);
+  EXPECT_EQ(drained_, 1);
+}
+
+TEST_F(HeldMessagesTest, MoreThanAnHonestPeerHasOutIsRefused) {
+  const Promise<void> never;
+  absl::Status status;
+  size_t bytes = 0;
+  for (; status.ok(); bytes += size_t{1} << 20)
+    status = Hold("more", {never}, size_t{1} << 20);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_GT(bytes, size_t{60} << 20);
+  EXPECT_LT(bytes, size_t{70} << 20);
+}
+
+}  // namespace
+}  // namespace baton::rpc

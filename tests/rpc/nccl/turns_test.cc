@@ -1,0 +1,149 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "tests/rpc/nccl/two_ends.h"
+
+// Lines that open while others are in use, or open too.
+namespace baton::rpc {
+namespace {
+
+class ThirdWorker : public NcclTest {
+ protected:
+  explicit ThirdWorker(const NcclOptions& options = {.trusted_fabric = true})
+      : NcclTest(options), carol_(machine_, fabric_, 2, options) {}
+  ~ThirdWorker() override {
+    for (const Connection& each : others_) {
+      each.here->OnLost();
+      each.there->OnLost();
+    }
+  }
+
+  struct Connection {
+    std::shared_ptr<TestPort> port_here = std::make_shared<TestPort>(),
+                              port_there = std::make_shared<TestPort>();
+    std::shared_ptr<Channel> here = nullptr, there = nullptr;
+  };
+  Connection Meet(NcclSide& here, NcclSide& there) {
+    const std::string ours = *here.kind->Offer(), theirs = *there.kind->Offer();
+    Connection made;
+    made.here = *here.kind->Open({true, ours, theirs}, made.port_here);
+    made.there = *there.kind->Open({false, theirs, ours}, made.port_there);
+    made.port_here->Connect(made.there);
+    made.port_there->Connect(made.here);
+    made.here->Start();
+    others_.push_back(made);
+    return made;
+  }
+  static bool IsOpen(const Connection& connection) {
+    return connection.port_here->AwaitSettled() == "open" &&
+           connection.port_there->AwaitSettled() == "open";
+  }
+
+  NcclSide carol_;
+  std::vector<Connection> others_;
+};
+
+TEST_F(ThirdWorker, LinesOpenWhenWhatWasSentToOthersHasEnded) {
+  Open();
+  fabric_->stuck = true;
+  const Tensor first = alice_.gpu->Numbers(100), second = bob_.gpu->Numbers(50);
+  const auto got = Import(first, Export(first));
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(Given());
+  for (NcclSide* dials : {&alice_, &carol_})
+    Meet(*dials, dials == &alice_ ? carol_ : alice_);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(fabric_->lines, 4) << "alice and bob's, and no more";
+  fabric_->stuck = false;
+  for (const Connection& each : others_) EXPECT_TRUE(IsOpen(each));
+  ASSERT_TRUE(Settled());
+  EXPECT_TRUE(Equal(*got, first));
+}
+
+TEST_F(ThirdWorker, SendsToOthersWaitUntilLinesAreOpen) {
+  Open();
+  fabric_->closed = true;
+  const Connection other = Meet(alice_, carol_);
+  ASSERT_TRUE(Within([&] { return fabric_->lines == 6; }));
+  const int posts = fabric_->posts;
+  std::vector<Tensor> sent, got;
+  for (int i = 0; i < 20; ++i) {
+    sent.push_back(alice_.gpu->Numbers(100 + i));
+    const auto tensor = Import(sent.back(), Export(sent.back()));
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    got.push_back(*tensor);
+  }
+  // Bob's are not held: he opens nothing.
+  const Tensor bobs = bob_.gpu->Numbers(7, 1);
+  const auto ticket = bob_.channel->Export(bobs);
+  ASSERT_TRUE(ticket.has_value());
+  const auto back = alice_.channel->Import(SpecOf(bobs), ticket->ticket);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->given.Await(kSoon).ok());
+  EXPECT_TRUE(Left(20));
+  EXPECT_EQ(fabric_->posts, posts + 2);
+  for (const auto& given : given_) EXPECT_FALSE(given.ready());
+  fabric_->closed = false;
+  EXPECT_TRUE(IsOpen(other));
+  ASSERT_TRUE(Settled());
+  for (size_t i = 0; i < 20; ++i) EXPECT_TRUE(Equal(got[i], sent[i])) << i;
+}
+
+TEST_F(ThirdWorker, SendsGoOnWhenTheOpeningEndsOtherwise) {
+  Open();
+  fabric_->closed = true;
+  const Connection other = Meet(alice_, carol_);
+  ASSERT_TRUE(Within([&] { return fabric_->lines == 6; }));
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  other.here->OnLost();
+  ASSERT_TRUE(Settled());
+  EXPECT_TRUE(Equal(*got, tensor));
+}
+
+TEST_F(ThirdWorker, AllThreeOpenAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const Connection pairs[] = {Meet(alice_, bob_), Meet(bob_, carol_),
+                                Meet(carol_, alice_), Meet(alice_, carol_)};
+    for (const Connection& pair : pairs) EXPECT_TRUE(IsOpen(pair));
+    for (const Connection& pair : pairs) {
+      pair.here->OnLost();
+      pair.there->OnLost();
+    }
+  }
+}
+
+class ImpatientThird : public ThirdWorker {
+ protected:
+  ImpatientThird()
+      : ThirdWorker({.trusted_fabric = true,
+                     .opening = std::chrono::milliseconds(50),
+                     .aborting = std::chrono::milliseconds(20)}) {}
+};
+
+TEST_F(ImpatientThird, ASendThatNeverEndsIsAReasonForTheOthers) {
+  Open();
+  fabric_->stuck = true;
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(Given());
+  const Connection other = Meet(alice_, carol_);
+  EXPECT_THAT(other.port_here->AwaitSettled(),
+              testing::HasSubstr("within 50 ms"));
+  EXPECT_THAT(other.port_there->AwaitSettled(),
+              testing::HasSubstr("within 50 ms"));
+  EXPECT_EQ(fabric_->lines, 4) << "none was joined";
+  fabric_->stuck = false;
+  ASSERT_TRUE(Settled());
+  EXPECT_TRUE(Equal(*got, tensor));
+  EXPECT_EQ(alice_.port->broken(), "");
+}
+
+}  // namespace
+}  // namespace baton::rpc
