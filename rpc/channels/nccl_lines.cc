@@ -67,6 +67,7 @@ Future<void> AbortAll(std::vector<std::shared_ptr<cuda::NcclLine>> lines,
   const auto held = std::make_shared<Held>();
   held->used = std::move(used);
   held->hold = std::move(hold);
+  for (const auto& line : lines) line->Close();
   for (auto& line : lines) {
     Beside("baton-nccl-end", [line = std::move(line), held] { line->Abort(); });
   }

@@ -32,6 +32,7 @@ class Line final : public cuda::NcclLine {
     if (aborted_) return absl::CancelledError("aborted");
     return true;
   }
+  void Close() override {}
   void Abort() override {
     if (!aborted_.exchange(true)) --lines;
   }

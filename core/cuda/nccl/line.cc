@@ -76,6 +76,10 @@ class Line final : public NcclLine {
     RETURN_IF_ERROR(moved);
     return false;
   }
+  void Close() override {
+    MutexLock lock(mutex_);
+    closed_ = true;
+  }
   void Abort() override {
     ncclComm_t comm = nullptr;
     {
@@ -108,6 +112,7 @@ class Line final : public NcclLine {
   cudaEvent_t home_event_ = nullptr;
   Mutex mutex_;
   ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: aborted
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Tensor> waiting_ ABSL_GUARDED_BY(mutex_);
   // What the last call was for, until it has an event behind it.
   std::optional<Tensor> giving_ ABSL_GUARDED_BY(mutex_);
@@ -152,6 +157,7 @@ absl::Status Line::TryToAdvanceLocked() {
   const DeviceScope scope(device_);
   // What an abort has ended did not come.
   if (comm_ != nullptr) CollectLocked();
+  if (closed_) return absl::CancelledError("the line is to be aborted");
   while (true) {
     ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
     if (!idle) break;

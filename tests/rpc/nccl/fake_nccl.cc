@@ -87,7 +87,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
     return !fabric_->closed && wire_->ends[0].joined && wire_->ends[1].joined;
   }
   absl::Status Post(const Tensor& tensor) override {
-    if (aborted_) return absl::CancelledError("aborted");
+    if (aborted_ || closed_) return absl::CancelledError("aborted");
     {
       MutexLock lock(wire_->mutex);
       wire_->ends[sends_].posted.push_back(tensor);
@@ -96,7 +96,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
     return wire_->Move(*fabric_);
   }
   absl::StatusOr<bool> HaveBeenGiven(uint64_t posts) override {
-    if (aborted_) return absl::CancelledError("aborted");
+    if (aborted_ || closed_) return absl::CancelledError("aborted");
     const absl::Status moved = wire_->Move(*fabric_);
     MutexLock lock(wire_->mutex);
     if (wire_->ends[sends_].given >= posts) return true;
@@ -111,6 +111,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
     RETURN_IF_ERROR(moved);
     return false;
   }
+  void Close() override { closed_ = true; }
   void Abort() override {
     if (aborted_.exchange(true)) return;
     while (fabric_->clinging)
@@ -131,7 +132,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
   const std::shared_ptr<FakeFabric> fabric_;
   const std::shared_ptr<Wire> wire_;
   const bool sends_;
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> aborted_{false}, closed_{false};
 };
 
 std::shared_ptr<std::atomic<bool>> FakeFabric::StartWriting() {
