@@ -101,7 +101,9 @@ class Line final : public NcclLine {
   absl::Status TryToAdvanceLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status GiveLocked(const Tensor& tensor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MarkLocked(const Tensor& tensor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The event behind it.
+  cudaEvent_t MarkLocked(const Tensor& tensor)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Nccl& nccl_;
@@ -161,8 +163,10 @@ absl::Status Line::TryToAdvanceLocked() {
   while (true) {
     ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
     if (!idle) break;
-    if (const auto given = std::exchange(giving_, std::nullopt))
-      MarkLocked(*given);
+    if (giving_.has_value()) {
+      running_.push_back(MarkLocked(*giving_));
+      giving_.reset();
+    }
     if (waiting_.empty()) break;
     RETURN_IF_ERROR(GiveLocked(waiting_.front()));
     giving_ = std::move(waiting_.front());
@@ -190,14 +194,19 @@ absl::Status Line::GiveLocked(const Tensor& tensor) {
 }
 
 // By now the stream has been given what the call was for.
-void Line::MarkLocked(const Tensor& tensor) {
+cudaEvent_t Line::MarkLocked(const Tensor& tensor) {
   cudaEvent_t event = nullptr;
   Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  running_.push_back(event);
-  Check(kOp, cudaEventRecord(event, stream_));
-  if (sends_) return;
-  Check(kOp, cudaStreamWaitEvent(NativeStream(users_), event, 0));
-  tensor.storage()->use()->Write(users_);
+  try {
+    Check(kOp, cudaEventRecord(event, stream_));
+    if (sends_) return event;
+    Check(kOp, cudaStreamWaitEvent(NativeStream(users_), event, 0));
+    tensor.storage()->use()->Write(users_);
+  } catch (...) {
+    cudaEventDestroy(event);
+    throw;
+  }
+  return event;
 }
 
 void Line::CollectLocked() {
