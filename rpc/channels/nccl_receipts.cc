@@ -27,12 +27,30 @@ absl::StatusOr<Imported> NcclReceipts::Import(const TensorSpec& spec,
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of ", spec.bytes, " bytes in ", ticket.bytes()));
   }
+  RETURN_IF_ERROR(Reserve(spec, ticket.lease()));
+  // Without the lock, which those who end the connection take: this may wait
+  // for the GPU.
+  const absl::StatusOr<Tensor> tensor = nccl_->Make(spec);
   MutexLock lock(mutex_);
   if (lost_) return absl::CancelledError("the connection has ended");
-  if (receipts_.count(ticket.lease()) > 0 ||
-      receipts_.size() >= kMostReceipts) {
+  const auto reserved = receipts_.find(ticket.lease());
+  if (!tensor.ok()) {
+    awaited_bytes_ -= spec.bytes;
+    receipts_.erase(reserved);
+    return tensor.status();
+  }
+  reserved->second.tensor = *tensor;
+  ++tensors_;
+  bytes_ += spec.bytes;
+  return Imported(*tensor, reserved->second.given.future());
+}
+
+absl::Status NcclReceipts::Reserve(const TensorSpec& spec, uint64_t lease) {
+  MutexLock lock(mutex_);
+  if (lost_) return absl::CancelledError("the connection has ended");
+  if (receipts_.count(lease) > 0 || receipts_.size() >= kMostReceipts) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the tensor ", ticket.lease(), " for the second time, or ",
+        absl::StrCat("the tensor ", lease, " for the second time, or ",
                      "beside ", receipts_.size(), " that have not come"));
   }
   if (!receipts_.empty() && awaited_bytes_ + spec.bytes > kMostBytes) {
@@ -40,19 +58,17 @@ absl::StatusOr<Imported> NcclReceipts::Import(const TensorSpec& spec,
         absl::StrCat("a tensor of ", spec.bytes, " bytes beside ",
                      awaited_bytes_, " that have not come"));
   }
-  ASSIGN_OR_RETURN(const Tensor tensor, nccl_->Make(spec));
-  const Receipt& receipt = receipts_[ticket.lease()] = {.tensor = tensor};
+  receipts_[lease].bytes = spec.bytes;
   awaited_bytes_ += spec.bytes;
-  ++tensors_;
-  bytes_ += spec.bytes;
-  return Imported(tensor, receipt.given.future());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> NcclReceipts::Begin(uint64_t lease) {
   MutexLock lock(mutex_);
   if (lost_) return absl::CancelledError("the connection has ended");
   const auto found = receipts_.find(lease);
-  if (found == receipts_.end() || found->second.under_way) {
+  if (found == receipts_.end() || !found->second.tensor.defined() ||
+      found->second.under_way) {
     return absl::InvalidArgumentError(
         absl::StrCat("it sends the tensor ", lease, " unasked"));
   }
@@ -77,7 +93,7 @@ void NcclReceipts::End(uint64_t lease) {
   if (found == receipts_.end()) return;
   receipt = std::move(found->second);
   receipts_.erase(found);
-  awaited_bytes_ -= receipt->tensor.nbytes();
+  awaited_bytes_ -= receipt->bytes;
 }
 
 void NcclReceipts::Lose() {

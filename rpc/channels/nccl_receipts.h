@@ -53,10 +53,12 @@ class NcclReceipts {
 
  private:
   struct Receipt {
-    Tensor tensor;
+    Tensor tensor = {};  // none while its memory is made
+    uint64_t bytes = 0;
     Promise<void> given = Promise<void>();
     bool under_way = false;
   };
+  absl::Status Reserve(const TensorSpec& spec, uint64_t lease);
 
   const std::shared_ptr<NcclGpu> nccl_;
   mutable Mutex mutex_;

@@ -175,6 +175,7 @@ absl::StatusOr<Poller::Question> FakeNccl::WhenWritten(const Tensor&) {
 }
 
 absl::StatusOr<Tensor> FakeNccl::Make(const TensorSpec& spec) {
+  if (const auto once = std::exchange(making, nullptr)) once();
   auto bytes = std::make_shared<std::vector<char>>(spec.bytes);
   return DenseView(Storage::Wrap(bytes->data(), bytes->size(),
                                  Device::Cuda(own_), [bytes] {}),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,6 +59,7 @@ class FakeNccl final : public NcclGpu {
       : fabric_(std::move(fabric)), own_(own) {}
 
   absl::StatusOr<std::string> version = std::string("2.28.9");
+  std::function<void()> making;  // runs once, while memory is made
 
   absl::StatusOr<std::string> Version() override { return version; }
   absl::StatusOr<std::string> NewId() override;

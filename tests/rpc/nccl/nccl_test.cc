@@ -74,6 +74,31 @@ TEST_F(NcclTest, ATensorOfManyShapesIsTheSame) {
   EXPECT_TRUE(Equal(*got, numbers));
 }
 
+TEST_F(NcclTest, ATensorIsPromisedOnceAlsoWhileItsMemoryIsMade) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket ticket = Export(tensor);
+  absl::Status again;
+  bob_.nccl->making = [&] {
+    again = bob_.channel->Import(SpecOf(tensor), ticket.ticket).status();
+  };
+  const auto got = Import(tensor, ticket);
+  EXPECT_EQ(again.code(), kInvalid);
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(Settled());
+  EXPECT_TRUE(Equal(*got, tensor));
+}
+
+TEST_F(NcclTest, AConnectionMayEndWhileMemoryIsMade) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket ticket = Export(tensor);
+  bob_.nccl->making = [&] { bob_.channel->OnLost(); };
+  EXPECT_EQ(Import(tensor, ticket).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(bob_.channel->info().tensors_received, 0u);
+}
+
 TEST_F(NcclTest, ATensorThatIsBeingWrittenHoldsNobodyUp) {
   Open();
   const auto written = fabric_->StartWriting();
