@@ -22,7 +22,7 @@ NcclEnd::NcclEnd(const NcclParts& parts, bool leads,
       traffic_(parts.traffic),
       leads_(leads),
       port_(std::move(port)),
-      sends_(std::make_shared<NcclSends>(gpu_, nccl_)),
+      sends_(std::make_shared<NcclSends>(gpu_, nccl_, traffic_)),
       receipts_(std::make_shared<NcclReceipts>(nccl_)) {}
 
 void NcclEnd::Post(Task task) {

@@ -54,24 +54,39 @@ void Beside(const char* name, Task task) {
   }).detach();
 }
 
+using Lines = std::vector<std::shared_ptr<cuda::NcclLine>>;
+
 // All at once: the first to wait for an idle GPU would wait for the kernels of
-// the others. What is held stays until the end.
-Future<void> AbortAll(std::vector<std::shared_ptr<cuda::NcclLine>> lines,
-                      std::vector<Tensor> used, NcclTraffic::Token hold) {
+// the others. What is used stays until the end.
+Future<void> AbortAll(Lines lines, std::vector<Tensor> used) {
   struct Held {
     std::vector<Tensor> used;
-    NcclTraffic::Token hold;
     Promise<void> aborted;
     ~Held() { aborted.Set(absl::OkStatus()); }
   };
   const auto held = std::make_shared<Held>();
   held->used = std::move(used);
-  held->hold = std::move(hold);
   for (const auto& line : lines) line->Close();
   for (auto& line : lines) {
     Beside("baton-nccl-end", [line = std::move(line), held] { line->Abort(); });
   }
   return held->aborted.future();
+}
+
+// On a thread of its own: other sends wait until the lines let go, or for
+// `patience`; `then` comes last.
+void AbortAlone(const std::shared_ptr<NcclTraffic>& traffic, Lines lines,
+                std::vector<Tensor> used, milliseconds patience, Task then) {
+  Beside("baton-nccl-lose", [traffic, hold = traffic->Hold(),
+                             lines = std::move(lines), used = std::move(used),
+                             patience, then = std::move(then)]() mutable {
+    if (!traffic->AwaitQuiet(patience))
+      LogWarning("NCCL lets go of a lost worker while others are sent to");
+    if (!AbortAll(std::move(lines), std::move(used)).Await(patience).ok())
+      LogWarning("NCCL does not let go of a lost worker's tensors");
+    hold = nullptr;
+    std::move(then)();
+  });
 }
 
 }  // namespace
@@ -99,7 +114,7 @@ void NcclLines::Keep(const Tensor& tensor) {
 
 void NcclLines::Abort() {
   std::vector<Tensor> used;
-  std::vector<std::shared_ptr<cuda::NcclLine>> lines;
+  Lines lines;
   {
     MutexLock lock(mutex_);
     if (std::exchange(aborted_, true)) return;
@@ -109,29 +124,17 @@ void NcclLines::Abort() {
   for (const Tensor& tensor : sends_->under_way()) used.push_back(tensor);
   for (const Tensor& tensor : receipts_->under_way()) used.push_back(tensor);
   sends_->Forsake();
-  Beside("baton-nccl-lose", [traffic = traffic_, hold = traffic_->Hold(),
-                             lines = std::move(lines), used = std::move(used),
-                             sends = sends_, receipts = receipts_,
-                             patience = patience_]() mutable {
-    if (!traffic->AwaitQuiet(patience))
-      LogWarning("NCCL lets go of a lost worker while others are sent to");
-    if (!AbortAll(std::move(lines), std::move(used), std::move(hold))
-             .Await(patience)
-             .ok())
-      LogWarning("NCCL does not let go of a lost worker's tensors");
-    sends->GiveUp();
-    receipts->GiveUp();
-  });
+  AbortAlone(traffic_, std::move(lines), std::move(used), patience_,
+             [sends = sends_, receipts = receipts_] {
+               sends->GiveUp();
+               receipts->GiveUp();
+             });
 }
 
 void AbortLine(std::shared_ptr<cuda::NcclLine> line,
                const std::shared_ptr<NcclTraffic>& traffic,
                milliseconds patience) {
-  Beside("baton-nccl-end",
-         [line = std::move(line), traffic, patience, hold = traffic->Hold()] {
-           traffic->AwaitQuiet(patience);
-           line->Abort();
-         });
+  AbortAlone(traffic, {std::move(line)}, {}, patience, [] {});
 }
 
 bool AwaitAborts(milliseconds limit) { return Aborts::Get().Await(limit); }

@@ -17,8 +17,8 @@
 namespace baton::rpc {
 
 // The two lines between two workers, and what they owe. NCCL may take long to
-// let go of them, or not do so: then writers of what was sent go on after
-// `patience`, with a warning. Thread-safe.
+// let go of them, or not do so: then writers of what was sent, and the worker's
+// other sends, go on after `patience`, with a warning. Thread-safe.
 class NcclLines {
  public:
   NcclLines(std::shared_ptr<NcclTraffic> traffic,

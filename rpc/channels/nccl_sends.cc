@@ -24,8 +24,17 @@ bool NcclSends::Takes(const Tensor& tensor) const {
          tensor.nbytes() > 0 && tensor.dtype() != DType::kBool;
 }
 
+std::nullopt_t NcclSends::DeclineLocked() {
+  ++info_.declined;
+  return std::nullopt;
+}
+
 std::optional<Ticket> NcclSends::Export(const Tensor& tensor) {
   if (!Takes(tensor)) return std::nullopt;
+  if (traffic_->IsHeld()) {
+    MutexLock lock(mutex_);
+    return DeclineLocked();
+  }
   Lease lease{.tensor = tensor.Contiguous(tensor.SuggestFormat()),
               .read = std::make_shared<OutsideRead>()};
   // Nothing for a capture, whose work has not been done.
@@ -39,10 +48,7 @@ std::optional<Ticket> NcclSends::Export(const Tensor& tensor) {
   const bool full =
       leases_.size() >= kMostLeases ||
       (!leases_.empty() && info_.leased_bytes + ticket.bytes() > kMostBytes);
-  if (lost_ || full || !written.ok()) {
-    ++info_.declined;
-    return std::nullopt;
-  }
+  if (lost_ || full || !written.ok()) return DeclineLocked();
   lease.written = *std::move(written);
   lease.tensor.storage()->use()->ReadOutside(lease.read);
   ticket.set_lease(next_lease_++);

@@ -26,10 +26,14 @@ namespace baton::rpc {
 // Thread-safe.
 class NcclSends {
  public:
-  NcclSends(std::shared_ptr<IpcGpu> gpu, std::shared_ptr<NcclGpu> nccl)
-      : gpu_(std::move(gpu)), nccl_(std::move(nccl)) {}
+  NcclSends(std::shared_ptr<IpcGpu> gpu, std::shared_ptr<NcclGpu> nccl,
+            std::shared_ptr<NcclTraffic> traffic)
+      : gpu_(std::move(gpu)),
+        nccl_(std::move(nccl)),
+        traffic_(std::move(traffic)) {}
   ~NcclSends() { GiveUp(); }
 
+  // Nothing while the worker's sends are held: it would wait for other lines.
   std::optional<Ticket> Export(const Tensor& tensor);
   // Nobody was told of it.
   void Withdraw(uint64_t lease);
@@ -63,10 +67,12 @@ class NcclSends {
     NcclTraffic::Token token = nullptr;
   };
   bool Takes(const Tensor& tensor) const;
+  std::nullopt_t DeclineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(uint64_t lease, bool only_out);
 
   const std::shared_ptr<IpcGpu> gpu_;
   const std::shared_ptr<NcclGpu> nccl_;
+  const std::shared_ptr<NcclTraffic> traffic_;
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -29,6 +29,11 @@ NcclTraffic::Token NcclTraffic::TakeTurn() {
   return turns_ > 0 ? nullptr : CountedLocked(&NcclTraffic::turns_);
 }
 
+bool NcclTraffic::IsHeld() const {
+  MutexLock lock(mutex_);
+  return holds_ > 0;
+}
+
 bool NcclTraffic::IsQuiet() const {
   MutexLock lock(mutex_);
   return sends_ == 0;

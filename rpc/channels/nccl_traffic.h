@@ -23,6 +23,7 @@ class NcclTraffic : public std::enable_shared_from_this<NcclTraffic> {
   Token BeginSend();
   // No send begins until it is dropped.
   Token Hold();
+  bool IsHeld() const;
   // Whether those that had begun have ended.
   bool IsQuiet() const;
   bool AwaitQuiet(std::chrono::milliseconds limit) const;  // false: it is not

@@ -66,17 +66,24 @@ TEST_F(ThirdWorker, LinesOpenWhenWhatWasSentToOthersHasEnded) {
 
 TEST_F(ThirdWorker, SendsToOthersWaitUntilLinesAreOpen) {
   Open();
+  std::vector<Tensor> sent, got;
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < 20; ++i) {
+    sent.push_back(alice_.gpu->Numbers(100 + i));
+    tickets.push_back(Export(sent.back()));
+  }
   fabric_->closed = true;
   const Connection other = Meet(alice_, carol_);
   ASSERT_TRUE(Within([&] { return fabric_->lines == 6; }));
   const int posts = fabric_->posts;
-  std::vector<Tensor> sent, got;
-  for (int i = 0; i < 20; ++i) {
-    sent.push_back(alice_.gpu->Numbers(100 + i));
-    const auto tensor = Import(sent.back(), Export(sent.back()));
+  for (size_t i = 0; i < 20; ++i) {
+    const auto tensor = Import(sent[i], tickets[i]);
     ASSERT_TRUE(tensor.ok()) << tensor.status();
     got.push_back(*tensor);
   }
+  EXPECT_FALSE(alice_.channel->Export(sent[0]).has_value())
+      << "it goes otherwise, and at once";
+  EXPECT_EQ(alice_.channel->info().declined, 1u);
   // Bob's are not held: he opens nothing.
   const Tensor bobs = bob_.gpu->Numbers(7, 1);
   const auto ticket = bob_.channel->Export(bobs);
@@ -95,11 +102,12 @@ TEST_F(ThirdWorker, SendsToOthersWaitUntilLinesAreOpen) {
 
 TEST_F(ThirdWorker, SendsGoOnWhenTheOpeningEndsOtherwise) {
   Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket ticket = Export(tensor);
   fabric_->closed = true;
   const Connection other = Meet(alice_, carol_);
   ASSERT_TRUE(Within([&] { return fabric_->lines == 6; }));
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
+  const auto got = Import(tensor, ticket);
   ASSERT_TRUE(got.ok()) << got.status();
   other.here->OnLost();
   ASSERT_TRUE(Settled());
@@ -122,7 +130,7 @@ class ImpatientThird : public ThirdWorker {
  protected:
   ImpatientThird()
       : ThirdWorker({.trusted_fabric = true,
-                     .opening = std::chrono::milliseconds(50),
+                     .opening = std::chrono::milliseconds(2000),
                      .aborting = std::chrono::milliseconds(20)}) {}
 };
 
@@ -135,14 +143,48 @@ TEST_F(ImpatientThird, ASendThatNeverEndsIsAReasonForTheOthers) {
   ASSERT_TRUE(Given());
   const Connection other = Meet(alice_, carol_);
   EXPECT_THAT(other.port_here->AwaitSettled(),
-              testing::HasSubstr("within 50 ms"));
+              testing::HasSubstr("within 2000 ms"));
   EXPECT_THAT(other.port_there->AwaitSettled(),
-              testing::HasSubstr("within 50 ms"));
+              testing::HasSubstr("within 2000 ms"));
   EXPECT_EQ(fabric_->lines, 4) << "none was joined";
   fabric_->stuck = false;
   ASSERT_TRUE(Settled());
   EXPECT_TRUE(Equal(*got, tensor));
   EXPECT_EQ(alice_.port->broken(), "");
+}
+
+class ClingingFirst : public ThirdWorker {
+ protected:
+  ClingingFirst()
+      : ThirdWorker({.trusted_fabric = true,
+                     .grace = std::chrono::milliseconds(1),
+                     .aborting = std::chrono::milliseconds(20)}) {}
+};
+
+TEST_F(ClingingFirst, SendsGoOnBesideAnAbortThatDoesNotEnd) {
+  Open();
+  const Connection other = Meet(alice_, carol_);
+  ASSERT_TRUE(IsOpen(other));
+  fabric_->stuck = true;
+  const Tensor lost = alice_.gpu->Numbers(100),
+               tensor = alice_.gpu->Numbers(50);
+  ASSERT_TRUE(Import(lost, Export(lost)).ok());
+  ASSERT_TRUE(Given());
+  fabric_->clinging = true;
+  Lose();
+  fabric_->stuck = false;
+  EXPECT_TRUE(Within([&] { return alice_.channel->info().leases == 0; }));
+  std::optional<Ticket> ticket;
+  EXPECT_TRUE(Within([&] {
+    ticket = other.here->Export(tensor);
+    return ticket.has_value();
+  }));
+  const auto got =
+      other.there->Import(SpecOf(tensor), ticket.value_or(Ticket{}).ticket);
+  EXPECT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got.ok() && got->given.Await(kSoon).ok());
+  EXPECT_FALSE(AwaitAborts(std::chrono::milliseconds(1))) << "it clings still";
+  fabric_->clinging = false;
 }
 
 }  // namespace
