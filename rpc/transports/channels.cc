@@ -120,7 +120,7 @@ std::string Channels::Spare(const ChannelKind& kind) const {
   const std::optional<uint32_t> better = kind.better();
   if (!better.has_value() || Find(*better) == nullptr) return {};
   MutexLock lock(mutex_);
-  return absl::StrCat(entries_.at(*better).name, " serves this pair");
+  return absl::StrCat(entries_.at(*better).name, " is tried for this pair");
 }
 
 std::vector<std::shared_ptr<Channel>> Channels::All() const {

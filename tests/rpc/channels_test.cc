@@ -57,7 +57,7 @@ TEST_F(ChannelsTest, AChannelIsNotMadeWhereABetterOneIs) {
                                                .timer = &timer_,
                                                .wake = [] {}});
   EXPECT_EQ(spare->made, nullptr);
-  EXPECT_EQ(channels->info().at(1).why_not, "puppets serves this pair");
+  EXPECT_EQ(channels->info().at(1).why_not, "puppets is tried for this pair");
   EXPECT_NE(other->made, nullptr) << "there is no channel 8";
 }
 

@@ -337,7 +337,7 @@ TEST_F(TwoProcessesByNccl, NeedTwoGpus) {
 
 TEST_F(TwoProcessesByNccl, DoNotUseItWhereTheyHaveCudaIpc) {
   EXPECT_EQ(WhyNot(With(BobOn(BobsGpu()), {"BATON_TRUSTED_FABRIC=on"})),
-            "CUDA IPC serves this pair");
+            "CUDA IPC is tried for this pair");
 }
 
 TEST_F(TwoProcessesByNccl, NeedThatBothTrustTheNetwork) {
