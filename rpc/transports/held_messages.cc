@@ -3,6 +3,7 @@
 
 #include "rpc/transports/held_messages.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,13 +17,18 @@ constexpr size_t kOverhead = 256;
 // 64 kB each.
 constexpr size_t kSmallOnes = size_t{64} << 20;
 
+size_t SumOrMost(size_t a, size_t b) {
+  const size_t most = std::numeric_limits<size_t>::max();
+  return a > most - b ? most : a + b;
+}
+
 }  // namespace
 
 HeldMessages::HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
                            size_t message_limit, std::function<void()> drained)
     : deliveries_(std::move(deliveries)),
       limit_(limit),
-      most_(limit + message_limit + kSmallOnes),
+      most_(SumOrMost(SumOrMost(limit, message_limit), kSmallOnes)),
       drained_(std::move(drained)) {}
 
 absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
@@ -31,7 +37,7 @@ absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
   uint64_t id = 0;
   {
     MutexLock lock(mutex_);
-    if (bytes_ + late.bytes_here > most_) {
+    if (late.bytes_here > most_ - bytes_) {
       return absl::ResourceExhaustedError(
           absl::StrCat(bytes_ + late.bytes_here,
                        " bytes of messages whose tensors do not ", "come"));

@@ -22,7 +22,7 @@ struct LateMessage {
   Message message;
   std::vector<Future<void>> awaited;
   size_t bytes = 0;       // of all of it
-  size_t bytes_here = 0;  // of what is here already
+  size_t bytes_here = 0;  // of what came by the lane
 };
 
 // What one peer sent and may not be delivered yet. Others overtake it.

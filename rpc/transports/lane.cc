@@ -52,6 +52,7 @@ void Lane::HandleRead() {
     MutexLock lock(mutex_);
     owner = owner_;
     heard_ = true;
+    resume_wanted_ = false;  // by now the owner knows
   }
   const bool more = owner != nullptr && owner->OnFrames(*this, in_);
   MutexLock lock(mutex_);

@@ -349,9 +349,10 @@ void Link::BecomeIdleLocked() {
 void Link::ResumeReading() {
   MutexLock lock(mutex_);
   for (Side* side : {&control_, &bulk_}) {
-    if (side->lane != nullptr) side->lane->ResumeReading();
+    if (side->lane != nullptr && HasRoom(side == &control_))
+      side->lane->ResumeReading();
   }
-  if (ring_in_ != nullptr) {
+  if (ring_in_ != nullptr && HasRoom(true)) {
     ring_in_->set_paused(false);
     host_.poller->Wake();
   }

@@ -152,7 +152,7 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
   for_gpu_.clear();
   parts_.clear();
   awaited_.clear();
-  awaited_bytes_ = 0;
+  imported_bytes_ = 0;
   part_ = 0;
   offset_ = 0;
   if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
@@ -193,10 +193,8 @@ absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
       Imported imported,
       channels->Import(entry.channel(), specs_[index], entry.ticket()));
   message_->tensors[index] = std::move(imported.tensor);
-  if (imported.given.valid()) {
-    awaited_.push_back(std::move(imported.given));
-    awaited_bytes_ += specs_[index].bytes;
-  }
+  if (imported.given.valid()) awaited_.push_back(std::move(imported.given));
+  imported_bytes_ += specs_[index].bytes;
   return Settle(tensor);
 }
 
@@ -282,7 +280,7 @@ void Receiver::Finish(Batch& batch) {
     batch.late.push_back({.message = *std::move(message_),
                           .awaited = std::exchange(awaited_, {}),
                           .bytes = message_bytes_,
-                          .bytes_here = message_bytes_ - awaited_bytes_});
+                          .bytes_here = message_bytes_ - imported_bytes_});
   }
   message_.reset();
 }

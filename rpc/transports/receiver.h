@@ -83,7 +83,7 @@ class Receiver {
   std::optional<Message> message_;
   uint64_t message_bytes_ = 0;
   std::vector<Future<void>> awaited_;  // by it
-  uint64_t awaited_bytes_ = 0;
+  uint64_t imported_bytes_ = 0;        // of it, by channels
   std::vector<TensorSpec> specs_;
   std::vector<bool> for_gpu_;
   std::vector<Part> parts_;  // chunked ones

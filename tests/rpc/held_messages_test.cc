@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "rpc/transports/handler_gate.h"
 #include "tests/rpc/transport_worker.h"
 
@@ -84,10 +86,26 @@ TEST_F(HeldMessagesTest, OthersOvertakeIt) {
 
 TEST_F(HeldMessagesTest, WhatDoesNotComeIsDropped) {
   const Promise<void> first, second;
-  ASSERT_TRUE(Hold("late", {first, second}).ok());
+  ASSERT_TRUE(Hold("late", {first, second}, 2 * kLimit).ok());
+  EXPECT_FALSE(held_->has_room());
   first.Set(absl::CancelledError("the connection has ended"));
+  EXPECT_TRUE(held_->has_room()) << "its bytes are given back";
   second.Set(absl::OkStatus());
   EXPECT_EQ(Delivered(), 0u);
+  EXPECT_EQ(drained_, 1);
+}
+
+TEST_F(HeldMessagesTest, WithoutALimitNothingIsRefused) {
+  const size_t most = std::numeric_limits<size_t>::max();
+  const auto held =
+      std::make_shared<HeldMessages>(deliveries_, most - 1, most, [] {});
+  const Promise<void> never;
+  LateMessage late{.message = {"late", {}},
+                   .awaited = {never.future()},
+                   .bytes = 100,
+                   .bytes_here = 100};
+  EXPECT_TRUE(held->Hold(bob_, std::move(late)).ok());
+  EXPECT_TRUE(held->has_room());
 }
 
 TEST_F(HeldMessagesTest, OfALostConnectionNothingIsDelivered) {

@@ -101,7 +101,7 @@ class LateTensor : public testing::Test {
     host_.executor = std::make_shared<ThreadPool>(1, "test-link");
     host_.timer = std::make_unique<Timer>("test-dial");
     host_.gate->Open(&mailbox_);
-    host_.options.max_undelivered_bytes = 100'000;
+    host_.options.max_undelivered_bytes = 50'000;
     host_.kinds = {std::make_shared<LateKind>(
         MakeSharedMemory({.socket_path = socket_.fd_path()}), customs_)};
     bob_->Start();
@@ -132,7 +132,10 @@ class LateTensor : public testing::Test {
   uint64_t SentByChannel() {
     return bob_->transport->TensorChannels().at(0).tensors_sent;
   }
-  Message Next() { return mailbox_.Await(++letters_).back().message; }
+  Message Next() {
+    const size_t at = letters_++;
+    return mailbox_.Await(letters_).at(at).message;
+  }
 
   Customs customs_;
   PrivateSocket socket_ = *PrivateSocket::Make();
@@ -187,6 +190,32 @@ TEST_F(LateTensor, SmallMessagesAreReadHoweverMuchIsHeld) {
     EXPECT_EQ(late.header.size(), 300'000u);
     EXPECT_EQ(late.tensors.at(0).Slice(0, 0, 1).Item(), static_cast<double>(i));
   }
+}
+
+// The first leaves before the second is sent, so each is read by itself.
+TEST_F(LateTensor, LargeMessagesAreNotReadWhileTooMuchIsHeld) {
+  ASSERT_TRUE(
+      bob_->SendTo("alice", {std::string(300'000, 'x'), {Large(3)}}).ok());
+  bob_->transport->Send("alice", {std::string(300'000, 'y'), {}}, nullptr);
+  for (int i = 0; i < 20; ++i) {
+    // Each fills what may be undelivered, and leaves it again.
+    ASSERT_TRUE(bob_->SendTo("alice", {std::string(60'000, 's'), {}}).ok());
+    EXPECT_EQ(Next().header.substr(0, 1), "s");
+  }
+  customs_.Pass(1);
+  EXPECT_EQ(Next().header.substr(0, 1), "x");
+  EXPECT_EQ(Next().header.substr(0, 1), "y");
+}
+
+TEST_F(LateTensor, WhatCameByAChannelIsNotHeldAgainstTheLane) {
+  const Tensor other = Tensor::Ones({200'000});  // not late, by shared memory
+  const uint64_t before = SentByChannel();
+  ASSERT_TRUE(bob_->SendTo("alice", {"late", {Large(3), other}}).ok());
+  EXPECT_EQ(SentByChannel(), before + 2);
+  ASSERT_TRUE(bob_->SendTo("alice", {std::string(300'000, 'y'), {}}).ok());
+  EXPECT_EQ(Next().header.substr(0, 1), "y");
+  customs_.Pass(1);
+  EXPECT_EQ(Next().header, "late");
 }
 
 }  // namespace
