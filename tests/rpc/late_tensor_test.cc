@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -192,10 +194,15 @@ TEST_F(LateTensor, SmallMessagesAreReadHoweverMuchIsHeld) {
   }
 }
 
-// The first leaves before the second is sent, so each is read by itself.
 TEST_F(LateTensor, LargeMessagesAreNotReadWhileTooMuchIsHeld) {
+  const uint64_t before = link_->channel().messages_received;
   ASSERT_TRUE(
       bob_->SendTo("alice", {std::string(300'000, 'x'), {Large(3)}}).ok());
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (link_->channel().messages_received == before) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::yield();
+  }
   bob_->transport->Send("alice", {std::string(300'000, 'y'), {}}, nullptr);
   for (int i = 0; i < 20; ++i) {
     // Each fills what may be undelivered, and leaves it again.
