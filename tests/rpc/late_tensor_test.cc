@@ -219,8 +219,10 @@ TEST_F(LateTensor, WhatCameByAChannelIsNotHeldAgainstTheLane) {
   const uint64_t before = SentByChannel();
   ASSERT_TRUE(bob_->SendTo("alice", {"late", {Large(3), other}}).ok());
   EXPECT_EQ(SentByChannel(), before + 2);
-  ASSERT_TRUE(bob_->SendTo("alice", {std::string(300'000, 'y'), {}}).ok());
-  EXPECT_EQ(Next().header.substr(0, 1), "y");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(bob_->SendTo("alice", {std::string(300'000, 'y'), {}}).ok());
+    EXPECT_EQ(Next().header.substr(0, 1), "y");
+  }
   customs_.Pass(1);
   EXPECT_EQ(Next().header, "late");
 }
