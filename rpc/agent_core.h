@@ -39,6 +39,7 @@ class OutgoingCall {
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;
   std::atomic<bool> done{false};
+  std::atomic<bool> failed{false};  // done, and not by an answer
   // For statistics and traces.
   std::atomic<uint64_t> bytes_sent{0};
   std::atomic<uint64_t> bytes_received{0};

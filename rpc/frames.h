@@ -132,6 +132,8 @@ struct ControlFrame {
                  &ControlFrame::items, &ControlFrame::acked};
 };
 
+// The caller has given the request up: what serves it is told, and a request
+// that comes later is not served.
 struct CancelFrame {
   uint64_t to = 0;
   uint64_t call = 0;

@@ -362,8 +362,12 @@ void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {
   {
     MutexLock lock(mutex_);
     auto found = incoming_.find({from.name, number});
-    if (found == incoming_.end()) return;
-    call = found->second;
+    if (found != incoming_.end()) call = found->second;
+  }
+  if (call == nullptr) {
+    // A request that this has overtaken is not to be served any more.
+    (void)peers_.FirstTime(from.name, number);
+    return;
   }
   completions_->Post([call] {
     call->context->cancel.Cancel(

@@ -124,6 +124,7 @@ bool AgentCore::Claim(const CallPtr& call) {
 void AgentCore::Fail(const CallPtr& call, const absl::Status& why,
                      bool retryable) {
   if (!Claim(call)) return;
+  call->failed = true;
   RecordMade(call, false);
   const bool given_up = absl::IsDeadlineExceeded(why) || absl::IsCancelled(why);
   if (given_up) CancelRemote(call);
@@ -175,7 +176,11 @@ void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
   }
   if (calls.empty()) return;
   completions_->Post([this, calls = std::move(calls), why] {
-    for (const CallPtr& call : calls) Fail(call, why, false);
+    for (const CallPtr& call : calls) {
+      Fail(call, why, false);
+      // Its request may be yet to leave by the next connection.
+      if (call->failed) CancelRemote(call);
+    }
   });
 }
 

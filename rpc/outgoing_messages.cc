@@ -118,6 +118,8 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
                self->FailLater(call, status, true);
              });
            });
+  // Whoever failed it meanwhile may have found nothing to be cancelled.
+  if (call->failed) CancelRemote(call);
 }
 
 void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
@@ -138,6 +140,7 @@ void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
   }
   if (call->done) return;
   inbox_->Post([this, incoming] { Serve(incoming); });
+  if (call->failed) CancelRemote(call);
 }
 
 void AgentCore::OnResponse(const WorkerInfo& from, Message message) {

@@ -1,0 +1,85 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rpc/agent.h"
+#include "rpc/frames.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+
+// Requests that come when their caller does not wait any more: nobody would end
+// what they begin.
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using rpc::FaultKind;
+using rpc::internal::FrameKind;
+
+// Answers when its caller gives it up, or is lost.
+Future<int> UntilGivenUp(rpc::CallContext& call) {
+  const Promise<int> end;
+  call.OnCancel([end](const absl::Status& why) { end.Set(why); });
+  return end.future();
+}
+void Fill(rpc::Registry& registry) {
+  FillCounter(registry);
+  registry.AddFunction<&UntilGivenUp>();
+}
+
+class LateRequestTest : public ::testing::Test {
+ protected:
+  // Nothing is served that has no caller.
+  ~LateRequestTest() override { cluster_.ExpectIdle(); }
+
+  static bool IsRequest(const rpc::WorkerInfo& from, const std::string&,
+                        const rpc::Message& message) {
+    return from.name == "alice" && !message.header.empty() &&
+           message.header[0] == static_cast<char>(FrameKind::kRequest);
+  }
+  // The next request of alice's goes behind the message after it.
+  void HoldNextRequest() {
+    plan_->Add({.kind = FaultKind::kReorder,
+                .matches = &IsRequest,
+                .at_most = 1,
+                .delay = 60s});
+  }
+  // What was sent to bob before has been dealt with.
+  void ExpectAnAnswer() {
+    while (!alice_.Async<&Sum>("bob", 1, 2).Await(5s).ok()) {
+    }
+  }
+
+  std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
+  LocalCluster cluster_{{.fill = &Fill, .lease = 60s, .faults = plan_}};
+  rpc::Agent& alice_ = cluster_["alice"];
+};
+
+TEST_F(LateRequestTest, BehindItsCancellationIsNotServed) {
+  ExpectAnAnswer();
+  HoldNextRequest();
+  rpc::CancelSource cancel;
+  Future<int> call = alice_.Async<&UntilGivenUp>(
+      "bob", {.timeout = kNoLimit, .cancel = cancel.token()});
+  cancel.Cancel();
+  EXPECT_THAT(call.Await(5s), Fails(absl::StatusCode::kCancelled, ""));
+  ExpectAnAnswer();
+  EXPECT_EQ(plan_->injected(), 1);
+}
+
+TEST_F(LateRequestTest, OfACallThatALostConnectionEndedIsGivenUp) {
+  ExpectAnAnswer();
+  HoldNextRequest();
+  Future<int> call = alice_.Async<&UntilGivenUp>("bob", {.timeout = kNoLimit});
+  plan_->Add({.kind = FaultKind::kSever, .matches = &IsRequest, .at_most = 1});
+  EXPECT_FALSE(alice_.Async<&Sum>("bob", 1, 2).Await(5s).ok());
+  EXPECT_THAT(call.Await(5s), Fails(absl::StatusCode::kUnavailable, ""));
+  ExpectAnAnswer();
+  EXPECT_EQ(plan_->injected(), 2);
+}
+
+}  // namespace
+}  // namespace baton::testing
