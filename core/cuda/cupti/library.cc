@@ -3,29 +3,12 @@
 
 #include "core/cuda/cupti/library.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
+#include "core/cuda/shared_library.h"
 #include "core/status.h"
 
 namespace baton::cuda {
 namespace {
-
-// Where the toolkit of this build has it, for machines that do not list it.
-void* OpenLibrary() {
-  for (const char* name : {BATON_CUPTI_SONAME, BATON_CUPTI_LIBRARY}) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
-template <typename Function>
-absl::Status Find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(BATON_CUPTI_SONAME, " has no ", name));
-}
 
 // Records only ever grow, so a younger library writes what this one reads.
 absl::Status CheckVersion(const Cupti& cupti) {
@@ -41,26 +24,23 @@ absl::Status CheckVersion(const Cupti& cupti) {
 }
 
 absl::StatusOr<Cupti> Open() {
-  void* library = OpenLibrary();
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return absl::FailedPreconditionError(
-        absl::StrCat("no CUPTI: ", why == nullptr ? "" : why));
-  }
+  ASSIGN_OR_RETURN(
+      const SharedLibrary library,
+      SharedLibrary::Open("CUPTI", BATON_CUPTI_SONAME, BATON_CUPTI_LIBRARY));
   Cupti cupti{};
-  RETURN_IF_ERROR(Find(library, "cuptiGetVersion", cupti.get_version));
-  RETURN_IF_ERROR(Find(library, "cuptiGetTimestamp", cupti.get_timestamp));
+  RETURN_IF_ERROR(library.Find("cuptiGetVersion", cupti.get_version));
+  RETURN_IF_ERROR(library.Find("cuptiGetTimestamp", cupti.get_timestamp));
   RETURN_IF_ERROR(
-      Find(library, "cuptiGetResultString", cupti.get_result_string));
-  RETURN_IF_ERROR(Find(library, "cuptiActivityRegisterCallbacks",
-                       cupti.register_callbacks));
-  RETURN_IF_ERROR(Find(library, "cuptiActivityEnable", cupti.enable));
-  RETURN_IF_ERROR(Find(library, "cuptiActivityDisable", cupti.disable));
-  RETURN_IF_ERROR(Find(library, "cuptiActivityFlushAll", cupti.flush_all));
+      library.Find("cuptiGetResultString", cupti.get_result_string));
   RETURN_IF_ERROR(
-      Find(library, "cuptiActivityGetNextRecord", cupti.get_next_record));
+      library.Find("cuptiActivityRegisterCallbacks", cupti.register_callbacks));
+  RETURN_IF_ERROR(library.Find("cuptiActivityEnable", cupti.enable));
+  RETURN_IF_ERROR(library.Find("cuptiActivityDisable", cupti.disable));
+  RETURN_IF_ERROR(library.Find("cuptiActivityFlushAll", cupti.flush_all));
   RETURN_IF_ERROR(
-      Find(library, "cuptiActivityGetNumDroppedRecords", cupti.get_dropped));
+      library.Find("cuptiActivityGetNextRecord", cupti.get_next_record));
+  RETURN_IF_ERROR(
+      library.Find("cuptiActivityGetNumDroppedRecords", cupti.get_dropped));
   RETURN_IF_ERROR(CheckVersion(cupti));
   return cupti;
 }

@@ -3,30 +3,13 @@
 
 #include "core/cuda/nccl/library.h"
 
-#include <dlfcn.h>
-
 #include "absl/strings/str_cat.h"
 #include "core/cuda/nccl.h"
+#include "core/cuda/shared_library.h"
 #include "core/status.h"
 
 namespace baton::cuda {
 namespace {
-
-// Where the toolkit of this build has it, for machines that do not list it.
-void* OpenLibrary() {
-  for (const char* name : {BATON_NCCL_SONAME, BATON_NCCL_LIBRARY}) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-  }
-  return nullptr;
-}
-
-template <typename Function>
-absl::Status Find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(BATON_NCCL_SONAME, " has no ", name));
-}
 
 std::string Dotted(int version) {
   return absl::StrCat(version / 10'000, ".", version / 100 % 100, ".",
@@ -50,22 +33,19 @@ absl::Status CheckVersion(Nccl& nccl) {
 }
 
 absl::StatusOr<Nccl> Open() {
-  void* library = OpenLibrary();
-  if (library == nullptr) {
-    const char* why = dlerror();
-    return absl::FailedPreconditionError(
-        absl::StrCat("no NCCL: ", why == nullptr ? "" : why));
-  }
+  ASSIGN_OR_RETURN(
+      const SharedLibrary library,
+      SharedLibrary::Open("NCCL", BATON_NCCL_SONAME, BATON_NCCL_LIBRARY));
   Nccl nccl{};
-  RETURN_IF_ERROR(Find(library, "ncclGetVersion", nccl.get_version));
-  RETURN_IF_ERROR(Find(library, "ncclGetUniqueId", nccl.get_unique_id));
-  RETURN_IF_ERROR(Find(library, "ncclGetErrorString", nccl.get_error_string));
-  RETURN_IF_ERROR(Find(library, "ncclGetLastError", nccl.get_last_error));
-  RETURN_IF_ERROR(Find(library, "ncclCommInitRankConfig", nccl.init));
-  RETURN_IF_ERROR(Find(library, "ncclCommGetAsyncError", nccl.get_async_error));
-  RETURN_IF_ERROR(Find(library, "ncclCommAbort", nccl.abort));
-  RETURN_IF_ERROR(Find(library, "ncclSend", nccl.send));
-  RETURN_IF_ERROR(Find(library, "ncclRecv", nccl.recv));
+  RETURN_IF_ERROR(library.Find("ncclGetVersion", nccl.get_version));
+  RETURN_IF_ERROR(library.Find("ncclGetUniqueId", nccl.get_unique_id));
+  RETURN_IF_ERROR(library.Find("ncclGetErrorString", nccl.get_error_string));
+  RETURN_IF_ERROR(library.Find("ncclGetLastError", nccl.get_last_error));
+  RETURN_IF_ERROR(library.Find("ncclCommInitRankConfig", nccl.init));
+  RETURN_IF_ERROR(library.Find("ncclCommGetAsyncError", nccl.get_async_error));
+  RETURN_IF_ERROR(library.Find("ncclCommAbort", nccl.abort));
+  RETURN_IF_ERROR(library.Find("ncclSend", nccl.send));
+  RETURN_IF_ERROR(library.Find("ncclRecv", nccl.recv));
   RETURN_IF_ERROR(CheckVersion(nccl));
   return nccl;
 }
