@@ -129,7 +129,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
                             bool may_open_ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReadRing(RingInlet& ring);
+  // About `most` bytes of messages.
+  void ReadRing(RingInlet& ring, size_t most);
   void ReadRestOfRing();
   void Deliver();
   // For more of this lane. What held messages wait for comes by the control

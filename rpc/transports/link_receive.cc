@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -136,13 +137,13 @@ absl::Status Link::OpenRingLocked() {
   ring_in_ = std::make_shared<RingInlet>(
       *std::move(end), host_.options.max_message_bytes,
       [weak = weak_from_this()](RingInlet& ring) {
-        if (const auto self = weak.lock()) self->ReadRing(ring);
+        if (const auto self = weak.lock()) self->ReadRing(ring, kChunkBytes);
       });
   host_.poller->Add(ring_in_);
   return absl::OkStatus();
 }
 
-void Link::ReadRing(RingInlet& ring) {
+void Link::ReadRing(RingInlet& ring, size_t most) {
   std::shared_ptr<Channels> channels;
   {
     MutexLock one(ring.reading());
@@ -153,7 +154,7 @@ void Link::ReadRing(RingInlet& ring) {
     }
     Receiver::Batch batch;
     absl::Status status =
-        ring.Read(channels.get(), host_.options.device, batch);
+        ring.Read(channels.get(), host_.options.device, most, batch);
     if (status.ok()) status = HearChannels(channels, batch);
     MutexLock lock(mutex_);
     if (ring_in_.get() != &ring) return;
@@ -173,7 +174,10 @@ void Link::ReadRestOfRing() {
     MutexLock lock(mutex_);
     ring = ring_in_;
   }
-  if (ring != nullptr && ring->Ready()) ReadRing(*ring);
+  // Once for what had no room, once for what is in the ring.
+  for (int i = 0; ring != nullptr && ring->Ready() && i < 2; ++i) {
+    ReadRing(*ring, SIZE_MAX);
+  }
 }
 
 }  // namespace baton::rpc

@@ -112,6 +112,7 @@ bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
   entry.set_channel(exported->channel);
   entry.set_ticket(exported->ticket.ticket);
   exported_.push_back(*std::move(exported));
+  exported_bytes_ += tensor.nbytes();
   [[maybe_unused]] const Tensor taken = std::move(tensor);
   return true;
 }
@@ -124,7 +125,7 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
   if (!self->frame_taken_) {
     self->frame_taken_ = true;
     out.push_back(SliceOf(self, self->frame_.data(), self->frame_.size()));
-    spend(self->frame_.size());
+    spend(self->frame_.size() + self->exported_bytes_);
   }
   while (self->part_ < self->parts_.size() && budget > 0) {
     const Part& part = self->parts_[self->part_];

@@ -48,7 +48,8 @@ class Outgoing {
   const std::shared_ptr<Channels>& channels() const { return channels_; }
 
   // Moves the next bytes to `out`, about `budget` at most, and lessens it by
-  // what was taken. True when nothing is left to take.
+  // what was taken, and what went by channels: a reader that has no more room
+  // still gets all of one write. True when nothing is left to take.
   static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
                    std::vector<grpc::Slice>& out);
   // All of a message that is not bulk, as bytes that live as long as this.
@@ -77,6 +78,7 @@ class Outgoing {
   Message message_;  // tensors packed; undefined where exported
   std::shared_ptr<Channels> channels_;
   std::vector<Channels::Exported> exported_;
+  size_t exported_bytes_ = 0;
   std::string frame_;
   std::vector<Part> parts_;
   size_t part_ = 0;

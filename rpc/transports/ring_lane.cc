@@ -34,15 +34,18 @@ void RingFrames::DropTaken() {
   taken_ = 0;
 }
 
-absl::Status RingInlet::Read(Channels* channels, Device device,
+absl::Status RingInlet::Read(Channels* channels, Device device, size_t most,
                              Receiver::Batch& batch) {
-  RETURN_IF_ERROR(end_.ring->Read(frames_.bytes()));
-  if (end_.ring->WriterWaits()) end_.bell->Ring();
-  for (;;) {
+  if (!unread_.exchange(false)) {
+    RETURN_IF_ERROR(end_.ring->Read(frames_.bytes()));
+    if (end_.ring->WriterWaits()) end_.bell->Ring();
+  }
+  while (!unread_) {
     ASSIGN_OR_RETURN(const std::string_view frame, frames_.Next());
     if (frame.empty()) break;
     RETURN_IF_ERROR(
         receiver_.Consume(FrameReader(frame), channels, batch, device));
+    unread_ = batch.bytes >= most;
   }
   frames_.DropTaken();
   return absl::OkStatus();

@@ -45,13 +45,17 @@ class RingInlet final : public RingSource {
         receiver_(max_message_bytes),
         serve_(std::move(serve)) {}
 
-  bool Ready() override { return !paused_ && end_.ring->HasBytes(); }
+  bool Ready() override {
+    return !paused_ && (unread_ || end_.ring->HasBytes());
+  }
   void Serve() override { serve_(*this); }
 
   // Held while what was read is read and handed on, so that it stays in order.
   Mutex& reading() ABSL_LOCK_RETURNED(reading_) { return reading_; }
-  // What there is: the whole frames of it. As Receiver::Consume.
-  absl::Status Read(Channels* channels, Device device, Receiver::Batch& batch)
+  // What there is: the whole frames of it, up to the message that brings
+  // `most` bytes or more; the rest is for the next call. As Receiver::Consume.
+  absl::Status Read(Channels* channels, Device device, size_t most,
+                    Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
   // A paused one is not ready.
   void set_paused(bool paused) { paused_ = paused; }
@@ -59,6 +63,7 @@ class RingInlet final : public RingSource {
  private:
   const RingEndIn end_;
   std::atomic<bool> paused_{false};
+  std::atomic<bool> unread_{false};  // in frames_
   Mutex reading_;
   Receiver receiver_ ABSL_GUARDED_BY(reading_);
   RingFrames frames_ ABSL_GUARDED_BY(reading_);
