@@ -177,6 +177,11 @@ TEST_F(DeadlineTest, ACallToAnObjectThatIsBeingMadeEndsByItsDeadline) {
   RRef<int> slow = alice_.Remote<&Never>("bob");
   EXPECT_THAT(slow.Fetch(rpc::CallOptions{.timeout = 30ms}).Await(),
               Fails(StatusCode::kDeadlineExceeded, "RRef<int>::Fetch"));
+  // The owner knows of it meanwhile, though it is not made.
+  const auto end = std::chrono::steady_clock::now() + 8s;
+  while (!slow.confirmed() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
   EXPECT_TRUE(slow.confirmed());
   stage->gate.Set(absl::OkStatus());
   EXPECT_EQ(*slow.Fetch().Await(), 1);
