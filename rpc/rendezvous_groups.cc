@@ -7,91 +7,24 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/rendezvous_checks.h"
 
 namespace baton::rpc {
 namespace {
 
-constexpr int kMaxWorldSize = 65536;
-constexpr size_t kMaxAddress = 4096;
 constexpr size_t kMaxClusters = 1000;
-
-absl::Status TwoOfOneName(const std::string& name) {
-  return absl::AlreadyExistsError(
-      absl::StrCat("two workers came with the name ", name,
-                   "; give each worker a name of its own"));
-}
-
-absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
-  return absl::AlreadyExistsError(absl::StrCat(
-      "cluster ", options.cluster, " is complete with ", members,
-      " workers; worker ", options.self.name, " came too late or twice"));
-}
-
-std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
-  std::vector<std::string> names;
-  for (const JoinOptions& worker : workers) names.push_back(worker.self.name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string WhoIsMissing(const JoinOptions& options,
-                         const std::vector<JoinOptions>& workers) {
-  const std::vector<std::string> came = Names(workers);
-  std::vector<std::string> missing;
-  for (const std::string& name : options.expected) {
-    if (std::find(came.begin(), came.end(), name) == came.end()) {
-      missing.push_back(name);
-    }
-  }
-  const size_t count = static_cast<size_t>(options.world_size) - came.size();
-  return absl::StrCat("cluster ", options.cluster, ": ", came.size(), " of ",
-                      options.world_size, " workers came within ",
-                      options.timeout.count(), " ms (",
-                      absl::StrJoin(came, ", "), "); missing: ",
-                      missing.empty() ? absl::StrCat(count, " more")
-                                      : absl::StrJoin(missing, ", "));
-}
 
 }  // namespace
 
-absl::Status RendezvousGroups::Check(const JoinOptions& options) const {
-  RETURN_IF_ERROR(CheckWorkerName(options.self.name));
-  if (absl::Status status = CheckWorkerName(options.cluster); !status.ok()) {
-    return Annotate(status, "the cluster's name");
-  }
-  const auto invalid = [&](const std::string& what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", options.self.name, ": ", what));
-  };
-  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
-    return invalid(absl::StrCat("a cluster of ", options.world_size,
-                                " workers; 1 to ", kMaxWorldSize,
-                                " are possible"));
-  }
-  if (options.wanted_rank < -1 || options.wanted_rank >= options.world_size) {
-    return invalid(absl::StrCat("rank ", options.wanted_rank,
-                                " in a cluster of ", options.world_size));
-  }
-  if (options.self.incarnation == 0) return invalid("no incarnation");
-  if (options.self.address.empty() ||
-      options.self.address.size() > kMaxAddress) {
-    return invalid("no usable address");
-  }
-  if (options.expected.size() > kMaxWorldSize) {
-    return invalid(absl::StrCat("it expects ", options.expected.size(),
-                                " workers by name"));
-  }
-  for (const std::string& name : options.expected) {
-    RETURN_IF_ERROR(CheckWorkerName(name));
-  }
-  return absl::OkStatus();
-}
+using internal::CheckJoin;
+using internal::TooLateOrTwice;
+using internal::TwoOfOneName;
+using internal::WhoIsMissing;
 
 void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
-  absl::Status status = Check(options);
+  absl::Status status = CheckJoin(options);
   MutexLock lock(mutex_);
   if (status.ok() && closed_) {
     status = absl::UnavailableError("the rendezvous has closed");
@@ -107,25 +40,46 @@ void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
     return;
   }
   Group& group = groups_[options.cluster];
-  status = Admit(group, options);
+  AdmitOrRefuse(group, {options, std::move(done)});
+  if (group.waiting.empty() && group.members.empty()) {
+    groups_.erase(options.cluster);
+  }
+}
+
+void RendezvousGroups::AdmitOrRefuse(Group& group, Waiting waiting) {
+  const absl::Status status = Admit(group, waiting.options);
   if (!status.ok()) {
-    done(status);
-    if (group.waiting.empty() && group.members.empty()) {
-      groups_.erase(options.cluster);
-    }
+    waiting.done(status);
     return;
   }
-  group.world_size = options.world_size;
-  group.waiting.push_back({options, std::move(done)});
+  group.waiting.push_back(std::move(waiting));
   CompleteIfAllCame(group);
+}
+
+// They were let in beside nobody, and may not all fit beside those who stay.
+void RendezvousGroups::Settle(Group& group) {
+  group.ending.reset();
+  for (Waiting& next : std::exchange(group.waiting, {})) {
+    AdmitOrRefuse(group, std::move(next));
+  }
+}
+
+void RendezvousGroups::SeatSuccessors(Group& group) {
+  if (group.ending && group.members.empty()) {
+    Settle(group);
+  } else {
+    CompleteIfAllCame(group);
+  }
 }
 
 // Those who are there count, unless the cluster is ending.
 void RendezvousGroups::CompleteIfAllCame(Group& group) {
-  if (group.waiting.empty()) return;
-  if (group.ending && !group.members.empty()) return;
+  if (group.waiting.empty() || group.ending) return;
   for (const Waiting& waiting : group.waiting) {
     if (group.Find(waiting.options.self.name) != nullptr) return;
+  }
+  if (group.members.empty()) {
+    group.world_size = group.waiting.front().options.world_size;
   }
   const size_t there = group.members.size() + group.waiting.size();
   if (there == static_cast<size_t>(group.world_size)) Complete(group);
@@ -201,7 +155,6 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
 }
 
 void RendezvousGroups::Complete(Group& group) {
-  group.ending = false;
   group.version = ++versions_;
   std::vector<bool> taken(static_cast<size_t>(group.world_size), false);
   for (const Member& member : group.members) {
@@ -274,7 +227,8 @@ void RendezvousGroups::Cancel(const std::string& cluster,
 
 absl::Status RendezvousGroups::Leave(const std::string& cluster,
                                      const std::string& name,
-                                     uint64_t incarnation) {
+                                     uint64_t incarnation,
+                                     Clock::time_point now) {
   MutexLock lock(mutex_);
   auto found = groups_.find(cluster);
   if (found != groups_.end()) {
@@ -285,9 +239,9 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
         });
     if (left > 0) {
       Group& group = found->second;
-      group.ending = true;
+      group.ending = now;
       group.version = ++versions_;
-      CompleteIfAllCame(group);
+      SeatSuccessors(group);
       if (group.members.empty() && group.waiting.empty()) groups_.erase(found);
       return absl::OkStatus();
     }
@@ -361,8 +315,9 @@ void RendezvousGroups::Reap(Clock::time_point now,
     };
     if (std::erase_if(group.members, is_lost) > 0) {
       group.version = ++versions_;
-      CompleteIfAllCame(group);
+      SeatSuccessors(group);
     }
+    if (group.ending && now - *group.ending >= kSettling) Settle(group);
     const bool empty = group.members.empty() && group.waiting.empty();
     it = empty ? groups_.erase(it) : std::next(it);
   }

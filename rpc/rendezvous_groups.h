@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,7 +18,12 @@
 
 namespace baton::rpc {
 
-// Who waits for whom at a rendezvous, without a word of gRPC. Thread-safe.
+// Who waits for whom at a rendezvous, without a word of gRPC.
+//
+// A member that leaves, or is struck off, frees its rank and its name. Where
+// one leaves others may be about to: those who come then wait until no more did
+// for kSettling, or nobody is left, and so do not join those of a run that is
+// ending. Thread-safe.
 class RendezvousGroups {
  public:
   using Result = absl::StatusOr<std::vector<WorkerInfo>>;
@@ -25,13 +31,15 @@ class RendezvousGroups {
   // not come back here.
   using Done = std::function<void(const Result&)>;
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kSettling{500};
 
   void Enter(const JoinOptions& options, Done done);
   // The caller's time is up, or it has gone.
   void Expire(const std::string& cluster, const WorkerInfo& self);
   void Cancel(const std::string& cluster, const WorkerInfo& self);
   absl::Status Leave(const std::string& cluster, const std::string& name,
-                     uint64_t incarnation);
+                     uint64_t incarnation,
+                     Clock::time_point now = Clock::now());
   // Begins the worker's lease anew. Gives the version of the cluster's list,
   // and the list when `known` is another one. NotFound for one that is no
   // member.
@@ -57,22 +65,27 @@ class RendezvousGroups {
     Clock::time_point heard;
   };
   struct Group {
-    int world_size = 0;
+    int world_size = 0;  // of the members
     std::vector<Waiting> waiting;
     std::set<std::string> doubled;  // names that two workers came with
-    std::vector<Member> members;    // once complete; fewer when some were lost
+    std::vector<Member> members;    // once complete; fewer when some are gone
     uint64_t version = 0;
-    bool ending = false;  // some members left; once all have, the next may meet
+    std::optional<Clock::time_point> ending;  // a member left, last then
 
     const Member* Find(const std::string& name) const;
     std::vector<WorkerInfo> List() const;  // by rank
   };
 
-  absl::Status Check(const JoinOptions& options) const;
   absl::Status Admit(Group& group, const JoinOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AdmitBesideMembers(const Group& group,
                                   const JoinOptions& options) const;
+  void AdmitOrRefuse(Group& group, Waiting waiting)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a group that was ending: it is known who stays.
+  void Settle(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Members are fewer.
+  void SeatSuccessors(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Complete(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseClaims(Group& group, const std::string& name)

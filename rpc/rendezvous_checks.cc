@@ -1,0 +1,91 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/rendezvous_checks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+
+namespace baton::rpc::internal {
+namespace {
+
+constexpr int kMaxWorldSize = 65536;
+constexpr size_t kMaxAddress = 4096;
+
+std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
+  std::vector<std::string> names;
+  for (const JoinOptions& worker : workers) names.push_back(worker.self.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+absl::Status CheckJoin(const JoinOptions& options) {
+  RETURN_IF_ERROR(CheckWorkerName(options.self.name));
+  if (absl::Status status = CheckWorkerName(options.cluster); !status.ok()) {
+    return Annotate(status, "the cluster's name");
+  }
+  const auto invalid = [&](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", options.self.name, ": ", what));
+  };
+  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
+    return invalid(absl::StrCat("a cluster of ", options.world_size,
+                                " workers; 1 to ", kMaxWorldSize,
+                                " are possible"));
+  }
+  if (options.wanted_rank < -1 || options.wanted_rank >= options.world_size) {
+    return invalid(absl::StrCat("rank ", options.wanted_rank,
+                                " in a cluster of ", options.world_size));
+  }
+  if (options.self.incarnation == 0) return invalid("no incarnation");
+  if (options.self.address.empty() ||
+      options.self.address.size() > kMaxAddress) {
+    return invalid("no usable address");
+  }
+  if (options.expected.size() > kMaxWorldSize) {
+    return invalid(absl::StrCat("it expects ", options.expected.size(),
+                                " workers by name"));
+  }
+  for (const std::string& name : options.expected) {
+    RETURN_IF_ERROR(CheckWorkerName(name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TwoOfOneName(const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("two workers came with the name ", name,
+                   "; give each worker a name of its own"));
+}
+
+absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "cluster ", options.cluster, " is complete with ", members,
+      " workers; worker ", options.self.name, " came too late or twice"));
+}
+
+std::string WhoIsMissing(const JoinOptions& options,
+                         const std::vector<JoinOptions>& workers) {
+  const std::vector<std::string> came = Names(workers);
+  std::vector<std::string> missing;
+  for (const std::string& name : options.expected) {
+    if (std::find(came.begin(), came.end(), name) == came.end()) {
+      missing.push_back(name);
+    }
+  }
+  const size_t count = static_cast<size_t>(options.world_size) - came.size();
+  return absl::StrCat("cluster ", options.cluster, ": ", came.size(), " of ",
+                      options.world_size, " workers came within ",
+                      options.timeout.count(), " ms (",
+                      absl::StrJoin(came, ", "), "); missing: ",
+                      missing.empty() ? absl::StrCat(count, " more")
+                                      : absl::StrJoin(missing, ", "));
+}
+
+}  // namespace baton::rpc::internal

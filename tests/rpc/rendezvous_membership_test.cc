@@ -1,0 +1,143 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Who may come once some of a cluster have left it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/rendezvous_groups.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using baton::testing::Fails;
+using baton::testing::IsOk;
+using ::testing::ElementsAre;
+
+// A daemon and a trainer that have met, and a clock that is turned by hand.
+class MembershipTest : public ::testing::Test {
+ protected:
+  MembershipTest() {
+    Enter("daemon", 1);
+    Enter("trainer", 2);
+    EXPECT_TRUE(joined_.at(1).ok() && joined_.at(2).ok());
+  }
+  ~MembershipTest() override { groups_.Close(); }
+
+  void Enter(const std::string& name, uint64_t incarnation, int world_size = 2,
+             int rank = -1) {
+    JoinOptions options;
+    options.cluster = "test";
+    options.self = {name, Rank{0}, incarnation, "address"};
+    options.wanted_rank = rank;
+    options.world_size = world_size;
+    groups_.Enter(options,
+                  [this, incarnation](const RendezvousGroups::Result& result) {
+                    joined_.insert_or_assign(incarnation, result);
+                  });
+  }
+  void Leave(const std::string& name, uint64_t incarnation) {
+    EXPECT_THAT(groups_.Leave("test", name, incarnation, now_), IsOk());
+  }
+  void Pass(std::chrono::milliseconds time) {
+    now_ += time;
+    groups_.Reap(now_, time);
+  }
+  bool Answered(uint64_t incarnation) { return joined_.contains(incarnation); }
+  std::vector<std::string> Names(uint64_t incarnation) {
+    std::vector<std::string> names;
+    for (const WorkerInfo& worker : *joined_.at(incarnation)) {
+      names.push_back(absl::StrCat(static_cast<int>(worker.rank), " ",
+                                   worker.name, worker.incarnation));
+    }
+    return names;
+  }
+
+  static constexpr auto kSettling = RendezvousGroups::kSettling;
+  RendezvousGroups groups_;
+  std::map<uint64_t, RendezvousGroups::Result> joined_;
+  RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
+};
+
+TEST_F(MembershipTest, ADaemonThatStaysServesTheNextTrainer) {
+  for (uint64_t trainer = 2; trainer < 5; ++trainer) {
+    Leave("trainer", trainer);
+    Pass(kSettling);
+    Enter("trainer", trainer + 1);
+    ASSERT_TRUE(Answered(trainer + 1));
+    ASSERT_THAT(joined_.at(trainer + 1), IsOk());
+    EXPECT_THAT(
+        Names(trainer + 1),
+        ElementsAre("0 daemon1", absl::StrCat("1 trainer", trainer + 1)));
+  }
+}
+
+TEST_F(MembershipTest, TheDaemonHearsOfTheNextTrainer) {
+  const uint64_t before = groups_.Renew("test", "daemon", 1, 0)->version;
+  Leave("trainer", 2);
+  Enter("other", 3);
+  Pass(kSettling);
+  const auto now = groups_.Renew("test", "daemon", 1, before, now_);
+  ASSERT_THAT(now, IsOk());
+  EXPECT_GT(now->version, before);
+  EXPECT_EQ(now->workers, *joined_.at(3));
+}
+
+TEST_F(MembershipTest, WhoComesWhileAllLeaveMeetsNoneOfThem) {
+  Leave("trainer", 2);
+  Enter("trainer", 3);
+  Pass(kSettling - 1ms);
+  EXPECT_FALSE(Answered(3));
+  Leave("daemon", 1);
+  EXPECT_FALSE(Answered(3));
+  Enter("daemon", 4);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(Names(3), ElementsAre("0 trainer3", "1 daemon4"));
+}
+
+TEST_F(MembershipTest, TheNextRunMayHaveAnotherSize) {
+  Leave("trainer", 2);
+  Enter("trainer", 3, 1);
+  EXPECT_FALSE(Answered(3));
+  Leave("daemon", 1);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(Names(3), ElementsAre("0 trainer3"));
+}
+
+TEST_F(MembershipTest, ButNotBesideThoseWhoStay) {
+  Leave("trainer", 2);
+  Enter("trainer", 3, 3);
+  Pass(kSettling);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(joined_.at(3), Fails(StatusCode::kInvalidArgument,
+                                   "a cluster of 3 workers, but it has 2"));
+}
+
+TEST_F(MembershipTest, OfTwoWhoWaitForOnePlaceTheFirstGetsIt) {
+  Leave("trainer", 2);
+  Enter("first", 3);
+  Enter("second", 4);
+  Pass(kSettling);
+  ASSERT_TRUE(Answered(3) && Answered(4));
+  EXPECT_THAT(Names(3), ElementsAre("0 daemon1", "1 first3"));
+  EXPECT_THAT(joined_.at(4), Fails(StatusCode::kAlreadyExists, "too late"));
+}
+
+TEST_F(MembershipTest, ARankThatIsTakenIsNotGivenTwice) {
+  Leave("trainer", 2);
+  Enter("trainer", 3, 2, 0);
+  Pass(kSettling);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(joined_.at(3),
+              Fails(StatusCode::kAlreadyExists, "rank 0 is worker daemon"));
+}
+
+}  // namespace
+}  // namespace baton::rpc
