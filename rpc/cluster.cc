@@ -105,14 +105,11 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   }
   auto lease =
       std::make_shared<RendezvousLease>(meeting.address, meeting.join, workers);
-  // A list's rendezvous ends with the worker that hosts it.
-  options.agent.on_stop = [lease, leave = options.peers.empty(),
-                           address = meeting.address, cluster = options.cluster,
-                           access = meeting.join.access, self] {
+  // The worker that hosts a list's rendezvous takes it along.
+  options.agent.on_stop = [lease, leave = !meeting.hosted_here] {
     lease->Stop();
     if (!leave) return;
-    const absl::Status left =
-        Leave(address, cluster, self, kLeaveTimeout, access);
+    const absl::Status left = lease->Leave(kLeaveTimeout);
     if (!left.ok()) LogDebug("not struck off: ", left.ToString());
   };
   SetLogName(self.name);

@@ -35,23 +35,12 @@ bool Contains(const std::vector<WorkerInfo>& workers,
 
 }  // namespace
 
-// A connection that is made when it is needed.
+// The connection, once there is one.
 class RendezvousLease::Stub {
  public:
-  absl::StatusOr<wire::Rendezvous::Stub*> Get(const std::string& address,
-                                              const RendezvousAccess& access) {
-    if (stub_ == nullptr) {
-      ASSIGN_OR_RETURN(
-          auto channel,
-          internal::ConnectToRendezvous(address, access,
-                                        system_clock::now() + kConnectTimeout));
-      stub_ = wire::Rendezvous::NewStub(channel);
-    }
-    return stub_.get();
-  }
-
- private:
-  std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  explicit Stub(const std::shared_ptr<grpc::Channel>& channel)
+      : service(channel) {}
+  wire::Rendezvous::Stub service;
 };
 
 RendezvousLease::~RendezvousLease() { Stop(); }
@@ -86,9 +75,8 @@ bool RendezvousLease::Pause(milliseconds pause) {
 void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
   const milliseconds pause =
       std::max(joined_.lease / kRenewalsPerLease, kShortestPause);
-  Stub stub;
   do {
-    absl::StatusOr<Membership> now = Renew(stub);
+    absl::StatusOr<Membership> now = Renew();
     if (absl::IsNotFound(now.status())) {
       LogWarning("worker ", joined_.self.name,
                  " is not counted any more, as it was silent for its lease or "
@@ -104,9 +92,14 @@ void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
   } while (Pause(pause));
 }
 
-absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
-  ASSIGN_OR_RETURN(wire::Rendezvous::Stub * service,
-                   stub.Get(address_, joined_.access));
+absl::StatusOr<Membership> RendezvousLease::Renew() {
+  if (stub_ == nullptr) {
+    ASSIGN_OR_RETURN(
+        const auto channel,
+        internal::ConnectToRendezvous(address_, joined_.access,
+                                      system_clock::now() + kConnectTimeout));
+    stub_ = std::make_shared<Stub>(channel);
+  }
   wire::RenewRequest request;
   request.set_cluster(joined_.cluster);
   request.set_name(joined_.self.name);
@@ -121,7 +114,7 @@ absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
     if (stopping_) return absl::CancelledError("stopping");
     call_ = &context;
   }
-  const grpc::Status status = service->Renew(&context, request, &answer);
+  const grpc::Status status = stub_->service.Renew(&context, request, &answer);
   {
     MutexLock lock(mutex_);
     call_ = nullptr;
@@ -134,6 +127,24 @@ absl::StatusOr<Membership> RendezvousLease::Renew(Stub& stub) {
     now.workers.push_back(std::move(worker));
   }
   return now;
+}
+
+absl::Status RendezvousLease::Leave(milliseconds timeout) {
+  if (stub_ == nullptr) {
+    return rpc::Leave(address_, joined_.cluster, joined_.self, timeout,
+                      joined_.access);
+  }
+  wire::LeaveRequest request;
+  request.set_cluster(joined_.cluster);
+  request.set_name(joined_.self.name);
+  request.set_incarnation(joined_.self.incarnation);
+  wire::LeaveAnswer answer;
+  grpc::ClientContext context;
+  context.set_deadline(system_clock::now() + timeout);
+  internal::ShowToken(joined_.access, context);
+  const grpc::Status status = stub_->service.Leave(&context, request, &answer);
+  return status.ok() ? absl::OkStatus()
+                     : internal::AtRendezvous(address_, joined_.access, status);
 }
 
 }  // namespace baton::rpc

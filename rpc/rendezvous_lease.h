@@ -39,16 +39,21 @@ class RendezvousLease {
   void Start(OnNewcomer on_newcomer);
   // No call of OnNewcomer runs after it. Not from within one. Idempotent.
   void Stop();
+  // After Stop: gives the place back at once. Takes `timeout` at most, and no
+  // time where the rendezvous is known to be gone.
+  absl::Status Leave(std::chrono::milliseconds timeout);
 
  private:
   class Stub;
   void Run(const OnNewcomer& on_newcomer);
-  absl::StatusOr<Membership> Renew(Stub& stub);
+  absl::StatusOr<Membership> Renew();
   bool Pause(std::chrono::milliseconds pause);
 
   const std::string address_;
   const JoinOptions joined_;
-  Membership known_;  // the thread's
+  // The thread's, until Stop has returned.
+  Membership known_;
+  std::shared_ptr<Stub> stub_;
 
   Mutex mutex_;
   CondVar changed_;

@@ -161,6 +161,33 @@ TEST(Cluster, AListCanBeJoinedAgain) {
   }
 }
 
+TEST(Cluster, WhoLeavesAListIsNoLongerListed) {
+  const std::string place = FreeAddress();
+  const std::string peers =
+      absl::StrCat("alice=", place, ",bob=", FreeAddress());
+  Agents agents =
+      Started(JoinAll({InList(peers, "alice"), InList(peers, "bob")}));
+  ASSERT_EQ(agents.size(), 2u);
+  EXPECT_THAT(agents[1]->Shutdown({.timeout = 5s}), IsOk());
+  const auto left = rpc::ListWorkers(place, "baton", 5s, {.name = "alice"});
+  ASSERT_THAT(left, IsOk());
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(left->front().name, "alice");
+}
+
+TEST(Cluster, ADaemonServesOneTrainerAfterTheOther) {
+  auto server = NewServer();
+  auto daemon = std::async(std::launch::async,
+                           [&] { return JoinNow(By(*server, "daemon", 2)); });
+  for (int run = 0; run < 3; ++run) {
+    const Joined trainer = JoinNow(By(*server, "trainer", 2));
+    ASSERT_THAT(trainer, IsOk()) << run;
+    EXPECT_EQ(*(*trainer)->Async<&Sum>("daemon", 1, 2).Await(), 3);
+    EXPECT_THAT((*trainer)->Shutdown({.timeout = 5s}), IsOk());
+  }
+  EXPECT_THAT(daemon.get(), IsOk());
+}
+
 TEST(Cluster, AFullClusterTakesNobodyElse) {
   auto server = NewServer();
   const Joined alice = JoinNow(By(*server, "alice", 1));
