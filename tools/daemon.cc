@@ -70,6 +70,7 @@ void StopSignal::Watch() {
     if (n <= 0) return;
     const int signal = byte;
     MutexLock lock(mutex_);
+    if (echo_.IsEcho(signal)) continue;
     if (!keeping_ || signal_ != 0) {
       Complain(absl::StrCat(::strsignal(signal), ": ending at once"), 0);
       ::_exit(128 + signal);

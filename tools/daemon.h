@@ -9,13 +9,15 @@
 
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
+#include "tools/launch/signal_echo.h"
 
 namespace baton::tools {
 
 // SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
 // first one before Keep is called, and any second one, end the process at once
-// with 128 + signal. One per process, made before any other thread.
-// Thread-safe.
+// with 128 + signal; the same one at once after the first is its echo and does
+// nothing (tools/launch/signal_echo.h). One per process, made before any other
+// thread. Thread-safe.
 class StopSignal {
  public:
   StopSignal();
@@ -36,6 +38,7 @@ class StopSignal {
   CondVar changed_;
   bool keeping_ ABSL_GUARDED_BY(mutex_) = false;
   int signal_ ABSL_GUARDED_BY(mutex_) = 0;
+  SignalEcho echo_ ABSL_GUARDED_BY(mutex_);
   std::thread watcher_;
 };
 

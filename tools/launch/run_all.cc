@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "tools/launch/signal_echo.h"
 
 namespace baton::tools {
 namespace {
@@ -91,6 +92,7 @@ class Run {
   int signals_ = -1;
   std::vector<Child> children_;  // the trainer last
   int signal_ = 0;               // that ended the run
+  SignalEcho echo_;
   bool worker_failed_ = false;
   int trainer_code_ = 0;
 };
@@ -172,6 +174,7 @@ void Run::ReadSignals() {
 
 void Run::OnSignal(const signalfd_siginfo& info) {
   const int signal = static_cast<int>(info.ssi_signo);
+  if (echo_.IsEcho(signal)) return;
   if (signal_ != 0) {
     KillAll();
     return;
