@@ -267,6 +267,8 @@ absl::StatusOr<Membership> RendezvousGroups::Renew(const std::string& cluster,
                                                    uint64_t known,
                                                    Clock::time_point now) {
   MutexLock lock(mutex_);
+  // Whose list is gone strikes nobody off.
+  if (closed_) return absl::UnavailableError("the rendezvous has closed");
   auto found = groups_.find(cluster);
   if (found != groups_.end()) {
     Group& group = found->second;

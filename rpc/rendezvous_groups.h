@@ -42,7 +42,7 @@ class RendezvousGroups {
                      Clock::time_point now = Clock::now());
   // Begins the worker's lease anew. Gives the version of the cluster's list,
   // and the list when `known` is another one. NotFound for one that is no
-  // member.
+  // member, Unavailable once closed.
   absl::StatusOr<Membership> Renew(const std::string& cluster,
                                    const std::string& name,
                                    uint64_t incarnation, uint64_t known,

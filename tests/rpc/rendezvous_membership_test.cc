@@ -21,6 +21,14 @@ using baton::testing::Fails;
 using baton::testing::IsOk;
 using ::testing::ElementsAre;
 
+JoinOptions Worker(const std::string& name, uint64_t incarnation,
+                   int world_size, int rank) {
+  return {.cluster = "test",
+          .self = {name, Rank{0}, incarnation, "address"},
+          .wanted_rank = rank,
+          .world_size = world_size};
+}
+
 // A daemon and a trainer that have met, and a clock that is turned by hand.
 class MembershipTest : public ::testing::Test {
  protected:
@@ -33,12 +41,7 @@ class MembershipTest : public ::testing::Test {
 
   void Enter(const std::string& name, uint64_t incarnation, int world_size = 2,
              int rank = -1) {
-    JoinOptions options;
-    options.cluster = "test";
-    options.self = {name, Rank{0}, incarnation, "address"};
-    options.wanted_rank = rank;
-    options.world_size = world_size;
-    groups_.Enter(options,
+    groups_.Enter(Worker(name, incarnation, world_size, rank),
                   [this, incarnation](const RendezvousGroups::Result& result) {
                     joined_.insert_or_assign(incarnation, result);
                   });
@@ -128,6 +131,12 @@ TEST_F(MembershipTest, OfTwoWhoWaitForOnePlaceTheFirstGetsIt) {
   ASSERT_TRUE(Answered(3) && Answered(4));
   EXPECT_THAT(Names(3), ElementsAre("0 daemon1", "1 first3"));
   EXPECT_THAT(joined_.at(4), Fails(StatusCode::kAlreadyExists, "too late"));
+}
+
+TEST_F(MembershipTest, ARendezvousThatClosesStrikesNobodyOff) {
+  groups_.Close();
+  EXPECT_THAT(groups_.Renew("test", "daemon", 1, 0, now_),
+              Fails(StatusCode::kUnavailable, "closed"));
 }
 
 TEST_F(MembershipTest, ARankThatIsTakenIsNotGivenTwice) {
