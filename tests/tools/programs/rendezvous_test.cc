@@ -1,0 +1,91 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A cluster started by hand: a rendezvous, a daemon, and trainers that come and
+// go.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tools/programs/run_program.h"
+
+namespace baton::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Calls `then` with the address once baton-rendezvous serves, then ends it.
+Outcome WithRendezvous(const std::function<void(const std::string&)>& then) {
+  bool served = false;
+  return RunProgram(
+      {"baton-rendezvous", "--listen=127.0.0.1:0"},
+      [&](const std::string& output, const Process& process) {
+        if (served || output.find('\n') == std::string::npos) return;
+        served = true;
+        const std::string before = "rendezvous at ";
+        ASSERT_EQ(output.find(before), 0u) << output;
+        then(output.substr(before.size(), output.find('\n') - before.size()));
+        SendSignal(process, SIGTERM);
+      });
+}
+
+std::vector<std::string> Toy(const std::string& name,
+                             const std::string& place) {
+  return {"toy_model", "--name=" + name, "--rendezvous=" + place,
+          "--world_size=3", "--steps=1"};
+}
+
+Process StartDaemon(const std::string& name, const std::string& place) {
+  ProcessSpec spec;
+  spec.name = name;
+  spec.args = Toy(name, place);
+  spec.args[0] = testing::ProgramPath(spec.args[0]);
+  return *StartProcess(spec);
+}
+
+// The exit status, after a signal.
+int End(const Process& process, int signal) {
+  SendSignal(process, signal);
+  int status = 0;
+  ::waitpid(process.pid, &status, 0);
+  return status;
+}
+
+TEST(BatonRendezvous, DaemonsThatMeetThereServeOneTrainerAfterTheOther) {
+  const Outcome outcome = WithRendezvous([](const std::string& place) {
+    const Process one = StartDaemon("worker1", place);
+    const Process two = StartDaemon("worker2", place);
+    for (int run = 0; run < 2; ++run) {
+      const Outcome trained = RunProgram(Toy("trainer", place));
+      EXPECT_EQ(trained.code, 0) << trained.output;
+      EXPECT_THAT(trained.output, HasSubstr("step 1: loss"));
+    }
+    EXPECT_EQ(End(one, SIGTERM), 0);
+    EXPECT_EQ(End(two, SIGTERM), 0);
+  });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+TEST(BatonRendezvous, SaysWhatIsWrong) {
+  EXPECT_EQ(RunProgram({"baton-rendezvous", "--listen=here"}).code, 2);
+  const Outcome open = RunProgram({"baton-rendezvous", "--listen=0.0.0.0:0"});
+  EXPECT_EQ(open.code, 2);
+  EXPECT_THAT(open.output, HasSubstr("--tls_dir"));
+  const Outcome outcome = WithRendezvous([](const std::string& place) {
+    const Outcome second =
+        RunProgram({"baton-rendezvous", "--listen=" + place});
+    EXPECT_EQ(second.code, 1);
+    EXPECT_THAT(second.output, HasSubstr(place));
+  });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+}  // namespace
+}  // namespace baton::tools
