@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <limits>
 
 #include "core/status.h"
 #include "rpc/transports/ring_lane.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxMessageBytes = size_t{1} << 20;
 constexpr size_t kHeadBytes = 4096;
+constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
 // The ring from a process to this one, and the memory of both.
 struct Ring {
@@ -49,7 +51,8 @@ struct Ring {
   bool Read() {
     rpc::Receiver::Batch batch;
     MutexLock lock(inlet->reading());
-    const absl::Status status = inlet->Read(nullptr, Device::Cpu(), batch);
+    const absl::Status status =
+        inlet->Read(nullptr, Device::Cpu(), kAll, batch);
     size_t bytes = 0;
     for (const rpc::Message& message : batch.messages) {
       bytes += rpc::BytesOf(message);
