@@ -29,6 +29,7 @@ struct TensorSpec {
   Shape shape = {};
   MemoryFormat format = MemoryFormat::kContiguous;
   uint64_t bytes = 0;
+  bool pinned = false;  // it goes on to a GPU here
 };
 
 // A tensor that a channel has taken: the other end imports it by `ticket` and
@@ -84,9 +85,14 @@ class Channel {
   virtual void OnSaid(std::string words) = 0;
 
   // Takes the elements of a tensor of any strides; when it returns, the tensor
-  // may be written again. Nothing when the channel is not open, has no room or
-  // does not take such tensors: they then travel otherwise, at once.
+  // may be written again, unless Send has more to say. Nothing when the channel
+  // is not open, has no room or does not take such tensors: they then travel
+  // otherwise, at once.
   virtual std::optional<Ticket> Export(const Tensor& tensor) = 0;
+  // Its message leaves now; called once, with what was not withdrawn. Where
+  // valid, the tensor may be written again when this is OK; an error when it
+  // does not get out, which not even OnLost makes it wait for.
+  virtual Future<void> Send(uint64_t) { return {}; }
   // A tensor that nobody was told of: its message never left.
   virtual void Withdraw(uint64_t lease) = 0;
   // The tensor of a ticket, which may be written by whoever gets it. Its lease

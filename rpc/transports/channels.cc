@@ -170,6 +170,12 @@ std::shared_ptr<Channel> Channels::Find(uint32_t channel) const {
   return found == entries_.end() ? nullptr : found->second.channel;
 }
 
+Future<void> Channels::Send(const Exported& exported) {
+  const auto channel = Find(exported.channel);
+  return channel == nullptr ? Future<void>()
+                            : channel->Send(exported.ticket.lease);
+}
+
 void Channels::Withdraw(const Exported& exported) {
   if (auto channel = Find(exported.channel)) {
     channel->Withdraw(exported.ticket.lease);

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "core/timer.h"
 #include "rpc/channels/channel.h"
@@ -56,6 +57,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
   };
   // By the best channel that takes the tensor now.
   std::optional<Exported> Export(const Tensor& tensor);
+  // As Channel::Send, when the message leaves.
+  Future<void> Send(const Exported& exported);
   void Withdraw(const Exported& exported);
   absl::StatusOr<Imported> Import(uint32_t channel, const TensorSpec& spec,
                                   const std::string& ticket);

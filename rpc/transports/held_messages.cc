@@ -44,6 +44,7 @@ absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
     }
     id = next_++;
     bytes_ += late.bytes_here;
+    if (!late.small) large_bytes_ += late.bytes_here;
     held_[id] = {from, std::move(late), awaited.size()};
   }
   for (const Future<void>& future : awaited) {
@@ -62,28 +63,42 @@ void HeldMessages::Came(uint64_t id, const absl::Status& status) {
   if (status.ok() && --found->second.missing > 0) return;
   held = std::move(found->second);
   held_.erase(found);
-  const bool had_room = bytes_ <= limit_;
+  const bool had_room = large_bytes_ <= limit_;
   bytes_ -= held.late.bytes_here;
+  if (!held.late.small) large_bytes_ -= held.late.bytes_here;
   // Under the lock, so that nothing comes after Drop.
   if (status.ok()) {
     deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes);
   }
-  if (!had_room && bytes_ <= limit_) {
+  if (!had_room && large_bytes_ <= limit_) {
     deliveries_->PushTask([drained = drained_] { drained(); });
+  }
+  if (held_.empty()) {
+    for (Task& then : std::exchange(when_none_, {}))
+      deliveries_->PushTask(std::move(then));
   }
   deliveries_->Post();
 }
 
 void HeldMessages::Drop() {
   HeldById dropped;  // after the lock is
+  std::vector<Task> tasks;
   MutexLock lock(mutex_);
   dropped.swap(held_);
-  bytes_ = 0;
+  tasks.swap(when_none_);
+  bytes_ = large_bytes_ = 0;
+}
+
+bool HeldMessages::WhenNone(Task then) {
+  MutexLock lock(mutex_);
+  if (held_.empty()) return false;
+  when_none_.push_back(std::move(then));
+  return true;
 }
 
 bool HeldMessages::has_room() const {
   MutexLock lock(mutex_);
-  return bytes_ <= limit_;
+  return large_bytes_ <= limit_;
 }
 
 }  // namespace baton::rpc

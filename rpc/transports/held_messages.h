@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/transport.h"
@@ -23,15 +24,16 @@ struct LateMessage {
   std::vector<Future<void>> awaited;
   size_t bytes = 0;       // of all of it
   size_t bytes_here = 0;  // of what came by the lane
+  bool small = false;     // it is one of the control lane's, which is read on
 };
 
 // What one peer sent and may not be delivered yet. Others overtake it.
 // Thread-safe.
 class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
  public:
-  // No more large messages are to be read while more than `limit` bytes are
-  // here that are held; `drained` is called, without a lock, once fewer are. An
-  // honest peer's last one may come on top, of `message_limit` bytes.
+  // No more large messages are to be read while more than `limit` bytes of such
+  // are here that are held; `drained` is called, without a lock, once fewer
+  // are. An honest peer's last one may come on top, of `message_limit` bytes.
   HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
                size_t message_limit, std::function<void()> drained);
 
@@ -40,6 +42,9 @@ class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
   absl::Status Hold(const WorkerInfo& from, LateMessage late);
   // Of a connection that has ended: nothing of it is delivered after this.
   void Drop();
+  // False when nothing is held; else `then` runs when nothing is any more,
+  // without a lock, behind what is delivered. Dropped by Drop.
+  bool WhenNone(Task then);
   bool has_room() const;
 
  private:
@@ -58,6 +63,10 @@ class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   HeldById held_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that are here
+  // Of large messages: what small ones wait for may be behind what a large one
+  // that was not read waits for.
+  size_t large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Task> when_none_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

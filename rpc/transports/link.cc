@@ -114,15 +114,17 @@ void Link::OnWritten(Lane& lane) {
   Side* side = Find(lane);
   if (side == nullptr) return;
   side->writing = false;
-  for (const auto& message : side->in_flight) HasLeftLocked(*message);
+  for (const auto& message : side->in_flight) HasLeftLocked(message);
   side->in_flight.clear();
   PumpLocked(*side);
 }
 
-void Link::HasLeftLocked(Outgoing& message) {
+void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
   ++traffic_.messages_sent;
-  traffic_.bytes_sent += message.bytes();
-  message.Written();
+  traffic_.bytes_sent += message->bytes();
+  message->Written();
+  std::erase_if(leaving_, [](const auto& each) { return each.expired(); });
+  if (message->awaits_channels()) leaving_.push_back(message);
 }
 
 // What the peer would break the connection for.
@@ -265,9 +267,22 @@ void Link::BeginGoodbye() {
 
 void Link::GoodbyeReceivedLocked(Side& side) {
   side.goodbye_received = true;
-  if (control_.goodbye_received && (bulk_.goodbye_received || !bulk_.ready)) {
-    BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
-  }
+  if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
+    return;
+  // Tensors of messages before it may still come.
+  const bool later =
+      held_->WhenNone([weak = weak_from_this(), times_up = times_up_] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        MutexLock lock(self->mutex_);
+        if (self->state_ == State::kUp && self->times_up_ == times_up)
+          self->PeerHasShutDownLocked();
+      });
+  if (!later) PeerHasShutDownLocked();
+}
+
+void Link::PeerHasShutDownLocked() {
+  BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
 }
 
 void Link::OnBroken(Lane& lane, const absl::Status& why) {
@@ -305,7 +320,13 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
     side->lane->Close();
   }
   DropRingsLocked();
+  // Kept until it may be said what became of them.
+  std::vector<std::shared_ptr<Outgoing>> leaving;
+  for (const auto& each : std::exchange(leaving_, {})) {
+    if (auto message = each.lock()) leaving.push_back(std::move(message));
+  }
   if (channels_ != nullptr) channels_->Close();
+  std::erase_if(leaving, [](const auto& each) { return !each->lost(); });
   channels_ = nullptr;
   held_->Drop();
   const absl::Status failure = absl::IsDeadlineExceeded(why)
@@ -313,11 +334,14 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
                                    : why;
   if (state_ == State::kUp && tell && !host_.stopping) {
     deliveries_->PushLost(peer_, why);
-    deliveries_->PushTask([messages = TakeQueuesLocked(), failure] {
-      for (const auto& message : messages) message->Fail(failure);
-    });
+    deliveries_->PushTask(
+        [messages = TakeQueuesLocked(), leaving = std::move(leaving), failure] {
+          for (const auto& message : messages) message->Fail(failure);
+          for (const auto& message : leaving) message->Fail(failure);
+        });
     deliveries_->Post();
   } else {
+    for (const auto& message : leaving) message->Fail(failure);
     FailQueuesLocked(failure);
   }
   BecomeIdleLocked();

@@ -146,7 +146,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   bool FlushRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropRingsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HasLeftLocked(Outgoing& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HasLeftLocked(const std::shared_ptr<Outgoing>& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -159,6 +160,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // The peer's present incarnation is over.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoodbyeReceivedLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PeerHasShutDownLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void BadFramesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -221,6 +223,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   std::shared_ptr<RingInlet> ring_in_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RingOutlet> ring_out_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Outgoing> in_ring_ ABSL_GUARDED_BY(mutex_);
+
+  // Written, while channels send some of their tensors.
+  std::vector<std::weak_ptr<Outgoing>> leaving_ ABSL_GUARDED_BY(mutex_);
 
   ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   Pulse pulse_ ABSL_GUARDED_BY(mutex_);

@@ -56,7 +56,7 @@ bool Link::FlushRingLocked() {
     host_.poller->Add(ring_out_);
     return false;
   }
-  if (in_ring_ != nullptr) HasLeftLocked(*std::exchange(in_ring_, nullptr));
+  if (in_ring_ != nullptr) HasLeftLocked(std::exchange(in_ring_, nullptr));
   return true;
 }
 
@@ -74,9 +74,9 @@ void Link::PumpRingLocked() {
     in_ring_ = std::move(control_.queue.front());
     control_.queue.pop_front();
     const std::shared_ptr<Outgoing> message = in_ring_;
-    if (!AddToRingLocked(message->TakeFrame())) return;
+    if (!AddToRingLocked(Outgoing::TakeFrame(message))) return;
     in_ring_ = nullptr;
-    HasLeftLocked(*message);
+    HasLeftLocked(message);
   }
   PumpGoodbyeLocked();
 }

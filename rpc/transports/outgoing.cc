@@ -123,7 +123,7 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
     budget -= std::min(budget, bytes);
   };
   if (!self->frame_taken_) {
-    self->frame_taken_ = true;
+    FrameTaken(self);
     out.push_back(SliceOf(self, self->frame_.data(), self->frame_.size()));
     spend(self->frame_.size() + self->exported_bytes_);
   }
@@ -144,13 +144,31 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
   return self->part_ == self->parts_.size();
 }
 
+const std::string& Outgoing::TakeFrame(const std::shared_ptr<Outgoing>& self) {
+  FrameTaken(self);
+  return self->frame_;
+}
+
+void Outgoing::FrameTaken(const std::shared_ptr<Outgoing>& self) {
+  self->frame_taken_ = true;
+  for (const auto& exported : self->exported_) {
+    const Future<void> left = self->channels_->Send(exported);
+    if (!left.valid()) continue;
+    ++self->awaited_;
+    left.OnReady([self](const absl::Status& status) {
+      if (!status.ok()) self->lost_ = true;
+      --self->awaited_;
+    });
+  }
+}
+
 Outgoing::~Outgoing() {
   // Nobody else knows of them.
   if (!frame_taken_) {
     for (const auto& exported : exported_) channels_->Withdraw(exported);
   }
-  Report(written_ ? absl::OkStatus()
-                  : absl::UnavailableError("the connection broke"));
+  Report(written_ && !lost_ ? absl::OkStatus()
+                            : absl::UnavailableError("the connection broke"));
 }
 
 void Outgoing::Report(absl::Status status) {

@@ -53,13 +53,14 @@ class Outgoing {
   static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
                    std::vector<grpc::Slice>& out);
   // All of a message that is not bulk, as bytes that live as long as this.
-  const std::string& TakeFrame() {
-    frame_taken_ = true;
-    return frame_;
-  }
+  static const std::string& TakeFrame(const std::shared_ptr<Outgoing>& self);
 
   // Everything taken has been written.
   void Written() { written_ = true; }
+  // Channels have still to send some of it, and keep this object until then.
+  bool awaits_channels() const { return awaited_ > 0; }
+  // They do not any more, without having done so.
+  bool lost() const { return lost_; }
   // Reports the failure now, whatever gRPC still holds.
   void Fail(absl::Status why) { Report(std::move(why)); }
 
@@ -73,6 +74,7 @@ class Outgoing {
   Outgoing() = default;
   absl::Status Encode();
   bool Export(Tensor& tensor, wire::TensorMeta& entry);
+  static void FrameTaken(const std::shared_ptr<Outgoing>& self);
   void Report(absl::Status status);
 
   Message message_;  // tensors packed; undefined where exported
@@ -86,6 +88,8 @@ class Outgoing {
   bool frame_taken_ = false;
   size_t bytes_ = 0;
   std::atomic<bool> written_{false};
+  std::atomic<int> awaited_{0};  // tensors that channels have not sent
+  std::atomic<bool> lost_{false};
   std::atomic<bool> reported_{false};
   Transport::Sent sent_;
   std::weak_ptr<ThreadPool> executor_;

@@ -43,12 +43,22 @@ Tensor OnHost(const Tensor& tensor) {
       .CopyFrom(tensor);
 }
 
-Tensor OnGpu(const Tensor& tensor, Device gpu) {
+Tensor MadeOnGpu(const Tensor& like, Device gpu) {
   const StreamScope scope(Stream::ForCopies(Device::Cpu(), gpu));
-  return Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
-                                        .device = gpu,
-                                        .format = tensor.SuggestFormat()})
-      .CopyFromAsync(tensor);
+  return Tensor::Empty(
+      like.shape(),
+      {.dtype = like.dtype(), .device = gpu, .format = like.SuggestFormat()});
+}
+
+void MoveToGpu(const Tensor& from, const Tensor& to) {
+  const StreamScope scope(Stream::ForCopies(Device::Cpu(), to.device()));
+  to.CopyFromAsync(from);
+}
+
+Tensor OnGpu(const Tensor& tensor, Device gpu) {
+  const Tensor moved = MadeOnGpu(tensor, gpu);
+  MoveToGpu(tensor, moved);
+  return moved;
 }
 
 }  // namespace baton::rpc

@@ -25,7 +25,11 @@ Tensor PackedCopy(Tensor tensor);
 // waits for it.
 Tensor OnHost(const Tensor& tensor);
 
-// A tensor of the CPU on a GPU. Returns before it is there.
+// A tensor on a GPU as the other one, and what brings that one's elements there
+// once they have come; returns before they are there.
+Tensor MadeOnGpu(const Tensor& like, Device gpu);
+void MoveToGpu(const Tensor& from, const Tensor& to);
+// Both together.
 Tensor OnGpu(const Tensor& tensor, Device gpu);
 
 }  // namespace baton::rpc

@@ -165,12 +165,12 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
     ASSIGN_OR_RETURN(uint64_t size,
                      TensorBytes(entry, dtype, max_bytes_ - total, max_bytes_));
     total += size;
+    for_gpu_.push_back(entry.gpu() && device_.is_cuda());
     specs_.push_back({dtype,
                       Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
                       entry.channels_last() ? MemoryFormat::kChannelsLast
                                             : MemoryFormat::kContiguous,
-                      size});
-    for_gpu_.push_back(entry.gpu() && device_.is_cuda());
+                      size, for_gpu_.back()});
     if (entry.channel() != 0) {
       RETURN_IF_ERROR(Import(entry, i, channels));
     } else if (entry.chunked() && size > 0) {
@@ -192,10 +192,23 @@ absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
   ASSIGN_OR_RETURN(
       Imported imported,
       channels->Import(entry.channel(), specs_[index], entry.ticket()));
-  message_->tensors[index] = std::move(imported.tensor);
-  if (imported.given.valid()) awaited_.push_back(std::move(imported.given));
   imported_bytes_ += specs_[index].bytes;
-  return Settle(tensor);
+  message_->tensors[index] = imported.tensor;
+  if (!imported.given.valid()) return Settle(tensor);
+  return Await(tensor, imported);
+}
+
+// What has not come yet is settled when it has.
+absl::Status Receiver::Await(int tensor, const Imported& late) {
+  Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
+  if (values.device().is_cuda() || !for_gpu_[static_cast<size_t>(tensor)]) {
+    awaited_.push_back(late.given);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(CatchErrors([&] { values = MadeOnGpu(values, device_); }));
+  awaited_.push_back(late.given.Then(
+      [from = late.tensor, to = values] { MoveToGpu(from, to); }));
+  return absl::OkStatus();
 }
 
 absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
@@ -280,7 +293,8 @@ void Receiver::Finish(Batch& batch) {
     batch.late.push_back({.message = *std::move(message_),
                           .awaited = std::exchange(awaited_, {}),
                           .bytes = message_bytes_,
-                          .bytes_here = message_bytes_ - imported_bytes_});
+                          .bytes_here = message_bytes_ - imported_bytes_,
+                          .small = parts_.empty()});
   }
   message_.reset();
 }

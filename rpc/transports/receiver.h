@@ -68,6 +68,7 @@ class Receiver {
                       Channels* channels);
   absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
                            Channels* channels, Batch& batch);
+  absl::Status Await(int tensor, const Imported& late);
   absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,
                          Batch& batch);
   absl::Status Allocate(int tensor);

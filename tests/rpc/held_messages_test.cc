@@ -22,11 +22,12 @@ class HeldMessagesTest : public testing::Test {
 
   absl::Status Hold(const std::string& header,
                     const std::vector<Promise<void>>& promises,
-                    size_t bytes_here = 10) {
+                    size_t bytes_here = 10, bool small = false) {
     LateMessage late{.message = {header, {}},
                      .awaited = {},
                      .bytes = 100 + bytes_here,
-                     .bytes_here = bytes_here};
+                     .bytes_here = bytes_here,
+                     .small = small};
     for (const auto& promise : promises)
       late.awaited.push_back(promise.future());
     return held_->Hold(bob_, std::move(late));
@@ -134,6 +135,41 @@ TEST_F(HeldMessagesTest, ThereIsRoomUntilMoreThanTheLimitIsHeld) {
   second.Set(absl::OkStatus());
   EXPECT_EQ(Delivered(), 2u);
   EXPECT_EQ(drained_, 1);
+}
+
+// What they wait for may be behind what a large one waits for.
+TEST_F(HeldMessagesTest, SmallOnesTakeNoRoomFromLargeOnes) {
+  const Promise<void> never;
+  ASSERT_TRUE(Hold("small", {never}, 2 * kLimit, true).ok());
+  EXPECT_TRUE(held_->has_room());
+  ASSERT_TRUE(Hold("large", {never}, 2 * kLimit).ok());
+  EXPECT_FALSE(held_->has_room());
+}
+
+TEST_F(HeldMessagesTest, TellsWhenNothingIsHeldAnyMore) {
+  EXPECT_FALSE(held_->WhenNone([] { FAIL() << "there was nothing"; }));
+  const Promise<void> first, second;
+  ASSERT_TRUE(Hold("first", {first}).ok());
+  ASSERT_TRUE(Hold("second", {second}).ok());
+  size_t delivered_then = 0;
+  EXPECT_TRUE(held_->WhenNone([&] { delivered_then = mailbox_.count(); }));
+  second.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 1u);
+  EXPECT_EQ(delivered_then, 0u);
+  first.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 2u);
+  EXPECT_EQ(delivered_then, 2u);
+}
+
+TEST_F(HeldMessagesTest, OfALostConnectionNobodyIsToldThatNothingIsHeld) {
+  const Promise<void> promise;
+  ASSERT_TRUE(Hold("late", {promise}).ok());
+  EXPECT_TRUE(held_->WhenNone([] { FAIL() << "it was dropped"; }));
+  held_->Drop();
+  const Promise<void> next;
+  ASSERT_TRUE(Hold("of the next", {next}).ok());
+  next.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 1u);
 }
 
 TEST_F(HeldMessagesTest, MoreThanAnHonestPeerHasOutIsRefused) {
