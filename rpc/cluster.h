@@ -31,6 +31,7 @@ struct ClusterOptions {
   std::chrono::milliseconds join_timeout{60'000};
   // As in GrpcOptions.
   Security security;
+  uint16_t tensor_port = 0;
   size_t max_message_bytes = size_t{16} << 30;
   size_t max_undelivered_bytes = size_t{256} << 20;
   Device device = Device::Cpu();

@@ -29,6 +29,9 @@ ABSL_FLAG(std::string, listen, "127.0.0.1:0",
           "host:port or unix:path to listen on; port 0 for any free one");
 ABSL_FLAG(std::string, advertise_host, "",
           "host that peers are told; default the one listened on");
+ABSL_FLAG(uint32_t, tensor_port, 0,
+          "port to listen on for tensors of workers that do not share memory "
+          "with this one, where they go by TCP; 0 for any free one");
 ABSL_FLAG(absl::Duration, join_timeout, absl::Seconds(60),
           "how long to wait for the other workers");
 ABSL_FLAG(absl::Duration, rpc_timeout, absl::Seconds(60),
@@ -90,6 +93,15 @@ absl::StatusOr<size_t> Limit(const absl::Flag<uint64_t>& flag,
   return value;
 }
 
+absl::StatusOr<uint16_t> TensorPort() {
+  const uint32_t port = absl::GetFlag(FLAGS_tensor_port);
+  if (port > 0xffff) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensor_port=", port, " is no port: 65535 is the last"));
+  }
+  return static_cast<uint16_t>(port);
+}
+
 absl::Status SetLimits(rpc::ClusterOptions& options) {
   ASSIGN_OR_RETURN(options.max_message_bytes,
                    Limit(FLAGS_max_message_bytes, "max_message_bytes"));
@@ -135,6 +147,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   options.peers = TextOr(absl::GetFlag(FLAGS_peers), "BATON_PEERS", "");
   options.listen = absl::GetFlag(FLAGS_listen);
   options.advertise_host = absl::GetFlag(FLAGS_advertise_host);
+  ASSIGN_OR_RETURN(options.tensor_port, TensorPort());
   ASSIGN_OR_RETURN(options.rank,
                    NumberOr(absl::GetFlag(FLAGS_rank), -1, "BATON_RANK"));
   ASSIGN_OR_RETURN(options.world_size, NumberOr(absl::GetFlag(FLAGS_world_size),

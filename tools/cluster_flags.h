@@ -9,9 +9,9 @@
 
 // The command-line flags of every program that joins a cluster:
 //   --cluster --name --rank --rendezvous --world_size --peers --listen
-//   --advertise_host --join_timeout --rpc_timeout --lease --rpc_threads
-//   --max_message_bytes --max_undelivered_bytes --max_calls_per_peer
-//   --max_call_bytes_per_peer --max_calls
+//   --advertise_host --tensor_port --join_timeout --rpc_timeout --lease
+//   --rpc_threads --max_message_bytes --max_undelivered_bytes
+//   --max_calls_per_peer --max_call_bytes_per_peer --max_calls
 // and those of tools/security_flags.h.
 // Those not given come from BATON_CLUSTER, BATON_NAME, BATON_RANK,
 // BATON_RENDEZVOUS, BATON_WORLD_SIZE, BATON_PEERS, which baton-run sets for the

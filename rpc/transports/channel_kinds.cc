@@ -15,6 +15,8 @@
 #include "rpc/channels/nccl.h"
 #include "rpc/channels/nccl_gpu.h"
 #include "rpc/channels/shared_memory.h"
+#include "rpc/channels/tcp.h"
+#include "rpc/transports/address.h"
 
 namespace baton::rpc {
 namespace {
@@ -50,6 +52,17 @@ bool IsTrusted(const Security& security) {
   return security.trusted_fabric || trusted;
 }
 
+TcpOptions TcpOptionsOf(const GrpcOptions& options) {
+  TcpOptions tcp{
+      .port = options.tensor_port,
+      .clear = !options.security.tls() || IsTrusted(options.security)};
+  if (const auto listen = ParseHostPort(options.listen); listen.ok()) {
+    tcp.listen_host = listen->host;
+    tcp.told_host = Advertised(*listen, options.advertise_host).host;
+  }
+  return tcp;
+}
+
 }  // namespace
 
 std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options) {
@@ -79,6 +92,8 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
     kinds.push_back(MakeNccl(gpu, MakeCudaNccl(options.device),
                              {.trusted_fabric = IsTrusted(options.security)}));
   }
+  if (options.tcp_tensors && !Says("BATON_TCP_TENSORS", "off"))
+    kinds.push_back(MakeTcp(TcpOptionsOf(options)));
   return kinds;
 }
 

@@ -1,8 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the lanes of the gRPC transport cost above a bare socket, in one run, as
-// between machines: neither tensors nor messages go by shared memory.
+// What the lanes of the gRPC transport, and its channel by TCP, cost above a
+// bare socket, in one run, as between machines: neither tensors nor messages go
+// by shared memory.
 //   transport_bench [rounds]
 // Two processes; the rounds of all rows are interleaved. One JSON line a row:
 // medians over the rounds, and the ratio to the bare socket of the same kind.
@@ -68,6 +69,7 @@ class Caller final : public MessageHandler {
 struct Way {
   bool tcp = false;
   bool inline_delivery = false;
+  bool tensors_beside = false;    // by a TCP connection of their own
   std::string certificates = {};  // a folder of them: mutual TLS
 };
 
@@ -87,6 +89,7 @@ class GrpcPair {
         transport_(
             *MakeGrpcTransport({.shared_memory = false,
                                 .message_ring = false,
+                                .tcp_tensors = way.tensors_beside,
                                 .inline_delivery = way.inline_delivery,
                                 .security = SecurityOf(way.certificates)})) {
     std::string address = child_.ReadLine();
@@ -95,6 +98,7 @@ class GrpcPair {
         {"bench", Rank{0}, 1, transport_->address()}, &caller_);
     BATON_CHECK(started.ok());
     transport_->AddPeer({"peer", Rank{1}, 4711, address});
+    if (way.tensors_beside) AwaitChannel();
   }
   ~GrpcPair() { transport_->Shutdown(std::chrono::milliseconds(1000)); }
 
@@ -108,6 +112,11 @@ class GrpcPair {
   }
 
  private:
+  void AwaitChannel() {
+    do {
+      Transfer({"ack", {}});
+    } while (!transport_->TensorChannels().at(0).open);
+  }
   static std::vector<std::string> CommandOf(const std::string& echo_peer,
                                             const Way& way) {
     std::vector<std::string> command{echo_peer, "peer"};
@@ -152,6 +161,10 @@ int Run(const std::string& echo_peer, int rounds) {
   GrpcPair tcp_pair(echo_peer, {.tcp = true});
   GrpcPair unix_inline(echo_peer, {.inline_delivery = true});
   GrpcPair tcp_inline(echo_peer, {.tcp = true, .inline_delivery = true});
+  GrpcPair beside(echo_peer, {.tcp = true, .tensors_beside = true});
+  GrpcPair beside_inline(
+      echo_peer,
+      {.tcp = true, .inline_delivery = true, .tensors_beside = true});
   GrpcPair tls_pair(echo_peer,
                     {.tcp = true, .certificates = certificates.path()});
   const std::vector<std::pair<std::string, GrpcPair*>> pairs = {
@@ -159,6 +172,8 @@ int Run(const std::string& echo_peer, int rounds) {
       {"grpc tcp", &tcp_pair},
       {"grpc unix inline", &unix_inline},
       {"grpc tcp inline", &tcp_inline},
+      {"tensors by tcp", &beside},
+      {"tensors by tcp, inline", &beside_inline},
       {"grpc tcp, mutual TLS", &tls_pair}};
   std::vector<Row> rows;
   for (size_t bytes :

@@ -12,7 +12,9 @@ namespace {
 TransportKind Grpc(GrpcOptions options) {
   options.connect_timeout = std::chrono::seconds(5);
   options.reconnect_timeout = std::chrono::milliseconds(1500);
-  const std::string channel = options.shared_memory ? "shared memory" : "";
+  const std::string channel = options.shared_memory ? "shared memory"
+                              : options.tcp_tensors ? "TCP"
+                                                    : "";
   return {.network =
               [options] {
                 return [options] {
@@ -38,13 +40,30 @@ GrpcOptions Tls() {
                        .token = std::string(64, '5')}};
 }
 
+GrpcOptions TlsOnTrustedFabric() {
+  GrpcOptions options = Tls();
+  options.shared_memory = false;
+  options.security.trusted_fabric = true;
+  return options;
+}
+
 INSTANTIATE_TEST_SUITE_P(GrpcTls, TransportConformance,
                          testing::Values(Grpc(Tls())));
 INSTANTIATE_TEST_SUITE_P(GrpcTcp, TransportConformance,
                          testing::Values(Grpc({.unix_socket = false,
-                                               .shared_memory = false})));
+                                               .shared_memory = false,
+                                               .tcp_tensors = false})));
 INSTANTIATE_TEST_SUITE_P(GrpcLanes, TransportConformance,
-                         testing::Values(Grpc({.shared_memory = false})));
+                         testing::Values(Grpc({.shared_memory = false,
+                                               .tcp_tensors = false})));
+INSTANTIATE_TEST_SUITE_P(GrpcTensorsByTcp, TransportConformance,
+                         testing::Values(Grpc({.unix_socket = false,
+                                               .shared_memory = false})));
+INSTANTIATE_TEST_SUITE_P(GrpcTensorsByTcpInline, TransportConformance,
+                         testing::Values(Grpc({.shared_memory = false,
+                                               .inline_delivery = true})));
+INSTANTIATE_TEST_SUITE_P(GrpcTlsTensorsByTcp, TransportConformance,
+                         testing::Values(Grpc(TlsOnTrustedFabric())));
 INSTANTIATE_TEST_SUITE_P(GrpcTcpSharedMemory, TransportConformance,
                          testing::Values(Grpc({.unix_socket = false})));
 INSTANTIATE_TEST_SUITE_P(GrpcSharedMemory, TransportConformance,

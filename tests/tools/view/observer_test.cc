@@ -128,16 +128,20 @@ TEST_F(ObserverTest, ShowsWhatWentThroughSharedMemory) {
     const auto reports = observer->Ask();
     ASSERT_THAT(reports, IsOk());
     table = TensorChannelsTable(*reports);
-    ASSERT_EQ(table.rows.size(), 2u) << TableText(table);
-  } while (ColumnOf(table, "bytes_received")[1] == "0" &&
+    ASSERT_EQ(table.rows.size(), 4u) << TableText(table);
+  } while (ColumnOf(table, "bytes_received")[2] == "0" &&
            std::chrono::steady_clock::now() < deadline);
-  EXPECT_THAT(ColumnOf(table, "worker"), ElementsAre("alice", "bob"));
+  EXPECT_THAT(ColumnOf(table, "worker"),
+              ElementsAre("alice", "alice", "bob", "bob"));
   EXPECT_THAT(ColumnOf(table, "channel"),
-              ElementsAre("shared memory", "shared memory"));
+              ElementsAre("shared memory", "TCP", "shared memory", "TCP"));
   EXPECT_EQ(ColumnOf(table, "state")[0], "open");
+  EXPECT_EQ(ColumnOf(table, "state")[1], "not open");
+  EXPECT_EQ(ColumnOf(table, "why_not")[1],
+            "shared memory is tried for this pair");
   EXPECT_EQ(ColumnOf(table, "bytes_sent")[0], "1048576") << TableText(table);
-  EXPECT_EQ(ColumnOf(table, "bytes_received")[1], "1048576");
-  EXPECT_EQ(ColumnOf(table, "tensors_sent")[1], "0");
+  EXPECT_EQ(ColumnOf(table, "bytes_received")[2], "1048576");
+  EXPECT_EQ(ColumnOf(table, "tensors_sent")[2], "0");
 }
 
 TEST_F(ObserverTest, LeavesNothingBehind) {

@@ -1,0 +1,247 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/socket_poller.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/mutex.h"
+#include "core/spinning.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kBell = 0;  // the id of the descriptor that wakes the thread
+constexpr int kEventsAtOnce = 64;
+constexpr int64_t kLongestSleep = 60'000;  // ms
+
+}  // namespace
+
+class SocketPoller::Core final
+    : public std::enable_shared_from_this<SocketPoller::Core> {
+ public:
+  explicit Core(const char* name) : name_(name) {}
+
+  absl::Status Start();
+  absl::StatusOr<uint64_t> Add(std::shared_ptr<const Fd> socket, For what,
+                               Step step);
+  void Wake(uint64_t id);
+  void After(std::chrono::milliseconds delay, Task task);
+  void Stop();
+
+ private:
+  struct Source {
+    std::shared_ptr<const Fd> socket;
+    uint32_t events;
+    Step step;
+  };
+  using Ids = std::vector<uint64_t>;
+
+  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run();
+  // Adds what was woken, and gives what is due. False when it is over.
+  bool Gather(Ids& ready, std::vector<Task>& due);
+  void Serve(uint64_t id, Ids& again);
+  void Await(Ids& ready);
+  int SleepLimit();
+
+  const char* const name_;
+
+  Mutex mutex_;
+  Fd epoll_, bell_;  // written before the thread begins
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = kBell + 1;
+  std::vector<std::pair<uint64_t, Source>> added_ ABSL_GUARDED_BY(mutex_);
+  Ids woken_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, Task> timers_ ABSL_GUARDED_BY(mutex_);
+
+  std::map<uint64_t, Source> sources_;  // the thread's
+};
+
+absl::Status SocketPoller::Core::Start() {
+  MutexLock lock(mutex_);
+  if (stopping_ || thread_.joinable()) return absl::OkStatus();
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  bell_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kBell}};
+  if (!epoll_.valid() || !bell_.valid() ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot watch sockets: ", std::strerror(errno)));
+  }
+  thread_ = std::thread([self = shared_from_this()] { self->Run(); });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> SocketPoller::Core::Add(
+    std::shared_ptr<const Fd> socket, For what, Step step) {
+  MutexLock lock(mutex_);
+  if (stopping_) return absl::CancelledError("the poller is gone");
+  const uint64_t id = next_id_++;
+  // Of no event yet: the first step comes without one.
+  epoll_event none{.events = EPOLLONESHOT, .data = {.u64 = id}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket->get(), &none) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot watch a socket: ", std::strerror(errno)));
+  }
+  const uint32_t events = what == For::kReading ? EPOLLIN : EPOLLOUT;
+  added_.emplace_back(
+      id, Source{std::move(socket), events | EPOLLONESHOT, std::move(step)});
+  woken_.push_back(id);
+  RingLocked();
+  return id;
+}
+
+void SocketPoller::Core::Wake(uint64_t id) {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  woken_.push_back(id);
+  RingLocked();
+}
+
+void SocketPoller::Core::After(std::chrono::milliseconds delay, Task task) {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  timers_.emplace(Clock::now() + delay, std::move(task));
+  RingLocked();
+}
+
+void SocketPoller::Core::RingLocked() {
+  if (std::exchange(asleep_, false)) eventfd_write(bell_.get(), 1);
+}
+
+void SocketPoller::Core::Stop() {
+  std::thread thread;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    RingLocked();
+    thread = std::move(thread_);
+  }
+  if (!thread.joinable()) return;
+  // A step may drop the poller.
+  if (thread.get_id() == std::this_thread::get_id()) {
+    thread.detach();
+  } else {
+    thread.join();
+  }
+}
+
+void SocketPoller::Core::Run() {
+  pthread_setname_np(pthread_self(), name_);
+  Ids ready;
+  std::vector<Task> due;
+  while (Gather(ready, due)) {
+    for (Task& task : due) std::move(task)();
+    due.clear();
+    Ids now;
+    now.swap(ready);
+    for (const uint64_t id : now) Serve(id, ready);
+    Await(ready);
+  }
+  // Without the lock: what they hold may call this.
+  sources_.clear();
+  std::vector<std::pair<uint64_t, Source>> added;
+  std::multimap<Clock::time_point, Task> timers;
+  MutexLock lock(mutex_);
+  added.swap(added_);
+  timers.swap(timers_);
+}
+
+bool SocketPoller::Core::Gather(Ids& ready, std::vector<Task>& due) {
+  MutexLock lock(mutex_);
+  asleep_ = false;
+  if (stopping_) return false;
+  for (auto& [id, source] : added_) sources_.emplace(id, std::move(source));
+  added_.clear();
+  ready.insert(ready.end(), woken_.begin(), woken_.end());
+  woken_.clear();
+  std::sort(ready.begin(), ready.end());
+  ready.erase(std::unique(ready.begin(), ready.end()), ready.end());
+  const auto now = Clock::now();
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    due.push_back(std::move(timers_.begin()->second));
+    timers_.erase(timers_.begin());
+  }
+  if (!ready.empty() || !due.empty()) Spinning::OfThisThread().Came();
+  return true;
+}
+
+void SocketPoller::Core::Serve(uint64_t id, Ids& again) {
+  const auto found = sources_.find(id);
+  if (found == sources_.end()) return;
+  Source& source = found->second;
+  switch (source.step()) {
+    case Then::kWhenReady: {
+      epoll_event event{.events = source.events, .data = {.u64 = id}};
+      epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, source.socket->get(), &event);
+      break;
+    }
+    case Then::kWhenWoken:
+      break;
+    case Then::kAgain:
+      again.push_back(id);
+      break;
+    case Then::kEnd:
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, source.socket->get(), nullptr);
+      sources_.erase(found);
+      break;
+  }
+}
+
+void SocketPoller::Core::Await(Ids& ready) {
+  const bool look_on = !ready.empty() || Spinning::OfThisThread().Wait();
+  epoll_event events[kEventsAtOnce];
+  const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce,
+                               look_on ? 0 : SleepLimit());
+  for (int i = 0; i < count; ++i) {
+    eventfd_t rung;
+    if (events[i].data.u64 != kBell) {
+      ready.push_back(events[i].data.u64);
+    } else {
+      eventfd_read(bell_.get(), &rung);
+    }
+  }
+}
+
+// In ms, as epoll takes it. From then on others have to ring.
+int SocketPoller::Core::SleepLimit() {
+  MutexLock lock(mutex_);
+  if (stopping_ || !woken_.empty()) return 0;
+  asleep_ = true;
+  if (timers_.empty()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      timers_.begin()->first - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, kLongestSleep));
+}
+
+SocketPoller::SocketPoller(const char* name)
+    : core_(std::make_shared<Core>(name)) {}
+SocketPoller::~SocketPoller() { core_->Stop(); }
+
+absl::Status SocketPoller::Start() { return core_->Start(); }
+absl::StatusOr<uint64_t> SocketPoller::Add(std::shared_ptr<const Fd> socket,
+                                           For what, Step step) {
+  return core_->Add(std::move(socket), what, std::move(step));
+}
+void SocketPoller::Wake(uint64_t id) { core_->Wake(id); }
+void SocketPoller::After(std::chrono::milliseconds delay, Task task) {
+  core_->After(delay, std::move(task));
+}
+
+}  // namespace baton::rpc

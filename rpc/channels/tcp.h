@@ -1,0 +1,40 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rpc/channels/channel.h"
+
+namespace baton::rpc {
+
+struct TcpOptions {
+  // Where to listen, as the worker itself does, on a port for tensors alone
+  // (0: any free one), and the host that others are told. Without a host to
+  // listen on there is no channel.
+  std::string listen_host = {};
+  uint16_t port = 0;
+  std::string told_host = {};
+  // Elements may pass in clear: the connection itself does, or whoever reads
+  // the network between the workers may.
+  bool clear = false;
+  // How long a connection may take until both have shown their keys.
+  std::chrono::milliseconds opening{10'000};
+  // How long the end of a socket waits for that of the connection, which says
+  // better why.
+  std::chrono::milliseconds grace{500};
+};
+
+// A TCP connection of its own, for tensors of the CPU between workers that do
+// not share memory. Nothing is copied but by the kernels: elements are written
+// from where the sender has them, who may not change them before they have
+// left, and read to where they stay. They pass in clear, between two ends that
+// have shown each other the key of this connection, which they were told by
+// gRPC. Where it cannot be had, what is made offers the reason.
+std::shared_ptr<ChannelKind> MakeTcp(const TcpOptions& options);
+
+}  // namespace baton::rpc

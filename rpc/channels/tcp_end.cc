@@ -1,0 +1,247 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/tcp_end.h"
+
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+using Poll = SocketPoller::Then;
+
+// Of one connection, before others have their turn.
+constexpr int kStepsAtOnce = 16;
+
+}  // namespace
+
+TcpEnd::TcpEnd(const TcpParts& parts, TcpKeys keys,
+               std::shared_ptr<ChannelPort> port)
+    : reader_(parts.reader),
+      writer_(parts.writer),
+      executor_(parts.executor),
+      listener_(parts.listener),
+      options_(parts.options),
+      keys_(std::move(keys)),
+      port_(std::move(port)) {}
+
+void TcpEnd::DialAtStart(std::string host, uint16_t port) {
+  dial_host_ = std::move(host);
+  dial_port_ = port;
+}
+
+absl::Status TcpEnd::Expect() {
+  const auto reader = reader_.lock();
+  if (reader == nullptr) return absl::CancelledError("the worker ends");
+  reader->After(options_.opening, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self != nullptr && !self->open_)
+      self->Fail("nobody connected to the port for tensors");
+  });
+  return listener_->Expect(keys_, [weak = weak_from_this()](Fd socket) {
+    if (const auto self = weak.lock()) self->Adopt(std::move(socket));
+  });
+}
+
+void TcpEnd::Start() {
+  const auto executor = executor_.lock();
+  if (executor == nullptr || dial_host_.empty()) return;
+  executor->Post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    auto socket =
+        DialTcp(self->dial_host_, self->dial_port_, self->keys_,
+                self->options_.opening, [&self] { return !self->ended(); });
+    if (socket.ok()) {
+      self->Adopt(*std::move(socket));
+    } else {
+      self->Fail(absl::StrCat(self->dial_host_, ", port ", self->dial_port_,
+                              ": ", socket.status().message()));
+    }
+  });
+}
+
+void TcpEnd::Adopt(Fd socket) {
+  if (!socket.valid()) return Fail("the socket ended at once");
+  const auto reader = reader_.lock(), writer = writer_.lock();
+  if (reader == nullptr || writer == nullptr) return;
+  const auto shared = std::make_shared<const Fd>(std::move(socket));
+  absl::Status status;
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+    auto reads = reader->Add(
+        shared, SocketPoller::For::kReading, [weak = weak_from_this(), shared] {
+          const auto self = weak.lock();
+          return self == nullptr ? Poll::kEnd : self->Read(shared->get());
+        });
+    auto writes = writer->Add(
+        shared, SocketPoller::For::kWriting, [weak = weak_from_this(), shared] {
+          const auto self = weak.lock();
+          return self == nullptr ? Poll::kEnd : self->Write(shared->get());
+        });
+    status.Update(reads.status());
+    status.Update(writes.status());
+    if (reads.ok()) reads_ = *reads;
+    if (writes.ok()) writes_ = *writes;
+    socket_ = shared;
+    open_ = status.ok();
+  }
+  if (status.ok()) {
+    port_->Opened();
+  } else {
+    Fail(std::string(status.message()));
+  }
+}
+
+void TcpEnd::OnSaid(std::string words) {
+  const auto executor = executor_.lock();
+  if (executor == nullptr) return;
+  executor->Post([self = shared_from_this(), words = std::move(words)] {
+    wire::TcpWords parsed;
+    if (!parsed.ParseFromString(words)) {
+      self->Fail("it says what makes no sense");
+    } else {
+      self->Fail(absl::StrCat("there: ", parsed.failed()), false);
+    }
+  });
+}
+
+bool TcpEnd::ended() const {
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+void TcpEnd::Fail(const std::string& why, bool tell) {
+  bool open = false;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    open = open_.exchange(false);
+  }
+  listener_->Forget(keys_.ours);
+  if (open) return port_->Broke(why);
+  if (tell) {
+    wire::TcpWords words;
+    words.set_failed(why);
+    port_->Say(words.SerializeAsString());
+  }
+  port_->Failed(why);
+  OnLost();
+}
+
+void TcpEnd::Ended(const absl::Status& why) {
+  // Nothing more of this socket, but for what waits: until OnLost.
+  if (absl::IsCancelled(why)) return;
+  if (!absl::IsUnavailable(why)) return Fail(std::string(why.message()));
+  const auto reader = reader_.lock();
+  if (reader == nullptr) return;
+  reader->After(options_.grace,
+                [weak = weak_from_this(), text = std::string(why.message())] {
+                  if (const auto self = weak.lock()) self->Fail(text);
+                });
+}
+
+Poll TcpEnd::Read(int socket) {
+  for (int step = 0; step < kStepsAtOnce; ++step) {
+    auto read = receipts_.ReadFrom(socket);
+    if (!read.ok()) {
+      Ended(read.status());
+      return Poll::kEnd;
+    }
+    if (read->came.has_value()) read->came->Set(absl::OkStatus());
+    if (read->empty) return Poll::kWhenReady;
+    if (read->unasked) return Poll::kWhenWoken;
+  }
+  return Poll::kAgain;
+}
+
+Poll TcpEnd::Write(int socket) {
+  for (int step = 0; step < kStepsAtOnce; ++step) {
+    auto wrote = sends_.Write(socket);
+    if (!wrote.ok()) {
+      Ended(wrote.status());
+      return Poll::kEnd;
+    }
+    if (wrote->left.has_value()) wrote->left->Set(absl::OkStatus());
+    if (wrote->full) return Poll::kWhenReady;
+    if (wrote->all) return Poll::kWhenWoken;
+  }
+  return Poll::kAgain;
+}
+
+std::optional<Ticket> TcpEnd::Export(const Tensor& tensor) {
+  if (!open_) return std::nullopt;
+  return sends_.Export(tensor);
+}
+
+Future<void> TcpEnd::Send(uint64_t lease) {
+  Future<void> left = sends_.Send(lease);
+  uint64_t writes = 0;
+  {
+    MutexLock lock(mutex_);
+    writes = writes_;
+  }
+  if (const auto writer = writer_.lock()) writer->Wake(writes);
+  return left;
+}
+
+absl::StatusOr<Imported> TcpEnd::Import(const TensorSpec& spec,
+                                        const std::string& ticket) {
+  wire::TcpTicket parsed;
+  if (!parsed.ParseFromString(ticket)) {
+    return absl::InvalidArgumentError("a ticket that does not parse");
+  }
+  ASSIGN_OR_RETURN(Imported imported,
+                   receipts_.Import(spec, parsed.lease(), parsed.bytes()));
+  uint64_t reads = 0;
+  {
+    MutexLock lock(mutex_);
+    reads = reads_;
+  }
+  // Its bytes may be there already, and were not asked for.
+  const auto reader = reader_.lock();
+  if (reader != nullptr && reads != 0) reader->Wake(reads);
+  return imported;
+}
+
+absl::Status TcpEnd::OnReleased(uint64_t lease) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("gives back the tensor ", lease, " of TCP, which it keeps"));
+}
+
+void TcpEnd::OnLost() {
+  std::shared_ptr<const Fd> socket;
+  uint64_t reads = 0, writes = 0;
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    open_ = false;
+    socket.swap(socket_);
+    reads = reads_;
+    writes = writes_;
+  }
+  listener_->Forget(keys_.ours);
+  sends_.Lose();
+  receipts_.Lose();
+  if (socket == nullptr) return;
+  shutdown(socket->get(), SHUT_RDWR);
+  // So that they let go of the socket.
+  if (const auto reader = reader_.lock()) reader->Wake(reads);
+  if (const auto writer = writer_.lock()) writer->Wake(writes);
+}
+
+TensorChannelInfo TcpEnd::info() const {
+  TensorChannelInfo info;
+  sends_.AddTo(info);
+  receipts_.AddTo(info);
+  return info;
+}
+
+}  // namespace baton::rpc

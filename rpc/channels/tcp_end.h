@@ -1,0 +1,84 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/socket_poller.h"
+#include "rpc/channels/tcp.h"
+#include "rpc/channels/tcp_listener.h"
+#include "rpc/channels/tcp_receipts.h"
+#include "rpc/channels/tcp_sends.h"
+#include "rpc/channels/tcp_socket.h"
+
+namespace baton::rpc {
+
+// What all ends of a worker share.
+struct TcpParts {
+  std::shared_ptr<SocketPoller> reader, writer;
+  std::shared_ptr<ThreadPool> executor;  // a thread that may be held up
+  std::shared_ptr<TcpListener> listener;
+  TcpOptions options;
+};
+
+// One end of a socket between two workers (rpc/wire.proto has what they say).
+class TcpEnd final : public Channel,
+                     public std::enable_shared_from_this<TcpEnd> {
+ public:
+  TcpEnd(const TcpParts& parts, TcpKeys keys,
+         std::shared_ptr<ChannelPort> port);
+
+  // Of the two, once: who dialed has somewhere to dial when it starts, the
+  // other one is told whose key will come.
+  void DialAtStart(std::string host, uint16_t port);
+  absl::Status Expect();
+
+  void Start() override;
+  void OnSaid(std::string words) override;
+  std::optional<Ticket> Export(const Tensor& tensor) override;
+  void Withdraw(uint64_t lease) override { sends_.Withdraw(lease); }
+  Future<void> Send(uint64_t lease) override;
+  absl::StatusOr<Imported> Import(const TensorSpec& spec,
+                                  const std::string& ticket) override;
+  // Leases end here, when the tensor has left.
+  absl::Status OnReleased(uint64_t lease) override;
+  void OnLost() override;
+  TensorChannelInfo info() const override;
+
+ private:
+  bool ended() const;
+  void Adopt(Fd socket);
+  // What cannot go on: the opening, or else the connection.
+  void Fail(const std::string& why, bool tell = true);
+  // The socket has ended, perhaps as the connection is ending.
+  void Ended(const absl::Status& why);
+  SocketPoller::Then Read(int socket);
+  SocketPoller::Then Write(int socket);
+
+  const std::weak_ptr<SocketPoller> reader_, writer_;
+  const std::weak_ptr<ThreadPool> executor_;
+  const std::shared_ptr<TcpListener> listener_;
+  const TcpOptions options_;
+  const TcpKeys keys_;
+  const std::shared_ptr<ChannelPort> port_;
+  std::string dial_host_;  // constant from before the start
+  uint16_t dial_port_ = 0;
+  TcpSends sends_;
+  TcpReceipts receipts_;
+  std::atomic<bool> open_{false};
+  mutable Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // failed, or lost
+  std::shared_ptr<const Fd> socket_ ABSL_GUARDED_BY(mutex_);
+  uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;  // as the pollers call them
+  uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

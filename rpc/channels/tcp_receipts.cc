@@ -1,0 +1,154 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/tcp_receipts.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// More than an honest sender has out, with what the two kernels hold: that has
+// left as far as the sender knows.
+constexpr size_t kMostReceipts = size_t{1} << 16;
+constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // unless it is one
+// Who ends the connection waits for one read at most.
+constexpr size_t kMostAtOnce = size_t{4} << 20;
+
+}  // namespace
+
+absl::StatusOr<Imported> TcpReceipts::Import(const TensorSpec& spec,
+                                             uint64_t lease, uint64_t bytes) {
+  if (spec.dtype == DType::kBool || bytes == 0 || bytes != spec.bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", spec.bytes, " bytes in ", bytes));
+  }
+  Receipt receipt{.bytes = bytes};
+  RETURN_IF_ERROR(CatchErrors([&] {
+    receipt.tensor = Tensor::Empty(
+        spec.shape,
+        {.dtype = spec.dtype, .format = spec.format, .pinned = spec.pinned});
+  }));
+  Imported imported(receipt.tensor, receipt.came.future());
+  MutexLock lock(mutex_);
+  if (lost_) return absl::CancelledError("the connection has ended");
+  if (receipts_.size() >= kMostReceipts ||
+      (!receipts_.empty() && awaited_bytes_ + bytes > kMostBytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of ", bytes, " bytes beside ", receipts_.size(),
+                     " of ", awaited_bytes_, " that have not come"));
+  }
+  if (!receipts_.emplace(lease, std::move(receipt)).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the tensor ", lease, " for the second time"));
+  }
+  awaited_bytes_ += bytes;
+  return imported;
+}
+
+absl::StatusOr<bool> TcpReceipts::Find() {
+  MutexLock lock(mutex_);
+  if (lost_) return absl::CancelledError("the connection has ended");
+  if (receipt_.has_value() || !head_is_whole()) return true;
+  const auto found = receipts_.find(head_.lease);
+  if (found == receipts_.end()) return false;
+  if (found->second.bytes != head_.bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        head_.bytes, " bytes come for a tensor of ", found->second.bytes));
+  }
+  receipt_ = std::move(found->second);
+  receipts_.erase(found);
+  awaited_bytes_ -= head_.bytes;
+  read_ = 0;
+  return true;
+}
+
+absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(int socket) {
+  MutexLock one(reading_);
+  ASSIGN_OR_RETURN(const bool promised, Find());
+  if (!promised) return Read{.unasked = true};
+  // Behind the elements comes the next head, which saves a call.
+  Head next{};
+  iovec parts[2] = {{}, {&next, sizeof(next)}};
+  if (receipt_.has_value()) {
+    parts[0] = {static_cast<char*>(receipt_->tensor.raw_data()) + read_,
+                std::min<size_t>(receipt_->bytes - read_, kMostAtOnce)};
+  } else {
+    parts[0] = {reinterpret_cast<char*>(&head_) + head_bytes_,
+                sizeof(head_) - head_bytes_};
+  }
+  const bool to_the_end =
+      receipt_.has_value() && parts[0].iov_len == receipt_->bytes - read_;
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = to_the_end ? 2 : 1;
+  const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    return Read{.empty = true};
+  if (got < 0 && errno == EINTR) return Read{};
+  if (got < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot read from the socket: ", std::strerror(errno)));
+  }
+  if (got == 0) return absl::UnavailableError("it closed the socket");
+  const auto bytes = static_cast<size_t>(got);
+  const size_t here = std::min(bytes, parts[0].iov_len);
+  Read read{.came = Advance(here)};
+  if (bytes > here) {
+    head_ = next;
+    head_bytes_ = bytes - here;
+  }
+  return read;
+}
+
+std::optional<Promise<void>> TcpReceipts::Advance(size_t bytes) {
+  if (!receipt_.has_value()) {
+    head_bytes_ += bytes;
+    return std::nullopt;
+  }
+  read_ += bytes;
+  if (read_ < receipt_->bytes) return std::nullopt;
+  head_bytes_ = 0;
+  {
+    MutexLock lock(mutex_);
+    ++tensors_;
+    bytes_ += receipt_->bytes;
+  }
+  return std::exchange(receipt_, std::nullopt)->came;
+}
+
+void TcpReceipts::Lose() {
+  std::optional<Receipt> receipt;
+  std::map<uint64_t, Receipt> receipts;
+  {
+    MutexLock one(reading_);
+    MutexLock lock(mutex_);
+    lost_ = true;
+    receipt.swap(receipt_);
+    receipts.swap(receipts_);
+    awaited_bytes_ = 0;
+  }
+  const absl::Status ended = absl::CancelledError("the connection has ended");
+  if (receipt.has_value()) receipt->came.Set(ended);
+  for (const auto& [lease, missing] : receipts) missing.came.Set(ended);
+}
+
+void TcpReceipts::AddTo(TensorChannelInfo& info) const {
+  MutexLock lock(mutex_);
+  info.tensors_received = tensors_;
+  info.bytes_received = bytes_;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,80 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "core/tensor.h"
+#include "rpc/channels/channel.h"
+
+namespace baton::rpc {
+
+// Tensors that one peer has promised, and the bytes that come for them by a
+// socket (rpc/channels/tcp_sends.h), which are read to where they stay. Bytes
+// of a tensor that was not promised yet wait in the socket. Trusts nothing that
+// it was told or that it reads. Thread-safe.
+class TcpReceipts {
+ public:
+  // The tensor, which comes later. InvalidArgument for a ticket that makes no
+  // sense, or beside more than an honest sender has out.
+  absl::StatusOr<Imported> Import(const TensorSpec& spec, uint64_t lease,
+                                  uint64_t bytes);
+
+  // A step of one thread, which calls this again and again.
+  struct Read {
+    bool empty = false;    // the socket has nothing more now
+    bool unasked = false;  // what comes next was not promised yet
+    // To be set OK: the last byte of a tensor is there.
+    std::optional<Promise<void>> came = {};
+  };
+  // Reads at most 4 MB. InvalidArgument for bytes that make no sense,
+  // Unavailable when the socket is broken or ends, Cancelled after Lose.
+  absl::StatusOr<Read> ReadFrom(int socket);
+
+  // When it returns no tensor is written any more; what has not come fails.
+  void Lose();
+
+  void AddTo(TensorChannelInfo& info) const;
+
+ private:
+  struct Receipt {
+    Tensor tensor = {};
+    Promise<void> came = Promise<void>();
+    uint64_t bytes = 0;
+  };
+  struct Head {
+    uint64_t lease;
+    uint64_t bytes;
+  };
+  // Finds the tensor that the head names, once it is whole. False when it was
+  // not promised yet.
+  absl::StatusOr<bool> Find() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
+  bool head_is_whole() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
+    return head_bytes_ == sizeof(head_);
+  }
+  std::optional<Promise<void>> Advance(size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
+
+  // Held while the socket is read; taken before the other one.
+  Mutex reading_;
+  Head head_ ABSL_GUARDED_BY(reading_){};
+  size_t head_bytes_ ABSL_GUARDED_BY(reading_) = 0;  // of it, that are here
+  std::optional<Receipt> receipt_ ABSL_GUARDED_BY(reading_);  // of the head
+  size_t read_ ABSL_GUARDED_BY(reading_) = 0;                 // of its elements
+
+  mutable Mutex mutex_;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<uint64_t, Receipt> receipts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t awaited_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,155 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/tcp_sends.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/wire.pb.h"
+
+namespace baton::rpc {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+// So many may be on their way to one peer.
+constexpr size_t kMostLeases = 1024;
+constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // unless it is one
+// Who ends the connection waits for one write at most.
+constexpr size_t kMostAtOnce = size_t{4} << 20;
+
+}  // namespace
+
+std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
+  if (!tensor.device().is_cpu() || tensor.dtype() == DType::kBool ||
+      tensor.nbytes() == 0) {
+    return std::nullopt;
+  }
+  Item item{.tensor = tensor.Contiguous(tensor.SuggestFormat())};
+  const uint64_t bytes = item.tensor.nbytes();
+  wire::TcpTicket ticket;
+  ticket.set_bytes(bytes);
+  MutexLock lock(mutex_);
+  const bool full =
+      info_.leases >= kMostLeases ||
+      (info_.leases > 0 && info_.leased_bytes + bytes > kMostBytes);
+  if (lost_ || full) {
+    ++info_.declined;
+    return std::nullopt;
+  }
+  ticket.set_lease(next_lease_++);
+  ++info_.leases;
+  info_.leased_bytes += bytes;
+  ++info_.tensors_sent;
+  info_.bytes_sent += bytes;
+  out_.emplace(ticket.lease(), std::move(item));
+  return Ticket{ticket.SerializeAsString(), ticket.lease()};
+}
+
+void TcpSends::Withdraw(uint64_t lease) {
+  Item item;  // after the lock is
+  MutexLock lock(mutex_);
+  const auto found = out_.find(lease);
+  if (found == out_.end()) return;
+  item = std::move(found->second);
+  out_.erase(found);
+  --info_.leases;
+  info_.leased_bytes -= item.tensor.nbytes();
+}
+
+Future<void> TcpSends::Send(uint64_t lease) {
+  MutexLock lock(mutex_);
+  const auto found = out_.find(lease);
+  if (found == out_.end())
+    return ReadyFuture<void>(absl::CancelledError("the connection has ended"));
+  Future<void> left = found->second.left.future();
+  queue_.emplace_back(lease, std::move(found->second));
+  out_.erase(found);
+  return left;
+}
+
+absl::StatusOr<bool> TcpSends::Next() {
+  MutexLock lock(mutex_);
+  if (lost_) return absl::CancelledError("the connection has ended");
+  if (item_.has_value()) return true;
+  if (queue_.empty()) return false;
+  item_ = std::move(queue_.front().second);
+  head_ = {queue_.front().first, item_->tensor.nbytes()};
+  written_ = 0;
+  queue_.pop_front();
+  return true;
+}
+
+absl::StatusOr<TcpSends::Wrote> TcpSends::Write(int socket) {
+  MutexLock one(writing_);
+  ASSIGN_OR_RETURN(const bool any, Next());
+  if (!any) return Wrote{.all = true};
+  const size_t of_head = std::min(written_, sizeof(head_));
+  const size_t of_tensor = written_ - of_head;
+  iovec parts[2] = {
+      {reinterpret_cast<char*>(&head_) + of_head, sizeof(head_) - of_head},
+      {static_cast<char*>(item_->tensor.raw_data()) + of_tensor,
+       std::min<size_t>(head_.bytes - of_tensor, kMostAtOnce)}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) {
+    const size_t offered = parts[0].iov_len + parts[1].iov_len;
+    const auto bytes = static_cast<size_t>(sent);
+    return Wrote{.full = bytes < offered, .left = Advance(bytes)};
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return Wrote{.full = true};
+  if (errno == EINTR) return Wrote{};
+  return absl::UnavailableError(
+      absl::StrCat("cannot write to the socket: ", std::strerror(errno)));
+}
+
+std::optional<Promise<void>> TcpSends::Advance(size_t bytes) {
+  written_ += bytes;
+  if (written_ < sizeof(head_) + head_.bytes) return std::nullopt;
+  const Item item = *std::exchange(item_, std::nullopt);
+  MutexLock lock(mutex_);
+  --info_.leases;
+  info_.leased_bytes -= head_.bytes;
+  return item.left;
+}
+
+void TcpSends::Lose() {
+  std::optional<Item> item;
+  std::map<uint64_t, Item> out;
+  std::deque<std::pair<uint64_t, Item>> queue;
+  {
+    MutexLock one(writing_);
+    MutexLock lock(mutex_);
+    lost_ = true;
+    item.swap(item_);
+    out.swap(out_);
+    queue.swap(queue_);
+    info_.leases = info_.leased_bytes = 0;
+  }
+  const absl::Status ended = absl::CancelledError("the connection has ended");
+  if (item.has_value()) item->left.Set(ended);
+  for (const auto& [lease, waiting] : queue) waiting.left.Set(ended);
+}
+
+void TcpSends::AddTo(TensorChannelInfo& info) const {
+  MutexLock lock(mutex_);
+  info.tensors_sent = info_.tensors_sent;
+  info.bytes_sent = info_.bytes_sent;
+  info.declined = info_.declined;
+  info.leases = info_.leases;
+  info.leased_bytes = info_.leased_bytes;
+  info.capacity_bytes = kMostBytes;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,159 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/tcp_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/executor.h"
+#include "core/status.h"
+#include "rpc/security.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+// How often who waits looks whether it is still wanted.
+constexpr std::chrono::milliseconds kLook{50};
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+absl::StatusOr<Addresses> Resolve(const std::string& host, uint16_t port,
+                                  int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int unknown =
+      getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (unknown != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot find ", host, ": ", gai_strerror(unknown)));
+  }
+  return Addresses(found, &freeaddrinfo);
+}
+
+absl::Status Failure(const std::string& what, int error) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+// Until when, and whether still.
+struct Patience {
+  Clock::time_point until;
+  const std::function<bool()>& wanted;
+};
+
+absl::Status Await(const Fd& socket, short events, const Patience& patience) {
+  for (;;) {
+    if (!patience.wanted()) return absl::CancelledError("nobody waits for it");
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        patience.until - Clock::now());
+    if (left.count() <= 0) return absl::UnavailableError("it does not answer");
+    pollfd one{.fd = socket.get(), .events = events, .revents = 0};
+    const int ready =
+        poll(&one, 1, static_cast<int>(std::min(left, kLook).count()));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR)
+      return Failure("cannot wait for the socket", errno);
+  }
+}
+
+absl::StatusOr<Fd> Connect(const addrinfo& to, const Patience& patience) {
+  Fd socket(::socket(to.ai_family, kFlags, 0));
+  if (!socket.valid()) return Failure("cannot make a socket", errno);
+  if (connect(socket.get(), to.ai_addr, to.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return Failure("cannot connect", errno);
+    RETURN_IF_ERROR(Await(socket, POLLOUT, patience));
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return Failure("cannot connect", error);
+  }
+  SetUpTcp(socket);
+  return socket;
+}
+
+absl::Status ShowKeys(const Fd& socket, const TcpKeys& keys,
+                      const Patience& patience) {
+  const std::string& shown = keys.theirs;
+  const ssize_t sent =
+      send(socket.get(), shown.data(), shown.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(shown.size()))
+    return Failure("cannot write to the socket", errno);
+  std::string got(kTcpKeyBytes, '\0');
+  for (size_t have = 0; have < got.size();) {
+    RETURN_IF_ERROR(Await(socket, POLLIN, patience));
+    const ssize_t more =
+        recv(socket.get(), got.data() + have, got.size() - have, 0);
+    if (more == 0) return absl::UnavailableError("it closed the socket");
+    if (more > 0) have += static_cast<size_t>(more);
+    if (more < 0 && errno != EAGAIN && errno != EINTR)
+      return Failure("cannot read from the socket", errno);
+  }
+  if (SameToken(got, keys.ours)) return absl::OkStatus();
+  return absl::PermissionDeniedError("somebody else answers there");
+}
+
+}  // namespace
+
+void SetUpTcp(const Fd& socket) {
+  const int on = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {
+  const std::string what =
+      absl::StrCat("cannot listen for tensors on ", host, ", port ", port);
+  ASSIGN_OR_RETURN(const Addresses found, Resolve(host, port, AI_PASSIVE));
+  Fd socket(::socket(found->ai_family, kFlags, 0));
+  if (!socket.valid()) return Failure(what, errno);
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket.get(), SOMAXCONN) != 0) {
+    return Failure(what, errno);
+  }
+  return socket;
+}
+
+absl::StatusOr<uint16_t> PortOf(const Fd& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) !=
+      0) {
+    return Failure("cannot tell the port of a socket", errno);
+  }
+  if (address.ss_family == AF_INET6)
+    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+absl::StatusOr<Fd> DialTcp(const std::string& host, uint16_t port,
+                           const TcpKeys& keys, std::chrono::milliseconds limit,
+                           const std::function<bool()>& wanted) {
+  const BlockingScope blocking;
+  const Patience patience{Clock::now() + limit, wanted};
+  ASSIGN_OR_RETURN(const Addresses found, Resolve(host, port, 0));
+  absl::Status failure;
+  for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
+    auto socket = Connect(*to, patience);
+    failure = socket.ok() ? ShowKeys(*socket, keys, patience) : socket.status();
+    if (failure.ok()) return socket;
+  }
+  return failure;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,33 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tools/cluster_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+
+ABSL_DECLARE_FLAG(uint32_t, tensor_port);
+ABSL_DECLARE_FLAG(std::string, peers);
+
+namespace baton::tools {
+namespace {
+
+TEST(ClusterFlags, APortForTensorsIsOne) {
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_peers, "worker1=127.0.0.1:4001");
+  for (const uint32_t port : {0u, 4002u, 65535u}) {
+    absl::SetFlag(&FLAGS_tensor_port, port);
+    const auto options = ClusterOptionsFromFlags("worker1");
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->tensor_port, port);
+  }
+  absl::SetFlag(&FLAGS_tensor_port, 65536);
+  EXPECT_EQ(ClusterOptionsFromFlags("worker1").status().message(),
+            "--tensor_port=65536 is no port: 65535 is the last");
+}
+
+}  // namespace
+}  // namespace baton::tools
