@@ -55,8 +55,8 @@ class NcclLine {
   // Whether the first so many posts have ended, also where others have failed
   // since. Asked again and again: it moves them on.
   virtual absl::StatusOr<bool> HaveEnded(uint64_t posts) = 0;
-  // Nothing is given to the GPU any more: before the first of several lines is
-  // aborted, as what is given then waits for that one with this line's lock.
+  // Nothing is given to the GPU any more. Nor do this one and Abort wait for
+  // other calls, which that abort may be what lets go on.
   virtual void Close() = 0;
   // Ends what is under way, whatever the other end does. May take long.
   virtual void Abort() = 0;

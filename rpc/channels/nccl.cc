@@ -25,12 +25,14 @@ class NcclKind final : public ChannelKind {
       : parts_{.gpu = std::move(gpu),
                .nccl = std::move(nccl),
                .poller = std::make_shared<Poller>(),
+               .rescuer = std::make_shared<Poller>(),
                .executor = std::make_shared<ThreadPool>(1, "baton-nccl"),
                .breaks = std::make_shared<std::atomic<int>>(0),
                .options = options} {}
   ~NcclKind() override {
     parts_.executor = nullptr;
     parts_.poller = nullptr;
+    parts_.rescuer = nullptr;
     if (!AwaitAborts(kPatience))
       LogWarning("NCCL is left behind: it does not end what was under way");
   }

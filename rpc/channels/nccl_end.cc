@@ -16,6 +16,7 @@ NcclEnd::NcclEnd(const NcclParts& parts, bool leads,
     : gpu_(parts.gpu),
       nccl_(parts.nccl),
       poller_(parts.poller),
+      rescuer_(parts.rescuer),
       executor_(parts.executor),
       breaks_(parts.breaks),
       options_(parts.options),
@@ -219,9 +220,10 @@ void NcclEnd::OnLost() {
   }
   sends_->Lose();
   receipts_->Lose();
-  if (lines == nullptr) return;
-  Ask([self = shared_from_this(), lines, turn, hold,
-       until = Clock::now() + options_.grace] {
+  const auto rescuer = rescuer_.lock();
+  if (lines == nullptr || rescuer == nullptr) return;
+  rescuer->Add([self = shared_from_this(), lines, turn, hold,
+                until = Clock::now() + options_.grace] {
     if (Clock::now() < until && (!self->sends_->under_way().empty() ||
                                  !self->receipts_->under_way().empty()))
       return false;

@@ -33,6 +33,8 @@ struct NcclParts {
   std::shared_ptr<IpcGpu> gpu;
   std::shared_ptr<NcclGpu> nccl;
   std::shared_ptr<Poller> poller;
+  // What follows a loss: it launches nothing, so that no launch holds it up.
+  std::shared_ptr<Poller> rescuer;
   std::shared_ptr<ThreadPool> executor;  // a thread that may be held up
   // How often tensors that were promised did not come, or could not be sent.
   std::shared_ptr<std::atomic<int>> breaks;
@@ -116,7 +118,7 @@ class NcclEnd final : public Channel,
 
   const std::shared_ptr<IpcGpu> gpu_;
   const std::shared_ptr<NcclGpu> nccl_;
-  const std::weak_ptr<Poller> poller_;
+  const std::weak_ptr<Poller> poller_, rescuer_;
   const std::weak_ptr<ThreadPool> executor_;
   const std::shared_ptr<std::atomic<int>> breaks_;
   const NcclOptions options_;

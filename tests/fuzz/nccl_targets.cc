@@ -127,6 +127,7 @@ void Nccl(const std::string& bytes) {
   rpc::NcclParts parts{.gpu = std::make_shared<Gpu>(),
                        .nccl = std::make_shared<Network>(),
                        .poller = std::make_shared<rpc::Poller>(),
+                       .rescuer = std::make_shared<rpc::Poller>(),
                        .executor = std::make_shared<ThreadPool>(1, "fuzz-nccl"),
                        .breaks = std::make_shared<std::atomic<int>>(0),
                        .options = {.trusted_fabric = true}};
@@ -146,6 +147,7 @@ void Nccl(const std::string& bytes) {
   Settle(parts);
   end = nullptr;
   parts.poller = nullptr;
+  parts.rescuer = nullptr;
   BATON_CHECK(rpc::AwaitAborts(std::chrono::seconds(60)));
   BATON_CHECK(lines == 0);
 }

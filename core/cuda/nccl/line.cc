@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <optional>
@@ -76,14 +77,11 @@ class Line final : public NcclLine {
     RETURN_IF_ERROR(moved);
     return false;
   }
-  void Close() override {
-    MutexLock lock(mutex_);
-    closed_ = true;
-  }
+  void Close() override { closed_ = true; }
   void Abort() override {
     ncclComm_t comm = nullptr;
     {
-      MutexLock lock(mutex_);
+      MutexLock lock(comm_mutex_);
       comm = std::exchange(comm_, nullptr);
     }
     if (comm == nullptr) return;
@@ -105,6 +103,10 @@ class Line final : public NcclLine {
   cudaEvent_t MarkLocked(const Tensor& tensor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsAborted() const {
+    MutexLock lock(comm_mutex_);
+    return comm_ == nullptr;
+  }
 
   const Nccl& nccl_;
   const bool sends_;
@@ -112,9 +114,12 @@ class Line final : public NcclLine {
   const Stream users_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t home_event_ = nullptr;
+  std::atomic<bool> closed_{false};
+  // Held across launches, which may have to wait for an abort; so an abort
+  // takes the other one alone, under which NCCL is called and nothing waits.
   Mutex mutex_;
-  ncclComm_t comm_ ABSL_GUARDED_BY(mutex_) = nullptr;  // null: aborted
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable Mutex comm_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  ncclComm_t comm_ ABSL_GUARDED_BY(comm_mutex_) = nullptr;  // null: aborted
   std::deque<Tensor> waiting_ ABSL_GUARDED_BY(mutex_);
   // What the last call was for, until it has an event behind it.
   std::optional<Tensor> giving_ ABSL_GUARDED_BY(mutex_);
@@ -131,13 +136,14 @@ absl::Status Line::Join(const ncclUniqueId& id) {
     config.blocking = 0;
     config.minCTAs = 1;
     config.maxCTAs = kMostBlocks;
-    MutexLock lock(mutex_);
+    MutexLock lock(comm_mutex_);
     return nccl_.StatusOf(
         "joining", nccl_.init(&comm_, 2, id, sends_ ? 0 : 1, &config), nullptr);
   });
 }
 
 absl::StatusOr<bool> Line::IsIdleLocked() {
+  MutexLock lock(comm_mutex_);
   if (comm_ == nullptr) return absl::CancelledError("the line was aborted");
   ncclResult_t state = ncclSuccess;
   RETURN_IF_ERROR(
@@ -157,8 +163,7 @@ absl::Status Line::AdvanceLocked() {
 
 absl::Status Line::TryToAdvanceLocked() {
   const DeviceScope scope(device_);
-  // What an abort has ended did not come.
-  if (comm_ != nullptr) CollectLocked();
+  CollectLocked();
   if (closed_) return absl::CancelledError("the line is to be aborted");
   while (true) {
     ASSIGN_OR_RETURN(const bool idle, IsIdleLocked());
@@ -186,6 +191,8 @@ absl::Status Line::GiveLocked(const Tensor& tensor) {
     Check(kOp, cudaMemsetAsync(data, kNoNumber, tensor.nbytes(), stream_));
   }
   const int peer = sends_ ? 1 : 0;
+  MutexLock lock(comm_mutex_);
+  if (comm_ == nullptr) return absl::CancelledError("the line was aborted");
   const ncclResult_t result =
       sends_
           ? nccl_.send(data, tensor.nbytes(), ncclUint8, peer, comm_, stream_)
@@ -214,6 +221,8 @@ void Line::CollectLocked() {
     const cudaError_t error = cudaEventQuery(running_.front());
     if (error == cudaErrorNotReady) return;
     Check(kOp, error);
+    // What an abort has ended did not come.
+    if (IsAborted()) return;
     cudaEventDestroy(running_.front());
     running_.pop_front();
     ++ended_;

@@ -47,6 +47,9 @@ class GpuLines : public ::testing::Test {
     if (!test::TestDevice().is_cuda())
       GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
     if (DeviceCount() < 2) GTEST_SKIP() << "needs two GPUs";
+    Join();
+  }
+  void Join() {
     const auto id = NewNcclId();
     ASSERT_TRUE(id.ok()) << id.status();
     const auto out = JoinNccl(*id, true, 0), in = JoinNccl(*id, false, 1);
@@ -157,6 +160,32 @@ TEST_F(GpuLines, AnAbortEndsWhatNobodyTakes) {
   const auto start = std::chrono::steady_clock::now();
   out_->Abort();
   Synchronize(Device::Cuda(0));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// A call that waits for an idle GPU holds up a launch, for which another line's
+// receive is in the way.
+TEST_F(GpuLines, AnAbortWaitsForNoLaunch) {
+  Prove();
+  const auto other_out = out_, other_in = in_;
+  Join();
+  Prove();
+  const Tensor targets[] = {On(1, 1000, -1), On(1, 1000, -1), On(1, 1000, -1)};
+  (void)On(1, 1 << 20, 0);  // to be released
+  ASSERT_TRUE(in_->Post(targets[0]).ok());
+  ASSERT_TRUE(other_in->Post(targets[1]).ok());
+  ASSERT_TRUE(Within(kPatience, [&] {
+    return HasBeenGiven(*in_, 2) && HasBeenGiven(*other_in, 2);
+  }));
+  std::thread frees([] { ReleaseCached(1); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::thread launches([&] { (void)in_->Post(targets[2]); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto start = std::chrono::steady_clock::now();
+  for (NcclLine* line : {in_.get(), other_in.get()}) line->Close();
+  std::thread aborts([&] { other_in->Abort(); });
+  in_->Abort();
+  for (std::thread* thread : {&aborts, &launches, &frees}) thread->join();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 

@@ -29,6 +29,8 @@ struct FakeFabric::Wire {
   uint64_t ended ABSL_GUARDED_BY(mutex) = 0;
 
   absl::Status Move(FakeFabric& fabric) {
+    while (fabric.hanging)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     MutexLock lock(mutex);
     if (fabric.failing) return absl::UnavailableError("NCCL: it fails");
     if (cut) return absl::UnavailableError("NCCL: the other end is gone");

@@ -28,6 +28,7 @@ class FakeFabric {
   std::atomic<int> lines{0};          // joined, not aborted
   std::atomic<int> posts{0};          // two of each tensor
   std::atomic<bool> busy{false};      // GPUs are given nothing
+  std::atomic<bool> hanging{false};   // launches do not return
 
   // Receives but the first that were given to a GPU before their sends were.
   std::atomic<int> early_receives{0};

@@ -26,6 +26,7 @@ struct Side {
         parts{.gpu = gpu,
               .nccl = std::make_shared<FakeNccl>(fabric, own),
               .poller = std::make_shared<Poller>(),
+              .rescuer = std::make_shared<Poller>(),
               .executor = std::make_shared<ThreadPool>(1, "end"),
               .breaks = std::make_shared<std::atomic<int>>(0),
               .options = {.trusted_fabric = true,
@@ -74,6 +75,7 @@ class Encounter {
       side->Settle();
       side->end.reset();
       side->parts.poller.reset();
+      side->parts.rescuer.reset();
     }
     EXPECT_TRUE(AwaitAborts(kLimit));
     EXPECT_EQ(fabric_->lines, 0);

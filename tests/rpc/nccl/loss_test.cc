@@ -123,6 +123,20 @@ TEST_F(NcclTest, AnotherConnectionHasLinesOfItsOwn) {
   EXPECT_TRUE(Equal(*got, tensor)) << "of the next connection";
 }
 
+// As a launch may: until the lines of another lost peer are aborted, too.
+TEST_F(NcclTest, ALossIsDealtWithWhileLaunchesHang) {
+  Open();
+  fabric_->stuck = true;
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(Given());
+  fabric_->hanging = true;
+  Lose();
+  EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
+  fabric_->hanging = false;
+}
+
 class ClingingNccl : public NcclTest {
  protected:
   ClingingNccl()
