@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "core/stream.h"
 #include "core/tensor.h"
 
@@ -43,29 +44,16 @@ std::string HandleOfEvent(void* event, int device);
 void RecordSharedEvent(void* event, const Stream& stream);
 std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device);
 
-// A copy of another process's memory under way; what it reads and writes must
-// stay until it has ended. Thread-compatible.
-class Pull {
- public:
-  virtual ~Pull() = default;
-  // Whether it has ended; lets it begin when `ready` has. It is called again
-  // and again until then. `give_up` lets it begin whatever `ready` says: the
-  // process that was to make it end is gone.
-  virtual bool Poll(bool give_up) = 0;
-};
+// Whether what was recorded of it has ended. True, with a warning, where the
+// driver cannot be asked.
+bool SharedEventHasEnded(void* event, int device);
 
-// A stream that copies in order. It never waits for an event of another
-// process, which might end and leave it waiting: it waits for a word of this
-// process's own memory, which Poll writes. Thread-safe.
-class PullLane {
- public:
-  virtual ~PullLane() = default;
-  virtual const Stream& stream() const = 0;
-  // To a tensor that was made on this stream and lies without gaps, as many
-  // bytes as it has.
-  virtual std::unique_ptr<Pull> Begin(const Tensor& target, const void* source,
-                                      std::shared_ptr<void> ready) = 0;
-};
-std::shared_ptr<PullLane> MakePullLane(const Stream& stream);
+// Begins to copy as many bytes as the tensor has, and lies without gaps, from
+// another process's memory, which must stay until the question that it returns
+// is answered with yes, on any thread. Users of the tensor wait for the copy on
+// the GPU, as for any other.
+absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,
+                                           const void* source,
+                                           const Stream& stream);
 
 }  // namespace baton::cuda

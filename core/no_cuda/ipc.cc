@@ -20,7 +20,9 @@ void RecordSharedEvent(void*, const Stream&) { FailWithoutCuda("ipc"); }
 std::shared_ptr<void> OpenSharedEvent(const std::string&, int) {
   FailWithoutCuda("ipc");
 }
-std::shared_ptr<PullLane> MakePullLane(const Stream&) {
+bool SharedEventHasEnded(void*, int) { FailWithoutCuda("ipc"); }
+absl::AnyInvocable<bool()> CopyFromSegment(const Tensor&, const void*,
+                                           const Stream&) {
   FailWithoutCuda("ipc");
 }
 

@@ -1,13 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <array>
+#include <atomic>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/cuda/ipc.h"
 #include "core/cuda/memory.h"
-#include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/channels/dense_view.h"
 #include "rpc/channels/ipc_gpu.h"
@@ -17,10 +17,7 @@ namespace {
 
 // Streams that copies of this process do not use, unless it has many GPUs: the
 // one for copies from the GPU of this index, and those after it.
-constexpr int kFirstLane = 10;
-// One tensor that is not ready holds up the others of its lane; but each lane
-// has memory of its own.
-constexpr size_t kLanes = 2;
+constexpr int kFirstCopies = 10;
 
 class CudaGpu final : public IpcGpu {
  public:
@@ -77,15 +74,20 @@ class CudaGpu final : public IpcGpu {
       return cuda::OpenSharedEvent(handle, own_.index());
     });
   }
-  absl::StatusOr<Pulled> Pull(const TensorSpec& spec, const void* source,
-                              std::shared_ptr<void> ready) override {
-    return CatchErrors([&]() -> absl::StatusOr<Pulled> {
-      const auto lane = NextLane();
-      const StreamScope scope(lane->stream());
-      Pulled pulled;
-      pulled.tensor = DenseView(Storage::Allocate(spec.bytes, own_), spec);
-      pulled.pull = lane->Begin(pulled.tensor, source, std::move(ready));
-      return pulled;
+  bool HasEnded(const std::shared_ptr<void>& event) override {
+    return cuda::SharedEventHasEnded(event.get(), own_.index());
+  }
+  absl::StatusOr<Tensor> Make(const TensorSpec& spec) override {
+    return CatchErrors([&]() -> absl::StatusOr<Tensor> {
+      const StreamScope scope(copies_[next_++ % copies_.size()]);
+      return DenseView(Storage::Allocate(spec.bytes, own_), spec);
+    });
+  }
+  absl::StatusOr<Poller::Question> Copy(const Tensor& target,
+                                        const void* source) override {
+    return CatchErrors([&]() -> absl::StatusOr<Poller::Question> {
+      return cuda::CopyFromSegment(target, source,
+                                   target.storage()->use()->home());
     });
   }
 
@@ -102,21 +104,12 @@ class CudaGpu final : public IpcGpu {
   }
 
  private:
-  std::shared_ptr<cuda::PullLane> NextLane() {
-    MutexLock lock(mutex_);
-    // All at the first, which is that of a proof, because making one is slow.
-    while (lanes_.size() < kLanes) {
-      const int from = kFirstLane + static_cast<int>(lanes_.size());
-      lanes_.push_back(
-          cuda::MakePullLane(Stream::ForCopies(Device::Cuda(from), own_)));
-    }
-    return lanes_[next_++ % kLanes];
-  }
-
   const Device own_;
-  Mutex mutex_;
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::shared_ptr<cuda::PullLane>> lanes_ ABSL_GUARDED_BY(mutex_);
+  // Two copies at once, from the GPUs of two peers.
+  const std::array<Stream, 2> copies_{
+      Stream::ForCopies(Device::Cuda(kFirstCopies), own_),
+      Stream::ForCopies(Device::Cuda(kFirstCopies + 1), own_)};
+  std::atomic<size_t> next_{0};
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/cuda/ipc.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
+#include "rpc/channels/poller.h"
 
 namespace baton::rpc {
 
@@ -52,15 +52,13 @@ class IpcGpu {
       const std::string& handle) = 0;
   virtual absl::StatusOr<std::shared_ptr<void>> OpenEvent(
       const std::string& handle) = 0;
-  // A tensor of this GPU that gets the elements at `source`, once `ready` has
-  // ended: to be used at once, like any that is being written.
-  struct Pulled {
-    Tensor tensor;
-    std::unique_ptr<cuda::Pull> pull;
-  };
-  virtual absl::StatusOr<Pulled> Pull(const TensorSpec& spec,
-                                      const void* source,
-                                      std::shared_ptr<void> ready) = 0;
+  virtual bool HasEnded(const std::shared_ptr<void>& event) = 0;
+  // A tensor of this GPU to copy into.
+  virtual absl::StatusOr<Tensor> Make(const TensorSpec& spec) = 0;
+  // Begins to copy the elements at `source` into it: whether that has ended. To
+  // be used at once, like any that is being written.
+  virtual absl::StatusOr<Poller::Question> Copy(const Tensor& target,
+                                                const void* source) = 0;
 
   // For proofs: these wait.
   virtual absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) = 0;

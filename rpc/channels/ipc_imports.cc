@@ -17,11 +17,7 @@ constexpr size_t kMaxSegments = 4096;
 constexpr int kMaxEvents = 1024;
 constexpr size_t kMaxGpus = 64;
 constexpr uint64_t kMaxProofBytes = uint64_t{1} << 20;
-constexpr std::chrono::milliseconds kGrace{500};
-
-int64_t NowNs() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
+constexpr std::chrono::seconds kProofLimit{10};
 
 }  // namespace
 
@@ -47,11 +43,12 @@ absl::StatusOr<uint64_t> IpcImports::Open(
     return absl::InvalidArgumentError("a proof that does not parse");
   }
   const auto bytes = static_cast<int64_t>(passed.proof_bytes());
-  ASSIGN_OR_RETURN(const Tensor proof, Import({.dtype = DType::kU8,
-                                               .shape = Shape({bytes}),
-                                               .bytes = passed.proof_bytes()},
-                                              ticket));
-  ASSIGN_OR_RETURN(const Tensor read, gpu_->Download(proof));
+  ASSIGN_OR_RETURN(const Imported proof, Import({.dtype = DType::kU8,
+                                                 .shape = Shape({bytes}),
+                                                 .bytes = passed.proof_bytes()},
+                                                ticket));
+  if (proof.given.valid()) RETURN_IF_ERROR(proof.given.Await(kProofLimit));
+  ASSIGN_OR_RETURN(const Tensor read, gpu_->Download(proof.tensor));
   return SumOf(read);
 }
 
@@ -118,34 +115,53 @@ absl::StatusOr<IpcImports::Source> IpcImports::Check(
   return Source{segment, events[ticket.event()], claim};
 }
 
-absl::StatusOr<Tensor> IpcImports::Import(const TensorSpec& spec,
-                                          const wire::CudaIpcTicket& ticket) {
+absl::StatusOr<Imported> IpcImports::Import(const TensorSpec& spec,
+                                            const wire::CudaIpcTicket& ticket) {
   ASSIGN_OR_RETURN(const Source source, Check(spec, ticket));
-  return Begin(spec, source, ticket.offset());
-}
-
-absl::StatusOr<Tensor> IpcImports::Begin(const TensorSpec& spec,
-                                         const Source& source,
-                                         uint64_t offset) {
+  ASSIGN_OR_RETURN(const Tensor target, gpu_->Make(spec));
+  const auto* from = static_cast<const std::byte*>(source.segment.base.get()) +
+                     ticket.offset();
+  if (gpu_->HasEnded(source.ready)) {
+    RETURN_IF_ERROR(Copy(target, from, source));
+    return Imported(target);
+  }
   const auto poller = poller_.lock();
   if (poller == nullptr) return absl::CancelledError("this worker ends");
-  const auto* from =
-      static_cast<const std::byte*>(source.segment.base.get()) + offset;
-  ASSIGN_OR_RETURN(IpcGpu::Pulled pulled, gpu_->Pull(spec, from, source.ready));
+  const Promise<void> given;
+  poller->Add([self = shared_from_this(), target, from, source, given] {
+    if (!self->lost_ && !self->gpu_->HasEnded(source.ready)) return false;
+    self->CopyWhenReady(target, from, source, given);
+    return true;
+  });
+  return Imported(target, given.future());
+}
+
+// No GPU waits for the other process, nor for a thread of this one: such a
+// thread could be waiting for the GPU, or for one that does
+// (docs/transport.md).
+void IpcImports::CopyWhenReady(const Tensor& target, const void* from,
+                               const Source& source,
+                               const Promise<void>& given) {
+  const absl::Status begun =
+      lost_ ? absl::CancelledError("the connection has ended")
+            : Copy(target, from, source);
+  given.Set(begun);
+  if (!begun.ok()) port_->Broke(std::string(begun.message()));
+}
+
+absl::Status IpcImports::Copy(const Tensor& target, const void* from,
+                              const Source& source) {
+  const auto poller = poller_.lock();
+  if (poller == nullptr) return absl::CancelledError("this worker ends");
+  ASSIGN_OR_RETURN(Poller::Question ended, gpu_->Copy(target, from));
   // What it reads stays open meanwhile.
   poller->Add([self = shared_from_this(), base = source.segment.base,
-               claim = source.claim, pull = std::move(pulled.pull)] {
-    if (!pull->Poll(self->PeerIsGone())) return false;
+               claim = source.claim, ended = std::move(ended)]() mutable {
+    if (!ended()) return false;
     self->Return(claim);
     return true;
   });
-  return std::move(pulled.tensor);
-}
-
-bool IpcImports::PeerIsGone() const {
-  const int64_t lost_at = lost_at_ns_;
-  return lost_at != 0 &&
-         NowNs() - lost_at > std::chrono::nanoseconds(kGrace).count();
+  return absl::OkStatus();
 }
 
 void IpcImports::Return(const Claim& claim) {
@@ -158,7 +174,7 @@ void IpcImports::Return(const Claim& claim) {
 }
 
 void IpcImports::Forget() {
-  lost_at_ns_ = NowNs();
+  lost_ = true;
   std::map<uint32_t, Segment> segments;
   MutexLock lock(mutex_);
   segments.swap(segments_);

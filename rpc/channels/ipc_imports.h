@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
@@ -45,12 +46,12 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   void Close(uint32_t segment);
 
   // A tensor of this process's GPU; its lease goes back once it is copied.
-  // InvalidArgument for a ticket that makes no sense.
-  absl::StatusOr<Tensor> Import(const TensorSpec& spec,
-                                const wire::CudaIpcTicket& ticket);
+  // Given once the peer has written it and the copy has begun. InvalidArgument
+  // for a ticket that makes no sense.
+  absl::StatusOr<Imported> Import(const TensorSpec& spec,
+                                  const wire::CudaIpcTicket& ticket);
 
-  // No new tensors. Copies that wait for what the peer had not finished wait a
-  // little longer, and are then made of what is there.
+  // No new tensors. What the peer had not finished does not come.
   void Forget();
 
   void AddTo(TensorChannelInfo& info) const;
@@ -77,15 +78,16 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
                    Events events);
   absl::StatusOr<Source> Check(const TensorSpec& spec,
                                const wire::CudaIpcTicket& ticket);
-  absl::StatusOr<Tensor> Begin(const TensorSpec& spec, const Source& source,
-                               uint64_t offset);
-  bool PeerIsGone() const;
+  absl::Status Copy(const Tensor& target, const void* from,
+                    const Source& source);
+  void CopyWhenReady(const Tensor& target, const void* from,
+                     const Source& source, const Promise<void>& given);
   void Return(const Claim& claim);
 
   const std::shared_ptr<IpcGpu> gpu_;
   const std::weak_ptr<Poller> poller_;
   const std::shared_ptr<ChannelPort> port_;
-  std::atomic<int64_t> lost_at_ns_{0};  // 0: not lost
+  std::atomic<bool> lost_{false};
   mutable Mutex mutex_;
   std::map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
   std::map<int, Events> events_ ABSL_GUARDED_BY(mutex_);

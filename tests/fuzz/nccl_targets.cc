@@ -75,8 +75,12 @@ class Gpu final : public rpc::IpcGpu {
   absl::StatusOr<std::shared_ptr<void>> OpenEvent(const std::string&) override {
     return None();
   }
-  absl::StatusOr<Pulled> Pull(const rpc::TensorSpec&, const void*,
-                              std::shared_ptr<void>) override {
+  bool HasEnded(const std::shared_ptr<void>&) override { return true; }
+  absl::StatusOr<Tensor> Make(const rpc::TensorSpec&) override {
+    return None();
+  }
+  absl::StatusOr<rpc::Poller::Question> Copy(const Tensor&,
+                                             const void*) override {
     return None();
   }
   absl::StatusOr<Tensor> Upload(const Tensor& host, int) override {

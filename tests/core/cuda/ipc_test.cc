@@ -66,80 +66,36 @@ TEST_F(GpuIpc, ASegmentIsSharedByThreadsOfAnotherDevice) {
   });
 }
 
-class GpuPulls : public GpuIpc {
- protected:
-  void SetUp() override {
-    GpuIpc::SetUp();
-    if (IsSkipped()) return;
-    lane_ = MakePullLane(Stream::ForCopies(Device::Cuda(10), Last()));
-    source_ = Tensor::Arange(1 << 18, DType::kF32).To(Device::Cuda(0));
-    Synchronize(Device::Cuda(0));
-    ready_ = MakeSharedEvent(0);
-  }
-  Tensor Target() {
-    const StreamScope scope(lane_->stream());
-    return Tensor::Empty(source_.shape(), {.device = Last()});
-  }
-  std::unique_ptr<Pull> Begin(const Tensor& target) {
-    return lane_->Begin(target, source_.raw_data(), ready_);
-  }
-  void ExpectArrived(const Tensor& target) {
-    EXPECT_EQ(target.To(Device::Cpu()).ToVector<float>(),
-              source_.To(Device::Cpu()).ToVector<float>());
-  }
-  static void Finish(Pull& pull, bool give_up = false) {
-    while (!pull.Poll(give_up)) std::this_thread::yield();
-  }
-
-  std::shared_ptr<PullLane> lane_;
-  Tensor source_;
-  std::shared_ptr<void> ready_;
-};
-
-TEST_F(GpuPulls, CopyWhenTheSourceIsReady) {
-  RecordSharedEvent(ready_.get(), CurrentStream(Device::Cuda(0)));
-  const Tensor target = Target();
-  const auto pull = Begin(target);
-  OnThreadOfTheFirst([&] { Finish(*pull); });
-  ExpectArrived(target);
-}
-
-TEST_F(GpuPulls, OfALaneBeginInTurnWhateverIsReadyFirst) {
-  std::vector<Tensor> targets;
-  std::vector<std::unique_ptr<Pull>> pulls;
-  const Stream busy = Stream::Next(Device::Cuda(0));
-  {
-    const StreamScope scope(busy);
-    const Tensor square = Tensor::Ones({4096, 4096}, {.device = busy.device()});
-    for (int i = 0; i < 20; ++i) square.Fill(i);
-    RecordSharedEvent(ready_.get(), busy);
-  }
-  for (int i = 0; i < 8; ++i) {
-    targets.push_back(Target());
-    pulls.push_back(Begin(targets.back()));
-  }
+TEST_F(GpuIpc, CopiesAreWaitedForLikeWhatAnyStreamWrites) {
+  const Tensor source =
+      Tensor::Arange(1 << 24, DType::kF32).To(Device::Cuda(0));
+  Synchronize(Device::Cuda(0));
+  const Stream copies = Stream::ForCopies(Device::Cuda(10), Last());
   OnThreadOfTheFirst([&] {
-    size_t ended = 0;
-    while (ended < pulls.size()) {
-      for (auto pull = pulls.rbegin(); pull != pulls.rend(); ++pull) {
-        if (*pull == nullptr || !(*pull)->Poll(false)) continue;
-        pull->reset();
-        ++ended;
+    for (int i = 0; i < 8; ++i) {
+      Tensor target;
+      {
+        const StreamScope scope(copies);
+        target = Tensor::Empty(source.shape(), {.device = Last()});
       }
+      auto ended = CopyFromSegment(target, source.raw_data(), copies);
+      EXPECT_EQ(target.Slice(0, (1 << 24) - 1, 1 << 24).Item(), (1 << 24) - 1);
+      while (!ended()) std::this_thread::yield();
     }
   });
-  for (const Tensor& target : targets) ExpectArrived(target);
 }
 
-TEST_F(GpuPulls, ThatAreDroppedLeaveTheStreamToOthers) {
-  const Tensor square = Tensor::Ones({4096, 4096}, {.device = Device::Cuda(0)});
-  for (int i = 0; i < 50; ++i) square.Fill(i);
-  RecordSharedEvent(ready_.get(), CurrentStream(Device::Cuda(0)));
-  const Tensor dropped = Target(), target = Target();
-  Begin(dropped).reset();
-  const auto pull = Begin(target);
-  OnThreadOfTheFirst([&] { Finish(*pull, true); });
-  ExpectArrived(target);
+TEST_F(GpuIpc, AnEventEndsWithWhatWasRecorded) {
+  const int device = Last().index();
+  const std::shared_ptr<void> event = MakeSharedEvent(device);
+  const Tensor square = Tensor::Ones({4096, 4096}, {.device = Last()});
+  Synchronize(Last());
+  for (int i = 0; i < 200; ++i) square.Fill(i);
+  RecordSharedEvent(event.get(), CurrentStream(Last()));
+  OnThreadOfTheFirst([&] {
+    EXPECT_FALSE(SharedEventHasEnded(event.get(), device));
+    while (!SharedEventHasEnded(event.get(), device)) std::this_thread::yield();
+  });
 }
 
 }  // namespace

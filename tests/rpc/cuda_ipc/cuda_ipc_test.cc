@@ -162,7 +162,33 @@ TEST_F(CudaIpcTest, TicketsThatMakeNoSenseAreRefused) {
       << "its lease with another event";
 }
 
-TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedForLong) {
+TEST_F(CudaIpcTest, WhatIsWrittenIsThereAtOnce) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const auto got = Import(tensor, Export(tensor));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_FALSE(given_.valid());
+  EXPECT_TRUE(Equal(*got, tensor));
+}
+
+TEST_F(CudaIpcTest, WhatIsBeingWrittenIsGivenOnceItIsCopied) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  const Ticket ticket = Export(tensor);
+  machine_->busy = true;
+  const auto got = Import(tensor, ticket);
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(given_.valid());
+  EXPECT_FALSE(given_.Await(std::chrono::milliseconds(20)).ok());
+  EXPECT_FALSE(Equal(*got, tensor));
+  machine_->busy = false;
+  EXPECT_TRUE(given_.Await(kSoon).ok());
+  EXPECT_TRUE(Equal(*got, tensor));
+  PassReleases();
+  EXPECT_EQ(alice_.channel->info().leases, 0u);
+}
+
+TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedFor) {
   Open();
   const Tensor tensor = alice_.gpu->Numbers(100);
   alice_.channel->Withdraw(Export(tensor).lease);
@@ -171,6 +197,7 @@ TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedForLong) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_GT(machine_->opened, 0);
   bob_.channel->OnLost();
+  EXPECT_EQ(given_.Await(kSoon).code(), absl::StatusCode::kCancelled);
   alice_.channel->OnLost();
   EXPECT_TRUE(Within(kSoon, [&] { return machine_->opened == 0; }));
   EXPECT_TRUE(Within(kSoon, [&] { return machine_->shared == 0; }));

@@ -10,37 +10,6 @@
 #include "rpc/channels/dense_view.h"
 
 namespace baton::rpc {
-namespace {
-
-class FakePull final : public cuda::Pull {
- public:
-  FakePull(std::shared_ptr<FakeMachine> machine, Tensor target,
-           const void* source, std::shared_ptr<void> ready)
-      : machine_(std::move(machine)),
-        target_(std::move(target)),
-        source_(source),
-        ready_(std::move(ready)) {
-    Poll(false);
-  }
-  bool Poll(bool give_up) override {
-    const bool recorded =
-        static_cast<FakeMachine::Event*>(ready_.get())->recorded;
-    if (copied_) return true;
-    if (!give_up && (machine_->busy || !recorded)) return false;
-    std::memcpy(target_.raw_data(), source_, target_.nbytes());
-    if (machine_->broken) static_cast<char*>(target_.raw_data())[0] ^= 1;
-    return copied_ = true;
-  }
-
- private:
-  const std::shared_ptr<FakeMachine> machine_;
-  const Tensor target_;
-  const void* const source_;
-  const std::shared_ptr<void> ready_;
-  bool copied_ = false;
-};
-
-}  // namespace
 
 std::shared_ptr<Storage> FakeGpu::NewBlock(int gpu, size_t offset,
                                            size_t bytes) {
@@ -140,12 +109,20 @@ absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenEvent(
   return event;
 }
 
-absl::StatusOr<IpcGpu::Pulled> FakeGpu::Pull(const TensorSpec& spec,
-                                             const void* source,
-                                             std::shared_ptr<void> ready) {
-  const Tensor target = DenseView(NewBlock(own_, 0, spec.bytes), spec);
-  return Pulled{target, std::make_unique<FakePull>(machine_, target, source,
-                                                   std::move(ready))};
+bool FakeGpu::HasEnded(const std::shared_ptr<void>& event) {
+  return !machine_->busy &&
+         static_cast<FakeMachine::Event*>(event.get())->recorded;
+}
+
+absl::StatusOr<Tensor> FakeGpu::Make(const TensorSpec& spec) {
+  return DenseView(NewBlock(own_, 0, spec.bytes), spec);
+}
+
+absl::StatusOr<Poller::Question> FakeGpu::Copy(const Tensor& target,
+                                               const void* source) {
+  std::memcpy(target.raw_data(), source, target.nbytes());
+  if (machine_->broken) static_cast<char*>(target.raw_data())[0] ^= 1;
+  return [] { return true; };
 }
 
 absl::StatusOr<Tensor> FakeGpu::Upload(const Tensor& host, int gpu) {

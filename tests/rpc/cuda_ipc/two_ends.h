@@ -78,6 +78,7 @@ class CudaIpcTest : public testing::Test {
   absl::StatusOr<Tensor> Import(const Tensor& tensor, const Ticket& ticket) {
     const auto imported = bob_.channel->Import(SpecOf(tensor), ticket.ticket);
     if (!imported.ok()) return imported.status();
+    given_ = imported->given;
     return imported->tensor;
   }
   void PassReleases() {
@@ -87,6 +88,7 @@ class CudaIpcTest : public testing::Test {
 
   const std::shared_ptr<FakeMachine> machine_ = std::make_shared<FakeMachine>();
   End alice_{machine_, 0}, bob_{machine_, 1};
+  Future<void> given_;  // of what was imported last
 };
 
 }  // namespace baton::rpc

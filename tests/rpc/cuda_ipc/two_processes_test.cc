@@ -316,6 +316,21 @@ TEST_P(GpuTensors, ASenderThatIsKilledHoldsNobodyUp) {
   EXPECT_EQ(On(gpu, 10, 4).Slice(0, 0, 1).Item(), 4);
 }
 
+TEST_P(GpuTensors, ThatWereNotWrittenWhenTheirSenderDiedDoNotCome) {
+  ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
+  const Device gpu = Device::Cuda(0);
+  EXPECT_TRUE(Within(kPatience, [&] {
+    Ask("echo", {On(gpu, 1'000'000, 7)});
+    return Info().tensors_received > 1;
+  }));
+  ASSERT_TRUE(alice_->SendTo("bob", {"late", {}}).ok());
+  std::this_thread::sleep_for(milliseconds(300));  // its message is here
+  bob_->process.Kill(SIGKILL);
+  alice_->mailbox.AwaitLost(1);
+  Synchronize(gpu);
+  EXPECT_EQ(alice_->mailbox.count(), answers_);
+}
+
 class TwoProcessesByNccl : public TwoProcesses {
  protected:
   TwoProcessesByNccl() : TwoProcesses(kNccl) {}
@@ -343,24 +358,6 @@ TEST_F(TwoProcessesByNccl, DoNotUseItWhereTheyHaveCudaIpc) {
 TEST_F(TwoProcessesByNccl, NeedThatBothTrustTheNetwork) {
   EXPECT_THAT(WhyNot(With(BobOn(BobsGpu()), {"-u", "BATON_TRUSTED_FABRIC"})),
               ::testing::StartsWith("there: it talks in clear"));
-}
-
-TEST_F(TwoProcessesByNccl, DropAMessageWhoseSenderIsKilledBeforeItsTensor) {
-  if (!HasTwoGpus()) GTEST_SKIP() << "needs two GPUs";
-  Meet(Device::Cuda(0), With(BobOn(BobsGpu()), way_.bobs_environment));
-  Ask("echo", {});
-  ASSERT_TRUE(alice_->AwaitChannel(way_.name)) << Info().why_not;
-  const Device gpu = Device::Cuda(0);
-  EXPECT_TRUE(Within(kPatience, [&] {
-    Ask("echo", {On(gpu, 1'000'000, 7)});
-    return Info().tensors_received > 1;
-  }));
-  ASSERT_TRUE(alice_->SendTo("bob", {"late", {}}).ok());
-  std::this_thread::sleep_for(milliseconds(300));  // its message is here
-  bob_->process.Kill(SIGKILL);
-  alice_->mailbox.AwaitLost(1);
-  Synchronize(gpu);
-  EXPECT_EQ(alice_->mailbox.count(), answers_);
 }
 
 TEST(GrpcDevice, ThatIsNotThereIsRefused) {
