@@ -54,8 +54,8 @@ class MessageHandler {
 
 // Moves messages between the workers of one cluster over one long-lived
 // connection per pair, made at the first Send to a peer or from it. Between two
-// workers messages without large tensors arrive in order; those with large ones
-// may overtake each other, and never hold up the small for long. Thread-safe.
+// workers messages without tensors that are large, or of GPUs, arrive in order;
+// the others may overtake each other, and hold up no small one. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
