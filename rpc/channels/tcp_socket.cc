@@ -29,6 +29,10 @@ constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 // How often who waits looks whether it is still wanted.
 constexpr std::chrono::milliseconds kLook{50};
 
+// Within a machine the kernel's own buffers grow to many MB, and what one end
+// copies has left the cache before the other one does.
+constexpr int kLocalBuffer = 512 << 10;
+
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 absl::StatusOr<Addresses> Resolve(const std::string& host, uint16_t port,
@@ -44,6 +48,33 @@ absl::StatusOr<Addresses> Resolve(const std::string& host, uint16_t port,
         absl::StrCat("cannot find ", host, ": ", gai_strerror(unknown)));
   }
   return Addresses(found, &freeaddrinfo);
+}
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t size = sizeof(bytes);
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+};
+
+// Of either address family.
+bool SameHost(const Address& one, const Address& other) {
+  if (one.bytes.ss_family != other.bytes.ss_family) return false;
+  if (one.bytes.ss_family == AF_INET6) {
+    const auto &a = reinterpret_cast<const sockaddr_in6&>(one.bytes),
+               &b = reinterpret_cast<const sockaddr_in6&>(other.bytes);
+    return std::memcmp(&a.sin6_addr, &b.sin6_addr, sizeof(a.sin6_addr)) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in&>(one.bytes).sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in&>(other.bytes).sin_addr.s_addr;
+}
+
+// A connection to an address of this machine comes from the same one, unless
+// it was bound to another.
+bool IsWithinMachine(const Fd& socket) {
+  Address here, there;
+  return getsockname(socket.get(), here.get(), &here.size) == 0 &&
+         getpeername(socket.get(), there.get(), &there.size) == 0 &&
+         SameHost(here, there);
 }
 
 absl::Status Failure(const std::string& what, int error) {
@@ -112,6 +143,11 @@ absl::Status ShowKeys(const Fd& socket, const TcpKeys& keys,
 void SetUpTcp(const Fd& socket) {
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (!IsWithinMachine(socket)) return;
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kLocalBuffer,
+             sizeof(kLocalBuffer));
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kLocalBuffer,
+             sizeof(kLocalBuffer));
 }
 
 absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {
@@ -130,15 +166,14 @@ absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {
 }
 
 absl::StatusOr<uint16_t> PortOf(const Fd& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) !=
-      0) {
+  Address address;
+  if (getsockname(socket.get(), address.get(), &address.size) != 0)
     return Failure("cannot tell the port of a socket", errno);
+  if (address.bytes.ss_family == AF_INET6) {
+    return ntohs(
+        reinterpret_cast<const sockaddr_in6&>(address.bytes).sin6_port);
   }
-  if (address.ss_family == AF_INET6)
-    return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return ntohs(reinterpret_cast<const sockaddr_in&>(address.bytes).sin_port);
 }
 
 absl::StatusOr<Fd> DialTcp(const std::string& host, uint16_t port,
