@@ -225,6 +225,30 @@ void Nccl() {
   Save("nccl", "too_early", '\0' + tensor + sent + sum + lines);
 }
 
+void Tcp() {
+  wire::TcpTicket ticket;
+  ticket.set_lease(7);
+  ticket.set_bytes(36);
+  const std::string promise =
+      std::string("\0\11", 2) + Chunk(ticket.SerializeAsString());
+  const uint64_t numbers[2] = {7, 36};
+  const std::string head(reinterpret_cast<const char*>(numbers),
+                         sizeof(numbers));
+  const std::string elements(36, 'e');
+  const auto write = [](const std::string& bytes) {
+    return '\1' + Chunk(bytes);
+  };
+  Save("tcp", "whole", promise + write(head + elements));
+  Save("tcp", "twice",
+       promise + write(head + elements + head) + promise + write(elements));
+  Save("tcp", "early", write(head + elements) + promise);
+  Save("tcp", "pieces",
+       promise + write(head.substr(0, 3)) + write(head.substr(3)) +
+           write(elements.substr(0, 30)) + write(elements.substr(30)));
+  Save("tcp", "other_size", promise + write(elements));
+  Save("tcp", "unasked", write(elements + head) + promise + promise);
+}
+
 void Agent() {
   const rpc::internal::Transfer transfer{{2, 3}, {2, 4}, 5, kBob};
   rpc::internal::RequestFrame request;
@@ -376,6 +400,7 @@ int main(int argc, char** argv) {
   SharedMemory();
   MessageRing();
   Nccl();
+  Tcp();
   Agent();
   Arguments();
   Rendezvous();

@@ -16,6 +16,7 @@ const std::vector<Target>& Targets() {
       {"shared_memory", SharedMemory},
       {"message_ring", MessageRing},
       {"nccl", Nccl},
+      {"tcp", Tcp},
       {"safetensors", SafeTensorsFile},
       {"idx", IdxFile},
       {"archive", ArchiveFile},

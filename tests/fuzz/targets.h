@@ -29,6 +29,7 @@ void Rendezvous(const std::string& bytes);  // its requests
 void SharedMemory(const std::string& bytes);
 void MessageRing(const std::string& bytes);  // and what the ring's memory holds
 void Nccl(const std::string& bytes);  // words and tickets of a channel by it
+void Tcp(const std::string& bytes);   // tickets and the socket of one by that
 // Files.
 void SafeTensorsFile(const std::string& bytes);
 void IdxFile(const std::string& bytes);
