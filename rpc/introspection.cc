@@ -15,7 +15,11 @@ DebugInfo Introspection::Describe(CallContext& call) {
 }
 
 std::vector<WorkerInfo> Introspection::Workers(CallContext& call) {
-  return call.agent().workers();
+  std::vector<WorkerInfo> workers = call.agent().workers();
+  for (const PeerInfo& peer : call.agent().GetDebugInfo().peers) {
+    if (peer.state == "gone") std::erase(workers, peer.worker);
+  }
+  return workers;
 }
 
 int64_t Introspection::Clock() { return Tracer::Now(); }

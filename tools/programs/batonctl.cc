@@ -94,14 +94,16 @@ TableStyle StyleOfOutput() {
   return style;
 }
 
-// The first worker that did not answer; OK when all did.
+// Names those that did not answer: the last one as a status, the others at
+// once.
 absl::Status Unanswered(const std::vector<WorkerReport>& reports) {
+  absl::Status last;
   for (const WorkerReport& report : reports) {
-    RETURN_IF_ERROR(Annotate(
-        report.status,
-        absl::StrCat(report.worker.name, " at ", report.worker.address)));
+    if (report.status.ok()) continue;
+    if (!last.ok()) Complain(std::string(last.message()), 1);
+    last = report.status;
   }
-  return absl::OkStatus();
+  return last;
 }
 
 absl::Status Show(const std::string& command, Observer& observer) {
@@ -124,6 +126,7 @@ absl::Status Show(const std::string& command, Observer& observer) {
 
 absl::Status Trace(Observer& observer) {
   const std::string path = absl::GetFlag(FLAGS_out);
+  RETURN_IF_ERROR(CheckTracePath(path));
   ASSIGN_OR_RETURN(const auto workers, observer.Workers());
   const auto time =
       absl::ToChronoMilliseconds(absl::Seconds(absl::GetFlag(FLAGS_seconds)));

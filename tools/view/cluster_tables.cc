@@ -75,7 +75,8 @@ View WorkersTable(const Reports& reports) {
                          {"objects", kCount},
                          {"object_bytes", kBytes},
                          {"handles", kCount},
-                         {"address", kText}}};
+                         {"address", kText},
+                         {"detail", kText}}};
   for (const WorkerReport& report : reports) {
     const rpc::DebugInfo& info = report.info;
     const std::string address =
@@ -90,11 +91,12 @@ View WorkersTable(const Reports& reports) {
            absl::StrCat(info.outgoing.size()),
            absl::StrCat(info.incoming.size()), absl::StrCat(info.calls_served),
            absl::StrCat(info.objects.size()), absl::StrCat(HeldBytes(info)),
-           absl::StrCat(info.user_handles), address});
+           absl::StrCat(info.user_handles), address, ""});
     } else {
-      row.push_back(std::string(report.status.message()));
-      row.resize(table.columns.size() - 1);
+      row.push_back("no answer");
+      row.resize(table.columns.size() - 2);
       row.push_back(address);
+      row.push_back(std::string(report.status.message()));
     }
     table.rows.push_back(std::move(row));
   }

@@ -170,6 +170,21 @@ TEST_F(ObserverTest, AWorkerThatIsGoneIsNamedAndTheOthersShown) {
   EXPECT_THAT(*workers, SizeIs(1));
 }
 
+TEST_F(ObserverTest, AWorkerDoesNotNameThoseThatHaveLeft) {
+  auto observer = Observer::Make({.worker = "alice=" + alice_->self().address});
+  ASSERT_THAT(observer, IsOk());
+  ASSERT_THAT(alice_->Async<&Twice>("bob", 1).Await(), IsOk());
+  EXPECT_THAT(*(*observer)->Workers(), SizeIs(2));
+  bob_->Shutdown({.timeout = std::chrono::milliseconds(500)}).IgnoreError();
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (alice_->GetDebugInfo().peers.at(0).state != "gone" &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(*(*observer)->Workers(), SizeIs(1));
+}
+
 TEST(Observer, SaysWhatIsWrongWithWhatItWasGiven) {
   EXPECT_THAT(Observer::Make({}),
               Fails(absl::StatusCode::kInvalidArgument, "--rendezvous"));
@@ -186,9 +201,12 @@ TEST(ClusterTables, AWorkerThatDoesNotAnswerHasItsReasonInItsLine) {
   const std::vector<WorkerReport> reports = {
       {.worker = {"bob", rpc::Rank{1}, 1, "h:1"},
        .status = absl::UnavailableError("nobody is there")}};
-  EXPECT_THAT(ColumnOf(WorkersTable(reports), "state"),
-              ElementsAre("nobody is there"));
-  EXPECT_THAT(TableText(WorkersTable(reports)), HasSubstr("h:1"));
+  const rpc::View table = WorkersTable(reports);
+  EXPECT_THAT(ColumnOf(table, "state"), ElementsAre("no answer"));
+  EXPECT_THAT(ColumnOf(table, "address"), ElementsAre("h:1"));
+  EXPECT_THAT(ColumnOf(table, "detail"), ElementsAre("nobody is there"));
+  // Nothing stands behind what may be long.
+  EXPECT_EQ(table.columns.back().name, "detail");
 }
 
 }  // namespace
