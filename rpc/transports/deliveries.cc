@@ -39,7 +39,7 @@ void Deliveries::Release(size_t bytes) {
   {
     MutexLock lock(mutex_);
     bytes_ -= bytes;
-    if (!full_ || bytes_ >= limit_ / 2) return;
+    if (!full_ || bytes_ > limit_ / 2) return;
     full_ = false;
   }
   drained_();

@@ -20,8 +20,8 @@ namespace baton::rpc {
 class Deliveries : public std::enable_shared_from_this<Deliveries> {
  public:
   // What counts against `limit` are the bytes of messages until their receipts
-  // are dropped. `drained` is called, without a lock, when less than half of it
-  // is left after more than it was.
+  // are dropped. `drained` is called, without a lock, when no more than half of
+  // it is left after more than it was.
   Deliveries(std::shared_ptr<HandlerGate> gate,
              std::weak_ptr<ThreadPool> executor, size_t limit,
              std::function<void()> drained)
@@ -34,7 +34,8 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void PushLost(const WorkerInfo& peer, absl::Status why);
   // Runs in its turn, whether or not the handler may still be called; short.
   void PushTask(Task task);
-  // False from when more than the limit waits until less than half of it does.
+  // False from when more than the limit waits until no more than half of it
+  // does.
   bool has_room() const;
 
   // Begins to deliver what waits: on the executor, or in this call.
