@@ -136,6 +136,20 @@ absl::Status CheckCaller(const grpc::CallbackServerContext& context,
       CertificateName(worker), "; its --tls_cert must be one for that name"));
 }
 
+// "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:5:
+// Failed to connect to remote host: Connection refused"
+std::string PlainReason(const std::string& text) {
+  const auto after = [](const std::string& whole, const std::string& before) {
+    const size_t at = whole.find(before);
+    return at == std::string::npos ? whole : whole.substr(at + before.size());
+  };
+  const std::string last = after(text, "last error: ");
+  if (last.size() == text.size()) return text;
+  const std::string without_code = after(last, ": ");
+  const std::string without_target = after(without_code, ": ");
+  return after(without_target, "Failed to connect to remote host: ");
+}
+
 absl::Status ExplainFailure(const Security& security, const std::string& worker,
                             const absl::Status& why) {
   if (absl::IsUnauthenticated(why)) return why;
@@ -157,15 +171,15 @@ absl::Status ExplainFailure(const Security& security, const std::string& worker,
   // A side that refuses a handshake ends it without a word.
   if (!ContainsAny(text, {"socket closed", "connection reset",
                           "endpoint closed", "broken pipe"})) {
-    return absl::UnavailableError(why.message());
+    return absl::UnavailableError(PlainReason(std::string(why.message())));
   }
   return absl::UnavailableError(absl::StrCat(
-      why.message(),
+      PlainReason(std::string(why.message())),
       security.tls()
           ? "; maybe it does not trust this side's certificate: both must be "
             "of the authority in --tls_ca and not have expired"
-          : "; maybe it wants TLS: give this side --tls_cert, --tls_key and "
-            "--tls_ca too"));
+          : "; maybe it wants TLS: give this side --tls_dir, too, or "
+            "--tls_cert, --tls_key and --tls_ca"));
 }
 
 }  // namespace baton::rpc

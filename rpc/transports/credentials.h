@@ -49,6 +49,10 @@ absl::Status CheckToken(const Security& security,
 absl::Status CheckCaller(const grpc::CallbackServerContext& context,
                          const std::string& worker);
 
+// What gRPC says of a connection that failed, without its address, which the
+// reader has, and the words around it.
+std::string PlainReason(const std::string& text);
+
 // Why a connection to `worker` failed, given what gRPC says, with the remedy
 // when the two do not agree on TLS or the token: Unauthenticated when trying
 // again is useless, else Unavailable.

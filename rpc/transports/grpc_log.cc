@@ -37,6 +37,16 @@ absl::string_view ReasonIn(absl::string_view text) {
       at == absl::string_view::npos ? text : text.substr(at + 2), ".");
 }
 
+// What somebody can do about it, who does not know who was refused.
+const char* Remedy(absl::string_view reason) {
+  if (absl::StrContains(reason, "wrong version number"))
+    return ": somebody talks in clear to a worker that wants TLS";
+  if (absl::StrContains(reason, "certificate verify failed"))
+    return ": the other side's certificate has expired or is not of the "
+           "authority in --tls_ca";
+  return "";
+}
+
 // It has a line for each string that is no UTF-8, which strangers may send.
 void TakeProtobufs(google::protobuf::LogLevel, const char*, int,
                    const std::string& text) {
@@ -46,7 +56,8 @@ void TakeProtobufs(google::protobuf::LogLevel, const char*, int,
 void Take(gpr_log_func_args* line) {
   const absl::string_view text = line->message;
   if (absl::StartsWith(text, "Handshake failed") && MayWarn()) {
-    LogWarning("a TLS handshake failed: ", ReasonIn(text));
+    const absl::string_view reason = ReasonIn(text);
+    LogWarning("a TLS handshake failed: ", reason, Remedy(reason));
   } else {
     LogDebug("gRPC: ", text);
   }
