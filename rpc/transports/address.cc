@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -120,8 +121,51 @@ absl::Status ListenFailure(const std::string& address, const std::string& why) {
       absl::StrCat("cannot listen on ", address, ": ", why));
 }
 
+namespace {
+
+bool SomebodyListens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const bool answered = connect(fd, reinterpret_cast<const sockaddr*>(&address),
+                                sizeof(address)) == 0 ||
+                        errno == EAGAIN;  // it has no time for us
+  close(fd);
+  return answered;
+}
+
+// gRPC takes any socket over that is there: of a process that was killed it
+// may.
+absl::Status CheckSocketPath(const std::string& address) {
+  const std::string path = address.substr(sizeof("unix:") - 1);
+  constexpr size_t kLongest = sizeof(sockaddr_un{}.sun_path) - 1;
+  if (path.size() > kLongest) {
+    return ListenFailure(
+        address, absl::StrCat("a socket's path has ", kLongest,
+                              " characters at most, this one ", path.size()));
+  }
+  struct stat there;
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode))
+      return ListenFailure(address, "what is there is no socket");
+    return SomebodyListens(path)
+               ? ListenFailure(address,
+                               "another process listens there; choose another")
+               : absl::OkStatus();
+  }
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return ListenFailure(address,
+                       absl::StrCat("its folder: ", std::strerror(errno)));
+}
+
+}  // namespace
+
 absl::Status CheckListen(const std::string& address) {
-  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  if (absl::StartsWith(address, "unix:")) return CheckSocketPath(address);
   ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(address));
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
