@@ -21,8 +21,9 @@ absl::Status Check(const AgentOptions& options, const Registry& registry) {
         "AgentOptions.self has no incarnation; it must not be 0");
   }
   if (options.worker_threads < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "worker_threads must be at least 1, not ", options.worker_threads));
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker_threads (--rpc_threads) must be at least 1, not ",
+                     options.worker_threads));
   }
   for (const WorkerInfo& peer : options.peers) {
     RETURN_IF_ERROR(CheckWorkerName(peer.name));

@@ -40,7 +40,9 @@ absl::StatusOr<EntryPoint> Open(const std::string& path) {
   // Now: a symbol that nobody has is an error here, not a crash in a call.
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const std::string why = LastLoaderError();
+    // The path is said already.
+    std::string why = LastLoaderError();
+    if (why.starts_with(file + ": ")) why.erase(0, file.size() + 2);
     const bool not_found =
         why.find("No such file or directory") != std::string::npos;
     return not_found ? absl::NotFoundError(why)

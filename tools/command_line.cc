@@ -16,17 +16,29 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/status.h"
 
 namespace baton::tools {
 namespace {
 
+std::string Wanted(const absl::CommandLineFlag& flag) {
+  if (flag.IsOfType<absl::Duration>()) return "a time, as 500ms, 2s or 1m";
+  if (flag.IsOfType<bool>()) return "true or false";
+  if (flag.IsOfType<uint32_t>() || flag.IsOfType<uint64_t>())
+    return "a whole number, 0 or more";
+  if (flag.IsOfType<int32_t>() || flag.IsOfType<int64_t>())
+    return "a whole number";
+  if (flag.IsOfType<float>() || flag.IsOfType<double>()) return "a number";
+  return "another value";
+}
+
 absl::Status Set(absl::CommandLineFlag& flag, const std::string& value) {
   std::string error;
   if (flag.ParseFrom(value, &error)) return absl::OkStatus();
-  if (!error.empty()) error = absl::StrCat(" (", error, ")");
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag.Name(), "=", value, " is not a valid value", error));
+  return absl::InvalidArgumentError(absl::StrCat("--", flag.Name(), "=", value,
+                                                 " is not a valid value; give ",
+                                                 Wanted(flag)));
 }
 
 // The switch that "--noswitch" clears, or null.

@@ -5,9 +5,11 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+ABSL_FLAG(absl::Duration, patience, absl::Seconds(1), "how long to wait");
 ABSL_FLAG(int, batch_size, 7, "images in a batch");
 ABSL_FLAG(bool, fast, false, "go fast");
 ABSL_FLAG(std::string, word, "", "any text");
@@ -48,7 +50,11 @@ TEST_F(Flags, EndAtTwoDashes) {
 TEST_F(Flags, SayWhichOneIsWrong) {
   EXPECT_EQ(ErrorOf({"--batchsize=8"}), "unknown flag --batchsize; see --help");
   EXPECT_THAT(ErrorOf({"--batch_size=many"}),
-              HasSubstr("--batch_size=many is not a valid value"));
+              HasSubstr("--batch_size=many is not a valid value; give a "
+                        "whole number"));
+  EXPECT_EQ(ErrorOf({"--patience=2"}),
+            "--patience=2 is not a valid value; give a time, as 500ms, 2s or "
+            "1m");
   EXPECT_EQ(ErrorOf({"--batch_size"}), "--batch_size needs a value");
   EXPECT_THAT(ErrorOf({"--nobatch_size"}), HasSubstr("unknown flag"));
 }

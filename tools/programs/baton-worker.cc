@@ -96,7 +96,8 @@ absl::StatusOr<int> Main(char** argv) {
   ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
   if (absl::GetFlag(FLAGS_metrics_port) < -1 ||
       absl::GetFlag(FLAGS_metrics_port) > 65535)
-    return absl::InvalidArgumentError("--metrics_port is no port");
+    return absl::InvalidArgumentError(
+        "--metrics_port is a port up to 65535, 0 for any free one, or -1");
   if (absl::GetFlag(FLAGS_threads) < 0)
     return absl::InvalidArgumentError("--threads must be 0 or more");
   RETURN_IF_ERROR(

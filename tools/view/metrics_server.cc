@@ -42,6 +42,7 @@ class HttpMetricsServer final : public MetricsServer {
   }
 
   absl::Status Listen(const std::string& host, int port) {
+    const int wanted = port;
     if (port == 0) {
       port = server_.bind_to_any_port(host.c_str());
     } else if (!server_.bind_to_port(host.c_str(), port)) {
@@ -49,10 +50,10 @@ class HttpMetricsServer final : public MetricsServer {
     }
     address_ = absl::StrCat(host, ":", port);
     if (port < 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot serve metrics at ", host,
-                       ": the address is no address of this machine, or the "
-                       "port is taken"));
+      return absl::UnavailableError(absl::StrCat(
+          "cannot serve metrics at ", host, ":", wanted,
+          ": the host is no address of this machine, or the port "
+          "is taken; choose another --metrics_port, or 0 for any"));
     }
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     // A stop before it listens would be lost.
