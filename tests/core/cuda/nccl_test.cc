@@ -6,24 +6,18 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
 #include <thread>
 #include <vector>
 
 #include "core/cuda/memory.h"
 #include "tests/support/test_device.h"
+#include "tests/support/within.h"
 
 namespace baton::cuda {
 namespace {
 
-bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
+using testing::Within;
+
 constexpr std::chrono::seconds kPatience{60};
 
 TEST(Nccl, WhatIsMissingIsSaid) {

@@ -10,13 +10,12 @@
 
 #include "rpc/channels/dense_view.h"
 #include "rpc/wire.pb.h"
-#include "tests/rpc/cuda_ipc/two_ends.h"
+#include "tests/rpc/cuda_ipc/ipc_ends.h"
 
 namespace baton::rpc {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kSoon = TestPort::kLimit;
 
 TEST_F(CudaIpcTest, ATensorComesToTheReceiversOwnGpu) {
   Open();
@@ -199,8 +198,8 @@ TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedFor) {
   bob_.channel->OnLost();
   EXPECT_EQ(given_.Await(kSoon).code(), absl::StatusCode::kCancelled);
   alice_.channel->OnLost();
-  EXPECT_TRUE(Within(kSoon, [&] { return machine_->opened == 0; }));
-  EXPECT_TRUE(Within(kSoon, [&] { return machine_->shared == 0; }));
+  EXPECT_TRUE(Within([&] { return machine_->opened == 0; }));
+  EXPECT_TRUE(Within([&] { return machine_->shared == 0; }));
 }
 
 TEST_F(CudaIpcTest, OfALostReceiverEverythingComesBack) {
@@ -214,7 +213,7 @@ TEST_F(CudaIpcTest, OfALostReceiverEverythingComesBack) {
   EXPECT_EQ(alice_.channel->info().capacity_bytes, 0u);
   tensor.storage()->use()->Write(Stream::Default(Device::Cuda(0)));
   tensor = Tensor();
-  EXPECT_TRUE(Within(kSoon, [&] { return storage.expired(); }));
+  EXPECT_TRUE(Within([&] { return storage.expired(); }));
 }
 
 TEST_F(CudaIpcTest, AClosedSegmentIsUnknown) {
@@ -227,7 +226,7 @@ TEST_F(CudaIpcTest, AClosedSegmentIsUnknown) {
   words.set_close(parsed.segment());
   const int before = machine_->opened;
   bob_.channel->OnSaid(words.SerializeAsString());
-  EXPECT_TRUE(Within(kSoon, [&] { return machine_->opened == before - 1; }));
+  EXPECT_TRUE(Within([&] { return machine_->opened == before - 1; }));
   EXPECT_EQ(Import(tensor, ticket).status().code(), kInvalid);
 }
 
@@ -245,7 +244,7 @@ TEST_F(CudaIpcTest, AHandleThatCannotBeOpenedIsAReason) {
   const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
   alice_.channel = *alice_.kind->Open({true, alices, bobs}, alice_.port);
   // As on a machine that looks like this one.
-  End other(std::make_shared<FakeMachine>(), 1);
+  IpcSide other(std::make_shared<FakeMachine>(), 1);
   other.channel = *other.kind->Open({false, bobs, alices}, other.port);
   alice_.port->Connect(other.channel);
   other.port->Connect(alice_.channel);
@@ -265,7 +264,7 @@ TEST_F(CudaIpcTest, SegmentsThatMakeNoSenseAreNotOpened) {
         const int before = machine_->opened;
         bob_.channel->OnSaid(words.SerializeAsString());
         // The answer is to a segment that alice never passed.
-        return Within(kSoon, [&] { return machine_->opened == before; });
+        return Within([&] { return machine_->opened == before; });
       };
   EXPECT_TRUE(failure([](auto& p) { p.set_bytes(0); }));
   EXPECT_TRUE(failure([](auto& p) { p.set_handle("guessed"); }));

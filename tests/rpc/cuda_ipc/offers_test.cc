@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "rpc/wire.pb.h"
-#include "tests/rpc/cuda_ipc/two_ends.h"
+#include "tests/rpc/cuda_ipc/ipc_ends.h"
 
 // Between which workers the channel is chosen.
 namespace baton::rpc {
@@ -29,13 +29,13 @@ TEST_F(CudaIpcTest, OtherMachinesUsersAndThisProcessHaveNone) {
 }
 
 TEST_F(CudaIpcTest, OtherGpusAreCrossedToUnlessOneForbidsIt) {
-  End close(machine_, 0, IpcReach::kOneGpu);
-  const auto why = [](End& own, const std::string& theirs) {
+  IpcSide close(machine_, 0, IpcReach::kOneGpu);
+  const auto why = [](IpcSide& own, const std::string& theirs) {
     const std::string ours = OfferOf(own, "own");
     return std::string(
         own.kind->Open({true, ours, theirs}, own.port).status().message());
   };
-  End far(machine_, 1, IpcReach::kOneGpu);
+  IpcSide far(machine_, 1, IpcReach::kOneGpu);
   const std::string reason =
       "it has another GPU, and BATON_CUDA_IPC=one is set ";
   EXPECT_EQ(why(close, OfferOf(far, "far")), reason + "here");
@@ -55,8 +55,8 @@ TEST_F(CudaIpcTest, OtherGpusAreCrossedToUnlessOneForbidsIt) {
 class OneGpuTest : public CudaIpcTest {
  protected:
   OneGpuTest() {
-    alice_ = End(machine_, 0);
-    bob_ = End(machine_, 0, IpcReach::kOneGpu);
+    alice_ = IpcSide(machine_, 0);
+    bob_ = IpcSide(machine_, 0, IpcReach::kOneGpu);
   }
 };
 

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <functional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +14,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_device.h"
+#include "tests/support/within.h"
 
 // Tensors between GPUs of two processes, by CUDA IPC or by NCCL, which are the
 // same GPU where there is only one.
@@ -22,6 +22,7 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::Within;
 
 // A channel between GPUs, and what makes it the one that two processes of one
 // machine choose: where both work CUDA IPC is the first.
@@ -59,15 +60,6 @@ struct Peer {
   ChildProcess process;
   WorkerInfo info{"bob", Rank{1}, 4711, process.ReadLine()};
 };
-
-bool Within(std::chrono::seconds limit, const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return true;
-}
 
 class TwoProcesses : public ::testing::Test {
  protected:

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tests/rpc/nccl/two_ends.h"
+#include "tests/rpc/nccl/nccl_ends.h"
 
 // Connections that end, and lines that do.
 namespace baton::rpc {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rpc/wire.pb.h"
-#include "tests/rpc/nccl/two_ends.h"
+#include "tests/rpc/nccl/nccl_ends.h"
 
 namespace baton::rpc {
 namespace {

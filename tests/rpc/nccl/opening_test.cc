@@ -7,7 +7,7 @@
 
 #include "rpc/wire.pb.h"
 #include "tests/rpc/held_port.h"
-#include "tests/rpc/nccl/two_ends.h"
+#include "tests/rpc/nccl/nccl_ends.h"
 
 // Between which workers the channel is chosen, and what keeps it from opening.
 namespace baton::rpc {

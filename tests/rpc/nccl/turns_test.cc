@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tests/rpc/nccl/two_ends.h"
+#include "tests/rpc/nccl/nccl_ends.h"
 
 // Lines that open while others are in use, or open too.
 namespace baton::rpc {

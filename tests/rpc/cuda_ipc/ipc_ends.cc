@@ -1,15 +1,15 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/rpc/cuda_ipc/two_ends.h"
+#include "tests/rpc/cuda_ipc/ipc_ends.h"
 
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 
-std::string OfferOf(End& end, const std::string& process) {
+std::string OfferOf(IpcSide& side, const std::string& process) {
   wire::CudaIpcOffer offer;
-  EXPECT_TRUE(offer.ParseFromString(*end.kind->Offer()));
+  EXPECT_TRUE(offer.ParseFromString(*side.kind->Offer()));
   offer.set_process(process);
   return offer.SerializeAsString();
 }
