@@ -13,6 +13,7 @@
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous_lease.h"
+#include "rpc/transports/address.h"
 #include "rpc/transports/grpc.h"
 
 namespace baton::rpc {
@@ -68,12 +69,29 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
   return meeting;
 }
 
+// Those of other machines would look for it on their own.
+void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
+  if (!options.peers.empty() || IsLocal(options.rendezvous) ||
+      !IsLocal(options.listen) || !options.advertise_host.empty()) {
+    return;
+  }
+  const auto meeting = ParseHostPort(options.rendezvous);
+  if (!meeting.ok()) return;
+  const bool here = CheckListen(ToString({meeting->host, 0})).ok();
+  if (here) return;
+  LogWarning("worker ", options.name, " listens on ", options.listen,
+             ", where no other machine reaches it, but meets the others at ",
+             options.rendezvous,
+             "; give --listen=HOST:0 with an address of this machine");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.name));
   ASSIGN_OR_RETURN(Meeting meeting, MeetingOf(options));
+  WarnOfAnAddressOfThisMachineAlone(options);
   GrpcOptions transport_options = {
       .listen =
           options.peers.empty() ? options.listen : meeting.join.self.address,

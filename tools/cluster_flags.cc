@@ -26,7 +26,8 @@ ABSL_FLAG(std::string, peers, "",
           "instead of a rendezvous, every worker: name=host:port,...; default "
           "BATON_PEERS");
 ABSL_FLAG(std::string, listen, "127.0.0.1:0",
-          "host:port or unix:path to listen on; port 0 for any free one");
+          "host:port or unix:path to listen on; port 0 for any free one; with "
+          "--peers its own entry there");
 ABSL_FLAG(std::string, advertise_host, "",
           "host that peers are told; default the one listened on");
 ABSL_FLAG(uint32_t, tensor_port, 0,

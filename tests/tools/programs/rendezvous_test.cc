@@ -73,6 +73,20 @@ TEST(BatonRendezvous, DaemonsThatMeetThereServeOneTrainerAfterTheOther) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
+// The address is for documents: nobody has it.
+TEST(BatonWorker, SaysThatNoOtherMachineReachesIt) {
+  const std::vector<std::string> args = {
+      "baton-worker",   "--name=a",   "--rendezvous=198.51.100.7:1",
+      "--world_size=2", "--insecure", "--join_timeout=300ms"};
+  const Outcome outcome = RunProgram(args);
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("--listen=HOST:0"));
+  std::vector<std::string> told = args;
+  told.push_back("--advertise_host=198.51.100.8");
+  EXPECT_THAT(RunProgram(told).output,
+              ::testing::Not(HasSubstr("--listen=HOST:0")));
+}
+
 TEST(BatonRendezvous, SaysWhatIsWrong) {
   EXPECT_EQ(RunProgram({"baton-rendezvous", "--listen=here"}).code, 2);
   const Outcome open = RunProgram({"baton-rendezvous", "--listen=0.0.0.0:0"});
