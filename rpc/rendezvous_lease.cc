@@ -80,7 +80,8 @@ void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
     if (absl::IsNotFound(now.status())) {
       LogWarning("worker ", joined_.self.name,
                  " is not counted any more, as it was silent for its lease or "
-                 "the rendezvous began anew; its name may be another's: ",
+                 "the rendezvous began anew; others that join do not find it "
+                 "until it is started again: ",
                  now.status().message());
       return;
     }

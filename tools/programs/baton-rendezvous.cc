@@ -27,7 +27,7 @@ constexpr char kUsage[] =
     "Serves the meeting of workers that are started with\n"
     "--rendezvous=HOST:PORT, of any number of clusters, until SIGINT or\n"
     "SIGTERM. Prints its address when it serves. Workers that have met go on\n"
-    "without it, but nobody can join them.";
+    "without it, but nobody can join them, also when it is started again.";
 
 absl::StatusOr<int> Main() {
   SetLogName(rpc::kRendezvousName);
