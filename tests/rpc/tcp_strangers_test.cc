@@ -16,7 +16,7 @@
 namespace baton::rpc {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void Await(const Fd& socket, short events) {
   pollfd one{.fd = socket.get(), .events = events, .revents = 0};

@@ -11,7 +11,7 @@
 namespace baton::rpc {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::string OfferReason(const TcpOptions& options) {
   return std::string(MakeTcp(options)->Offer().status().message());

@@ -12,7 +12,7 @@
 namespace baton::rpc {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 float First(const Tensor& tensor) {
   return static_cast<const float*>(tensor.raw_data())[0];

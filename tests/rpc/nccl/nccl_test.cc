@@ -264,7 +264,7 @@ TEST_F(NcclTest, NobodyPromisesMoreThanIsBelieved) {
   } while (bob_.channel->Import(spec, ticket.SerializeAsString()).ok());
   EXPECT_EQ(taken, 1025);
   EXPECT_THAT(alice_.port->AwaitBroken(),
-              testing::HasSubstr("which is not out"));
+              ::testing::HasSubstr("which is not out"));
 }
 
 TEST_F(NcclTest, NobodyPromisesMoreBytesThanAreBelieved) {
@@ -309,7 +309,7 @@ TEST_F(NcclWordsTest, AskingTwiceEndsTheConnection) {
   words.set_ask(ticket->lease);
   bob_.channel->OnSaid(words.SerializeAsString());
   EXPECT_THAT(Broken([&](auto& again) { again = words; }),
-              testing::HasSubstr("which is not out"));
+              ::testing::HasSubstr("which is not out"));
 }
 
 TEST_F(NcclWordsTest, SendingUnaskedEndsTheConnection) {

@@ -13,10 +13,10 @@
 namespace baton::rpc {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string OfferReason(ChannelKind& kind) {
   return std::string(kind.Offer().status().message());

@@ -143,9 +143,9 @@ TEST_F(ImpatientThird, ASendThatNeverEndsIsAReasonForTheOthers) {
   ASSERT_TRUE(Given());
   const Connection other = Meet(alice_, carol_);
   EXPECT_THAT(other.port_here->AwaitSettled(),
-              testing::HasSubstr("within 2000 ms"));
+              ::testing::HasSubstr("within 2000 ms"));
   EXPECT_THAT(other.port_there->AwaitSettled(),
-              testing::HasSubstr("within 2000 ms"));
+              ::testing::HasSubstr("within 2000 ms"));
   EXPECT_EQ(fabric_->lines, 4) << "none was joined";
   fabric_->stuck = false;
   ASSERT_TRUE(Settled());
