@@ -160,6 +160,32 @@ TEST_F(TcpWorkers, MessagesOfBothLanesDoNotWaitForEachOther) {
   for (const absl::Status& status : log.Await(kCount)) EXPECT_TRUE(status.ok());
 }
 
+TEST_F(TcpWorkers, AGoodbyeThatOvertakesTensorsWaitsForThem) {
+  const auto alice = NewWorker("alice", 0, Options()),
+             bob = NewWorker("bob", 1, Options());
+  alice->Start();
+  bob->Start();
+  Meet(*alice, bob->info);
+  SentLog log;
+  constexpr size_t kCount = 6;
+  for (size_t i = 0; i < kCount; ++i) {
+    alice->transport->Send(
+        "bob", {"", {Tensor::Full({8 << 20}, static_cast<double>(i))}},
+        log.Next());
+  }
+  EXPECT_EQ(Info(*alice).tensors_sent, kCount);
+  alice->transport->Shutdown(milliseconds(30'000));
+  for (const absl::Status& status : log.Await(kCount))
+    EXPECT_TRUE(status.ok()) << status;
+  const auto letters = bob->mailbox.Await(kCount + 1);
+  ASSERT_EQ(letters.size(), kCount + 1);
+  for (size_t i = 0; i < kCount; ++i) {
+    const Tensor& got = letters[i + 1].message.tensors.at(0);
+    EXPECT_EQ(got.Slice(0, got.numel() - 1, got.numel()).Item(),
+              static_cast<double>(i));
+  }
+}
+
 TEST_F(TcpWorkers, APeerThatHasItTurnedOffGetsTensorsByTheLanes) {
   const auto alice = NewWorker("alice", 0, Options());
   EXPECT_TRUE(alice->transport->TensorChannels().empty());
