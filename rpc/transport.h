@@ -87,6 +87,17 @@ class Transport {
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
 
+  // An uninitialised tensor that a later Send to this peer carries without a
+  // copy if it is the only handle to all of its storage by then, in one dense
+  // block; nothing of it is left here afterwards, however the Send ends.
+  // Otherwise, or once the present connection has ended, it travels as any
+  // other. Undefined where there is no place for such a one now. The peer could
+  // see and change its elements from the start, but not move or shrink it.
+  virtual Tensor EmptyFor(const std::string&, const Shape&,
+                          const TensorOptions&) {
+    return {};
+  }
+
   // The channels to every peer that was ever connected; a transport that picks
   // one by the message reports each. For people: batonctl and metrics.
   virtual std::vector<ChannelInfo> Channels() const { return {}; }

@@ -89,6 +89,14 @@ class Channel {
   // is not open, has no room or does not take such tensors: they then travel
   // otherwise, at once.
   virtual std::optional<Ticket> Export(const Tensor& tensor) = 0;
+  // A tensor of the CPU, uninitialised, that the other end sees where it lies:
+  // ExportInPlace takes it without a copy. Undefined when there is no room for
+  // one now, or the channel has no such tensors. It may outlive the channel.
+  virtual Tensor Make(const TensorSpec&) { return {}; }
+  // As Export, but takes the tensor itself and leaves an undefined one.
+  // Nothing, and the tensor untouched, unless it was made here and is the only
+  // handle to all of its storage, without gaps.
+  virtual std::optional<Ticket> ExportInPlace(Tensor&) { return std::nullopt; }
   // Its message leaves now; called once, with what was not withdrawn. Where
   // valid, the tensor may be written again when this is OK; an error when it
   // does not get out, which not even OnLost makes it wait for.

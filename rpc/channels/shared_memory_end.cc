@@ -64,6 +64,15 @@ void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
       .CopyFrom(tensor);
 }
 
+Ticket TicketOf(const ExportedBlocks::Leased& leased) {
+  wire::SharedMemoryTicket ticket;
+  ticket.set_segment(leased.block.segment);
+  ticket.set_offset(leased.block.offset);
+  ticket.set_bytes(leased.block.bytes);
+  ticket.set_lease(leased.lease);
+  return {ticket.SerializeAsString(), leased.lease};
+}
+
 }  // namespace
 
 SharedMemoryEnd::SharedMemoryEnd(Connect connect, size_t budget,
@@ -257,17 +266,17 @@ void SharedMemoryEnd::OnMapped(uint32_t id, const std::string& failure) {
   {
     MutexLock lock(mutex_);
     const auto found = passed_.find(id);
-    if (found == passed_.end() || found->second.in_use) return;
+    if (found == passed_.end()) return;
     Passed& passed = found->second;
     if (why.empty() && !HasPattern(*passed.segment, passed.seed, true)) {
       why = "what it wrote to a segment is not there";
     }
     if (why.empty()) {
-      passed.in_use = true;
       growing_ = false;
       info_.why_not.clear();
-      first = arena_.capacity() == 0;
-      arena_.Add(id, passed.segment->bytes());
+      first = exported_->capacity() == 0;
+      exported_->Add(id, std::move(passed.segment));
+      passed_.erase(found);
     }
   }
   if (!why.empty()) NotGrown(id, why);
@@ -280,15 +289,14 @@ void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
     MutexLock lock(mutex_);
     growing_ = false;
     grow_again_ = Clock::now() + kGrowthPause;
-    if (const auto found = passed_.find(id);
-        found != passed_.end() && !found->second.in_use) {
+    if (const auto found = passed_.find(id); found != passed_.end()) {
       unused = std::move(found->second.segment);
       passed_bytes_ -= unused->bytes();
       passed_.erase(found);
     }
     if (lost_) return;
     info_.why_not = why;
-    if (arena_.capacity() > 0) {
+    if (exported_->capacity() > 0) {
       LogInfo("no more shared memory for a peer for now: ", why);
       return;
     }
@@ -296,25 +304,10 @@ void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
   port_->Failed(why);
 }
 
-std::optional<SharedMemoryEnd::Room> SharedMemoryEnd::TakeRoom(uint64_t bytes) {
+void SharedMemoryEnd::Grow(uint64_t bytes) {
+  const bool open = exported_->capacity() > 0;
   MutexLock lock(mutex_);
-  if (arena_.capacity() == 0) return std::nullopt;
-  const auto block = arena_.Take(bytes);
-  if (!block.has_value()) {
-    ++info_.declined;
-    GrowLocked(bytes);
-    return std::nullopt;
-  }
-  const uint64_t lease = next_lease_++;
-  leases_[lease] = *block;
-  ++info_.tensors_sent;
-  info_.bytes_sent += bytes;
-  info_.leased_bytes += bytes;
-  return Room{lease, *block, passed_.at(block->segment).segment};
-}
-
-void SharedMemoryEnd::GrowLocked(uint64_t bytes) {
-  if (growing_ || lost_ || Clock::now() < grow_again_) return;
+  if (!open || growing_ || lost_ || Clock::now() < grow_again_) return;
   const uint64_t left = budget_ - std::min<uint64_t>(budget_, passed_bytes_);
   if (bytes > left) return;
   // For two, because one is in use while the next is written.
@@ -326,32 +319,33 @@ void SharedMemoryEnd::GrowLocked(uint64_t bytes) {
 
 std::optional<Ticket> SharedMemoryEnd::Export(const Tensor& tensor) {
   if (!tensor.device().is_cpu()) return std::nullopt;
-  const auto room = TakeRoom(tensor.nbytes());
-  if (!room.has_value()) return std::nullopt;
-  CopyInto(*room->segment, room->block.offset, tensor);
-  wire::SharedMemoryTicket ticket;
-  ticket.set_segment(room->block.segment);
-  ticket.set_offset(room->block.offset);
-  ticket.set_bytes(room->block.bytes);
-  ticket.set_lease(room->lease);
-  return Ticket{ticket.SerializeAsString(), room->lease};
+  const auto leased = exported_->Lease(tensor.nbytes());
+  if (!leased.has_value()) {
+    Grow(tensor.nbytes());
+    return std::nullopt;
+  }
+  CopyInto(*leased->segment, leased->block.offset, tensor);
+  return TicketOf(*leased);
 }
 
-bool SharedMemoryEnd::GiveBack(uint64_t lease) {
-  MutexLock lock(mutex_);
-  if (lost_) return true;
-  const auto found = leases_.find(lease);
-  if (found == leases_.end()) return false;
-  info_.leased_bytes -= found->second.bytes;
-  arena_.Give(found->second);
-  leases_.erase(found);
-  return true;
+Tensor SharedMemoryEnd::Make(const TensorSpec& spec) {
+  Tensor tensor = exported_->Make(spec);
+  if (!tensor.defined()) Grow(spec.bytes);
+  return tensor;
 }
 
-void SharedMemoryEnd::Withdraw(uint64_t lease) { (void)GiveBack(lease); }
+std::optional<Ticket> SharedMemoryEnd::ExportInPlace(Tensor& tensor) {
+  const auto leased = exported_->LeaseMade(tensor);
+  if (!leased.has_value()) return std::nullopt;
+  return TicketOf(*leased);
+}
+
+void SharedMemoryEnd::Withdraw(uint64_t lease) {
+  (void)exported_->GiveBack(lease);
+}
 
 absl::Status SharedMemoryEnd::OnReleased(uint64_t lease) {
-  if (GiveBack(lease)) return absl::OkStatus();
+  if (exported_->GiveBack(lease)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("gives back the lease ", lease, ", which is not out"));
 }
@@ -372,13 +366,12 @@ void SharedMemoryEnd::OnLost() {
     MutexLock lock(mutex_);
     if (std::exchange(lost_, true)) return;
     passed.swap(passed_);
-    arena_ = Arena();
     watch_ = nullptr;
-    leases_.clear();
-    info_.leased_bytes = 0;
   }
-  Post([self = shared_from_this(), passed = std::move(passed)]() mutable {
+  Post([self = shared_from_this(), passed = std::move(passed),
+        used = exported_->Forget()]() mutable {
     passed.clear();
+    used.clear();
     self->connection_.reset();
     self->ring_ = nullptr;
     self->bell_ = nullptr;
@@ -389,8 +382,7 @@ void SharedMemoryEnd::OnLost() {
 TensorChannelInfo SharedMemoryEnd::info() const {
   MutexLock lock(mutex_);
   TensorChannelInfo info = info_;
-  info.leases = leases_.size();
-  info.capacity_bytes = arena_.capacity();
+  exported_->FillIn(info);
   info.tensors_received = imported_->tensors();
   info.bytes_received = imported_->bytes();
   return info;

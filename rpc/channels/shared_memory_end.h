@@ -12,8 +12,8 @@
 
 #include "core/executor.h"
 #include "core/mutex.h"
-#include "rpc/channels/arena.h"
 #include "rpc/channels/channel.h"
+#include "rpc/channels/exported_blocks.h"
 #include "rpc/channels/fd_socket.h"
 #include "rpc/channels/heart.h"
 #include "rpc/channels/imported_blocks.h"
@@ -48,6 +48,8 @@ class SharedMemoryEnd final
   void Start() override;
   void OnSaid(std::string words) override;
   std::optional<Ticket> Export(const Tensor& tensor) override;
+  Tensor Make(const TensorSpec& spec) override;
+  std::optional<Ticket> ExportInPlace(Tensor& tensor) override;
   void Withdraw(uint64_t lease) override;
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
                                   const std::string& ticket) override;
@@ -61,7 +63,6 @@ class SharedMemoryEnd final
   struct Passed {
     std::shared_ptr<Segment> segment;
     uint64_t seed = 0;
-    bool in_use = false;
   };
 
   void Post(Task task);
@@ -82,18 +83,11 @@ class SharedMemoryEnd final
   void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 
-  // A block, and its memory, which stays while it is written.
-  struct Room {
-    uint64_t lease;
-    Arena::Block block;
-    std::shared_ptr<Segment> segment;
-  };
-  std::optional<Room> TakeRoom(uint64_t bytes);
-  // Has a segment made for tensors like this one, within the budget.
-  void GrowLocked(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has a segment made for tensors like this one, within the budget, if there
+  // have been any.
+  void Grow(uint64_t bytes);
   // A segment that was to be was not passed, or not mapped.
   void NotGrown(uint32_t id, const std::string& why);
-  bool GiveBack(uint64_t lease);
 
   const Connect connect_;
   const size_t budget_;
@@ -102,6 +96,8 @@ class SharedMemoryEnd final
   const std::shared_ptr<Doorbell> doorbell_;
   const std::shared_ptr<ChannelPort> port_;
   const std::shared_ptr<ImportedBlocks> imported_;
+  const std::shared_ptr<ExportedBlocks> exported_ =
+      std::make_shared<ExportedBlocks>();
   // The executor's.
   std::optional<FdConnection> connection_;
   bool heart_passed_ = false;
@@ -115,13 +111,10 @@ class SharedMemoryEnd final
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // its first segment
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);  // not mapped yet
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
-  Arena arena_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
   TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<HeartWatch> watch_ ABSL_GUARDED_BY(mutex_);  // of the peer's
   bool watched_ ABSL_GUARDED_BY(mutex_) = false;               // by the peer

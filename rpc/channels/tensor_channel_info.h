@@ -19,11 +19,13 @@ struct TensorChannelInfo {
   std::string why_not = {};
   uint64_t tensors_sent = 0;
   uint64_t bytes_sent = 0;
+  uint64_t sent_in_place = 0;  // tensors sent without a copy; among the above
   uint64_t tensors_received = 0;
   uint64_t bytes_received = 0;
   uint64_t declined = 0;        // tensors for which there was no room
   uint64_t leases = 0;          // sent tensors that the peer still holds
   uint64_t leased_bytes = 0;    // of those
+  uint64_t made_bytes = 0;      // in tensors made for the peer, not sent yet
   uint64_t capacity_bytes = 0;  // what it may hold at most, as of now
 
   // For people: "open", "not open", or "opening", which it may be for long.
@@ -33,18 +35,13 @@ struct TensorChannelInfo {
   }
   static constexpr auto Fields() {
     using Info = TensorChannelInfo;
-    return std::tuple{&Info::peer,
-                      &Info::name,
-                      &Info::open,
-                      &Info::why_not,
-                      &Info::tensors_sent,
-                      &Info::bytes_sent,
-                      &Info::tensors_received,
-                      &Info::bytes_received,
-                      &Info::declined,
-                      &Info::leases,
-                      &Info::leased_bytes,
-                      &Info::capacity_bytes};
+    return std::tuple{&Info::peer,           &Info::name,
+                      &Info::open,           &Info::why_not,
+                      &Info::tensors_sent,   &Info::bytes_sent,
+                      &Info::sent_in_place,  &Info::tensors_received,
+                      &Info::bytes_received, &Info::declined,
+                      &Info::leases,         &Info::leased_bytes,
+                      &Info::made_bytes,     &Info::capacity_bytes};
   }
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/transports/framing.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -146,22 +147,45 @@ Channel::Signs Channels::Beat() {
   return all;
 }
 
-std::optional<Channels::Exported> Channels::Export(const Tensor& tensor) {
-  // Few channels: copying them out costs less than it saves.
-  std::vector<std::pair<uint32_t, std::shared_ptr<Channel>>> open;
-  {
-    MutexLock lock(mutex_);
-    for (const uint32_t id : order_) {
-      const Entry& entry = entries_.at(id);
-      if (entry.open) open.emplace_back(id, entry.channel);
+// Few channels: copying them out costs less than it saves.
+std::vector<Channels::Usable> Channels::UsableOnes() const {
+  std::vector<Usable> usable;
+  MutexLock lock(mutex_);
+  for (const uint32_t id : order_) {
+    const Entry& entry = entries_.at(id);
+    if (entry.open) usable.push_back({id, entry.channel});
+  }
+  return usable;
+}
+
+std::optional<Channels::Exported> Channels::Export(Tensor& tensor) {
+  const std::vector<Usable> usable = UsableOnes();
+  for (const auto& [id, channel] : usable) {
+    if (auto ticket = channel->ExportInPlace(tensor)) {
+      return Exported{id, *std::move(ticket)};
     }
   }
-  for (const auto& [id, channel] : open) {
+  for (const auto& [id, channel] : usable) {
     if (auto ticket = channel->Export(tensor)) {
       return Exported{id, *std::move(ticket)};
     }
   }
   return std::nullopt;
+}
+
+Tensor Channels::Make(const Shape& shape, const TensorOptions& options) {
+  TensorSpec spec{options.dtype, shape, options.format};
+  const bool overflow = __builtin_mul_overflow(
+      static_cast<uint64_t>(shape.numel()), SizeOf(options.dtype), &spec.bytes);
+  if (overflow || spec.bytes <= kInlineTensorBytes ||
+      !options.device.is_cpu() || options.pinned ||
+      (spec.format == MemoryFormat::kChannelsLast && shape.rank() != 4)) {
+    return {};
+  }
+  for (const auto& [id, channel] : UsableOnes()) {
+    if (Tensor made = channel->Make(spec); made.defined()) return made;
+  }
+  return {};
 }
 
 std::shared_ptr<Channel> Channels::Find(uint32_t channel) const {

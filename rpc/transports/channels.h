@@ -55,8 +55,13 @@ class Channels : public std::enable_shared_from_this<Channels> {
     uint32_t channel;
     Ticket ticket;
   };
-  // By the best channel that takes the tensor now.
-  std::optional<Exported> Export(const Tensor& tensor);
+  // By the best channel that takes the tensor now: one that was made for this
+  // connection and is held by nobody else goes as it is and leaves an undefined
+  // one, others are copied.
+  std::optional<Exported> Export(Tensor& tensor);
+  // An uninitialised tensor for such an Export. Undefined where there is no
+  // room for it now, or no use: the small travel in the message itself.
+  Tensor Make(const Shape& shape, const TensorOptions& options);
   // As Channel::Send, when the message leaves.
   Future<void> Send(const Exported& exported);
   void Withdraw(const Exported& exported);
@@ -100,6 +105,11 @@ class Channels : public std::enable_shared_from_this<Channels> {
   // Why a pair that could have it needs it not; empty if it does.
   std::string Spare(const ChannelKind& kind) const;
   std::shared_ptr<Channel> Find(uint32_t channel) const;
+  struct Usable {
+    uint32_t id;
+    std::shared_ptr<Channel> channel;
+  };
+  std::vector<Usable> UsableOnes() const;  // best first
   std::vector<std::shared_ptr<Channel>> All() const;
 
   // What ports pass on.

@@ -72,6 +72,10 @@ class FaultTransport final : public Transport {
     inner_->Disconnect(name, std::move(then));
   }
   void Send(const std::string& peer, Message message, Sent sent) override;
+  Tensor EmptyFor(const std::string& peer, const Shape& shape,
+                  const TensorOptions& options) override {
+    return inner_->EmptyFor(peer, shape, options);
+  }
   std::vector<ChannelInfo> Channels() const override {
     return inner_->Channels();
   }

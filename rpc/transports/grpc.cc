@@ -25,6 +25,7 @@
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/doorman.h"
+#include "rpc/transports/idle_links.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/malloc_settings.h"
 #include "rpc/transports/private_socket.h"
@@ -55,6 +56,8 @@ class GrpcTransport final : public LingeringTransport {
   void RemovePeer(const std::string& name) override;
   void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
+  Tensor EmptyFor(const std::string& peer, const Shape& shape,
+                  const TensorOptions& options) override;
   std::vector<ChannelInfo> Channels() const override;
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
@@ -68,7 +71,6 @@ class GrpcTransport final : public LingeringTransport {
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
-  void AwaitIdle(milliseconds timeout);
   void AwaitReports();
   void SetServing(bool serving);
 
@@ -277,6 +279,13 @@ void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
       [sent = std::move(sent), status]() mutable { sent(status); });
 }
 
+Tensor GrpcTransport::EmptyFor(const std::string& peer, const Shape& shape,
+                               const TensorOptions& options) {
+  const std::shared_ptr<Link> link = Find(peer);
+  const auto channels = link == nullptr ? nullptr : link->channels();
+  return channels == nullptr ? Tensor() : channels->Make(shape, options);
+}
+
 std::vector<ChannelInfo> GrpcTransport::Channels() const {
   std::vector<ChannelInfo> channels;
   for (const auto& link : AllLinks()) {
@@ -322,29 +331,6 @@ void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
   lane->CloseWith(Encode(answer));
 }
 
-void GrpcTransport::AwaitIdle(milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const std::vector<std::shared_ptr<Link>> links = AllLinks();
-  const auto all_idle = [&links] {
-    for (const auto& link : links) {
-      if (!link->idle()) return false;
-    }
-    return true;
-  };
-  for (;;) {
-    uint64_t seen;
-    {
-      MutexLock lock(host_.idle_mutex);
-      seen = host_.idle_events;
-    }
-    if (all_idle()) return;
-    MutexLock lock(host_.idle_mutex);
-    while (host_.idle_events == seen) {
-      if (!host_.idle.WaitUntil(host_.idle_mutex, deadline)) return;
-    }
-  }
-}
-
 void GrpcTransport::Shutdown(milliseconds timeout) {
   MutexLock one(shutdown_mutex_);
   if (std::exchange(shut_down_, true)) return;
@@ -357,7 +343,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   doorman_->Close();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
-    AwaitIdle(timeout);
+    AwaitIdle(host_, AllLinks(), timeout);
   }
   host_.gate->Close();
   for (const auto& link : AllLinks()) {

@@ -105,14 +105,15 @@ absl::Status Outgoing::Encode() {
 
 // What a channel has taken is not needed here any more.
 bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
-  const bool small = tensor.nbytes() <= kInlineTensorBytes;
+  const size_t bytes = tensor.nbytes();
+  const bool small = bytes <= kInlineTensorBytes;
   if (channels_ == nullptr || (small && tensor.device().is_cpu())) return false;
   auto exported = channels_->Export(tensor);
   if (!exported.has_value()) return false;
   entry.set_channel(exported->channel);
   entry.set_ticket(exported->ticket.ticket);
   exported_.push_back(*std::move(exported));
-  exported_bytes_ += tensor.nbytes();
+  exported_bytes_ += bytes;
   [[maybe_unused]] const Tensor taken = std::move(tensor);
   return true;
 }

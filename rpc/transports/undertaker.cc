@@ -53,6 +53,10 @@ class BoundedTransport final : public Transport {
   void Send(const std::string& peer, Message message, Sent sent) override {
     transport_->Send(peer, std::move(message), std::move(sent));
   }
+  Tensor EmptyFor(const std::string& peer, const Shape& shape,
+                  const TensorOptions& options) override {
+    return transport_->EmptyFor(peer, shape, options);
+  }
   std::vector<ChannelInfo> Channels() const override {
     return transport_->Channels();
   }

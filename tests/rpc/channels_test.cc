@@ -27,7 +27,8 @@ class ChannelsTest : public testing::Test {
 
 TEST_F(ChannelsTest, AChannelThatBreaksSaysWhyOnce) {
   kind_->made->port->Opened();
-  EXPECT_TRUE(channels_->Export(Tensor::Ones({1})).has_value());
+  Tensor tensor = Tensor::Ones({1});
+  EXPECT_TRUE(channels_->Export(tensor).has_value());
   EXPECT_EQ(channels_->broken(), "");
   kind_->made->port->Broke("a string");
   EXPECT_EQ(channels_->broken(), "puppets: a string");

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/rpc/grpc_worker.h"
@@ -54,6 +56,23 @@ class SharedMemoryLoss : public ::testing::Test {
                        expected.nbytes()) == 0;
   }
 
+  // Made to be sent to bob in place, now.
+  Tensor MadeForBob(int value) {
+    const Tensor block = Block(value);
+    Tensor made = alice_->transport->EmptyFor("bob", block.shape(),
+                                              {.dtype = block.dtype()});
+    if (made.defined()) made.CopyFrom(block);
+    return made;
+  }
+  // What bob says to it.
+  Tensor EchoMoved(Tensor tensor) {
+    const size_t before = alice_->mailbox.count();
+    Message message{"echo", {}};
+    message.tensors.push_back(std::move(tensor));
+    EXPECT_TRUE(alice_->SendTo("bob", std::move(message)).ok());
+    return alice_->mailbox.Await(before + 1).back().message.tensors.at(0);
+  }
+
   std::unique_ptr<Peer> bob_ = std::make_unique<Peer>();
   std::unique_ptr<TestWorker> alice_ =
       NewWorker("alice", 0, {.reconnect_timeout = milliseconds(300)});
@@ -99,6 +118,67 @@ TEST_F(SharedMemoryLoss, OfTheConnectionAloneIsMadeGood) {
     alice_->transport->Disconnect("bob", nullptr);
     alice_->mailbox.AwaitLost(static_cast<size_t>(round));
     Meet(*bob_);
+  }
+}
+
+// What was made for a peer that is gone is a tensor like any other.
+TEST_F(SharedMemoryLoss, OfAPeerThatTensorsWereMadeForLeavesThemToTheirOwner) {
+  Tensor made = MadeForBob(1);
+  ASSERT_TRUE(made.defined());
+  bob_->process.Kill(SIGKILL);
+  alice_->mailbox.AwaitLost(1);
+  EXPECT_TRUE(Is(made, 1));
+  made.CopyFrom(Block(2));
+  Peer next;
+  Meet(next);
+  EXPECT_EQ(Info().made_bytes, 0u);
+  EXPECT_TRUE(Is(EchoMoved(std::move(made)), 2));
+  EXPECT_EQ(Info().sent_in_place, 0u);
+  EXPECT_TRUE(Is(EchoMoved(MadeForBob(3)), 3));
+  EXPECT_EQ(Info().sent_in_place, 1u);
+}
+
+// Both processes still have the memory of the first connection.
+TEST_F(SharedMemoryLoss, OfTheConnectionMakesWhatWasMadeForItACopy) {
+  Tensor made = MadeForBob(4);
+  ASSERT_TRUE(made.defined());
+  alice_->transport->Disconnect("bob", nullptr);
+  alice_->mailbox.AwaitLost(1);
+  Meet(*bob_);
+  Tensor view = made.Slice(0, 5, 6);
+  EXPECT_TRUE(Is(EchoMoved(std::move(made)), 4));
+  EXPECT_EQ(view.Item(), 4);
+  EXPECT_EQ(Info().sent_in_place, 0u);
+}
+
+TEST_F(SharedMemoryLoss, OfPeersThatAreSentTensorsInPlaceLeavesNothingOut) {
+  constexpr size_t kRounds = 6;
+  for (size_t round = 1; round <= kRounds; ++round) {
+    std::atomic<bool> lost{false};
+    std::atomic<size_t> sent{0};
+    std::vector<std::thread> senders;
+    for (int i = 0; i < 2; ++i) {
+      senders.emplace_back([&, i] {
+        while (!lost) {
+          Message message{i == 0 ? "keep" : "ack", {}};
+          message.tensors.push_back(MadeForBob(i));
+          if (!message.tensors.back().defined())
+            message.tensors.back() = Block(i);
+          if (alice_->SendTo("bob", std::move(message)).ok()) ++sent;
+        }
+      });
+    }
+    while (sent < 10 * round) std::this_thread::yield();
+    bob_->process.Kill(SIGKILL);
+    alice_->mailbox.AwaitLost(round);
+    lost = true;
+    for (std::thread& sender : senders) sender.join();
+    bob_ = std::make_unique<Peer>();
+    Meet(*bob_);
+    EXPECT_EQ(Info().leases, 0u);
+    EXPECT_EQ(Info().made_bytes, 0u);
+    EXPECT_TRUE(Is(EchoMoved(MadeForBob(9)), 9));
+    EXPECT_EQ(Info().sent_in_place, 1u);
   }
 }
 

@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -170,6 +171,42 @@ TEST_P(TransportConformance, TensorsTravelByTheChannelAndMayBeWrittenThere) {
     EXPECT_GT(info.tensors_received, 0u) << info.why_not;
   }
   EXPECT_TRUE(found);
+}
+
+TEST_P(TransportConformance, TensorsMadeForThePeerArriveMovedOrNot) {
+  MakePair();
+  AwaitChannel();
+  constexpr int64_t kSizes[] = {100, 20 << 10, 3 << 20};
+  for (const int64_t bytes : kSizes) {
+    const TensorOptions options{.dtype = DType::kU8};
+    Tensor tensor = alice_->transport->EmptyFor("bob", {bytes}, options);
+    if (!tensor.defined()) tensor = Tensor::Empty({bytes}, options);
+    tensor.CopyFrom(Pattern(bytes, 1));
+    ASSERT_TRUE(alice_->SendTo("bob", {"kept", {tensor}}).ok());
+    tensor.CopyFrom(Pattern(bytes, 2));
+    Message moved{"moved", {}};
+    moved.tensors.push_back(std::move(tensor));
+    ASSERT_TRUE(alice_->SendTo("bob", std::move(moved)).ok());
+  }
+  EXPECT_FALSE(alice_->transport->EmptyFor("nobody", {1 << 20}, {}).defined());
+  const auto letters = bob_->mailbox.Await(
+      2 * std::size(kSizes) + (GetParam().channel.empty() ? 0 : 1));
+  std::multiset<int64_t> sizes;
+  for (const auto& letter : letters) {
+    if (letter.message.header == "hello") continue;
+    const Tensor& got = letter.message.tensors.at(0);
+    sizes.insert(got.numel());
+    EXPECT_TRUE(SameBytes(
+        got, Pattern(got.numel(), letter.message.header == "kept" ? 1 : 2)));
+    got.Fill(7);
+  }
+  for (const int64_t bytes : kSizes) EXPECT_EQ(sizes.count(bytes), 2u);
+  for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
+    if (info.name != "shared memory") continue;
+    EXPECT_GT(info.sent_in_place, 0u) << info.why_not;
+    EXPECT_LT(info.sent_in_place, info.tensors_sent);
+    EXPECT_EQ(info.made_bytes, 0u);
+  }
 }
 
 TEST_P(TransportConformance, WritesAfterSentAreNotSeen) {

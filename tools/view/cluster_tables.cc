@@ -180,22 +180,27 @@ View TensorChannelsTable(const Reports& reports) {
                          {"channel", kText},
                          {"state", kText},
                          {"tensors_sent", kCount},
+                         {"in_place", kCount},
                          {"bytes_sent", kBytes},
                          {"tensors_received", kCount},
                          {"bytes_received", kBytes},
                          {"declined", kCount},
                          {"leases", kCount},
                          {"leased_bytes", kBytes},
+                         {"made_bytes", kBytes},
                          {"capacity", kBytes},
                          {"why_not", kText}}};
   for (const WorkerReport& report : reports) {
     for (const auto& channel : report.info.tensor_channels) {
       table.rows.push_back(
           {report.worker.name, channel.peer, channel.name, channel.state(),
-           absl::StrCat(channel.tensors_sent), absl::StrCat(channel.bytes_sent),
+           absl::StrCat(channel.tensors_sent),
+           absl::StrCat(channel.sent_in_place),
+           absl::StrCat(channel.bytes_sent),
            absl::StrCat(channel.tensors_received),
            absl::StrCat(channel.bytes_received), absl::StrCat(channel.declined),
            absl::StrCat(channel.leases), absl::StrCat(channel.leased_bytes),
+           absl::StrCat(channel.made_bytes),
            absl::StrCat(channel.capacity_bytes), channel.why_not});
     }
   }

@@ -174,6 +174,8 @@ void AddTensorChannels(Exposition& out,
   add("baton_tensor_channel_sent_tensors_total", "counter",
       "Tensors that left by the channel, on this connection.",
       &Channel::tensors_sent);
+  add("baton_tensor_channel_in_place_tensors_total", "counter",
+      "Tensors among these that left without a copy.", &Channel::sent_in_place);
   add("baton_tensor_channel_received_tensors_total", "counter",
       "Tensors that came by the channel, on this connection.",
       &Channel::tensors_received);
@@ -183,6 +185,9 @@ void AddTensorChannels(Exposition& out,
       "Tensors sent that the peer still holds.", &Channel::leases);
   add("baton_tensor_channel_leased_bytes", "gauge", "Bytes of these.",
       &Channel::leased_bytes);
+  add("baton_tensor_channel_made_bytes", "gauge",
+      "Bytes of tensors made for the peer and not sent yet.",
+      &Channel::made_bytes);
   add("baton_tensor_channel_capacity_bytes", "gauge",
       "Bytes that the peer may hold at most, as of now.",
       &Channel::capacity_bytes);

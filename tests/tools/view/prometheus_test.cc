@@ -118,9 +118,11 @@ rpc::DebugInfo Sample() {
                            .name = "shared memory",
                            .open = true,
                            .bytes_sent = 4096,
+                           .sent_in_place = 5,
                            .tensors_received = 6,
                            .declined = 2,
-                           .leases = 3},
+                           .leases = 3,
+                           .made_bytes = 77},
                           {.peer = "carol",
                            .name = "shared memory",
                            .why_not = "it is on another machine"}};
@@ -162,6 +164,9 @@ TEST(Prometheus, ValuesAreThose) {
             6);
   EXPECT_EQ(samples.at("baton_tensor_channel_declined_total" + shared), 2);
   EXPECT_EQ(samples.at("baton_tensor_channel_leases" + shared), 3);
+  EXPECT_EQ(samples.at("baton_tensor_channel_in_place_tensors_total" + shared),
+            5);
+  EXPECT_EQ(samples.at("baton_tensor_channel_made_bytes" + shared), 77);
   EXPECT_EQ(samples.at(R"(baton_tensor_channel_open{peer="alice",)"
                        R"(channel="shared memory",state="open",reason=""})"),
             1);
