@@ -66,6 +66,11 @@ Agent::~Agent() {
   core_->StopThreads();
 }
 
+absl::StatusOr<Tensor> Agent::EmptyFor(const Target& worker, const Shape& shape,
+                                       const TensorOptions& options) const {
+  return core_->EmptyFor(worker, shape, options);
+}
+
 const WorkerInfo& Agent::self() const { return core_->self(); }
 
 std::vector<WorkerInfo> Agent::workers() const { return core_->peers().All(); }

@@ -83,7 +83,8 @@ class Agent {
   // Calls a function at `to`, which may be this worker too:
   //   agent.Async<&Add>("bob", {.timeout = 1s}, x, y)
   // CallOptions, a scope or a CallContext may precede the arguments; a Future
-  // may stand for any of these.
+  // may stand for any of these. Arguments that are moved into the call are gone
+  // once it is sent, whatever becomes of it.
   template <auto kFunction, typename... Args>
   auto Async(const Target& to, Args&&... args) {
     return internal::AsyncCall<kFunction>(SpecOf<kFunction>(to),
@@ -103,6 +104,21 @@ class Agent {
         internal::RemoteCall<kFunction>(SpecOf<kFunction>(to),
                                         std::forward<Args>(args)...));
   }
+
+  // An uninitialised tensor to be filled and moved into a call to `worker`:
+  //   ASSIGN_OR_RETURN(Tensor x, agent.EmptyFor("bob", {1 << 20}));
+  //   ...
+  //   agent.Async<&Sum>("bob", std::move(x))
+  // It lies, where there is such a place now, in memory that `worker` sees, and
+  // then travels without a copy: provided that nothing else has it when the
+  // call is made, neither another Tensor or Variable, nor a view, nor a graph
+  // that needs it, and that it is whole and without gaps. In every other case,
+  // and where there is no such place (another machine, no connection yet, no
+  // room, a GPU, 16 KB or less), it is a tensor like any other. Until it is
+  // sent or dropped it takes up room of the tensors on their way to `worker`.
+  // NotFound for an unknown worker; InvalidArgument where Tensor::Empty throws.
+  absl::StatusOr<Tensor> EmptyFor(const Target& worker, const Shape& shape,
+                                  const TensorOptions& options = {}) const;
 
   const WorkerInfo& self() const;
   std::vector<WorkerInfo> workers() const;  // self among them, by rank

@@ -135,6 +135,8 @@ class AgentCore final : public MessageHandler,
   void Begin(const CallPtr& call);
   void Send(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
   void Fail(const CallPtr& call, const absl::Status& why, bool retryable);
+  absl::StatusOr<Tensor> EmptyFor(const Target& worker, const Shape& shape,
+                                  const TensorOptions& options);
 
   // MessageHandler.
   void OnMessage(const WorkerInfo& from, Message message) override;

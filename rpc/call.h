@@ -76,19 +76,21 @@ inline constexpr bool kIsPending =
     baton::internal::kIsFuture<std::remove_cvref_t<A>> &&
     !std::is_same_v<P, std::remove_cvref_t<A>>;
 
-// An argument that is there.
+// An argument that is there. One that was moved into the call ends here, so
+// that its tensors are the message's alone.
 template <typename P, typename A>
-void EncodeArgument(Encoder& encoder, const A& argument) {
-  if constexpr (std::is_same_v<P, A>) {
-    encoder.Put<P>(argument);
+void EncodeArgument(Encoder& encoder, A&& argument) {
+  using Given = std::remove_cvref_t<A>;
+  if constexpr (kIsPending<P, A>) {
+    EncodeArgument<P>(encoder, *argument.Await(std::chrono::milliseconds(0)));
+  } else if constexpr (!std::is_same_v<P, Given>) {
+    encoder.Put<P>(P(std::forward<A>(argument)));
+  } else if constexpr (std::is_same_v<A, Given>) {
+    const P last = std::move(argument);
+    encoder.Put<P>(last);
   } else {
-    encoder.Put<P>(P(argument));
+    encoder.Put<P>(argument);
   }
-}
-template <typename P, typename A>
-requires(kIsPending<P, A>) void EncodeArgument(Encoder& encoder,
-                                               const A& future) {
-  EncodeArgument<P>(encoder, *future.Await(std::chrono::milliseconds(0)));
 }
 
 template <typename A, typename Arrive>
@@ -110,7 +112,7 @@ template <typename... P, typename... A>
 void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
   if constexpr (!(kIsPending<P, A> || ...)) {
     SendCall(call, [&](Encoder& encoder) {
-      (EncodeArgument<P>(encoder, arguments), ...);
+      (EncodeArgument<P>(encoder, std::forward<A>(arguments)), ...);
     });
   } else {
     struct Gather {
@@ -127,8 +129,8 @@ void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
       } else if (--gather->missing == 0) {
         SendCall(gather->call, [&](Encoder& encoder) {
           std::apply(
-              [&](const auto&... argument) {
-                (EncodeArgument<P>(encoder, argument), ...);
+              [&](auto&... argument) {
+                (EncodeArgument<P>(encoder, std::move(argument)), ...);
               },
               gather->arguments);
         });

@@ -6,8 +6,16 @@
 #include <algorithm>
 
 #include "core/future.h"
+#include "rpc/agent.h"
 
 namespace baton::rpc {
+
+Tensor CallContext::EmptyForCaller(const Shape& shape,
+                                   const TensorOptions& options) const {
+  auto shared = agent().EmptyFor(caller(), shape, options);
+  // A caller that is gone meanwhile is no concern of the handler.
+  return shared.ok() ? *std::move(shared) : Tensor::Empty(shape, options);
+}
 
 std::chrono::milliseconds CallContext::remaining() const {
   using std::chrono::steady_clock;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "core/tensor.h"
 #include "rpc/call_scope.h"
 #include "rpc/cancel.h"
 #include "rpc/worker.h"
@@ -39,6 +40,12 @@ class CallContext {
 
   const WorkerInfo& caller() const { return state_->caller; }
   Agent& agent() const { return *state_->agent; }
+  // An uninitialised tensor to be filled and given back as the result, or as
+  // part of it: Agent::EmptyFor the caller, under the same conditions. Results
+  // that come by a Future, or with RRefs, are copied all the same. Throws as
+  // Tensor::Empty does.
+  Tensor EmptyForCaller(const Shape& shape,
+                        const TensorOptions& options = {}) const;
 
   std::chrono::steady_clock::time_point deadline() const {
     return state_->deadline;

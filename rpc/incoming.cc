@@ -276,6 +276,9 @@ void AgentCore::Respond(const IncomingPtr& call,
   if (scope != nullptr && frame.status.ok()) {
     frame.scope = scope->FinishSend(*crossing);
   }
+  // So that what nobody else keeps is the message's alone.
+  crossing = nullptr;
+  if (result.ok()) result = AnyValue{};
   if (!frame.status.ok()) {
     SendResponse(call, std::move(frame), {}, {});
     return;

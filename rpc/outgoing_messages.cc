@@ -122,6 +122,16 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   if (call->failed) CancelRemote(call);
 }
 
+absl::StatusOr<Tensor> AgentCore::EmptyFor(const Target& worker,
+                                           const Shape& shape,
+                                           const TensorOptions& options) {
+  ASSIGN_OR_RETURN(const WorkerInfo to, peers_.Find(worker));
+  return CatchErrors([&]() -> absl::StatusOr<Tensor> {
+    Tensor shared = transport_->EmptyFor(to.name, shape, options);
+    return shared.defined() ? shared : Tensor::Empty(shape, options);
+  });
+}
+
 void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
   auto incoming = std::make_shared<IncomingCall>();
   incoming->from = self();
