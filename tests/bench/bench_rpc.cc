@@ -5,8 +5,9 @@
 //   bench_rpc [rounds [text]]
 // Prints JSON lines: medians over the rounds of each round's median and 99th
 // percentile, with the rows interleaved; only those with the text in their
-// name, if there is one. Rows whose names begin with "rpc_" or "remote" do what
-// a peer framework's benchmark does under the same names.
+// name, if there is one ("in place" brings the 64 B that it is judged by). Rows
+// whose names begin with "rpc_" or "remote" do what a peer framework's benchmark
+// does under the same names.
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -167,6 +168,7 @@ class Calls {
                       Check(there.Fetch().Await().status());
                     }});
     for (size_t megabytes : {1, 16, 64, 256}) AddLarge(megabytes, rows);
+    for (size_t megabytes : {1, 16, 64}) AddInPlace(megabytes, rows);
     const Device gpu = DeviceOf("w0");
     if (!gpu.is_cuda()) return;
     AddCuda("rpc_sync 64B cuda", {16}, 500, rows);
@@ -203,6 +205,42 @@ class Calls {
                     }});
   }
 
+  // Made where w1 sees it and moved into the call. Who fills it computes it, so
+  // there are rows with that as well, and beside them the same by a copy.
+  void AddInPlace(size_t megabytes, std::vector<Row>& rows) {
+    const Shape shape({static_cast<int64_t>(megabytes << 18)});
+    const auto place = [this, shape] {
+      auto tensor = agent_.EmptyFor("w1", shape);
+      Check(tensor.status());
+      return *std::move(tensor);
+    };
+    const auto add = [&](const char* what, std::function<Tensor()> make) {
+      rows.push_back({absl::StrCat(what, " ", megabytes, "MB cpu"),
+                      megabytes * kMegabyte, 1, megabytes <= 1 ? 200 : 50, 10,
+                      [this, make] {
+                        auto done = agent_.Async<&Nop>("w1", make());
+                        Check(done.Await().status());
+                      }});
+    };
+    add("in place", place);
+    add("fill, then in place", [place] { return Tensor(place().Fill(1)); });
+    add("fill, not in place",
+        [shape] { return Tensor(Tensor::Empty(shape).Fill(1)); });
+    AwaitPlace(place);
+  }
+  // It is made when it is first asked for.
+  void AwaitPlace(const std::function<Tensor()>& place) {
+    Check(agent_.Async<&NopNone>("w1").Await());
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    while (Clock::now() < deadline) {
+      const Tensor tensor = place();
+      for (const auto& info : agent_.GetDebugInfo().tensor_channels) {
+        if (info.made_bytes > 0) return;
+      }
+    }
+    Check(absl::DeadlineExceededError("no place for tensors"));
+  }
+
   // From this GPU to the other process's, until it is there.
   void AddCuda(const std::string& what, const Shape& shape, int count,
                std::vector<Row>& rows) {
@@ -216,6 +254,25 @@ class Calls {
   rpc::Agent& agent_;
   const Tensor small_ = Tensor::Zeros({16});
 };
+
+// Tensors in place have 1.3 round trips of 64 B and 3 us for each MB.
+void PrintInPlace(rpc::Agent& agent, const std::vector<Row>& rows) {
+  double control = 0;
+  for (const Row& row : rows) {
+    if (row.what == "rpc_sync 64B cpu") control = Median(row.medians);
+    if (control == 0 || row.what.rfind("in place", 0) != 0) continue;
+    const double limit =
+        1.3 * control + 3 * static_cast<double>(row.bytes / kMegabyte);
+    std::printf(
+        "{\"what\": \"limit: %s\", \"limit_us\": %.1f, \"used\": %.2f}\n",
+        row.what.c_str(), limit, Median(row.medians) / limit);
+  }
+  for (const auto& info : agent.GetDebugInfo().tensor_channels) {
+    if (info.sent_in_place == 0) continue;
+    std::printf("{\"what\": \"tensors sent in place\", \"count\": %llu}\n",
+                static_cast<unsigned long long>(info.sent_in_place));
+  }
+}
 
 // What two GPUs do for one process.
 void AddPeerCopies(std::vector<Row>& rows) {
@@ -281,7 +338,8 @@ int Run(const char* self, int rounds, const std::string& text) {
   AddLimits(socket, rows);
   calls.Add(rows);
   std::erase_if(rows, [&text](const Row& row) {
-    return row.what.find(text) == std::string::npos;
+    const bool yardstick = text == "in place" && row.what == "rpc_sync 64B cpu";
+    return !yardstick && row.what.find(text) == std::string::npos;
   });
   for (int round = 0; round < rounds; ++round) {
     for (Row& row : rows) {
@@ -291,6 +349,7 @@ int Run(const char* self, int rounds, const std::string& text) {
     }
   }
   for (const Row& row : rows) Print(row);
+  PrintInPlace(*agent, rows);
   if (text.empty()) PrintRest(*agent);
   return 0;
 }

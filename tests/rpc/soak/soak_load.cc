@@ -55,7 +55,10 @@ const std::string& SoakLoad::Other(Random& random) const {
 
 Future<void> SoakLoad::Echoed(const std::string& worker, int64_t elements,
                               float value) {
-  return agent_.Async<&Echo>(worker, Tensor::Full({elements}, value))
+  // The large ones go in place while there is room, and come back by copy.
+  Tensor tensor = agent_.EmptyFor(worker, {elements}).value();
+  tensor.Fill(value);
+  return agent_.Async<&Echo>(worker, std::move(tensor))
       .Then([elements, value](const Tensor& tensor) {
         return Expect(tensor, elements, value);
       });
