@@ -6,8 +6,8 @@
 // Prints JSON lines: medians over the rounds of each round's median and 99th
 // percentile, with the rows interleaved; only those with the text in their
 // name, if there is one ("in place" brings the 64 B that it is judged by). Rows
-// whose names begin with "rpc_" or "remote" do what a peer framework's benchmark
-// does under the same names.
+// whose names begin with "rpc_" or "remote" do what a peer framework's
+// benchmark does under the same names.
 
 #include <netinet/in.h>
 #include <signal.h>

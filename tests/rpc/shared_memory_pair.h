@@ -14,7 +14,6 @@
 #include "rpc/channels/dense_view.h"
 #include "rpc/channels/shared_memory.h"
 #include "rpc/transports/private_socket.h"
-#include "rpc/wire.pb.h"
 #include "tests/rpc/test_port.h"
 
 namespace baton::rpc {
@@ -37,15 +36,11 @@ class SharedMemoryPair : public testing::Test {
   static constexpr std::chrono::seconds kPatience{30};
 
   // `alter` may change what alice hears of bob's offer.
-  void Connect(
-      const std::function<void(wire::SharedMemoryOffer&)>& alter = nullptr) {
+  void Connect(const std::function<std::string(std::string)>& alter = nullptr) {
     const std::string alices = *alice_.kind->Offer();
     const std::string bobs = *bob_.kind->Offer();
-    wire::SharedMemoryOffer heard;
-    ASSERT_TRUE(heard.ParseFromString(bobs));
-    if (alter) alter(heard);
     alice_.channel = *alice_.kind->Open(
-        {true, alices, heard.SerializeAsString()}, alice_.port);
+        {true, alices, alter ? alter(bobs) : bobs}, alice_.port);
     bob_.channel = *bob_.kind->Open({false, bobs, alices}, bob_.port);
     alice_.port->Connect(bob_.channel);
     bob_.port->Connect(alice_.channel);

@@ -29,7 +29,17 @@ namespace {
 
 using testing::HasSubstr;
 
-using SharedMemoryTest = SharedMemoryPair;
+class SharedMemoryTest : public SharedMemoryPair {
+ protected:
+  void ConnectWith(const std::function<void(wire::SharedMemoryOffer&)>& alter) {
+    Connect([&alter](const std::string& bobs) {
+      wire::SharedMemoryOffer offer;
+      EXPECT_TRUE(offer.ParseFromString(bobs));
+      alter(offer);
+      return offer.SerializeAsString();
+    });
+  }
+};
 
 std::string MappingsOfThisProcess() {
   std::ifstream file("/proc/self/maps");
@@ -209,7 +219,7 @@ TEST_F(SharedMemoryTest, OtherMachinesAndUsersHaveNone) {
 
 // As between containers that share a kernel and no file system.
 TEST_F(SharedMemoryTest, ASocketThatIsNotThereIsAReason) {
-  Connect([](auto& offer) { offer.set_socket("/nowhere/f"); });
+  ConnectWith([](auto& offer) { offer.set_socket("/nowhere/f"); });
   EXPECT_THAT(alice_.port->AwaitSettled(),
               HasSubstr("cannot connect to its socket"));
   EXPECT_EQ(bob_.port->AwaitSettled(), "nobody connected to the socket");
@@ -217,7 +227,7 @@ TEST_F(SharedMemoryTest, ASocketThatIsNotThereIsAReason) {
 }
 
 TEST_F(SharedMemoryTest, AWrongKeyIsAReason) {
-  Connect([](auto& offer) { offer.set_key("guessed"); });
+  ConnectWith([](auto& offer) { offer.set_key("guessed"); });
   EXPECT_EQ(bob_.port->AwaitSettled(), "nobody connected to the socket");
   EXPECT_EQ(alice_.port->AwaitSettled(), "nobody connected to the socket");
 }
