@@ -20,7 +20,7 @@ struct ClusterOptions {
   std::string name;               // of this worker
   int rank = -1;                  // wanted rank; -1: any free one
   // "host:port" of the built-in rendezvous service, which waits until
-  // `world_size` workers have come.
+  // `world_size` workers have come; or kOneMore (rpc/rendezvous.h).
   std::string rendezvous;
   int world_size = 0;
   // Or all workers, this one among them: "alice=host:port,bob=host:port".

@@ -30,11 +30,15 @@ struct RendezvousAccess {
   std::string name = kRendezvousName;  // in the certificate of who runs it
 };
 
+// As a world size: of one that joins, at any time, a cluster that has met,
+// beside those that it waited for.
+constexpr int kOneMore = -1;
+
 struct JoinOptions {
   std::string cluster = "baton";
   WorkerInfo self = {};  // its rank is not looked at
   int wanted_rank = -1;  // -1: any free one
-  int world_size = 0;    // workers to wait for, this one included
+  int world_size = 0;    // workers to wait for, this one included; or kOneMore
   // Their names, where they are known: errors name those that did not come.
   std::vector<std::string> expected = {};
   std::chrono::milliseconds timeout{60'000};

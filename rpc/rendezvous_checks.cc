@@ -34,12 +34,18 @@ absl::Status CheckJoin(const JoinOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", options.self.name, ": ", what));
   };
-  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
+  const bool one_more = options.world_size == kOneMore;
+  if (one_more && options.wanted_rank != -1) {
+    return invalid("who joins as one more gets its rank, and wants none");
+  }
+  if (!one_more &&
+      (options.world_size < 1 || options.world_size > kMaxWorldSize)) {
     return invalid(absl::StrCat("a cluster of ", options.world_size,
                                 " workers; 1 to ", kMaxWorldSize,
                                 " are possible"));
   }
-  if (options.wanted_rank < -1 || options.wanted_rank >= options.world_size) {
+  if (!one_more &&
+      (options.wanted_rank < -1 || options.wanted_rank >= options.world_size)) {
     return invalid(absl::StrCat("rank ", options.wanted_rank,
                                 " in a cluster of ", options.world_size));
   }
@@ -67,11 +73,18 @@ absl::Status TwoOfOneName(const std::string& name) {
 absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
   return absl::AlreadyExistsError(absl::StrCat(
       "cluster ", options.cluster, " is complete with ", members,
-      " workers; worker ", options.self.name, " came too late or twice"));
+      " workers; worker ", options.self.name,
+      " came too late or twice; with another name it may join as one more "
+      "(--extra)"));
 }
 
 std::string WhoIsMissing(const JoinOptions& options,
                          const std::vector<JoinOptions>& workers) {
+  if (options.world_size == kOneMore) {
+    return absl::StrCat("cluster ", options.cluster, " has not met within ",
+                        options.timeout.count(), " ms; worker ",
+                        options.self.name, " can join it once it has");
+  }
   const std::vector<std::string> came = Names(workers);
   std::vector<std::string> missing;
   for (const std::string& name : options.expected) {

@@ -78,11 +78,24 @@ void RendezvousGroups::CompleteIfAllCame(Group& group) {
   for (const Waiting& waiting : group.waiting) {
     if (group.Find(waiting.options.self.name) != nullptr) return;
   }
-  if (group.members.empty()) {
-    group.world_size = group.waiting.front().options.world_size;
+  int there = group.Counted();
+  for (const Waiting& waiting : group.waiting) {
+    if (waiting.options.world_size == kOneMore) continue;
+    if (group.members.empty()) group.world_size = waiting.options.world_size;
+    ++there;
   }
-  const size_t there = group.members.size() + group.waiting.size();
-  if (there == static_cast<size_t>(group.world_size)) Complete(group);
+  const bool all = there > 0 && there == group.world_size;
+  if (all || !group.members.empty()) Complete(group, all);
+}
+
+bool RendezvousGroups::Group::Counts(const Member& member) const {
+  return static_cast<int>(member.info.rank) < world_size;
+}
+
+int RendezvousGroups::Group::Counted() const {
+  return static_cast<int>(
+      std::count_if(members.begin(), members.end(),
+                    [this](const Member& member) { return Counts(member); }));
 }
 
 const RendezvousGroups::Member* RendezvousGroups::Group::Find(
@@ -107,11 +120,12 @@ absl::Status RendezvousGroups::AdmitBesideMembers(
     const Group& group, const JoinOptions& options) const {
   const std::string& name = options.self.name;
   const Member* before = group.Find(name);
-  const bool full = static_cast<int>(group.members.size()) == group.world_size;
+  const bool one_more = options.world_size == kOneMore;
+  const bool full = !one_more && group.Counted() == group.world_size;
   if (before != nullptr ? before->lease.count() == 0 : full) {
     return TooLateOrTwice(options, group.members.size());
   }
-  if (options.world_size != group.world_size) {
+  if (!one_more && options.world_size != group.world_size) {
     return absl::InvalidArgumentError(absl::StrCat(
         "worker ", name, " expects a cluster of ", options.world_size,
         " workers, but it has ", group.world_size));
@@ -140,7 +154,8 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
       group.waiting.erase(it);
       return TwoOfOneName(name);
     }
-    if (other.world_size != options.world_size) {
+    if (other.world_size != options.world_size &&
+        other.world_size != kOneMore && options.world_size != kOneMore) {
       return absl::InvalidArgumentError(absl::StrCat(
           "worker ", name, " expects a cluster of ", options.world_size,
           " workers, worker ", other.self.name, " one of ", other.world_size));
@@ -154,32 +169,36 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
   return absl::OkStatus();
 }
 
-void RendezvousGroups::Complete(Group& group) {
+void RendezvousGroups::Complete(Group& group, bool all) {
+  const auto seated = std::stable_partition(
+      group.waiting.begin(), group.waiting.end(), [&](const Waiting& waiting) {
+        return !all && waiting.options.world_size != kOneMore;
+      });
+  if (seated == group.waiting.end()) return;
   group.version = ++versions_;
-  std::vector<bool> taken(static_cast<size_t>(group.world_size), false);
+  std::set<int> taken;
   for (const Member& member : group.members) {
-    taken[static_cast<size_t>(member.info.rank)] = true;
+    taken.insert(static_cast<int>(member.info.rank));
   }
   const auto now = Clock::now();
-  const auto place = [&](const JoinOptions& options, size_t rank) {
-    taken[rank] = true;
+  const auto place = [&](const JoinOptions& options, int rank) {
+    while (!taken.insert(rank).second) ++rank;
     group.members.push_back({options.self, options.lease, now});
-    group.members.back().info.rank = Rank{static_cast<int32_t>(rank)};
+    group.members.back().info.rank = Rank{rank};
   };
-  for (const Waiting& waiting : group.waiting) {
-    const int wanted = waiting.options.wanted_rank;
-    if (wanted >= 0) place(waiting.options, static_cast<size_t>(wanted));
+  for (auto it = seated; it != group.waiting.end(); ++it) {
+    if (it->options.wanted_rank >= 0)
+      place(it->options, it->options.wanted_rank);
   }
   // The others in the order in which they came.
-  size_t next = 0;
-  for (const Waiting& waiting : group.waiting) {
-    if (waiting.options.wanted_rank >= 0) continue;
-    while (taken[next]) ++next;
-    place(waiting.options, next);
+  for (auto it = seated; it != group.waiting.end(); ++it) {
+    if (it->options.wanted_rank >= 0) continue;
+    const bool one_more = it->options.world_size == kOneMore;
+    place(it->options, one_more ? group.world_size : 0);
   }
   const std::vector<WorkerInfo> list = group.List();
-  for (Waiting& waiting : group.waiting) waiting.done(list);
-  group.waiting.clear();
+  for (auto it = seated; it != group.waiting.end(); ++it) it->done(list);
+  group.waiting.erase(seated, group.waiting.end());
   group.doubled.clear();
 }
 
@@ -206,12 +225,13 @@ void RendezvousGroups::Expire(const std::string& cluster,
     const JoinOptions* own = nullptr;
     if (!group.ending) {
       for (const Member& member : group.members) {
-        if (member.info.name == self.name) continue;
+        if (member.info.name == self.name || !group.Counts(member)) continue;
         workers.push_back({.self = member.info});
       }
     }
     for (const Waiting& waiting : group.waiting) {
-      workers.push_back(waiting.options);
+      if (waiting.options.world_size != kOneMore)
+        workers.push_back(waiting.options);
       if (waiting.options.self == self) own = &waiting.options;
     }
     return absl::DeadlineExceededError(WhoIsMissing(*own, workers));

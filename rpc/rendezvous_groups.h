@@ -72,6 +72,9 @@ class RendezvousGroups {
     uint64_t version = 0;
     std::optional<Clock::time_point> ending;  // a member left, last then
 
+    // Of the world size; others are one more.
+    bool Counts(const Member& member) const;
+    int Counted() const;
     const Member* Find(const std::string& name) const;
     std::vector<WorkerInfo> List() const;  // by rank
   };
@@ -87,7 +90,8 @@ class RendezvousGroups {
   // Members are fewer.
   void SeatSuccessors(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Complete(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives those who wait their ranks, or those alone who are one more.
+  void Complete(Group& group, bool all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseClaims(Group& group, const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the wait of that worker, if it waits.

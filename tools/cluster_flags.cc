@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "rpc/rendezvous.h"
 #include "tools/security_flags.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -22,6 +23,9 @@ ABSL_FLAG(std::string, rendezvous, "",
 ABSL_FLAG(int, world_size, 0,
           "workers that the rendezvous waits for, trainer included; default "
           "BATON_WORLD_SIZE");
+ABSL_FLAG(bool, extra, false,
+          "instead of --world_size: join, at any time, a cluster that has met "
+          "at the rendezvous, as one more");
 ABSL_FLAG(std::string, peers, "",
           "instead of a rendezvous, every worker: name=host:port,...; default "
           "BATON_PEERS");
@@ -127,10 +131,11 @@ absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
               "--world_size, or --peers, or start this program by baton-run"
             : "--rendezvous and --peers exclude each other");
   }
-  if (!options.rendezvous.empty() && options.world_size < 1) {
+  if (!options.rendezvous.empty() && options.world_size < 1 &&
+      options.world_size != rpc::kOneMore) {
     return absl::InvalidArgumentError(
         "--rendezvous needs --world_size, the number of workers to wait for, "
-        "trainer included");
+        "trainer included; or --extra, to join those that have met");
   }
   return absl::OkStatus();
 }
@@ -153,6 +158,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
                    NumberOr(absl::GetFlag(FLAGS_rank), -1, "BATON_RANK"));
   ASSIGN_OR_RETURN(options.world_size, NumberOr(absl::GetFlag(FLAGS_world_size),
                                                 0, "BATON_WORLD_SIZE"));
+  if (absl::GetFlag(FLAGS_extra)) options.world_size = rpc::kOneMore;
   ASSIGN_OR_RETURN(options.join_timeout,
                    Positive("join_timeout", absl::GetFlag(FLAGS_join_timeout)));
   ASSIGN_OR_RETURN(options.agent.default_timeout,

@@ -8,7 +8,7 @@
 #include "rpc/cluster.h"
 
 // The command-line flags of every program that joins a cluster:
-//   --cluster --name --rank --rendezvous --world_size --peers --listen
+//   --cluster --name --rank --rendezvous --world_size --extra --peers --listen
 //   --advertise_host --tensor_port --join_timeout --rpc_timeout --lease
 //   --rpc_threads --max_message_bytes --max_undelivered_bytes
 //   --max_calls_per_peer --max_call_bytes_per_peer --max_calls

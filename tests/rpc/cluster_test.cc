@@ -188,6 +188,22 @@ TEST(Cluster, ADaemonServesOneTrainerAfterTheOther) {
   EXPECT_THAT(daemon.get(), IsOk());
 }
 
+TEST(Cluster, OneMoreJoinsAndLeavesWhileItRuns) {
+  auto server = NewServer();
+  const Agents agents =
+      Started(JoinAll({By(*server, "alice", 2), By(*server, "bob", 2)}));
+  ASSERT_EQ(agents.size(), 2u);
+  for (int run = 0; run < 2; ++run) {
+    const Joined carol = JoinNow(By(*server, "carol", rpc::kOneMore));
+    ASSERT_THAT(carol, IsOk()) << run;
+    EXPECT_EQ((*carol)->self().rank, rpc::Rank{2});
+    EXPECT_EQ(*(*carol)->Async<&Sum>("alice", 1, 2).Await(), 3);
+    EXPECT_EQ(*agents[0]->Async<&Sum>("carol", 2, 3).Await(), 5);
+    EXPECT_THAT((*carol)->Shutdown({.timeout = 5s}), IsOk());
+  }
+  EXPECT_EQ(*agents[0]->Async<&Sum>("bob", 1, 2).Await(), 3);
+}
+
 TEST(Cluster, AFullClusterTakesNobodyElse) {
   auto server = NewServer();
   const Joined alice = JoinNow(By(*server, "alice", 1));

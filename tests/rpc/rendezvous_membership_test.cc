@@ -139,6 +139,60 @@ TEST_F(MembershipTest, ARendezvousThatClosesStrikesNobodyOff) {
               Fails(StatusCode::kUnavailable, "closed"));
 }
 
+TEST_F(MembershipTest, OneMoreJoinsAClusterThatIsComplete) {
+  const uint64_t before = groups_.Renew("test", "daemon", 1, 0)->version;
+  Enter("third", 3, kOneMore);
+  Enter("fourth", 4, kOneMore);
+  ASSERT_TRUE(Answered(3) && Answered(4));
+  EXPECT_THAT(Names(4),
+              ElementsAre("0 daemon1", "1 trainer2", "2 third3", "3 fourth4"));
+  EXPECT_EQ(groups_.Renew("test", "daemon", 1, before, now_)->workers,
+            *joined_.at(4));
+  Enter("third", 5, kOneMore);
+  EXPECT_THAT(joined_.at(5), Fails(StatusCode::kAlreadyExists, "too late"));
+}
+
+TEST_F(MembershipTest, OneMoreTakesNobodysPlace) {
+  Leave("trainer", 2);
+  Pass(kSettling);
+  Enter("third", 3, kOneMore);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(Names(3), ElementsAre("0 daemon1", "2 third3"));
+  Enter("trainer", 4);
+  ASSERT_TRUE(Answered(4));
+  EXPECT_THAT(Names(4), ElementsAre("0 daemon1", "1 trainer4", "2 third3"));
+  Leave("third", 3);
+  Pass(kSettling);
+  Enter("fourth", 5, kOneMore);
+  ASSERT_TRUE(Answered(5));
+  EXPECT_THAT(Names(5), ElementsAre("0 daemon1", "1 trainer4", "2 fourth5"));
+}
+
+TEST_F(MembershipTest, OneMoreDoesNotWaitForSuccessors) {
+  Enter("other", 3, 4);
+  EXPECT_THAT(joined_.at(3), Fails(StatusCode::kAlreadyExists, "--extra"));
+  Leave("trainer", 2);
+  Leave("daemon", 1);
+  Enter("daemon", 4);
+  Enter("third", 5, kOneMore);
+  EXPECT_FALSE(Answered(4) || Answered(5)) << "the cluster has not met";
+  Enter("trainer", 6);
+  ASSERT_TRUE(Answered(4) && Answered(5));
+  EXPECT_THAT(Names(5), ElementsAre("0 daemon4", "1 trainer6", "2 third5"));
+}
+
+TEST_F(MembershipTest, OneMoreIsToldWhyItWaited) {
+  Leave("trainer", 2);
+  Leave("daemon", 1);
+  Enter("third", 3, kOneMore);
+  groups_.Expire("test", {"third", Rank{0}, 3, "address"});
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(joined_.at(3),
+              Fails(StatusCode::kDeadlineExceeded, "has not met"));
+  Enter("third", 4, kOneMore, 1);
+  EXPECT_THAT(joined_.at(4), Fails(StatusCode::kInvalidArgument, "its rank"));
+}
+
 TEST_F(MembershipTest, ARankThatIsTakenIsNotGivenTwice) {
   Leave("trainer", 2);
   Enter("trainer", 3, 2, 0);
