@@ -98,8 +98,8 @@ class Channel {
   // handle to all of its storage, without gaps.
   virtual std::optional<Ticket> ExportInPlace(Tensor&) { return std::nullopt; }
   // Its message leaves now; called once, with what was not withdrawn. Where
-  // valid, the tensor may be written again when this is OK; an error when it
-  // does not get out, which not even OnLost makes it wait for.
+  // valid, the tensor may be written again when this is OK. It fails by OnLost
+  // at the latest.
   virtual Future<void> Send(uint64_t) { return {}; }
   // A tensor that nobody was told of: its message never left.
   virtual void Withdraw(uint64_t lease) = 0;

@@ -218,7 +218,10 @@ void NcclEnd::OnLost() {
     turn.swap(turn_);
     hold.swap(hold_);
   }
-  sends_->Lose();
+  // Dropped elsewhere: the allocator may be waiting for what only an abort
+  // ends.
+  auto dropped = sends_->Lose();
+  Post([dropped = std::move(dropped)] {});
   receipts_->Lose();
   const auto rescuer = rescuer_.lock();
   if (lines == nullptr || rescuer == nullptr) return;

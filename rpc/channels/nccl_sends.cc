@@ -95,8 +95,8 @@ std::optional<Tensor> NcclSends::Begin(uint64_t id, NcclTraffic::Token token) {
   return found->second.tensor;
 }
 
-void NcclSends::Lose() {
-  std::vector<Lease> dropped;  // after the lock is
+std::shared_ptr<void> NcclSends::Lose() {
+  const auto dropped = std::make_shared<std::vector<Lease>>();
   MutexLock lock(mutex_);
   lost_ = true;
   for (auto it = leases_.begin(); it != leases_.end();) {
@@ -106,9 +106,10 @@ void NcclSends::Lose() {
     }
     it->second.read->End();
     info_.leased_bytes -= it->second.tensor.nbytes();
-    dropped.push_back(std::move(it->second));
+    dropped->push_back(std::move(it->second));
     it = leases_.erase(it);
   }
+  return dropped;
 }
 
 void NcclSends::Forsake() {

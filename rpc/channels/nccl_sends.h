@@ -47,7 +47,8 @@ class NcclSends {
   void End(uint64_t lease);
 
   // Nothing more is exported, or begun.
-  void Lose();
+  // What it lets go of, which may take long to drop.
+  std::shared_ptr<void> Lose();
   // Those that are being sent will be aborted.
   void Forsake();
   // Those that are being sent.

@@ -70,7 +70,8 @@ size_t TcpListener::strangers() const {
 }
 
 Poll TcpListener::Accept() {
-  for (;;) {
+  // So many at once: the thread has other sockets to read.
+  for (int i = 0; i < 16; ++i) {
     Fd socket(accept4(socket_->get(), nullptr, nullptr,
                       SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
@@ -88,6 +89,7 @@ Poll TcpListener::Accept() {
     }
     return Poll::kWhenWoken;
   }
+  return Poll::kAgain;
 }
 
 void TcpListener::TakeIn(Fd socket) {
@@ -152,7 +154,8 @@ void TcpListener::Welcome(Stranger stranger) {
     }
   }
   if (found.empty()) {
-    LogWarning("closed a connection for tensors: it shows a wrong key");
+    // Anybody may come, and as often as they like.
+    LogInfo("closed a connection for tensors: it shows a wrong key");
     return;
   }
   const std::string& shown = found.front().keys.theirs;

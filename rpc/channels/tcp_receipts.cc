@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little);
 // More than an honest sender has out, with what the two kernels hold: that has
 // left as far as the sender knows.
 constexpr size_t kMostReceipts = size_t{1} << 16;
-constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // unless it is one
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // unless it is one
 // Who ends the connection waits for one read at most.
 constexpr size_t kMostAtOnce = size_t{4} << 20;
 

@@ -23,7 +23,9 @@ static_assert(std::endian::native == std::endian::little);
 
 // So many may be on their way to one peer.
 constexpr size_t kMostLeases = 1024;
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // unless it is one
+// As much as a receiver takes in by default before it has dealt with any
+// (GrpcOptions::max_undelivered_bytes); the rest goes by gRPC, which waits.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // unless it is one
 // Who ends the connection waits for one write at most.
 constexpr size_t kMostAtOnce = size_t{4} << 20;
 

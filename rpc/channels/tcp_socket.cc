@@ -141,13 +141,18 @@ absl::Status ShowKeys(const Fd& socket, const TcpKeys& keys,
 }  // namespace
 
 void SetUpTcp(const Fd& socket) {
-  const int on = 1;
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const auto set = [&socket](int level, int name, int value) {
+    setsockopt(socket.get(), level, name, &value, sizeof(value));
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  // What is between the two may forget a connection that is quiet.
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
   if (!IsWithinMachine(socket)) return;
-  setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kLocalBuffer,
-             sizeof(kLocalBuffer));
-  setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kLocalBuffer,
-             sizeof(kLocalBuffer));
+  set(SOL_SOCKET, SO_SNDBUF, kLocalBuffer);
+  set(SOL_SOCKET, SO_RCVBUF, kLocalBuffer);
 }
 
 absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {

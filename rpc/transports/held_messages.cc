@@ -13,9 +13,9 @@ namespace {
 
 // So that a flood of small ones counts as well.
 constexpr size_t kOverhead = 256;
-// Of small messages, which are read on: as many as a channel may owe tensors,
-// 64 kB each.
-constexpr size_t kSmallOnes = size_t{64} << 20;
+// Of small messages, which are read on: twice as many as a channel may owe
+// tensors, 64 kB each.
+constexpr size_t kSmallOnes = size_t{128} << 20;
 
 size_t SumOrMost(size_t a, size_t b) {
   const size_t most = std::numeric_limits<size_t>::max();
@@ -25,11 +25,13 @@ size_t SumOrMost(size_t a, size_t b) {
 }  // namespace
 
 HeldMessages::HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
-                           size_t message_limit, std::function<void()> drained)
+                           size_t message_limit, std::function<void()> drained,
+                           std::function<void(absl::Status)> failed)
     : deliveries_(std::move(deliveries)),
       limit_(limit),
       most_(SumOrMost(SumOrMost(limit, message_limit), kSmallOnes)),
-      drained_(std::move(drained)) {}
+      drained_(std::move(drained)),
+      failed_(std::move(failed)) {}
 
 absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
   const std::vector<Future<void>> awaited = std::move(late.awaited);
@@ -69,6 +71,11 @@ void HeldMessages::Came(uint64_t id, const absl::Status& status) {
   // Under the lock, so that nothing comes after Drop.
   if (status.ok()) {
     deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes);
+  } else {
+    deliveries_->PushTask([weak = weak_from_this(), status, drops = drops_] {
+      const auto self = weak.lock();
+      if (self != nullptr && self->drops() == drops) self->failed_(status);
+    });
   }
   if (!had_room && large_bytes_ <= limit_) {
     deliveries_->PushTask([drained = drained_] { drained(); });
@@ -87,6 +94,12 @@ void HeldMessages::Drop() {
   dropped.swap(held_);
   tasks.swap(when_none_);
   bytes_ = large_bytes_ = 0;
+  ++drops_;
+}
+
+uint64_t HeldMessages::drops() const {
+  MutexLock lock(mutex_);
+  return drops_;
 }
 
 bool HeldMessages::WhenNone(Task then) {

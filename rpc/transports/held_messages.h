@@ -34,8 +34,11 @@ class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
   // No more large messages are to be read while more than `limit` bytes of such
   // are here that are held; `drained` is called, without a lock, once fewer
   // are. An honest peer's last one may come on top, of `message_limit` bytes.
+  // `failed` is called so, too: a tensor that was promised does not come, while
+  // nobody has dropped what waits for it.
   HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
-               size_t message_limit, std::function<void()> drained);
+               size_t message_limit, std::function<void()> drained,
+               std::function<void(absl::Status)> failed);
 
   // Delivers it once all that it awaits is OK; drops it where something is not.
   // ResourceExhausted for more than an honest peer has out.
@@ -54,12 +57,15 @@ class HeldMessages : public std::enable_shared_from_this<HeldMessages> {
     size_t missing = 0;
   };
   using HeldById = std::map<uint64_t, Held>;
+  uint64_t drops() const;
   void Came(uint64_t id, const absl::Status& status);
 
   const std::shared_ptr<Deliveries> deliveries_;
   const size_t limit_, most_;
   const std::function<void()> drained_;
+  const std::function<void(absl::Status)> failed_;
   mutable Mutex mutex_;
+  uint64_t drops_ ABSL_GUARDED_BY(mutex_) = 0;  // how often
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   HeldById held_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that are here

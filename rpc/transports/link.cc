@@ -30,8 +30,19 @@ std::shared_ptr<Link> Link::Make(LinkHost& host, const WorkerInfo& peer) {
       host.gate, host.executor, host.options.max_undelivered_bytes, resume);
   link->held_ = std::make_shared<HeldMessages>(
       link->deliveries_, host.options.max_undelivered_bytes,
-      host.options.max_message_bytes, resume);
+      host.options.max_message_bytes, resume,
+      [weak = std::weak_ptr<Link>(link)](const absl::Status& why) {
+        if (auto self = weak.lock()) self->BreakForTensor(why);
+      });
   return link;
+}
+
+void Link::BreakForTensor(const absl::Status& why) {
+  MutexLock lock(mutex_);
+  if (state_ != State::kUp) return;
+  BreakLocked(LostLocked(absl::UnavailableError(
+                  absl::StrCat("a tensor did not come: ", why.message()))),
+              true);
 }
 
 void Link::SetPeer(const WorkerInfo& peer) {
@@ -149,7 +160,7 @@ void Link::PumpLocked(Side& side) {
   if (!side.ready || side.writing) return;
   std::vector<grpc::Slice> slices;
   size_t budget = &side == &bulk_ ? kChunkBytes : kControlWriteBytes;
-  if (&side == &control_ && channels_ != nullptr && !side.goodbye_sent) {
+  if (&side == &control_ && channels_ != nullptr) {
     const std::string said = channels_->TakeFrame();
     if (!said.empty()) slices.push_back(MetaSlice(FrameKind::kChannel, said));
   }
@@ -223,9 +234,9 @@ void Link::BeatLocked() {
     return;
   }
   // A write under way is as good as a beat: it says that there is more to come,
-  // or that the peer reads nothing.
-  const bool goodbye = control_.goodbye_sent;
-  if (due.speak && control_.ready && !control_.writing && !goodbye) {
+  // or that the peer reads nothing. Also after a goodbye: the peer may wait for
+  // tensors of messages before it.
+  if (due.speak && control_.ready && !control_.writing) {
     control_.writing = true;
     control_.lane->Write(MetaFrame(FrameKind::kBeat, ""));
   }
@@ -325,10 +336,11 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
   for (const auto& each : std::exchange(leaving_, {})) {
     if (auto message = each.lock()) leaving.push_back(std::move(message));
   }
+  // First: what waits for tensors fails with the connection, not it with them.
+  held_->Drop();
   if (channels_ != nullptr) channels_->Close();
   std::erase_if(leaving, [](const auto& each) { return !each->lost(); });
   channels_ = nullptr;
-  held_->Drop();
   const absl::Status failure = absl::IsDeadlineExceeded(why)
                                    ? absl::UnavailableError(why.message())
                                    : why;

@@ -191,6 +191,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BecomeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ResumeReading();
+  void BreakForTensor(const absl::Status& why);
 
   LinkHost& host_;
   std::shared_ptr<Deliveries> deliveries_;

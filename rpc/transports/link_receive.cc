@@ -35,7 +35,7 @@ bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
   Receiver::Batch batch;
   absl::Status status = lane.receiver().Consume(frames, channels.get(), batch,
                                                 host_.options.device);
-  // Channels are not called under the lock.
+  // Channels hear and import without the lock, as that may take time.
   if (status.ok()) status = HearChannels(channels, batch);
   bool more = false, control = false;
   {
@@ -98,7 +98,8 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
     if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
       ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
       RETURN_IF_ERROR(OnAnswerLocked(side, answer));
-    } else if (control.kind == FrameKind::kGoodbye && side.ready) {
+    } else if (control.kind == FrameKind::kGoodbye && side.ready &&
+               !side.goodbye_received) {
       goodbye = true;
     } else if (control.kind == FrameKind::kRing && side.ready &&
                may_open_ring) {

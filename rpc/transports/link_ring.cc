@@ -62,13 +62,9 @@ bool Link::FlushRingLocked() {
 
 void Link::PumpRingLocked() {
   if (!FlushRingLocked()) return;
-  if (!control_.goodbye_sent) {
-    const std::string said = channels_->TakeFrame();
-    if (!said.empty() &&
-        !AddToRingLocked(MetaBytes(FrameKind::kChannel, said))) {
-      return;
-    }
-  }
+  const std::string said = channels_->TakeFrame();
+  if (!said.empty() && !AddToRingLocked(MetaBytes(FrameKind::kChannel, said)))
+    return;
   while (!control_.queue.empty()) {
     if (RefuseTooLargeLocked(control_)) continue;
     in_ring_ = std::move(control_.queue.front());

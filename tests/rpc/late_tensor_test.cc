@@ -12,6 +12,7 @@
 #include "rpc/transports/link.h"
 #include "rpc/transports/private_socket.h"
 #include "tests/rpc/grpc_worker.h"
+#include "tests/rpc/tcp_ends.h"
 #include "tests/rpc/transport_worker.h"
 
 // Tensors that may not be used when their message comes, over a connection.
@@ -96,8 +97,11 @@ class LateKind final : public ChannelKind {
 };
 
 // Bob sends to alice, who is a link.
-class LateTensor : public testing::Test {
+class LateTensor : public ::testing::Test {
  protected:
+  explicit LateTensor(bool by_tcp = false)
+      : by_tcp_(by_tcp),
+        bob_(NewWorker("bob", 1, {.shared_memory = !by_tcp})) {}
   void SetUp() override {
     host_.self = {"alice", Rank{0}, 1, "127.0.0.1:1"};
     host_.executor = std::make_shared<ThreadPool>(1, "test-link");
@@ -105,7 +109,9 @@ class LateTensor : public testing::Test {
     host_.gate->Open(&mailbox_);
     host_.options.max_undelivered_bytes = 50'000;
     host_.kinds = {std::make_shared<LateKind>(
-        MakeSharedMemory({.socket_path = socket_.fd_path()}), customs_)};
+        by_tcp_ ? MakeTcp(OnLoopback())
+                : MakeSharedMemory({.socket_path = socket_.fd_path()}),
+        customs_)};
     bob_->Start();
     bob_->transport->AddPeer(host_.self);
     link_ = Link::Make(host_, bob_->info);
@@ -114,7 +120,7 @@ class LateTensor : public testing::Test {
     ASSERT_TRUE(message.ok());
     link_->Send(*std::move(message));
     ASSERT_TRUE(log_.Await(1).back().ok()) << log_.Await(1).back();
-    ASSERT_TRUE(bob_->AwaitChannel("shared memory"));
+    ASSERT_TRUE(bob_->AwaitChannel(by_tcp_ ? "TCP" : "shared memory"));
     // Until there is room for tensors that large.
     for (bool by_channel = false; !by_channel;) {
       const uint64_t before = SentByChannel();
@@ -143,7 +149,8 @@ class LateTensor : public testing::Test {
   PrivateSocket socket_ = *PrivateSocket::Make();
   Mailbox mailbox_;
   size_t letters_ = 0;
-  const std::unique_ptr<TestWorker> bob_ = NewWorker("bob", 1);
+  const bool by_tcp_;
+  const std::unique_ptr<TestWorker> bob_;
   SentLog log_;
   LinkHost host_;
   std::shared_ptr<Link> link_;
@@ -225,6 +232,22 @@ TEST_F(LateTensor, WhatCameByAChannelIsNotHeldAgainstTheLane) {
   }
   customs_.Pass(1);
   EXPECT_EQ(Next().header, "late");
+}
+
+// Where no memory shows that the other one is alive.
+class LateTensorByTcp : public LateTensor {
+ protected:
+  LateTensorByTcp() : LateTensor(true) { host_.options.lease = kLease; }
+  static constexpr std::chrono::milliseconds kLease{300};
+};
+
+TEST_F(LateTensorByTcp, IsWaitedForAfterAGoodbye) {
+  ASSERT_TRUE(bob_->SendTo("alice", {"late", {Large(3)}}).ok());
+  std::thread shutdown([this] { bob_->transport->Shutdown(kPatience); });
+  EXPECT_TRUE(mailbox_.NobodyLostFor(4 * kLease));
+  customs_.Pass(1);
+  EXPECT_EQ(Next().header, "late");
+  shutdown.join();
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct TcpSide : ChannelSide {
 class TcpTest : public TwoEnds<TcpSide> {
  protected:
   // What both kernels cannot hold.
-  static constexpr int64_t kMuch = int64_t{256} << 20;
+  static constexpr int64_t kMuch = int64_t{64} << 20;
 
   explicit TcpTest(const TcpOptions& options = OnLoopback())
       : TwoEnds(TcpSide(options), TcpSide(options)) {}
