@@ -53,8 +53,8 @@ Pulse::Due Pulse::Beat(Clock::time_point now) {
         std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_ / 2);
   }
   const bool silent =
-      own_.count() > 0 &&
-      unheard_ - forgiven_ >= (kBeatsPerLease - 1) * BeatOf(own_);
+      own_.count() > 0 && unheard_ - forgiven_ + interval_ / 4 >=
+                              (kBeatsPerLease - 1) * BeatOf(own_);
   return {.speak = !std::exchange(spoke_, false), .silent = silent};
 }
 

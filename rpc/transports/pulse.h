@@ -17,7 +17,8 @@ namespace baton::rpc {
 // Only beats that came when they were due count: a process that was stopped or
 // starved itself has no right to call others silent. Where beats come a little
 // late the machine is busy, and the other end may be later still: twice that is
-// forgiven it, half a lease at most. Thread-compatible.
+// forgiven it, half a lease at most. An eighth of an interval in all is as late
+// as timers are, and forgives nothing. Thread-compatible.
 class Pulse {
  public:
   using Clock = std::chrono::steady_clock;

@@ -43,6 +43,12 @@ TEST_F(PulseTest, WhoWasStoppedItselfCallsNobodySilent) {
   EXPECT_TRUE(Beat().silent);
 }
 
+// As timers are.
+TEST_F(PulseTest, BeatsThatAreHardlyLateAreOnTime) {
+  for (int beat = 0; beat < 3; ++beat) EXPECT_FALSE(Beat(10ms).silent) << beat;
+  EXPECT_TRUE(Beat(10ms).silent);
+}
+
 TEST_F(PulseTest, WhoIsLateItselfForgivesTwiceThat) {
   for (int beat = 0; beat < 5; ++beat) EXPECT_FALSE(Beat(60ms).silent) << beat;
   EXPECT_TRUE(Beat(60ms).silent);  // 2.4 s less 0.72 s
