@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -14,7 +12,7 @@
 namespace baton::rpc {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class MadeTensor : public SharedMemoryPair {
  protected:
@@ -171,7 +169,7 @@ TEST_F(MadeTensor, IsNotToBeHadWhereThereIsNoRoomYet) {
   Connect();
   EXPECT_FALSE(Make({20 << 20}).defined());  // whether open or not
   ASSERT_EQ(alice_.port->AwaitSettled(), "open");
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kSoon;
   Tensor large = Make({2 << 20});
   EXPECT_FALSE(large.defined());
   while (!large.defined() && std::chrono::steady_clock::now() < deadline) {
@@ -186,7 +184,7 @@ TEST_F(MadeTensor, IsNotToBeHadWhereThereIsNoRoomYet) {
 TEST_F(MadeTensor, CountsAgainstTheBudget) {
   Open();
   std::vector<Tensor> made;
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kSoon;
   while (made.size() < 4 && std::chrono::steady_clock::now() < deadline) {
     Tensor tensor = Make({2 << 20});
     if (tensor.defined()) made.push_back(std::move(tensor));
@@ -201,25 +199,18 @@ TEST_F(MadeTensor, CountsAgainstTheBudget) {
   EXPECT_TRUE(Make({2 << 20}).defined());
 }
 
-std::string MappingsOfThisProcess() {
-  std::ifstream file("/proc/self/maps");
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST_F(MadeTensor, OutlivesTheConnectionAndTakesItsSegmentAlong) {
   Open();
   Tensor tensor = Make();
   tensor.Fill(5);
-  for (End* end : {&alice_, &bob_}) {
+  for (SharedMemorySide* end : {&alice_, &bob_}) {
     end->channel->OnLost();
     EXPECT_EQ(end->channel->info().made_bytes, 0u);
   }
   EXPECT_FALSE(alice_.channel->ExportInPlace(tensor).has_value());
   ASSERT_TRUE(tensor.defined());
   EXPECT_FALSE(Make().defined());
-  for (End* end : {&alice_, &bob_}) {
+  for (SharedMemorySide* end : {&alice_, &bob_}) {
     end->channel = nullptr;
     end->kind = nullptr;  // joins its thread
   }
@@ -228,7 +219,8 @@ TEST_F(MadeTensor, OutlivesTheConnectionAndTakesItsSegmentAlong) {
   EXPECT_EQ(tensor.Slice(0, 4999, 5000).Item(), 6);
   EXPECT_THAT(MappingsOfThisProcess(), HasSubstr("memfd:baton"));
   tensor = Tensor();
-  EXPECT_THAT(MappingsOfThisProcess(), testing::Not(HasSubstr("memfd:baton")));
+  EXPECT_THAT(MappingsOfThisProcess(),
+              ::testing::Not(HasSubstr("memfd:baton")));
 }
 
 // While others make, drop and send, the connection ends.

@@ -11,8 +11,6 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "core/mutex.h"
@@ -27,7 +25,7 @@
 namespace baton::rpc {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class SharedMemoryTest : public SharedMemoryPair {
  protected:
@@ -40,13 +38,6 @@ class SharedMemoryTest : public SharedMemoryPair {
     });
   }
 };
-
-std::string MappingsOfThisProcess() {
-  std::ifstream file("/proc/self/maps");
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 TEST_F(SharedMemoryTest, BothDirectionsOpen) {
   Open();
@@ -144,7 +135,7 @@ TEST_F(SharedMemoryTest, AWithdrawnTensorLeavesItsRoom) {
 TEST_F(SharedMemoryTest, TensorsOutliveBothEndsAndTakeTheirSegmentsAlong) {
   Open();
   Tensor got = Send(Tensor::Arange(5000));
-  for (End* end : {&alice_, &bob_}) {
+  for (SharedMemorySide* end : {&alice_, &bob_}) {
     end->channel->OnLost();
     end->channel = nullptr;
     end->kind = nullptr;  // joins its thread
@@ -153,7 +144,8 @@ TEST_F(SharedMemoryTest, TensorsOutliveBothEndsAndTakeTheirSegmentsAlong) {
   got.Fill(1);
   EXPECT_THAT(MappingsOfThisProcess(), HasSubstr("memfd:baton"));
   got = Tensor();
-  EXPECT_THAT(MappingsOfThisProcess(), testing::Not(HasSubstr("memfd:baton")));
+  EXPECT_THAT(MappingsOfThisProcess(),
+              ::testing::Not(HasSubstr("memfd:baton")));
 }
 
 TEST_F(SharedMemoryTest, NothingIsTakenAfterALoss) {
@@ -252,7 +244,7 @@ TEST_F(SharedMemoryTest, ALimitOfSizesStopsGrowthAndNothingElse) {
   EXPECT_FALSE(alice_.channel->Export(large).has_value());
   const Tensor small = Send(Tensor::Ones({5000}));
   EXPECT_EQ(small.Slice(0, 0, 1).Item(), 1);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kSoon;
   while (alice_.channel->info().why_not.empty() &&
          std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
