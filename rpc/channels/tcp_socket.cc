@@ -30,8 +30,11 @@ constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 constexpr std::chrono::milliseconds kLook{50};
 
 // Within a machine the kernel's own buffers grow to many MB, and what one end
-// copies has left the cache before the other one does.
-constexpr int kLocalBuffer = 512 << 10;
+// copies has left the cache before the other one does: the sender's bounds
+// that. The receiver's is larger, so that the sender waits less for its
+// wake-ups.
+constexpr int kLocalSendBuffer = 256 << 10;
+constexpr int kLocalReceiveBuffer = 1 << 20;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -151,8 +154,8 @@ void SetUpTcp(const Fd& socket) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
   if (!IsWithinMachine(socket)) return;
-  set(SOL_SOCKET, SO_SNDBUF, kLocalBuffer);
-  set(SOL_SOCKET, SO_RCVBUF, kLocalBuffer);
+  set(SOL_SOCKET, SO_SNDBUF, kLocalSendBuffer);
+  set(SOL_SOCKET, SO_RCVBUF, kLocalReceiveBuffer);
 }
 
 absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {
