@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
+#include "rpc/lease.h"
 
 namespace baton::rpc {
 namespace {
@@ -25,6 +26,7 @@ absl::Status Check(const AgentOptions& options, const Registry& registry) {
         absl::StrCat("worker_threads (--rpc_threads) must be at least 1, not ",
                      options.worker_threads));
   }
+  RETURN_IF_ERROR(CheckLease(options.lease));
   for (const WorkerInfo& peer : options.peers) {
     RETURN_IF_ERROR(CheckWorkerName(peer.name));
     for (const WorkerInfo& other : options.peers) {

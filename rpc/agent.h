@@ -34,9 +34,9 @@ struct AgentOptions {
   // Of calls that name none; kNoLimit for none.
   std::chrono::milliseconds default_timeout{60'000};
   // How long a worker whose connection broke may stay away before what it held
-  // is given up, and with it the handles to what it owned. JoinCluster gives
-  // the same lease to the transport, for workers that are silent, and to the
-  // rendezvous.
+  // is given up, and with it the handles to what it owned: kLeastLease
+  // (rpc/lease.h) or more. JoinCluster gives the same lease to the transport,
+  // for workers that are silent, and to the rendezvous.
   std::chrono::milliseconds lease{2'000};
   // When ownership messages that nobody acknowledged are sent again.
   std::chrono::milliseconds resend_after{300};

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/introspection.h"
+#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous_lease.h"
 #include "rpc/transports/address.h"
@@ -90,6 +91,7 @@ void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.name));
+  RETURN_IF_ERROR(CheckLease(options.agent.lease));
   ASSIGN_OR_RETURN(Meeting meeting, MeetingOf(options));
   WarnOfAnAddressOfThisMachineAlone(options);
   GrpcOptions transport_options = {

@@ -43,7 +43,8 @@ struct JoinOptions {
   std::vector<std::string> expected = {};
   std::chrono::milliseconds timeout{60'000};
   // Who does not renew its lease for so long is struck off, and another worker
-  // may take its place and its name; 0: it stays until it leaves.
+  // may take its place and its name; kLeastLease (rpc/lease.h) or more, or 0:
+  // it stays until it leaves.
   std::chrono::milliseconds lease{0};
   RendezvousAccess access = {};
 };

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "rpc/lease.h"
 
 namespace baton::rpc::internal {
 namespace {
@@ -48,6 +49,10 @@ absl::Status CheckJoin(const JoinOptions& options) {
       (options.wanted_rank < -1 || options.wanted_rank >= options.world_size)) {
     return invalid(absl::StrCat("rank ", options.wanted_rank,
                                 " in a cluster of ", options.world_size));
+  }
+  if (options.lease.count() != 0) {
+    RETURN_IF_ERROR(Annotate(CheckLease(options.lease),
+                             absl::StrCat("worker ", options.self.name)));
   }
   if (options.self.incarnation == 0) return invalid("no incarnation");
   if (options.self.address.empty() ||

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "tools/security_flags.h"
 
@@ -41,8 +42,10 @@ ABSL_FLAG(absl::Duration, join_timeout, absl::Seconds(60),
           "how long to wait for the other workers");
 ABSL_FLAG(absl::Duration, rpc_timeout, absl::Seconds(60),
           "deadline of calls that name none");
-ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
-          "how long a worker may be silent or away before it is given up");
+ABSL_FLAG(
+    absl::Duration, lease, absl::Seconds(2),
+    "how long a worker may be silent or away before it is given up; 100ms "
+    "or more");
 ABSL_FLAG(int, rpc_threads, 4, "handlers that run at a time");
 ABSL_FLAG(uint64_t, max_message_bytes, uint64_t{16} << 30,
           "larger messages are neither sent nor taken");
@@ -165,6 +168,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
                    Positive("rpc_timeout", absl::GetFlag(FLAGS_rpc_timeout)));
   ASSIGN_OR_RETURN(options.agent.lease,
                    Positive("lease", absl::GetFlag(FLAGS_lease)));
+  RETURN_IF_ERROR(rpc::CheckLease(options.agent.lease));
   options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
   RETURN_IF_ERROR(SetLimits(options));
   if (options.name.empty())

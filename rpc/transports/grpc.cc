@@ -19,6 +19,7 @@
 #include "core/mutex.h"
 #include "core/spinning.h"
 #include "core/status.h"
+#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
@@ -105,6 +106,9 @@ GrpcTransport::~GrpcTransport() {
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
   KeepFreedMemory();
+  if (options.lease.count() != 0) {
+    RETURN_IF_ERROR(CheckLease(options.lease));
+  }
   RETURN_IF_ERROR(CheckListen(options.listen));
   RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
                                       options.advertise_host));

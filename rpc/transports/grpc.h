@@ -38,9 +38,9 @@ struct GrpcOptions {
   // one that was there: it has an incarnation.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds reconnect_timeout{2'000};
-  // A connected peer that says nothing for so long is lost; 0: only the end of
-  // its connection tells. Both sides speak often enough for the other's lease,
-  // from a thread of the transport.
+  // A connected peer that says nothing for so long is lost, kLeastLease
+  // (rpc/lease.h) or more; 0: only the end of its connection tells. Both sides
+  // speak often enough for the other's lease, from a thread of the transport.
   std::chrono::milliseconds lease{2'000};
   // Connections that say no hello for so long are closed.
   std::chrono::milliseconds hello_timeout{10'000};

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "rpc/lease.h"
 #include "rpc/transports/framing.h"
 #include "rpc/wire.pb.h"
 
@@ -20,7 +21,6 @@ namespace {
 constexpr uint32_t kVersion = 5;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
-constexpr int64_t kMaxLeaseMs = 24 * 3600 * 1000;
 
 void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_name(info.name);
@@ -41,7 +41,8 @@ std::string Printable(const std::string& text) {
 
 // Of a length that can be counted with.
 std::chrono::milliseconds Lease(int64_t ms) {
-  return std::chrono::milliseconds(std::clamp<int64_t>(ms, 0, kMaxLeaseMs));
+  return std::chrono::milliseconds(
+      std::clamp<int64_t>(ms, 0, kMostLease.count()));
 }
 
 absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {

@@ -3,17 +3,25 @@
 
 #include "tools/cluster_flags.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/time/time.h"
 
+ABSL_DECLARE_FLAG(absl::Duration, lease);
 ABSL_DECLARE_FLAG(uint32_t, tensor_port);
 ABSL_DECLARE_FLAG(std::string, peers);
 
 namespace baton::tools {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(ClusterFlags, APortForTensorsIsOne) {
   const absl::FlagSaver saver;
@@ -27,6 +35,22 @@ TEST(ClusterFlags, APortForTensorsIsOne) {
   absl::SetFlag(&FLAGS_tensor_port, 65536);
   EXPECT_EQ(ClusterOptionsFromFlags("worker1").status().message(),
             "--tensor_port=65536 is no port: 65535 is the last");
+}
+
+TEST(ClusterFlags, ALeaseIsLongEnoughToBeKept) {
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_peers, "worker1=127.0.0.1:4001");
+  absl::SetFlag(&FLAGS_lease, absl::Milliseconds(100));
+  const auto options = ClusterOptionsFromFlags("worker1");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->agent.lease, std::chrono::milliseconds(100));
+  for (const auto lease : {absl::ZeroDuration(), absl::Microseconds(500),
+                           absl::Milliseconds(99), absl::InfiniteDuration()}) {
+    absl::SetFlag(&FLAGS_lease, lease);
+    const absl::Status status = ClusterOptionsFromFlags("worker1").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << lease;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--lease")) << lease;
+  }
 }
 
 }  // namespace
