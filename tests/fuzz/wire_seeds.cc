@@ -1,0 +1,99 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a transport and a rendezvous read.
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "core/tensor.h"
+#include "rpc/rendezvous.pb.h"
+#include "rpc/transports/framing.h"
+#include "rpc/transports/grpc.h"
+#include "rpc/transports/hello.h"
+#include "rpc/wire.pb.h"
+#include "tests/fuzz/seeds.h"
+
+namespace baton::fuzz {
+namespace {
+
+namespace wire = rpc::wire;
+
+std::string BytesOf(const grpc::ByteBuffer& buffer) {
+  rpc::FrameReader in(buffer);
+  std::string bytes(in.remaining(), '\0');
+  in.Read(bytes.data(), bytes.size());
+  return bytes;
+}
+
+std::string HelloFrame() {
+  rpc::GrpcOptions options;
+  options.cluster = "baton";
+  options.registry_digest = "abc";
+  return BytesOf(Encode(MakeHello(options, kBob, kAlice)));
+}
+
+void FramesAndHello() {
+  const std::string hello = HelloFrame();
+  Save("frames", "hello", '\0' + Chunk(hello));
+  Save("frames", "small",
+       Sent({"header", {Tensor::Zeros({2, 3}), Tensor::Full({}, 1.0)}}));
+  Save(
+      "frames", "types",
+      Sent(
+          {"",
+           {Tensor::Zeros({4}, {.dtype = DType::kBool}),
+            Tensor::Zeros({1, 2, 2, 2}).Contiguous(MemoryFormat::kChannelsLast),
+            Tensor::Zeros({0, 5}, {.dtype = DType::kI64})}}));
+  Save("frames", "chunks",
+       Sent({std::string(70'000, 'h'), {Tensor::Zeros({10'000})}}));
+  Save("frames", "beat",
+       '\1' + Chunk(rpc::MetaBytes(rpc::FrameKind::kBeat, "") +
+                    rpc::MetaBytes(rpc::FrameKind::kGoodbye, "")));
+  const std::string meta = hello.substr(rpc::kFrameHeaderBytes);
+  Save("hello", "hello", meta);
+  wire::Hello endless;
+  BATON_CHECK(endless.ParseFromString(meta));
+  endless.set_lease_ms(INT64_MAX);
+  endless.set_cluster("\x1b[2J\n");
+  Save("hello", "endless_lease", endless.SerializeAsString());
+  Save("hello", "answer",
+       BytesOf(Encode(rpc::HelloAnswer{.self = kAlice}))
+           .substr(rpc::kFrameHeaderBytes));
+}
+
+void Rendezvous() {
+  wire::JoinRequest join;
+  join.set_cluster("baton");
+  join.mutable_self()->set_name("alice");
+  join.mutable_self()->set_rank(-1);
+  join.mutable_self()->set_incarnation(1);
+  join.mutable_self()->set_address("127.0.0.1:1");
+  join.set_world_size(1);
+  join.set_lease_ms(2000);
+  join.add_expected("bob");
+  const std::string asked = Chunk(join.SerializeAsString());
+  wire::LeaveRequest leave;
+  leave.set_cluster("baton");
+  leave.set_name("alice");
+  leave.set_incarnation(1);
+  wire::RenewRequest renew;
+  renew.set_cluster("baton");
+  renew.set_name("alice");
+  renew.set_incarnation(1);
+  Save("rendezvous", "life",
+       '\0' + asked + '\2' + Chunk(renew.SerializeAsString()) +
+           std::string("\4\3", 2) + '\1' + Chunk(leave.SerializeAsString()));
+  join.set_world_size(2);
+  Save("rendezvous", "wait",
+       '\0' + Chunk(join.SerializeAsString()) + '\0' + asked + '\3' + asked);
+}
+
+}  // namespace
+
+void SaveWireSeeds() {
+  FramesAndHello();
+  Rendezvous();
+}
+
+}  // namespace baton::fuzz
