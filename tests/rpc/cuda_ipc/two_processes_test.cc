@@ -16,8 +16,8 @@
 #include "tests/support/test_device.h"
 #include "tests/support/within.h"
 
-// Tensors between GPUs of two processes, by CUDA IPC or by NCCL, which are the
-// same GPU where there is only one.
+// Tensors between GPUs of two processes, by CUDA IPC, by NCCL, or through the
+// host by TCP, which are the same GPU where there is only one.
 namespace baton::rpc {
 namespace {
 
@@ -32,6 +32,7 @@ struct Way {
   std::vector<std::string> bobs_environment = {};
   bool trusted_fabric = false;
   bool between_two = false;  // not within one GPU
+  bool shared_memory = true;
 };
 const Way kIpc{.name = "CUDA IPC", .file_name = "CudaIpc"};
 const Way kNccl{
@@ -40,6 +41,10 @@ const Way kNccl{
     .bobs_environment = {"BATON_CUDA_IPC=one", "BATON_TRUSTED_FABRIC=on"},
     .trusted_fabric = true,
     .between_two = true};
+const Way kTcp{.name = "TCP",
+               .file_name = "Tcp",
+               .bobs_environment = {"BATON_CUDA_IPC=off"},
+               .shared_memory = false};
 
 bool HasTwoGpus() { return cuda::DeviceCount() > 1; }
 Device BobsGpu() { return Device::Cuda(HasTwoGpus() ? 1 : 0); }
@@ -74,6 +79,7 @@ class TwoProcesses : public ::testing::Test {
     bob_ = std::make_unique<Peer>(bob);
     alice_ = NewWorker("alice", 0,
                        {.reconnect_timeout = milliseconds(300),
+                        .shared_memory = way_.shared_memory,
                         .device = alices,
                         .security = {.trusted_fabric = way_.trusted_fabric}});
     alice_->Start();
@@ -129,7 +135,7 @@ class GpuTensors : public TwoProcesses,
 std::string FileName(const ::testing::TestParamInfo<Way>& info) {
   return info.param.file_name;
 }
-INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl),
+INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl, kTcp),
                          FileName);
 
 TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
