@@ -171,9 +171,8 @@ void CudaIpcEnd::OnLost() {
 }
 
 TensorChannelInfo CudaIpcEnd::info() const {
-  TensorChannelInfo info;
-  exports_->AddTo(info);
-  imports_->AddTo(info);
+  TensorChannelInfo info{exports_->counts(), imports_->counts()};
+  info.why_not = exports_->why_not();
   return info;
 }
 

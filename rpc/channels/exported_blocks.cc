@@ -27,9 +27,7 @@ void ExportedBlocks::Add(uint32_t id, std::shared_ptr<Segment> segment) {
 ExportedBlocks::Leased ExportedBlocks::LeaseLocked(const Arena::Block& block) {
   const uint64_t lease = next_lease_++;
   leases_[lease] = block;
-  ++counts_.tensors_sent;
-  counts_.bytes_sent += block.bytes;
-  counts_.leased_bytes += block.bytes;
+  counts_.Lease(block.bytes);
   return {lease, block, segments_.at(block.segment)};
 }
 
@@ -49,7 +47,7 @@ bool ExportedBlocks::GiveBack(uint64_t lease) {
   if (forgotten_) return true;
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return false;
-  counts_.leased_bytes -= found->second.bytes;
+  counts_.GiveBack(found->second.bytes);
   arena_.Give(found->second);
   leases_.erase(found);
   return true;
@@ -117,7 +115,7 @@ std::map<uint32_t, std::shared_ptr<Segment>> ExportedBlocks::Forget() {
   arena_ = Arena();
   leases_.clear();
   made_.clear();
-  counts_.leased_bytes = counts_.made_bytes = 0;
+  counts_.Forget();
   return std::exchange(segments_, {});
 }
 
@@ -126,16 +124,11 @@ uint64_t ExportedBlocks::capacity() const {
   return arena_.capacity();
 }
 
-void ExportedBlocks::FillIn(TensorChannelInfo& info) const {
+SentTensors ExportedBlocks::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_sent = counts_.tensors_sent;
-  info.bytes_sent = counts_.bytes_sent;
-  info.sent_in_place = counts_.sent_in_place;
-  info.declined = counts_.declined;
-  info.leases = leases_.size();
-  info.leased_bytes = counts_.leased_bytes;
-  info.made_bytes = counts_.made_bytes;
-  info.capacity_bytes = arena_.capacity();
+  SentTensors counts = counts_;
+  counts.capacity_bytes = arena_.capacity();
+  return counts;
 }
 
 }  // namespace baton::rpc

@@ -50,8 +50,7 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
   std::map<uint32_t, std::shared_ptr<Segment>> Forget();
 
   uint64_t capacity() const;
-  // What has been sent and what is out.
-  void FillIn(TensorChannelInfo& info) const;
+  SentTensors counts() const;
 
  private:
   Leased LeaseLocked(const Arena::Block& block)
@@ -68,7 +67,7 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
   std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
   // Not sent yet, by the ids of their storages.
   std::map<uint64_t, Arena::Block> made_ ABSL_GUARDED_BY(mutex_);
-  TensorChannelInfo counts_ ABSL_GUARDED_BY(mutex_);
+  SentTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

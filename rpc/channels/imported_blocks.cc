@@ -48,8 +48,7 @@ absl::StatusOr<Tensor> ImportedBlocks::Import(const TensorSpec& spec,
       return absl::InvalidArgumentError(
           absl::StrCat("the lease ", block.lease, " for the second time"));
     }
-    ++tensors_;
-    bytes_ += block.bytes;
+    counts_.Add(block.bytes);
   }
   std::byte* data = segment->data() + block.offset;
   auto storage = Storage::Wrap(
@@ -77,14 +76,9 @@ void ImportedBlocks::Forget() {
   segments.swap(segments_);
 }
 
-uint64_t ImportedBlocks::tensors() const {
+ReceivedTensors ImportedBlocks::counts() const {
   MutexLock lock(mutex_);
-  return tensors_;
-}
-
-uint64_t ImportedBlocks::bytes() const {
-  MutexLock lock(mutex_);
-  return bytes_;
+  return counts_;
 }
 
 }  // namespace baton::rpc

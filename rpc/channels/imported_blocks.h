@@ -40,8 +40,7 @@ class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
   // No new tensors: unmaps the segments in which there are none.
   void Forget();
 
-  uint64_t tensors() const;
-  uint64_t bytes() const;
+  ReceivedTensors counts() const;
 
  private:
   void Return(uint64_t lease);
@@ -51,8 +50,7 @@ class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
   std::map<uint32_t, std::shared_ptr<Segment>> segments_
       ABSL_GUARDED_BY(mutex_);
   std::set<uint64_t> leases_ ABSL_GUARDED_BY(mutex_);
-  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReceivedTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

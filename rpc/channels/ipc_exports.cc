@@ -51,7 +51,7 @@ std::optional<Ticket> IpcExports::Export(const Tensor& tensor,
     MutexLock lock(mutex_);
     if (place.has_value()) taken = TakeLocked(dense, *place, need);
     if (!taken.has_value()) {
-      ++info_.declined;
+      ++counts_.declined;
       return std::nullopt;
     }
   }
@@ -96,9 +96,7 @@ IpcExports::Taken IpcExports::LeaseLocked(const Tensor& tensor,
   leases_[id] = {segment.place, slot, tensor.nbytes(), tensor.storage(), read};
   ++segment.leases;
   segment.used = Clock::now();
-  ++info_.tensors_sent;
-  info_.bytes_sent += tensor.nbytes();
-  info_.leased_bytes += tensor.nbytes();
+  counts_.Lease(tensor.nbytes());
   return {segment.id, id, slot, gpu.events[slot], std::move(read)};
 }
 
@@ -131,7 +129,7 @@ absl::Status IpcExports::GiveBack(uint64_t id) {
     leases_.erase(found);
     gpus_.at(lease.place.gpu).free.push_back(lease.event);
     --segments_.at(lease.place.segment).leases;
-    info_.leased_bytes -= lease.bytes;
+    counts_.GiveBack(lease.bytes);
   }
   lease.read->End();
   return absl::OkStatus();
@@ -147,7 +145,7 @@ absl::StatusOr<uint32_t> IpcExports::ShareLocked(
     return handle.status();
   }
   segment = {.id = next_segment_++, .place = place};
-  info_.capacity_bytes += place.segment_bytes;
+  counts_.capacity_bytes += place.segment_bytes;
   passed.set_segment(segment.id);
   passed.set_gpu(place.gpu);
   passed.set_bytes(place.segment_bytes);
@@ -212,7 +210,7 @@ absl::StatusOr<bool> IpcExports::OnOpened(uint32_t id,
     segment.used = Clock::now();
     if (first) gpu.state = segment.state;
     if (!why.empty()) {
-      info_.why_not = why;
+      why_not_ = why;
       return absl::UnavailableError(why);
     }
     return first;
@@ -247,7 +245,7 @@ void IpcExports::OnClosed(uint32_t id) {
         });
     if (found == segments_.end()) return;
     place = found->second.place;
-    info_.capacity_bytes -= place.segment_bytes;
+    counts_.capacity_bytes -= place.segment_bytes;
     segments_.erase(found);
   }
   gpu_->Unshare(place);
@@ -264,19 +262,19 @@ std::shared_ptr<IpcExports::Lost> IpcExports::Lose() {
                 [](const auto& entry) { return entry.second.id == 0; });
   lost->gpus.swap(gpus_);
   lost->leases.swap(leases_);
-  info_.leased_bytes = info_.capacity_bytes = 0;
+  counts_.Forget();
+  counts_.capacity_bytes = 0;
   return lost;
 }
 
-void IpcExports::AddTo(TensorChannelInfo& info) const {
+SentTensors IpcExports::counts() const {
   MutexLock lock(mutex_);
-  info.why_not = info_.why_not;
-  info.tensors_sent = info_.tensors_sent;
-  info.bytes_sent = info_.bytes_sent;
-  info.declined = info_.declined;
-  info.leases = leases_.size();
-  info.leased_bytes = info_.leased_bytes;
-  info.capacity_bytes = info_.capacity_bytes;
+  return counts_;
+}
+
+std::string IpcExports::why_not() const {
+  MutexLock lock(mutex_);
+  return why_not_;
 }
 
 }  // namespace baton::rpc

@@ -64,7 +64,9 @@ class IpcExports {
   struct Lost;
   std::shared_ptr<Lost> Lose();
 
-  void AddTo(TensorChannelInfo& info) const;
+  SentTensors counts() const;
+  // Why it did not open, or one of its segments did not; else empty.
+  std::string why_not() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -121,7 +123,8 @@ class IpcExports {
   std::map<int, Gpu> gpus_ ABSL_GUARDED_BY(mutex_);
   std::map<const void*, Segment> segments_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Lease> leases_ ABSL_GUARDED_BY(mutex_);
-  TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  SentTensors counts_ ABSL_GUARDED_BY(mutex_);
+  std::string why_not_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -110,8 +110,7 @@ absl::StatusOr<IpcImports::Source> IpcImports::Check(
                      ticket.event(), " for the second time"));
   }
   waited_for_.insert(claim.event);
-  ++tensors_;
-  bytes_ += spec.bytes;
+  counts_.Add(spec.bytes);
   return Source{segment, events[ticket.event()], claim};
 }
 
@@ -180,10 +179,9 @@ void IpcImports::Forget() {
   segments.swap(segments_);
 }
 
-void IpcImports::AddTo(TensorChannelInfo& info) const {
+ReceivedTensors IpcImports::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_received = tensors_;
-  info.bytes_received = bytes_;
+  return counts_;
 }
 
 }  // namespace baton::rpc

@@ -54,7 +54,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   // No new tensors. What the peer had not finished does not come.
   void Forget();
 
-  void AddTo(TensorChannelInfo& info) const;
+  ReceivedTensors counts() const;
 
  private:
   struct Segment {
@@ -93,8 +93,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   std::map<int, Events> events_ ABSL_GUARDED_BY(mutex_);
   std::set<uint64_t> leases_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<int, uint32_t>> waited_for_ ABSL_GUARDED_BY(mutex_);
-  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReceivedTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

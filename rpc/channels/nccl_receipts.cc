@@ -40,8 +40,7 @@ absl::StatusOr<Imported> NcclReceipts::Import(const TensorSpec& spec,
     return tensor.status();
   }
   reserved->second.tensor = *tensor;
-  ++tensors_;
-  bytes_ += spec.bytes;
+  counts_.Add(spec.bytes);
   return Imported(*tensor, reserved->second.given.future());
 }
 
@@ -118,10 +117,9 @@ void NcclReceipts::GiveUp() {
   awaited_bytes_ = 0;
 }
 
-void NcclReceipts::AddTo(TensorChannelInfo& info) const {
+ReceivedTensors NcclReceipts::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_received = tensors_;
-  info.bytes_received = bytes_;
+  return counts_;
 }
 
 }  // namespace baton::rpc

@@ -49,7 +49,7 @@ class NcclReceipts {
   // Those that have not come will not.
   void GiveUp();
 
-  void AddTo(TensorChannelInfo& info) const;
+  ReceivedTensors counts() const;
 
  private:
   struct Receipt {
@@ -65,8 +65,7 @@ class NcclReceipts {
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Receipt> receipts_ ABSL_GUARDED_BY(mutex_);
   uint64_t awaited_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReceivedTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

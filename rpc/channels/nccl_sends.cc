@@ -25,7 +25,7 @@ bool NcclSends::Takes(const Tensor& tensor) const {
 }
 
 std::nullopt_t NcclSends::DeclineLocked() {
-  ++info_.declined;
+  ++counts_.declined;
   return std::nullopt;
 }
 
@@ -47,14 +47,12 @@ std::optional<Ticket> NcclSends::Export(const Tensor& tensor) {
   MutexLock lock(mutex_);
   const bool full =
       leases_.size() >= kMostLeases ||
-      (!leases_.empty() && info_.leased_bytes + ticket.bytes() > kMostBytes);
+      (!leases_.empty() && counts_.leased_bytes + ticket.bytes() > kMostBytes);
   if (lost_ || full || !written.ok()) return DeclineLocked();
   lease.written = *std::move(written);
   lease.tensor.storage()->use()->ReadOutside(lease.read);
   ticket.set_lease(next_lease_++);
-  ++info_.tensors_sent;
-  info_.bytes_sent += ticket.bytes();
-  info_.leased_bytes += ticket.bytes();
+  counts_.Lease(ticket.bytes());
   leases_[ticket.lease()] = std::move(lease);
   return Ticket{ticket.SerializeAsString(), ticket.lease()};
 }
@@ -68,7 +66,7 @@ void NcclSends::Drop(uint64_t id, bool only_out) {
     return;
   lease = std::move(found->second);
   leases_.erase(found);
-  info_.leased_bytes -= lease.tensor.nbytes();
+  counts_.GiveBack(lease.tensor.nbytes());
   lease.read->End();
 }
 
@@ -105,7 +103,7 @@ std::shared_ptr<void> NcclSends::Lose() {
       continue;
     }
     it->second.read->End();
-    info_.leased_bytes -= it->second.tensor.nbytes();
+    counts_.GiveBack(it->second.tensor.nbytes());
     dropped->push_back(std::move(it->second));
     it = leases_.erase(it);
   }
@@ -132,16 +130,12 @@ void NcclSends::GiveUp() {
   lost_ = true;
   for (const auto& [id, lease] : leases_) lease.read->End();
   dropped.swap(leases_);
-  info_.leased_bytes = 0;
+  counts_.Forget();
 }
 
-void NcclSends::AddTo(TensorChannelInfo& info) const {
+SentTensors NcclSends::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_sent = info_.tensors_sent;
-  info.bytes_sent = info_.bytes_sent;
-  info.declined = info_.declined;
-  info.leases = leases_.size();
-  info.leased_bytes = info_.leased_bytes;
+  return counts_;
 }
 
 }  // namespace baton::rpc

@@ -56,7 +56,7 @@ class NcclSends {
   // They may be written again.
   void GiveUp();
 
-  void AddTo(TensorChannelInfo& info) const;
+  SentTensors counts() const;
 
  private:
   enum class State { kOut, kAsked, kUnderWay };
@@ -78,7 +78,7 @@ class NcclSends {
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Lease> leases_ ABSL_GUARDED_BY(mutex_);
-  TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  SentTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

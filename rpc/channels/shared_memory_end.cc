@@ -273,7 +273,7 @@ void SharedMemoryEnd::OnMapped(uint32_t id, const std::string& failure) {
     }
     if (why.empty()) {
       growing_ = false;
-      info_.why_not.clear();
+      why_not_.clear();
       first = exported_->capacity() == 0;
       exported_->Add(id, std::move(passed.segment));
       passed_.erase(found);
@@ -295,7 +295,7 @@ void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
       passed_.erase(found);
     }
     if (lost_) return;
-    info_.why_not = why;
+    why_not_ = why;
     if (exported_->capacity() > 0) {
       LogInfo("no more shared memory for a peer for now: ", why);
       return;
@@ -380,11 +380,9 @@ void SharedMemoryEnd::OnLost() {
 }
 
 TensorChannelInfo SharedMemoryEnd::info() const {
+  TensorChannelInfo info{exported_->counts(), imported_->counts()};
   MutexLock lock(mutex_);
-  TensorChannelInfo info = info_;
-  exported_->FillIn(info);
-  info.tensors_received = imported_->tensors();
-  info.bytes_received = imported_->bytes();
+  info.why_not = why_not_;
   return info;
 }
 

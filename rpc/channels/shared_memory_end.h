@@ -115,7 +115,7 @@ class SharedMemoryEnd final
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
-  TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  std::string why_not_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<HeartWatch> watch_ ABSL_GUARDED_BY(mutex_);  // of the peer's
   bool watched_ ABSL_GUARDED_BY(mutex_) = false;               // by the peer
 };

@@ -123,8 +123,7 @@ std::optional<Promise<void>> TcpReceipts::Advance(size_t bytes) {
   head_bytes_ = 0;
   {
     MutexLock lock(mutex_);
-    ++tensors_;
-    bytes_ += receipt_->bytes;
+    counts_.Add(receipt_->bytes);
   }
   return std::exchange(receipt_, std::nullopt)->came;
 }
@@ -145,10 +144,9 @@ void TcpReceipts::Lose() {
   for (const auto& [lease, missing] : receipts) missing.came.Set(ended);
 }
 
-void TcpReceipts::AddTo(TensorChannelInfo& info) const {
+ReceivedTensors TcpReceipts::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_received = tensors_;
-  info.bytes_received = bytes_;
+  return counts_;
 }
 
 }  // namespace baton::rpc

@@ -41,7 +41,7 @@ class TcpReceipts {
   // When it returns no tensor is written any more; what has not come fails.
   void Lose();
 
-  void AddTo(TensorChannelInfo& info) const;
+  ReceivedTensors counts() const;
 
  private:
   struct Receipt {
@@ -73,8 +73,7 @@ class TcpReceipts {
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Receipt> receipts_ ABSL_GUARDED_BY(mutex_);
   uint64_t awaited_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReceivedTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -42,17 +42,14 @@ std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
   ticket.set_bytes(bytes);
   MutexLock lock(mutex_);
   const bool full =
-      info_.leases >= kMostLeases ||
-      (info_.leases > 0 && info_.leased_bytes + bytes > kMostBytes);
+      counts_.leases >= kMostLeases ||
+      (counts_.leases > 0 && counts_.leased_bytes + bytes > kMostBytes);
   if (lost_ || full) {
-    ++info_.declined;
+    ++counts_.declined;
     return std::nullopt;
   }
   ticket.set_lease(next_lease_++);
-  ++info_.leases;
-  info_.leased_bytes += bytes;
-  ++info_.tensors_sent;
-  info_.bytes_sent += bytes;
+  counts_.Lease(bytes);
   out_.emplace(ticket.lease(), std::move(item));
   return Ticket{ticket.SerializeAsString(), ticket.lease()};
 }
@@ -64,8 +61,7 @@ void TcpSends::Withdraw(uint64_t lease) {
   if (found == out_.end()) return;
   item = std::move(found->second);
   out_.erase(found);
-  --info_.leases;
-  info_.leased_bytes -= item.tensor.nbytes();
+  counts_.GiveBack(item.tensor.nbytes());
 }
 
 Future<void> TcpSends::Send(uint64_t lease) {
@@ -121,8 +117,7 @@ std::optional<Promise<void>> TcpSends::Advance(size_t bytes) {
   if (written_ < sizeof(head_) + head_.bytes) return std::nullopt;
   const Item item = *std::exchange(item_, std::nullopt);
   MutexLock lock(mutex_);
-  --info_.leases;
-  info_.leased_bytes -= head_.bytes;
+  counts_.GiveBack(head_.bytes);
   return item.left;
 }
 
@@ -137,21 +132,18 @@ void TcpSends::Lose() {
     item.swap(item_);
     out.swap(out_);
     queue.swap(queue_);
-    info_.leases = info_.leased_bytes = 0;
+    counts_.Forget();
   }
   const absl::Status ended = absl::CancelledError("the connection has ended");
   if (item.has_value()) item->left.Set(ended);
   for (const auto& [lease, waiting] : queue) waiting.left.Set(ended);
 }
 
-void TcpSends::AddTo(TensorChannelInfo& info) const {
+SentTensors TcpSends::counts() const {
   MutexLock lock(mutex_);
-  info.tensors_sent = info_.tensors_sent;
-  info.bytes_sent = info_.bytes_sent;
-  info.declined = info_.declined;
-  info.leases = info_.leases;
-  info.leased_bytes = info_.leased_bytes;
-  info.capacity_bytes = kMostBytes;
+  SentTensors counts = counts_;
+  counts.capacity_bytes = kMostBytes;
+  return counts;
 }
 
 }  // namespace baton::rpc

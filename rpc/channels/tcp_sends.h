@@ -44,7 +44,7 @@ class TcpSends {
   // When it returns no tensor is read any more; what had not left fails.
   void Lose();
 
-  void AddTo(TensorChannelInfo& info) const;
+  SentTensors counts() const;
 
  private:
   struct Item {
@@ -71,7 +71,7 @@ class TcpSends {
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Item> out_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<uint64_t, Item>> queue_ ABSL_GUARDED_BY(mutex_);
-  TensorChannelInfo info_ ABSL_GUARDED_BY(mutex_);
+  SentTensors counts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

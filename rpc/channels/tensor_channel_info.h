@@ -9,24 +9,51 @@
 
 namespace baton::rpc {
 
-// How tensors travel from this worker to a peer, and what has travelled so on
-// the present connection. Plain data.
-struct TensorChannelInfo {
-  std::string peer = {};
-  std::string name = {};
-  bool open = false;
-  // Why it is not open, or has no more room; empty while it is being opened.
-  std::string why_not = {};
+// What one end of a channel has sent, and what is out. Plain data.
+struct SentTensors {
   uint64_t tensors_sent = 0;
   uint64_t bytes_sent = 0;
-  uint64_t sent_in_place = 0;  // tensors sent without a copy; among the above
-  uint64_t tensors_received = 0;
-  uint64_t bytes_received = 0;
+  uint64_t sent_in_place = 0;   // tensors sent without a copy; among the above
   uint64_t declined = 0;        // tensors for which there was no room
   uint64_t leases = 0;          // sent tensors that the peer still holds
   uint64_t leased_bytes = 0;    // of those
   uint64_t made_bytes = 0;      // in tensors made for the peer, not sent yet
   uint64_t capacity_bytes = 0;  // what it may hold at most, as of now
+
+  // A tensor of so many bytes goes to the peer, and comes back.
+  void Lease(uint64_t bytes) {
+    ++tensors_sent;
+    bytes_sent += bytes;
+    ++leases;
+    leased_bytes += bytes;
+  }
+  void GiveBack(uint64_t bytes) {
+    --leases;
+    leased_bytes -= bytes;
+  }
+  // The peer is gone.
+  void Forget() { leases = leased_bytes = made_bytes = 0; }
+};
+
+// What it has received. Plain data.
+struct ReceivedTensors {
+  uint64_t tensors_received = 0;
+  uint64_t bytes_received = 0;
+
+  void Add(uint64_t bytes) {
+    ++tensors_received;
+    bytes_received += bytes;
+  }
+};
+
+// How tensors travel from this worker to a peer, and what has travelled so on
+// the present connection. Plain data.
+struct TensorChannelInfo : SentTensors, ReceivedTensors {
+  std::string peer = {};
+  std::string name = {};
+  bool open = false;
+  // Why it is not open, or has no more room; empty while it is being opened.
+  std::string why_not = {};
 
   // For people: "open", "not open", or "opening", which it may be for long.
   const char* state() const {

@@ -74,9 +74,7 @@ void Tcp(const std::string& bytes) {
       break;
     }
   }
-  rpc::TensorChannelInfo info;
-  meeting.receipts.AddTo(info);
-  BATON_CHECK(info.tensors_received == meeting.came);
+  BATON_CHECK(meeting.receipts.counts().tensors_received == meeting.came);
   meeting.receipts.Lose();
   for (const auto& each : meeting.awaited) BATON_CHECK(each.ready());
   BATON_CHECK(!meeting.Read());

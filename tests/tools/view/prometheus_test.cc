@@ -114,18 +114,20 @@ rpc::DebugInfo Sample() {
   info.channels[0].peer = "alice";
   info.channels[0].name = "grpc";
   info.channels[0].up = true;
-  info.tensor_channels = {{.peer = "alice",
-                           .name = "shared memory",
-                           .open = true,
-                           .bytes_sent = 4096,
-                           .sent_in_place = 5,
-                           .tensors_received = 6,
-                           .declined = 2,
-                           .leases = 3,
-                           .made_bytes = 77},
-                          {.peer = "carol",
-                           .name = "shared memory",
-                           .why_not = "it is on another machine"}};
+  info.tensor_channels.resize(2);
+  rpc::TensorChannelInfo& shared = info.tensor_channels[0];
+  shared = {{.bytes_sent = 4096,
+             .sent_in_place = 5,
+             .declined = 2,
+             .leases = 3,
+             .made_bytes = 77},
+            {.tensors_received = 6}};
+  shared.peer = "alice";
+  shared.name = "shared memory";
+  shared.open = true;
+  info.tensor_channels[1].peer = "carol";
+  info.tensor_channels[1].name = "shared memory";
+  info.tensor_channels[1].why_not = "it is on another machine";
   info.views = {{.name = "contexts",
                  .columns = {{"creator", rpc::View::Unit::kText},
                              {"gradient_bytes", rpc::View::Unit::kBytes}},
