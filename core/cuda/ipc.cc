@@ -6,14 +6,13 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
-#include <utility>
 
 #include "core/cuda/allocator.h"
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
+#include "core/cuda/owned_event.h"
 #include "core/cuda/release.h"
 #include "core/cuda/status.h"
-#include "core/log.h"
 #include "core/status.h"
 
 namespace baton::cuda {
@@ -33,12 +32,6 @@ Handle HandleOf(const std::string& bytes) {
           " bytes instead of ", sizeof(handle));
   std::memcpy(&handle, bytes.data(), sizeof(handle));
   return handle;
-}
-
-std::shared_ptr<void> OwnedEvent(cudaEvent_t event, int device) {
-  return std::shared_ptr<void>(event, [device](void* made) {
-    OnDevice(device, [&] { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
-  });
 }
 
 }  // namespace
@@ -87,7 +80,7 @@ std::shared_ptr<void> MakeSharedEvent(int device) {
   cudaEvent_t event = nullptr;
   Check(kOp, cudaEventCreateWithFlags(
                  &event, cudaEventDisableTiming | cudaEventInterprocess));
-  return OwnedEvent(event, device);
+  return OwnEvent(event, device);
 }
 
 std::string HandleOfEvent(void* event, int device) {
@@ -108,36 +101,24 @@ std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device) {
   cudaEvent_t event = nullptr;
   Check(kOp,
         cudaIpcOpenEventHandle(&event, HandleOf<cudaIpcEventHandle_t>(handle)));
-  return OwnedEvent(event, device);
+  return OwnEvent(event, device);
 }
 
 bool SharedEventHasEnded(void* event, int device) {
-  cudaError_t error = cudaSuccess;
-  OnDevice(device, [&] {
-    error = cudaEventQuery(static_cast<cudaEvent_t>(event));
-    if (error != cudaSuccess) cudaGetLastError();
-  });
-  if (error != cudaErrorNotReady && error != cudaSuccess)
-    LogWarning("an event of another process: ", cudaGetErrorString(error));
-  return error != cudaErrorNotReady;
+  return OwnedEventHasEnded(event, device);
 }
 
 absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,
                                            const void* source,
                                            const Stream& stream) {
-  const int device = target.device().index();
-  const DeviceScope scope(device);
-  cudaEvent_t event = nullptr;
-  Check(kOp, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  std::shared_ptr<void> done = OwnedEvent(event, device);
-  auto* const native = NativeStream(stream);
+  const DeviceScope scope(target.device().index());
+  // Made before there is a copy that nobody could ask about.
+  StreamPoint copied(stream);
   target.storage()->use()->Write(stream);
   Check(kOp, cudaMemcpyAsync(target.raw_data(), source, target.nbytes(),
-                             cudaMemcpyDeviceToDevice, native));
-  Check(kOp, cudaEventRecord(event, native));
-  return [done = std::move(done), device] {
-    return SharedEventHasEnded(done.get(), device);
-  };
+                             cudaMemcpyDeviceToDevice, NativeStream(stream)));
+  copied.Record();
+  return copied;
 }
 
 }  // namespace baton::cuda
