@@ -37,6 +37,7 @@ void RingFrames::DropTaken() {
 absl::Status RingInlet::Read(Channels* channels, Device device, size_t most,
                              Receiver::Batch& batch) {
   if (!unread_.exchange(false)) {
+    frames_.DropTaken();
     RETURN_IF_ERROR(end_.ring->Read(frames_.bytes()));
     if (end_.ring->WriterWaits()) end_.bell->Ring();
   }
@@ -47,7 +48,6 @@ absl::Status RingInlet::Read(Channels* channels, Device device, size_t most,
         receiver_.Consume(FrameReader(frame), channels, batch, device));
     unread_ = batch.bytes >= most;
   }
-  frames_.DropTaken();
   return absl::OkStatus();
 }
 
