@@ -30,7 +30,7 @@ class CudaIpc final : public ChannelKind {
       : gpu_(std::move(gpu)),
         reach_(reach),
         boot_id_(BootId()),
-        poller_(std::make_shared<Poller>()),
+        poller_(std::make_shared<Poller>("baton-ipc-poll")),
         executor_(std::make_shared<ThreadPool>(1, "baton-ipc")) {}
 
   uint32_t id() const override { return 2; }

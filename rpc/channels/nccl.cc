@@ -24,8 +24,8 @@ class NcclKind final : public ChannelKind {
            const NcclOptions& options)
       : parts_{.gpu = std::move(gpu),
                .nccl = std::move(nccl),
-               .poller = std::make_shared<Poller>(),
-               .rescuer = std::make_shared<Poller>(),
+               .poller = std::make_shared<Poller>("baton-nccl-poll"),
+               .rescuer = std::make_shared<Poller>("baton-nccl-loss"),
                .executor = std::make_shared<ThreadPool>(1, "baton-nccl"),
                .breaks = std::make_shared<std::atomic<int>>(0),
                .options = options} {}

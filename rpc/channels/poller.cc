@@ -64,7 +64,8 @@ struct Poller::State {
   }
 };
 
-Poller::Poller() : state_(std::make_shared<State>()) {}
+Poller::Poller(const char* name)
+    : state_(std::make_shared<State>()), thread_(1, name) {}
 
 Poller::~Poller() {
   MutexLock lock(state_->mutex);

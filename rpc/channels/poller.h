@@ -15,7 +15,8 @@ namespace baton::rpc {
 // question. Thread-safe.
 class Poller {
  public:
-  Poller();
+  // `name`, of the thread: at most 15 characters.
+  explicit Poller(const char* name);
   ~Poller();  // drops what is left
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -27,7 +28,7 @@ class Poller {
  private:
   struct State;
   const std::shared_ptr<State> state_;  // the thread may drop the poller
-  ThreadPool thread_{1, "baton-ipc-poll"};
+  ThreadPool thread_;
 };
 
 }  // namespace baton::rpc

@@ -128,13 +128,14 @@ void Import(rpc::NcclEnd& end, Input& input) {
 
 void Nccl(const std::string& bytes) {
   Input input(bytes);
-  rpc::NcclParts parts{.gpu = std::make_shared<Gpu>(),
-                       .nccl = std::make_shared<Network>(),
-                       .poller = std::make_shared<rpc::Poller>(),
-                       .rescuer = std::make_shared<rpc::Poller>(),
-                       .executor = std::make_shared<ThreadPool>(1, "fuzz-nccl"),
-                       .breaks = std::make_shared<std::atomic<int>>(0),
-                       .options = {.trusted_fabric = true}};
+  rpc::NcclParts parts{
+      .gpu = std::make_shared<Gpu>(),
+      .nccl = std::make_shared<Network>(),
+      .poller = std::make_shared<rpc::Poller>("fuzz-nccl-poll"),
+      .rescuer = std::make_shared<rpc::Poller>("fuzz-nccl-loss"),
+      .executor = std::make_shared<ThreadPool>(1, "fuzz-nccl"),
+      .breaks = std::make_shared<std::atomic<int>>(0),
+      .options = {.trusted_fabric = true}};
   const bool leads = input.Byte() % 2 == 1;
   auto end = std::make_shared<rpc::NcclEnd>(parts, leads,
                                             std::make_shared<DeafPort>());

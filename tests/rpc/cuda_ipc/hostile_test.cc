@@ -44,7 +44,7 @@ struct Side {
 
   static constexpr std::chrono::seconds kLimit{30};
   std::shared_ptr<FakeGpu> gpu;
-  std::shared_ptr<Poller> poller = std::make_shared<Poller>();
+  std::shared_ptr<Poller> poller = std::make_shared<Poller>("poll");
   std::shared_ptr<ThreadPool> executor = std::make_shared<ThreadPool>(1, "end");
   std::shared_ptr<HeldPort> port = std::make_shared<HeldPort>();
   std::shared_ptr<CudaIpcEnd> end = std::make_shared<CudaIpcEnd>(

@@ -17,7 +17,7 @@ namespace {
 constexpr std::chrono::seconds kLimit{30};
 
 TEST(Poller, AsksUntilTheAnswerIsYes) {
-  Poller poller;
+  Poller poller("test-poll");
   Promise<int> asked;
   poller.Add([asked, count = 0]() mutable {
     if (++count < 1000) return false;
@@ -28,7 +28,7 @@ TEST(Poller, AsksUntilTheAnswerIsYes) {
 }
 
 TEST(Poller, AnsweredQuestionsDoNotWaitForOthers) {
-  Poller poller;
+  Poller poller("test-poll");
   poller.Add([] { return false; });
   for (int i = 0; i < 20; ++i) {
     Promise<int> asked;
@@ -42,7 +42,7 @@ TEST(Poller, AnsweredQuestionsDoNotWaitForOthers) {
 
 TEST(Poller, MayBeDroppedByAQuestionAndDropsTheOthers) {
   const auto held = std::make_shared<int>(0);
-  auto poller = std::make_shared<Poller>();
+  auto poller = std::make_shared<Poller>("test-poll");
   poller->Add([held] { return false; });
   Promise<int> last;
   poller->Add([last, poller]() mutable {
