@@ -55,10 +55,17 @@ class NcclLine {
   // Whether the first so many posts have ended, also where others have failed
   // since. Asked again and again: it moves them on.
   virtual absl::StatusOr<bool> HaveEnded(uint64_t posts) = 0;
-  // Nothing is given to the GPU any more. Nor do this one and Abort wait for
-  // other calls, which that abort may be what lets go on.
+  // Calls that begin from now on give the GPU nothing: Post fails with
+  // Cancelled, and so do HaveBeenGiven and HaveEnded, unless the answer is yes
+  // by what was given before, which runs on. At any time, on any thread. Where
+  // several lines of one GPU are to be aborted it comes first, on all of them:
+  // an Abort, which waits for the GPU to be idle, would wait for what the
+  // others still gave. A line that is aborted alone need not be closed.
   virtual void Close() = 0;
-  // Ends what is under way, whatever the other end does. May take long.
+  // Ends what is under way, whatever the other end does; calls that begin from
+  // now on fail with Cancelled as after Close, and so does IsOpen. May take
+  // long. Neither this nor Close waits for other calls, which may be waiting
+  // for this very abort.
   virtual void Abort() = 0;
 };
 // One of the two `sends`, the other one receives, each on its GPU `device`: not
