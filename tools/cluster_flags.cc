@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
+#include "tools/command_line.h"
 #include "tools/security_flags.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -79,15 +80,6 @@ absl::StatusOr<int> NumberOr(int flag, int unset, const char* variable) {
         absl::StrCat(variable, "=", value, " is not a number"));
   }
   return number;
-}
-
-absl::StatusOr<std::chrono::milliseconds> Positive(const char* flag,
-                                                   absl::Duration value) {
-  if (value <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, " must be more than 0, as in 30s"));
-  }
-  return absl::ToChronoMilliseconds(value);
 }
 
 // A limit of 0 would stop everything.
@@ -162,12 +154,9 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   ASSIGN_OR_RETURN(options.world_size, NumberOr(absl::GetFlag(FLAGS_world_size),
                                                 0, "BATON_WORLD_SIZE"));
   if (absl::GetFlag(FLAGS_extra)) options.world_size = rpc::kOneMore;
-  ASSIGN_OR_RETURN(options.join_timeout,
-                   Positive("join_timeout", absl::GetFlag(FLAGS_join_timeout)));
-  ASSIGN_OR_RETURN(options.agent.default_timeout,
-                   Positive("rpc_timeout", absl::GetFlag(FLAGS_rpc_timeout)));
-  ASSIGN_OR_RETURN(options.agent.lease,
-                   Positive("lease", absl::GetFlag(FLAGS_lease)));
+  ASSIGN_OR_RETURN(options.join_timeout, TimeOf(FLAGS_join_timeout));
+  ASSIGN_OR_RETURN(options.agent.default_timeout, TimeOf(FLAGS_rpc_timeout));
+  ASSIGN_OR_RETURN(options.agent.lease, TimeOf(FLAGS_lease, rpc::kLeastLease));
   RETURN_IF_ERROR(rpc::CheckLease(options.agent.lease));
   options.agent.worker_threads = absl::GetFlag(FLAGS_rpc_threads);
   RETURN_IF_ERROR(SetLimits(options));

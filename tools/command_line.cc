@@ -22,6 +22,8 @@
 namespace baton::tools {
 namespace {
 
+constexpr absl::Duration kLongest = absl::Hours(100 * 365 * 24);
+
 std::string Wanted(const absl::CommandLineFlag& flag) {
   if (flag.IsOfType<absl::Duration>()) return "a time, as 500ms, 2s or 1m";
   if (flag.IsOfType<bool>()) return "true or false";
@@ -94,6 +96,18 @@ absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args) {
     }
   }
   return line;
+}
+
+absl::StatusOr<std::chrono::milliseconds> TimeOf(
+    const absl::Flag<absl::Duration>& flag, std::chrono::milliseconds least) {
+  const absl::Duration time = absl::GetFlag(flag);
+  if (time < absl::FromChrono(least)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", absl::GetFlagReflectionHandle(flag).Name(), "=",
+        absl::FormatDuration(time), " is too short: give ",
+        absl::FormatDuration(absl::FromChrono(least)), " or more"));
+  }
+  return absl::ToChronoMilliseconds(std::min(time, kLongest));
 }
 
 std::string HelpText(const std::string& usage) {

@@ -3,10 +3,13 @@
 
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 // Command lines of all programs: absl flags, read in one way everywhere.
 namespace baton::tools {
@@ -20,6 +23,13 @@ struct CommandLine {
 // --flag value, --switch, --noswitch; '-' and '_' are the same in a name.
 // InvalidArgument names the flag that is unknown or has a bad value.
 absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args);
+
+// A flag's time in whole milliseconds; a hundred years, which clocks can still
+// be added to, for what is longer (inf). InvalidArgument names the flag where
+// it is shorter than `least`.
+absl::StatusOr<std::chrono::milliseconds> TimeOf(
+    const absl::Flag<absl::Duration>& flag,
+    std::chrono::milliseconds least = std::chrono::milliseconds(1));
 
 // What --help prints: `usage` and every flag with its meaning and default.
 std::string HelpText(const std::string& usage);

@@ -3,6 +3,8 @@
 
 #include "tools/command_line.h"
 
+#include <chrono>
+
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/time/time.h"
@@ -57,6 +59,29 @@ TEST_F(Flags, SayWhichOneIsWrong) {
             "1m");
   EXPECT_EQ(ErrorOf({"--batch_size"}), "--batch_size needs a value");
   EXPECT_THAT(ErrorOf({"--nobatch_size"}), HasSubstr("unknown flag"));
+}
+
+TEST_F(Flags, TimesAreWholeMillisecondsThatClocksCanBeAddedTo) {
+  using std::chrono::milliseconds;
+  const auto time = [](absl::Duration value, milliseconds least) {
+    absl::SetFlag(&FLAGS_patience, value);
+    return TimeOf(FLAGS_patience, least);
+  };
+  EXPECT_EQ(*time(absl::Milliseconds(1), milliseconds(1)), milliseconds(1));
+  EXPECT_EQ(*time(absl::Minutes(2), milliseconds(1)), milliseconds(120'000));
+  EXPECT_EQ(*time(absl::ZeroDuration(), milliseconds(0)), milliseconds(0));
+  const auto endless = time(absl::InfiniteDuration(), milliseconds(1));
+  ASSERT_TRUE(endless.ok()) << endless.status();
+  EXPECT_GT(*endless, std::chrono::hours(24) * 365);
+  const auto now = std::chrono::system_clock::now();
+  EXPECT_GT(now + *endless, now);
+  for (const auto value : {absl::ZeroDuration(), absl::Microseconds(999),
+                           -absl::InfiniteDuration()}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(time(value, milliseconds(1)).status()))
+        << value;
+  }
+  EXPECT_EQ(time(absl::Microseconds(500), milliseconds(1)).status().message(),
+            "--patience=500us is too short: give 1ms or more");
 }
 
 TEST_F(Flags, AreListedByHelp) {

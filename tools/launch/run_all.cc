@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -154,7 +155,7 @@ void Run::WaitForEvent() {
   if (next != Clock::time_point::max()) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
-    timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
+    timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
   }
   ::poll(polls.data(), polls.size(), timeout);
   for (size_t i = 0; i < readers.size(); ++i) {

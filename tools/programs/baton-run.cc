@@ -69,8 +69,7 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
     return absl::InvalidArgumentError("--workers must be 1 or more");
   if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
     return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
-  if (absl::GetFlag(FLAGS_grace) <= absl::ZeroDuration())
-    return absl::InvalidArgumentError("--grace must be more than 0, as in 5s");
+  RETURN_IF_ERROR(TimeOf(FLAGS_grace).status());
   const std::string device = absl::GetFlag(FLAGS_device);
   return device.empty() ? absl::OkStatus() : Device::Parse(device).status();
 }
@@ -105,7 +104,7 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
     ASSIGN_OR_RETURN(cores, DivideCores(workers, size));
   }
   RunPlan plan;
-  plan.grace = absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_grace));
+  ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
   for (int i = 0; i < workers; ++i)
     plan.workers.push_back(WorkerSpec(i + 1, cores[i]));
   plan.trainer.name = "trainer";

@@ -6,6 +6,7 @@
 // It serves what dist::RegisterStock and its plug-ins register until SIGINT or
 // SIGTERM.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -98,6 +99,9 @@ absl::StatusOr<int> Main(char** argv) {
       absl::GetFlag(FLAGS_metrics_port) > 65535)
     return absl::InvalidArgumentError(
         "--metrics_port is a port up to 65535, 0 for any free one, or -1");
+  ASSIGN_OR_RETURN(
+      const auto shutdown_timeout,
+      TimeOf(FLAGS_shutdown_timeout, std::chrono::milliseconds(0)));
   if (absl::GetFlag(FLAGS_threads) < 0)
     return absl::InvalidArgumentError("--threads must be 0 or more");
   RETURN_IF_ERROR(
@@ -124,9 +128,7 @@ absl::StatusOr<int> Main(char** argv) {
   stop.Wait();
   LogInfo("shutting down");
   // The agent has printed what was left behind.
-  const auto timeout =
-      absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_shutdown_timeout));
-  return agent->Shutdown({.timeout = timeout}).ok() ? 0 : 1;
+  return agent->Shutdown({.timeout = shutdown_timeout}).ok() ? 0 : 1;
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ constexpr char kUsage[] =
     "  trace     one trace of all workers, for ui.perfetto.dev (--seconds,\n"
     "            --out)";
 
+constexpr int kMostSeconds = 24 * 3600;
+
 std::string FlagOr(const std::string& flag, const char* variable,
                    const std::string& otherwise) {
   const char* value = std::getenv(variable);
@@ -66,21 +68,21 @@ std::string FlagOr(const std::string& flag, const char* variable,
 }
 
 absl::StatusOr<ObserverOptions> OptionsFromFlags() {
-  const auto timeout = absl::GetFlag(FLAGS_timeout);
-  if (timeout <= absl::ZeroDuration())
-    return absl::InvalidArgumentError("--timeout must be more than 0");
-  if (!(absl::GetFlag(FLAGS_seconds) > 0))
-    return absl::InvalidArgumentError("--seconds must be more than 0");
-  if (absl::GetFlag(FLAGS_interval) <= absl::ZeroDuration())
-    return absl::InvalidArgumentError("--interval must be more than 0");
+  if (absl::GetFlag(FLAGS_times) < 0)
+    return absl::InvalidArgumentError("--times must be 0 or more");
   ObserverOptions options;
+  ASSIGN_OR_RETURN(options.timeout, TimeOf(FLAGS_timeout));
+  RETURN_IF_ERROR(TimeOf(FLAGS_interval).status());
+  const double seconds = absl::GetFlag(FLAGS_seconds);
+  if (!(seconds > 0 && seconds <= kMostSeconds))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--seconds must be more than 0, and ", kMostSeconds, " at most"));
   options.worker = absl::GetFlag(FLAGS_worker);
   options.rendezvous = absl::GetFlag(FLAGS_rendezvous);
   if (options.worker.empty())
     options.rendezvous = FlagOr(options.rendezvous, "BATON_RENDEZVOUS", "");
   options.cluster =
       FlagOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "baton");
-  options.timeout = absl::ToChronoMilliseconds(timeout);
   ASSIGN_OR_RETURN(options.security, SecurityFromFlags("batonctl"));
   return options;
 }
@@ -152,10 +154,10 @@ absl::Status Main(const std::vector<std::string>& words) {
   if (traces) return Trace(*observer);
   if (!absl::GetFlag(FLAGS_watch)) return Show(words[0], *observer);
   const int times = absl::GetFlag(FLAGS_times);
+  ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
   for (int i = 0; times == 0 || i < times; ++i) {
     if (i > 0) {
-      std::this_thread::sleep_for(
-          absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_interval)));
+      std::this_thread::sleep_for(interval);
     }
     // A worker that comes back later is shown then.
     const absl::Status shown = Show(words[0], *observer);

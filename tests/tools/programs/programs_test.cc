@@ -30,6 +30,7 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 TEST(BatonWorker, EndsWithOneLineAndCode2ForAWrongFlag) {
   const Outcome outcome = RunProgram({"baton-worker", "--treads=2"});
@@ -38,6 +39,10 @@ TEST(BatonWorker, EndsWithOneLineAndCode2ForAWrongFlag) {
             "baton-worker: unknown flag --treads; see --help\n");
   EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--log=loud"}).code, 2);
   EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--cores=x"}).code, 2);
+  const Outcome negative =
+      RunProgram({"baton-worker", "--name=a", "--shutdown_timeout=-1s"});
+  EXPECT_EQ(negative.code, 2);
+  EXPECT_THAT(negative.output, HasSubstr("--shutdown_timeout=-1s"));
 }
 
 TEST(BatonWorker, SaysThatItHasNoNameOrNobodyToMeet) {
@@ -123,6 +128,13 @@ TEST(BatonWorker, LoadsPluginsAndNamesTheOneThatItCannot) {
 TEST(Batonctl, SaysWhatIsWrong) {
   EXPECT_EQ(RunProgram({"batonctl", "stat"}).code, 2);
   EXPECT_EQ(RunProgram({"batonctl", "status", "--worker=a"}).code, 2);
+  for (const std::string flag :
+       {"--timeout=0", "--interval=-1s", "--seconds=0", "--seconds=1e300",
+        "--seconds=nan", "--times=-1"}) {
+    const Outcome outcome = RunProgram({"batonctl", "status", flag});
+    EXPECT_EQ(outcome.code, 2) << flag;
+    EXPECT_THAT(outcome.output, HasSubstr(flag.substr(0, flag.find('='))));
+  }
   const Outcome outcome = RunProgram(
       {"batonctl", "status", "--worker=a=127.0.0.1:1", "--timeout=300ms"});
   EXPECT_EQ(outcome.code, 1);
@@ -222,6 +234,13 @@ TEST(BatonRun, GivesTheTrainersCode) {
       9);
 }
 
+TEST(BatonRun, WaitsForItsWorkersWithoutEnd) {
+  const Outcome outcome =
+      RunProgram({"baton-run", "--workers=1", "--grace=inf", "--", "true"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output, Not(HasSubstr("killing it")));
+}
+
 TEST(BatonRun, TellsTheTrainerWhereTheClusterIs) {
   const Outcome outcome = RunProgram(
       {"baton-run", "--workers=2", "--", "/bin/sh", "-c",
@@ -233,6 +252,7 @@ TEST(BatonRun, TellsTheTrainerWhereTheClusterIs) {
 TEST(BatonRun, RefusesWhatItCannotDo) {
   EXPECT_EQ(RunProgram({"baton-run"}).code, 2);
   EXPECT_EQ(RunProgram({"baton-run", "--workers=0", "--", "true"}).code, 2);
+  EXPECT_EQ(RunProgram({"baton-run", "--grace=0.5ms", "--", "true"}).code, 2);
   EXPECT_THAT(
       RunProgram({"baton-run", "--cores_per_worker=100000", "--", "true"})
           .output,
