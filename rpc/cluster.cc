@@ -40,6 +40,29 @@ struct Meeting {
   bool hosted_here = false;
 };
 
+// What a list of workers says already must not be said otherwise.
+absl::Status CheckPlace(const ClusterOptions& options, int place, int workers) {
+  if (options.rank != -1 && options.rank != place) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", options.name, " wants rank ", options.rank,
+        " (--rank), but the list of workers (--peers), whose order gives the ",
+        "ranks, gives it ", place, "; leave --rank out"));
+  }
+  if (options.world_size == kOneMore) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", options.name, " cannot join as one more ",
+                     "(--extra) by a list of workers (--peers); give ",
+                     "--rendezvous instead of the list"));
+  }
+  if (options.world_size != 0 && options.world_size != workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", options.name, " waits for ", options.world_size,
+                     " workers (--world_size), but the list (--peers) has ",
+                     workers, "; leave --world_size out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
   Meeting meeting{.address = options.rendezvous,
                   .join = {.cluster = options.cluster,
@@ -67,6 +90,8 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
         absl::StrCat("the list of workers has no '", options.name,
                      "', the name of this one: ", options.peers));
   }
+  RETURN_IF_ERROR(
+      CheckPlace(options, meeting.join.wanted_rank, meeting.join.world_size));
   return meeting;
 }
 

@@ -23,7 +23,8 @@ struct ClusterOptions {
   // `world_size` workers have come; or kOneMore (rpc/rendezvous.h).
   std::string rendezvous;
   int world_size = 0;
-  // Or all workers, this one among them: "alice=host:port,bob=host:port".
+  // Or all workers, this one among them: "alice=host:port,bob=host:port". Their
+  // order gives the ranks; another `rank` or `world_size` is InvalidArgument.
   std::string peers;
   // Where this worker listens; with `peers` its own entry's address.
   std::string listen = "127.0.0.1:0";

@@ -37,7 +37,9 @@ absl::Status CheckJoin(const JoinOptions& options) {
   };
   const bool one_more = options.world_size == kOneMore;
   if (one_more && options.wanted_rank != -1) {
-    return invalid("who joins as one more gets its rank, and wants none");
+    return invalid(
+        "who joins as one more (--extra) gets its rank, and "
+        "wants none (--rank)");
   }
   if (!one_more &&
       (options.world_size < 1 || options.world_size > kMaxWorldSize)) {

@@ -29,8 +29,8 @@ ABSL_FLAG(bool, extra, false,
           "instead of --world_size: join, at any time, a cluster that has met "
           "at the rendezvous, as one more");
 ABSL_FLAG(std::string, peers, "",
-          "instead of a rendezvous, every worker: name=host:port,...; default "
-          "BATON_PEERS");
+          "instead of a rendezvous, every worker by rank: name=host:port,...; "
+          "default BATON_PEERS");
 ABSL_FLAG(std::string, listen, "127.0.0.1:0",
           "host:port or unix:path to listen on; port 0 for any free one; with "
           "--peers its own entry there");
@@ -153,7 +153,12 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
                    NumberOr(absl::GetFlag(FLAGS_rank), -1, "BATON_RANK"));
   ASSIGN_OR_RETURN(options.world_size, NumberOr(absl::GetFlag(FLAGS_world_size),
                                                 0, "BATON_WORLD_SIZE"));
-  if (absl::GetFlag(FLAGS_extra)) options.world_size = rpc::kOneMore;
+  if (absl::GetFlag(FLAGS_extra)) {
+    if (absl::GetFlag(FLAGS_world_size) != 0)
+      return absl::InvalidArgumentError(
+          "--extra and --world_size exclude each other");
+    options.world_size = rpc::kOneMore;
+  }
   ASSIGN_OR_RETURN(options.join_timeout, TimeOf(FLAGS_join_timeout));
   ASSIGN_OR_RETURN(options.agent.default_timeout, TimeOf(FLAGS_rpc_timeout));
   ASSIGN_OR_RETURN(options.agent.lease, TimeOf(FLAGS_lease, rpc::kLeastLease));

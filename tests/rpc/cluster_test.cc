@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,16 @@ std::unique_ptr<RendezvousServer> NewServer() {
   return *std::move(server);
 }
 
-// Where nobody listens any more.
-std::string FreeAddress() { return NewServer()->address(); }
+// Where nobody listens any more. Below the ports that the kernel gives to those
+// who connect: one of them may else take it before it is listened on again.
+std::string FreeAddress() {
+  std::random_device random;
+  std::string address;
+  do {
+    address = absl::StrCat("127.0.0.1:", 10'000 + random() % 20'000);
+  } while (!RendezvousServer::Make(address).ok());
+  return address;
+}
 
 rpc::ClusterOptions By(const RendezvousServer& server, const std::string& name,
                        int world_size) {
@@ -147,6 +156,35 @@ TEST(Cluster, WhoComesBackFirstWaitsForTheOthersToLeave) {
   const Joined bob = JoinNow(By(*server, "bob", 2));
   ASSERT_THAT(bob, IsOk());
   ASSERT_THAT(alice.get(), IsOk());
+}
+
+TEST(Cluster, AListSaysTheRankAndTheNumberOfWorkers) {
+  const auto fails = [](int rank, int world_size, const std::string& what) {
+    rpc::ClusterOptions bob =
+        InList("alice=127.0.0.1:1,bob=127.0.0.1:2", "bob");
+    bob.rank = rank;
+    bob.world_size = world_size;
+    EXPECT_THAT(JoinNow(bob), Fails(StatusCode::kInvalidArgument, what));
+  };
+  fails(0, 0,
+        "worker bob wants rank 0 (--rank), but the list of workers (--peers), "
+        "whose order gives the ranks, gives it 1; leave --rank out");
+  fails(-2, 0, "--rank");
+  fails(1, 3,
+        "worker bob waits for 3 workers (--world_size), but the list (--peers) "
+        "has 2; leave --world_size out");
+  fails(-1, rpc::kOneMore, "--extra");
+}
+
+TEST(Cluster, AListMayBeRepeatedInOtherWords) {
+  const std::string peers =
+      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress());
+  rpc::ClusterOptions bob = InList(peers, "bob");
+  bob.rank = 1;
+  bob.world_size = 2;
+  const Agents agents = Started(JoinAll({InList(peers, "alice"), bob}));
+  ASSERT_EQ(agents.size(), 2u);
+  ShutDown(agents);
 }
 
 TEST(Cluster, AListCanBeJoinedAgain) {

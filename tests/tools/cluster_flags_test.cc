@@ -13,8 +13,12 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/time/time.h"
+#include "rpc/rendezvous.h"
 
 ABSL_DECLARE_FLAG(absl::Duration, lease);
+ABSL_DECLARE_FLAG(std::string, rendezvous);
+ABSL_DECLARE_FLAG(bool, extra);
+ABSL_DECLARE_FLAG(int, world_size);
 ABSL_DECLARE_FLAG(uint32_t, tensor_port);
 ABSL_DECLARE_FLAG(std::string, peers);
 
@@ -51,6 +55,18 @@ TEST(ClusterFlags, ALeaseIsLongEnoughToBeKept) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << lease;
     EXPECT_THAT(std::string(status.message()), HasSubstr("--lease")) << lease;
   }
+}
+
+TEST(ClusterFlags, OneMoreWaitsForNoNumberOfWorkers) {
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_rendezvous, "127.0.0.1:4001");
+  absl::SetFlag(&FLAGS_extra, true);
+  const auto options = ClusterOptionsFromFlags("worker1");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->world_size, rpc::kOneMore);
+  absl::SetFlag(&FLAGS_world_size, 3);
+  EXPECT_EQ(ClusterOptionsFromFlags("worker1").status().message(),
+            "--extra and --world_size exclude each other");
 }
 
 }  // namespace
