@@ -77,16 +77,18 @@ absl::Status SetUpLog() {
 }
 
 // Null where none is wanted.
-absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(
-    const rpc::Agent& agent) {
+absl::StatusOr<std::unique_ptr<MetricsPort>> PortForMetrics() {
   const int port = absl::GetFlag(FLAGS_metrics_port);
   if (port == -1) return nullptr;
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<MetricsServer> server,
-      MetricsServer::Make(absl::GetFlag(FLAGS_metrics_host), port, [&agent] {
-        return PrometheusText(agent.GetDebugInfo(), UseOfThisProcess());
-      }));
-  LogInfo("metrics at http://", server->address(), "/metrics");
+  return MetricsPort::Make(absl::GetFlag(FLAGS_metrics_host), port);
+}
+
+std::unique_ptr<MetricsServer> ServeMetrics(MetricsPort& port,
+                                            const rpc::Agent& agent) {
+  auto server = port.Serve([&agent] {
+    return PrometheusText(agent.GetDebugInfo(), UseOfThisProcess());
+  });
+  LogInfo("metrics at http://", port.address(), "/metrics");
   return server;
 }
 
@@ -109,6 +111,8 @@ absl::StatusOr<int> Main(char** argv) {
   ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));
   options.device = device;
   SetLogName(options.name);
+  // Before others hear of this worker: a port that is taken ends it.
+  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> port, PortForMetrics());
 
   StopSignal stop;
   rpc::Registry registry;
@@ -120,8 +124,7 @@ absl::StatusOr<int> Main(char** argv) {
   options.agent.on_start = dist::Attach;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));
-  ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
-                   ServeMetrics(*agent));
+  const auto metrics = port == nullptr ? nullptr : ServeMetrics(*port, *agent);
   stop.Keep();  // who reads the next line may send it at once
   LogInfo("serving at ", agent->self().address, " as rank ",
           static_cast<int>(agent->self().rank));

@@ -60,21 +60,47 @@ TEST(BatonWorker, NamesTheRendezvousThatCannotBeReached) {
   EXPECT_THAT(outcome.output, HasSubstr("127.0.0.1:1"));
 }
 
+// A port of 127.0.0.1 that is listened on.
+class BusyPort {
+ public:
+  BusyPort() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(holder_, any, size), 0);
+    EXPECT_EQ(::listen(holder_, 1), 0);
+    ::getsockname(holder_, any, &size);
+    number_ = ntohs(address.sin_port);
+  }
+  ~BusyPort() { ::close(holder_); }
+  int number() const { return number_; }
+
+ private:
+  const int holder_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int number_ = 0;
+};
+
 TEST(BatonWorker, NamesTheBusyPort) {
-  const int holder = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(holder, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(holder, 1), 0);
-  ::getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size);
-  const std::string place = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  const BusyPort port;
+  const std::string place = absl::StrCat("127.0.0.1:", port.number());
   const Outcome outcome = RunProgram(
       {"baton-worker", "--name=a", absl::StrCat("--peers=a=", place)});
-  ::close(holder);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr(place));
+}
+
+// Nobody serves the rendezvous: who asked there would say so.
+TEST(BatonWorker, NamesTheBusyPortForMetricsBeforeItJoins) {
+  const BusyPort port;
+  const std::string flag = absl::StrCat("--metrics_port=", port.number());
+  const Outcome outcome =
+      RunProgram({"baton-worker", "--name=a", "--rendezvous=127.0.0.1:1",
+                  "--world_size=2", "--join_timeout=500ms", flag});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("--metrics_port"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("rendezvous")));
 }
 
 TEST(BatonWorker, ServesUntilItIsAskedToEnd) {

@@ -7,11 +7,14 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <future>
 #include <map>
+#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "rpc/histogram.h"
 #include "tests/support/status_matchers.h"
 #include "tools/view/metrics_server.h"
@@ -211,19 +214,26 @@ TEST(Prometheus, TheProcessIsMeasured) {
   EXPECT_GE(use.open_files, 3);
 }
 
+std::string Nothing() { return ""; }
+
+int PortOf(const MetricsPort& port) {
+  const std::string address = port.address();
+  return std::stoi(address.substr(address.find(':') + 1));
+}
+
 class MetricsServerTest : public ::testing::Test {
  protected:
-  MetricsServerTest()
-      : server_(MetricsServer::Make("127.0.0.1", 0, [this] {
-          ++asked_;
-          return std::string("baton_info 1\n");
-        })) {
-    EXPECT_THAT(server_, testing::IsOk());
-    const std::string address = (*server_)->address();
-    port_ = std::stoi(address.substr(address.find(':') + 1));
+  MetricsServerTest() {
+    auto port = MetricsPort::Make("127.0.0.1", 0);
+    EXPECT_THAT(port, testing::IsOk());
+    port_ = PortOf(**port);
+    server_ = (*port)->Serve([this] {
+      ++asked_;
+      return std::string("baton_info 1\n");
+    });
   }
   std::atomic<int> asked_{0};
-  absl::StatusOr<std::unique_ptr<MetricsServer>> server_;
+  std::unique_ptr<MetricsServer> server_;
   int port_ = 0;
 };
 
@@ -247,17 +257,42 @@ TEST_F(MetricsServerTest, ServesNothingElse) {
 }
 
 TEST_F(MetricsServerTest, APortThatIsTakenIsNamed) {
-  const auto second =
-      MetricsServer::Make("127.0.0.1", port_, [] { return std::string(); });
-  EXPECT_THAT(second,
-              testing::Fails(absl::StatusCode::kUnavailable, "127.0.0.1"));
+  EXPECT_THAT(MetricsPort::Make("127.0.0.1", port_),
+              testing::Fails(absl::StatusCode::kUnavailable,
+                             absl::StrCat("127.0.0.1:", port_)));
+}
+
+TEST(MetricsPortTest, IsTakenBeforeItServesAndFreeAfterwards) {
+  auto port = MetricsPort::Make("127.0.0.1", 0);
+  ASSERT_THAT(port, testing::IsOk());
+  const int number = PortOf(**port);
+  EXPECT_THAT(MetricsPort::Make("127.0.0.1", number),
+              testing::Fails(absl::StatusCode::kUnavailable, "taken"));
+  port->reset();
+  port = MetricsPort::Make("127.0.0.1", number);
+  ASSERT_THAT(port, testing::IsOk());
+  const auto server = (*port)->Serve(&Nothing);
+  EXPECT_EQ(httplib::Client("127.0.0.1", number).Get("/metrics")->status, 200);
+}
+
+// They wait in the kernel.
+TEST(MetricsPortTest, AnswersThoseWhoCameBeforeItServed) {
+  const auto port = MetricsPort::Make("127.0.0.1", 0);
+  ASSERT_THAT(port, testing::IsOk());
+  auto asked = std::async(std::launch::async, [number = PortOf(**port)] {
+    httplib::Client client("127.0.0.1", number);
+    const auto response = client.Get("/metrics");
+    return response ? response->status : 0;
+  });
+  const auto server = (*port)->Serve(&Nothing);
+  EXPECT_EQ(asked.get(), 200);
 }
 
 TEST_F(MetricsServerTest, EndsWithAConnectionOpen) {
   httplib::Client client("127.0.0.1", port_);
   client.set_keep_alive(true);
   ASSERT_TRUE(client.Get("/metrics"));
-  server_->reset();
+  server_.reset();
   EXPECT_FALSE(client.Get("/metrics"));
 }
 
