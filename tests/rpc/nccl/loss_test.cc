@@ -26,17 +26,13 @@ class PatientNccl : public NcclTest {
 
 TEST_F(PatientNccl, WhatWasUnderWayMayStillCome) {
   Open();
-  fabric_->stuck = true;
   const int before = fabric_->posts;
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   EXPECT_EQ(fabric_->posts, before + 2);
   Lose();
   fabric_->stuck = false;
   ASSERT_TRUE(Settled());
-  EXPECT_TRUE(Equal(*got, tensor));
+  EXPECT_TRUE(Equal(got, tensor));
   EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
 }
 
@@ -53,14 +49,10 @@ TEST_F(PatientNccl, WhatWasNotUnderWayIsLostAtOnce) {
 
 TEST_F(NcclTest, OfALostPeerWhatDidNotComeIsNoNumber) {
   Open();
-  fabric_->stuck = true;
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   Lose();
   EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
-  EXPECT_TRUE(std::isnan(First(*got)));
+  EXPECT_TRUE(std::isnan(First(got)));
 }
 
 TEST_F(NcclTest, OfALostReceiverEverythingComesBack) {
@@ -83,17 +75,13 @@ TEST_F(NcclTest, OfALostReceiverEverythingComesBack) {
 
 TEST_F(NcclTest, ALineThatFailsEndsTheConnection) {
   Open();
-  fabric_->stuck = true;
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   fabric_->failing = true;
   EXPECT_THAT(alice_.port->AwaitBroken(), HasSubstr("NCCL: it fails"));
   EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
   Lose();
   EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
-  EXPECT_TRUE(std::isnan(First(*got)));
+  EXPECT_TRUE(std::isnan(First(got)));
 }
 
 TEST_F(NcclTest, AWorkerWhoseLinesFailAgainAndAgainOffersNoMore) {
@@ -126,11 +114,7 @@ TEST_F(NcclTest, AnotherConnectionHasLinesOfItsOwn) {
 // As a launch may: until the lines of another lost peer are aborted, too.
 TEST_F(NcclTest, ALossIsDealtWithWhileLaunchesHang) {
   Open();
-  fabric_->stuck = true;
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const Sent sent = SendStuck();
   fabric_->hanging = true;
   Lose();
   EXPECT_TRUE(Within([&] { return fabric_->lines == 0; }));
@@ -146,15 +130,11 @@ class ClingingNccl : public NcclTest {
 
 TEST_F(ClingingNccl, NobodyWaitsForAnAbortThatDoesNotEnd) {
   Open();
-  fabric_->stuck = true;
-  Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   fabric_->clinging = true;
   Lose();
   tensor.storage()->use()->Write(Stream::Default(Device::Cuda(0)));
-  EXPECT_TRUE(std::isnan(First(*got)));
+  EXPECT_TRUE(std::isnan(First(got)));
   EXPECT_FALSE(AwaitAborts(std::chrono::milliseconds(1)));
   fabric_->clinging = false;
 }

@@ -59,6 +59,18 @@ class NcclTest : public TwoEnds<NcclSide> {
   }
   // The last tensor may be used, and may not have come yet.
   bool Given() { return given_.back().Await(kSoon).ok(); }
+  // A tensor of alice's, and bob's.
+  struct Sent {
+    Tensor tensor, got;
+  };
+  // Bob may use his, though nothing comes while `stuck` is set, as it is now.
+  Sent SendStuck() {
+    fabric_->stuck = true;
+    const Tensor tensor = alice_.gpu->Numbers(100);
+    const Tensor got = Import(tensor, Export(tensor)).value();
+    EXPECT_TRUE(Given());
+    return {tensor, got};
+  }
   // So many tensors that were exported have not been sent, as far as their
   // senders know.
   bool Left(uint64_t leases) {

@@ -175,12 +175,9 @@ TEST_F(NcclTest, AWriterWaitsUntilItHasBeenSent) {
 
 TEST_F(NcclTest, AStorageStaysUntilItHasBeenSent) {
   Open();
-  fabric_->stuck = true;
-  Tensor tensor = alice_.gpu->Numbers(100);
-  const std::weak_ptr<Storage> storage = tensor.storage();
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  tensor = Tensor();
+  Sent sent = SendStuck();
+  const std::weak_ptr<Storage> storage = sent.tensor.storage();
+  sent.tensor = Tensor();
   EXPECT_FALSE(storage.expired());
   fabric_->stuck = false;
   EXPECT_TRUE(Within([&] { return storage.expired(); }));

@@ -49,11 +49,7 @@ class ThirdWorker : public NcclTest {
 
 TEST_F(ThirdWorker, LinesOpenWhenWhatWasSentToOthersHasEnded) {
   Open();
-  fabric_->stuck = true;
-  const Tensor first = alice_.gpu->Numbers(100), second = bob_.gpu->Numbers(50);
-  const auto got = Import(first, Export(first));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   for (NcclSide* dials : {&alice_, &carol_})
     Meet(*dials, dials == &alice_ ? carol_ : alice_);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -61,7 +57,7 @@ TEST_F(ThirdWorker, LinesOpenWhenWhatWasSentToOthersHasEnded) {
   fabric_->stuck = false;
   for (const Connection& each : others_) EXPECT_TRUE(IsOpen(each));
   ASSERT_TRUE(Settled());
-  EXPECT_TRUE(Equal(*got, first));
+  EXPECT_TRUE(Equal(got, tensor));
 }
 
 TEST_F(ThirdWorker, SendsToOthersWaitUntilLinesAreOpen) {
@@ -136,11 +132,7 @@ class ImpatientThird : public ThirdWorker {
 
 TEST_F(ImpatientThird, ASendThatNeverEndsIsAReasonForTheOthers) {
   Open();
-  fabric_->stuck = true;
-  const Tensor tensor = alice_.gpu->Numbers(100);
-  const auto got = Import(tensor, Export(tensor));
-  ASSERT_TRUE(got.ok()) << got.status();
-  ASSERT_TRUE(Given());
+  const auto [tensor, got] = SendStuck();
   const Connection other = Meet(alice_, carol_);
   EXPECT_THAT(other.port_here->AwaitSettled(),
               ::testing::HasSubstr("within 2000 ms"));
@@ -149,7 +141,7 @@ TEST_F(ImpatientThird, ASendThatNeverEndsIsAReasonForTheOthers) {
   EXPECT_EQ(fabric_->lines, 4) << "none was joined";
   fabric_->stuck = false;
   ASSERT_TRUE(Settled());
-  EXPECT_TRUE(Equal(*got, tensor));
+  EXPECT_TRUE(Equal(got, tensor));
   EXPECT_EQ(alice_.port->broken(), "");
 }
 
@@ -165,11 +157,8 @@ TEST_F(ClingingFirst, SendsGoOnBesideAnAbortThatDoesNotEnd) {
   Open();
   const Connection other = Meet(alice_, carol_);
   ASSERT_TRUE(IsOpen(other));
-  fabric_->stuck = true;
-  const Tensor lost = alice_.gpu->Numbers(100),
-               tensor = alice_.gpu->Numbers(50);
-  ASSERT_TRUE(Import(lost, Export(lost)).ok());
-  ASSERT_TRUE(Given());
+  const Sent lost = SendStuck();
+  const Tensor tensor = alice_.gpu->Numbers(50);
   fabric_->clinging = true;
   Lose();
   fabric_->stuck = false;
