@@ -161,6 +161,7 @@ TEST_F(ClingingFirst, SendsGoOnBesideAnAbortThatDoesNotEnd) {
   const Tensor tensor = alice_.gpu->Numbers(50);
   fabric_->clinging = true;
   Lose();
+  EXPECT_TRUE(Within([] { return !AwaitAborts(std::chrono::seconds(0)); }));
   fabric_->stuck = false;
   EXPECT_TRUE(Within([&] { return alice_.channel->info().leases == 0; }));
   std::optional<Ticket> ticket;
