@@ -7,26 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
+#include "rpc/agent_checks.h"
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
-#include "rpc/lease.h"
 
 namespace baton::rpc {
 namespace {
 
 absl::Status Check(const AgentOptions& options, const Registry& registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
-  RETURN_IF_ERROR(Annotate(registry.status(), "the registry"));
+  RETURN_IF_ERROR(internal::CheckAgent(options, registry));
   if (options.self.incarnation == 0) {
     return absl::InvalidArgumentError(
         "AgentOptions.self has no incarnation; it must not be 0");
   }
-  if (options.worker_threads < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker_threads (--rpc_threads) must be at least 1, not ",
-                     options.worker_threads));
-  }
-  RETURN_IF_ERROR(CheckLease(options.lease));
   for (const WorkerInfo& peer : options.peers) {
     RETURN_IF_ERROR(CheckWorkerName(peer.name));
     for (const WorkerInfo& other : options.peers) {

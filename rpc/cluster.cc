@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/agent_checks.h"
 #include "rpc/introspection.h"
-#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous_lease.h"
 #include "rpc/transports/address.h"
@@ -116,7 +116,7 @@ void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.name));
-  RETURN_IF_ERROR(CheckLease(options.agent.lease));
+  RETURN_IF_ERROR(internal::CheckAgent(options.agent, registry));
   ASSIGN_OR_RETURN(Meeting meeting, MeetingOf(options));
   WarnOfAnAddressOfThisMachineAlone(options);
   GrpcOptions transport_options = {

@@ -40,9 +40,10 @@ struct ClusterOptions {
   AgentOptions agent;
 };
 
-// Listens, meets the others, starts the agent. Returns within join_timeout;
-// errors name what is missing: the address that cannot be listened on, the
-// rendezvous that cannot be reached, the workers that did not come.
+// Listens, meets the others, starts the agent. Returns within join_timeout.
+// Options and registries that are wrong are refused before anybody hears of
+// this worker; errors name what is missing: the address that cannot be listened
+// on, the rendezvous that cannot be reached, the workers that did not come.
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry);
 

@@ -16,7 +16,7 @@ absl::Status CheckLease(std::chrono::milliseconds lease) {
   }
   if (lease > kMostLease) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a lease (--lease) of ", lease.count(), " ms is too long; at most ",
+        "the lease (--lease) is too long: at most ",
         kMostLease / std::chrono::hours(1), " hours are possible"));
   }
   return absl::OkStatus();

@@ -158,6 +158,22 @@ TEST(Cluster, WhoComesBackFirstWaitsForTheOthersToLeave) {
   ASSERT_THAT(alice.get(), IsOk());
 }
 
+// The other one would meet a worker that ends at once.
+TEST(Cluster, NobodyHearsOfAWorkerWhoseOptionsOrRegistryAreWrong) {
+  auto server = NewServer();
+  rpc::ClusterOptions alice = By(*server, "alice", 1);
+  alice.agent.worker_threads = 0;
+  EXPECT_THAT(JoinNow(alice),
+              Fails(StatusCode::kInvalidArgument, "--rpc_threads"));
+  rpc::Registry twice;
+  FillCounter(twice);
+  FillCounter(twice);
+  EXPECT_THAT(JoinCluster(By(*server, "alice", 1), std::move(twice)),
+              Fails(StatusCode::kAlreadyExists, "registered twice"));
+  EXPECT_THAT(rpc::ListWorkers(server->address(), "baton", 5s),
+              Fails(StatusCode::kNotFound, "baton"));
+}
+
 TEST(Cluster, AListSaysTheRankAndTheNumberOfWorkers) {
   const auto fails = [](int rank, int world_size, const std::string& what) {
     rpc::ClusterOptions bob =
