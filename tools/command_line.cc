@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -129,10 +130,16 @@ std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
   auto line = ReadFlags(std::vector<std::string>(argv + 1, argv + argc));
   if (!line.ok()) std::exit(Complain(std::string(line.status().message()), 2));
   if (line->help) {
-    std::fputs(HelpText(usage).c_str(), stdout);
-    std::exit(0);
+    std::exit(ExitCode(Print(HelpText(usage))));
   }
   return std::move(line->positional);
+}
+
+absl::Status Print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0)
+    return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("cannot write to standard output: ", std::strerror(errno)));
 }
 
 int Complain(const std::string& message, int code) {

@@ -43,6 +43,10 @@ std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
 // The same for programs that take flags alone: another argument is wrong too.
 void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage);
 
+// Writes to stdout, at once. DataLoss where it did not take everything, as on a
+// full disk.
+absl::Status Print(const std::string& text);
+
 // "PROGRAM: message" on stderr; gives `code`, for `return Complain(...)`.
 int Complain(const std::string& message, int code);
 

@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -121,8 +120,7 @@ absl::Status Show(const std::string& command, Observer& observer) {
     const bool clears = style.color && absl::GetFlag(FLAGS_watch);
     if (clears) text = "\033[H\033[2J" + text;
   }
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  RETURN_IF_ERROR(Print(text));
   return Unanswered(reports);
 }
 
@@ -139,9 +137,8 @@ absl::Status Trace(Observer& observer) {
   RETURN_IF_ERROR(WriteTrace(path, traces));
   size_t events = 0;
   for (const WorkerTrace& worker : traces) events += worker.log.events.size();
-  std::printf("%s: %zu events of %zu workers; open it at ui.perfetto.dev\n",
-              path.c_str(), events, traces.size());
-  return absl::OkStatus();
+  return Print(absl::StrCat(path, ": ", events, " events of ", traces.size(),
+                            " workers; open it at ui.perfetto.dev\n"));
 }
 
 absl::Status Main(const std::vector<std::string>& words) {
