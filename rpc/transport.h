@@ -103,7 +103,8 @@ class Transport {
   virtual std::vector<ChannelInfo> Channels() const { return {}; }
 
   // Delivers what is queued for at most `timeout`, then breaks every
-  // connection. No handler call runs or starts after it returns. Idempotent.
+  // connection. No handler call runs or starts after it returns, and every
+  // `sent` of a Send that had returned has run. Idempotent.
   virtual void Shutdown(std::chrono::milliseconds timeout) = 0;
 
   // By which ways tensors travel on the connections there are, beside the

@@ -147,6 +147,9 @@ class ChannelKind {
   };
   virtual absl::StatusOr<std::shared_ptr<Channel>> Open(
       const Ends& ends, std::shared_ptr<ChannelPort> port) = 0;
+  // Once all connections are closed: what has left is reported when it returns,
+  // and nothing later.
+  virtual void Stop() {}
 };
 
 }  // namespace baton::rpc

@@ -240,6 +240,7 @@ absl::StatusOr<uint64_t> SocketPoller::Add(std::shared_ptr<const Fd> socket,
   return core_->Add(std::move(socket), what, std::move(step));
 }
 void SocketPoller::Wake(uint64_t id) { core_->Wake(id); }
+void SocketPoller::Stop() { core_->Stop(); }
 void SocketPoller::After(std::chrono::milliseconds delay, Task task) {
   core_->After(delay, std::move(task));
 }

@@ -48,6 +48,8 @@ class SocketPoller {
   void Wake(uint64_t id);
   // Runs it then, on the poller's thread, unless the poller is gone.
   void After(std::chrono::milliseconds delay, Task task);
+  // Nothing runs any more when it returns, unless it is called by what runs.
+  void Stop();
 
  private:
   class Core;

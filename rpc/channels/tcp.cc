@@ -60,6 +60,11 @@ class TcpKind final : public ChannelKind {
     return end;
   }
 
+  void Stop() override {
+    parts_.reader->Stop();
+    parts_.writer->Stop();
+  }
+
  private:
   absl::Status Listen() {
     const TcpOptions& options = parts_.options;

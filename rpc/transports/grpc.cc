@@ -72,7 +72,6 @@ class GrpcTransport final : public LingeringTransport {
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
-  void AwaitReports();
   void SetServing(bool serving);
 
   LinkHost host_;
@@ -355,14 +354,8 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   }
   if (host_.options.rendezvous != nullptr) host_.options.rendezvous->Close();
   socket_ = PrivateSocket();
-  AwaitReports();
-}
-
-// Who made the messages may be gone before this object is.
-void GrpcTransport::AwaitReports() {
-  const Promise<void> done;
-  host_.executor->Post([done] { done.Set(absl::OkStatus()); });
-  done.future().Await(kNoLimit).IgnoreError();
+  for (const auto& kind : host_.kinds) kind->Stop();
+  AwaitPosted(*host_.executor);
 }
 
 void GrpcTransport::AwaitEnd() {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include "core/executor.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/transport.h"
 
@@ -44,5 +46,13 @@ class HandlerGate {
   MessageHandler* handler_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int inside_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+// Until what was posted to this pool of one thread has run: who made messages
+// may be gone before the transport is. Not to be called from that thread.
+inline void AwaitPosted(ThreadPool& reports) {
+  const Promise<void> done;
+  reports.Post([done] { done.Set(absl::OkStatus()); });
+  done.future().Await(kNoLimit).IgnoreError();
+}
 
 }  // namespace baton::rpc

@@ -172,6 +172,7 @@ void InProcessTransport::Shutdown(std::chrono::milliseconds) {
     }
   }
   gate_.Close();
+  AwaitPosted(thread_);
 }
 
 absl::Status InProcessTransport::Deliver(const std::string& peer,

@@ -66,6 +66,20 @@ TEST_P(TransportConformance, ShutdownDeliversWhatIsQueued) {
   }
 }
 
+TEST_P(TransportConformance, ShutdownReturnsWhenAllIsReported) {
+  MakePair();
+  AwaitChannel();
+  constexpr size_t kCount = 40;
+  SentLog log;
+  for (size_t i = 0; i < kCount; ++i) {
+    alice_->transport->Send("bob", {"amid", {Pattern(70000), Pattern(70000)}},
+                            log.Next());
+  }
+  bob_->mailbox.Await(1);  // of them, or of the channel's
+  alice_->transport->Shutdown(milliseconds(0));
+  EXPECT_EQ(log.count(), kCount);
+}
+
 TEST_P(TransportConformance, NothingIsHandledAfterShutdown) {
   MakePair();
   std::atomic<bool> running{true};
