@@ -11,14 +11,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kBeatsPerLease = 5;
+constexpr int kSilentBeats = 4;
 // A peer that asks for more shall not keep this end busy.
 constexpr milliseconds kShortestBeat{10};
 constexpr int kPatience = 2;
 
 milliseconds BeatOf(milliseconds lease) {
   if (lease.count() <= 0) return milliseconds::max();
-  return std::max(lease / kBeatsPerLease, kShortestBeat);
+  // Room for those, for the one before them that was just heard, and a
+  // twentieth of the lease in which everybody is told.
+  return std::max((lease - lease / 20) / (kSilentBeats + 1), kShortestBeat);
 }
 
 }  // namespace
@@ -53,8 +55,8 @@ Pulse::Due Pulse::Beat(Clock::time_point now) {
         std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_ / 2);
   }
   const bool silent =
-      own_.count() > 0 && unheard_ - forgiven_ + interval_ / 4 >=
-                              (kBeatsPerLease - 1) * BeatOf(own_);
+      own_.count() > 0 &&
+      unheard_ - forgiven_ + interval_ / 4 >= kSilentBeats * BeatOf(own_);
   return {.speak = !std::exchange(spoke_, false), .silent = silent};
 }
 

@@ -10,9 +10,10 @@ namespace baton::rpc {
 
 // When one end of a connection must speak, and when the other end counts as
 // lost because it does not. Each end tells the other its lease, the longest
-// silence that it bears. A beat is a fifth of the shorter lease: an end that
+// silence that it bears. A beat is 0.19 of the shorter lease: an end that
 // has said nothing else for a beat says so, and one that is not heard for four
-// beats of this end's lease in a row is silent, after 0.8 to 1 of the lease.
+// beats of this end's lease in a row is silent, after 0.76 to 0.95 of the
+// lease.
 //
 // Only beats that came when they were due count: a process that was stopped or
 // starved itself has no right to call others silent. Where beats come a little

@@ -23,7 +23,7 @@ class PulseTest : public ::testing::Test {
 };
 
 TEST_F(PulseTest, AnEndThatIsNotHeardIsSilentBeforeItsLeaseIsOver) {
-  EXPECT_EQ(pulse_.interval(), 400ms);
+  EXPECT_EQ(pulse_.interval(), 380ms);
   for (int beat = 0; beat < 3; ++beat) EXPECT_FALSE(Beat().silent);
   EXPECT_TRUE(Beat().silent);
 }
@@ -51,12 +51,12 @@ TEST_F(PulseTest, BeatsThatAreHardlyLateAreOnTime) {
 
 TEST_F(PulseTest, WhoIsLateItselfForgivesTwiceThat) {
   for (int beat = 0; beat < 5; ++beat) EXPECT_FALSE(Beat(60ms).silent) << beat;
-  EXPECT_TRUE(Beat(60ms).silent);  // 2.4 s less 0.72 s
+  EXPECT_TRUE(Beat(60ms).silent);  // 2.3 s less 0.72 s
 }
 
 TEST_F(PulseTest, ForgivesHalfALeaseAtMost) {
-  for (int beat = 0; beat < 6; ++beat) EXPECT_FALSE(Beat(390ms).silent) << beat;
-  EXPECT_TRUE(Beat(390ms).silent);  // 2.8 s less 1 s
+  for (int beat = 0; beat < 6; ++beat) EXPECT_FALSE(Beat(370ms).silent) << beat;
+  EXPECT_TRUE(Beat(370ms).silent);  // 2.7 s less 1 s
   pulse_.Heard();
   for (int beat = 0; beat < 4; ++beat) EXPECT_FALSE(Beat().silent) << beat;
   EXPECT_TRUE(Beat().silent);
@@ -81,11 +81,11 @@ TEST_F(PulseTest, SpeaksWhenNothingElseWasSaid) {
 
 TEST_F(PulseTest, BeatsOftenEnoughForTheShorterLease) {
   pulse_ = Pulse(60s, 500ms, now_);
-  EXPECT_EQ(pulse_.interval(), 100ms);
+  EXPECT_EQ(pulse_.interval(), 95ms);
   for (int beat = 1; beat < 480; ++beat) ASSERT_FALSE(Beat().silent) << beat;
   EXPECT_TRUE(Beat().silent);
   pulse_ = Pulse(500ms, 60s, now_);
-  EXPECT_EQ(pulse_.interval(), 100ms);
+  EXPECT_EQ(pulse_.interval(), 95ms);
 }
 
 TEST_F(PulseTest, WithoutALeaseNobodyIsSilent) {
