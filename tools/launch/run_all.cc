@@ -69,7 +69,9 @@ class Run {
   absl::StatusOr<int> Go();
 
  private:
+  // Until a signal ends it.
   absl::Status StartAll();
+  bool AllStarted() const { return children_.size() > plan_.workers.size(); }
   bool AnyAlive() const;
   Child& trainer() { return children_.back(); }
 
@@ -108,14 +110,15 @@ void Run::Print(const std::string& line) const {
 }
 
 absl::Status Run::StartAll() {
-  for (const ProcessSpec& spec : plan_.workers) {
-    auto process = StartProcess(spec);
-    if (!process.ok()) return process.status();
-    children_.push_back({.process = *std::move(process), .line = {}});
+  while (!AllStarted()) {
+    ReadSignals();
+    if (signal_ != 0) return absl::OkStatus();
+    const bool workers_left = children_.size() < plan_.workers.size();
+    ASSIGN_OR_RETURN(Process process,
+                     StartProcess(workers_left ? plan_.workers[children_.size()]
+                                               : plan_.trainer));
+    children_.push_back({.process = std::move(process), .line = {}});
   }
-  auto process = StartProcess(plan_.trainer);
-  if (!process.ok()) return process.status();
-  children_.push_back({.process = *std::move(process), .line = {}});
   return absl::OkStatus();
 }
 
@@ -125,11 +128,14 @@ absl::StatusOr<int> Run::Go() {
   signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0)
     return absl::ErrnoToStatus(errno, "cannot wait for signals");
-  if (absl::Status status = StartAll(); !status.ok()) {
+  const absl::Status started = StartAll();
+  if (!AllStarted()) {
     KillAll();
     for (Child& child : children_) ::waitpid(child.process.pid, nullptr, 0);
-    return status;
+    RETURN_IF_ERROR(started);
+    return 128 + signal_;
   }
+  ReapChildren();  // whose signals have been read above
   while (AnyAlive()) WaitForEvent();
   if (worker_failed_) return 1;
   if (signal_ != 0 && trainer_code_ == 0) return 128 + signal_;
@@ -182,6 +188,7 @@ void Run::OnSignal(const signalfd_siginfo& info) {
   }
   signal_ = signal;
   Print(absl::StrCat("baton-run: ", strsignal(signal), ": stopping"));
+  if (!AllStarted()) return;
   if (!trainer().alive) {
     AskWorkersToEnd();
     return;

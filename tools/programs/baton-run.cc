@@ -42,6 +42,9 @@ ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
 namespace baton::tools {
 namespace {
 
+// Of one machine; what is more is a slip of the hand.
+constexpr int kMostWorkers = 1024;
+
 constexpr char kUsage[] =
     "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
     "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
@@ -65,8 +68,10 @@ std::string FindProgram(const std::string& name) {
 absl::Status CheckFlags(const std::vector<std::string>& trainer) {
   if (trainer.empty())
     return absl::InvalidArgumentError("no trainer: baton-run -- TRAINER ...");
-  if (absl::GetFlag(FLAGS_workers) < 1)
-    return absl::InvalidArgumentError("--workers must be 1 or more");
+  const int workers = absl::GetFlag(FLAGS_workers);
+  if (workers < 1 || workers > kMostWorkers)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workers must be 1 to ", kMostWorkers));
   if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
     return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
   RETURN_IF_ERROR(TimeOf(FLAGS_grace).status());

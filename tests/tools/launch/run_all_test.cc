@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_files.h"
 
 namespace baton::tools {
 namespace {
@@ -129,6 +130,17 @@ TEST_F(RunAllTest, TheSecondSignalKillsAtOnce) {
                     ::kill(::getpid(), SIGINT);
                 }),
             0);
+}
+
+TEST_F(RunAllTest, StartsNobodyAfterASignal) {
+  BlockSignals();
+  ::kill(::getpid(), SIGTERM);
+  AddWorker(kDaemon);
+  const testing::TempFolder folder;
+  const std::string sign = folder.path() + "/trainer_was_here";
+  EXPECT_EQ(Run("touch " + sign), 128 + SIGTERM);
+  EXPECT_NE(::access(sign.c_str(), F_OK), 0);
+  EXPECT_THAT(lines_, ::testing::ElementsAre(HasSubstr("stopping")));
 }
 
 TEST_F(RunAllTest, StartsNothingWhenAProgramIsMissing) {

@@ -288,6 +288,8 @@ TEST(BatonRun, TellsTheTrainerWhereTheClusterIs) {
 TEST(BatonRun, RefusesWhatItCannotDo) {
   EXPECT_EQ(RunProgram({"baton-run"}).code, 2);
   EXPECT_EQ(RunProgram({"baton-run", "--workers=0", "--", "true"}).code, 2);
+  EXPECT_THAT(RunProgram({"baton-run", "--workers=9999", "--", "true"}).output,
+              HasSubstr("--workers must be 1 to 1024"));
   EXPECT_EQ(RunProgram({"baton-run", "--grace=0.5ms", "--", "true"}).code, 2);
   EXPECT_THAT(
       RunProgram({"baton-run", "--cores_per_worker=100000", "--", "true"})
