@@ -101,7 +101,7 @@ TEST_F(HeldMessagesTest, WhatDoesNotComeIsDropped) {
 TEST_F(HeldMessagesTest, WithoutALimitNothingIsRefused) {
   const size_t most = std::numeric_limits<size_t>::max();
   const auto held = std::make_shared<HeldMessages>(
-      deliveries_, most - 1, most, [] {}, nullptr);
+      deliveries_, most - 1, most, [] {}, [](const absl::Status&) {});
   const Promise<void> never;
   LateMessage late{.message = {"late", {}},
                    .awaited = {never.future()},
