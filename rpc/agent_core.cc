@@ -206,7 +206,9 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   }
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
-  auto may_stay_away = options_.lease;
+  // Less than the lease, so that all who wait have heard of it when that is
+  // over.
+  auto may_stay_away = options_.lease - options_.lease / 20;
   {
     MutexLock lock(mutex_);
     if (shutdown_begun_) may_stay_away = lost_grace_;
