@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/introspection.h"
+#include "rpc/lease.h"
 
 namespace baton::rpc::internal {
 AgentCore::AgentCore(AgentOptions options, Registry registry,
@@ -206,9 +207,7 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   }
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
-  // Less than the lease, so that all who wait have heard of it when that is
-  // over.
-  auto may_stay_away = options_.lease - options_.lease / 20;
+  auto may_stay_away = SilenceWithin(options_.lease);
   {
     MutexLock lock(mutex_);
     if (shutdown_begun_) may_stay_away = lost_grace_;

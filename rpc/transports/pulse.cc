@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rpc/lease.h"
+
 namespace baton::rpc {
 namespace {
 
@@ -18,9 +20,8 @@ constexpr int kPatience = 2;
 
 milliseconds BeatOf(milliseconds lease) {
   if (lease.count() <= 0) return milliseconds::max();
-  // Room for those, for the one before them that was just heard, and a
-  // twentieth of the lease in which everybody is told.
-  return std::max((lease - lease / 20) / (kSilentBeats + 1), kShortestBeat);
+  // Room for those, and for the one before them that was just heard.
+  return std::max(SilenceWithin(lease) / (kSilentBeats + 1), kShortestBeat);
 }
 
 }  // namespace
