@@ -34,6 +34,10 @@ size_t SizeOf(DType dtype) { return EntryOf(dtype).size; }
 const char* Name(DType dtype) { return EntryOf(dtype).name; }
 bool IsFloating(DType dtype) { return EntryOf(dtype).floating; }
 
+bool IsHalf(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
 std::optional<DType> DTypeFromName(const std::string& name) {
   for (size_t i = 0; i < kEntries.size(); ++i) {
     if (name == kEntries[i].name) return static_cast<DType>(i);

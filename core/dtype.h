@@ -85,6 +85,7 @@ const char* Name(DType dtype);  // "f32", "bf16", ...
 std::optional<DType> DTypeFromName(const std::string& name);
 std::optional<DType> DTypeFromWire(int value);
 bool IsFloating(DType dtype);
+bool IsHalf(DType dtype);  // f16 or bf16
 
 template <typename T>
 inline constexpr bool kIsElement = false;

@@ -12,7 +12,7 @@
 namespace baton::optim {
 namespace {
 
-constexpr char kOp[] = "grad_scaler";
+constexpr char kScaler[] = "grad_scaler";
 
 Tensor Number(double value, Device device) {
   return Tensor::Full(Shape(), value, {.device = device});
@@ -23,12 +23,12 @@ Tensor Number(double value, Device device) {
 GradScaler::GradScaler(const std::vector<Device>& devices,
                        const GradScalerOptions& options)
     : options_(options), devices_(devices) {
-  Require(!devices.empty(), kOp, "no devices");
-  Require(options.scale > 0, kOp, "scale is not positive: ", options.scale);
-  Require(options.growth >= 1, kOp, "growth is below 1: ", options.growth);
-  Require(options.backoff > 0 && options.backoff <= 1, kOp,
+  Require(!devices.empty(), kScaler, "no devices");
+  Require(options.scale > 0, kScaler, "scale is not positive: ", options.scale);
+  Require(options.growth >= 1, kScaler, "growth is below 1: ", options.growth);
+  Require(options.backoff > 0 && options.backoff <= 1, kScaler,
           "backoff is not in (0, 1]: ", options.backoff);
-  Require(options.interval > 0, kOp,
+  Require(options.interval > 0, kScaler,
           "interval is not positive: ", options.interval);
   for (Device device : devices) {
     places_[device.ToString()] = {.scale = Number(options.scale, device),
@@ -39,7 +39,8 @@ GradScaler::GradScaler(const std::vector<Device>& devices,
 
 const GradScaler::Place& GradScaler::At(Device device) const {
   const auto found = places_.find(device.ToString());
-  Require(found != places_.end(), kOp, "was not made for ", device.ToString());
+  Require(found != places_.end(), kScaler, "was not made for ",
+          device.ToString());
   return found->second;
 }
 

@@ -99,6 +99,10 @@ absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args) {
   return line;
 }
 
+absl::Status WrongFlag(const char* flag, const std::string& why) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+}
+
 absl::StatusOr<std::chrono::milliseconds> TimeOf(
     const absl::Flag<absl::Duration>& flag, std::chrono::milliseconds least) {
   const absl::Duration time = absl::GetFlag(flag);

@@ -31,6 +31,9 @@ absl::StatusOr<std::chrono::milliseconds> TimeOf(
     const absl::Flag<absl::Duration>& flag,
     std::chrono::milliseconds least = std::chrono::milliseconds(1));
 
+// InvalidArgument: "--flag why".
+absl::Status WrongFlag(const char* flag, const std::string& why);
+
 // What --help prints: `usage` and every flag with its meaning and default.
 std::string HelpText(const std::string& usage);
 

@@ -12,13 +12,9 @@
 namespace baton::cpu {
 namespace {
 
-bool IsSmall(DType dtype) {
-  return dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 // What statistics and arithmetic happen in.
 DType ComputeDType(const Tensor& x) {
-  return IsSmall(x.dtype()) ? DType::kF32 : x.dtype();
+  return IsHalf(x.dtype()) ? DType::kF32 : x.dtype();
 }
 
 // In the compute type and dense in x's order, which the kernels read.

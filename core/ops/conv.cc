@@ -54,13 +54,9 @@ Shape CheckShapes(const char* op, const Shape& x, const Shape& weight,
   return Shape(y);
 }
 
-void CheckGradient(const char* op, const Tensor& dy, const Shape& y) {
+void CheckConvGradient(const char* op, const Tensor& dy, const Shape& y) {
   Require(dy.shape() == y, op, "expected dy ", y.ToString(), ", got ",
           dy.shape().ToString());
-}
-
-bool IsSmall(const Tensor& x) {
-  return x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
 }
 
 Tensor Widened(const Tensor& x) { return x.defined() ? x.To(DType::kF32) : x; }
@@ -85,7 +81,7 @@ Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (x.device().is_cuda()) return cuda::ConvForward(x, weight, bias, options);
   if (x.dtype() == DType::kF64)
     return cpu::ConvForwardF64(x, weight, bias, options);
-  if (IsSmall(x)) {
+  if (IsHalf(x.dtype())) {
     return cpu::ConvForwardF32(Widened(x), Widened(weight), Widened(bias),
                                options)
         .To(x.dtype());
@@ -97,7 +93,8 @@ Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
                            const Shape& x_shape, const Conv2dOptions& options) {
   constexpr char kOp[] = "conv2d_backward_input";
   CheckDType(kOp, dy, "weight", weight);
-  CheckGradient(kOp, dy, CheckShapes(kOp, x_shape, weight.shape(), options));
+  CheckConvGradient(kOp, dy,
+                    CheckShapes(kOp, x_shape, weight.shape(), options));
   if (dy.numel() == 0) {
     return Tensor::Zeros(x_shape, {.dtype = dy.dtype(), .device = dy.device()});
   }
@@ -105,7 +102,7 @@ Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
     return cuda::ConvBackwardInput(dy, weight, x_shape, options);
   if (dy.dtype() == DType::kF64)
     return cpu::ConvBackwardInputF64(dy, weight, x_shape, options);
-  if (IsSmall(dy)) {
+  if (IsHalf(dy.dtype())) {
     return cpu::ConvBackwardInputF32(Widened(dy), Widened(weight), x_shape,
                                      options)
         .To(dy.dtype());
@@ -123,8 +120,8 @@ void Conv2dAddBackwardInput(const Tensor& sum, const Tensor& dy,
     return;
   }
   CheckDType(kOp, dy, "weight", weight);
-  CheckGradient(kOp, dy,
-                CheckShapes(kOp, sum.shape(), weight.shape(), options));
+  CheckConvGradient(kOp, dy,
+                    CheckShapes(kOp, sum.shape(), weight.shape(), options));
   cuda::ConvAddBackwardInput(dy, weight, options, sum);
 }
 
@@ -133,7 +130,8 @@ Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,
                             const Conv2dOptions& options, MemoryFormat order) {
   constexpr char kOp[] = "conv2d_backward_weight";
   CheckDType(kOp, dy, "x", x);
-  CheckGradient(kOp, dy, CheckShapes(kOp, x.shape(), weight_shape, options));
+  CheckConvGradient(kOp, dy,
+                    CheckShapes(kOp, x.shape(), weight_shape, options));
   if (dy.numel() == 0) {
     return Tensor::Zeros(
         weight_shape,
@@ -143,7 +141,7 @@ Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,
     return cuda::ConvBackwardWeight(dy, x, weight_shape, options, order);
   if (dy.dtype() == DType::kF64)
     return cpu::ConvBackwardWeightF64(dy, x, weight_shape, options, order);
-  if (IsSmall(dy)) {
+  if (IsHalf(dy.dtype())) {
     return cpu::ConvBackwardWeightF32(Widened(dy), Widened(x), weight_shape,
                                       options, order)
         .To(dy.dtype());

@@ -17,10 +17,6 @@ void CheckPair(const char* op, const Tensor& a, const Tensor& b) {
           " and ", Name(b.dtype()));
 }
 
-bool IsSmall(const Tensor& x) {
-  return x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
-}
-
 Shape Leading(const Shape& shape) {
   return Shape(Dims(shape.begin(), shape.end() - 2));
 }
@@ -36,7 +32,7 @@ Tensor Matmul(const Tensor& a, const Tensor& b) {
   const Shape batch =
       BroadcastShapes(kOp, Leading(a.shape()), Leading(b.shape()));
   if (a.device().is_cuda()) return cuda::BatchedMatmul(a, b, batch);
-  if (IsSmall(a)) {
+  if (IsHalf(a.dtype())) {
     return cpu::BatchedMatmul(a.To(DType::kF32), b.To(DType::kF32), batch)
         .To(a.dtype());
   }
@@ -59,7 +55,7 @@ void RequireLinear(const char* op, const Tensor& x, const Tensor& weight,
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   RequireLinear("linear", x, weight, bias);
   if (x.device().is_cuda()) return cuda::Linear(x, weight, bias);
-  if (IsSmall(x)) {
+  if (IsHalf(x.dtype())) {
     const Tensor wide_bias = bias.defined() ? bias.To(DType::kF32) : bias;
     return cpu::Linear(x.To(DType::kF32), weight.To(DType::kF32), wide_bias)
         .To(x.dtype());

@@ -11,7 +11,7 @@
 namespace baton::ops {
 namespace {
 
-void CheckInput(const char* op, const Tensor& x) {
+void CheckImages(const char* op, const Tensor& x) {
   RequireOneDevice(op, x);
   Require(IsFloating(x.dtype()), op, "expected a floating dtype, got ",
           Name(x.dtype()));
@@ -40,8 +40,8 @@ Shape CheckWindows(const char* op, const Shape& x,
   return Shape(y);
 }
 
-void CheckGradient(const char* op, const Tensor& dy, const Shape& y) {
-  CheckInput(op, dy);
+void CheckPoolGradient(const char* op, const Tensor& dy, const Shape& y) {
+  CheckImages(op, dy);
   Require(dy.shape() == y, op, "expected dy ", y.ToString(), ", got ",
           dy.shape().ToString());
 }
@@ -76,7 +76,7 @@ Windows AdaptiveWindows(const Shape& x, int64_t height, int64_t width) {
 
 MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options) {
   constexpr char kOp[] = "max_pool2d";
-  CheckInput(kOp, x);
+  CheckImages(kOp, x);
   const Shape y = CheckWindows(kOp, x.shape(), options);
   MaxPool2dResult result =
       KernelFor(x, cpu::MaxPool, cuda::MaxPool)(ForKernel(x), y, options);
@@ -88,7 +88,7 @@ Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
                          const Shape& x_shape, const Pool2dOptions& options) {
   constexpr char kOp[] = "max_pool2d_backward";
   const Shape y = CheckWindows(kOp, x_shape, options);
-  CheckGradient(kOp, dy, y);
+  CheckPoolGradient(kOp, dy, y);
   Require(workspace.defined() && workspace.shape() == y &&
               (workspace.dtype() == DType::kI32 ||
                (dy.device().is_cuda() && workspace.dtype() == DType::kU8)),
@@ -101,7 +101,7 @@ Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
 
 Tensor AvgPool2d(const Tensor& x, const Pool2dOptions& options) {
   constexpr char kOp[] = "avg_pool2d";
-  CheckInput(kOp, x);
+  CheckImages(kOp, x);
   const Shape y = CheckWindows(kOp, x.shape(), options);
   return KernelFor(x, cpu::MeanPool, cuda::MeanPool)(
              ForKernel(x), FixedWindows(x.shape(), y, options))
@@ -112,7 +112,7 @@ Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,
                          const Pool2dOptions& options) {
   constexpr char kOp[] = "avg_pool2d_backward";
   const Shape y = CheckWindows(kOp, x_shape, options);
-  CheckGradient(kOp, dy, y);
+  CheckPoolGradient(kOp, dy, y);
   return KernelFor(dy, cpu::MeanPoolBackward, cuda::MeanPoolBackward)(
              ForKernel(dy), x_shape, FixedWindows(x_shape, y, options),
              dy.SuggestFormat())
@@ -121,7 +121,7 @@ Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,
 
 Tensor AdaptiveAvgPool2d(const Tensor& x, int64_t height, int64_t width) {
   constexpr char kOp[] = "adaptive_avg_pool2d";
-  CheckInput(kOp, x);
+  CheckImages(kOp, x);
   Require(height > 0 && width > 0 && x.dim(2) > 0 && x.dim(3) > 0, kOp,
           "expected a size above 0 and x [N, C, H, W] with pixels, got ",
           height, " by ", width, " and x ", x.shape().ToString());
@@ -132,8 +132,8 @@ Tensor AdaptiveAvgPool2d(const Tensor& x, int64_t height, int64_t width) {
 
 Tensor AdaptiveAvgPool2dBackward(const Tensor& dy, const Tensor& x) {
   constexpr char kOp[] = "adaptive_avg_pool2d_backward";
-  CheckInput(kOp, x);
-  CheckInput(kOp, dy);
+  CheckImages(kOp, x);
+  CheckImages(kOp, dy);
   RequireOneDevice(kOp, dy, x);
   Require(dy.dim(0) == x.dim(0) && dy.dim(1) == x.dim(1) && dy.dim(2) > 0 &&
               dy.dim(3) > 0,

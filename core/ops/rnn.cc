@@ -72,8 +72,7 @@ Tensor OrZeros(const Tensor& value, const Shape& shape, const Tensor& model) {
 
 // Small floats are computed as f32 on the CPU.
 bool IsWidened(const Tensor& x) {
-  return x.device().is_cpu() &&
-         (x.dtype() == DType::kF16 || x.dtype() == DType::kBF16);
+  return x.device().is_cpu() && IsHalf(x.dtype());
 }
 
 Tensor Cast(const Tensor& x, DType dtype) {

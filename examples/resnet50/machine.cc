@@ -11,6 +11,7 @@
 #include "core/parallel.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "tools/command_line.h"
 
 ABSL_FLAG(std::string, device, "cpu",
           "where to compute: cpu (a device is an equal share of the cores), "
@@ -38,9 +39,7 @@ ABSL_FLAG(std::string, overlap_trace, "",
 namespace baton::examples {
 namespace {
 
-absl::Status Wrong(const char* flag, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
-}
+using tools::WrongFlag;
 
 absl::Status ReadDType(Machine& machine) {
   const std::string name = absl::GetFlag(FLAGS_dtype);
@@ -51,20 +50,20 @@ absl::Status ReadDType(Machine& machine) {
   } else if (name == "fp16") {
     machine.dtype = DType::kF16;
   } else if (name != "fp32" && name != "tf32") {
-    return Wrong("dtype",
-                 absl::StrCat("is fp32, tf32, bf16 or fp16, not '", name, "'"));
+    return WrongFlag(
+        "dtype", absl::StrCat("is fp32, tf32, bf16 or fp16, not '", name, "'"));
   }
   if (name != "fp32" && !machine.is_cuda())
-    return Wrong("dtype", absl::StrCat(name, " needs --device=cuda"));
+    return WrongFlag("dtype", absl::StrCat(name, " needs --device=cuda"));
   return absl::OkStatus();
 }
 
 absl::Status ReadGraph(Machine& machine) {
   const std::string graph = absl::GetFlag(FLAGS_graph);
   if (graph != "" && graph != "on" && graph != "off")
-    return Wrong("graph", absl::StrCat("is on or off, not '", graph, "'"));
+    return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));
   if (graph == "on" && !machine.is_cuda())
-    return Wrong("graph", "on needs --device=cuda");
+    return WrongFlag("graph", "on needs --device=cuda");
   machine.graph = machine.is_cuda() && graph != "off";
   return absl::OkStatus();
 }
@@ -72,16 +71,16 @@ absl::Status ReadGraph(Machine& machine) {
 absl::Status ReadAtOnce(Machine& machine) {
   machine.at_once = absl::GetFlag(FLAGS_at_once);
   if (machine.at_once < 1 || machine.at_once > 16)
-    return Wrong("at_once", "takes 1 to 16");
+    return WrongFlag("at_once", "takes 1 to 16");
   if (machine.at_once > 1 && !machine.is_cuda())
-    return Wrong("at_once", "needs --device=cuda");
+    return WrongFlag("at_once", "needs --device=cuda");
   return absl::OkStatus();
 }
 
 absl::Status ReadThreads(Machine& machine, int stages) {
   machine.threads_per_device = absl::GetFlag(FLAGS_threads_per_device);
   if (machine.threads_per_device < 0)
-    return Wrong("threads_per_device", "must not be negative");
+    return WrongFlag("threads_per_device", "must not be negative");
   if (machine.threads_per_device == 0)
     machine.threads_per_device = std::max(1, ComputeThreads() / stages);
   return absl::OkStatus();
@@ -93,13 +92,13 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   Machine machine;
   const auto first = Device::Parse(absl::GetFlag(FLAGS_device));
   if (!first.ok())
-    return Wrong("device", absl::StrCat(": ", first.status().message()));
+    return WrongFlag("device", absl::StrCat(": ", first.status().message()));
   machine.devices = {*first};
   // Says what is missing for a GPU.
   RETURN_IF_ERROR(CatchErrors([&] { Tensor::Empty({1}, {.device = *first}); }));
   const int gpus = absl::GetFlag(FLAGS_gpus);
   if (gpus < 0 || (gpus > 0 && first->is_cpu()))
-    return Wrong("gpus", "takes 1 and up, with --device=cuda");
+    return WrongFlag("gpus", "takes 1 and up, with --device=cuda");
   for (int i = 1; i < stages; ++i) {
     if (gpus > 0 && i == gpus) break;
     if (first->is_cpu()) {
@@ -114,10 +113,10 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   RETURN_IF_ERROR(ReadThreads(machine, stages));
   machine.overlap = absl::GetFlag(FLAGS_overlap);
   if (machine.overlap && !machine.is_cuda())
-    return Wrong("overlap", "needs --device=cuda");
+    return WrongFlag("overlap", "needs --device=cuda");
   machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
   if (!machine.overlap_trace.empty() && !machine.is_cuda())
-    return Wrong("overlap_trace", "needs --device=cuda");
+    return WrongFlag("overlap_trace", "needs --device=cuda");
   return machine;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/status.h"
+#include "tools/command_line.h"
 
 ABSL_FLAG(int, depth, 50, "layers of the ResNet: 18, 34, 50, 101 or 152");
 ABSL_FLAG(int64_t, width, 64, "channels behind the stem");
@@ -74,16 +75,14 @@ ABSL_FLAG(std::string, plot, "",
 namespace baton::examples {
 namespace {
 
+using tools::WrongFlag;
+
 // That of PyTorch's model-parallel tutorial.
 constexpr int64_t kUsualSplitSize = 20;
 
-absl::Status Wrong(const char* flag, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
-}
-
 absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
   if (value < 1)
-    return Wrong(flag, absl::StrCat("must be 1 or more, got ", value));
+    return WrongFlag(flag, absl::StrCat("must be 1 or more, got ", value));
   return value;
 }
 
@@ -94,9 +93,9 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
   for (const std::string& text : texts) {
     int64_t size = 0;
     if (!absl::SimpleAtoi(text, &size) || size < 1 || size > batch) {
-      return Wrong("split_size",
-                   absl::StrCat("takes numbers from 1 to --batch (", batch,
-                                "), got '", text, "'"));
+      return WrongFlag("split_size",
+                       absl::StrCat("takes numbers from 1 to --batch (", batch,
+                                    "), got '", text, "'"));
     }
     sizes.push_back(size);
   }
@@ -119,9 +118,10 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
       left -= size;
     }
     if (left != 0) {
-      return Wrong("micro_batches",
-                   absl::StrCat("takes numbers that add up to --batch (", batch,
-                                "), as in 20+40+60, got '", text, "'"));
+      return WrongFlag(
+          "micro_batches",
+          absl::StrCat("takes numbers that add up to --batch (", batch,
+                       "), as in 20+40+60, got '", text, "'"));
     }
   }
   return lists;
@@ -132,13 +132,13 @@ absl::StatusOr<std::vector<std::string>> Variants() {
   const std::vector<std::string> known = {"single", "split", "pipelined"};
   for (const std::string& variant : variants) {
     if (std::find(known.begin(), known.end(), variant) == known.end()) {
-      return Wrong("variants",
-                   absl::StrCat("knows single, split and pipelined, "
-                                "not '",
-                                variant, "'"));
+      return WrongFlag("variants",
+                       absl::StrCat("knows single, split and pipelined, "
+                                    "not '",
+                                    variant, "'"));
     }
   }
-  if (variants.empty()) return Wrong("variants", "names none");
+  if (variants.empty()) return WrongFlag("variants", "names none");
   return variants;
 }
 
@@ -148,8 +148,8 @@ absl::StatusOr<std::vector<std::string>> Cuts() {
   const int stages = absl::GetFlag(FLAGS_stages);
   if (!cuts.empty()) {
     if (stages == 0 || stages == static_cast<int>(cuts.size()) + 1) return cuts;
-    return Wrong("stages", absl::StrCat("is ", stages, ", but --cuts make ",
-                                        cuts.size() + 1));
+    return WrongFlag("stages", absl::StrCat("is ", stages, ", but --cuts make ",
+                                            cuts.size() + 1));
   }
   switch (stages) {
     case 1:
@@ -162,7 +162,7 @@ absl::StatusOr<std::vector<std::string>> Cuts() {
     case 4:
       return std::vector<std::string>{"layer1", "layer2", "layer3"};
     default:
-      return Wrong("stages", "takes 1 to 4; for more name the --cuts");
+      return WrongFlag("stages", "takes 1 to 4; for more name the --cuts");
   }
 }
 
@@ -173,7 +173,7 @@ absl::StatusOr<dist::Schedule> ScheduleFlag() {
         dist::Schedule::kZeroBubble}) {
     if (name == dist::NameOf(schedule)) return schedule;
   }
-  return Wrong(
+  return WrongFlag(
       "schedule",
       absl::StrCat("is fill_drain, 1f1b or zero_bubble, not '", name, "'"));
 }
@@ -182,8 +182,8 @@ absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
   const std::string name = absl::GetFlag(FLAGS_loss);
   if (name == "mse" || (name.empty() && !real_data)) return dist::Loss::kMse;
   if (name == "cross_entropy" || name.empty()) return dist::Loss::kCrossEntropy;
-  return Wrong("loss",
-               absl::StrCat("is mse or cross_entropy, not '", name, "'"));
+  return WrongFlag("loss",
+                   absl::StrCat("is mse or cross_entropy, not '", name, "'"));
 }
 
 absl::Status ReadModel(Settings& settings) {
@@ -238,11 +238,11 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
   if (real && settings.split_sizes.size() > 1) {
-    return Wrong("split_size", "takes one size with --data");
+    return WrongFlag("split_size", "takes one size with --data");
   }
-  if (settings.limit < 0) return Wrong("limit", "must not be negative");
+  if (settings.limit < 0) return WrongFlag("limit", "must not be negative");
   if (settings.loader_threads < 0) {
-    return Wrong("loader_threads", "must not be negative");
+    return WrongFlag("loader_threads", "must not be negative");
   }
   return settings;
 }

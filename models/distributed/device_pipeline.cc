@@ -23,10 +23,6 @@ namespace {
 
 constexpr char kOp[] = "device_pipeline";
 
-bool IsLow(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16;
-}
-
 void RequireRows(const Tensor& inputs) {
   Require(inputs.defined() && inputs.rank() > 0 && inputs.dim(0) > 0, kOp,
           "expected inputs with rows");
@@ -206,7 +202,7 @@ class DevicePipeline::Run {
   // Sums to the mean over the batch whatever the sizes of the micro-batches.
   Variable WeightedLoss(const Variable& output, size_t m) const {
     const Variable logits =
-        IsLow(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
+        IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
     const Tensor targets = Rows(targets_, rows_[m]);
     Variable loss = options_.loss == Loss::kMse
                         ? nn::MseLoss(logits, targets)
@@ -374,7 +370,7 @@ int64_t DevicePipeline::MicroBatches(int64_t rows) const {
 
 Tensor DevicePipeline::Placed(const Tensor& inputs) const {
   const Tensor here = inputs.To(stages_.front().device);
-  return IsLow(options_.dtype) && IsFloating(here.dtype())
+  return IsHalf(options_.dtype) && IsFloating(here.dtype())
              ? here.To(options_.dtype)
              : here;
 }

@@ -9,10 +9,6 @@
 namespace baton::dist {
 namespace {
 
-bool IsLow(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16;
-}
-
 Tensor F32Like(const Tensor& x) {
   return Tensor::Empty(x.shape(), {.dtype = DType::kF32,
                                    .device = x.device(),
@@ -32,7 +28,7 @@ void GradientSums::Add(LeafGradients gradients, bool last) {
       continue;
     }
     leaves_.push_back(leaf);
-    if (!last && IsLow(gradient.dtype())) {
+    if (!last && IsHalf(gradient.dtype())) {
       wide.push_back(F32Like(gradient));
       low.push_back(std::move(gradient));
       sums_.push_back(wide.back());

@@ -18,7 +18,7 @@ namespace {
 
 // So many tensors of one GPU may be on their way to one peer.
 constexpr uint32_t kEvents = 64;
-constexpr size_t kMaxSegments = 4096;
+constexpr size_t kMaxExportedSegments = 4096;
 
 }  // namespace
 
@@ -77,7 +77,7 @@ std::optional<IpcExports::Taken> IpcExports::TakeLocked(
   if (gpu->second.state != State::kOpen) return std::nullopt;
   const auto segment = segments_.find(place.segment);
   if (segment == segments_.end()) {
-    if (segments_.size() >= kMaxSegments) return std::nullopt;
+    if (segments_.size() >= kMaxExportedSegments) return std::nullopt;
     segments_[place.segment] = {.place = place};
     need = Need{place, false};
     return std::nullopt;

@@ -13,7 +13,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr size_t kMaxSegments = 4096;
+constexpr size_t kMaxImportedSegments = 4096;
 constexpr int kMaxEvents = 1024;
 constexpr size_t kMaxGpus = 64;
 constexpr uint64_t kMaxProofBytes = uint64_t{1} << 20;
@@ -56,7 +56,7 @@ absl::Status IpcImports::Add(const wire::CudaIpcWords::Passed& passed,
                              Segment segment, Events events) {
   MutexLock lock(mutex_);
   const bool first = events_.count(passed.gpu()) == 0;
-  if (first == events.empty() || segments_.size() >= kMaxSegments ||
+  if (first == events.empty() || segments_.size() >= kMaxImportedSegments ||
       events_.size() > kMaxGpus) {
     return absl::InvalidArgumentError(absl::StrCat(
         "segment ", passed.segment(), " of cuda:", passed.gpu(), " with ",

@@ -16,7 +16,7 @@ namespace {
 // More than an honest sender has out: what has come here may still be under way
 // as far as the sender sees, or the other way about.
 constexpr size_t kMostReceipts = 1024;
-constexpr uint64_t kMostBytes = uint64_t{16} << 30;  // unless it is one
+constexpr uint64_t kNcclMostAwaited = uint64_t{16} << 30;  // unless it is one
 
 }  // namespace
 
@@ -52,7 +52,7 @@ absl::Status NcclReceipts::Reserve(const TensorSpec& spec, uint64_t lease) {
         absl::StrCat("the tensor ", lease, " for the second time, or ",
                      "beside ", receipts_.size(), " that have not come"));
   }
-  if (!receipts_.empty() && awaited_bytes_ + spec.bytes > kMostBytes) {
+  if (!receipts_.empty() && awaited_bytes_ + spec.bytes > kNcclMostAwaited) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of ", spec.bytes, " bytes beside ",
                      awaited_bytes_, " that have not come"));

@@ -14,7 +14,7 @@ namespace {
 
 // So many may be on their way to one peer.
 constexpr size_t kMostLeases = 256;
-constexpr uint64_t kMostBytes = uint64_t{4} << 30;  // unless it is one
+constexpr uint64_t kNcclMostSent = uint64_t{4} << 30;  // unless it is one
 
 }  // namespace
 
@@ -45,9 +45,9 @@ std::optional<Ticket> NcclSends::Export(const Tensor& tensor) {
   wire::NcclTicket ticket;
   ticket.set_bytes(lease.tensor.nbytes());
   MutexLock lock(mutex_);
-  const bool full =
-      leases_.size() >= kMostLeases ||
-      (!leases_.empty() && counts_.leased_bytes + ticket.bytes() > kMostBytes);
+  const bool full = leases_.size() >= kMostLeases ||
+                    (!leases_.empty() &&
+                     counts_.leased_bytes + ticket.bytes() > kNcclMostSent);
   if (lost_ || full || !written.ok()) return DeclineLocked();
   lease.written = *std::move(written);
   lease.tensor.storage()->use()->ReadOutside(lease.read);

@@ -22,7 +22,7 @@ using Poll = SocketPoller::Then;
 
 constexpr size_t kMaxStrangers = 64;
 // Who was there at two looks in a row is old.
-constexpr std::chrono::seconds kLook{5};
+constexpr std::chrono::seconds kStrangerAge{5};
 // When no descriptor is left for somebody who comes.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -105,7 +105,7 @@ void TcpListener::TakeIn(Fd socket) {
     number = next_stranger_++;
     strangers_[number] = {shared};
     if (!std::exchange(looking_, true)) {
-      poller->After(kLook, [weak = weak_from_this()] {
+      poller->After(kStrangerAge, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->SendOldAway();
       });
     }
@@ -181,7 +181,7 @@ void TcpListener::SendOldAway() {
   }
   if (strangers_.empty() || poller == nullptr) return;
   looking_ = true;
-  poller->After(kLook, [weak = weak_from_this()] {
+  poller->After(kStrangerAge, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->SendOldAway();
   });
 }

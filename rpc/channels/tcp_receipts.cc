@@ -23,9 +23,7 @@ static_assert(std::endian::native == std::endian::little);
 // More than an honest sender has out, with what the two kernels hold: that has
 // left as far as the sender knows.
 constexpr size_t kMostReceipts = size_t{1} << 16;
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;  // unless it is one
-// Who ends the connection waits for one read at most.
-constexpr size_t kMostAtOnce = size_t{4} << 20;
+constexpr uint64_t kTcpMostAwaited = uint64_t{1} << 30;  // unless it is one
 
 }  // namespace
 
@@ -45,7 +43,7 @@ absl::StatusOr<Imported> TcpReceipts::Import(const TensorSpec& spec,
   MutexLock lock(mutex_);
   if (lost_) return absl::CancelledError("the connection has ended");
   if (receipts_.size() >= kMostReceipts ||
-      (!receipts_.empty() && awaited_bytes_ + bytes > kMostBytes)) {
+      (!receipts_.empty() && awaited_bytes_ + bytes > kTcpMostAwaited)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of ", bytes, " bytes beside ", receipts_.size(),
                      " of ", awaited_bytes_, " that have not come"));
@@ -84,7 +82,7 @@ absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(int socket) {
   iovec parts[2] = {{}, {&next, sizeof(next)}};
   if (receipt_.has_value()) {
     parts[0] = {static_cast<char*>(receipt_->tensor.raw_data()) + read_,
-                std::min<size_t>(receipt_->bytes - read_, kMostAtOnce)};
+                std::min<size_t>(receipt_->bytes - read_, kTcpMostAtOnce)};
   } else {
     parts[0] = {reinterpret_cast<char*>(&head_) + head_bytes_,
                 sizeof(head_) - head_bytes_};

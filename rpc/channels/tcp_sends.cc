@@ -25,9 +25,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kMostLeases = 1024;
 // As much as a receiver takes in by default before it has dealt with any
 // (GrpcOptions::max_undelivered_bytes); the rest goes by gRPC, which waits.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // unless it is one
-// Who ends the connection waits for one write at most.
-constexpr size_t kMostAtOnce = size_t{4} << 20;
+constexpr uint64_t kTcpMostSent = uint64_t{256} << 20;  // unless it is one
 
 }  // namespace
 
@@ -43,7 +41,7 @@ std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
   MutexLock lock(mutex_);
   const bool full =
       counts_.leases >= kMostLeases ||
-      (counts_.leases > 0 && counts_.leased_bytes + bytes > kMostBytes);
+      (counts_.leases > 0 && counts_.leased_bytes + bytes > kTcpMostSent);
   if (lost_ || full) {
     ++counts_.declined;
     return std::nullopt;
@@ -96,7 +94,7 @@ absl::StatusOr<TcpSends::Wrote> TcpSends::Write(int socket) {
   iovec parts[2] = {
       {reinterpret_cast<char*>(&head_) + of_head, sizeof(head_) - of_head},
       {static_cast<char*>(item_->tensor.raw_data()) + of_tensor,
-       std::min<size_t>(head_.bytes - of_tensor, kMostAtOnce)}};
+       std::min<size_t>(head_.bytes - of_tensor, kTcpMostAtOnce)}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
@@ -142,7 +140,7 @@ void TcpSends::Lose() {
 SentTensors TcpSends::counts() const {
   MutexLock lock(mutex_);
   SentTensors counts = counts_;
-  counts.capacity_bytes = kMostBytes;
+  counts.capacity_bytes = kTcpMostSent;
   return counts;
 }
 

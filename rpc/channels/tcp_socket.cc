@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 // How often who waits looks whether it is still wanted.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kStillWanted{50};
 
 // Within a machine the kernel's own buffers grow to many MB, and what one end
 // copies has left the cache before the other one does: the sender's bounds
@@ -98,7 +98,7 @@ absl::Status Await(const Fd& socket, short events, const Patience& patience) {
     if (left.count() <= 0) return absl::UnavailableError("it does not answer");
     pollfd one{.fd = socket.get(), .events = events, .revents = 0};
     const int ready =
-        poll(&one, 1, static_cast<int>(std::min(left, kLook).count()));
+        poll(&one, 1, static_cast<int>(std::min(left, kStillWanted).count()));
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR)
       return Failure("cannot wait for the socket", errno);

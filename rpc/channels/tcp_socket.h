@@ -17,6 +17,8 @@
 namespace baton::rpc {
 
 inline constexpr size_t kTcpKeyBytes = 16;
+// What one read or write moves at most: who ends the connection waits for it.
+inline constexpr size_t kTcpMostAtOnce = size_t{4} << 20;
 
 // What each end of a connection has to show.
 struct TcpKeys {

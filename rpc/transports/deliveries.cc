@@ -6,14 +6,10 @@
 #include <utility>
 
 namespace baton::rpc {
-namespace {
-// So that a flood of empty messages fills the queue as well.
-constexpr size_t kOverhead = 256;
-}  // namespace
 
 void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes) {
-  message.receipt = Receipt(bytes + kOverhead);
-  Push({from, std::move(message), bytes + kOverhead});
+  message.receipt = Receipt(bytes + kMessageOverhead);
+  Push({from, std::move(message), bytes + kMessageOverhead});
 }
 
 void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {

@@ -15,6 +15,10 @@
 
 namespace baton::rpc {
 
+// What a message counts for besides its bytes, so that a flood of empty
+// messages reaches the limits as well.
+inline constexpr size_t kMessageOverhead = 256;
+
 // What one peer sent, handed to the handler one by one and in order.
 // Thread-safe.
 class Deliveries : public std::enable_shared_from_this<Deliveries> {

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/transports/deliveries.h"
 
 namespace baton::rpc {
 namespace {
 
-// So that a flood of small ones counts as well.
-constexpr size_t kOverhead = 256;
 // Of small messages, which are read on: twice as many as a channel may owe
 // tensors, 64 kB each.
 constexpr size_t kSmallOnes = size_t{128} << 20;
@@ -35,7 +34,7 @@ HeldMessages::HeldMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
 
 absl::Status HeldMessages::Hold(const WorkerInfo& from, LateMessage late) {
   const std::vector<Future<void>> awaited = std::move(late.awaited);
-  late.bytes_here += kOverhead;
+  late.bytes_here += kMessageOverhead;
   uint64_t id = 0;
   {
     MutexLock lock(mutex_);
