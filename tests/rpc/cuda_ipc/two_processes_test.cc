@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <ostream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,9 @@ struct Way {
   bool trusted_fabric = false;
   bool between_two = false;  // not within one GPU
   bool shared_memory = true;
+  friend void PrintTo(const Way& way, std::ostream* out) {
+    *out << way.file_name;
+  }
 };
 const Way kIpc{.name = "CUDA IPC", .file_name = "CudaIpc"};
 const Way kNccl{
@@ -132,11 +136,8 @@ class GpuTensors : public TwoProcesses,
   }
 };
 
-std::string FileName(const ::testing::TestParamInfo<Way>& info) {
-  return info.param.file_name;
-}
 INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl, kTcp),
-                         FileName);
+                         ::testing::PrintToStringParamName());
 
 TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
   ASSERT_NO_FATAL_FAILURE(MeetOnTheWay());
