@@ -118,7 +118,10 @@ TEST_F(CancelTest, AListenerMayUseWhatItListensTo) {
     EXPECT_EQ(token_.reason(), why);
     source_.Cancel(absl::AbortedError("again"));
     token_.Remove(other);
-    token_.OnCancel(Note(1));
+    token_.OnCancel([&](const absl::Status& late) {
+      EXPECT_EQ(token_.reason(), late);
+      Note(1)(late);
+    });
   });
   source_.Cancel(kWhy);
   EXPECT_THAT(noted_, ElementsAre(1));
