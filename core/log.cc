@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <string_view>
 
 #include "absl/strings/str_format.h"
 #include "core/mutex.h"
@@ -18,12 +17,15 @@ namespace baton {
 namespace {
 
 LogLevel LevelFromEnvironment() {
-  const char* text = std::getenv("BATON_LOG");
-  const std::string_view name = text == nullptr ? "" : text;
-  if (name == "debug") return LogLevel::kDebug;
-  if (name == "info") return LogLevel::kInfo;
-  if (name == "error") return LogLevel::kError;
-  return LogLevel::kWarning;
+  constexpr LogLevel kDefault = LogLevel::kWarning;
+  const char* name = std::getenv("BATON_LOG");
+  if (name == nullptr || *name == '\0') return kDefault;
+  if (const auto level = LogLevelFromName(name)) return *level;
+  // Not LogWarning, which asks for the level that is being found here.
+  LogLine(LogLevel::kWarning, absl::StrCat("BATON_LOG=", name,
+                                           " means nothing; debug, info, "
+                                           "warning and error do"));
+  return kDefault;
 }
 
 std::atomic<LogLevel>& Level() {
@@ -42,6 +44,14 @@ Name& ProcessName() {
 }
 
 }  // namespace
+
+std::optional<LogLevel> LogLevelFromName(std::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return std::nullopt;
+}
 
 void SetLogLevel(LogLevel level) { Level() = level; }
 bool LogEnabled(LogLevel level) { return level >= Level().load(); }

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,8 +13,11 @@ namespace baton {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Lines below `level` are dropped. Default: BATON_LOG=debug|info|warning|error,
-// else warning. Thread-safe.
+// As people write it: "debug", "info", "warning" or "error".
+std::optional<LogLevel> LogLevelFromName(std::string_view name);
+
+// Lines below `level` are dropped. Default: what BATON_LOG names; warning where
+// it is unset, empty, or names none, which is then said once. Thread-safe.
 void SetLogLevel(LogLevel level);
 bool LogEnabled(LogLevel level);
 

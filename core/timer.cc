@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 namespace baton {
 
 Timer::Timer(std::string name)
@@ -34,6 +36,16 @@ Timer::Id Timer::At(Clock::time_point when, Task task) {
   when_.emplace(id, when);
   if (place == tasks_.begin()) wake_.NotifyOne();
   return id;
+}
+
+Timer::Id Timer::After(std::chrono::milliseconds delay, Task task) {
+  constexpr std::chrono::milliseconds kNone(0);
+  const Clock::time_point now = Clock::now();
+  const auto left = std::chrono::floor<std::chrono::milliseconds>(
+      Clock::time_point::max() - now);
+  return At(
+      delay > left ? Clock::time_point::max() : now + std::max(delay, kNone),
+      std::move(task));
 }
 
 bool Timer::Cancel(Id id) {

@@ -28,10 +28,10 @@ class Timer {
   void Stop();
 
   Id At(Clock::time_point when, Task task);
-  Id After(std::chrono::milliseconds delay, Task task) {
-    return At(Clock::now() + delay, std::move(task));
-  }
-  // True when the task will not run; false when it has begun or is done.
+  // Never, where the clock cannot tell the time.
+  Id After(std::chrono::milliseconds delay, Task task);
+  // True when this keeps the task from running; false when it has begun, is
+  // done or was dropped. Waits for nothing.
   bool Cancel(Id id);
 
  private:

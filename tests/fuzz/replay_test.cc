@@ -15,6 +15,9 @@
 #include "tests/fuzz/targets.h"
 
 namespace baton::fuzz {
+
+void PrintTo(const Target& target, std::ostream* out) { *out << target.name; }
+
 namespace {
 
 class FuzzCorpus : public testing::TestWithParam<Target> {};
@@ -42,9 +45,7 @@ TEST_P(FuzzCorpus, IsReadWithoutHarm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, testing::ValuesIn(Targets()),
-                         [](const auto& info) {
-                           return std::string(info.param.name);
-                         });
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::fuzz

@@ -56,7 +56,8 @@ TEST_P(ResNetOfDepth, StateHasTorchvisionsNamesAndShapes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryDepth, ResNetOfDepth,
-                         ::testing::Values(18, 34, 50, 101, 152));
+                         ::testing::Values(18, 34, 50, 101, 152),
+                         ::testing::PrintToStringParamName());
 
 TEST(ResNet, HasAsManyParametersAsPublished) {
   EXPECT_EQ(Made({.depth = 18})->NumParameters(), 11'689'512);

@@ -12,6 +12,7 @@
 #include "core/ops/arithmetic.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/named.h"
 #include "tests/support/test_device.h"
 #include "tests/support/test_files.h"
 
@@ -20,6 +21,7 @@ namespace baton::optim {
 namespace {
 
 using nlohmann::json;
+using NamedDType = testing::Named<DType>;
 
 template <typename Options>
 Options AdamLike(const json& from) {
@@ -49,7 +51,7 @@ std::unique_ptr<Optimizer> Make(const std::vector<Variable>& parameters,
                              .maximize = from.value("maximize", false)});
 }
 
-class Golden : public ::testing::TestWithParam<DType> {
+class Golden : public ::testing::TestWithParam<NamedDType> {
  protected:
   void SetUp() override {
     std::ifstream file(testing::GoldenPath("optimizers.json"));
@@ -63,7 +65,7 @@ class Golden : public ::testing::TestWithParam<DType> {
       const auto dims = golden_["shapes"][i].get<std::vector<int64_t>>();
       tensors.push_back(test::Put(lists[i].get<std::vector<double>>(),
                                   Shape(Dims(dims.begin(), dims.end())))
-                            .To(GetParam()));
+                            .To(GetParam().value));
     }
     return tensors;
   }
@@ -73,7 +75,7 @@ class Golden : public ::testing::TestWithParam<DType> {
     for (const Tensor& start : TensorsOf(golden_["starts"]))
       parameters.emplace_back(start.Clone(), true);
     const auto optimizer = Make(parameters, a_case["kind"], a_case["options"]);
-    const double tolerance = GetParam() == DType::kF64 ? 1e-12 : 2e-6;
+    const double tolerance = GetParam().value == DType::kF64 ? 1e-12 : 2e-6;
     for (size_t step = 0; step < golden_["grads"].size(); ++step) {
       std::vector<Tensor> grads = TensorsOf(golden_["grads"][step]);
       if (step == 1) grads[1] = Tensor();  // absent there, too
@@ -100,8 +102,9 @@ TEST_P(Golden, StepsEqualPyTorchs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Golden,
-                         ::testing::Values(DType::kF32, DType::kF64),
-                         [](const auto& info) { return Name(info.param); });
+                         ::testing::Values(NamedDType{"f32", DType::kF32},
+                                           NamedDType{"f64", DType::kF64}),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::optim

@@ -18,14 +18,20 @@ using namespace std::chrono_literals;
 using Headers = std::vector<std::string>;
 
 // A plan without rules changes nothing.
-INSTANTIATE_TEST_SUITE_P(NoFaults, TransportConformance,
-                         testing::Values(TransportKind{.network = [] {
-                           auto network = std::make_shared<InProcessNetwork>();
-                           auto plan = std::make_shared<FaultPlan>();
-                           return [network, plan] {
-                             return WithFaults(network->NewTransport(), plan);
-                           };
-                         }}));
+INSTANTIATE_TEST_SUITE_P(FaultTransport, TransportConformance,
+                         testing::Values(TransportKind{
+                             .name = "NoFaults",
+                             .network =
+                                 [] {
+                                   auto network =
+                                       std::make_shared<InProcessNetwork>();
+                                   auto plan = std::make_shared<FaultPlan>();
+                                   return [network, plan] {
+                                     return WithFaults(network->NewTransport(),
+                                                       plan);
+                                   };
+                                 }}),
+                         testing::PrintToStringParamName());
 
 auto Header(std::string header) {
   return [header](const WorkerInfo&, const std::string&,

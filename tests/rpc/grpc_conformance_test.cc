@@ -1,6 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <string>
+#include <utility>
+
 #include "rpc/transports/grpc.h"
 #include "tests/rpc/certificates.h"
 #include "tests/rpc/transport_conformance.h"
@@ -9,13 +12,14 @@ namespace baton::rpc {
 namespace {
 
 // Workers that were lost are given up on quickly, so that the tests are quick.
-TransportKind Grpc(GrpcOptions options) {
+TransportKind Grpc(std::string name, GrpcOptions options) {
   options.connect_timeout = std::chrono::seconds(5);
   options.reconnect_timeout = std::chrono::milliseconds(1500);
   const std::string channel = options.shared_memory ? "shared memory"
                               : options.tcp_tensors ? "TCP"
                                                     : "";
-  return {.network =
+  return {.name = std::move(name),
+          .network =
               [options] {
                 return [options] {
                   auto transport = MakeGrpcTransport(options);
@@ -47,31 +51,23 @@ GrpcOptions TlsOnTrustedFabric() {
   return options;
 }
 
-INSTANTIATE_TEST_SUITE_P(GrpcTls, TransportConformance,
-                         testing::Values(Grpc(Tls())));
-INSTANTIATE_TEST_SUITE_P(GrpcTcp, TransportConformance,
-                         testing::Values(Grpc({.unix_socket = false,
-                                               .shared_memory = false,
-                                               .tcp_tensors = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcLanes, TransportConformance,
-                         testing::Values(Grpc({.shared_memory = false,
-                                               .tcp_tensors = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcTensorsByTcp, TransportConformance,
-                         testing::Values(Grpc({.unix_socket = false,
-                                               .shared_memory = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcTensorsByTcpInline, TransportConformance,
-                         testing::Values(Grpc({.shared_memory = false,
-                                               .inline_delivery = true})));
-INSTANTIATE_TEST_SUITE_P(GrpcTlsTensorsByTcp, TransportConformance,
-                         testing::Values(Grpc(TlsOnTrustedFabric())));
-INSTANTIATE_TEST_SUITE_P(GrpcTcpSharedMemory, TransportConformance,
-                         testing::Values(Grpc({.unix_socket = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcSharedMemory, TransportConformance,
-                         testing::Values(Grpc({})));
-INSTANTIATE_TEST_SUITE_P(GrpcSharedMemoryNoRings, TransportConformance,
-                         testing::Values(Grpc({.message_ring = false})));
-INSTANTIATE_TEST_SUITE_P(GrpcInline, TransportConformance,
-                         testing::Values(Grpc({.inline_delivery = true})));
+INSTANTIATE_TEST_SUITE_P(
+    Grpc, TransportConformance,
+    testing::Values(
+        Grpc("Tls", Tls()),
+        Grpc("Tcp", {.unix_socket = false,
+                     .shared_memory = false,
+                     .tcp_tensors = false}),
+        Grpc("Lanes", {.shared_memory = false, .tcp_tensors = false}),
+        Grpc("TensorsByTcp", {.unix_socket = false, .shared_memory = false}),
+        Grpc("TensorsByTcpInline",
+             {.shared_memory = false, .inline_delivery = true}),
+        Grpc("TlsTensorsByTcp", TlsOnTrustedFabric()),
+        Grpc("TcpSharedMemory", {.unix_socket = false}),
+        Grpc("SharedMemory", {}),
+        Grpc("SharedMemoryNoRings", {.message_ring = false}),
+        Grpc("Inline", {.inline_delivery = true})),
+    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::rpc

@@ -9,10 +9,17 @@ namespace baton::rpc {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(InProcess, TransportConformance,
-                         testing::Values(TransportKind{.network = [] {
-                           auto network = std::make_shared<InProcessNetwork>();
-                           return [network] { return network->NewTransport(); };
-                         }}));
+                         testing::Values(TransportKind{
+                             .name = "Plain",
+                             .network =
+                                 [] {
+                                   auto network =
+                                       std::make_shared<InProcessNetwork>();
+                                   return [network] {
+                                     return network->NewTransport();
+                                   };
+                                 }}),
+                         testing::PrintToStringParamName());
 
 TEST(InProcess, WritesRightAfterSendAreNotSeen) {
   InProcessNetwork network;

@@ -13,6 +13,7 @@
 
 #include "tests/rpc/grpc_worker.h"
 #include "tests/support/child_process.h"
+#include "tests/support/named.h"
 #include "tests/support/program_path.h"
 
 // Workers that end while a peer is stopped and its socket full, so that gRPC
@@ -64,11 +65,11 @@ bool Becomes(const Condition& condition) {
 
 // Alice is here; bob is another process. Who dials is a parameter: alice's own
 // streams and those that bob has dialed end in different ways.
-class StuckPeer : public ::testing::TestWithParam<bool> {
+class StuckPeer : public ::testing::TestWithParam<testing::Named<bool>> {
  protected:
   StuckPeer() {
     alice_->Start();
-    if (GetParam()) {
+    if (GetParam().value) {
       bob_.emplace(
           std::vector<std::string>{testing::ProgramPath("echo_peer"), "bob"});
       alice_->transport->AddPeer({"bob", Rank{1}, 4711, bob_->ReadLine()});
@@ -98,8 +99,11 @@ class StuckPeer : public ::testing::TestWithParam<bool> {
   std::unique_ptr<TestWorker> alice_ = NewWorker("alice", 0);
   SentLog log_;
 };
-INSTANTIATE_TEST_SUITE_P(Dialed, StuckPeer, ::testing::Values(true));
-INSTANTIATE_TEST_SUITE_P(Accepted, StuckPeer, ::testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(StreamsThatWere, StuckPeer,
+                         ::testing::Values(testing::Named<bool>{"Dialed", true},
+                                           testing::Named<bool>{"Accepted",
+                                                                false}),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(StuckPeer, DoesNotHoldUpAShutdown) {
   const Watched memory;

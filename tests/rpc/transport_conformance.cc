@@ -25,9 +25,7 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
 }
 
 void PrintTo(const TransportKind& kind, std::ostream* out) {
-  *out << (kind.has_bulk_lane ? "with" : "without") << " bulk lane, by "
-       << (kind.channel.empty() ? "no channel" : kind.channel)
-       << (kind.rings ? " and rings" : "");
+  *out << kind.name;
 }
 
 std::unique_ptr<TestWorker> TransportConformance::NewWorker(

@@ -16,8 +16,11 @@ namespace baton::rpc {
 // What every transport must do. A kind of transport runs all of it by
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, TransportConformance,
-//                            testing::Values(TransportKind{...}));
+//                            testing::Values(TransportKind{.name = "Tls"...}),
+//                            testing::PrintToStringParamName());
 struct TransportKind {
+  // Its tests': letters and digits.
+  std::string name;
   // Begins a network and gives what makes transports of it.
   std::function<std::function<std::unique_ptr<Transport>()>()> network;
   // Small messages overtake large tensors.

@@ -43,16 +43,22 @@ class GrpcMaker final : public TransportMaker {
 
 }  // namespace
 
-std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info) {
-  switch (info.param) {
+void PrintTo(TransportKind kind, std::ostream* out) {
+  switch (kind) {
     case TransportKind::kInProcess:
-      return "InProcess";
+      *out << "InProcess";
+      return;
     case TransportKind::kGrpc:
-      return "Grpc";
+      *out << "Grpc";
+      return;
     case TransportKind::kGrpcLanes:
-      return "GrpcLanes";
+      *out << "GrpcLanes";
+      return;
   }
-  return "";
+}
+
+std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info) {
+  return ::testing::PrintToString(info.param);
 }
 
 std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class TransportMaker {
 enum class TransportKind { kInProcess, kGrpc, kGrpcLanes };
 inline const auto kTransports = ::testing::Values(
     TransportKind::kInProcess, TransportKind::kGrpc, TransportKind::kGrpcLanes);
+void PrintTo(TransportKind kind, std::ostream* out);
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
 std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind);
 

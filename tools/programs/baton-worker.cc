@@ -59,20 +59,13 @@ constexpr char kUsage[] =
     "SIGTERM; then finishes what is under way and reports what is left.";
 
 absl::Status SetUpLog() {
-  const std::string level = absl::GetFlag(FLAGS_log);
-  if (level.empty()) return absl::OkStatus();
-  if (level == "debug") {
-    SetLogLevel(LogLevel::kDebug);
-  } else if (level == "info") {
-    SetLogLevel(LogLevel::kInfo);
-  } else if (level == "warning") {
-    SetLogLevel(LogLevel::kWarning);
-  } else if (level == "error") {
-    SetLogLevel(LogLevel::kError);
-  } else {
+  const std::string name = absl::GetFlag(FLAGS_log);
+  if (name.empty()) return absl::OkStatus();
+  const auto level = LogLevelFromName(name);
+  if (!level.has_value())
     return absl::InvalidArgumentError(absl::StrCat(
-        "--log is debug, info, warning or error, not '", level, "'"));
-  }
+        "--log is debug, info, warning or error, not '", name, "'"));
+  SetLogLevel(*level);
   return absl::OkStatus();
 }
 

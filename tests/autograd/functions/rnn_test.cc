@@ -8,6 +8,7 @@
 #include "autograd/functions/indexing.h"
 #include "autograd/functions/shape.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/named.h"
 #include "tests/support/test_device.h"
 
 namespace baton::autograd {
@@ -17,6 +18,7 @@ using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
 using ops::RnnCell;
 using ops::RnnOptions;
+using NamedCell = ::baton::testing::Named<RnnCell>;
 using Inputs = const std::vector<Variable>&;
 
 constexpr int64_t kSteps = 3, kBatch = 2, kIn = 3, kHidden = 2;
@@ -56,15 +58,14 @@ Variable Joined(const RnnOutputs& outputs) {
   return Cat(parts, 0);
 }
 
-class RnnGradients : public ::testing::TestWithParam<RnnCell> {};
+class RnnGradients : public ::testing::TestWithParam<NamedCell> {};
 INSTANTIATE_TEST_SUITE_P(Cells, RnnGradients,
-                         ::testing::Values(RnnCell::kLstm, RnnCell::kGru),
-                         [](const auto& info) {
-                           return info.param == RnnCell::kLstm ? "Lstm" : "Gru";
-                         });
+                         ::testing::Values(NamedCell{"Lstm", RnnCell::kLstm},
+                                           NamedCell{"Gru", RnnCell::kGru}),
+                         ::testing::PrintToStringParamName());
 
 TEST_P(RnnGradients, OfOneLayer) {
-  const RnnOptions options = {.cell = GetParam()};
+  const RnnOptions options = {.cell = GetParam().value};
   EXPECT_TRUE(
       GradCheck([&](Inputs v) { return Joined(Layers(v, options, true)); },
                 InputsOf(options, true)));
@@ -72,30 +73,30 @@ TEST_P(RnnGradients, OfOneLayer) {
 
 TEST_P(RnnGradients, OfTwoLayersInBothDirections) {
   const RnnOptions options = {
-      .cell = GetParam(), .layers = 2, .bidirectional = true};
+      .cell = GetParam().value, .layers = 2, .bidirectional = true};
   EXPECT_TRUE(
       GradCheck([&](Inputs v) { return Joined(Layers(v, options, true)); },
                 InputsOf(options, true)));
 }
 
 TEST_P(RnnGradients, WithoutBiases) {
-  const RnnOptions options = {.cell = GetParam(), .layers = 2};
+  const RnnOptions options = {.cell = GetParam().value, .layers = 2};
   EXPECT_TRUE(
       GradCheck([&](Inputs v) { return Joined(Layers(v, options, false)); },
                 InputsOf(options, false)));
 }
 
 TEST_P(RnnGradients, WhereOnlyTheLastStateIsUsed) {
-  const RnnOptions options = {.cell = GetParam(), .bidirectional = true};
+  const RnnOptions options = {.cell = GetParam().value, .bidirectional = true};
   EXPECT_TRUE(GradCheck([&](Inputs v) { return Layers(v, options, true).h; },
                         InputsOf(options, true)));
 }
 
 TEST_P(RnnGradients, FromStatesOfZero) {
-  const RnnOptions options = {.cell = GetParam()};
+  const RnnOptions options = {.cell = GetParam().value};
   std::vector<Tensor> inputs = InputsOf(options, true);
   inputs.erase(inputs.begin() + 1,
-               inputs.begin() + (GetParam() == RnnCell::kLstm ? 3 : 2));
+               inputs.begin() + (GetParam().value == RnnCell::kLstm ? 3 : 2));
   EXPECT_TRUE(GradCheck(
       [&](Inputs v) {
         return Joined(Rnn(v[0], {}, {}, {v.begin() + 1, v.end()}, options));
@@ -104,7 +105,7 @@ TEST_P(RnnGradients, FromStatesOfZero) {
 }
 
 TEST_P(RnnGradients, AreTheSameInASecondPass) {
-  const RnnOptions options = {.cell = GetParam()};
+  const RnnOptions options = {.cell = GetParam().value};
   std::vector<Variable> inputs;
   for (const Tensor& input : InputsOf(options, true))
     inputs.emplace_back(test::Put(input), true);

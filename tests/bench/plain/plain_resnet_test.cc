@@ -13,13 +13,16 @@
 #include "core/random.h"
 #include "models/nn/loss.h"
 #include "models/resnet.h"
+#include "tests/support/named.h"
 
 namespace baton::bench {
 namespace {
 
 constexpr int64_t kClasses = 5, kWidth = 4, kRows = 3;
 
-class PlainResNet : public ::testing::TestWithParam<MemoryFormat> {
+using NamedFormat = testing::Named<MemoryFormat>;
+
+class PlainResNet : public ::testing::TestWithParam<NamedFormat> {
  protected:
   void SetUp() override {
     auto made =
@@ -27,7 +30,7 @@ class PlainResNet : public ::testing::TestWithParam<MemoryFormat> {
     fused_ = std::move(made.value());
     plain_ = std::make_unique<PlainResNet50>(kClasses, kWidth, generator_);
     ASSERT_TRUE(plain_->LoadStateDict(fused_->StateDict()).ok());
-    plain_->ToFormat(GetParam());
+    plain_->ToFormat(GetParam().value);
     // In f32 what rounding does to a ReLU near 0 hides what else differs.
     for (nn::Module* model : {fused_.get(), plain_.get()})
       model->To(DType::kF64);
@@ -49,7 +52,8 @@ TEST_P(PlainResNet, IsTheNetworkThatModelsHave) {
     return loss.tensor().Item();
   };
   const double loss = train(*fused_, images);
-  EXPECT_NEAR(train(*plain_, images.Contiguous(GetParam())), loss, 1e-5 * loss);
+  EXPECT_NEAR(train(*plain_, images.Contiguous(GetParam().value)), loss,
+              1e-5 * loss);
   const auto expected = fused_->NamedParameters();
   const auto found = plain_->NamedParameters();
   ASSERT_EQ(found.size(), expected.size());
@@ -65,14 +69,11 @@ TEST_P(PlainResNet, IsTheNetworkThatModelsHave) {
     EXPECT_TRUE(ops::AllClose(buffer, state.at(name), 1e-6, 1e-9)) << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, PlainResNet,
-                         ::testing::Values(MemoryFormat::kContiguous,
-                                           MemoryFormat::kChannelsLast),
-                         [](const auto& format) {
-                           return format.param == MemoryFormat::kContiguous
-                                      ? "Contiguous"
-                                      : "ChannelsLast";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, PlainResNet,
+    ::testing::Values(NamedFormat{"Contiguous", MemoryFormat::kContiguous},
+                      NamedFormat{"ChannelsLast", MemoryFormat::kChannelsLast}),
+    ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::bench

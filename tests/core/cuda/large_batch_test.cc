@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ostream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,15 +29,23 @@ namespace {
 
 constexpr int64_t kFew = 60;
 
-class GpuLargeBatches : public ::testing::TestWithParam<std::tuple<int, bool>> {
+struct Batches {
+  int times;
+  bool tf32;
+  friend void PrintTo(const Batches& batches, std::ostream* out) {
+    *out << batches.times << "_times" << (batches.tf32 ? "_tf32" : "");
+  }
+};
+
+class GpuLargeBatches : public ::testing::TestWithParam<Batches> {
  protected:
   void SetUp() override {
     if (!test::TestDevice().is_cuda())
       GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
-    AllowTf32(std::get<1>(GetParam()));
+    AllowTf32(GetParam().tf32);
   }
   void TearDown() override { AllowTf32(false); }
-  int times() const { return std::get<0>(GetParam()); }
+  int times() const { return GetParam().times; }
 
   Tensor Few(const Shape& shape) {
     const Tensor x = RandNormal(shape, generator_);
@@ -193,10 +201,10 @@ TEST_P(GpuLargeBatches, MultiplyAndSum) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Batches, GpuLargeBatches,
-                         ::testing::Values(std::tuple(8, false),
-                                           std::tuple(8, true),
-                                           std::tuple(16, true),
-                                           std::tuple(32, true)));
+                         ::testing::Values(Batches{8, false}, Batches{8, true},
+                                           Batches{16, true},
+                                           Batches{32, true}),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton

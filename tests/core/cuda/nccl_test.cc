@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/cuda/memory.h"
+#include "core/future.h"
 #include "tests/support/test_device.h"
 #include "tests/support/within.h"
 
@@ -19,6 +20,7 @@ namespace {
 using testing::Within;
 
 constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::milliseconds kAMoment{50};
 
 TEST(Nccl, WhatIsMissingIsSaid) {
   const auto version = NcclVersion();
@@ -137,7 +139,8 @@ TEST_F(GpuLines, AnAbortEndsWhatNobodySends) {
   Prove();
   const Tensor target = On(1, 1 << 20, -1);
   ASSERT_TRUE(in_->Post(target).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Its kernel runs until an end, as nobody sends.
+  ASSERT_TRUE(Within(kPatience, [&] { return HasBeenGiven(*in_, 2); }));
   EXPECT_FALSE(HaveEnded(*in_, 2));
   const auto start = std::chrono::steady_clock::now();
   in_->Abort();
@@ -150,7 +153,10 @@ TEST_F(GpuLines, AnAbortEndsWhatNobodySends) {
 TEST_F(GpuLines, AnAbortEndsWhatNobodyTakes) {
   Prove();
   ASSERT_TRUE(out_->Post(On(0, 16 << 20, 1)).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Its kernel runs until an end, as nobody takes it: 64 MB are more than NCCL
+  // holds between the two.
+  ASSERT_TRUE(Within(kPatience, [&] { return HasBeenGiven(*out_, 2); }));
+  EXPECT_FALSE(HaveEnded(*out_, 2));
   const auto start = std::chrono::steady_clock::now();
   out_->Abort();
   Synchronize(Device::Cuda(0));
@@ -171,10 +177,17 @@ TEST_F(GpuLines, AnAbortWaitsForNoLaunch) {
   ASSERT_TRUE(Within(kPatience, [&] {
     return HasBeenGiven(*in_, 2) && HasBeenGiven(*other_in, 2);
   }));
-  std::thread frees([] { ReleaseCached(1); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::thread launches([&] { (void)in_->Post(targets[2]); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // The kernels of the receives run until they are aborted, as nobody sends,
+  // and so long the GPU is not idle. The driver tells nobody that it keeps a
+  // call waiting: each gets a moment in which it would return otherwise.
+  const Promise<void> freed, launched;
+  std::thread frees([&] {
+    ReleaseCached(1);
+    freed.Set(absl::OkStatus());
+  });
+  freed.future().Await(kAMoment).IgnoreError();
+  std::thread launches([&] { launched.Set(in_->Post(targets[2])); });
+  launched.future().Await(kAMoment).IgnoreError();
   const auto start = std::chrono::steady_clock::now();
   for (NcclLine* line : {in_.get(), other_in.get()}) line->Close();
   std::thread aborts([&] { other_in->Abort(); });

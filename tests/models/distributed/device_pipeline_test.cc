@@ -107,7 +107,15 @@ void ExpectStepsAsAccumulated(DevicePipeline pipeline, const Batch& batch,
   }
 }
 
-using Case = std::tuple<std::vector<std::string>, Schedule, int64_t>;
+struct Case {
+  std::vector<std::string> cuts;
+  Schedule schedule;
+  int64_t split_size;
+  friend void PrintTo(const Case& of, std::ostream* out) {
+    *out << of.cuts.size() + 1 << "_stages_" << NameOf(of.schedule) << "_by_"
+         << of.split_size;
+  }
+};
 class DevicePipelines : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
@@ -123,16 +131,17 @@ const std::vector<std::string> kWhole, kTwo = {"layer2"},
                                        kFour = {"stem", "layer1", "layer3"};
 INSTANTIATE_TEST_SUITE_P(
     DevicePipeline, DevicePipelines,
-    ::testing::Values(Case(kWhole, Schedule::kFillDrain, 7),
-                      Case(kWhole, Schedule::kFillDrain, 3),
-                      Case(kTwo, Schedule::kFillDrain, 7),
-                      Case(kTwo, Schedule::kFillDrain, 2),
-                      Case(kTwo, Schedule::kOneForwardOneBackward, 3),
-                      Case(kTwo, Schedule::kZeroBubble, 2),
-                      Case(kTwo, Schedule::kZeroBubble, 7),
-                      Case(kFour, Schedule::kFillDrain, 2),
-                      Case(kFour, Schedule::kOneForwardOneBackward, 2),
-                      Case(kFour, Schedule::kZeroBubble, 3)));
+    ::testing::Values(Case{kWhole, Schedule::kFillDrain, 7},
+                      Case{kWhole, Schedule::kFillDrain, 3},
+                      Case{kTwo, Schedule::kFillDrain, 7},
+                      Case{kTwo, Schedule::kFillDrain, 2},
+                      Case{kTwo, Schedule::kOneForwardOneBackward, 3},
+                      Case{kTwo, Schedule::kZeroBubble, 2},
+                      Case{kTwo, Schedule::kZeroBubble, 7},
+                      Case{kFour, Schedule::kFillDrain, 2},
+                      Case{kFour, Schedule::kOneForwardOneBackward, 2},
+                      Case{kFour, Schedule::kZeroBubble, 3}),
+    ::testing::PrintToStringParamName());
 
 TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
   const Batch batch = BatchOf(7);

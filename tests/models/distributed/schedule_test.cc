@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "tests/support/named.h"
 
 namespace baton::dist {
 namespace {
@@ -123,12 +124,13 @@ TEST(Schedule, EvalRunsForwardsOnly) {
   EXPECT_EQ(ToString(programs[1]), "F0 F1 F2");
 }
 
-class EverySchedule : public ::testing::TestWithParam<Schedule> {};
+using NamedSchedule = testing::Named<Schedule>;
+class EverySchedule : public ::testing::TestWithParam<NamedSchedule> {};
 
 TEST_P(EverySchedule, CompletesInTheTimeOfTheKnownBubble) {
   for (int stages = 1; stages <= 5; ++stages) {
     for (int parts = 1; parts <= 9; ++parts) {
-      Programs programs = TrainPrograms(GetParam(), stages, parts);
+      Programs programs = TrainPrograms(GetParam().value, stages, parts);
       for (const auto& program : programs) {
         EXPECT_TRUE(CheckProgram(program, parts).ok()) << ToString(program);
       }
@@ -138,9 +140,12 @@ TEST_P(EverySchedule, CompletesInTheTimeOfTheKnownBubble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EverySchedule,
-                         ::testing::Values(Schedule::kFillDrain,
-                                           Schedule::kOneForwardOneBackward));
+INSTANTIATE_TEST_SUITE_P(
+    All, EverySchedule,
+    ::testing::Values(NamedSchedule{"FillDrain", Schedule::kFillDrain},
+                      NamedSchedule{"OneForwardOneBackward",
+                                    Schedule::kOneForwardOneBackward}),
+    ::testing::PrintToStringParamName());
 
 TEST(Schedule, OneForwardOneBackwardHoldsOnlyAsManyAsStagesFollow) {
   Programs programs = TrainPrograms(Schedule::kOneForwardOneBackward, 4, 10);

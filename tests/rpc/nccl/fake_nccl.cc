@@ -98,6 +98,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
     return wire_->Move(*fabric_);
   }
   absl::StatusOr<bool> HaveBeenGiven(uint64_t posts) override {
+    ++fabric_->questions;
     if (aborted_ || closed_) return absl::CancelledError("aborted");
     const absl::Status moved = wire_->Move(*fabric_);
     MutexLock lock(wire_->mutex);
@@ -106,6 +107,7 @@ class FakeFabric::Line final : public cuda::NcclLine {
     return false;
   }
   absl::StatusOr<bool> HaveEnded(uint64_t posts) override {
+    ++fabric_->questions;
     if (aborted_) return absl::CancelledError("aborted");
     const absl::Status moved = wire_->Move(*fabric_);
     MutexLock lock(wire_->mutex);

@@ -27,6 +27,7 @@ class FakeFabric {
   std::atomic<bool> clinging{false};  // aborts do not end
   std::atomic<int> lines{0};          // joined, not aborted
   std::atomic<int> posts{0};          // two of each tensor
+  std::atomic<int> questions{0};      // whether posts were given, or have ended
   std::atomic<bool> busy{false};      // GPUs are given nothing
   std::atomic<bool> hanging{false};   // launches do not return
 

@@ -80,6 +80,12 @@ class NcclTest : public TwoEnds<NcclSide> {
     });
   }
   bool Settled() { return Left(0); }
+  // Whoever waits for what was posted has looked again and again from now on,
+  // and has done what he does when he need not wait.
+  bool HaveLookedAgain() {
+    const int before = fabric_->questions;
+    return Within([&] { return fabric_->questions > before + 50; });
+  }
 
   const std::shared_ptr<FakeMachine> machine_;
   const std::shared_ptr<FakeFabric> fabric_;

@@ -124,7 +124,7 @@ TEST_F(NcclTest, ATensorMayBeUsedOnceItsReceiveWasGivenToTheGpu) {
   const auto got = Import(tensor, Export(tensor));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_TRUE(Within([&] { return fabric_->posts == before + 1; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(HaveLookedAgain());
   EXPECT_EQ(fabric_->posts, before + 1) << "the send was not given";
   EXPECT_FALSE(given_.back().ready());
   fabric_->stuck = true;

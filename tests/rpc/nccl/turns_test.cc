@@ -42,6 +42,12 @@ class ThirdWorker : public NcclTest {
     return connection.port_here->AwaitSettled() == "open" &&
            connection.port_there->AwaitSettled() == "open";
   }
+  // Alice does, as one who is about to open lines: bob's tensors go otherwise.
+  bool HoldsHerSends() {
+    const auto ticket = alice_.channel->Export(alice_.gpu->Numbers(1));
+    if (ticket.has_value()) alice_.channel->Withdraw(ticket->lease);
+    return !ticket.has_value();
+  }
 
   NcclSide carol_;
   std::vector<Connection> others_;
@@ -52,7 +58,8 @@ TEST_F(ThirdWorker, LinesOpenWhenWhatWasSentToOthersHasEnded) {
   const auto [tensor, got] = SendStuck();
   for (NcclSide* dials : {&alice_, &carol_})
     Meet(*dials, dials == &alice_ ? carol_ : alice_);
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(Within([&] { return HoldsHerSends(); }));
+  ASSERT_TRUE(HaveLookedAgain());
   EXPECT_EQ(fabric_->lines, 4) << "alice and bob's, and no more";
   fabric_->stuck = false;
   for (const Connection& each : others_) EXPECT_TRUE(IsOpen(each));

@@ -10,8 +10,10 @@
 //   echo...  with the tensors
 //   keep...  with nothing, and holds them
 //   channel  what its channels have done
-//   late     with a tensor of 1,000,000 sevens that takes seconds to be ready
+//   late     with a tensor of 1,000,000 sevens that takes seconds to be ready;
+//            writes "late" on a line of its own when the GPU has begun
 
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,8 @@ Tensor Late(Device gpu) {
   Synchronize(gpu);
   for (int i = 0; i < 200; ++i) (void)ops::Matmul(square, square);
   sevens.Fill(7);
+  std::printf("late\n");
+  std::fflush(stdout);
   return sevens;
 }
 
