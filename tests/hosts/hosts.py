@@ -158,8 +158,7 @@ class Host:
 
 
 def run(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     check(done.returncode == 0,
           f"'{' '.join(command)}' works; it says: {done.stderr.strip()}")
     return done.stdout
