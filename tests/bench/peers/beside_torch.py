@@ -3,24 +3,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures calls of Baton and of torch.distributed.rpc in turn, in one table.
 
-  tests/bench/beside_torch.py build/release/bin/bench_rpc SCRIPT \
+  tests/bench/peers/beside_torch.py build/release/bin/bench_rpc \
       --python=/usr/bin/python3 [--python=...] [--rounds=3]
 
-SCRIPT is run by each Python that is named and prints JSON lines as bench_rpc
-does: "what", and "median_us" or "calls_per_s". A round is one run of bench_rpc,
-and for each Python one run as it is and one with its allocator mended (glibc
-keeps large blocks, so that the receiver takes no page faults). Cells are medians
-over the rounds; a ratio above 1 says by how much Baton is better.
+rpc_calls.py is run by each Python that is named and prints JSON lines as
+bench_rpc does: "what", and "median_us" or "calls_per_s". A round is one run of
+bench_rpc, and for each Python one run as it is and one with its allocator
+mended (glibc keeps large blocks, so that the receiver takes no page faults).
+Cells are medians over the rounds; a ratio above 1 says by how much Baton is
+better.
 """
 
 import argparse
 import collections
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 
+HERE = pathlib.Path(__file__).resolve().parent
 # Large blocks stay with the process, and all threads share one heap of them.
 MENDED = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
@@ -43,7 +46,7 @@ class Column:
     def run(self, timeout):
         done = subprocess.run(
             self.command, env=self.environment, timeout=timeout,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(self.command)} failed:\n{done.stderr[-2000:]}")
         for line in done.stdout.splitlines():
@@ -60,16 +63,21 @@ class Column:
 
 
 def torch_version(python):
-    code = "import torch; print(torch.__version__)"
-    return subprocess.run([python, "-c", code], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.strip()
+    """What common.py says of it, which names the remedy where there is none."""
+    asked = subprocess.run([python, HERE / "common.py"], text=True,
+                           stdout=subprocess.PIPE, check=False)
+    if asked.returncode != 0:
+        sys.exit(asked.returncode)
+    return asked.stdout.strip()
 
 
 def columns(args):
     result = [Column("Baton", [args.bench, "1"])]
     for python in args.python:
         name = f"PyTorch {torch_version(python)}"
-        command = [python, args.script]
+        command = [python, str(HERE / "rpc_calls.py")]
+        if args.device == "cuda":
+            command.append("--device=cuda")
         result.append(Column(name, command))
         result.append(Column(f"{name}, mended", command, MENDED))
     return result
@@ -119,12 +127,16 @@ def main():
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bench", help="the path of bench_rpc")
-    parser.add_argument("script", help="the path of the peer's benchmark")
-    parser.add_argument("--python", action="append", required=True)
+    parser.add_argument("--python", action="append",
+                        help="one that has torch; may be given again; default "
+                             "the one that runs this")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu",
+                        help="cuda: also tensors from GPU to GPU")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=300,
                         help="seconds that one run may take")
     args = parser.parse_args()
+    args.python = args.python or [sys.executable]
     all_columns = columns(args)
     for number in range(args.rounds):
         for column in all_columns:
