@@ -29,7 +29,12 @@ target_compile_options(baton_options INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall>")
 if(BATON_WERROR)
   target_compile_options(baton_options INTERFACE
-    "$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
+    "$<$<COMPILE_LANGUAGE:CXX>:-Werror>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")
+  # g++ 12 takes Abseil's InlinedVector for uninitialised where it is moved.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(baton_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(baton_options INTERFACE

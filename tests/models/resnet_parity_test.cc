@@ -11,7 +11,7 @@
 #include "models/nn/loss.h"
 #include "models/resnet.h"
 #include "tests/support/test_device.h"
-#include "tests/support/test_files.h"
+#include "tests/support/golden/golden_path.h"
 
 namespace baton::models {
 namespace {

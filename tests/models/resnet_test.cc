@@ -11,7 +11,7 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "models/nn/loss.h"
-#include "tests/support/test_files.h"
+#include "tests/support/golden/golden_path.h"
 
 namespace baton::models {
 namespace {

@@ -14,7 +14,7 @@
 #include "optim/sgd.h"
 #include "tests/support/named.h"
 #include "tests/support/test_device.h"
-#include "tests/support/test_files.h"
+#include "tests/support/golden/golden_path.h"
 
 // Values from tools/golden/optimizers.py.
 namespace baton::optim {

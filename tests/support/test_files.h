@@ -14,13 +14,6 @@
 // Files that tests read and write.
 namespace baton::testing {
 
-// A committed reference value, made by tools/golden: in the source tree, or
-// where the variable BATON_GOLDEN_DIR says (a bundle brings its own).
-inline std::string GoldenPath(const std::string& name) {
-  const char* folder = std::getenv("BATON_GOLDEN_DIR");
-  return std::string(folder ? folder : BATON_GOLDEN_DIR) + "/" + name;
-}
-
 // Real data beside the source tree, where there is some: tests exercise it on
 // top of what they make themselves.
 inline std::optional<std::string> SharedDataPath(const std::string& name) {

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "models/data/transforms.h"
 #include "tests/models/data/made_files.h"
-#include "tests/support/test_files.h"
+#include "tests/support/golden/golden_path.h"
 
 namespace baton::data {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/ops/reduce.h"
 #include "core/safetensors.h"
 #include "tests/support/test_device.h"
-#include "tests/support/test_files.h"
+#include "tests/support/golden/golden_path.h"
 
 namespace baton::nn {
 namespace {

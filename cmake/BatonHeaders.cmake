@@ -1,0 +1,36 @@
+# The target baton_headers_alone compiles every header that no source includes
+# first: with the sources, which prove theirs, each header is shown to stand by
+# itself. core/cuda's need the toolkit.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
+  autograd/*.h core/*.h examples/*.h models/*.h optim/*.h rpc/*.h tools/*.h
+  tests/support/*.h)
+set(sources)
+foreach(header ${headers})
+  if(header MATCHES "^core/cuda/" AND NOT BATON_HAS_CUDA)
+    continue()
+  endif()
+  string(REGEX REPLACE "\\.h$" "" stem ${header})
+  set(first)
+  foreach(source ${stem}.cc ${stem}.cu)
+    if(NOT first AND EXISTS ${CMAKE_SOURCE_DIR}/${source})
+      file(STRINGS ${CMAKE_SOURCE_DIR}/${source} first REGEX "^#include"
+        LIMIT_COUNT 1)
+    endif()
+  endforeach()
+  if(NOT first STREQUAL "#include \"${header}\"")
+    string(REPLACE "/" "_" source ${stem})
+    set(source ${CMAKE_BINARY_DIR}/headers/${source}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n")
+    list(APPEND sources ${source})
+  endif()
+endforeach()
+add_library(baton_headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
+set_target_properties(baton_headers_alone PROPERTIES UNITY_BUILD OFF)
+target_include_directories(baton_headers_alone PRIVATE ${CMAKE_SOURCE_DIR}
+  ${CMAKE_BINARY_DIR})
+target_link_libraries(baton_headers_alone PRIVATE baton_options baton_rpc
+  baton_core)
+if(BATON_HAS_CUDA)
+  target_link_libraries(baton_headers_alone PRIVATE CUDA::cudart_static
+    CUDA::cublasLt CUDNN::cudnn)
+endif()

@@ -1,0 +1,91 @@
+include(GoogleTest)
+
+# baton_tests(NAME FOLDER DEPS... [WHOLE] [TIMING FILTERS...] [GRPC FILTERS...])
+# One test program from every .cc of a folder, which carries the folder's first
+# name (core, rpc, ...) as a label. ctest runs it
+#   WHOLE: as one process, for tests that only compute: they keep two cores busy;
+#   otherwise: in one process a test, for tests that wait for others; these share
+#   the cores.
+# Tests that match TIMING fail on a machine that is too slow: they are labelled
+# `timing` and run alone. Those that match GRPC go through the packaged gRPC, of
+# which ThreadSanitizer knows nothing: they are labelled `grpc`.
+function(baton_tests name folder)
+  cmake_parse_arguments(ARG "WHOLE" "" "TIMING;GRPC" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS} baton_options
+    baton_test_options GTest::gtest_main GTest::gmock)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  # What nearly every test includes is compiled once for all programs.
+  if(name STREQUAL core_tests)
+    target_precompile_headers(${name} PRIVATE
+      ${CMAKE_CURRENT_SOURCE_DIR}/support/precompiled.h)
+  else()
+    target_precompile_headers(${name} REUSE_FROM core_tests)
+  endif()
+  string(REGEX REPLACE "/.*" "" label ${folder})
+  baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}")
+endfunction()
+
+# Threads that spin while they wait take the cores of the tests beside them.
+set(baton_test_environment ENVIRONMENT OMP_WAIT_POLICY=passive)
+
+function(baton_add_tests name label whole timing grpc)
+  if(whole)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 600
+      PROCESSORS ${BATON_WAITING_TESTS_A_CORE} ${baton_test_environment})
+    return()
+  endif()
+  list(JOIN timing ":" timing)
+  list(JOIN grpc ":" grpc)
+  baton_discover(${name} "*" "${timing}:${grpc}" LABELS ${label})
+  if(grpc)
+    baton_discover(${name} "${grpc}" "${timing}" LABELS "${label}\;grpc")
+  endif()
+  if(timing)
+    baton_discover(${name} "${timing}" "" LABELS "${label}\;timing" RUN_SERIAL ON)
+  endif()
+endfunction()
+
+function(baton_discover name wanted unwanted)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
+    TEST_FILTER "${wanted}-${unwanted}"
+    PROPERTIES TIMEOUT 120 ${baton_test_environment} ${ARGN})
+endfunction()
+
+# Tests that wait leave their core to others: tests/run.sh runs so many at once.
+set(BATON_WAITING_TESTS_A_CORE 3)
+
+# A second run of a program of tests, or of those that match the patterns named,
+# on a GPU. Skipped, with its reason, where there is none.
+function(baton_cuda_tests name)
+  target_sources(${name} PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/support/device/test_device.cc)
+  if(BATON_HAS_CUDA)
+    string(REPLACE ";" ":" filter "${ARGN}")
+    if(filter)
+      set(filter --gtest_filter=${filter})
+    endif()
+    add_test(NAME cuda.${name} COMMAND ${name} ${filter})
+    set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600
+      ENVIRONMENT BATON_TEST_DEVICE=cuda
+      SKIP_REGULAR_EXPRESSION "no cuda:0 here: skipped")
+  endif()
+endfunction()
+
+# Lets tests compare with values that tools/golden made.
+function(baton_golden_values name)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/support/golden/golden_path.cc)
+  target_sources(${name} PRIVATE ${source})
+  set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS
+    "BATON_GOLDEN_DIR=\"${CMAKE_CURRENT_SOURCE_DIR}/golden\"")
+endfunction()
+
+# baton_test_program(NAME SOURCES... [DEPS...]): a program that tests start.
+function(baton_test_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} baton_options)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,73 @@
+# Included by tests/CMakeLists.txt: the tests of rpc, and the programs they start.
+baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
+  protobuf::libprotobuf
+  GRPC */Grpc* Grpc* Cluster.* Rendezvous* SilentWorkerTest.* DetectionTest.*
+    Limits.* LinkTest.* LateTensor* TcpWorkers.* InPlaceTest.* SharedMemoryLoss.*
+    LongLease.* StuckPeer*)
+target_sources(rpc_tests PRIVATE rpc/counter.cc rpc/peer/keeper.cc
+  rpc/peer/peer_process.cc)
+target_include_directories(rpc_tests PRIVATE ${CMAKE_BINARY_DIR})  # *.pb.h
+baton_test_program(echo_peer SOURCES rpc/peer/echo_peer.cc DEPS baton_rpc)
+baton_test_program(leaver SOURCES rpc/peer/leaver.cc DEPS baton_rpc)
+baton_test_program(worker_peer DEPS baton_rpc
+  SOURCES rpc/peer/worker_peer.cc rpc/peer/keeper.cc rpc/counter.cc)
+add_dependencies(rpc_tests echo_peer leaver worker_peer)
+
+# Plug-ins, good and bad, beside the programs that load them.
+baton_plugin_host(rpc_tests core rpc)
+file(GLOB plugins CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/rpc/plugin/*.cc)
+foreach(source ${plugins})
+  cmake_path(GET source STEM name)
+  baton_plugin(plugin_${name} ${source})
+  target_link_libraries(plugin_${name} PRIVATE baton_options)
+  set_target_properties(plugin_${name} PROPERTIES OUTPUT_NAME ${name}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins)
+  list(APPEND plugin_targets plugin_${name})
+endforeach()
+add_dependencies(rpc_tests ${plugin_targets})
+
+# The channels of GPUs, with stand-ins for GPUs and NCCL that need neither.
+baton_tests(rpc_cuda_ipc_tests rpc/cuda_ipc baton_rpc baton_test_support
+  protobuf::libprotobuf)
+target_sources(rpc_cuda_ipc_tests PRIVATE rpc/transport_worker.cc)
+target_include_directories(rpc_cuda_ipc_tests PRIVATE ${CMAKE_BINARY_DIR})
+baton_cuda_tests(rpc_cuda_ipc_tests)
+baton_test_program(gpu_peer SOURCES rpc/peer/gpu_peer.cc
+  DEPS baton_rpc absl::failure_signal_handler absl::symbolize)
+add_dependencies(rpc_cuda_ipc_tests gpu_peer)
+baton_tests(rpc_nccl_tests rpc/nccl baton_rpc baton_test_support
+  protobuf::libprotobuf)
+target_sources(rpc_nccl_tests PRIVATE rpc/cuda_ipc/fake_gpu.cc)
+target_include_directories(rpc_nccl_tests PRIVATE ${CMAKE_BINARY_DIR})
+
+# Processes killed and stopped at random; rpc_chaos --runs=1000 is the long run.
+baton_test_program(chaos_worker DEPS baton_rpc SOURCES rpc/chaos/chaos_worker.cc
+  rpc/chaos/load.cc rpc/counter.cc rpc/peer/report_idle.cc)
+baton_test_program(rpc_chaos DEPS baton_test_support
+  SOURCES rpc/chaos/rpc_chaos.cc rpc/chaos/chaos_cluster.cc)
+add_dependencies(rpc_chaos chaos_worker)
+add_test(NAME rpc.chaos COMMAND rpc_chaos --runs=200 --seed=1 --limit_ms=2000)
+set_tests_properties(rpc.chaos PROPERTIES TIMEOUT 300 LABELS "rpc\;timing\;grpc"
+  RUN_SERIAL ON)
+
+# Processes worked for long; rpc_soak without flags is the long run.
+baton_test_program(soak_worker DEPS baton_rpc SOURCES rpc/soak/soak_worker.cc
+  rpc/soak/soak_load.cc rpc/peer/report_idle.cc)
+baton_test_program(rpc_soak SOURCES rpc/soak/rpc_soak.cc
+  DEPS baton_test_support absl::flags absl::flags_parse)
+add_dependencies(rpc_soak soak_worker)
+# Sanitizers keep what was freed, and find leaks by other means.
+set(soak_growth_kb 4096)
+if(BATON_SANITIZE)
+  set(soak_growth_kb 1048576)
+endif()
+add_test(NAME rpc.soak COMMAND rpc_soak --calls=12000 --rrefs=1200 --rounds=12
+  --max_growth_kb=${soak_growth_kb})
+set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS "rpc\;grpc"
+  PROCESSORS 3)
+
+# Schedules of the RRef protocol; rref_explore --schedules=1000000 is the long run.
+baton_test_program(rref_explore DEPS baton_rpc SOURCES rpc/model/rref_explore.cc
+  rpc/model/rref_model.cc rpc/model/rref_model_messages.cc)
+add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=40000 --seed=1)
+set_tests_properties(rpc.rref_model PROPERTIES TIMEOUT 120 LABELS rpc PROCESSORS 2)

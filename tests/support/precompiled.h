@@ -1,0 +1,26 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+// What nearly every test includes; CMake hands it to all of them compiled. Each
+// test includes what it uses all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "core/status.h"
+#include "core/tensor.h"
