@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -19,15 +18,6 @@ namespace baton::testing {
 inline std::string GoldenPath(const std::string& name) {
   const char* folder = std::getenv("BATON_GOLDEN_DIR");
   return std::string(folder ? folder : BATON_GOLDEN_DIR) + "/" + name;
-}
-
-// Real data beside the source tree, where there is some: tests exercise it on
-// top of what they make themselves.
-inline std::optional<std::string> SharedDataPath(const std::string& name) {
-  const std::string path = BATON_SHARED_DATA_DIR "/" + name;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
-  return path;
 }
 
 // A folder of one test, gone with the object.
