@@ -31,7 +31,7 @@ fi
 export tree cuda
 check() {
   echo "#include \"$1\"" | clang++-14 -fsyntax-only -x c++ -std=c++20 -I. \
-    "-I$tree" $cuda '-DBATON_GOLDEN_DIR=""' '-DBATON_SHARED_DATA_DIR=""' \
+    "-I$tree" $cuda '-DBATON_GOLDEN_DIR=""' \
     '-DBATON_CUPTI_SONAME=""' '-DBATON_CUPTI_LIBRARY=""' \
     '-DBATON_NCCL_SONAME=""' '-DBATON_NCCL_LIBRARY=""' \
     -fopenmp -Wthread-safety -Werror=thread-safety \

@@ -98,23 +98,28 @@ TEST(ThreadPool, AThreadThatEndsLeavesNoTaskToASleepingOne) {
   EXPECT_EQ(outcome.future().Await(), absl::OkStatus());
 }
 
+// Each task stays until a second one is beside it, and then for long enough
+// that a third one would be seen.
 TEST(ThreadPool, NeverRunsMoreTasksAtOnceThanItHasThreads) {
-  std::atomic<int> running{0};
-  std::atomic<int> most{0};
+  constexpr int kTasks = 40;
+  std::atomic<int> running{0}, begun{0}, most{0};
   {
     ThreadPool pool(2, "bounded");
-    for (int i = 0; i < 500; ++i) {
+    for (int i = 0; i < kTasks; ++i) {
       pool.Post([&] {
+        const int turn = begun++ / 2;
         const int now = ++running;
         int seen = most;
         while (now > seen && !most.compare_exchange_weak(seen, now)) {
         }
+        EXPECT_TRUE(Eventually([&] { return begun >= 2 * (turn + 1); }));
+        for (int k = 0; k < 200; ++k) std::this_thread::yield();
         --running;
       });
     }
   }
-  EXPECT_LE(most, 2);
-  EXPECT_EQ(running, 0);
+  EXPECT_EQ(most, 2);
+  EXPECT_EQ(begun, kTasks);
 }
 
 TEST(ThreadPool, MayBeDroppedByItsOwnLastTask) {

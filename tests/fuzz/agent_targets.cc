@@ -1,7 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <iterator>
 
 #include "core/status.h"
 #include "rpc/frames.h"
@@ -24,19 +27,25 @@ using rpc::WorkerInfo;
 const WorkerInfo kAlice{"alice", rpc::Rank{0}, 1, "127.0.0.1:1"};
 const WorkerInfo kBob{"bob", rpc::Rank{1}, 2, "127.0.0.1:2"};
 
-// Whatever could be read is written and read again. A status gives its
-// payloads in any order, so the bytes may differ.
+// Maps without order, and the payloads of a status, come in any order.
+bool AreAlike(std::string one, std::string other) {
+  std::sort(one.begin(), one.end());
+  std::sort(other.begin(), other.end());
+  return one == other;
+}
+
+// Whatever could be read is written and read again.
 template <typename Frame>
-void Header(const std::string& bytes) {
+bool Header(const std::string& bytes) {
   const auto frame = internal::DecodeFrame<Frame>(bytes);
-  if (!frame.ok()) return;
+  if (!frame.ok()) return false;
   const std::string once =
       internal::EncodeFrame(internal::FrameKind::kRequest, *frame);
   const auto again = internal::DecodeFrame<Frame>(once);
   BATON_CHECK(again.ok());
-  BATON_CHECK(
-      once.size() ==
-      internal::EncodeFrame(internal::FrameKind::kRequest, *again).size());
+  BATON_CHECK(AreAlike(
+      once, internal::EncodeFrame(internal::FrameKind::kRequest, *again)));
+  return true;
 }
 
 // A value that holds itself, as a graph of modules may.
@@ -47,17 +56,20 @@ struct Tree {
 };
 
 template <typename T>
-void Value(const std::string& bytes, int tensors) {
+bool Value(const std::string& bytes, int tensors) {
   Decoder decoder(bytes, std::vector<Tensor>(static_cast<size_t>(tensors),
                                              Tensor::Zeros({2})));
   const T value = decoder.Get<T>();
-  if (!decoder.Finish().ok()) return;
-  Encoder encoder;
+  if (!decoder.Finish().ok()) return false;
+  Encoder encoder, twice;
   encoder.Put(value);
   BATON_CHECK(encoder.status().ok());
   Decoder again(encoder.bytes(), encoder.tensors());
-  (void)again.Get<T>();
+  twice.Put(again.Get<T>());
   BATON_CHECK(again.Finish().ok());
+  BATON_CHECK(AreAlike(encoder.bytes(), twice.bytes()));
+  BATON_CHECK(encoder.tensors().size() == twice.tensors().size());
+  return true;
 }
 
 struct QuietPort final : Ownership::Port {
@@ -75,8 +87,9 @@ struct QuietPort final : Ownership::Port {
 };
 
 template <typename Frame>
-std::optional<Frame> Read(Input& input) {
+std::optional<Frame> Read(Input& input, bool& read) {
   auto frame = internal::DecodeFrame<Frame>(" " + input.Chunk());
+  read &= frame.ok();
   if (!frame.ok()) return std::nullopt;
   return *std::move(frame);
 }
@@ -100,20 +113,21 @@ struct Owner {
 
 }  // namespace
 
-void Headers(const std::string& bytes) {
-  Header<internal::RequestFrame>(bytes);
-  Header<internal::ResponseFrame>(bytes);
-  Header<ControlFrame>(bytes);
-  Header<internal::CancelFrame>(bytes);
+bool Headers(const std::string& bytes) {
+  const bool read[] = {Header<internal::RequestFrame>(bytes),
+                       Header<internal::ResponseFrame>(bytes),
+                       Header<ControlFrame>(bytes),
+                       Header<internal::CancelFrame>(bytes)};
+  return std::count(std::begin(read), std::end(read), true) > 0;
 }
 
-void Arguments(const std::string& bytes) {
+bool Arguments(const std::string& bytes) {
   Input input(bytes);
   const int kind = input.Byte() % 12;
   const int tensors = input.Byte() % 4;
   const std::string rest = input.Rest();
   using rpc::Codec;
-  static constexpr std::array<void (*)(const std::string&, int), 12> kReaders =
+  static constexpr std::array<bool (*)(const std::string&, int), 12> kReaders =
       {&Value<std::map<std::string, std::vector<int64_t>>>,
        &Value<std::vector<std::vector<std::string>>>,
        &Value<std::optional<std::pair<Tensor, bool>>>,
@@ -126,18 +140,19 @@ void Arguments(const std::string& bytes) {
        &Value<Tree>,
        &Value<std::unordered_map<uint32_t, std::optional<Tree>>>,
        &Value<std::chrono::milliseconds>};
-  kReaders[static_cast<size_t>(kind)](rest, tensors);
+  return kReaders[static_cast<size_t>(kind)](rest, tensors);
 }
 
-void Control(const std::string& bytes) {
+bool Control(const std::string& bytes) {
   Input input(bytes);
   Owner owner;
+  bool read = true;
   owner.peers.Add(kBob);
   const auto now = Ownership::Clock::now();
   while (!input.empty()) {
     switch (input.Byte() % 6) {
       case 0:
-        if (const auto frame = Read<ControlFrame>(input)) {
+        if (const auto frame = Read<ControlFrame>(input, read)) {
           if (owner.peers.Compare(kBob, frame->epoch) ==
               internal::Peers::Spoken::kEarlier) {
             break;
@@ -148,7 +163,7 @@ void Control(const std::string& bytes) {
         }
         break;
       case 1:
-        if (const auto frame = Read<internal::RequestFrame>(input)) {
+        if (const auto frame = Read<internal::RequestFrame>(input, read)) {
           owner.Take(frame->transfers);
           const bool made =
               owner.table
@@ -162,7 +177,7 @@ void Control(const std::string& bytes) {
         }
         break;
       case 2:
-        if (const auto frame = Read<internal::ResponseFrame>(input)) {
+        if (const auto frame = Read<internal::ResponseFrame>(input, read)) {
           owner.Take(frame->transfers);
         }
         break;
@@ -188,6 +203,7 @@ void Control(const std::string& bytes) {
   }
   owner.table->Close(absl::CancelledError("the end"));
   BATON_CHECK(owner.table->counts().objects == 0);
+  return read;
 }
 
 }  // namespace baton::fuzz

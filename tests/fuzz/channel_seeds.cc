@@ -124,6 +124,7 @@ void Nccl() {
   const std::string tensor =
       std::string("\1\11", 2) + Chunk(ticket.SerializeAsString());
   Save("nccl", "leads", '\1' + turn + tensor + sent + tensor + sent + sum);
+  Save("nccl", "whole", '\0' + lines + tensor + sent);
   Save("nccl", "begins", '\1' + begin + turn);
   Save("nccl", "is_led", '\0' + lines + tensor + tensor + sent + sent);
   Save("nccl", "asks", '\0' + lines + ask + tensor + sent);

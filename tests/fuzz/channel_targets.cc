@@ -209,13 +209,14 @@ bool Step(Pair& pair, Input& input) {
 
 }  // namespace
 
-void SharedMemory(const std::string& bytes) {
+bool SharedMemory(const std::string& bytes) {
   Input input(bytes);
   Pair pair = Pair::Make();
   pair.alice.channels->Start();
   AwaitWorker();
-  for (int steps = 0; !input.empty() && steps < 64; ++steps) {
-    if (!Step(pair, input)) break;
+  bool fine = true;
+  for (int steps = 0; fine && !input.empty() && steps < 64; ++steps) {
+    fine = Step(pair, input);
   }
   for (Side* side : {&pair.alice, &pair.bob}) side->channels->Close();
   AwaitWorker();
@@ -228,6 +229,7 @@ void SharedMemory(const std::string& bytes) {
       std::memset(tensor.raw_data(), 2, tensor.nbytes());
     }
   }
+  return fine;
 }
 
 }  // namespace baton::fuzz

@@ -50,48 +50,53 @@ uint64_t Sum(const Tensor& tensor) {
 
 }  // namespace
 
-void SafeTensorsFile(const std::string& bytes) {
+bool SafeTensorsFile(const std::string& bytes) {
   const MemoryFile file(bytes);
   const auto content = ReadSafeTensors(file.path());
-  if (!content.ok()) return;
+  if (!content.ok()) return false;
   size_t total = 0;
   for (const auto& [name, tensor] : content->tensors) {
     (void)Sum(tensor);
     total += tensor.nbytes();
   }
   BATON_CHECK(total <= bytes.size());
+  return true;
 }
 
-void IdxFile(const std::string& bytes) {
+bool IdxFile(const std::string& bytes) {
   const MemoryFile file(bytes);
   const auto values = data::ReadIdx(file.path());
   if (values.ok()) (void)Sum(*values);
   const auto set = data::IdxDataset::Open(file.path(), file.path());
   if (set.ok()) (void)(*set)->Get(0);
+  return values.ok();
 }
 
-void ArchiveFile(const std::string& bytes) {
+bool ArchiveFile(const std::string& bytes) {
   const MemoryFile file(bytes);
-  (void)data::ReadArchive(file.path(), [](const std::string& name) {
-    return name.size() % 2 == 0;
-  });
+  const auto entries = data::ReadArchive(
+      file.path(),
+      [](const std::string& name) { return name.size() % 2 == 0; });
   (void)data::ReadUnpacked(file.path());
+  return entries.ok();
 }
 
-void CifarFile(const std::string& bytes) {
+bool CifarFile(const std::string& bytes) {
   const MemoryFile file(bytes);
   const auto set = data::Cifar10::Open(file.path(), data::Split::kTrain);
-  if (!set.ok()) return;
+  if (!set.ok()) return false;
   const auto last = (*set)->Get((*set)->size() - 1);
   BATON_CHECK(last.ok() && last->label < 10);
   (void)Sum(last->image);
+  return true;
 }
 
-void JpegFile(const std::string& bytes) {
+bool JpegFile(const std::string& bytes) {
   // No larger than what takes a fuzzer a moment.
-  if (bytes.size() > 16384) return;
+  if (bytes.size() > 16384) return false;
   const auto image = data::DecodeJpeg(bytes, "fuzz");
   if (image.ok()) (void)Sum(*image);
+  return image.ok();
 }
 
 }  // namespace baton::fuzz

@@ -96,10 +96,14 @@ class Gpu final : public rpc::IpcGpu {
 
 class DeafPort final : public rpc::ChannelPort {
  public:
+  explicit DeafPort(std::atomic<bool>& failed) : failed_(failed) {}
   void Say(std::string) override {}
   void Release(uint64_t) override { BATON_CHECK(false); }
   void Opened() override {}
-  void Failed(std::string) override {}
+  void Failed(std::string) override { failed_ = true; }
+
+ private:
+  std::atomic<bool>& failed_;
 };
 
 // What was said has been heard, and what came of it has been done.
@@ -116,17 +120,19 @@ void Settle(const rpc::NcclParts& parts) {
   }
 }
 
-void Import(rpc::NcclEnd& end, Input& input) {
+// False where the ticket is refused.
+bool Import(rpc::NcclEnd& end, Input& input) {
   const auto count = static_cast<int64_t>(input.Byte());
   const rpc::TensorSpec spec{.shape = Shape({count}),
                              .bytes = static_cast<uint64_t>(count) * 4};
   const auto imported = end.Import(spec, input.Chunk());
   BATON_CHECK(!imported.ok() || imported->tensor.nbytes() == spec.bytes);
+  return imported.ok();
 }
 
 }  // namespace
 
-void Nccl(const std::string& bytes) {
+bool Nccl(const std::string& bytes) {
   Input input(bytes);
   rpc::NcclParts parts{
       .gpu = std::make_shared<Gpu>(),
@@ -137,17 +143,20 @@ void Nccl(const std::string& bytes) {
       .breaks = std::make_shared<std::atomic<int>>(0),
       .options = {.trusted_fabric = true}};
   const bool leads = input.Byte() % 2 == 1;
+  bool taken = true;
+  std::atomic<bool> failed{false};
   auto end = std::make_shared<rpc::NcclEnd>(parts, leads,
-                                            std::make_shared<DeafPort>());
+                                            std::make_shared<DeafPort>(failed));
   if (leads) end->Start();
   for (int steps = 0; !input.empty() && steps < 64; ++steps) {
     if (input.Byte() % 2 == 0) {
       end->OnSaid(input.Chunk());
     } else {
-      Import(*end, input);
+      taken &= Import(*end, input);
     }
     Settle(parts);
   }
+  taken &= !failed;
   end->OnLost();
   Settle(parts);
   end = nullptr;
@@ -155,6 +164,7 @@ void Nccl(const std::string& bytes) {
   parts.rescuer = nullptr;
   BATON_CHECK(rpc::AwaitAborts(std::chrono::seconds(60)));
   BATON_CHECK(lines == 0);
+  return taken;
 }
 
 }  // namespace baton::fuzz

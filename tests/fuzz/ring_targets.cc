@@ -75,16 +75,16 @@ std::string Framed(const std::string& frame) {
 }  // namespace
 
 // What a process writes that may keep to the rules or not.
-void MessageRing(const std::string& bytes) {
+bool MessageRing(const std::string& bytes) {
   Input input(bytes);
   Ring ring;
   for (int steps = 0; !input.empty() && steps < 200; ++steps) {
     switch (input.Byte() % 4) {
       case 0:
-        if (!ring.Write(Framed(input.Chunk()))) return;
+        if (!ring.Write(Framed(input.Chunk()))) return false;
         break;
       case 1:
-        if (!ring.Write(input.Chunk())) return;
+        if (!ring.Write(input.Chunk())) return false;
         break;
       case 2: {
         // Positions, flags, and bytes that were written already.
@@ -94,9 +94,10 @@ void MessageRing(const std::string& bytes) {
         break;
       }
       default:
-        if (!ring.Read()) return;
+        if (!ring.Read()) return false;
     }
   }
+  return true;
 }
 
 }  // namespace baton::fuzz

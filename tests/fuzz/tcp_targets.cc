@@ -26,16 +26,18 @@ struct Meeting {
     there = rpc::Fd(ends[1]);
   }
 
-  void Import(Input& input) {
+  // False where the ticket is refused.
+  bool Import(Input& input) {
     const auto count = static_cast<int64_t>(input.Byte());
     const rpc::TensorSpec spec{.shape = Shape({count}),
                                .bytes = static_cast<uint64_t>(count) * 4};
     rpc::wire::TcpTicket ticket;
-    if (!ticket.ParseFromString(input.Chunk())) return;
+    if (!ticket.ParseFromString(input.Chunk())) return false;
     auto imported = receipts.Import(spec, ticket.lease(), ticket.bytes());
-    if (!imported.ok()) return;
+    if (!imported.ok()) return false;
     BATON_CHECK(imported->tensor.nbytes() == spec.bytes && spec.bytes > 0);
     awaited.push_back(imported->given);
+    return true;
   }
   // False when nothing more will be read.
   bool Write(const std::string& bytes) {
@@ -63,21 +65,23 @@ struct Meeting {
 
 }  // namespace
 
-void Tcp(const std::string& bytes) {
+bool Tcp(const std::string& bytes) {
   Input input(bytes);
   Meeting meeting;
-  for (int steps = 0; !input.empty() && steps < 200; ++steps) {
+  bool taken = true, open = true;
+  for (int steps = 0; open && !input.empty() && steps < 200; ++steps) {
     if (input.Byte() % 2 == 0) {
-      meeting.Import(input);
-      if (!meeting.Read()) break;
-    } else if (!meeting.Write(input.Chunk())) {
-      break;
+      taken &= meeting.Import(input);
+      open = meeting.Read();
+    } else {
+      open = meeting.Write(input.Chunk());
     }
   }
   BATON_CHECK(meeting.receipts.counts().tensors_received == meeting.came);
   meeting.receipts.Lose();
   for (const auto& each : meeting.awaited) BATON_CHECK(each.ready());
   BATON_CHECK(!meeting.Read());
+  return taken && open;
 }
 
 }  // namespace baton::fuzz

@@ -49,7 +49,7 @@ bool Parse(Input& input, T& message) {
 }  // namespace
 
 // A sequence of gRPC messages, each led by its length.
-void Frames(const std::string& bytes) {
+bool Frames(const std::string& bytes) {
   Input input(bytes);
   rpc::Receiver receiver(kMaxMessageBytes);
   while (!input.empty()) {
@@ -64,16 +64,16 @@ void Frames(const std::string& bytes) {
       CheckMessage(message, total);
     }
     BATON_CHECK(!status.ok() || total == batch.bytes);
-    if (!status.ok()) return;
+    if (!status.ok()) return false;
   }
+  return true;
 }
 
-void Hello(const std::string& bytes) {
-  if (const auto answer = rpc::ParseHelloAnswer(bytes); answer.ok()) {
-    (void)rpc::Encode(*answer);
-  }
+bool Hello(const std::string& bytes) {
+  const auto answer = rpc::ParseHelloAnswer(bytes);
+  if (answer.ok()) (void)rpc::Encode(*answer);
   const auto hello = rpc::ParseHello(bytes);
-  if (!hello.ok()) return;
+  if (!hello.ok()) return answer.ok();
   (void)rpc::Judge({}, Alice(), *hello);
   const auto now = std::chrono::steady_clock::now();
   for (const milliseconds own : {milliseconds(0), milliseconds(2000)}) {
@@ -90,21 +90,23 @@ void Hello(const std::string& bytes) {
   const auto same = rpc::ParseHello(meta);
   BATON_CHECK(same.ok() && same->self == hello->self &&
               same->lease == hello->lease);
+  return true;
 }
 
 // Requests to one rendezvous, whose clock jumps.
-void Rendezvous(const std::string& bytes) {
+bool Rendezvous(const std::string& bytes) {
   using Groups = rpc::RendezvousGroups;
   namespace wire = rpc::wire;
   Input input(bytes);
   Groups groups;
   Groups::Clock::time_point now = Groups::Clock::now();
   size_t entered = 0, answered = 0;
+  bool parsed = true;
   while (!input.empty() && entered < 64) {
     switch (input.Byte() % 5) {
       case 0: {
         wire::JoinRequest join;
-        if (!Parse(input, join)) break;
+        if (!(parsed &= Parse(input, join))) break;
         ++entered;
         groups.Enter(rpc::internal::FromWire(join),
                      [&answered](const Groups::Result&) { ++answered; });
@@ -112,20 +114,20 @@ void Rendezvous(const std::string& bytes) {
       }
       case 1: {
         wire::LeaveRequest leave;
-        if (!Parse(input, leave)) break;
+        if (!(parsed &= Parse(input, leave))) break;
         (void)groups.Leave(leave.cluster(), leave.name(), leave.incarnation());
         break;
       }
       case 2: {
         wire::RenewRequest renew;
-        if (!Parse(input, renew)) break;
+        if (!(parsed &= Parse(input, renew))) break;
         (void)groups.Renew(renew.cluster(), renew.name(), renew.incarnation(),
                            renew.version(), now);
         break;
       }
       case 3: {
         wire::JoinRequest join;
-        if (!Parse(input, join)) break;
+        if (!(parsed &= Parse(input, join))) break;
         const rpc::JoinOptions options = rpc::internal::FromWire(join);
         groups.Expire(options.cluster, options.self);
         groups.Cancel(options.cluster, options.self);
@@ -139,6 +141,7 @@ void Rendezvous(const std::string& bytes) {
   }
   groups.Close();
   BATON_CHECK(entered == answered);
+  return parsed;
 }
 
 }  // namespace baton::fuzz

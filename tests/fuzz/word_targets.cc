@@ -16,34 +16,37 @@
 // Addresses, flags and PEM files.
 namespace baton::fuzz {
 
-void Words(const std::string& bytes) {
-  if (const auto address = rpc::ParseHostPort(bytes); address.ok()) {
+bool Words(const std::string& bytes) {
+  const auto address = rpc::ParseHostPort(bytes);
+  if (address.ok()) {
     const auto again = rpc::ParseHostPort(rpc::ToString(*address));
     BATON_CHECK(again.ok() && again->host == address->host &&
                 again->port == address->port);
   }
-  if (const auto workers = rpc::ParseWorkerList(bytes); workers.ok()) {
+  const auto workers = rpc::ParseWorkerList(bytes);
+  if (workers.ok()) {
     BATON_CHECK(!workers->empty());
     for (const rpc::WorkerInfo& worker : *workers) {
       BATON_CHECK(rpc::CheckWorkerName(worker.name).ok());
     }
   }
   (void)rpc::DialTargets(bytes);
-  if (const auto device = Device::Parse(bytes); device.ok()) {
-    BATON_CHECK(*Device::Parse(device->ToString()) == *device);
-  }
-  if (bytes.size() < 64) (void)tools::ParseCores(bytes);
+  const auto device = Device::Parse(bytes);
+  BATON_CHECK(!device.ok() || *Device::Parse(device->ToString()) == *device);
+  const bool cores = bytes.size() < 64 && tools::ParseCores(bytes).ok();
   (void)tools::ReadFlags(absl::StrSplit(bytes, '\n'));
+  return address.ok() || workers.ok() || device.ok() || cores;
 }
 
-void Certificates(const std::string& bytes) {
+bool Certificates(const std::string& bytes) {
   Input input(bytes);
   rpc::Security security;
   security.certificate = input.Chunk();
   security.key = input.Chunk();
   security.authority = input.Rest();
-  (void)rpc::CheckCertificate({"own.pem", "own.key", "ca.pem", ""}, security,
-                              "alice");
+  return rpc::CheckCertificate({"own.pem", "own.key", "ca.pem", ""}, security,
+                               "alice")
+      .ok();
 }
 
 }  // namespace baton::fuzz

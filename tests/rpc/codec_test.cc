@@ -177,18 +177,91 @@ TEST(Codec, DeepNestingIsRefused) {
               Fails(StatusCode::kInvalidArgument, "nested too deeply"));
 }
 
-TEST(Codec, RandomBytesNeverCrash) {
-  std::mt19937 random(7);
-  for (int i = 0; i < 20000; ++i) {
-    std::string bytes(random() % 64, '\0');
-    for (char& c : bytes) c = static_cast<char>(random() % (i % 2 ? 4 : 256));
-    Decoder a(bytes);
-    a.Get<std::tuple<Spec, std::vector<Tree>, absl::Status, Shape>>();
-    (void)a.Finish();
-    (void)rpc::internal::DecodeFrame<rpc::internal::RequestFrame>(bytes);
-    (void)rpc::internal::DecodeFrame<rpc::internal::ResponseFrame>(bytes);
-    (void)rpc::internal::DecodeFrame<rpc::internal::ControlFrame>(bytes);
+// Random bytes, or those of a value with some of them changed.
+class Scrambler {
+ public:
+  std::string Random() {
+    std::string bytes(random_() % 64, '\0');
+    const unsigned most = random_() % 2 == 0 ? 256 : 4;
+    for (char& c : bytes) c = static_cast<char>(random_() % most);
+    return bytes;
   }
+  template <typename T>
+  std::string Like(const T& value) {
+    Encoder encoder;
+    encoder.Put(value);
+    std::string bytes = encoder.bytes();
+    for (size_t changes = random_() % 4; changes > 0; --changes) {
+      bytes[random_() % bytes.size()] = static_cast<char>(random_() % 256);
+    }
+    return bytes;
+  }
+
+ private:
+  std::mt19937 random_{7};
+};
+
+// Whether they are taken for a T, which then encodes to them again.
+template <typename T>
+bool IsTaken(const std::string& bytes) {
+  Decoder decoder(bytes);
+  const T value = decoder.Get<T>();
+  if (const absl::Status status = decoder.Finish(); !status.ok()) {
+    EXPECT_THAT(status, Fails(StatusCode::kInvalidArgument, ""));
+    return false;
+  }
+  Encoder encoder;
+  encoder.Put(value);
+  EXPECT_EQ(encoder.bytes(), bytes);
+  return true;
+}
+
+template <typename T>
+void ExpectRefusedOrTakenAsTheyAre(const T& value) {
+  constexpr int kInputs = 2500;
+  Scrambler scrambler;
+  int taken = 0;
+  for (int i = 0; i < kInputs; ++i) {
+    taken += IsTaken<T>(scrambler.Random()) ? 1 : 0;
+    taken += IsTaken<T>(scrambler.Like(value)) ? 1 : 0;
+    if (::testing::Test::HasFailure()) return;
+  }
+  // A quarter of the like ones is unchanged.
+  EXPECT_GE(taken, kInputs / 8) << rpc::internal::TypeName<T>();
+  EXPECT_LE(taken, kInputs * 3 / 2) << rpc::internal::TypeName<T>();
+}
+
+TEST(Codec, RandomBytesAreRefusedOrTakenAsTheyAre) {
+  const rpc::WorkerInfo bob{"bob", rpc::Rank{1}, 2, "127.0.0.1:2"};
+  const rpc::internal::Transfer transfer{{2, 3}, {2, 4}, 5, bob};
+  rpc::internal::RequestFrame request;
+  request.call = 1;
+  request.transfers = {transfer};
+  request.arguments = "arguments";
+  ExpectRefusedOrTakenAsTheyAre(request);
+  rpc::internal::ControlFrame control;
+  control.items = {{}, {rpc::internal::ControlKind::kAdd, {2, 9}, {2, 10}}};
+  ExpectRefusedOrTakenAsTheyAre(control);
+  ExpectRefusedOrTakenAsTheyAre(Spec{3, "x", {0.5, 2}, true});
+  ExpectRefusedOrTakenAsTheyAre(
+      std::vector<Tree>{{1, {{2, {}}, {3, {{4, {}}}}}}, {5, {}}});
+  ExpectRefusedOrTakenAsTheyAre(Shape({2, 0, 3}));
+}
+
+// The order of its payloads and a text of OK get lost on the way.
+TEST(Codec, RandomBytesOfAStatusAreRefusedOrMeanOneStatus) {
+  Scrambler scrambler;
+  absl::Status gone = absl::NotFoundError("gone");
+  gone.SetPayload("call", absl::Cord("worker"));
+  int taken = 0;
+  for (int i = 0; i < 5000; ++i) {
+    Decoder decoder(i % 2 == 0 ? scrambler.Random() : scrambler.Like(gone));
+    const auto status = decoder.Get<absl::Status>();
+    if (!decoder.Finish().ok()) continue;
+    ++taken;
+    ASSERT_EQ(RoundTrip(status), status);
+  }
+  EXPECT_GE(taken, 5000 / 16);
 }
 
 }  // namespace

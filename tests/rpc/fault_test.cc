@@ -359,8 +359,11 @@ TEST(HostileFrames, HurtNobody) {
   ASSERT_THAT(transport->Start(mallory, &deaf), IsOk());
   transport->AddPeer(cluster["alice"].self());
   std::mt19937 random(1);
+  std::set<FrameKind> kinds;
   std::vector<std::string> frames{"", "\x09", std::string(3, '\xff')};
+  plan->Clear();
   for (const std::string& frame : heard) {
+    kinds.insert(static_cast<FrameKind>(frame.at(0)));
     for (int i = 0; i < 40; ++i) {
       std::string bad = frame.substr(0, random() % (frame.size() + 1));
       for (int k = 0; k < i % 5 && !bad.empty(); ++k) {
@@ -369,10 +372,16 @@ TEST(HostileFrames, HurtNobody) {
       frames.push_back(bad);
     }
   }
+  EXPECT_THAT(
+      kinds, ::testing::IsSupersetOf({FrameKind::kRequest, FrameKind::kResponse,
+                                      FrameKind::kControl}));
+  std::atomic<size_t> sent{0};
   for (const std::string& frame : frames) {
-    transport->Send("alice", {frame, {}}, [](absl::Status) {});
+    transport->Send("alice", {frame, {}},
+                    [&](const absl::Status& status) { sent += status.ok(); });
   }
   transport->Shutdown(1s);
+  EXPECT_EQ(sent, frames.size());
   Share(cluster);
   // What the stranger may have created goes with its incarnation.
   cluster.ExpectIdle();

@@ -175,7 +175,8 @@ TEST(Grpc, ASlowHandlerPausesReading) {
   for (size_t i = 0; i < kCount; ++i) {
     alice->transport->Send("bob", {"", {Tensor::Zeros({1 << 20})}}, log.Next());
   }
-  log.Await(1);
+  // Without the limit all of them go in that time.
+  log.AwaitFor(kCount, milliseconds(500));
   EXPECT_LT(log.count(), kCount);
   {
     MutexLock lock(mutex);

@@ -53,10 +53,21 @@ TEST_F(ShutdownTest, EveryCallAfterItFails) {
 TEST_F(ShutdownTest, WaitsForCallsUnderWay) {
   Future<int> call = alice_.Async<&Wait>("bob");
   ASSERT_TRUE(held_.AwaitEntered());
-  std::thread ending([&] { EXPECT_THAT(alice_.Shutdown(), IsOk()); });
+  // The later one of two has nothing to do and returns: the other has begun.
+  Gate begun;
+  const auto shut_down = [&] {
+    EXPECT_THAT(alice_.Shutdown(), IsOk());
+    begun.Open();
+  };
+  std::thread one(shut_down), other(shut_down);
+  EXPECT_TRUE(begun.Await());
+  EXPECT_THAT(call.Await(200ms), Fails(StatusCode::kDeadlineExceeded, ""));
   held_.Answer(4);
-  EXPECT_EQ(*call.Await(), 4);
-  ending.join();
+  const auto answer = call.Await();
+  EXPECT_THAT(answer, IsOk());
+  EXPECT_EQ(answer.value_or(0), 4);
+  one.join();
+  other.join();
 }
 
 TEST_F(ShutdownTest, EndsByItsTimeoutAndSaysWhatIsLeft) {

@@ -6,22 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
 
 // Files that tests read and write.
 namespace baton::testing {
-
-// Real data beside the source tree, where there is some: tests exercise it on
-// top of what they make themselves.
-inline std::optional<std::string> SharedDataPath(const std::string& name) {
-  const std::string path = BATON_SHARED_DATA_DIR "/" + name;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::nullopt;
-  return path;
-}
 
 // A folder of one test, gone with the object.
 class TempFolder {

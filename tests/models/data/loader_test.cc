@@ -4,9 +4,10 @@
 #include "models/data/loader.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <numeric>
 
+#include "core/mutex.h"
 #include "gtest/gtest.h"
 #include "models/data/synthetic.h"
 
@@ -21,7 +22,11 @@ class Counting final : public Dataset {
   absl::StatusOr<Sample> Get(int64_t index) const override {
     if (index == broken) return absl::DataLossError("sample.jpg: broken");
     const int64_t side = index == odd ? 3 : 2;
-    ++gets;
+    {
+      MutexLock lock(mutex_);
+      ++gets_;
+      changed_.NotifyAll();
+    }
     return Sample{
         .image = Tensor::Full({1, side, side}, static_cast<double>(index)),
         .label = index};
@@ -33,9 +38,20 @@ class Counting final : public Dataset {
 
   int64_t broken = -1;  // fails
   int64_t odd = -1;     // is of another size
-  mutable std::atomic<int> gets{0};
+  // Whether `count` samples were read before `time` had passed.
+  bool AwaitGets(int count, std::chrono::milliseconds time) const {
+    const auto deadline = std::chrono::steady_clock::now() + time;
+    MutexLock lock(mutex_);
+    while (gets_ < count) {
+      if (!changed_.WaitUntil(mutex_, deadline)) return gets_ >= count;
+    }
+    return true;
+  }
 
  private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  mutable int gets_ ABSL_GUARDED_BY(mutex_) = 0;
   const int64_t size_;
   const std::vector<std::string> classes_;
 };
@@ -140,12 +156,14 @@ TEST(Loader, AnEpochMayBeLeftEarly) {
   }
 }
 
-TEST(Loader, WorkersStayWithinThePrefetchLimit) {
+TEST(Loader, WorkersGoToThePrefetchLimitAndNoFurther) {
   const auto set = std::make_shared<Counting>(1000);
   auto loader = MakeLoader(set, {.batch = 10, .workers = 4, .prefetch = 3});
-  for (int taken = 1; taken <= 5; ++taken) {
+  for (int taken = 0; taken < 5; ++taken) {
+    const int most = 10 * (taken + 3);
+    EXPECT_TRUE(set->AwaitGets(most, std::chrono::seconds(10)));
+    EXPECT_FALSE(set->AwaitGets(most + 1, std::chrono::milliseconds(50)));
     ASSERT_TRUE(loader->Next().ok());
-    EXPECT_LE(set->gets, 10 * (taken + 3));
   }
 }
 

@@ -18,8 +18,9 @@ std::string MakeTar(const NamedBytes& files, bool gzip) {
   for (const auto& [name, content] : files) {
     archive_entry* entry = archive_entry_new();
     archive_entry_set_pathname(entry, name.c_str());
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
+    const bool folder = name.ends_with('/');
+    archive_entry_set_filetype(entry, folder ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry, folder ? 0755 : 0644);
     archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
     archive_write_header(writer, entry);
     archive_write_data(writer, content.data(), content.size());

@@ -38,7 +38,7 @@ inline std::string FlatJpeg(int64_t height, int64_t width, int red, int green,
 
 using NamedBytes = std::vector<std::pair<std::string, std::string>>;
 
-// The bytes of a tar archive, gzipped or not.
+// The bytes of a tar archive, gzipped or not. Names of folders end in a slash.
 std::string MakeTar(const NamedBytes& files, bool gzip);
 
 // The bytes of one gzipped file.

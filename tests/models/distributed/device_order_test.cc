@@ -103,14 +103,17 @@ TEST(ZeroBubbleOrder, StagesDealtOutInTurnIdleForLess) {
 }
 
 TEST(ZeroBubbleOrder, GoesByTheCosts) {
-  // With slow backwards of the last stage the first does its weights at once;
-  // with slow weights they wait until nothing else is left.
-  const std::vector<StageCosts> uneven = {{1, 1, 5}, {1, 6, 1}};
-  const Order order = ZeroBubbleOrder({0, 1}, uneven, Alike(4));
-  EXPECT_LT(Makespan(order, {0, 1}, uneven),
-            Makespan(ZeroBubbleOrder({0, 1}, {{1, 1, 1}, {1, 1, 1}}, Alike(4)),
-                     {0, 1}, uneven) +
-                1e-9);
+  // The first device has the most to do. An order by the costs never lets it
+  // idle; one by equal costs makes it wait for the second device.
+  const Devices devices = {0, 1};
+  const std::vector<StageCosts> uneven = {{6, 1, 1}, {1, 1, 4}};
+  const int parts = 4;
+  const auto takes = [&](const std::vector<StageCosts>& expected) {
+    return Makespan(ZeroBubbleOrder(devices, expected, Alike(parts)), devices,
+                    uneven);
+  };
+  EXPECT_EQ(takes(uneven), parts * (6 + 1 + 1));
+  EXPECT_GT(takes(Even(2, 1)), takes(uneven));
 }
 
 TEST(ZeroBubbleOrder, SmallMicroBatchesFirstAndLastIdleForLess) {

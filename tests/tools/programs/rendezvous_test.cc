@@ -4,9 +4,6 @@
 // A cluster started by hand: a rendezvous, a daemon, and trainers that come and
 // go.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <functional>
 #include <string>
@@ -42,33 +39,17 @@ std::vector<std::string> Toy(const std::string& name,
           "--world_size=3", "--steps=1"};
 }
 
-Process StartDaemon(const std::string& name, const std::string& place) {
-  ProcessSpec spec;
-  spec.name = name;
-  spec.args = Toy(name, place);
-  spec.args[0] = testing::ProgramPath(spec.args[0]);
-  return *StartProcess(spec);
-}
-
-// The exit status, after a signal.
-int End(const Process& process, int signal) {
-  SendSignal(process, signal);
-  int status = 0;
-  ::waitpid(process.pid, &status, 0);
-  return status;
-}
-
 TEST(BatonRendezvous, DaemonsThatMeetThereServeOneTrainerAfterTheOther) {
   const Outcome outcome = WithRendezvous([](const std::string& place) {
-    const Process one = StartDaemon("worker1", place);
-    const Process two = StartDaemon("worker2", place);
+    Daemon one(Toy("worker1", place));
+    Daemon two(Toy("worker2", place));
     for (int run = 0; run < 2; ++run) {
       const Outcome trained = RunProgram(Toy("trainer", place));
       EXPECT_EQ(trained.code, 0) << trained.output;
       EXPECT_THAT(trained.output, HasSubstr("step 1: loss"));
     }
-    EXPECT_EQ(End(one, SIGTERM), 0);
-    EXPECT_EQ(End(two, SIGTERM), 0);
+    EXPECT_EQ(one.End(SIGTERM), 0);
+    EXPECT_EQ(two.End(SIGTERM), 0);
   });
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }

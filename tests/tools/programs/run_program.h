@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 #include <string>
 #include <utility>
@@ -50,5 +51,40 @@ inline Outcome RunProgram(
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
 }
+
+// A program that runs beside the test, and no longer than this object. Confined
+// to one thread.
+class Daemon {
+ public:
+  explicit Daemon(std::vector<std::string> args) {
+    ProcessSpec spec;
+    spec.name = args[0];
+    spec.args = std::move(args);
+    spec.args[0] = testing::ProgramPath(spec.args[0]);
+    process_ = *StartProcess(spec);
+  }
+  ~Daemon() {
+    if (process_.pid > 0) End(SIGKILL);
+  }
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // Returns once it has stopped.
+  void Stop() {
+    SendSignal(process_, SIGSTOP);
+    ::waitpid(process_.pid, nullptr, WUNTRACED);
+  }
+  void Continue() { SendSignal(process_, SIGCONT); }
+  // The exit status, as wait(2) gives it.
+  int End(int signal) {
+    SendSignal(process_, signal);
+    int status = 0;
+    ::waitpid(std::exchange(process_.pid, 0), &status, 0);
+    return status;
+  }
+
+ private:
+  Process process_;
+};
 
 }  // namespace baton::tools

@@ -160,14 +160,15 @@ TEST_F(ObserverTest, LeavesNothingBehind) {
   EXPECT_THAT(info.tensor_channels, IsEmpty());
 }
 
-TEST_F(ObserverTest, AWorkerThatIsGoneIsNamedAndTheOthersShown) {
+TEST_F(ObserverTest, AWorkerThatLeftIsStruckOffAndTheOthersShown) {
   auto observer = Look();
   ASSERT_THAT(observer->Ask(), IsOk());
   bob_->Shutdown({.timeout = std::chrono::milliseconds(500)}).IgnoreError();
-  const auto workers = observer->Workers();
-  ASSERT_THAT(workers, IsOk());
-  // Struck off when it left.
-  EXPECT_THAT(*workers, SizeIs(1));
+  const auto reports = observer->Ask();
+  ASSERT_THAT(reports, IsOk());
+  const rpc::View table = WorkersTable(*reports);
+  EXPECT_THAT(ColumnOf(table, "worker"), ElementsAre("alice"));
+  EXPECT_THAT(ColumnOf(table, "state"), ElementsAre("idle"));
 }
 
 TEST_F(ObserverTest, AWorkerDoesNotNameThoseThatHaveLeft) {
