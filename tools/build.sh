@@ -5,18 +5,27 @@
 # Usage: tools/build.sh PRESET [TARGET...]
 # Sets the machine up, configures a preset of CMakePresets.json where that has
 # not been done, and builds the targets (all, where none is named) into
-# build/PRESET. What is up to date takes no time.
+# build/PRESET. What is up to date takes no time. ccache remembers across trees
+# and clones what was compiled.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case ${1-} in
-  '' | -*) sed -n '5,8s/^# \?//p' tools/build.sh; [ "${1-}" = --help ]; exit ;;
+  '' | -*) sed -n '5,9s/^# \?//p' tools/build.sh; [ "${1-}" = --help ]; exit ;;
 esac
 preset=$1
 shift
 tree=build/$preset
 
-if [ "$preset" = analyze ]; then tools/setup.sh --ci; else tools/setup.sh; fi
+case $preset in
+  analyze | asan | fuzz | gate | cuda) tools/setup.sh --ci ;;
+  *) tools/setup.sh ;;
+esac
+
+# Clones in other folders share what they compile; so do users of precompiled
+# headers, whose macros ccache otherwise cannot vouch for.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD} CCACHE_NOHASHDIR=1
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
 
 if [ ! "$tree/build.ninja" -nt CMakePresets.json ]; then
   echo "build: configuring $tree"

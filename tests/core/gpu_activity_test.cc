@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/cuda/memory.h"
 #include "core/gpu_recording.h"
 
@@ -111,7 +112,7 @@ TEST(KernelName, OfALibraryStaysAsItIs) {
 
 TEST(KernelName, IsCutWhereNobodyReadsOn) {
   const std::string name = KernelName(std::string(500, 'k'));
-  EXPECT_EQ(name, std::string(117, 'k') + "...");
+  EXPECT_EQ(name, absl::StrCat(std::string(117, 'k'), "..."));
 }
 
 TEST(GpuRecording, SaysWhatIsMissing) {

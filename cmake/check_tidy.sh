@@ -1,0 +1,33 @@
+#!/bin/bash
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Usage: cmake/check_tidy.sh BUILD_TREE [BASE]
+# Runs clang-tidy on the sources that commits since BASE changed, twelve at most,
+# the last first; the analyze preset reads all. BASE is where the branch left
+# origin/main or, on main itself, twenty commits ago. The tree must be one that
+# clang builds (preset asan).
+set -euo pipefail
+tree=$(cd "${1:?usage: cmake/check_tidy.sh BUILD_TREE [BASE]}" && pwd)
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+most=12
+
+base=${2-$(git merge-base HEAD origin/main 2>/dev/null || true)}
+if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
+  base=$(git rev-list --first-parent -n 21 HEAD | tail -n 1)
+fi
+changed=$(git log --format= --name-only --diff-filter=AM "$base..HEAD" -- '*.cc' |
+  awk '!seen[$0]++')
+files=()
+for file in $changed; do
+  if [ -f "$file" ] && grep -qF "/$file\"" "$tree/compile_commands.json"; then
+    files+=("$file")
+  fi
+done
+total=${#files[@]}
+files=("${files[@]:0:$most}")
+[ "$total" -gt 0 ] || { echo "no source changed since $base"; exit; }
+printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+  clang-tidy-14 --quiet -p "$tree" --warnings-as-errors='*' 2> >(
+    grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed|^Use -header' >&2)
+echo "${#files[@]} of $total changed sources read with clang-tidy"
