@@ -86,6 +86,7 @@ endfunction()
 function(baton_test_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} baton_options)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} baton_options
+    baton_test_options)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
 endfunction()

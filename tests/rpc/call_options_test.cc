@@ -24,7 +24,7 @@ TEST(Target, IsNamedByWhatACallerHas) {
   EXPECT_EQ(named("alice"), "alice");
   EXPECT_EQ(named(std::string("alice")), "alice");
   EXPECT_EQ(named(Rank{1}), "rank 1");
-  EXPECT_EQ(named(WorkerInfo{.name = "alice", .rank = Rank{1}}), "alice");
+  EXPECT_EQ(named(WorkerInfo{"alice", Rank{1}, 1, "unix:alice"}), "alice");
 }
 
 TEST(Target, KeepsTheKindOfItsKey) {

@@ -1,7 +1,17 @@
 # Included by tests/CMakeLists.txt: the tests of rpc, and the programs they start.
 baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
   protobuf::libprotobuf
-  GRPC */Grpc* Grpc* Cluster.* Rendezvous* SilentWorkerTest.* DetectionTest.*
+  TIMING */StuckPeer.DoesNotHoldUp* StuckPeerOfAProcess.* StuckPeers.*
+    SilentWorkerTest.* KilledWorkerTest.* KillDetection.* StopDetection.*
+    GrpcLoss.OfAKilledProcess* GrpcSilence.* GrpcRingSilence.*
+    Grpc.AWorkerThatDiedBeforeTheFirstMessageIsNotAwaited
+    Grpc.AShutdownDoesNotWaitForAPeerThatIsGone LateTensorByTcp.*
+    RendezvousLeaseTest.* RendezvousSecurity.CertificatesThatDoNotFitAreNamed
+    Rendezvous.AServiceThatEndsEndsTheWait GivenUpTest.*
+    FaultTransportTest.ADelayedMessageIsOvertaken
+    FaultTransportTest.AShutdownFailsWhatIsHeldBack
+    FaultTest.ACreationThatComesAfterItsCallerGaveUpLeavesNothing
+  GRPC */Grpc* Grpc* Cluster.* Rendezvous*
     Limits.* LinkTest.* LateTensor* TcpWorkers.* InPlaceTest.* SharedMemoryLoss.*
     LongLease.* StuckPeer*)
 target_sources(rpc_tests PRIVATE rpc/counter.cc rpc/peer/keeper.cc
@@ -28,7 +38,7 @@ add_dependencies(rpc_tests ${plugin_targets})
 
 # The channels of GPUs, with stand-ins for GPUs and NCCL that need neither.
 baton_tests(rpc_cuda_ipc_tests rpc/cuda_ipc baton_rpc baton_test_support
-  protobuf::libprotobuf)
+  protobuf::libprotobuf TIMING *GpuTensors.ASenderThatIsKilledHoldsNobodyUp)
 target_sources(rpc_cuda_ipc_tests PRIVATE rpc/transport_worker.cc)
 target_include_directories(rpc_cuda_ipc_tests PRIVATE ${CMAKE_BINARY_DIR})
 baton_cuda_tests(rpc_cuda_ipc_tests)

@@ -82,8 +82,9 @@ TEST(GraphedStep, TrainsAsTheFunctionDoes) {
   EXPECT_EQ(step.replays(), TestDevice().is_cuda() ? 4 : 0);
   EXPECT_EQ(step.kernels() > 10, TestDevice().is_cuda());
   for (const auto& buffer : recorded->NamedBuffers()) {
-    if (buffer.name == "1.num_batches_tracked")
+    if (buffer.name == "1.num_batches_tracked") {
       EXPECT_EQ(buffer.value.Item(), 8);
+    }
   }
 }
 
