@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/channels/tcp_socket.h"
 
 namespace baton::rpc {
 namespace {

@@ -40,13 +40,28 @@ Pulse::Clock::time_point Pulse::Next(Clock::time_point now, uint64_t phase) {
   const auto offset =
       nanoseconds(phase % static_cast<uint64_t>(interval.count()));
   const nanoseconds past = now.time_since_epoch() - offset;
-  return due_ = now + (interval - past % interval);
+  due_ = now + (interval - past % interval);
+  // But for what was forgiven it would be silent.
+  between_ = own_.count() > 0 && Left() <= forgiven_ && now + Left() < due_;
+  if (between_) due_ = now + Left();
+  return due_;
+}
+
+Pulse::Clock::duration Pulse::Left() const {
+  return kSilentBeats * BeatOf(own_) - interval_ / 4 - unheard_ + forgiven_;
 }
 
 Pulse::Due Pulse::Beat(Clock::time_point now) {
   const Clock::duration lateness =
       std::max(now - due_, Clock::duration::zero());
   due_ = now + interval_;
+  if (std::exchange(between_, false)) {
+    // What was heard counts at the next beat again, as it came after this one.
+    if (!heard_ && lateness <= interval_) return {.silent = true};
+    unheard_ = milliseconds(0);
+    forgiven_ = {};
+    return {};
+  }
   if (std::exchange(heard_, false) || lateness > interval_) {
     unheard_ = milliseconds(0);
     forgiven_ = {};
@@ -55,10 +70,8 @@ Pulse::Due Pulse::Beat(Clock::time_point now) {
     forgiven_ =
         std::min<Clock::duration>(forgiven_ + kPatience * lateness, own_ / 2);
   }
-  const bool silent =
-      own_.count() > 0 &&
-      unheard_ - forgiven_ + interval_ / 4 >= kSilentBeats * BeatOf(own_);
-  return {.speak = !std::exchange(spoke_, false), .silent = silent};
+  return {.speak = !std::exchange(spoke_, false),
+          .silent = own_.count() > 0 && Left() <= Clock::duration::zero()};
 }
 
 }  // namespace baton::rpc

@@ -48,7 +48,7 @@ rpc::ClusterOptions By(const RendezvousServer& server, const std::string& name,
   options.name = name;
   options.rendezvous = server.address();
   options.world_size = world_size;
-  options.join_timeout = 8s;
+  options.join_timeout = 30s;
   return options;
 }
 
@@ -56,7 +56,7 @@ rpc::ClusterOptions InList(const std::string& peers, const std::string& name) {
   rpc::ClusterOptions options;
   options.name = name;
   options.peers = peers;
-  options.join_timeout = 8s;
+  options.join_timeout = 30s;
   return options;
 }
 
@@ -64,6 +64,18 @@ Joined JoinNow(rpc::ClusterOptions options) {
   rpc::Registry registry;
   FillCounter(registry);
   return JoinCluster(std::move(options), std::move(registry));
+}
+
+// Of one who comes to the rendezvous and waits there until its time is up; a
+// busy machine may need more of it to come there at all.
+absl::Status WaitInVain(rpc::ClusterOptions options) {
+  absl::Status status;
+  for (options.join_timeout = 200ms; options.join_timeout < 15s;
+       options.join_timeout *= 4) {
+    status = JoinNow(options).status();
+    if (!absl::IsUnavailable(status)) break;
+  }
+  return status;
 }
 
 std::vector<Joined> JoinAll(std::vector<rpc::ClusterOptions> all) {
@@ -100,7 +112,7 @@ void ShutDown(const Agents& agents) {
   std::vector<std::thread> threads;
   for (const auto& agent : agents) {
     threads.emplace_back(
-        [&agent] { EXPECT_THAT(agent->Shutdown({.timeout = 5s}), IsOk()); });
+        [&agent] { EXPECT_THAT(agent->Shutdown({.timeout = 30s}), IsOk()); });
   }
   for (std::thread& thread : threads) thread.join();
 }
@@ -170,7 +182,7 @@ TEST(Cluster, NobodyHearsOfAWorkerWhoseOptionsOrRegistryAreWrong) {
   FillCounter(twice);
   EXPECT_THAT(JoinCluster(By(*server, "alice", 1), std::move(twice)),
               Fails(StatusCode::kAlreadyExists, "registered twice"));
-  EXPECT_THAT(rpc::ListWorkers(server->address(), "baton", 5s),
+  EXPECT_THAT(rpc::ListWorkers(server->address(), "baton", 30s),
               Fails(StatusCode::kNotFound, "baton"));
 }
 
@@ -222,8 +234,8 @@ TEST(Cluster, WhoLeavesAListIsNoLongerListed) {
   Agents agents =
       Started(JoinAll({InList(peers, "alice"), InList(peers, "bob")}));
   ASSERT_EQ(agents.size(), 2u);
-  EXPECT_THAT(agents[1]->Shutdown({.timeout = 5s}), IsOk());
-  const auto left = rpc::ListWorkers(place, "baton", 5s, {.name = "alice"});
+  EXPECT_THAT(agents[1]->Shutdown({.timeout = 30s}), IsOk());
+  const auto left = rpc::ListWorkers(place, "baton", 30s, {.name = "alice"});
   ASSERT_THAT(left, IsOk());
   ASSERT_EQ(left->size(), 1u);
   EXPECT_EQ(left->front().name, "alice");
@@ -237,7 +249,7 @@ TEST(Cluster, ADaemonServesOneTrainerAfterTheOther) {
     const Joined trainer = JoinNow(By(*server, "trainer", 2));
     ASSERT_THAT(trainer, IsOk()) << run;
     EXPECT_EQ(*(*trainer)->Async<&Sum>("daemon", 1, 2).Await(), 3);
-    EXPECT_THAT((*trainer)->Shutdown({.timeout = 5s}), IsOk());
+    EXPECT_THAT((*trainer)->Shutdown({.timeout = 30s}), IsOk());
   }
   EXPECT_THAT(daemon.get(), IsOk());
 }
@@ -253,7 +265,7 @@ TEST(Cluster, OneMoreJoinsAndLeavesWhileItRuns) {
     EXPECT_EQ((*carol)->self().rank, rpc::Rank{2});
     EXPECT_EQ(*(*carol)->Async<&Sum>("alice", 1, 2).Await(), 3);
     EXPECT_EQ(*agents[0]->Async<&Sum>("carol", 2, 3).Await(), 5);
-    EXPECT_THAT((*carol)->Shutdown({.timeout = 5s}), IsOk());
+    EXPECT_THAT((*carol)->Shutdown({.timeout = 30s}), IsOk());
   }
   EXPECT_EQ(*agents[0]->Async<&Sum>("bob", 1, 2).Await(), 3);
 }
@@ -276,25 +288,27 @@ TEST(Cluster, TwoWorkersOfOneNameBothHearOfIt) {
 
 TEST(Cluster, AMissingWorkerIsNamedWhenTheTimeIsUp) {
   auto server = NewServer();
-  rpc::ClusterOptions options = By(*server, "alice", 2);
-  options.join_timeout = 200ms;
-  EXPECT_THAT(JoinNow(options),
+  EXPECT_THAT(WaitInVain(By(*server, "alice", 2)),
               Fails(StatusCode::kDeadlineExceeded, "missing: 1 more"));
-  options = InList(
-      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress()), "alice");
-  options.join_timeout = 200ms;
-  EXPECT_THAT(JoinNow(options),
+  const std::string peers =
+      absl::StrCat("alice=", FreeAddress(), ",bob=", FreeAddress());
+  EXPECT_THAT(WaitInVain(InList(peers, "alice")),
               Fails(StatusCode::kDeadlineExceeded, "missing: bob"));
 }
 
 TEST(Cluster, AnotherClustersWorkersDoNotCount) {
   auto server = NewServer();
-  rpc::ClusterOptions ours = By(*server, "alice", 2);
-  rpc::ClusterOptions theirs = By(*server, "bob", 2);
-  theirs.cluster = "theirs";
-  ours.join_timeout = theirs.join_timeout = 300ms;
-  for (const Joined& joined : JoinAll({ours, theirs})) {
-    EXPECT_THAT(joined, Fails(StatusCode::kDeadlineExceeded, "1 of 2"));
+  std::vector<rpc::ClusterOptions> all;
+  for (const char* name : {"alice", "bob", "carol", "dave"}) {
+    all.push_back(By(*server, name, 2));
+    if (all.size() % 2 == 0) all.back().cluster = "theirs";
+  }
+  const Agents agents = Started(JoinAll(all));
+  ASSERT_EQ(agents.size(), 4u);
+  for (size_t i = 0; i < agents.size(); ++i) {
+    EXPECT_EQ(agents[i]->workers().size(), 2u);
+    const std::string& other = agents[(i + 2) % 4]->self().name;
+    EXPECT_THAT(agents[i]->Find(other), IsOk());
   }
 }
 

@@ -61,7 +61,8 @@ class Counter {
   static inline std::atomic<int> alive{0};
   // Objects are destroyed a moment after the tables have let go of them.
   static bool AllGone() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (alive != 0 && std::chrono::steady_clock::now() < end) {
       std::this_thread::yield();
     }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include "rpc/agent.h"
@@ -32,7 +33,7 @@ std::shared_ptr<Stage> stage;
 int Hog() {
   const std::shared_ptr<Stage> here = stage;
   if (++here->hogs == 2) here->entered.Open();
-  const auto end = std::chrono::steady_clock::now() + 8s;
+  const auto end = std::chrono::steady_clock::now() + 30s;
   while (!here->released && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }
@@ -69,27 +70,38 @@ void Fill(rpc::Registry& registry) {
 class DeadlineTest : public ::testing::Test {
  protected:
   DeadlineTest() { stage = std::make_shared<Stage>(); }
+  // Makes calls that are not answered, of ever longer limits until one entered
+  // Never before its time was up: a busy machine may be late. Gives the limit.
+  static std::chrono::milliseconds LimitEntered(
+      const std::function<Future<int>(std::chrono::milliseconds)>& call) {
+    for (auto limit = 100ms;; limit *= 4) {
+      EXPECT_THAT(call(limit).Await(),
+                  Fails(StatusCode::kDeadlineExceeded, ""));
+      if (stage->entered.Await(0ms) || limit > kMostPatience) return limit;
+    }
+  }
   ~DeadlineTest() override {
     stage->released = true;
     stage->gate.Set(absl::OkStatus());
     cluster_.ExpectIdle();
   }
+  static constexpr auto kMostPatience = 6s;
   LocalCluster cluster_{
       {.names = {"alice", "bob", "carol"}, .fill = &Fill, .worker_threads = 1}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
 
+// Whether the caller or the callee finds out first is up to the machine.
 TEST_F(DeadlineTest, ALateAnswerIsAnErrorThatNamesWorkerAndMethod) {
-  EXPECT_THAT(
-      alice_.Async<&Never>("bob", {.timeout = 30ms}).Await(),
-      Fails(StatusCode::kDeadlineExceeded, "bob, Never: no answer within 3"));
+  EXPECT_THAT(alice_.Async<&Never>("bob", {.timeout = 30ms}).Await(),
+              Fails(StatusCode::kDeadlineExceeded, "bob, Never: "));
 }
 
 TEST_F(DeadlineTest, TheDefaultCountsForCallsThatNameNone) {
   Future<int> before = alice_.Async<&Never>("bob");
   alice_.set_default_timeout(30ms);
   EXPECT_THAT(alice_.Async<&Never>("bob").Await(),
-              Fails(StatusCode::kDeadlineExceeded, "no answer"));
+              Fails(StatusCode::kDeadlineExceeded, "bob, Never: "));
   EXPECT_FALSE(before.ready());
   Future<int> unlimited = alice_.Async<&Never>("bob", {.timeout = kNoLimit});
   stage->gate.Set(absl::OkStatus());
@@ -105,7 +117,7 @@ TEST_F(DeadlineTest, LimitsBeyondTheClockDoNotOverflowIt) {
     EXPECT_THAT(
         alice_.Async<&Never>(to, {.timeout = std::chrono::milliseconds::min()})
             .Await(5s),
-        Fails(StatusCode::kDeadlineExceeded, "no answer within 0 ms"));
+        Fails(StatusCode::kDeadlineExceeded, "Never: "));
   }
 }
 
@@ -113,21 +125,23 @@ TEST_F(DeadlineTest, ABusyPoolDelaysNoDeadline) {
   Future<int> busy = alice_.Async<&Hog>("bob");
   Future<int> own = alice_.Async<&Hog>("alice");
   ASSERT_TRUE(stage->entered.Await());
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(alice_.Async<&Sum>("bob", {.timeout = 50ms}, 1, 2).Await(),
               Fails(StatusCode::kDeadlineExceeded, "bob, Sum"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
+  // It did not wait for a thread.
+  EXPECT_FALSE(busy.ready());
+  EXPECT_FALSE(own.ready());
   stage->released = true;
   EXPECT_THAT(busy.Await(), IsOk());
   EXPECT_THAT(own.Await(), IsOk());
 }
 
 TEST_F(DeadlineTest, TheCalleeIsToldThatItsCallerGaveUp) {
-  Future<int> call = alice_.Async<&Never>("bob", {.timeout = 100ms});
-  ASSERT_TRUE(stage->entered.Await());
-  EXPECT_LE(stage->remaining_ms, 100);
+  const auto limit = LimitEntered([&](std::chrono::milliseconds timeout) {
+    return alice_.Async<&Never>("bob", {.timeout = timeout});
+  });
+  ASSERT_TRUE(stage->entered.Await(0ms));
+  EXPECT_LE(stage->remaining_ms, limit.count());
   EXPECT_GE(stage->remaining_ms, 0);
-  EXPECT_FALSE(call.Await().ok());
   EXPECT_TRUE(stage->cancelled.Await());
 }
 
@@ -149,11 +163,11 @@ TEST_F(DeadlineTest, ACallThatIsCancelledBeforeIsNotSent) {
 }
 
 TEST_F(DeadlineTest, NestedCallsInheritWhatIsLeft) {
-  Future<int> call =
-      alice_.Async<&CallsNever>("bob", {.timeout = 150ms}, "carol");
-  ASSERT_TRUE(stage->entered.Await());
-  EXPECT_LE(stage->remaining_ms, 150);
-  EXPECT_THAT(call.Await(), Fails(StatusCode::kDeadlineExceeded, ""));
+  const auto limit = LimitEntered([&](std::chrono::milliseconds timeout) {
+    return alice_.Async<&CallsNever>("bob", {.timeout = timeout}, "carol");
+  });
+  ASSERT_TRUE(stage->entered.Await(0ms));
+  EXPECT_LE(stage->remaining_ms, limit.count());
   EXPECT_TRUE(stage->cancelled.Await());
 }
 

@@ -172,7 +172,7 @@ TEST_F(FaultTest, ACreationThatComesAfterItsCallerGaveUpLeavesNothing) {
   plan_->Add({.kind = FaultKind::kDelay,
               .matches = IsFrame(FrameKind::kRequest),
               .at_most = 1,
-              .delay = 120ms});
+              .delay = 1s});
   EXPECT_FALSE(
       rpc::Create<Counter>(alice_, "bob", rpc::CallOptions{.timeout = 40ms}, 1)
           .Await()

@@ -99,12 +99,12 @@ TEST_F(FaultTransportTest, ARuleAppliesToWhatItMatches) {
 
 TEST_F(FaultTransportTest, ADelayedMessageIsOvertaken) {
   plan_->Add(
-      {.kind = FaultKind::kDelay, .matches = Header("slow"), .delay = 50ms});
+      {.kind = FaultKind::kDelay, .matches = Header("slow"), .delay = 500ms});
   const auto start = std::chrono::steady_clock::now();
   Send("slow");
   Send("fast");
   EXPECT_EQ(Arrived(2), (Headers{"fast", "slow"}));
-  EXPECT_GE(std::chrono::steady_clock::now() - start, 50ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 500ms);
   ExpectAllSent();
 }
 
@@ -147,12 +147,13 @@ TEST_F(FaultTransportTest, ASeveredConnectionLosesTheMessageAndComesBack) {
 }
 
 TEST_F(FaultTransportTest, AShutdownFailsWhatIsHeldBack) {
-  plan_->Add({.kind = FaultKind::kDelay, .matches = nullptr, .delay = 20s});
+  constexpr auto kDelay = 20s;
+  plan_->Add({.kind = FaultKind::kDelay, .matches = nullptr, .delay = kDelay});
   Send("held");
   const auto start = std::chrono::steady_clock::now();
   alice_.transport->Shutdown(1s);
   EXPECT_EQ(log_.Await(1).at(0).code(), absl::StatusCode::kUnavailable);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kDelay / 2);
   EXPECT_EQ(bob_.mailbox.count(), 0u);
 }
 

@@ -238,13 +238,13 @@ TEST_F(LateTensor, WhatCameByAChannelIsNotHeldAgainstTheLane) {
 class LateTensorByTcp : public LateTensor {
  protected:
   LateTensorByTcp() : LateTensor(true) { host_.options.lease = kLease; }
-  static constexpr std::chrono::milliseconds kLease{300};
+  static constexpr std::chrono::milliseconds kLease{1000};
 };
 
 TEST_F(LateTensorByTcp, IsWaitedForAfterAGoodbye) {
   ASSERT_TRUE(bob_->SendTo("alice", {"late", {Large(3)}}).ok());
   std::thread shutdown([this] { bob_->transport->Shutdown(kPatience); });
-  EXPECT_TRUE(mailbox_.NobodyLostFor(4 * kLease));
+  EXPECT_TRUE(mailbox_.NobodyLostFor(2 * kLease));
   customs_.Pass(1);
   EXPECT_EQ(Next().header, "late");
   shutdown.join();

@@ -62,6 +62,50 @@ TEST_F(PulseTest, ForgivesHalfALeaseAtMost) {
   EXPECT_TRUE(Beat().silent);
 }
 
+class LatePulseTest : public PulseTest {
+ protected:
+  // Four beats that were late by 20 ms each, so that 160 ms are forgiven, of
+  // which 95 ms are as good as nothing.
+  LatePulseTest() {
+    for (int beat = 0; beat < 4; ++beat) {
+      now_ = pulse_.Next(now_, 0) + 20ms;
+      EXPECT_FALSE(pulse_.Beat(now_).silent) << beat;
+    }
+  }
+  // When the next call of Beat is due.
+  std::chrono::nanoseconds UntilNext() {
+    const auto before = now_;
+    now_ = pulse_.Next(now_, 0);
+    return now_ - before;
+  }
+};
+
+TEST_F(LatePulseTest, ForgivesForNoLongerThanItSaid) {
+  EXPECT_EQ(UntilNext(), 65ms);
+  const Pulse::Due due = pulse_.Beat(now_ + 10ms);
+  EXPECT_TRUE(due.silent);
+  EXPECT_FALSE(due.speak);
+}
+
+TEST_F(LatePulseTest, OneWhoIsHeardInThatTimeIsAlive) {
+  EXPECT_EQ(UntilNext(), 65ms);
+  pulse_.Heard();
+  EXPECT_FALSE(pulse_.Beat(now_).silent);
+  EXPECT_EQ(UntilNext(), 295ms);  // the beat that was due anyway
+  EXPECT_FALSE(pulse_.Beat(now_).silent);
+  for (int beat = 0; beat < 3; ++beat) {
+    EXPECT_EQ(UntilNext(), 380ms);
+    EXPECT_FALSE(pulse_.Beat(now_).silent) << beat;
+  }
+  EXPECT_EQ(UntilNext(), 380ms);
+  EXPECT_TRUE(pulse_.Beat(now_).silent);
+}
+
+TEST_F(LatePulseTest, WhoWasStoppedInThatTimeCallsNobodySilent) {
+  EXPECT_EQ(UntilNext(), 65ms);
+  EXPECT_FALSE(pulse_.Beat(now_ + 60s).silent);
+}
+
 TEST_F(PulseTest, CountsLatenessFromTheTimeThatWasNamed) {
   // Equally late each time, so that as much time as ever is between two beats.
   auto late_beat = [this] {

@@ -5,6 +5,7 @@
 
 #include <future>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
@@ -25,17 +26,33 @@ using rpc::TestAuthority;
 
 class RendezvousSecurity : public ::testing::Test {
  protected:
+  static constexpr auto kLong = 30s;
+
   // One worker's try to join a cluster of its own.
-  static absl::Status JoinAlone(const Security& server,
-                                const Security& worker) {
+  static absl::Status JoinAlone(const Security& server, const Security& worker,
+                                std::chrono::milliseconds timeout = kLong) {
     const auto rendezvous = RendezvousServer::Make("127.0.0.1:0", server);
     EXPECT_THAT(rendezvous, IsOk());
-    return rpc::Join((*rendezvous)->address(), Alice(worker)).status();
+    return rpc::Join((*rendezvous)->address(), Alice(worker, timeout)).status();
   }
-  static JoinOptions Alice(const Security& security) {
+  // Who cannot know that nobody will answer tries for as long as it may, and
+  // says then what it saw of it; a busy machine may need longer to see
+  // anything.
+  static absl::Status JoinInVain(const Security& server,
+                                 const Security& worker) {
+    for (std::chrono::milliseconds timeout = 1000ms;; timeout *= 4) {
+      absl::Status status = JoinAlone(server, worker, timeout);
+      if (!absl::StrContains(status.message(), "nobody answers there") ||
+          timeout > kLong / 4) {
+        return status;
+      }
+    }
+  }
+  static JoinOptions Alice(const Security& security,
+                           std::chrono::milliseconds timeout = kLong) {
     return {.self = {"alice", Rank{0}, 7, "127.0.0.1:1"},
             .world_size = 1,
-            .timeout = 1500ms,
+            .timeout = timeout,
             .access = {.security = security}};
   }
   Security Server() const { return authority_.For(rpc::kRendezvousName); }
@@ -76,20 +93,20 @@ TEST_F(RendezvousSecurity, CertificatesThatDoNotFitAreNamed) {
   EXPECT_THAT(JoinAlone(authority_.For("bob"), authority_.For("alice")),
               Fails(StatusCode::kUnauthenticated,
                     "its certificate is not for rendezvous"));
-  // Nobody waits for what will not come.
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+  // None of the three waited for what will not come.
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kLong / 2);
   EXPECT_THAT(JoinAlone(Server(), authority_.For("mallory")),
               Fails(StatusCode::kFailedPrecondition,
                     "worker alice came with a certificate for mallory"));
   Security stranger = other_.For("alice");
   stranger.authority = Server().authority;
-  EXPECT_THAT(JoinAlone(Server(), stranger),
+  EXPECT_THAT(JoinInVain(Server(), stranger),
               Fails(StatusCode::kUnavailable,
                     "maybe it does not trust this side's certificate"));
 }
 
 TEST_F(RendezvousSecurity, ClearTextAndTlsDoNotFit) {
-  EXPECT_THAT(JoinAlone(Server(), {}),
+  EXPECT_THAT(JoinInVain(Server(), {}),
               Fails(StatusCode::kUnavailable, "maybe it wants TLS"));
   EXPECT_THAT(JoinAlone({}, authority_.For("alice")),
               Fails(StatusCode::kUnauthenticated, "it talks in clear"));
@@ -101,11 +118,12 @@ TEST_F(RendezvousSecurity, NobodySpeaksForAnother) {
   const std::string address = (*rendezvous)->address();
   const JoinOptions alice = Alice(authority_.For("alice"));
   ASSERT_THAT(rpc::Join(address, alice), IsOk());
-  EXPECT_THAT(rpc::Leave(address, alice.cluster, alice.self, 2s,
+  EXPECT_THAT(rpc::Leave(address, alice.cluster, alice.self, kLong,
                          {.security = authority_.For("mallory")}),
               Fails(StatusCode::kFailedPrecondition, "for mallory"));
-  EXPECT_THAT(rpc::Leave(address, alice.cluster, alice.self, 2s, alice.access),
-              IsOk());
+  EXPECT_THAT(
+      rpc::Leave(address, alice.cluster, alice.self, kLong, alice.access),
+      IsOk());
 }
 
 TEST_F(RendezvousSecurity, BeyondThisMachineItTakesTlsOrAWord) {
@@ -130,7 +148,7 @@ TEST_F(RendezvousSecurity, AgentsMeetByAListOverTls) {
     rpc::ClusterOptions options;
     options.name = name;
     options.peers = peers;
-    options.join_timeout = 8s;
+    options.join_timeout = kLong;
     options.security = authority_.For(name);
     options.security.token = token_.token;
     rpc::Registry registry;

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "rpc/agent.h"
 #include "tests/rpc/held_call.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/within.h"
 
 namespace baton::testing {
 namespace {
@@ -74,9 +78,8 @@ TEST_F(ShutdownTest, EndsByItsTimeoutAndSaysWhatIsLeft) {
   RRef<Counter> held = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   Future<int> call = bob_.Async<&Wait>("alice");
   ASSERT_TRUE(held_.AwaitEntered());
-  const auto start = std::chrono::steady_clock::now();
+  // What is left is so until the test ends.
   const absl::Status status = alice_.Shutdown({.timeout = 100ms});
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
   EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "Counter"));
   EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "held by bob"));
   EXPECT_THAT(status,
@@ -90,21 +93,15 @@ TEST_F(ShutdownTest, ADeadPeerDoesNotHoldItUp) {
   RRef<Counter> mine = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   mine = {};
   cluster_.Kill("bob");
-  EXPECT_THAT(alice_.Shutdown({.timeout = 5s}), IsOk());
+  EXPECT_THAT(alice_.Shutdown({.timeout = 30s}), IsOk());
 }
 
-// The lease is for workers that may come back to one that goes on.
+// The lease is for workers that may come back to one that goes on. A shutdown
+// that waited for it would end by its timeout, which is shorter, and not well.
 class LongLease : public ::testing::Test {
  protected:
-  static constexpr auto kSoon = 3s;  // far below the lease
+  static constexpr rpc::ShutdownOptions kPatient{.timeout = 30s};
 
-  std::chrono::steady_clock::duration TimeOfShutdown(
-      rpc::Agent& agent, std::chrono::milliseconds timeout) {
-    const auto start = std::chrono::steady_clock::now();
-    status_ = agent.Shutdown({.timeout = timeout});
-    return std::chrono::steady_clock::now() - start;
-  }
-  absl::Status status_;
   LocalCluster cluster_{
       {.names = {"alice", "bob", "carol"}, .fill = &FillCounter, .lease = 60s}};
 };
@@ -113,17 +110,15 @@ TEST_F(LongLease, IsNotWaitedForByAWorkerThatShutsDown) {
   RRef<Counter> held =
       *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
   cluster_.Kill("bob");
-  EXPECT_LT(TimeOfShutdown(cluster_["alice"], 30s), kSoon);
-  EXPECT_THAT(status_, IsOk());
+  EXPECT_THAT(cluster_["alice"].Shutdown(kPatient), IsOk());
 }
 
 TEST_F(LongLease, EndsEarlyForAWorkerLostDuringTheShutdown) {
   RRef<Counter> held =
       *rpc::Create<Counter>(cluster_["bob"], "alice", 1).Await();
   std::thread killing([&] { cluster_.Kill("bob"); });
-  EXPECT_LT(TimeOfShutdown(cluster_["alice"], 30s), kSoon);
+  EXPECT_THAT(cluster_["alice"].Shutdown(kPatient), IsOk());
   killing.join();
-  EXPECT_THAT(status_, IsOk());
 }
 
 TEST_F(LongLease, OfADeadHolderDoesNotHideALiveOne) {
@@ -132,9 +127,18 @@ TEST_F(LongLease, OfADeadHolderDoesNotHideALiveOne) {
   RRef<Counter> live =
       *rpc::Create<Counter>(cluster_["carol"], "alice", 1).Await();
   cluster_.Kill("bob");
-  EXPECT_GE(TimeOfShutdown(cluster_["alice"], 600ms), 600ms);
-  EXPECT_THAT(status_, Fails(StatusCode::kDeadlineExceeded, "held by carol"));
-  EXPECT_EQ(status_.message().find("bob"), std::string::npos) << status_;
+  rpc::Agent& alice = cluster_["alice"];
+  auto ending =
+      std::async(std::launch::async, [&] { return alice.Shutdown(kPatient); });
+  // It gives up bob, and what he held, and waits for carol.
+  EXPECT_TRUE(Within(20s, [&] {
+    const auto objects = alice.GetDebugInfo().objects;
+    return objects.size() == 1 &&
+           objects[0].holders == std::vector<std::string>{"carol"};
+  })) << alice.GetDebugInfo().ToString();
+  EXPECT_EQ(ending.wait_for(100ms), std::future_status::timeout);
+  live = {};
+  EXPECT_THAT(ending.get(), IsOk());
 }
 
 TEST_F(LongLease, LastsWhileNobodyShutsDown) {

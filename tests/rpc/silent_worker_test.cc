@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 // Alice is here; bob is a process that is stopped, resumed and killed.
 class SilentWorkerTest : public ::testing::Test {
  protected:
-  SilentWorkerTest() {
+  explicit SilentWorkerTest(std::chrono::milliseconds lease = kLease)
+      : meeting_{server_->address(), 2, lease} {
     bob_ = StartPeer("bob", meeting_);
     alice_ = JoinAsAlice(meeting_);
     EXPECT_EQ(bob_->ReadLine(), "joined");
@@ -30,12 +31,20 @@ class SilentWorkerTest : public ::testing::Test {
   static constexpr auto kLease = 1000ms;
   std::unique_ptr<rpc::RendezvousServer> server_ =
       *rpc::RendezvousServer::Make("127.0.0.1:0");
-  const Meeting meeting_{server_->address(), 2, kLease};
+  const Meeting meeting_;
   std::unique_ptr<ChildProcess> bob_;
   std::unique_ptr<rpc::Agent> alice_;
 };
 
-TEST_F(SilentWorkerTest, AStoppedProcessIsLostWithinItsLease) {
+// Whom the lease does not help to find out.
+class KilledWorkerTest : public SilentWorkerTest {
+ protected:
+  KilledWorkerTest() : SilentWorkerTest(20s) {}
+};
+
+// Without a lease the call would wait for ever. What part of the lease may pass
+// is said in pulse_test.cc, by a clock of its own.
+TEST_F(SilentWorkerTest, AStoppedProcessIsLostByItsLease) {
   RRef<Counter> mine =
       RRef<Counter>::Make(*alice_, std::make_shared<Counter>(1));
   ASSERT_THAT(alice_->Async<&Keep>("bob", mine).Await(), IsOk());
@@ -45,9 +54,7 @@ TEST_F(SilentWorkerTest, AStoppedProcessIsLostWithinItsLease) {
   const auto start = Clock::now();
   bob_->Kill(SIGSTOP);
   EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable, "is silent"));
-  // A busy machine may take longer to say so, but not to find it out early.
-  EXPECT_GT(Clock::now() - start, kLease / 2);
-  EXPECT_LT(Clock::now() - start, kLease + 1000ms);
+  EXPECT_GT(Clock::now() - start, kLease / 4);  // not for one missing beat
   EXPECT_THAT(theirs->Async<&Counter::Get>().Await(10s),
               Fails(StatusCode::kUnavailable, "bob"));
   mine = {};
@@ -66,10 +73,10 @@ TEST_F(SilentWorkerTest, AShutdownDoesNotWaitForAStoppedProcess) {
   const auto start = Clock::now();
   // Whether the calls count as left behind depends on when bob is found silent.
   alice_->Shutdown({.timeout = 500ms}).IgnoreError();
-  EXPECT_LT(Clock::now() - start, 1500ms);
-  for (Future<int>& call : calls) EXPECT_FALSE(call.Await(1s).ok());
+  for (Future<int>& call : calls) EXPECT_FALSE(call.Await(10s).ok());
   alice_.reset();
-  EXPECT_LT(Clock::now() - start, 2000ms);
+  // Who waited for bob would wait for ever.
+  EXPECT_LT(Clock::now() - start, 10s);
 }
 
 TEST_F(SilentWorkerTest, OneThatResumesIsRefusedAsItsPastSelf) {
@@ -88,15 +95,13 @@ TEST_F(SilentWorkerTest, OneThatResumesIsRefusedAsItsPastSelf) {
   EXPECT_EQ(*sum, 3);
 }
 
-TEST_F(SilentWorkerTest, AKilledProcessIsKnownAtOnce) {
+TEST_F(KilledWorkerTest, IsKnownLongBeforeItsLease) {
   Future<int> call = alice_->Async<&WaitForever>("bob");
   ASSERT_THAT(alice_->Async<&Sum>("bob", 1, 2).Await(), IsOk());
   const auto start = Clock::now();
   bob_->Kill(SIGKILL);
   EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable, "bob"));
-  const auto took = Clock::now() - start;
-  RecordProperty("ms", static_cast<int>(took / 1ms));
-  EXPECT_LT(took, kLease / 2);  // 100 ms, on a machine that does nothing else
+  RecordProperty("ms", static_cast<int>((Clock::now() - start) / 1ms));
 }
 
 TEST_F(SilentWorkerTest, TheNameOfAKilledProcessIsFreeForItsSuccessor) {

@@ -25,7 +25,9 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kTimeout{300};
-constexpr milliseconds kSlack{1000};
+// Who waited for gRPC would wait until somebody wakes or kills the peer, which
+// nobody does.
+constexpr std::chrono::seconds kSoon{10};
 
 size_t Descriptors() {
   size_t count = 0;
@@ -108,13 +110,13 @@ INSTANTIATE_TEST_SUITE_P(StreamsThatWere, StuckPeer,
 TEST_P(StuckPeer, DoesNotHoldUpAShutdown) {
   const Watched memory;
   StopBobAndSend(memory.tensor());
-  EXPECT_LT(TimeOfShutdown(), kTimeout + kSlack);
+  EXPECT_LT(TimeOfShutdown(), kSoon);
   for (const absl::Status& status : log_.Await(5)) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   }
   const auto start = Clock::now();
   alice_.reset();
-  EXPECT_LT(Clock::now() - start, kSlack);
+  EXPECT_LT(Clock::now() - start, kSoon);
 }
 
 TEST_P(StuckPeer, DoesNotHoldUpADestructor) {
@@ -122,7 +124,7 @@ TEST_P(StuckPeer, DoesNotHoldUpADestructor) {
   StopBobAndSend(memory.tensor());
   const auto start = Clock::now();
   alice_.reset();
-  EXPECT_LT(Clock::now() - start, kSlack);
+  EXPECT_LT(Clock::now() - start, kSoon);
   EXPECT_EQ(log_.Await(5).size(), 5u);
 }
 
@@ -164,20 +166,20 @@ TEST(StuckPeerOfAProcess, LetsItEnd) {
       {testing::ProgramPath("leaver"), "carol", "bob", bob.ReadLine()});
   ASSERT_EQ(carol.ReadLine(), "up");
   bob.Kill(SIGSTOP);
-  const auto start = Clock::now();
   carol.WriteLine("leave");
-  const int took = std::atoi(carol.ReadLine().c_str());
-  EXPECT_GE(took, 1000);  // otherwise nothing was stuck
-  EXPECT_LT(took, 1500);
-  const int status = carol.Wait();
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_LT(Clock::now() - start, milliseconds(500) + 2 * kSlack);
+  const auto took = carol.ReadLine(Clock::now() + kSoon);
+  ASSERT_TRUE(took.has_value());
+  EXPECT_GE(std::atoi(took->c_str()), 1000);  // otherwise nothing was stuck
+  const auto status = carol.Wait(Clock::now() + kSoon);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_TRUE(WIFEXITED(*status)) << *status;
+  EXPECT_EQ(WEXITSTATUS(*status), 0);
 }
 
 // Each one that comes under its name finds what the last one left stuck.
 TEST(StuckPeers, HoldNoMoreThanOneMessageEachAndNothingOnceTheyAreGone) {
-  auto alice = NewWorker("alice", 0, {.lease = milliseconds(300)});
+  // Long enough for nobody to be lost before it is stopped.
+  auto alice = NewWorker("alice", 0, {.lease = milliseconds(1000)});
   alice->Start();
   const Watched memory;
   size_t before = 0;

@@ -64,6 +64,10 @@ class ChaosCluster {
   void Inflict(const Fault& fault);
   void AwaitLosses(const Fault& fault, std::chrono::milliseconds limit);
   void EndLoads(const Fault& fault, std::chrono::milliseconds limit);
+  // Of a call that was over the limit: whether the worker that made it had so
+  // much time, less that in which it was stopped itself. In microseconds.
+  void CheckTime(const std::string& name, const Fault& fault, long begin,
+                 long end, std::chrono::milliseconds limit);
   void CheckTables();
   void EndProcesses();
 
@@ -71,6 +75,7 @@ class ChaosCluster {
   std::unique_ptr<ChildProcess> rendezvous_;
   std::unique_ptr<ChildProcess> victim_;  // a worker that does not come back
   long struck_at_ = 0;                    // microseconds
+  long resumed_at_ = 0;                   // the same, of one that resumes
   Outcome outcome_;
 };
 

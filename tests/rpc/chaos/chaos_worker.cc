@@ -6,13 +6,16 @@
 //   chaos_worker NAME RENDEZVOUS WORLD_SIZE
 // The first writes its address. The second writes "joined", then does what
 // stands on the lines of its input:
-//   go SEED   begins a Load
-//   end       ends it; writes "ended CALLS ERRORS SLOWEST_MS [ODD ERROR]"
+//   go SEED LIMIT_MS   begins a Load
+//   end       ends it; writes "ended CALLS ERRORS SLOW [BEGIN END]... [ODD
+//             ERROR]": how many calls were over the limit, and when each of
+//             them began and ended, in microseconds of the steady clock
 //   check     writes "idle", or "left" and what is (report_idle.h)
 // Both end when their input does, with 0.
 
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -34,18 +37,34 @@ int ServeRendezvous() {
   return 0;
 }
 
+long Microseconds(Load::Clock::time_point time) {
+  return time.time_since_epoch() / std::chrono::microseconds(1);
+}
+
+std::string ToString(const Load::Report& report) {
+  std::string text = absl::StrCat("ended ", report.calls, " ", report.errors,
+                                  " ", report.slow.size());
+  for (const Load::Call& call : report.slow) {
+    absl::StrAppend(&text, " ", Microseconds(call.begin), " ",
+                    Microseconds(call.end));
+  }
+  return absl::StrCat(text, " ", report.odd);
+}
+
 void Serve(rpc::Agent& agent) {
   std::optional<Load> load;
   std::string line;
   while (std::getline(std::cin, line)) {
-    if (line.rfind("go ", 0) == 0) {
-      load.emplace(agent, std::stoull(line.substr(3)));
+    std::istringstream words(line);
+    std::string word;
+    uint64_t seed = 0;
+    long limit_ms = 0;
+    words >> word >> seed >> limit_ms;
+    if (word == "go") {
+      load.emplace(agent, seed, std::chrono::milliseconds(limit_ms));
     } else if (line == "end" && load.has_value()) {
       load->End();
-      const Load::Report report = load->report();
-      std::cout << absl::StrCat("ended ", report.calls, " ", report.errors, " ",
-                                report.slowest.count(), " ", report.odd)
-                << std::endl;
+      std::cout << ToString(load->report()) << std::endl;
     } else if (line == "check") {
       Load::ClearShelf();
       ReportIdle(agent);

@@ -3,7 +3,6 @@
 
 #include "tests/rpc/chaos/load.h"
 
-#include <algorithm>
 #include <iostream>
 #include <sstream>
 #include <utility>
@@ -79,7 +78,8 @@ void Load::FillRegistry(rpc::Registry& registry) {
   registry.AddFunction<&WaitForTheEnd>();
 }
 
-Load::Load(rpc::Agent& agent, uint64_t seed) : agent_(agent) {
+Load::Load(rpc::Agent& agent, uint64_t seed, milliseconds limit)
+    : agent_(agent), limit_(limit) {
   for (const rpc::WorkerInfo& worker : agent.workers()) {
     if (worker.name != agent.self().name) others_.push_back(worker.name);
   }
@@ -111,7 +111,7 @@ void Load::Run(uint64_t seed) {
     }
     const auto start = Clock::now();
     const absl::Status status = Step(worker);
-    Note(status, Clock::now() - start);
+    Note(status, {start, Clock::now()});
   }
 }
 
@@ -148,11 +148,10 @@ absl::Status Load::Step(Worker& worker) {
   }
 }
 
-void Load::Note(const absl::Status& status, Clock::duration took) {
+void Load::Note(const absl::Status& status, const Call& call) {
   MutexLock lock(mutex_);
   ++report_.calls;
-  report_.slowest =
-      std::max(report_.slowest, std::chrono::ceil<milliseconds>(took));
+  if (call.end - call.begin > limit_) report_.slow.push_back(call);
   if (status.ok()) return;
   ++report_.errors;
   if (!IsFault(status)) report_.odd = status.ToString();

@@ -24,7 +24,8 @@ class Load {
  public:
   // Writes "lost NAME MICROSECONDS" (of the steady clock, which all processes
   // share) when the waiting call at NAME fails before End.
-  Load(rpc::Agent& agent, uint64_t seed);
+  // Reports calls that take longer than `limit`.
+  Load(rpc::Agent& agent, uint64_t seed, std::chrono::milliseconds limit);
   ~Load() { End(); }
 
   // Stops, and drops what it made. Idempotent.
@@ -33,18 +34,21 @@ class Load {
   // have ended.
   static void ClearShelf();
 
+  using Clock = std::chrono::steady_clock;
+  struct Call {
+    Clock::time_point begin, end;
+  };
   struct Report {
     int calls = 0;
     int errors = 0;
-    std::chrono::milliseconds slowest{0};  // call, whatever its result
-    std::string odd;  // an error that no fault explains; empty if none
+    std::vector<Call> slow;  // whatever became of them
+    std::string odd;         // an error that no fault explains; empty if none
   };
   Report report() const;
 
   static void FillRegistry(rpc::Registry& registry);
 
  private:
-  using Clock = std::chrono::steady_clock;
   // Of one thread.
   struct Worker {
     std::mt19937_64 random;
@@ -55,9 +59,10 @@ class Load {
   void WaitAt(const std::string& name);
   absl::Status Step(Worker& worker);
   std::string RandomName(Worker& worker) const;
-  void Note(const absl::Status& status, Clock::duration took);
+  void Note(const absl::Status& status, const Call& call);
 
   rpc::Agent& agent_;
+  const std::chrono::milliseconds limit_;
   std::vector<std::string> others_;
   rpc::CancelSource cancel_;
   std::vector<std::thread> threads_;

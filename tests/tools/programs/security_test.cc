@@ -156,13 +156,13 @@ TEST_F(ProgramSecurity, BatonctlNeedsWhatTheWorkersHave) {
           return;
         }
         const auto ask = [&](std::vector<std::string> flags) {
-          flags.insert(flags.begin(), {"batonctl", "status", "--timeout=1s",
-                                       "--worker=" + name});
+          flags.insert(flags.begin(),
+                       {"batonctl", "status", "--worker=" + name});
           outcomes.push_back(RunProgram(flags));
         };
-        ask({Dir()});
-        ask({});
-        ask({Dir(), "--cluster_token_file=" + OtherToken()});
+        ask({Dir(), "--timeout=30s"});
+        ask({"--timeout=1s"});  // whom nobody answers
+        ask({Dir(), "--timeout=30s", "--cluster_token_file=" + OtherToken()});
         SendSignal(process, SIGTERM);
       });
   EXPECT_EQ(worker.code, 0) << worker.output;
