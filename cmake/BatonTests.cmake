@@ -1,14 +1,14 @@
 include(GoogleTest)
 
 # baton_tests(NAME FOLDER DEPS... [WHOLE] [TIMING FILTERS...] [GRPC FILTERS...])
-# One test program from every .cc of a folder, which carries the folder's first
-# name (core, rpc, ...) as a label. ctest runs it
+# One test program from every .cc of a folder, whose first name (core, rpc, ...) is
+# its label. ctest runs it
 #   WHOLE: as one process, for tests that only compute: they keep two cores busy;
 #   otherwise: in one process a test, for tests that wait for others; these share
 #   the cores.
-# Tests that match TIMING fail on a machine that is too slow: they are labelled
-# `timing` and run alone. Those that match GRPC go through the packaged gRPC, of
-# which ThreadSanitizer knows nothing: they are labelled `grpc`.
+# Tests that match TIMING fail on a machine that is too slow: their label is
+# `timing` instead, and they run alone. Those that match GRPC go through the
+# packaged gRPC, of which ThreadSanitizer knows nothing: their label is `grpc`.
 function(baton_tests name folder)
   cmake_parse_arguments(ARG "WHOLE" "" "TIMING;GRPC" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -41,10 +41,10 @@ function(baton_add_tests name label whole timing grpc)
   list(JOIN grpc ":" grpc)
   baton_discover(${name} "*" "${timing}:${grpc}" LABELS ${label})
   if(grpc)
-    baton_discover(${name} "${grpc}" "${timing}" LABELS "${label}\;grpc")
+    baton_discover(${name} "${grpc}" "${timing}" LABELS grpc)
   endif()
   if(timing)
-    baton_discover(${name} "${timing}" "" LABELS "${label}\;timing" RUN_SERIAL ON)
+    baton_discover(${name} "${timing}" "" LABELS timing RUN_SERIAL ON)
   endif()
 endfunction()
 

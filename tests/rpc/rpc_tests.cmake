@@ -57,7 +57,7 @@ baton_test_program(rpc_chaos DEPS baton_test_support
   SOURCES rpc/chaos/rpc_chaos.cc rpc/chaos/chaos_cluster.cc)
 add_dependencies(rpc_chaos chaos_worker)
 add_test(NAME rpc.chaos COMMAND rpc_chaos --runs=200 --seed=1 --limit_ms=2000)
-set_tests_properties(rpc.chaos PROPERTIES TIMEOUT 300 LABELS "rpc\;timing\;grpc"
+set_tests_properties(rpc.chaos PROPERTIES TIMEOUT 300 LABELS timing
   RUN_SERIAL ON)
 
 # Processes worked for long; rpc_soak without flags is the long run.
@@ -73,7 +73,7 @@ if(BATON_SANITIZE)
 endif()
 add_test(NAME rpc.soak COMMAND rpc_soak --calls=12000 --rrefs=1200 --rounds=12
   --max_growth_kb=${soak_growth_kb})
-set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS "rpc\;grpc"
+set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS grpc
   PROCESSORS 3)
 
 # Schedules of the RRef protocol; rref_explore --schedules=1000000 is the long run.

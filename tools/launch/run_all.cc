@@ -38,6 +38,16 @@ sigset_t Signals() {
   return set;
 }
 
+// Libraries have threads before main begins, which take signals as they like:
+// what one of them takes goes to the thread that waits for it.
+pthread_t waiter;
+
+void PassOn(int signal) {
+  const int error = errno;
+  ::pthread_kill(waiter, signal);
+  errno = error;
+}
+
 std::string Describe(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
     return absl::StrCat("was killed by signal ", WTERMSIG(wait_status), " (",
@@ -312,6 +322,13 @@ absl::StatusOr<int> RunAll(const RunPlan& plan) { return Run(plan).Go(); }
 void BlockSignals() {
   const sigset_t set = Signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  waiter = ::pthread_self();
+  struct sigaction action {};
+  action.sa_handler = PassOn;
+  action.sa_flags = SA_RESTART;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (sigismember(&set, signal) == 1) ::sigaction(signal, &action, nullptr);
+  }
   ::signal(SIGPIPE, SIG_IGN);
 }
 

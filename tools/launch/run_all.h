@@ -34,8 +34,8 @@ struct RunPlan {
 // before: the processes die with it.
 absl::StatusOr<int> RunAll(const RunPlan& plan);
 
-// Blocks the signals that RunAll waits for. Call it before the first thread
-// starts, so that none of them is delivered to another thread.
+// Keeps the signals that RunAll waits for to the calling thread, also those that
+// a library's thread takes, which may have begun before main.
 void BlockSignals();
 
 }  // namespace baton::tools
