@@ -39,6 +39,8 @@ if(BATON_WERROR)
   endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # It ignores what core/cpu tells g++ of vectors.
   target_compile_options(baton_options INTERFACE
-    -Wthread-safety -Werror=thread-safety)
+    -Wthread-safety -Werror=thread-safety
+    -Wno-ignored-attributes -Wno-unknown-pragmas)
 endif()

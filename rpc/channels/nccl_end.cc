@@ -154,12 +154,12 @@ void NcclEnd::OnAsk(uint64_t lease) {
     if (!is_written) return false;
     auto token = self->traffic_->BeginSend();
     if (token == nullptr) return false;
-    self->Send(lease, std::move(token));
+    self->SendBeside(lease, std::move(token));
     return true;
   });
 }
 
-void NcclEnd::Send(uint64_t lease, NcclTraffic::Token token) {
+void NcclEnd::SendBeside(uint64_t lease, NcclTraffic::Token token) {
   const auto tensor = sends_->Begin(lease, std::move(token));
   if (!tensor.has_value()) return;
   // Not sooner: the other end gives its GPU what waits for this one's.

@@ -112,7 +112,7 @@ class NcclEnd final : public Channel,
   void OnWords(const wire::NcclWords& words);
   void OnAsk(uint64_t lease);
   void OnSent(uint64_t lease);
-  void Send(uint64_t lease, NcclTraffic::Token token);
+  void SendBeside(uint64_t lease, NcclTraffic::Token token);
   void PostTo(const std::shared_ptr<NcclPosts>& posts, const Tensor& tensor,
               Task given, Task ended);
 

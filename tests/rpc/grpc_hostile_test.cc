@@ -138,7 +138,8 @@ TEST(GrpcHostile, GarbageAfterTheHelloBreaksThatConnectionOnly) {
     ASSERT_EQ(client.ReadAnswer()->verdict, Verdict::kOk);
     client.WriteBytes(attack);
     grpc::ByteBuffer rest;
-    EXPECT_FALSE(client.Read(&rest));
+    while (client.Read(&rest)) {
+    }  // a beat may be on its way; then alice ends the stream
     EXPECT_THAT(std::string(alice->mailbox.AwaitLost(lost).back().message()),
                 HasSubstr("mallory: it sent what makes no sense"));
   }
