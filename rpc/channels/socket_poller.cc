@@ -210,9 +210,10 @@ void SocketPoller::Core::Await(Ids& ready) {
   const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce,
                                look_on ? 0 : SleepLimit());
   for (int i = 0; i < count; ++i) {
+    const uint64_t id = events[i].data.u64;  // not aligned: a copy
     eventfd_t rung;
-    if (events[i].data.u64 != kBell) {
-      ready.push_back(events[i].data.u64);
+    if (id != kBell) {
+      ready.push_back(id);
     } else {
       eventfd_read(bell_.get(), &rung);
     }

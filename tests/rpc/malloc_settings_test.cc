@@ -11,7 +11,7 @@
 #include <vector>
 
 // The sanitizers have a malloc of their own, which these settings are not for.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(BATON_SANITIZED)
 
 namespace baton::rpc {
 namespace {
