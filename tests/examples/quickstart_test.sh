@@ -21,7 +21,7 @@ folder = pathlib.Path(sys.argv[2])
 lines = [json.loads(line)
          for line in (folder / "results.jsonl").read_text().splitlines()]
 variants = [line["variant"] for line in lines]
-assert variants == ["single", "split", "pipelined split 10"], variants
+assert variants == ["single", "split", "pipelined 10"], variants
 for line in lines:
     assert line["images_per_s"] > 0 and line["median_s"] > 0, line
     assert math.isfinite(line["loss"]) and line["loss"] > 0, line

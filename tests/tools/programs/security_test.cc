@@ -27,21 +27,21 @@ class ProgramSecurity : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     std::string name = ::testing::TempDir() + "baton_certs_XXXXXX";
-    folder_ = new std::string(mkdtemp(name.data()));
-    const Outcome made = RunProgram(
-        {"baton-certs", "--out=" + *folder_, "worker1", "worker2", "trainer"});
+    certificates = new std::string(mkdtemp(name.data()));
+    const Outcome made = RunProgram({"baton-certs", "--out=" + *certificates,
+                                     "worker1", "worker2", "trainer"});
     ASSERT_EQ(made.code, 0) << made.output;
-    EXPECT_THAT(made.output, HasSubstr("--tls_dir=" + *folder_));
+    EXPECT_THAT(made.output, HasSubstr("--tls_dir=" + *certificates));
   }
   static void TearDownTestSuite() {
-    std::filesystem::remove_all(*folder_);
-    delete folder_;
+    std::filesystem::remove_all(*certificates);
+    delete certificates;
   }
   static std::string File(const std::string& name) {
-    return absl::StrCat(*folder_, "/", name);
+    return absl::StrCat(*certificates, "/", name);
   }
   static std::string OtherToken() {
-    const std::string path = File("other_token");
+    std::string path = File("other_token");
     std::ofstream(path) << std::string(64, '0');
     chmod(path.c_str(), 0600);
     return path;
@@ -50,11 +50,11 @@ class ProgramSecurity : public ::testing::Test {
   static std::string FreePlace() {
     return (*rpc::RendezvousServer::Make("127.0.0.1:0"))->address();
   }
-  static std::string Dir() { return "--tls_dir=" + *folder_; }
+  static std::string Dir() { return "--tls_dir=" + *certificates; }
 
-  static std::string* folder_;
+  static std::string* certificates;
 };
-std::string* ProgramSecurity::folder_ = nullptr;
+std::string* ProgramSecurity::certificates = nullptr;
 
 // One line, that code, and that it says so.
 void ExpectOneLine(const Outcome& outcome, int code, const std::string& text) {
@@ -78,8 +78,8 @@ TEST_F(ProgramSecurity, CertsKeepsKeysToTheUserAndTheAuthorityForLater) {
   };
   const std::string authority = read(File("ca.pem"));
   const std::string token = read(File("token"));
-  ASSERT_EQ(RunProgram({"baton-certs", "--out=" + *folder_, "worker9"}).code,
-            0);
+  ASSERT_EQ(
+      RunProgram({"baton-certs", "--out=" + *certificates, "worker9"}).code, 0);
   EXPECT_EQ(read(File("ca.pem")), authority);
   EXPECT_EQ(read(File("token")), token);
   EXPECT_EQ(stat(File("worker9.pem").c_str(), &info), 0);
@@ -87,9 +87,10 @@ TEST_F(ProgramSecurity, CertsKeepsKeysToTheUserAndTheAuthorityForLater) {
 
 TEST_F(ProgramSecurity, CertsSaysWhatIsWrong) {
   EXPECT_EQ(RunProgram({"baton-certs", "worker1"}).code, 2);
-  EXPECT_EQ(RunProgram({"baton-certs", "--out=" + *folder_}).code, 2);
-  ExpectOneLine(RunProgram({"baton-certs", "--out=" + *folder_, "../worker"}),
-                2, "../worker");
+  EXPECT_EQ(RunProgram({"baton-certs", "--out=" + *certificates}).code, 2);
+  ExpectOneLine(
+      RunProgram({"baton-certs", "--out=" + *certificates, "../worker"}), 2,
+      "../worker");
   ExpectOneLine(RunProgram({"baton-certs", "--out=/no/such/folder", "a"}), 1,
                 "/no/such/folder");
 }
