@@ -109,8 +109,10 @@ Outcome ChaosCluster::Run(uint64_t seed, milliseconds limit) {
   EndLoads(fault, limit);
   CheckTables();
   EndProcesses();
-  for (std::string& wrong : outcome_.wrong) {
-    wrong = absl::StrCat("seed ", seed, ", ", fault.ToString(), ": ", wrong);
+  for (auto* lines : {&outcome_.wrong, &outcome_.late}) {
+    for (std::string& line : *lines) {
+      line = absl::StrCat("seed ", seed, ", ", fault.ToString(), ": ", line);
+    }
   }
   return outcome_;
 }
@@ -137,10 +139,8 @@ void ChaosCluster::AwaitLosses(const Fault& fault, milliseconds limit) {
     if (lost == process.lost.end()) continue;
     const double ms = static_cast<double>(lost->second - struck_at_) / 1000;
     outcome_.lost_ms.push_back(ms);
-    if (ms > static_cast<double>(limit.count())) {
-      outcome_.wrong.push_back(
-          absl::StrCat(name, " saw the loss after ", ms, " ms"));
-    }
+    CheckLimit(ms, limit,
+               absl::StrCat(name, " saw the loss after ", ms, " ms"));
   }
   // It stays as it is until the survivors are through.
   victim_ = std::move(workers_.at(fault.victim).child);
@@ -182,10 +182,16 @@ void ChaosCluster::CheckTime(const std::string& name, const Fault& fault,
         std::max(0L, std::min(end, resumed_at_) - std::max(begin, struck_at_));
   }
   const double ms = static_cast<double>(took) / 1000;
-  if (ms <= static_cast<double>(limit.count())) return;
-  outcome_.wrong.push_back(
-      absl::StrCat("a call of ", name, " took ", ms, " ms, from ",
-                   (begin - struck_at_) / 1000, " ms after the fault"));
+  CheckLimit(ms, limit,
+             absl::StrCat("a call of ", name, " took ", ms, " ms, from ",
+                          (begin - struck_at_) / 1000, " ms after the fault"));
+}
+
+void ChaosCluster::CheckLimit(double ms, milliseconds limit, std::string what) {
+  const double most = static_cast<double>(limit.count());
+  if (ms <= most) return;
+  (ms <= 1.5 * most ? outcome_.late : outcome_.wrong)
+      .push_back(std::move(what));
 }
 
 void ChaosCluster::CheckTables() {

@@ -40,6 +40,7 @@ struct Fault {
 // What came of a run.
 struct Outcome {
   std::vector<std::string> wrong;  // empty: all as promised
+  std::vector<std::string> late;   // over the limit, by half of it at most
   std::vector<double> lost_ms;     // until each survivor saw the loss
 };
 
@@ -62,6 +63,8 @@ class ChaosCluster {
   std::string Expect(const std::string& name, const std::string& begin,
                      Clock::time_point deadline);
   void Inflict(const Fault& fault);
+  // Notes what took `ms` where that is over the limit.
+  void CheckLimit(double ms, std::chrono::milliseconds limit, std::string what);
   void AwaitLosses(const Fault& fault, std::chrono::milliseconds limit);
   void EndLoads(const Fault& fault, std::chrono::milliseconds limit);
   // Of a call that was over the limit: whether the worker that made it had so
