@@ -34,8 +34,8 @@ struct RunPlan {
 // before: the processes die with it.
 absl::StatusOr<int> RunAll(const RunPlan& plan);
 
-// Keeps the signals that RunAll waits for to the calling thread, also those that
-// a library's thread takes, which may have begun before main.
+// Keeps the signals that RunAll waits for to the calling thread, also those
+// that a library's thread takes, which may have begun before main.
 void BlockSignals();
 
 }  // namespace baton::tools
