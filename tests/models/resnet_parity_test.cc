@@ -10,8 +10,8 @@
 #include "models/nn/graphed_step.h"
 #include "models/nn/loss.h"
 #include "models/resnet.h"
-#include "tests/support/test_device.h"
 #include "tests/support/golden/golden_path.h"
+#include "tests/support/test_device.h"
 
 namespace baton::models {
 namespace {

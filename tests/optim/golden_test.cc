@@ -12,9 +12,9 @@
 #include "core/ops/arithmetic.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/golden/golden_path.h"
 #include "tests/support/named.h"
 #include "tests/support/test_device.h"
-#include "tests/support/golden/golden_path.h"
 
 // Values from tools/golden/optimizers.py.
 namespace baton::optim {

@@ -13,8 +13,8 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "core/safetensors.h"
-#include "tests/support/test_device.h"
 #include "tests/support/golden/golden_path.h"
+#include "tests/support/test_device.h"
 
 namespace baton::nn {
 namespace {
