@@ -1,6 +1,6 @@
 option(BATON_TESTS "Build the tests" ON)
 set(BATON_TESTS_LEFT_OUT "" CACHE STRING
-  "Folders of tests/ whose tests another tree runs: 'core;rpc'")
+  "Folders of tests/ whose tests another tree runs: 'core;fuzz;rpc'")
 option(BATON_FUZZ "Build tests/fuzz for libFuzzer, and no other test" OFF)
 option(BATON_WERROR "Warnings are errors" OFF)
 set(BATON_SANITIZE "" CACHE STRING

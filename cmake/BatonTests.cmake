@@ -19,10 +19,6 @@ function(baton_tests name folder)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_precompile_headers(${name} REUSE_FROM baton_precompiled)
   string(REGEX REPLACE "/.*" "" label ${folder})
-  if(label IN_LIST BATON_TESTS_LEFT_OUT)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-    return()
-  endif()
   baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}")
 endfunction()
 
@@ -42,6 +38,10 @@ target_precompile_headers(baton_precompiled PRIVATE
 set(baton_test_environment ENVIRONMENT OMP_WAIT_POLICY=passive)
 
 function(baton_add_tests name label whole timing grpc)
+  if(label IN_LIST BATON_TESTS_LEFT_OUT)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   if(whole)
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
     set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 600
