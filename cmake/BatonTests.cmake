@@ -1,17 +1,19 @@
 include(GoogleTest)
 
-# baton_tests(NAME FOLDER DEPS... [WHOLE] [TIMING FILTERS...] [GRPC FILTERS...])
+# baton_tests(NAME FOLDER DEPS... [WHOLE] [SHARDS COUNT] [TIMING FILTERS...]
+#   [GRPC FILTERS...])
 # One test program from every .cc of a folder, whose first name (core, rpc, ...) is
 # its label. ctest runs it
 #   WHOLE: as one process, for tests that only compute: they keep two cores busy;
 #   otherwise: in one process a test, for tests that wait for others; these share
-#   the cores.
+#   the cores. With sanitizers, where starting a process takes longer than most
+#   tests, in as many as SHARDS says (4) for each label.
 # Tests that match TIMING fail on a machine that is too slow: their label is
 # `timing` instead, and they run alone. Those that match GRPC go through the
 # packaged gRPC, of which ThreadSanitizer knows nothing: their label is `grpc`.
 # Those of the folders in BATON_TESTS_LEFT_OUT are built only where one names them.
 function(baton_tests name folder)
-  cmake_parse_arguments(ARG "WHOLE" "" "TIMING;GRPC" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "SHARDS" "TIMING;GRPC" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS} baton_options
@@ -19,7 +21,8 @@ function(baton_tests name folder)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_precompile_headers(${name} REUSE_FROM baton_precompiled)
   string(REGEX REPLACE "/.*" "" label ${folder})
-  baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}")
+  baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}"
+    ${ARG_SHARDS})
 endfunction()
 
 # What nearly every test includes, compiled once for all programs with the flags of
@@ -50,18 +53,36 @@ function(baton_add_tests name label whole timing grpc)
   endif()
   list(JOIN timing ":" timing)
   list(JOIN grpc ":" grpc)
-  baton_discover(${name} "*" "${timing}:${grpc}" LABELS ${label})
+  set(shards 4 ${ARGN})
+  list(GET shards -1 shards)
+  baton_waiting_tests(${name} "*-${timing}:${grpc}" ${label} ${shards})
   if(grpc)
-    baton_discover(${name} "${grpc}" "${timing}" LABELS grpc)
+    baton_waiting_tests(${name} "${grpc}-${timing}" grpc ${shards})
   endif()
   if(timing)
-    baton_discover(${name} "${timing}" "" LABELS timing RUN_SERIAL ON)
+    baton_discover(${name} "${timing}" LABELS timing RUN_SERIAL ON)
   endif()
 endfunction()
 
-function(baton_discover name wanted unwanted)
+function(baton_waiting_tests name filter label shards)
+  if(NOT BATON_SANITIZE)
+    baton_discover(${name} "${filter}" LABELS ${label})
+    return()
+  endif()
+  foreach(number RANGE 1 ${shards})
+    set(test ${name}.${label}_${number}_of_${shards})
+    math(EXPR index "${number} - 1")
+    add_test(NAME ${test}
+      COMMAND ${name} --gtest_brief=1 --gtest_filter=${filter})
+    set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
+      ENVIRONMENT "OMP_WAIT_POLICY=passive;GTEST_TOTAL_SHARDS=${shards};\
+GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
+
+function(baton_discover name filter)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
-    TEST_FILTER "${wanted}-${unwanted}"
+    TEST_FILTER "${filter}"
     PROPERTIES TIMEOUT 120 ${baton_test_environment} ${ARGN})
 endfunction()
 

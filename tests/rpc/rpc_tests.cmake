@@ -1,6 +1,6 @@
 # Included by tests/CMakeLists.txt: the tests of rpc, and the programs they start.
 baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
-  protobuf::libprotobuf
+  protobuf::libprotobuf SHARDS 12
   TIMING */StuckPeer.DoesNotHoldUp* StuckPeerOfAProcess.* StuckPeers.*
     SilentWorkerTest.* KilledWorkerTest.* KillDetection.* StopDetection.*
     GrpcLoss.OfAKilledProcess* GrpcSilence.* GrpcRingSilence.*
@@ -84,5 +84,9 @@ set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS grpc
 # Schedules of the RRef protocol; rref_explore --schedules=1000000 is the long run.
 baton_test_program(rref_explore DEPS baton_rpc SOURCES rpc/model/rref_explore.cc
   rpc/model/rref_model.cc rpc/model/rref_model_messages.cc)
-add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=40000 --seed=1)
+set(schedules 40000)
+if(BATON_SANITIZE)
+  set(schedules 4000)
+endif()
+add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=${schedules} --seed=1)
 set_tests_properties(rpc.rref_model PROPERTIES TIMEOUT 120 LABELS rpc PROCESSORS 2)

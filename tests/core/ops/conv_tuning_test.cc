@@ -23,10 +23,10 @@ using ::baton::testing::ConvCase;
 using ::baton::testing::TempFolder;
 
 const ConvCase kThreeByThree = {
-    "three by three", {4, 32, 14, 14}, {64, 32, 3, 3}, {.padding = {1, 1}}};
+    "three by three", {2, 32, 10, 10}, {32, 32, 3, 3}, {.padding = {1, 1}}};
 const ConvCase kStem = {"stem",
-                        {2, 3, 40, 40},
-                        {32, 3, 7, 7},
+                        {1, 3, 32, 32},
+                        {16, 3, 7, 7},
                         {.stride = {2, 2}, .padding = {3, 3}}};
 
 std::vector<std::string> LinesOf(const std::string& path) {
