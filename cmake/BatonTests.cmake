@@ -6,8 +6,9 @@ include(GoogleTest)
 # its label. ctest runs it
 #   WHOLE: as one process, for tests that only compute: they keep two cores busy;
 #   otherwise: in one process a test, for tests that wait for others; these share
-#   the cores. With sanitizers, where starting a process takes longer than most
-#   tests, in as many as SHARDS says (4) for each label.
+#   the cores;
+#   with sanitizers, where starting a process takes longer than most tests: in as
+#   many as SHARDS says (4) for each label.
 # Tests that match TIMING fail on a machine that is too slow: their label is
 # `timing` instead, and they run alone. Those that match GRPC go through the
 # packaged gRPC, of which ThreadSanitizer knows nothing: their label is `grpc`.
@@ -45,7 +46,7 @@ function(baton_add_tests name label whole timing grpc)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
-  if(whole)
+  if(whole AND NOT BATON_SANITIZE)
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
     set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT 600
       PROCESSORS ${BATON_WAITING_TESTS_A_CORE} ${baton_test_environment})
