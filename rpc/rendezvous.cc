@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "core/timer.h"
+#include "rpc/call_proof.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_wire.h"
@@ -72,7 +73,7 @@ class JoinCall final : public grpc::ServerUnaryReactor {
 class Service final : public wire::Rendezvous::CallbackService {
  public:
   Service(std::shared_ptr<RendezvousGroups> groups, const Security& security)
-      : groups_(std::move(groups)), security_(security) {
+      : groups_(std::move(groups)), guard_(security.token) {
     ReapLater();
   }
   ~Service() override { timer_.Stop(); }
@@ -80,7 +81,8 @@ class Service final : public wire::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const wire::JoinRequest* request,
                                  wire::JoinAnswer* answer) override {
-    const absl::Status known = Check(*context, request->self().name());
+    const absl::Status known =
+        Check(*context, *request, request->self().name());
     if (!known.ok()) return Answer(*context, known);
     return new JoinCall(groups_, timer_, *request, answer);
   }
@@ -88,7 +90,7 @@ class Service final : public wire::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const wire::LeaveRequest* request,
                                   wire::LeaveAnswer*) override {
-    absl::Status status = Check(*context, request->name());
+    absl::Status status = Check(*context, *request, request->name());
     if (status.ok()) {
       status = groups_->Leave(request->cluster(), request->name(),
                               request->incarnation());
@@ -99,7 +101,7 @@ class Service final : public wire::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* Renew(grpc::CallbackServerContext* context,
                                   const wire::RenewRequest* request,
                                   wire::RenewAnswer* answer) override {
-    const absl::Status known = Check(*context, request->name());
+    const absl::Status known = Check(*context, *request, request->name());
     if (!known.ok()) return Answer(*context, known);
     const absl::StatusOr<Membership> membership =
         groups_->Renew(request->cluster(), request->name(),
@@ -117,7 +119,7 @@ class Service final : public wire::Rendezvous::CallbackService {
                                  const wire::ListRequest* request,
                                  wire::ListAnswer* answer) override {
     // Anybody of the cluster may look, whatever the name.
-    if (const absl::Status known = CheckToken(security_, *context); !known.ok())
+    if (const absl::Status known = CheckProof(*context, *request); !known.ok())
       return Answer(*context, known);
     const RendezvousGroups::Result workers = groups_->List(request->cluster());
     if (workers.ok()) {
@@ -130,10 +132,25 @@ class Service final : public wire::Rendezvous::CallbackService {
 
  private:
   // A worker speaks for itself alone.
-  absl::Status Check(const grpc::CallbackServerContext& context,
-                     const std::string& worker) const {
-    RETURN_IF_ERROR(CheckToken(security_, context));
+  absl::Status Check(grpc::CallbackServerContext& context,
+                     const google::protobuf::MessageLite& request,
+                     const std::string& worker) {
+    RETURN_IF_ERROR(CheckProof(context, request));
     return CheckCaller(context, worker);
+  }
+  absl::Status CheckProof(grpc::CallbackServerContext& context,
+                          const google::protobuf::MessageLite& request) {
+    const auto& metadata = context.client_metadata();
+    const auto shown = metadata.find(internal::kProofKey);
+    std::string answer;
+    const absl::Status status = guard_.Check(
+        shown == metadata.end()
+            ? ""
+            : std::string(shown->second.data(), shown->second.size()),
+        internal::Asked(request), internal::CallGuard::Clock::now(), &answer);
+    if (!answer.empty())
+      context.AddTrailingMetadata(internal::kProofKey, answer);
+    return status;
   }
   static grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context,
                                           const absl::Status& status) {
@@ -149,7 +166,7 @@ class Service final : public wire::Rendezvous::CallbackService {
   }
 
   const std::shared_ptr<RendezvousGroups> groups_;
-  const Security security_;
+  internal::CallGuard guard_;
   Timer timer_{"baton-join"};
 };
 

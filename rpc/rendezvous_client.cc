@@ -67,28 +67,7 @@ absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
 }  // namespace
 
 namespace internal {
-
-absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectToRendezvous(
-    const std::string& address, const RendezvousAccess& access,
-    system_clock::time_point deadline) {
-  // Of the forms of a worker's address, the one that every machine reaches.
-  const std::string target(*absl::StrSplit(address, ';').begin());
-  if (!absl::StartsWith(target, "unix:")) {
-    RETURN_IF_ERROR(Annotate(ParseHostPort(target).status(), "rendezvous"));
-  }
-  grpc::ChannelArguments arguments = DialArguments();
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  auto channel = SecureChannel(access.security, target, access.name, arguments);
-  RETURN_IF_ERROR(
-      Annotate(AwaitConnected(channel, access, deadline),
-               absl::StrCat("cannot reach the rendezvous at ", target)));
-  return channel;
-}
-
-void ShowToken(const RendezvousAccess& access, grpc::ClientContext& context) {
-  rpc::ShowToken(access.security, context);
-}
+namespace {
 
 absl::Status AtRendezvous(const std::string& address,
                           const RendezvousAccess& access,
@@ -105,12 +84,126 @@ absl::Status AtRendezvous(const std::string& address,
   return Annotate(why, absl::StrCat("rendezvous at ", address));
 }
 
+// Those that gRPC may give by itself, when nobody has answered.
+bool IsOfGrpc(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::UNIMPLEMENTED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::UNAUTHENTICATED:
+    case grpc::StatusCode::UNAVAILABLE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string ShownBy(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto shown = metadata.find(kProofKey);
+  if (shown == metadata.end()) return "";
+  return {shown->second.data(), shown->second.size()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<RendezvousConnection>>
+RendezvousConnection::Make(const std::string& address,
+                           const RendezvousAccess& access, Deadline deadline) {
+  // Of the forms of a worker's address, the one that every machine reaches.
+  const std::string target(*absl::StrSplit(address, ';').begin());
+  if (!absl::StartsWith(target, "unix:")) {
+    RETURN_IF_ERROR(Annotate(ParseHostPort(target).status(), "rendezvous"));
+  }
+  grpc::ChannelArguments arguments = DialArguments();
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  auto channel = SecureChannel(access.security, target, access.name, arguments);
+  RETURN_IF_ERROR(
+      Annotate(AwaitConnected(channel, access, deadline),
+               absl::StrCat("cannot reach the rendezvous at ", target)));
+  return std::shared_ptr<RendezvousConnection>(
+      new RendezvousConnection(address, access, std::move(channel)));
+}
+
+template <typename Call, typename Request>
+absl::Status RendezvousConnection::Prove(Call call, const Request& request,
+                                         Deadline deadline,
+                                         const Watch& watch) {
+  const auto stub = wire::Rendezvous::NewStub(channel_);
+  const std::string asked = prover_.has_token() ? Asked(request) : "";
+  for (bool again = false;; again = true) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    if (prover_.has_token()) {
+      ASSIGN_OR_RETURN(const std::string shown, prover_.Show(asked));
+      context.AddMetadata(kProofKey, shown);
+    }
+    if (watch != nullptr && !watch(&context))
+      return absl::CancelledError("stopping");
+    const grpc::Status status = call(*stub, &context);
+    if (watch != nullptr) watch(nullptr);
+    const std::string shown = ShownBy(context);
+    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !again &&
+        prover_.has_token() && prover_.TakeChallenge(shown)) {
+      continue;
+    }
+    if (prover_.has_token() && !IsOfGrpc(status.error_code())) {
+      RETURN_IF_ERROR(Annotate(prover_.CheckAnswer(shown),
+                               absl::StrCat("rendezvous at ", address_)));
+    }
+    return status.ok() ? absl::OkStatus()
+                       : AtRendezvous(address_, access_, status);
+  }
+}
+
+absl::Status RendezvousConnection::Ask(const wire::JoinRequest& request,
+                                       wire::JoinAnswer* answer,
+                                       Deadline deadline) {
+  return Prove(
+      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+        return stub.Join(context, request, answer);
+      },
+      request, deadline);
+}
+
+absl::Status RendezvousConnection::Ask(const wire::LeaveRequest& request,
+                                       wire::LeaveAnswer* answer,
+                                       Deadline deadline) {
+  return Prove(
+      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+        return stub.Leave(context, request, answer);
+      },
+      request, deadline);
+}
+
+absl::Status RendezvousConnection::Ask(const wire::RenewRequest& request,
+                                       wire::RenewAnswer* answer,
+                                       Deadline deadline, const Watch& watch) {
+  return Prove(
+      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+        return stub.Renew(context, request, answer);
+      },
+      request, deadline, watch);
+}
+
+absl::Status RendezvousConnection::Ask(const wire::ListRequest& request,
+                                       wire::ListAnswer* answer,
+                                       Deadline deadline) {
+  return Prove(
+      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+        return stub.List(context, request, answer);
+      },
+      request, deadline);
+}
+
 }  // namespace internal
 
-using internal::AtRendezvous;
-using internal::ConnectToRendezvous;
 using internal::FromWire;
-using internal::ShowToken;
+using internal::RendezvousConnection;
 
 absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
     const std::string& text) {
@@ -154,8 +247,9 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
                                 "a worker would talk to the rendezvous at",
                                 address));
   const auto deadline = system_clock::now() + options.timeout;
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, options.access, deadline));
+  ASSIGN_OR_RETURN(
+      const std::shared_ptr<RendezvousConnection> connection,
+      RendezvousConnection::Make(address, options.access, deadline));
   wire::JoinRequest request;
   request.set_cluster(options.cluster);
   internal::ToWire(options.self, *request.mutable_self());
@@ -169,12 +263,7 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
   request.mutable_expected()->Assign(options.expected.begin(),
                                      options.expected.end());
   wire::JoinAnswer answer;
-  grpc::ClientContext context;
-  context.set_deadline(deadline + kGrace);
-  ShowToken(options.access, context);
-  const grpc::Status status =
-      wire::Rendezvous::NewStub(channel)->Join(&context, request, &answer);
-  if (!status.ok()) return AtRendezvous(address, options.access, status);
+  RETURN_IF_ERROR(connection->Ask(request, &answer, deadline + kGrace));
   std::vector<WorkerInfo> workers;
   bool self_is_there = false;
   for (const wire::Member& member : answer.members()) {
@@ -194,36 +283,26 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
                    const WorkerInfo& self, milliseconds timeout,
                    const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, access, deadline));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
+                   RendezvousConnection::Make(address, access, deadline));
   wire::LeaveRequest request;
   request.set_cluster(cluster);
   request.set_name(self.name);
   request.set_incarnation(self.incarnation);
   wire::LeaveAnswer answer;
-  grpc::ClientContext context;
-  context.set_deadline(deadline);
-  ShowToken(access, context);
-  const grpc::Status status =
-      wire::Rendezvous::NewStub(channel)->Leave(&context, request, &answer);
-  return status.ok() ? absl::OkStatus() : AtRendezvous(address, access, status);
+  return connection->Ask(request, &answer, deadline);
 }
 
 absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
     milliseconds timeout, const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel,
-                   ConnectToRendezvous(address, access, deadline));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
+                   RendezvousConnection::Make(address, access, deadline));
   wire::ListRequest request;
   request.set_cluster(cluster);
   wire::ListAnswer answer;
-  grpc::ClientContext context;
-  context.set_deadline(deadline);
-  ShowToken(access, context);
-  const grpc::Status status =
-      wire::Rendezvous::NewStub(channel)->List(&context, request, &answer);
-  if (!status.ok()) return AtRendezvous(address, access, status);
+  RETURN_IF_ERROR(connection->Ask(request, &answer, deadline));
   std::vector<WorkerInfo> workers;
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));

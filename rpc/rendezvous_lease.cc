@@ -3,7 +3,6 @@
 
 #include "rpc/rendezvous_lease.h"
 
-#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
@@ -34,14 +33,6 @@ bool Contains(const std::vector<WorkerInfo>& workers,
 }
 
 }  // namespace
-
-// The connection, once there is one.
-class RendezvousLease::Stub {
- public:
-  explicit Stub(const std::shared_ptr<grpc::Channel>& channel)
-      : service(channel) {}
-  wire::Rendezvous::Stub service;
-};
 
 RendezvousLease::~RendezvousLease() { Stop(); }
 
@@ -94,12 +85,10 @@ void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
 }
 
 absl::StatusOr<Membership> RendezvousLease::Renew() {
-  if (stub_ == nullptr) {
-    ASSIGN_OR_RETURN(
-        const auto channel,
-        internal::ConnectToRendezvous(address_, joined_.access,
+  if (connection_ == nullptr) {
+    ASSIGN_OR_RETURN(connection_, internal::RendezvousConnection::Make(
+                                      address_, joined_.access,
                                       system_clock::now() + kConnectTimeout));
-    stub_ = std::make_shared<Stub>(channel);
   }
   wire::RenewRequest request;
   request.set_cluster(joined_.cluster);
@@ -107,21 +96,15 @@ absl::StatusOr<Membership> RendezvousLease::Renew() {
   request.set_incarnation(joined_.self.incarnation);
   request.set_version(known_.version);
   wire::RenewAnswer answer;
-  grpc::ClientContext context;
-  context.set_deadline(system_clock::now() + joined_.lease);
-  internal::ShowToken(joined_.access, context);
-  {
-    MutexLock lock(mutex_);
-    if (stopping_) return absl::CancelledError("stopping");
-    call_ = &context;
-  }
-  const grpc::Status status = stub_->service.Renew(&context, request, &answer);
-  {
-    MutexLock lock(mutex_);
-    call_ = nullptr;
-  }
-  if (!status.ok())
-    return internal::AtRendezvous(address_, joined_.access, status);
+  RETURN_IF_ERROR(connection_->Ask(request, &answer,
+                                   system_clock::now() + joined_.lease,
+                                   [this](grpc::ClientContext* call) {
+                                     MutexLock lock(mutex_);
+                                     if (call != nullptr && stopping_)
+                                       return false;
+                                     call_ = call;
+                                     return true;
+                                   }));
   Membership now{.version = answer.version(), .workers = {}};
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, internal::FromWire(member));
@@ -131,7 +114,7 @@ absl::StatusOr<Membership> RendezvousLease::Renew() {
 }
 
 absl::Status RendezvousLease::Leave(milliseconds timeout) {
-  if (stub_ == nullptr) {
+  if (connection_ == nullptr) {
     return rpc::Leave(address_, joined_.cluster, joined_.self, timeout,
                       joined_.access);
   }
@@ -140,12 +123,7 @@ absl::Status RendezvousLease::Leave(milliseconds timeout) {
   request.set_name(joined_.self.name);
   request.set_incarnation(joined_.self.incarnation);
   wire::LeaveAnswer answer;
-  grpc::ClientContext context;
-  context.set_deadline(system_clock::now() + timeout);
-  internal::ShowToken(joined_.access, context);
-  const grpc::Status status = stub_->service.Leave(&context, request, &answer);
-  return status.ok() ? absl::OkStatus()
-                     : internal::AtRendezvous(address_, joined_.access, status);
+  return connection_->Ask(request, &answer, system_clock::now() + timeout);
 }
 
 }  // namespace baton::rpc

@@ -19,6 +19,10 @@ class ClientContext;
 
 namespace baton::rpc {
 
+namespace internal {
+class RendezvousConnection;
+}  // namespace internal
+
 // Keeps a worker's lease with its rendezvous, from a thread of its own: says
 // every fifth of the lease that the worker is there, and hears who has taken
 // the place of one that was lost. A rendezvous that is away is tried again
@@ -44,7 +48,6 @@ class RendezvousLease {
   absl::Status Leave(std::chrono::milliseconds timeout);
 
  private:
-  class Stub;
   void Run(const OnNewcomer& on_newcomer);
   absl::StatusOr<Membership> Renew();
   bool Pause(std::chrono::milliseconds pause);
@@ -53,7 +56,7 @@ class RendezvousLease {
   const JoinOptions joined_;
   // The thread's, until Stop has returned.
   Membership known_;
-  std::shared_ptr<Stub> stub_;
+  std::shared_ptr<internal::RendezvousConnection> connection_;  // once made
 
   Mutex mutex_;
   CondVar changed_;

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -133,6 +135,27 @@ absl::StatusOr<Security> LoadSecurity(const SecurityFiles& files,
 bool SameToken(const std::string& one, const std::string& other) {
   return one.size() == other.size() &&
          CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
+
+std::string ProveToken(const std::string& token,
+                       std::initializer_list<std::string_view> parts) {
+  std::string said;
+  for (const std::string_view part : parts) {
+    for (int shift = 0; shift < 64; shift += 8)
+      said.push_back(static_cast<char>(uint64_t{part.size()} >> shift));
+    said += part;
+  }
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned int bytes = 0;
+  BATON_CHECK(HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
+                   reinterpret_cast<const unsigned char*>(said.data()),
+                   said.size(), mac, &bytes) != nullptr);
+  return {reinterpret_cast<const char*>(mac), bytes};
+}
+
+absl::Status TokensDiffer(const std::string& how) {
+  return absl::UnauthenticatedError(absl::StrCat(
+      how, "; give all workers of the cluster the same --cluster_token_file"));
 }
 
 absl::Status CheckExposure(const Security& security, const std::string& what,

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,9 +52,20 @@ std::string CertificateName(const std::string& worker);
 absl::StatusOr<Security> LoadSecurity(const SecurityFiles& files,
                                       const std::string& worker);
 
-// Whether two tokens are the same, in a time that does not tell where they
-// differ.
+// Whether two tokens, keys or proofs are the same, in a time that does not tell
+// where they differ.
 bool SameToken(const std::string& one, const std::string& other);
+
+// Shows that its maker knows `token` without telling it: HMAC-SHA-256 of
+// `parts`, each behind its length. The first part names the role of its maker,
+// so that no proof can be used in another role; the others hold what both
+// sides chose at random for this one time.
+std::string ProveToken(const std::string& token,
+                       std::initializer_list<std::string_view> parts);
+
+// Unauthenticated: the two sides do not have the same token. `how` comes first,
+// then the remedy.
+absl::Status TokensDiffer(const std::string& how);
 
 // InvalidArgument when `what` ("listens on", ...) concerns an address beyond
 // this machine and nothing protects what would be said there. Asks the resolver

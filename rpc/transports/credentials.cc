@@ -21,8 +21,6 @@
 namespace baton::rpc {
 namespace {
 
-constexpr char kTokenKey[] = "baton-token";
-
 bool OverTls(const Security& security, const std::string& address) {
   return security.tls() && !absl::StartsWith(address, "unix:");
 }
@@ -88,31 +86,6 @@ std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
       absl::StrContains(name, ':') ? absl::StrCat("[", name, "]") : name);
   return grpc::CreateCustomChannel(target, DialCredentials(security),
                                    arguments);
-}
-
-void ShowToken(const Security& security, grpc::ClientContext& context) {
-  if (!security.token.empty()) context.AddMetadata(kTokenKey, security.token);
-}
-
-absl::Status CheckToken(const Security& security,
-                        const grpc::CallbackServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto [first, last] = metadata.equal_range(kTokenKey);
-  constexpr char kRemedy[] =
-      "; give all workers of the cluster the same --cluster_token_file";
-  if (security.token.empty()) {
-    if (first == last) return absl::OkStatus();
-    return absl::UnauthenticatedError(absl::StrCat(
-        "a cluster token came, and this side knows of none", kRemedy));
-  }
-  if (first == last || std::next(first) != last) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("no cluster token came, and one is needed", kRemedy));
-  }
-  const std::string token(first->second.data(), first->second.size());
-  if (SameToken(token, security.token)) return absl::OkStatus();
-  return absl::UnauthenticatedError(
-      absl::StrCat("another cluster token is needed", kRemedy));
 }
 
 absl::Status CheckCaller(const grpc::CallbackServerContext& context,

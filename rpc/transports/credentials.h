@@ -4,7 +4,6 @@
 #pragma once
 
 #include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -36,13 +35,6 @@ std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
                                              const std::string& target,
                                              const std::string& worker,
                                              grpc::ChannelArguments arguments);
-
-// Shows the token, if there is one, to whoever serves the call.
-void ShowToken(const Security& security, grpc::ClientContext& context);
-// Unauthenticated, with the remedy, when the call showed another token than
-// `security` has, or only one of the two has any.
-absl::Status CheckToken(const Security& security,
-                        const grpc::CallbackServerContext& context);
 
 // FailedPrecondition when the call came over TLS with a certificate that is not
 // for `worker`.

@@ -3,6 +3,7 @@
 
 #include "rpc/transports/doorman.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,8 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/transports/credentials.h"
+#include "rpc/channels/machine.h"
+#include "rpc/security.h"
 
 namespace baton::rpc {
 namespace {
@@ -18,105 +20,232 @@ namespace {
 // Lanes that were opened and said no hello yet, or came before Open.
 constexpr size_t kMaxStrangers = 1024;
 
-// Owns lanes from their first byte until `admit` finds another owner.
-class Listener final : public LaneOwner {
+class Guest;
+
+// Who waits for the worker to start. Thread-safe.
+class Lobby {
  public:
-  explicit Listener(Doorman::Admit admit) : admit_(std::move(admit)) {}
-
-  bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
-  void OnWritten(Lane&) override {}
-  void OnBroken(Lane& lane, const absl::Status&) override;
-
-  struct Early {
-    std::shared_ptr<Lane> lane;
-    Hello hello;
-  };
-  // Nobody waits any more; gives those who did.
-  std::vector<Early> Open();
-
-  const Doorman::Admit& admit() const { return admit_; }
+  // False once it is open: nobody needs to wait.
+  bool Wait(const std::shared_ptr<Lane>& lane,
+            const std::shared_ptr<Guest>& guest) {
+    MutexLock lock(mutex_);
+    if (!open_) waiting_.emplace_back(lane, guest);
+    return !open_;
+  }
+  void Leave(const Guest& guest) {
+    MutexLock lock(mutex_);
+    std::erase_if(waiting_, [&guest](const auto& each) {
+      return each.second.get() == &guest;
+    });
+  }
+  using Waiting =
+      std::vector<std::pair<std::shared_ptr<Lane>, std::shared_ptr<Guest>>>;
+  // Gives those who waited.
+  Waiting Open() {
+    MutexLock lock(mutex_);
+    open_ = true;
+    return std::exchange(waiting_, {});
+  }
 
  private:
-  const Doorman::Admit admit_;
   Mutex mutex_;
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Early> early_ ABSL_GUARDED_BY(mutex_);
+  Waiting waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<Hello> HelloIn(Lane& lane, const grpc::ByteBuffer& frames) {
+// Owns a lane from its first byte until `admit` finds another owner:
+//
+//   kHello      --a hello-->              kWaiting
+//   kWaiting    --the worker starts-->    kChallenged, or kAdmitted where the
+//                                         cluster has no token
+//   kChallenged --the caller's proof-->   kAdmitted
+//
+// Whoever says anything else is refused; who says nothing for hello_timeout in
+// kHello or kChallenged is cut off.
+class Guest final : public LaneOwner,
+                    public std::enable_shared_from_this<Guest> {
+ public:
+  Guest(LinkHost& host, std::shared_ptr<Lobby> lobby,
+        const Doorman::Admit& admit)
+      : host_(host), lobby_(std::move(lobby)), admit_(admit) {}
+
+  bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
+  void OnWritten(Lane& lane) override;
+  void OnBroken(Lane&, const absl::Status&) override { lobby_->Leave(*this); }
+
+  // The worker has started. True when more is to be read.
+  bool Greet(Lane& lane);
+  // Cuts `lane` off unless it is further than now by then.
+  void CutOffIfSilent(const std::weak_ptr<Lane>& lane);
+
+ private:
+  enum class Stage { kHello, kWaiting, kChallenged, kAdmitted };
+
+  bool HearProof(Lane& lane, const std::string& meta);
+  bool AdmitCaller(Lane& lane);
+  bool Refuse(Lane& lane, Verdict verdict, const std::string& why);
+  void Enter(Stage stage) {
+    MutexLock lock(mutex_);
+    stage_ = stage;
+  }
+  Stage stage() const {
+    MutexLock lock(mutex_);
+    return stage_;
+  }
+
+  LinkHost& host_;
+  const std::shared_ptr<Lobby> lobby_;
+  const Doorman::Admit& admit_;
+  // Of the thread that hears or, while nothing is read, greets.
+  Hello hello_;
+  std::string hello_meta_;
+  Challenge challenge_;
+
+  mutable Mutex mutex_;
+  Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kHello;
+  // Its end may be told after the answer to it has come, which then waits.
+  bool challenge_written_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> early_proof_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::string> MetaIn(Lane& lane, FrameKind kind,
+                                   const grpc::ByteBuffer& frames) {
   Receiver::Batch batch;
   RETURN_IF_ERROR(lane.receiver().ConsumeControls(frames, batch));
-  if (batch.controls.size() != 1 ||
-      batch.controls[0].kind != FrameKind::kHello) {
-    return absl::InvalidArgumentError("no hello");
+  if (batch.controls.size() != 1 || batch.controls[0].kind != kind) {
+    return absl::InvalidArgumentError(kind == FrameKind::kHello ? "no hello"
+                                                                : "no proof");
   }
-  return ParseHello(batch.controls[0].meta);
+  return std::move(batch.controls[0].meta);
 }
 
-bool Listener::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
-  absl::StatusOr<Hello> hello = HelloIn(lane, frames);
-  if (!hello.ok()) {
-    LogWarning("a stranger's connection is closed: ", hello.status().message());
-    lane.CloseWith(Encode(HelloAnswer{
-        .verdict = Verdict::kRefused,
-        .text = absl::StrCat("no valid hello: ", hello.status().message())}));
-    return false;
-  }
-  if (const absl::Status known = lane.CheckCaller(hello->self.name);
-      !known.ok()) {
-    LogWarning("refused a connection: ", known.message());
-    lane.CloseWith(Encode(HelloAnswer{.verdict = Verdict::kRefused,
-                                      .text = std::string(known.message())}));
-    return false;
-  }
-  {
+bool Guest::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
+  const bool proves = stage() == Stage::kChallenged;
+  const auto meta =
+      MetaIn(lane, proves ? FrameKind::kProof : FrameKind::kHello, frames);
+  if (proves) {
     MutexLock lock(mutex_);
-    if (!open_) {
-      early_.push_back({lane.shared(), *std::move(hello)});
+    if (!challenge_written_) {
+      early_proof_ = meta.ok() ? *meta : "";
       return false;
     }
   }
-  admit_(lane.shared(), *hello);
+  if (proves) return HearProof(lane, meta.ok() ? *meta : "");
+  absl::Status status = meta.status();
+  if (status.ok()) {
+    if (auto hello = ParseHello(*meta); hello.ok()) {
+      hello_ = *std::move(hello);
+    } else {
+      status = hello.status();
+    }
+  }
+  if (!status.ok()) {
+    return Refuse(lane, Verdict::kRefused,
+                  absl::StrCat("no valid hello: ", status.message()));
+  }
+  hello_meta_ = *meta;
+  Enter(Stage::kWaiting);
+  return !lobby_->Wait(lane.shared(), shared_from_this()) && Greet(lane);
+}
+
+bool Guest::Greet(Lane& lane) {
+  const std::string& token = host_.options.security.token;
+  if (token.empty()) {
+    if (hello_.nonce.empty()) return AdmitCaller(lane);
+    return Refuse(lane, Verdict::kUnproven,
+                  "the caller has a cluster token, and the called has none");
+  }
+  if (hello_.nonce.size() != kNonceBytes) {
+    return Refuse(lane, Verdict::kUnproven,
+                  "the caller has no cluster token, and one is needed");
+  }
+  const auto nonce = NewKey();
+  if (!nonce.ok()) {
+    return Refuse(lane, Verdict::kStale, std::string(nonce.status().message()));
+  }
+  challenge_ = {.self = host_.self, .nonce = *nonce};
+  challenge_.proof =
+      ProofOf(HelloRole::kDialed, token, hello_meta_, challenge_);
+  Enter(Stage::kChallenged);
+  CutOffIfSilent(lane.shared());
+  lane.Write(Encode(challenge_));
   return true;
 }
 
-void Listener::OnBroken(Lane& lane, const absl::Status&) {
-  MutexLock lock(mutex_);
-  std::erase_if(early_, [&lane](const Early& early) {
-    return early.lane.get() == &lane;
-  });
+void Guest::OnWritten(Lane& lane) {
+  std::optional<std::string> proof;
+  {
+    MutexLock lock(mutex_);
+    challenge_written_ = true;
+    proof = std::exchange(early_proof_, std::nullopt);
+  }
+  if (proof.has_value() && HearProof(lane, *proof)) lane.ResumeReading();
 }
 
-std::vector<Listener::Early> Listener::Open() {
-  MutexLock lock(mutex_);
-  open_ = true;
-  return std::exchange(early_, {});
+bool Guest::HearProof(Lane& lane, const std::string& meta) {
+  const auto proof = ParseProof(meta);
+  if (!proof.ok() || !SameToken(*proof, ProofOf(HelloRole::kDialer,
+                                                host_.options.security.token,
+                                                hello_meta_, challenge_))) {
+    return Refuse(lane, Verdict::kUnproven,
+                  "the caller has another cluster token");
+  }
+  return AdmitCaller(lane);
+}
+
+bool Guest::AdmitCaller(Lane& lane) {
+  Enter(Stage::kAdmitted);
+  if (const absl::Status known = lane.CheckCaller(hello_.self.name);
+      !known.ok()) {
+    return Refuse(lane, Verdict::kRefused, std::string(known.message()));
+  }
+  admit_(lane.shared(), hello_);
+  return true;
+}
+
+bool Guest::Refuse(Lane& lane, Verdict verdict, const std::string& why) {
+  const std::string text = verdict == Verdict::kUnproven
+                               ? std::string(TokensDiffer(why).message())
+                               : why;
+  LogWarning("refused a connection",
+             hello_.self.name.empty() ? "" : " of who says to be worker ",
+             hello_.self.name, ": ", text);
+  lane.CloseWith(Encode(HelloAnswer{.verdict = verdict, .text = text}));
+  return false;
+}
+
+void Guest::CutOffIfSilent(const std::weak_ptr<Lane>& lane) {
+  host_.timer->After(host_.options.hello_timeout, [weak = weak_from_this(),
+                                                   lane, stage = stage()] {
+    const auto self = weak.lock();
+    const auto alive = lane.lock();
+    if (self != nullptr && alive != nullptr && self->stage() == stage)
+      alive->Close();
+  });
 }
 
 class DoormanImpl final : public Doorman {
  public:
   DoormanImpl(LinkHost& host, std::function<size_t()> links, Admit admit)
-      : host_(host),
-        links_(std::move(links)),
-        listener_(std::make_shared<Listener>(std::move(admit))) {}
+      : host_(host), links_(std::move(links)), admit_(std::move(admit)) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
   void Open() override {
-    for (const Listener::Early& early : listener_->Open()) {
-      listener_->admit()(early.lane, early.hello);
-      early.lane->ResumeReading();
+    for (const auto& [lane, guest] : lobby_->Open()) {
+      if (guest->Greet(*lane)) lane->ResumeReading();
     }
   }
   void Close() override {
-    for (const Listener::Early& early : listener_->Open()) early.lane->Close();
+    for (const auto& [lane, guest] : lobby_->Open()) lane->Close();
   }
 
  private:
   LinkHost& host_;
   const std::function<size_t()> links_;
-  const std::shared_ptr<Listener> listener_;
+  const Admit admit_;
+  const std::shared_ptr<Lobby> lobby_ = std::make_shared<Lobby>();
 };
 
 grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
@@ -130,22 +259,14 @@ grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
     return new Refusal(
         {grpc::StatusCode::UNIMPLEMENTED, "a Baton worker has no such method"});
   }
-  if (const absl::Status known = CheckToken(host_.options.security, *context);
-      !known.ok()) {
-    LogWarning("refused a connection from ", context->peer(), ": ",
-               known.message());
-    return new Refusal(
-        {grpc::StatusCode::UNAUTHENTICATED, std::string(known.message())});
-  }
   if (static_cast<size_t>(host_.lanes.count()) > kMaxStrangers + 4 * links_()) {
     return new Refusal(
         {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections"});
   }
+  const auto guest = std::make_shared<Guest>(host_, lobby_, admit_);
   const Lane::Accepted accepted = Lane::Accept(
-      context, listener_, host_.options.max_message_bytes, host_.lanes);
-  host_.timer->After(host_.options.hello_timeout, [weak = accepted.lane] {
-    if (auto lane = weak.lock()) lane->CloseIfSilent();
-  });
+      context, guest, host_.options.max_message_bytes, host_.lanes);
+  guest->CutOffIfSilent(accepted.lane);
   return accepted.reactor;
 }
 

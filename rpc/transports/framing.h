@@ -26,6 +26,8 @@ enum class FrameKind : uint8_t {
   kBeat = 6,
   kChannel = 7,
   kRing = 8,
+  kChallenge = 9,
+  kProof = 10,
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;

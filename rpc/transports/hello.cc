@@ -12,13 +12,14 @@
 #include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "rpc/lease.h"
+#include "rpc/security.h"
 #include "rpc/transports/framing.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 
@@ -145,7 +146,7 @@ Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
           .max_message_bytes = options.max_message_bytes};
 }
 
-grpc::ByteBuffer Encode(const Hello& hello) {
+std::string Serialize(const Hello& hello) {
   wire::Hello out;
   out.set_version(hello.version);
   out.set_cluster(hello.cluster);
@@ -159,7 +160,26 @@ grpc::ByteBuffer Encode(const Hello& hello) {
   ToWire(hello.channels, out);
   for (const uint64_t digest : hello.exports) out.add_exports(digest);
   out.set_max_message_bytes(hello.max_message_bytes);
-  return MetaFrame(FrameKind::kHello, out.SerializeAsString());
+  out.set_nonce(hello.nonce);
+  return out.SerializeAsString();
+}
+
+grpc::ByteBuffer Encode(const Hello& hello) {
+  return MetaFrame(FrameKind::kHello, Serialize(hello));
+}
+
+grpc::ByteBuffer Encode(const Challenge& challenge) {
+  wire::Challenge out;
+  ToWire(challenge.self, *out.mutable_self());
+  out.set_nonce(challenge.nonce);
+  out.set_proof(challenge.proof);
+  return MetaFrame(FrameKind::kChallenge, out.SerializeAsString());
+}
+
+grpc::ByteBuffer EncodeProof(const std::string& proof) {
+  wire::Proof out;
+  out.set_proof(proof);
+  return MetaFrame(FrameKind::kProof, out.SerializeAsString());
 }
 
 grpc::ByteBuffer Encode(const HelloAnswer& answer) {
@@ -194,7 +214,35 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
                .lease = Lease(in.lease_ms()),
                .channels = OffersIn(in),
                .exports = {in.exports().begin(), in.exports().end()},
-               .max_message_bytes = in.max_message_bytes()};
+               .max_message_bytes = in.max_message_bytes(),
+               .nonce = in.nonce()};
+}
+
+absl::StatusOr<Challenge> ParseChallenge(const std::string& meta) {
+  wire::Challenge in;
+  if (!in.ParseFromString(meta)) {
+    return absl::InvalidArgumentError("a challenge that does not parse");
+  }
+  ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
+  return Challenge{
+      .self = std::move(self), .nonce = in.nonce(), .proof = in.proof()};
+}
+
+absl::StatusOr<std::string> ParseProof(const std::string& meta) {
+  wire::Proof in;
+  if (!in.ParseFromString(meta)) {
+    return absl::InvalidArgumentError("a proof that does not parse");
+  }
+  return in.proof();
+}
+
+std::string ProofOf(HelloRole role, const std::string& token,
+                    const std::string& hello, const Challenge& challenge) {
+  return ProveToken(token,
+                    {role == HelloRole::kDialer ? "a worker that dialed"
+                                                : "a worker that was dialed",
+                     hello, challenge.nonce, challenge.self.name,
+                     absl::StrCat(challenge.self.incarnation)});
 }
 
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {

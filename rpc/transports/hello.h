@@ -18,7 +18,17 @@
 // How two workers introduce themselves; see rpc/wire.proto.
 namespace baton::rpc {
 
-enum class Verdict { kOk, kYield, kStale, kRefused, kNotMe, kShutDown };
+enum class Verdict {
+  kOk,
+  kYield,
+  kStale,
+  kRefused,
+  kNotMe,
+  kShutDown,
+  kUnproven
+};
+
+inline constexpr size_t kNonceBytes = 16;
 
 struct Hello {
   uint32_t version = 0;
@@ -33,7 +43,18 @@ struct Hello {
   std::vector<ChannelOffer> channels = {};
   std::vector<uint64_t> exports = {};
   uint64_t max_message_bytes = 0;  // 0: not known
+  std::string nonce = {};          // empty: the caller has no token
 };
+
+// What who was dialed says to a hello with a nonce.
+struct Challenge {
+  WorkerInfo self = {};  // its name and incarnation
+  std::string nonce = {};
+  std::string proof = {};
+};
+
+// Of the one who proves to know the token.
+enum class HelloRole { kDialed, kDialer };
 
 struct HelloAnswer {
   Verdict verdict = Verdict::kOk;
@@ -47,12 +68,23 @@ struct HelloAnswer {
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
                 const WorkerInfo& to);
+// The meta bytes of its frame.
+std::string Serialize(const Hello& hello);
 grpc::ByteBuffer Encode(const Hello& hello);
+grpc::ByteBuffer Encode(const Challenge& challenge);
+grpc::ByteBuffer EncodeProof(const std::string& proof);
 grpc::ByteBuffer Encode(const HelloAnswer& answer);
 // What they hold fits its use: names are names, leases up to a day, and texts
 // are short and printable.
 absl::StatusOr<Hello> ParseHello(const std::string& meta);
+absl::StatusOr<Challenge> ParseChallenge(const std::string& meta);
+absl::StatusOr<std::string> ParseProof(const std::string& meta);
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta);
+
+// What `role` shows of the token to the other one: good for this hello, whose
+// meta bytes these are, with this challenge, whose own proof is not looked at.
+std::string ProofOf(HelloRole role, const std::string& token,
+                    const std::string& hello, const Challenge& challenge);
 
 // What `self` answers to who it is, not to when it comes: kOk, kRefused or
 // kNotMe with a sentence that fits both sides.

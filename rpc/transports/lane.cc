@@ -51,7 +51,6 @@ void Lane::HandleRead() {
   {
     MutexLock lock(mutex_);
     owner = owner_;
-    heard_ = true;
     resume_wanted_ = false;  // by now the owner knows
   }
   const bool more = owner != nullptr && owner->OnFrames(*this, in_);
@@ -90,18 +89,6 @@ std::shared_ptr<LaneOwner> Lane::End() {
 
 void Lane::Close() { (void)End(); }
 
-void Lane::CloseIfSilent() {
-  bool writing;
-  {
-    MutexLock lock(mutex_);
-    if (!open_ || heard_) return;
-    open_ = false;
-    owner_ = nullptr;
-    writing = writing_;
-  }
-  StartEnd(writing);
-}
-
 void Lane::CloseWith(grpc::ByteBuffer frames) {
   MutexLock lock(mutex_);
   owner_ = nullptr;
@@ -117,14 +104,12 @@ class DialedLane final
     : public Lane,
       public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  DialedLane(std::shared_ptr<grpc::Channel> channel, const Security& security,
+  DialedLane(std::shared_ptr<grpc::Channel> channel,
              std::shared_ptr<LaneOwner> owner, size_t max_message_bytes,
              LaneCount& count, Executor& reaper)
       : Lane(std::move(owner), max_message_bytes, count),
         stub_(std::move(channel)),
-        reaper_(reaper) {
-    ShowToken(security, context_);
-  }
+        reaper_(reaper) {}
 
   static std::shared_ptr<Lane> Start(std::shared_ptr<DialedLane> lane) {
     lane->self_ = lane;
@@ -165,10 +150,7 @@ class DialedLane final
       const std::string text = status.error_message().empty()
                                    ? "the other side closed it"
                                    : status.error_message();
-      broken_owner_->OnBroken(
-          *this, status.error_code() == grpc::StatusCode::UNAUTHENTICATED
-                     ? absl::UnauthenticatedError(text)
-                     : absl::UnavailableError(text));
+      broken_owner_->OnBroken(*this, absl::UnavailableError(text));
       broken_owner_ = nullptr;
     }
     // The call and what it holds go before the transport hears of it.
@@ -263,13 +245,11 @@ class AcceptedLane final : public Lane, public grpc::ServerGenericBidiReactor {
 }  // namespace
 
 std::shared_ptr<Lane> Lane::Dial(std::shared_ptr<grpc::Channel> channel,
-                                 const Security& security,
                                  std::shared_ptr<LaneOwner> owner,
                                  size_t max_message_bytes, LaneCount& count,
                                  Executor& reaper) {
   return DialedLane::Start(std::make_shared<DialedLane>(
-      std::move(channel), security, std::move(owner), max_message_bytes, count,
-      reaper));
+      std::move(channel), std::move(owner), max_message_bytes, count, reaper));
 }
 
 Lane::Accepted Lane::Accept(grpc::CallbackServerContext* context,

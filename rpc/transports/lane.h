@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/mutex.h"
-#include "rpc/security.h"
 #include "rpc/transports/lane_count.h"
 #include "rpc/transports/receiver.h"
 
@@ -31,8 +30,7 @@ class LaneOwner {
   // False stops reading until Lane::ResumeReading.
   virtual bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) = 0;
   virtual void OnWritten(Lane& lane) = 0;
-  // The lane broke by itself; the last call. Unauthenticated when the other
-  // side wants another token, else Unavailable.
+  // The lane broke by itself; the last call. Unavailable says why.
   virtual void OnBroken(Lane& lane, const absl::Status& why) = 0;
 };
 
@@ -42,9 +40,7 @@ class Lane {
  public:
   // Dials; `count` and `reaper` must outlive the lane. It is destroyed on
   // `reaper`: with the last channel of a process gRPC joins its own threads.
-  // Shows the token of `security`.
   static std::shared_ptr<Lane> Dial(std::shared_ptr<grpc::Channel> channel,
-                                    const Security& security,
                                     std::shared_ptr<LaneOwner> owner,
                                     size_t max_message_bytes, LaneCount& count,
                                     Executor& reaper);
@@ -74,8 +70,6 @@ class Lane {
   // As Close, with a last message that the other end gets to read. Only for
   // accepted lanes on which nothing is being written.
   void CloseWith(grpc::ByteBuffer frames);
-  // As Close, unless something has come.
-  void CloseIfSilent();
 
   // As rpc/transports/credentials.h has it; OK on a dialed lane.
   virtual absl::Status CheckCaller(const std::string& worker) const = 0;
@@ -118,7 +112,6 @@ class Lane {
   mutable Mutex mutex_;
   std::shared_ptr<LaneOwner> owner_ ABSL_GUARDED_BY(mutex_);
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
-  bool heard_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // ResumeReading came while the frames that paused it were being handled.

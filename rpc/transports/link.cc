@@ -157,7 +157,13 @@ void Link::PumpLocked(Side& side) {
       return;
     }
   }
-  if (!side.ready || side.writing) return;
+  if (side.writing) return;
+  if (!side.proof.empty()) {
+    side.writing = true;
+    side.lane->Write(EncodeProof(std::exchange(side.proof, {})));
+    return;
+  }
+  if (!side.ready) return;
   std::vector<grpc::Slice> slices;
   size_t budget = &side == &bulk_ ? kChunkBytes : kControlWriteBytes;
   if (&side == &control_ && channels_ != nullptr) {

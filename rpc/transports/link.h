@@ -92,11 +92,17 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
     bool writing = false;
     bool goodbye_sent = false;
     bool goodbye_received = false;
+    // Where there is a token, of a lane that was dialed: the hello, until the
+    // peer has proved to know the token; then the proof, until it is written.
+    std::string hello;
+    std::string proof;
     std::deque<std::shared_ptr<Outgoing>> queue;
     std::vector<std::shared_ptr<Outgoing>> in_flight;
 
     // Of the messages that gRPC has some bytes of.
     size_t UnderWay() const;
+    // And forgets its hello; what waits stays.
+    void CloseLane();
   };
 
   Link(LinkHost& host, const WorkerInfo& peer) : host_(host), peer_(peer) {}
@@ -107,6 +113,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void RestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Lane> DialLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Dials a lane and begins with that.
+  void SayHelloLocked(Side& side, Hello hello)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -149,6 +158,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void HasLeftLocked(const std::shared_ptr<Outgoing>& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Unauthenticated for a peer that does not prove to know the token.
+  absl::Status OnChallengeLocked(Side& side, const Challenge& challenge)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ConnectedLocked(const HelloAnswer& answer)

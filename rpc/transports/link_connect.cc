@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/channels/machine.h"
+#include "rpc/security.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
@@ -60,8 +62,28 @@ std::shared_ptr<Lane> Link::DialLaneLocked() {
                              : Keepalive::kOn;
   return Lane::Dial(
       SecureChannel(security, target, peer_.name, DialArguments(keepalive)),
-      security, shared_from_this(), host_.options.max_message_bytes,
-      host_.lanes, *host_.executor);
+      shared_from_this(), host_.options.max_message_bytes, host_.lanes,
+      *host_.executor);
+}
+
+void Link::Side::CloseLane() {
+  if (lane != nullptr) lane->Close();
+  lane = nullptr;
+  writing = false;
+  hello.clear();
+  proof.clear();
+}
+
+void Link::SayHelloLocked(Side& side, Hello hello) {
+  side.CloseLane();
+  if (!host_.options.security.token.empty()) {
+    // A hello without a nonce is refused.
+    if (const auto nonce = NewKey(); nonce.ok()) hello.nonce = *nonce;
+    side.hello = Serialize(hello);
+  }
+  side.lane = DialLaneLocked();
+  side.writing = true;
+  side.lane->Write(Encode(hello));
 }
 
 void Link::TryLocked() {
@@ -69,9 +91,7 @@ void Link::TryLocked() {
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
   hello.channels = offers_ = OffersOf(host_.kinds);
-  control_.lane = DialLaneLocked();
-  control_.writing = true;
-  control_.lane->Write(Encode(hello));
+  SayHelloLocked(control_, std::move(hello));
   AfterLocked(std::min(kAnswerTimeout, std::chrono::ceil<milliseconds>(std::max(
                                            dial_deadline_ - Clock::now(),
                                            Clock::duration(kFirstRetry)))),
@@ -82,9 +102,7 @@ void Link::DialBulkLocked() {
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
   hello.bulk = true;
-  bulk_.lane = DialLaneLocked();
-  bulk_.writing = true;
-  bulk_.lane->Write(Encode(hello));
+  SayHelloLocked(bulk_, std::move(hello));
 }
 
 void Link::AfterLocked(milliseconds delay, void (Link::*then)()) {
@@ -105,9 +123,7 @@ void Link::TimedOutLocked() {
 }
 
 void Link::AttemptFailedLocked(const absl::Status& why) {
-  if (control_.lane != nullptr) control_.lane->Close();
-  control_.lane = nullptr;
-  control_.writing = false;
+  control_.CloseLane();
   last_failure_ = ExplainFailure(host_.options.security, peer_.name, why);
   if (absl::IsUnauthenticated(last_failure_)) {
     DialFailedLocked(UnreachableLocked());
@@ -136,13 +152,39 @@ void Link::RestLocked() {
 }
 
 void Link::DialFailedLocked(const absl::Status& why) {
-  if (control_.lane != nullptr) control_.lane->Close();
-  control_.lane = nullptr;
+  control_.CloseLane();
   FailQueuesLocked(why);
   BecomeIdleLocked();
 }
 
+absl::Status Link::OnChallengeLocked(Side& side, const Challenge& challenge) {
+  const std::string& token = host_.options.security.token;
+  const std::string hello = std::exchange(side.hello, {});
+  if (hello.empty()) {
+    return absl::InvalidArgumentError("a challenge at the wrong time");
+  }
+  if (!SameToken(challenge.proof,
+                 ProofOf(HelloRole::kDialed, token, hello, challenge))) {
+    return TokensDiffer("it does not prove to know the cluster token");
+  }
+  // It may know the token because it is this worker itself, to which somebody
+  // brought its own hello.
+  if (challenge.self.name != peer_.name) {
+    return OnAnswerLocked(
+        side, {.verdict = Verdict::kNotMe,
+               .text = absl::StrCat("worker ", challenge.self.name,
+                                    " lives where worker ", peer_.name,
+                                    " was expected")});
+  }
+  side.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
+  PumpLocked(side);
+  return absl::OkStatus();
+}
+
 absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
+  if (!side.hello.empty() && answer.verdict != Verdict::kUnproven) {
+    return TokensDiffer("it does not prove to know the cluster token");
+  }
   const absl::Status text = absl::UnavailableError(answer.text);
   if (&side == &bulk_) {
     if (answer.verdict == Verdict::kOk) {
@@ -158,8 +200,7 @@ absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
       ConnectedLocked(answer);
       break;
     case Verdict::kYield:
-      control_.lane->Close();
-      control_.lane = nullptr;
+      control_.CloseLane();
       AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
       break;
     case Verdict::kRefused:
@@ -175,6 +216,9 @@ absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
     case Verdict::kStale:
     case Verdict::kShutDown:
       AttemptFailedLocked(text);
+      break;
+    case Verdict::kUnproven:
+      AttemptFailedLocked(absl::UnauthenticatedError(answer.text));
       break;
   }
   return absl::OkStatus();
@@ -228,7 +272,7 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
       BreakLocked(LostLocked(absl::UnavailableError("it connected anew")),
                   true);
     }
-    if (control_.lane != nullptr) control_.lane->Close();
+    control_.CloseLane();
     stale_attempt_ = accepted_attempt_ = hello.attempt;
     answer.abandoned_attempt = attempt_;
     answer.channels = OffersOf(host_.kinds);

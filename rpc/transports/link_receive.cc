@@ -65,6 +65,11 @@ void Link::Deliver() {
 }
 
 void Link::BadFramesLocked(const absl::Status& why) {
+  // Whoever sends is told that the tokens differ; it needs no warning.
+  if (state_ != State::kUp && absl::IsUnauthenticated(why)) {
+    AttemptFailedLocked(why);
+    return;
+  }
   const absl::Status garbage = absl::UnavailableError(
       absl::StrCat("it sent what makes no sense: ", why.message()));
   LogWarning("worker ", peer_.name, ": ", garbage.message());
@@ -98,6 +103,9 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
     if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
       ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
       RETURN_IF_ERROR(OnAnswerLocked(side, answer));
+    } else if (control.kind == FrameKind::kChallenge && !side.ready) {
+      ASSIGN_OR_RETURN(Challenge challenge, ParseChallenge(control.meta));
+      RETURN_IF_ERROR(OnChallengeLocked(side, challenge));
     } else if (control.kind == FrameKind::kGoodbye && side.ready &&
                !side.goodbye_received) {
       goodbye = true;

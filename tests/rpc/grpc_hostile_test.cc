@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
 
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
-#include "rpc/transports/lane.h"
 #include "tests/rpc/grpc_worker.h"
+#include "tests/rpc/raw_client.h"
 
 // Those who do not speak as a worker does.
 namespace baton::rpc {
@@ -17,61 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-// Says what it likes on a lane, and hears how that ends.
-class RawClient {
- public:
-  explicit RawClient(const std::string& target)
-      : stub_(grpc::CreateChannel(target, grpc::InsecureChannelCredentials())) {
-    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
-    stream_ = stub_.PrepareCall(&context_, kLaneMethod, &queue_);
-    stream_->StartCall(Tag());
-    EXPECT_TRUE(Next());
-  }
-  ~RawClient() {
-    context_.TryCancel();
-    queue_.Shutdown();
-    void* tag;
-    bool ok;
-    while (queue_.Next(&tag, &ok)) {
-    }
-  }
-  void Write(const grpc::ByteBuffer& frames) {
-    stream_->Write(frames, Tag());
-    Next();
-  }
-  void WriteBytes(const std::string& bytes) {
-    grpc::Slice slice(bytes);
-    Write(grpc::ByteBuffer(&slice, 1));
-  }
-  // False when the other side has ended the stream.
-  bool Read(grpc::ByteBuffer* frames) {
-    stream_->Read(frames, Tag());
-    return Next();
-  }
-  absl::StatusOr<HelloAnswer> ReadAnswer() {
-    grpc::ByteBuffer frames;
-    if (!Read(&frames)) return absl::UnavailableError("ended");
-    FrameReader in(frames);
-    const auto header = in.ReadHeader();
-    if (!header.ok()) return header.status();
-    std::string meta(header->meta_bytes, '\0');
-    in.Read(meta.data(), meta.size());
-    return ParseHelloAnswer(meta);
-  }
-
- private:
-  static void* Tag() { return nullptr; }
-  bool Next() {
-    void* tag;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
-  grpc::GenericStub stub_;
-  grpc::ClientContext context_;
-  grpc::CompletionQueue queue_;
-  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
-};
 
 Hello HelloTo(const WorkerInfo& to) {
   Hello hello = MakeHello({}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, to);

@@ -170,7 +170,8 @@ TEST_F(GrpcTls, TheSocketOfOneUserNeedsNoTlsButTheToken) {
   const Security bobs = WithToken(authority_.For("bob"), 'b');
   EXPECT_THAT(Pair(alices, alices, true).first->SendTo("bob", {}), IsOk());
   EXPECT_THAT(Pair(alices, bobs, true).first->SendTo("bob", {}),
-              Fails(StatusCode::kUnauthenticated, "another cluster token"));
+              Fails(StatusCode::kUnauthenticated,
+                    "it does not prove to know the cluster token"));
 }
 
 TEST_F(GrpcTls, NamesOfAllAllowedCharactersFitIntoACertificate) {
@@ -190,17 +191,19 @@ TEST_F(GrpcTls, NamesOfAllAllowedCharactersFitIntoACertificate) {
   }
 }
 
-TEST(GrpcToken, IsAskedForOnceAndNamedInTheRefusal) {
+TEST(GrpcToken, IsAskedForAndNamedInTheRefusal) {
   const Security with = WithToken({}, '7');
   EXPECT_THAT(Dial(with, with), IsOk());
   EXPECT_THAT(Dial(WithToken({}, '8'), with),
               Fails(StatusCode::kUnauthenticated,
-                    "another cluster token is needed; give all workers of the "
-                    "cluster the same --cluster_token_file"));
+                    "it does not prove to know the cluster token; give all "
+                    "workers of the cluster the same --cluster_token_file"));
   EXPECT_THAT(Dial({}, with),
-              Fails(StatusCode::kUnauthenticated, "no cluster token came"));
+              Fails(StatusCode::kUnauthenticated,
+                    "the caller has no cluster token, and one is needed"));
   EXPECT_THAT(Dial(with, {}),
-              Fails(StatusCode::kUnauthenticated, "knows of none"));
+              Fails(StatusCode::kUnauthenticated,
+                    "the caller has a cluster token, and the called has none"));
 }
 
 TEST(GrpcToken, GoesWithTlsToo) {
@@ -208,7 +211,8 @@ TEST(GrpcToken, GoesWithTlsToo) {
   const Security bobs = WithToken(authority.For("bob"), '1');
   EXPECT_THAT(Dial(WithToken(authority.For("alice"), '1'), bobs), IsOk());
   EXPECT_THAT(Dial(authority.For("alice"), bobs),
-              Fails(StatusCode::kUnauthenticated, "no cluster token came"));
+              Fails(StatusCode::kUnauthenticated,
+                    "the caller has no cluster token, and one is needed"));
 }
 
 TEST(GrpcExposure, BeyondThisMachineItTakesTlsOrAWord) {

@@ -71,14 +71,16 @@ TEST_F(RendezvousSecurity, OverTlsWithATokenWorkersMeet) {
 }
 
 TEST_F(RendezvousSecurity, AnotherTokenIsNamed) {
-  EXPECT_THAT(JoinAlone(token_, {}),
-              Fails(StatusCode::kUnauthenticated,
-                    ": no cluster token came, and one is needed; give all "
-                    "workers of the cluster the same --cluster_token_file"));
+  EXPECT_THAT(
+      JoinAlone(token_, {}),
+      Fails(StatusCode::kUnauthenticated,
+            ": the caller has no cluster token, and one is needed; give "
+            "all workers of the cluster the same "
+            "--cluster_token_file"));
   EXPECT_THAT(JoinAlone(token_, {.token = std::string(64, '4')}),
               Fails(StatusCode::kUnauthenticated, "another cluster token"));
   EXPECT_THAT(JoinAlone({}, token_),
-              Fails(StatusCode::kUnauthenticated, "knows of none"));
+              Fails(StatusCode::kUnauthenticated, "the called has none"));
 }
 
 TEST_F(RendezvousSecurity, CertificatesThatDoNotFitAreNamed) {

@@ -6,6 +6,7 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
     GrpcLoss.OfAKilledProcess* GrpcSilence.* GrpcRingSilence.*
     Grpc.AWorkerThatDiedBeforeTheFirstMessageIsNotAwaited
     Grpc.AShutdownDoesNotWaitForAPeerThatIsGone LateTensorByTcp.*
+    GrpcImpostor.WhoProvesNothingIsCutOff
     RendezvousLeaseTest.* RendezvousSecurity.CertificatesThatDoNotFitAreNamed
     Rendezvous.AServiceThatEndsEndsTheWait GivenUpTest.*
     FaultTransportTest.ADelayedMessageIsOvertaken
