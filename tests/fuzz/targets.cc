@@ -13,6 +13,7 @@ const std::vector<Target>& Targets() {
       {"arguments", Arguments},
       {"control", Control},
       {"rendezvous", Rendezvous},
+      {"call_proof", CallProof},
       {"shared_memory", SharedMemory},
       {"message_ring", MessageRing},
       {"nccl", Nccl},

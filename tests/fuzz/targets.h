@@ -20,12 +20,14 @@ struct Target {
 };
 
 // The wire.
-bool Frames(const std::string& bytes);      // gRPC messages of a lane
-bool Hello(const std::string& bytes);       // and its answer
+bool Frames(const std::string& bytes);  // gRPC messages of a lane
+// And what answers it: a challenge, a proof, the answer.
+bool Hello(const std::string& bytes);
 bool Headers(const std::string& bytes);     // of messages between agents
 bool Arguments(const std::string& bytes);   // of calls
 bool Control(const std::string& bytes);     // what moves an owner's tables
 bool Rendezvous(const std::string& bytes);  // its requests
+bool CallProof(const std::string& bytes);   // what goes along with them
 // Words, tickets and descriptors of a channel of shared memory.
 bool SharedMemory(const std::string& bytes);
 bool MessageRing(const std::string& bytes);  // and what the ring's memory holds

@@ -57,6 +57,18 @@ void FramesAndHello() {
   endless.set_lease_ms(INT64_MAX);
   endless.set_cluster("\x1b[2J\n");
   Save("hello", "endless_lease", endless.SerializeAsString());
+  wire::Hello guarded;
+  BATON_CHECK(guarded.ParseFromString(meta));
+  guarded.set_nonce(std::string(rpc::kNonceBytes, 'n'));
+  Save("hello", "with_nonce", guarded.SerializeAsString());
+  const std::string challenge =
+      BytesOf(Encode(rpc::Challenge{.self = kAlice,
+                                    .nonce = std::string(rpc::kNonceBytes, 'm'),
+                                    .proof = std::string(32, 'p')}));
+  const std::string proof = BytesOf(rpc::EncodeProof(std::string(32, 'q')));
+  Save("hello", "challenge", challenge.substr(rpc::kFrameHeaderBytes));
+  Save("hello", "proof", proof.substr(rpc::kFrameHeaderBytes));
+  Save("frames", "proofs", '\0' + Chunk(challenge) + '\0' + Chunk(proof));
   Save("hello", "answer",
        BytesOf(Encode(rpc::HelloAnswer{.self = kAlice}))
            .substr(rpc::kFrameHeaderBytes));
@@ -89,11 +101,30 @@ void Rendezvous() {
        '\0' + Chunk(join.SerializeAsString()) + '\0' + asked + '\3' + asked);
 }
 
+void CallProof() {
+  wire::CallProof call;
+  call.set_nonce(std::string(16, 'n'));
+  const std::string first = Chunk(call.SerializeAsString());
+  call.set_challenge(std::string(56, 'c'));
+  call.set_number(1);
+  call.set_proof(std::string(32, 'p'));
+  const std::string asked = Chunk("asked");
+  wire::AnswerProof answer;
+  answer.set_challenge(call.challenge());
+  answer.set_proof(call.proof());
+  Save("call_proof", "known",
+       '\2' + asked + '\2' + asked + "\3\x3d" + '\2' + asked);
+  Save("call_proof", "unknown",
+       '\0' + first + asked + '\0' + Chunk(call.SerializeAsString()) + asked +
+           '\1' + Chunk(answer.SerializeAsString()) + '\2' + asked);
+}
+
 }  // namespace
 
 void SaveWireSeeds() {
   FramesAndHello();
   Rendezvous();
+  CallProof();
 }
 
 }  // namespace baton::fuzz

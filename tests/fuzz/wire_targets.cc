@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/status.h"
+#include "rpc/call_proof.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_wire.h"
@@ -37,6 +38,8 @@ void CheckMessage(const rpc::Message& message, size_t& bytes) {
     bytes += tensor.nbytes();
   }
 }
+
+const std::string kToken(64, '7');
 
 rpc::WorkerInfo Alice() { return {"alice", rpc::Rank{0}, 7, "127.0.0.1:1"}; }
 
@@ -72,8 +75,16 @@ bool Frames(const std::string& bytes) {
 bool Hello(const std::string& bytes) {
   const auto answer = rpc::ParseHelloAnswer(bytes);
   if (answer.ok()) (void)rpc::Encode(*answer);
+  const auto proof = rpc::ParseProof(bytes);
+  const auto challenge = rpc::ParseChallenge(bytes);
+  if (challenge.ok()) {
+    (void)rpc::Encode(*challenge);
+    const std::string ours =
+        rpc::ProofOf(rpc::HelloRole::kDialed, kToken, bytes, *challenge);
+    BATON_CHECK(ours != challenge->proof);
+  }
   const auto hello = rpc::ParseHello(bytes);
-  if (!hello.ok()) return answer.ok();
+  if (!hello.ok()) return answer.ok() || challenge.ok() || proof.ok();
   (void)rpc::Judge({}, Alice(), *hello);
   const auto now = std::chrono::steady_clock::now();
   for (const milliseconds own : {milliseconds(0), milliseconds(2000)}) {
@@ -142,6 +153,51 @@ bool Rendezvous(const std::string& bytes) {
   groups.Close();
   BATON_CHECK(entered == answered);
   return parsed;
+}
+
+// What callers of a rendezvous show, one who knows the token among others, and
+// what he is answered.
+bool CallProof(const std::string& bytes) {
+  using rpc::internal::CallGuard;
+  Input input(bytes);
+  CallGuard guard(kToken);
+  rpc::internal::CallProver prover(kToken);
+  CallGuard::Clock::time_point now = CallGuard::Clock::now();
+  std::string answer;
+  bool believed = true;
+  while (!input.empty()) {
+    switch (input.Byte() % 4) {
+      case 0: {
+        const std::string shown = input.Chunk(), asked = input.Chunk();
+        BATON_CHECK(!guard.Check(shown, asked, now, &answer).ok());
+        believed = false;
+        break;
+      }
+      case 1: {
+        const std::string shown = input.Chunk();
+        BATON_CHECK(!prover.CheckAnswer(shown).ok());
+        (void)prover.TakeChallenge(shown);
+        believed = false;
+        break;
+      }
+      case 2: {
+        const std::string asked = input.Chunk();
+        std::string shown = *prover.Show(asked);
+        if (!guard.Check(shown, asked, now, &answer).ok()) {
+          BATON_CHECK(prover.TakeChallenge(answer));
+          shown = *prover.Show(asked);
+          BATON_CHECK(guard.Check(shown, asked, now, &answer).ok());
+        }
+        BATON_CHECK(prover.CheckAnswer(answer).ok());
+        BATON_CHECK(!guard.Check(shown, asked, now, &answer).ok());
+        break;
+      }
+      case 3:
+        now += std::chrono::seconds(input.Byte());
+        break;
+    }
+  }
+  return believed;
 }
 
 }  // namespace baton::fuzz
