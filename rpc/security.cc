@@ -20,7 +20,6 @@
 #include "absl/strings/str_format.h"
 #include "core/status.h"
 #include "rpc/certificate.h"
-#include "rpc/transports/address.h"
 
 namespace baton::rpc {
 namespace {
@@ -159,8 +158,8 @@ absl::Status TokensDiffer(const std::string& how) {
 }
 
 absl::Status CheckExposure(const Security& security, const std::string& what,
-                           const std::string& address) {
-  if (security.tls() || security.insecure || IsLocal(address)) {
+                           const std::string& address, Names names) {
+  if (security.tls() || security.insecure || IsLocal(address, names)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(

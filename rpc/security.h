@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/transports/address.h"
 
 // What proves to the others of a cluster who a worker is, and whom it lets in;
 // docs/security.md has the threat model.
@@ -68,9 +69,9 @@ std::string ProveToken(const std::string& token,
 absl::Status TokensDiffer(const std::string& how);
 
 // InvalidArgument when `what` ("listens on", ...) concerns an address beyond
-// this machine and nothing protects what would be said there. Asks the resolver
-// when the host is a name.
+// this machine and nothing protects what would be said there.
 absl::Status CheckExposure(const Security& security, const std::string& what,
-                           const std::string& address);
+                           const std::string& address,
+                           Names names = Names::kResolve);
 
 }  // namespace baton::rpc

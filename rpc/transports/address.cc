@@ -10,12 +10,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 
@@ -52,6 +55,13 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   }
   if (result.host.find_first_of("[]") != std::string::npos) {
     return bad("it has a bracket too many");
+  }
+  // In brackets an address may name its interface: "[fe80::1%eth0]".
+  const char* others = address.front() == '[' ? "-_.:%" : "-_.";
+  for (const char c : result.host) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) continue;
+    if (std::strchr(others, c) == nullptr || c == '\0')
+      return bad("the host has a character that hosts do not have");
   }
   uint32_t port;
   if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port > 65535) {
@@ -98,12 +108,33 @@ std::vector<std::string> DialTargets(const std::string& address) {
   return targets;
 }
 
-bool IsLocal(const std::string& address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  const auto parsed = ParseHostPort(address.substr(0, address.find(';')));
+absl::Status CheckDialable(const std::string& address) {
+  for (const std::string& part :
+       std::vector<std::string>(absl::StrSplit(address, ';'))) {
+    if (part.empty() || absl::StartsWith(part, "unix:")) continue;
+    ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(part));
+    if (parsed.port == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", part, "\" has no port to dial"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string GrpcTarget(const std::string& target) {
+  if (absl::StartsWith(target, "unix:")) return target;
+  return absl::StrCat("dns:///", absl::StrReplaceAll(target, {{"%", "%25"}}));
+}
+
+namespace {
+
+bool IsLocalPart(const std::string& part, Names names) {
+  if (absl::StartsWith(part, "unix:")) return true;
+  const auto parsed = ParseHostPort(part);
   if (!parsed.ok()) return true;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
+  if (names == Names::kRefuse) hints.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
   if (getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found) != 0) {
     return false;
@@ -114,6 +145,15 @@ bool IsLocal(const std::string& address) {
   }
   freeaddrinfo(found);
   return local;
+}
+
+}  // namespace
+
+bool IsLocal(const std::string& address, Names names) {
+  const std::vector<std::string> parts = absl::StrSplit(address, ';');
+  return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    return IsLocalPart(part, names);
+  });
 }
 
 absl::Status ListenFailure(const std::string& address, const std::string& why) {

@@ -18,7 +18,8 @@ struct HostPort {
   std::string host;
   uint16_t port = 0;
 };
-// InvalidArgument names what is wrong with "host:port" or "[ipv6]:port".
+// InvalidArgument names what is wrong with "host:port" or "[ipv6]:port". A host
+// has letters, digits, '-', '_' and '.' alone, so that none is a URI.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
 std::string ToString(const HostPort& address);
 
@@ -31,11 +32,20 @@ HostPort Advertised(const HostPort& listened,
 // is there and belongs to this user.
 std::vector<std::string> DialTargets(const std::string& address);
 
-// Whether only processes of this machine reach `address`: a unix socket, or a
-// host all of whose addresses are loopback ones. Asks the resolver for a name,
-// and takes one that it does not know for another machine's. What is no address
-// is nobody's, so local.
-bool IsLocal(const std::string& address);
+// InvalidArgument unless each part of `address` is a unix socket or a host and
+// a port other than 0.
+absl::Status CheckDialable(const std::string& address);
+// How gRPC must be told one of DialTargets: it takes "dns:80" for a URI.
+std::string GrpcTarget(const std::string& target);
+
+// What is done about a name: the resolver is asked, which may take long, or it
+// is taken for another machine's.
+enum class Names { kResolve, kRefuse };
+// Whether only processes of this machine reach `address`: each part is a unix
+// socket, or a host all of whose addresses are loopback ones. A name that the
+// resolver does not know is another machine's. What is no address is nobody's,
+// so local.
+bool IsLocal(const std::string& address, Names names = Names::kResolve);
 
 // OK when it is possible to listen on `address`; else one line that names it
 // and says why not. Asked before gRPC is, which would write lines of its own.

@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "rpc/transports/address.h"
 
 namespace baton::rpc {
 namespace {
@@ -62,6 +61,15 @@ absl::Status CheckWorkerExposure(const Security& security,
                        ToString({advertise_host, 0}));
 }
 
+absl::Status CheckPeerExposure(const Security& security, const WorkerInfo& peer,
+                               Names names) {
+  RETURN_IF_ERROR(Annotate(CheckDialable(peer.address),
+                           absl::StrCat("worker ", peer.name)));
+  return CheckExposure(
+      security, absl::StrCat("worker ", peer.name, " would be dialed at"),
+      peer.address, names);
+}
+
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(
     const Security& security, const std::string& address) {
   if (!OverTls(security, address)) return grpc::InsecureServerCredentials();
@@ -77,15 +85,15 @@ std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
                                              const std::string& worker,
                                              grpc::ChannelArguments arguments) {
   if (!OverTls(security, target)) {
-    return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
-                                     arguments);
+    return grpc::CreateCustomChannel(
+        GrpcTarget(target), grpc::InsecureChannelCredentials(), arguments);
   }
   const std::string name = CertificateName(worker);
   // gRPC would take what follows a colon for a port.
   arguments.SetSslTargetNameOverride(
       absl::StrContains(name, ':') ? absl::StrCat("[", name, "]") : name);
-  return grpc::CreateCustomChannel(target, DialCredentials(security),
-                                   arguments);
+  return grpc::CreateCustomChannel(GrpcTarget(target),
+                                   DialCredentials(security), arguments);
 }
 
 absl::Status CheckCaller(const grpc::CallbackServerContext& context,

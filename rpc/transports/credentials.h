@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "rpc/security.h"
+#include "rpc/transports/address.h"
+#include "rpc/worker.h"
 
 // What rpc/security.h means to gRPC. Unix sockets never use TLS: who may enter
 // their directory may read the key as well.
@@ -24,13 +26,18 @@ namespace baton::rpc {
 absl::Status CheckWorkerExposure(const Security& security,
                                  const std::string& listen,
                                  const std::string& advertise_host);
+// InvalidArgument when `peer`, whose address others told, must not be dialed:
+// the address makes no sense, or what is said there would be open to other
+// machines with nothing to protect it.
+absl::Status CheckPeerExposure(const Security& security, const WorkerInfo& peer,
+                               Names names);
 
 // Of a port that listens on `address`.
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(
     const Security& security, const std::string& address);
 
-// To `target`, where `worker` is expected: with TLS, a certificate that is not
-// for that name ends the connection.
+// To `target`, one of DialTargets, where `worker` is expected: with TLS, a
+// certificate that is not for that name ends the connection.
 std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
                                              const std::string& target,
                                              const std::string& worker,

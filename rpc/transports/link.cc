@@ -45,21 +45,6 @@ void Link::BreakForTensor(const absl::Status& why) {
               true);
 }
 
-void Link::SetPeer(const WorkerInfo& peer) {
-  MutexLock lock(mutex_);
-  if (peer_ == peer) return;
-  const bool same = peer.incarnation == 0 || peer_.incarnation == 0 ||
-                    peer.incarnation == peer_.incarnation;
-  if (!same) {
-    ForgetIncarnationLocked();
-    std::erase(past_, peer.incarnation);  // whoever sets it knows better
-    was_up_ = false;
-  }
-  const uint64_t incarnation = peer_.incarnation;
-  peer_ = peer;
-  if (peer.incarnation == 0) peer_.incarnation = incarnation;
-}
-
 bool Link::idle() const {
   MutexLock lock(mutex_);
   return state_ == State::kIdle;

@@ -62,6 +62,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer);
 
   // What is known of the peer has changed; a new incarnation breaks the link.
+  // May ask the resolver for the host of its address.
   void SetPeer(const WorkerInfo& peer);
   void Send(std::shared_ptr<Outgoing> message);
   // A lane on which the peer said hello.
@@ -218,7 +219,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while it is open
 
-  // Dialing.
+  // Dialing. An address that SetPeer was given, and whether it may be dialed.
+  std::string checked_ ABSL_GUARDED_BY(mutex_);
+  absl::Status dialable_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> targets_ ABSL_GUARDED_BY(mutex_);
   size_t target_ ABSL_GUARDED_BY(mutex_) = 0;
   Clock::time_point dial_deadline_ ABSL_GUARDED_BY(mutex_);

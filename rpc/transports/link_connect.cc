@@ -29,6 +29,25 @@ constexpr size_t kRememberIncarnations = 16;
 
 }  // namespace
 
+void Link::SetPeer(const WorkerInfo& peer) {
+  const absl::Status dialable =
+      CheckPeerExposure(host_.options.security, peer, Names::kResolve);
+  MutexLock lock(mutex_);
+  checked_ = peer.address;
+  dialable_ = dialable;
+  if (peer_ == peer) return;
+  const bool same = peer.incarnation == 0 || peer_.incarnation == 0 ||
+                    peer.incarnation == peer_.incarnation;
+  if (!same) {
+    ForgetIncarnationLocked();
+    std::erase(past_, peer.incarnation);  // whoever sets it knows better
+    was_up_ = false;
+  }
+  const uint64_t incarnation = peer_.incarnation;
+  peer_ = peer;
+  if (peer.incarnation == 0) peer_.incarnation = incarnation;
+}
+
 void Link::StartDialLocked() {
   state_ = State::kDialing;
   attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
@@ -44,6 +63,16 @@ void Link::StartDialLocked() {
 // A fresh round over all targets.
 void Link::RetryLocked() {
   resting_ = false;
+  // Nothing may wait for the resolver here: a name that only the peer itself
+  // told is another machine's.
+  const absl::Status dialable =
+      peer_.address == checked_
+          ? dialable_
+          : CheckPeerExposure(host_.options.security, peer_, Names::kRefuse);
+  if (!dialable.ok()) {
+    DialFailedLocked(dialable);
+    return;
+  }
   targets_ = DialTargets(peer_.address);
   target_ = 0;
   if (targets_.empty()) {
