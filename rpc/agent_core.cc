@@ -277,9 +277,12 @@ void AgentCore::FlushControl(const std::string& name) {
               news = peers_.News(name)](const absl::Status& status) {
                auto self = core.lock();
                // Unknown to the transport: removed, and a late message of it
-               // made it known here again.
-               const bool unreachable =
-                   absl::IsUnavailable(status) || absl::IsNotFound(status);
+               // made it known here again. Or it must not be dialed, or
+               // somebody else listens where it was.
+               const bool unreachable = absl::IsUnavailable(status) ||
+                                        absl::IsNotFound(status) ||
+                                        absl::IsInvalidArgument(status) ||
+                                        absl::IsUnauthenticated(status);
                if (self == nullptr || !unreachable) return;
                self->inbox_->Post([self = self.get(), name, news, status] {
                  self->OnUnreachable(name, news, status);
