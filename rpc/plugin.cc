@@ -21,28 +21,21 @@ std::string LastLoaderError() {
   return text == nullptr ? "no reason given" : text;
 }
 
-// The loader alone would not look in the present folder.
-std::string FileOf(const std::string& path) {
-  std::error_code error;
-  if (path.find('/') == std::string::npos &&
-      std::filesystem::is_regular_file(path, error)) {
-    return "./" + path;
-  }
-  return path;
-}
-
 absl::StatusOr<EntryPoint> Open(const std::string& path) {
-  const std::string file = FileOf(path);
+  if (path.find('/') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a file is named with its folder, as ./", path,
+                     ": none is looked for"));
+  }
   std::error_code error;
-  const bool missing = file.find('/') != std::string::npos &&
-                       !std::filesystem::exists(file, error);
-  if (missing) return absl::NotFoundError("no such file");
+  if (!std::filesystem::exists(path, error))
+    return absl::NotFoundError("no such file");
   // Now: a symbol that nobody has is an error here, not a crash in a call.
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     // The path is said already.
     std::string why = LastLoaderError();
-    if (why.starts_with(file + ": ")) why.erase(0, file.size() + 2);
+    if (why.starts_with(path + ": ")) why.erase(0, path.size() + 2);
     const bool not_found =
         why.find("No such file or directory") != std::string::npos;
     return not_found ? absl::NotFoundError(why)

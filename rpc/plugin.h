@@ -21,13 +21,15 @@
 //   void AddScale(baton::rpc::Registry& registry) { registry.Add<Scale>(); }
 //   BATON_PLUGIN("scale", AddScale);
 //
-//   baton-worker --plugin=libscale.so ...
+//   baton-worker --plugin=./libscale.so ...
 //
 // A plug-in holds no copy of Baton: its symbols are those of the program that
 // loads it, which must export them all (baton_plugin_host in CMake). It is
-// built with the same Baton and compiler family; LoadPlugin checks this before
-// it runs any of its code but the entry point. docs/remote_modules.md shows the
-// whole way.
+// built with the same Baton and compiler family; LoadPlugin asks the entry
+// point for that and calls nothing else where it does not fit. But the loader
+// has run static constructors by then, of the plug-in and of the libraries that
+// it needs: the check finds mistakes, it does not make a file safe to load that
+// others may write. docs/remote_modules.md shows the whole way.
 namespace baton::rpc {
 
 // Of PluginInfo and the entry point's name.
@@ -76,12 +78,13 @@ constexpr PluginInfo ThisPlugin(const char* name, void (*add)(Registry&)) {
 
 }  // namespace internal
 
-// Loads the plug-in in the file `path` (without a slash: looked for in the
-// present folder, then where the loader looks) and adds what it exports to
-// `registry`. It stays loaded for ever: objects of its classes may. Errors name
-// the file:
+// Loads the plug-in in the file `path`, which has a slash, as none is searched
+// for, and adds what it exports to `registry`. It stays loaded for ever:
+// objects of its classes may, and static constructors have run, also where it
+// is refused. Errors name the file:
 //   NotFound            there is no such file
-//   InvalidArgument     it is no library, misses symbols or has no entry point
+//   InvalidArgument     the path has no slash; it is no library, misses symbols
+//                       or has no entry point
 //   FailedPrecondition  it was built with another Baton or compiler
 //   AlreadyExists       it exports what the registry has already
 // or what its own function threw.

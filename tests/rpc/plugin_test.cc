@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "gmock/gmock.h"
@@ -120,11 +121,23 @@ TEST(Plugin, AFileThatIsNoLibraryIsRefused) {
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
 }
 
-TEST(Plugin, ANameThatTheLoaderDoesNotFindIsNotFound) {
+TEST(Plugin, AFileThatIsNotThereIsNotFound) {
   Registry registry;
-  const absl::Status status = LoadPlugin("libnowhere_at_all.so", registry);
+  const absl::Status status = LoadPlugin("./libnowhere_at_all.so", registry);
   EXPECT_EQ(status.code(), StatusCode::kNotFound) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("libnowhere_at_all.so"));
+}
+
+// Whoever may write to the present folder would choose what is run.
+TEST(Plugin, ANameIsNotSearchedFor) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(
+      std::filesystem::path(PathOf("scale")).parent_path());
+  Registry registry;
+  const absl::Status status = LoadPlugin("libscale.so", registry);
+  std::filesystem::current_path(before);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("./libscale.so"));
 }
 
 TEST(Plugin, WhatIsExportedTwiceIsNamed) {
