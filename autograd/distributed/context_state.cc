@@ -87,7 +87,7 @@ void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
 void ContextState::AccumulateFor(PassId id, const Variable& leaf,
                                  const Tensor& grad) {
   MutexLock lock(mutex_);
-  if (pass_ == nullptr || pass_->id() != id || aborted_ >= id) return;
+  if (pass_ == nullptr || pass_->id() != id) return;
   AccumulateLocked(leaf, grad);
 }
 
@@ -129,7 +129,7 @@ absl::StatusOr<std::shared_ptr<Pass>> ContextState::OpenPass(
       return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
     }
     if (pass_ != nullptr && pass_->id() == id) return pass_;
-    if (id <= aborted_ || (pass_ != nullptr && id < pass_->id())) {
+    if (id <= ended_pass_ || (pass_ != nullptr && id < pass_->id())) {
       return absl::FailedPreconditionError(
           absl::StrCat("this backward of ", id_.ToString(), " is over"));
     }
@@ -149,14 +149,16 @@ absl::StatusOr<std::shared_ptr<Pass>> ContextState::FindPass(PassId id) const {
   return pass_;
 }
 
+std::shared_ptr<Pass> ContextState::EndPass(PassId id) {
+  MutexLock lock(mutex_);
+  ended_pass_ = std::max(ended_pass_, id);
+  if (pass_ == nullptr || pass_->id() != id) return nullptr;
+  return std::exchange(pass_, nullptr);
+}
+
 std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
                                               const absl::Status& why) {
-  std::shared_ptr<Pass> pass;
-  {
-    MutexLock lock(mutex_);
-    aborted_ = std::max(aborted_, id);
-    if (pass_ != nullptr && pass_->id() == id) pass = pass_;
-  }
+  std::shared_ptr<Pass> pass = EndPass(id);
   if (pass != nullptr) pass->Fail(why);
   return pass;
 }
@@ -175,7 +177,8 @@ absl::StatusOr<PassId> ContextState::BeginBackward() {
   return PassId{++last_backward_};
 }
 
-void ContextState::EndBackward() {
+void ContextState::EndBackward(PassId id) {
+  EndPass(id);
   MutexLock lock(mutex_);
   backward_runs_ = false;
 }
@@ -217,11 +220,6 @@ ContextState::Summary ContextState::summary() const {
 bool ContextState::released() const {
   MutexLock lock(mutex_);
   return released_;
-}
-
-bool ContextState::has_pass() const {
-  MutexLock lock(mutex_);
-  return pass_ != nullptr;
 }
 
 }  // namespace baton::dist

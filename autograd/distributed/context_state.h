@@ -80,24 +80,25 @@ class ContextState final : public rpc::CallScope {
   // for a released context.
   absl::StatusOr<std::shared_ptr<Pass>> OpenPass(PassId id,
                                                  Pass::Options options);
-  // NotFound when `id` is not the newest pass.
+  // NotFound unless `id` is under way.
   absl::StatusOr<std::shared_ptr<Pass>> FindPass(PassId id) const;
-  // Ends pass `id`, running or yet to be marked, with `why`; null when a newer
-  // one is there.
+  // Lets go of pass `id`, running or yet to be marked, and takes no more for
+  // it; null when it is not under way.
+  std::shared_ptr<Pass> EndPass(PassId id);
+  // The same, and fails it with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
-  // Adds a gradient on behalf of pass `id`; dropped unless it is the newest.
+  // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
   void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
 
   // At the root: takes the right to run a backward and gives its number.
   // FailedPrecondition while another runs.
   absl::StatusOr<PassId> BeginBackward();
-  void EndBackward();
+  void EndBackward(PassId id);
 
   // Drops graph, gradients and pass; returns the workers that were sent to.
   // Later sends are refused by their receivers.
   std::set<std::string> Release();
   bool released() const;
-  bool has_pass() const;
 
  private:
   struct Gradient {
@@ -118,8 +119,8 @@ class ContextState final : public rpc::CallScope {
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
   std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
-  PassId aborted_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
+  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);  // that is under way
+  PassId ended_pass_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
   bool backward_runs_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -288,12 +288,19 @@ absl::Status Engine::OnGradient(const std::string& from,
   return absl::OkStatus();
 }
 
-Future<void> Engine::OnFinish(const ContextId& context, PassId pass) {
-  auto found = [&]() -> absl::StatusOr<std::shared_ptr<Pass>> {
-    ASSIGN_OR_RETURN(auto state, Find(context));
-    return state->FindPass(pass);
-  }();
-  return found.ok() ? (*found)->Finished() : ReadyFuture<void>(found.status());
+Future<void> Engine::OnFinish(const ContextId& context, PassId id) {
+  absl::StatusOr<std::shared_ptr<ContextState>> state = Find(context);
+  if (!state.ok()) return ReadyFuture<void>(state.status());
+  absl::StatusOr<std::shared_ptr<Pass>> pass = (*state)->FindPass(id);
+  if (!pass.ok()) return ReadyFuture<void>(pass.status());
+  // The root asks once, so the pass is over when it has its answer.
+  Promise<void> answer;
+  (*pass)->Finished().OnReady(
+      [state = *state, id, answer](const absl::Status& status) {
+        state->EndPass(id);
+        answer.Set(status);
+      });
+  return answer.future();
 }
 
 std::string Engine::OnAbort(const ContextId& context, PassId pass,

@@ -74,7 +74,7 @@ class Engine final : public rpc::CallScopeFactory,
   Future<std::vector<std::string>> OnMark(const std::string& from,
                                           const MarkRequest& request);
   absl::Status OnGradient(const std::string& from, GradientMessage message);
-  Future<void> OnFinish(const ContextId& context, PassId pass);
+  Future<void> OnFinish(const ContextId& context, PassId id);
   std::string OnAbort(const ContextId& context, PassId pass,
                       const absl::Status& why);
   Future<void> OnRelease(const std::string& from, const ContextId& context);

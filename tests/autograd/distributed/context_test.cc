@@ -60,6 +60,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(here[0], "gradients"), "2");
   EXPECT_EQ(column(here[0], "gradient_bytes"),
             std::to_string(2 * a.tensor().nbytes()));
+  EXPECT_EQ(column(here[0], "state"), "open");
   const auto there =
       *agent().Async<&rpc::Introspection::Describe>("bob").Await();
   ASSERT_EQ(there.views.size(), 1u);
@@ -67,6 +68,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(there.views[0], "creator"), "alice");
   EXPECT_EQ(column(there.views[0], "opened_by"), "alice");
   EXPECT_EQ(column(there.views[0], "gradient_bytes"), "0");
+  EXPECT_EQ(column(there.views[0], "state"), "open");
 }
 
 TEST_P(ContextTest, CallsToOneselfCount) {

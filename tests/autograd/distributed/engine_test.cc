@@ -169,6 +169,14 @@ Variable Leaf(double value) {
   return Variable(Tensor::Full({2, 2}, value), true);
 }
 
+// Whether `holds` does within five seconds.
+bool Eventually(const std::function<bool()>& holds) {
+  Promise<void> never;
+  for (int attempt = 0; attempt < 500 && !holds(); ++attempt)
+    never.future().Await(milliseconds(10)).IgnoreError();
+  return holds();
+}
+
 double First(const Tensor& tensor) {
   return tensor.defined() ? tensor.Flatten().Select(0, 0).Item() : -1;
 }
@@ -329,6 +337,42 @@ TEST_F(EngineTest, ASecondBackwardAtOnceIsRefused) {
   go.Set(absl::OkStatus());
   EXPECT_TRUE(first.Await().ok());
   EXPECT_TRUE(Backward(autograd::Sum(x * 2.0)).ok());
+}
+
+// A node that holds `token` for as long as it is in a graph.
+Variable Holding(const Variable& x, const std::shared_ptr<int>& token) {
+  Variable y = x * 2.0;
+  y.AddHook([token](const Tensor&) { return Tensor(); });
+  return y;
+}
+
+TEST_F(EngineTest, ABackwardThatIsOverKeepsNoGraph) {
+  auto token = std::make_shared<int>();
+  Variable x = Leaf(2);
+  Variable at_bob = Move("alice", "bob", x) * 2.0;
+  Variable loss = Holding(Move("bob", "alice", at_bob), token);
+  const std::vector<Tensor> ones = {Tensor::Ones({2, 2})};
+  const auto runs = [&](const char* worker) {
+    const auto state = net_.StateAt(worker, context_->id());
+    return state->summary().backward_runs;
+  };
+  ASSERT_TRUE(
+      net_.at("alice").Backward(context_, {loss}, ones, {}).Await().ok());
+  EXPECT_FALSE(runs("alice"));
+  EXPECT_FALSE(runs("bob"));
+  loss = Variable();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST_F(EngineTest, AFailedBackwardIsOver) {
+  Variable there = Move("alice", "bob", Leaf(2)) * 2.0;
+  there.AddHook([](const Tensor&) -> Tensor { Fail("hook", "no such luck"); });
+  Variable home = Move("bob", "alice", there);
+  ASSERT_FALSE(Backward(autograd::Sum(home)).ok());
+  EXPECT_TRUE(Eventually([&] {
+    return !net_.StateAt("alice", context_->id())->summary().backward_runs &&
+           !net_.StateAt("bob", context_->id())->summary().backward_runs;
+  }));
 }
 
 TEST_F(EngineTest, BadRootsAreRefused) {
