@@ -41,6 +41,7 @@ std::string ContextState::FinishSend(rpc::Crossing& crossing) {
   ScopeNote note{.context = id_};
   MutexLock lock(mutex_);
   note.released = released_;
+  note.why = why_;
   if (!sent.values().empty() && !released_) {
     note.edge = EdgeId{++last_edge_};
     note.values = static_cast<int>(sent.values().size());
@@ -58,8 +59,10 @@ absl::StatusOr<std::unique_ptr<rpc::Crossing>> ContextState::BeginReceive(
         absl::StrCat("worker ", from.name, " answered a call of ",
                      id_.ToString(), " in ", note.context.ToString()));
   }
-  if (note.released || released()) {
-    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
+  if (note.released) return absl::AbortedError(id_.Over(note.why));
+  {
+    MutexLock lock(mutex_);
+    if (released_) return OverLocked();
   }
   std::shared_ptr<ReceiveNode> node;
   if (note.values > 0) {
@@ -125,9 +128,7 @@ absl::StatusOr<std::shared_ptr<Pass>> ContextState::OpenPass(
   std::shared_ptr<Pass> old;
   {
     MutexLock lock(mutex_);
-    if (released_) {
-      return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
-    }
+    if (released_) return OverLocked();
     if (pass_ != nullptr && pass_->id() == id) return pass_;
     if (id <= ended_pass_ || (pass_ != nullptr && id < pass_->id())) {
       return absl::FailedPreconditionError(
@@ -165,9 +166,7 @@ std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
 
 absl::StatusOr<PassId> ContextState::BeginBackward() {
   MutexLock lock(mutex_);
-  if (released_) {
-    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
-  }
+  if (released_) return OverLocked();
   if (backward_runs_) {
     return absl::FailedPreconditionError(
         absl::StrCat("a backward of ", id_.ToString(),
@@ -183,7 +182,14 @@ void ContextState::EndBackward(PassId id) {
   backward_runs_ = false;
 }
 
-std::set<std::string> ContextState::Release() {
+absl::Status ContextState::AddWorker(const std::string& name) {
+  MutexLock lock(mutex_);
+  if (released_) return OverLocked();
+  known_workers_.insert(name);
+  return absl::OkStatus();
+}
+
+std::set<std::string> ContextState::Release(const std::string& why) {
   // Destroyed without the lock: nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<Gradient> gradients;
@@ -191,16 +197,14 @@ std::set<std::string> ContextState::Release() {
   std::set<std::string> workers;
   {
     MutexLock lock(mutex_);
-    released_ = true;
+    if (!std::exchange(released_, true)) why_ = why;
     sends.swap(sends_);
     gradients.swap(gradients_);
     gradient_of_.clear();
     workers.swap(known_workers_);
     pass.swap(pass_);
   }
-  if (pass != nullptr) {
-    pass->Fail(absl::AbortedError(absl::StrCat(id_.ToString(), " is over")));
-  }
+  if (pass != nullptr) pass->Fail(absl::AbortedError(id_.Over(why)));
   return workers;
 }
 
@@ -215,11 +219,6 @@ ContextState::Summary ContextState::summary() const {
     if (gradient.sum.defined()) summary.gradient_bytes += gradient.sum.nbytes();
   }
   return summary;
-}
-
-bool ContextState::released() const {
-  MutexLock lock(mutex_);
-  return released_;
 }
 
 }  // namespace baton::dist

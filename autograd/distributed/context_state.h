@@ -30,9 +30,10 @@ struct ScopeNote {
   EdgeId edge{};
   int values = 0;         // on the edge; 0: no edge
   bool released = false;  // the sender's share of the context is gone
+  std::string why = "";   // and for what reason, unless the root ended it
   static constexpr auto Fields() {
     return std::tuple{&ScopeNote::context, &ScopeNote::edge, &ScopeNote::values,
-                      &ScopeNote::released};
+                      &ScopeNote::released, &ScopeNote::why};
   }
 };
 std::string Encode(const ScopeNote& note);
@@ -95,16 +96,20 @@ class ContextState final : public rpc::CallScope {
   absl::StatusOr<PassId> BeginBackward();
   void EndBackward(PassId id);
 
-  // Drops graph, gradients and pass; returns the workers that were sent to.
-  // Later sends are refused by their receivers.
-  std::set<std::string> Release();
-  bool released() const;
+  // Lets the worker be told of the end; Aborted once released.
+  absl::Status AddWorker(const std::string& name);
+  // Drops graph, gradients and pass; returns the workers that were sent to or
+  // added. Later sends are refused by their receivers, who say `why`.
+  std::set<std::string> Release(const std::string& why);
 
  private:
   struct Gradient {
     Variable leaf;
     Tensor sum;
   };
+  absl::Status OverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return absl::AbortedError(id_.Over(why_));
+  }
   void AccumulateLocked(const Variable& leaf, const Tensor& grad)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -114,6 +119,8 @@ class ContextState final : public rpc::CallScope {
       std::chrono::steady_clock::now();
   mutable Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // it was released, if not by the
+                                             // root's wish
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
