@@ -96,7 +96,8 @@ class Net {
     return promise.future();
   }
 
-  // What happens to values that a message of `context` takes along.
+  // What happens to values that a message of `context` takes along, to a worker
+  // that has no GPU.
   absl::StatusOr<std::vector<Variable>> Move(
       const std::string& from, const std::string& to, const ContextId& context,
       const std::vector<Variable>& values) {
@@ -112,8 +113,9 @@ class Net {
     std::vector<Variable> moved;
     for (size_t i = 0; i < values.size(); ++i) {
       auto& taker = static_cast<ReceiveCrossing&>(*arrival);
-      ASSIGN_OR_RETURN(Variable value,
-                       taker.Take(values[i].tensor(), positions[i]));
+      ASSIGN_OR_RETURN(
+          Variable value,
+          taker.Take(values[i].tensor().To(Device::Cpu()), positions[i]));
       moved.push_back(value);
     }
     RETURN_IF_ERROR(there->FinishReceive(*arrival));

@@ -9,6 +9,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "tests/autograd/distributed/engine_net.h"
+#include "tests/support/test_device.h"
 
 namespace baton::dist {
 namespace {
@@ -23,6 +24,21 @@ TEST_F(EngineTest, SendsGradientsThereAndBack) {
   EXPECT_EQ(GradientAt("alice", x), 12);
   EXPECT_EQ(GradientAt("bob", w), 4);
   EXPECT_FALSE(x.grad().defined());
+}
+
+// What is computed elsewhere of a value, and the gradient, are on the CPU.
+TEST_F(EngineTest, GradientsComeToTheDeviceOfWhatWasSent) {
+  Move("alice", "bob", Leaf(1));  // who so knows the context
+  Variable w(test::Put(Tensor::Full({2, 2}, 3)), true);
+  Variable x(test::Put(Tensor::Full({2, 2}, 2)), true);
+  Variable home = Move("bob", "alice", w * x);
+  EXPECT_TRUE(home.tensor().device().is_cpu());
+  const absl::Status status = Backward(autograd::Sum(home * home));
+  ASSERT_TRUE(status.ok()) << status;
+  const Tensor gradient =
+      net_.StateAt("bob", context_->id())->GradientOf(w);  // 2 w x^2
+  EXPECT_EQ(gradient.device(), test::TestDevice());
+  EXPECT_EQ(First(gradient), 24);
 }
 
 TEST_F(EngineTest, PassesThroughThreeWorkersAndReenters) {
