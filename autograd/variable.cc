@@ -93,11 +93,15 @@ void Variable::ZeroGrad() {
 
 void Variable::AccumulateGrad(const Tensor& grad) {
   RequireDefined(state_);
-  Require(grad.shape() == shape() && grad.dtype() == dtype(), "accumulate",
-          "a gradient ", Name(grad.dtype()), grad.shape().ToString(),
-          " does not fit its leaf ", Name(dtype()), shape().ToString());
+  const bool wide = IsHalf(dtype()) && grad.dtype() == DType::kF32;
+  Require(grad.shape() == shape() && (wide || grad.dtype() == dtype()) &&
+              grad.device() == tensor().device(),
+          "accumulate", "a gradient ", Name(grad.dtype()),
+          grad.shape().ToString(), " does not fit its leaf ", Name(dtype()),
+          shape().ToString(), "; they are on ", grad.device().ToString(),
+          " and ", tensor().device().ToString());
   MutexLock lock(state_->mutex);
-  autograd::AccumulateInto(state_->grad, autograd::Dense(grad));
+  autograd::AddGradient(state_->grad, autograd::Dense(grad));
 }
 
 autograd::Edge Variable::gradient_edge() const {

@@ -53,7 +53,8 @@ class Variable {
   void ZeroGrad();  // back to undefined
   // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
   // Later ones are added in place unless someone else holds the old grad, which
-  // then stays as it is. Throws when shape or dtype differ from the leaf's.
+  // then stays as it is. Sums of several bf16 or f16 gradients are f32. Throws
+  // unless shape, device and dtype are the leaf's; f32 fits these types too.
   void AccumulateGrad(const Tensor& grad);
 
   // Where gradients of this value flow: the op that made it, or, for a leaf

@@ -98,7 +98,7 @@ void ContextState::AccumulateLocked(const Variable& leaf, const Tensor& grad) {
   if (released_) return;
   auto [found, is_new] = gradient_of_.emplace(leaf.id(), gradients_.size());
   if (is_new) gradients_.push_back({leaf, Tensor()});
-  autograd::AccumulateInto(gradients_[found->second].sum, grad);
+  autograd::AddGradient(gradients_[found->second].sum, grad);
 }
 
 Tensor ContextState::GradientOf(const Variable& leaf) const {

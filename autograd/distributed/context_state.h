@@ -68,7 +68,8 @@ class ContextState final : public rpc::CallScope {
   // Null when this worker sent no such edge.
   std::shared_ptr<SendNode> FindSend(EdgeId edge) const;
 
-  // Adds to the gradient of `leaf`, or drops it once released.
+  // Adds to the gradient of `leaf`, or drops it once released. Sums of several
+  // bf16 or f16 gradients are f32.
   void Accumulate(const Variable& leaf, const Tensor& grad);
   // Undefined where no gradient came.
   Tensor GradientOf(const Variable& leaf) const;

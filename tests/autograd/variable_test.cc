@@ -153,6 +153,21 @@ TEST(Variable, AccumulateGradKeepsTheFirstItself) {
   EXPECT_EQ(first.Item(), 1);  // held here, so not written to
 }
 
+// 256 + 1 is 256 in bf16.
+TEST(Variable, GradientsOfSmallFloatsAddInF32) {
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    Variable x(Tensor::Zeros({1}, {.dtype = dtype}), true);
+    x.AccumulateGrad(Tensor::Full({1}, 2048, {.dtype = dtype}));
+    EXPECT_EQ(x.grad().dtype(), dtype);
+    const Tensor first = x.grad();
+    for (int i = 0; i < 3; ++i)
+      x.AccumulateGrad(Tensor::Ones({1}, {.dtype = dtype}));
+    EXPECT_EQ(x.grad().dtype(), DType::kF32);
+    EXPECT_EQ(x.grad().Item(), 2051);
+    EXPECT_EQ(first.Item(), 2048);
+  }
+}
+
 TEST(Variable, AccumulateGradRefusesWhatDoesNotFit) {
   Variable x = Leaf(3);
   const absl::Status status =
