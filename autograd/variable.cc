@@ -16,7 +16,7 @@ namespace autograd {
 struct VariableState {
   explicit VariableState(Tensor t) : tensor(std::move(t)) {}
 
-  const Tensor tensor;
+  Tensor tensor;
   Edge made_by;                // invalid for leaves
   bool requires_grad = false;  // of leaves
   mutable Mutex mutex;
@@ -55,6 +55,16 @@ Variable::Variable(Tensor tensor, autograd::Edge gradient_edge)
 const Tensor& Variable::tensor() const {
   static const Tensor undefined;
   return state_ == nullptr ? undefined : state_->tensor;
+}
+
+void Variable::set_tensor(Tensor tensor) {
+  RequireDefined(state_);
+  Require(is_leaf() && tensor.defined() && tensor.shape() == shape() &&
+              (IsFloating(tensor.dtype()) || !requires_grad()),
+          "set_tensor", tensor.ToString(), " cannot take the place of ",
+          is_leaf() ? "" : "the result ", state_->tensor.ToString());
+  set_grad(Tensor());
+  state_->tensor = std::move(tensor);
 }
 
 bool Variable::requires_grad() const {

@@ -39,6 +39,10 @@ class Variable {
 
   bool defined() const { return state_ != nullptr; }
   const Tensor& tensor() const;  // undefined when this is
+  // Puts another tensor of the leaf's shape in its place, for all handles, and
+  // drops the gradient; graphs recorded before go on with the former. Throws
+  // unless this is a leaf, and floating where it requires grad.
+  void set_tensor(Tensor tensor);
   const Shape& shape() const { return tensor().shape(); }
   DType dtype() const { return tensor().dtype(); }
   int64_t dim(int axis) const { return tensor().dim(axis); }

@@ -177,6 +177,32 @@ TEST(Variable, AccumulateGradRefusesWhatDoesNotFit) {
                Error);
 }
 
+TEST(Variable, AnotherTensorIsSeenByAllHandlesAndByNoGraphOfBefore) {
+  Variable x = Leaf(3);
+  const Variable handle = x;
+  const Variable y = x * x;
+  x.set_grad(Tensor::Ones({1}));
+  x.set_tensor(Tensor::From<double>({5}));
+  EXPECT_EQ(handle.tensor().Item(), 5);
+  EXPECT_EQ(handle.dtype(), DType::kF64);
+  EXPECT_TRUE(handle.requires_grad());
+  EXPECT_FALSE(handle.grad().defined());
+  // Its gradient is of the former dtype.
+  EXPECT_THROW(y.Backward(), Error);
+  (x * x).Backward();
+  EXPECT_EQ(handle.grad().Item(), 10);
+}
+
+TEST(Variable, ATensorThatCannotTakeThePlaceIsRefused) {
+  Variable x = Leaf(3);
+  EXPECT_THROW(x.set_tensor(Tensor::Zeros({2})), Error);
+  EXPECT_THROW(x.set_tensor(Tensor()), Error);
+  EXPECT_THROW(x.set_tensor(Tensor::From<int64_t>({5})), Error);
+  Variable y = x * 2.0;
+  EXPECT_THROW(y.set_tensor(Tensor::Zeros({1})), Error);
+  EXPECT_EQ(x.tensor().Item(), 3);
+}
+
 TEST(Variable, GraphsDoNotKeepLeavesAlive) {
   Variable y;
   std::weak_ptr<Storage> leaf_storage;
