@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
 
 namespace baton::autograd {
 namespace {
@@ -49,6 +50,17 @@ void AccumulateInto(Tensor& sum, Tensor addend) {
   } else {
     sum = ops::Add(sum, addend);
   }
+}
+
+void AddGradient(Tensor& sum, Tensor addend) {
+  if (sum.defined() && addend.defined() && IsHalf(addend.dtype())) {
+    // A cast is a tensor of its own, so that it may be added to.
+    if (IsHalf(sum.dtype())) sum = sum.To(DType::kF32);
+    if (!IsExclusive(sum)) sum = sum.Clone();
+    ops::AddIntoMany({sum}, {addend});
+    return;
+  }
+  AccumulateInto(sum, std::move(addend));
 }
 
 }  // namespace baton::autograd

@@ -12,6 +12,10 @@ namespace baton::autograd {
 // std::move where you can. Throws Error when shapes or dtypes differ.
 void AccumulateInto(Tensor& sum, Tensor addend);
 
+// The same for what several passes give one leaf: sums of bf16 and f16
+// gradients are f32, since their own type would lose most of many small ones.
+void AddGradient(Tensor& sum, Tensor addend);
+
 // Itself when its elements fill their memory; a copy of, say, a broadcast view.
 Tensor Dense(const Tensor& tensor);
 

@@ -32,7 +32,8 @@ using GradSink = std::function<void(const Variable& leaf, const Tensor& grad)>;
 // place are summed in that order of their senders, a root's own feed first: one
 // that arrives early waits, so that sums are equal bit for bit however feeds
 // arrive. With roots in the order of micro-batches, a parameter's gradient is
-// ((g0 + g1) + g2)..., as a loop of separate passes gives it.
+// ((g0 + g1) + g2)..., as a loop of separate passes gives it; but one pass adds
+// bf16 and f16 in their own type, and passes to a leaf in f32.
 //
 // A gradient is added into in place only when nobody else holds its storage.
 // Dropping the last handle of an unfinished pass ends it with Cancelled.

@@ -16,7 +16,7 @@ namespace autograd {
 struct VariableState {
   explicit VariableState(Tensor t) : tensor(std::move(t)) {}
 
-  const Tensor tensor;
+  Tensor tensor;
   Edge made_by;                // invalid for leaves
   bool requires_grad = false;  // of leaves
   mutable Mutex mutex;
@@ -57,6 +57,16 @@ const Tensor& Variable::tensor() const {
   return state_ == nullptr ? undefined : state_->tensor;
 }
 
+void Variable::set_tensor(Tensor tensor) {
+  RequireDefined(state_);
+  Require(is_leaf() && tensor.defined() && tensor.shape() == shape() &&
+              (IsFloating(tensor.dtype()) || !requires_grad()),
+          "set_tensor", tensor.ToString(), " cannot take the place of ",
+          is_leaf() ? "" : "the result ", state_->tensor.ToString());
+  set_grad(Tensor());
+  state_->tensor = std::move(tensor);
+}
+
 bool Variable::requires_grad() const {
   return state_ != nullptr &&
          (state_->requires_grad || state_->made_by.valid());
@@ -93,11 +103,15 @@ void Variable::ZeroGrad() {
 
 void Variable::AccumulateGrad(const Tensor& grad) {
   RequireDefined(state_);
-  Require(grad.shape() == shape() && grad.dtype() == dtype(), "accumulate",
-          "a gradient ", Name(grad.dtype()), grad.shape().ToString(),
-          " does not fit its leaf ", Name(dtype()), shape().ToString());
+  const bool wide = IsHalf(dtype()) && grad.dtype() == DType::kF32;
+  Require(grad.shape() == shape() && (wide || grad.dtype() == dtype()) &&
+              grad.device() == tensor().device(),
+          "accumulate", "a gradient ", Name(grad.dtype()),
+          grad.shape().ToString(), " does not fit its leaf ", Name(dtype()),
+          shape().ToString(), "; they are on ", grad.device().ToString(),
+          " and ", tensor().device().ToString());
   MutexLock lock(state_->mutex);
-  autograd::AccumulateInto(state_->grad, autograd::Dense(grad));
+  autograd::AddGradient(state_->grad, autograd::Dense(grad));
 }
 
 autograd::Edge Variable::gradient_edge() const {

@@ -39,6 +39,10 @@ class Variable {
 
   bool defined() const { return state_ != nullptr; }
   const Tensor& tensor() const;  // undefined when this is
+  // Puts another tensor of the leaf's shape in its place, for all handles, and
+  // drops the gradient; graphs recorded before go on with the former. Throws
+  // unless this is a leaf, and floating where it requires grad.
+  void set_tensor(Tensor tensor);
   const Shape& shape() const { return tensor().shape(); }
   DType dtype() const { return tensor().dtype(); }
   int64_t dim(int axis) const { return tensor().dim(axis); }
@@ -53,7 +57,8 @@ class Variable {
   void ZeroGrad();  // back to undefined
   // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
   // Later ones are added in place unless someone else holds the old grad, which
-  // then stays as it is. Throws when shape or dtype differ from the leaf's.
+  // then stays as it is. Sums of several bf16 or f16 gradients are f32. Throws
+  // unless shape, device and dtype are the leaf's; f32 fits these types too.
   void AccumulateGrad(const Tensor& grad);
 
   // Where gradients of this value flow: the op that made it, or, for a leaf

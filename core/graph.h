@@ -20,18 +20,19 @@ namespace baton {
 // Thread-compatible.
 class Graph {
  public:
-  // Records what `body` gives to the current streams of `devices` and to
-  // streams that wait for those. Nothing of it runs: replay to have results.
-  // `body` must not read values back (Item, ToVector, copies to the CPU); that,
-  // and what it throws, throws Error and leaves no recording. Run the same work
-  // once before, so that algorithms have been chosen.
+  // Records what `body` gives to streams of `devices` on the calling thread,
+  // and nothing that other threads give them. None of it runs: replay for
+  // results. `body` must not read values back (Item, ToVector, copies to the
+  // CPU); that, and what it throws, throws Error and leaves no recording. Run
+  // the same work once before, so that algorithms have been chosen.
   static Graph Record(const std::vector<Device>& devices,
                       absl::FunctionRef<void()> body);
   // Whether the calling thread is within a Record's body.
   static bool IsRecording();
 
   // Launches it on the current streams of its devices, after earlier work on
-  // the tensors it uses. Returns before it has ended.
+  // the tensors it uses. Returns before it has ended. Counts a version of what
+  // it writes; throws Error where a tensor it was given is there no more.
   void Replay() const;
 
   // Kernels in it, and all nodes (with copies and fills).

@@ -3,11 +3,16 @@
 
 #include "core/stream.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 #include "core/cuda/stream.h"
+#include "core/mutex.h"
 #include "core/status.h"
 
 namespace baton {
@@ -21,8 +26,62 @@ void RequireIndex(Device device) {
           " devices that are supported");
 }
 
-// Index of the current stream of each GPU.
+// The numbers of threads that use GPUs: the lowest that no other has, so that
+// what an allocator keeps for a stream's next request is used again.
+class ThreadNumbers {
+ public:
+  int Take() {
+    MutexLock lock(mutex_);
+    const auto free = std::find(taken_.begin(), taken_.end(), false);
+    if (free == taken_.end()) {
+      taken_.push_back(true);
+      return static_cast<int>(taken_.size()) - 1;
+    }
+    *free = true;
+    return static_cast<int>(free - taken_.begin());
+  }
+  void Give(int number) {
+    MutexLock lock(mutex_);
+    taken_[static_cast<size_t>(number)] = false;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<bool> taken_ ABSL_GUARDED_BY(mutex_);
+};
+
+ThreadNumbers& Numbers() {
+  static auto* const numbers = new ThreadNumbers;  // threads may outlive main
+  return *numbers;
+}
+
+// The stream that a thread begins with, on every GPU. Beyond kThreadStreams
+// threads some share one.
+class OwnStream {
+ public:
+  OwnStream() : number_(getpid() == gettid() ? -1 : Numbers().Take()) {}
+  ~OwnStream() {
+    if (number_ >= 0) Numbers().Give(number_);
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  int index() const {
+    return number_ < 0
+               ? 0
+               : 1 + cuda::kDealtStreams + number_ % cuda::kThreadStreams;
+  }
+
+ private:
+  const int number_;
+};
+
+// Index of the current stream of each GPU, and 1; 0: the thread's own. It has
+// no destructor, for tensors that die while the thread ends.
 thread_local std::array<int, kMaxDevices> current = {};
+
+int& CurrentOf(Device device) {
+  return current[static_cast<size_t>(device.index())];
+}
 
 std::atomic<bool> use_companions{true};
 
@@ -41,7 +100,7 @@ Stream Stream::Next(Device device) {
   RequireIndex(device);
   static std::array<std::atomic<uint32_t>, kMaxDevices> dealt = {};
   const uint32_t turn = dealt[static_cast<size_t>(device.index())]++;
-  return Stream(device, 1 + static_cast<int>(turn % (cuda::kStreams - 1)));
+  return Stream(device, 1 + static_cast<int>(turn % cuda::kDealtStreams));
 }
 
 Stream Stream::Beside(const Stream& stream) {
@@ -91,20 +150,23 @@ void Stream::WaitFor(const Stream& other, Position position) const {
 Stream CurrentStream(Device device) {
   if (device.is_cpu()) return Stream::Default(device);
   RequireIndex(device);
-  Stream stream = Stream::Default(device);
-  stream.index_ = current[static_cast<size_t>(device.index())];
-  return stream;
+  int& chosen = CurrentOf(device);
+  if (chosen == 0) {
+    thread_local const OwnStream own;
+    chosen = own.index() + 1;
+  }
+  return Stream(device, chosen - 1);
 }
 
 StreamScope::StreamScope(const Stream& stream)
     : former_(CurrentStream(stream.device())) {
   if (stream.device().is_cuda())
-    current[static_cast<size_t>(stream.device().index())] = stream.index();
+    CurrentOf(stream.device()) = stream.index() + 1;
 }
 
 StreamScope::~StreamScope() {
   if (former_.device().is_cuda())
-    current[static_cast<size_t>(former_.device().index())] = former_.index();
+    CurrentOf(former_.device()) = former_.index() + 1;
 }
 
 void Synchronize(Device device) {

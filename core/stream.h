@@ -19,7 +19,7 @@ namespace baton {
 // of one stream runs in order, beside the work of others. Thread-safe.
 class Stream {
  public:
-  // The one that threads begin with.
+  // The main thread's to begin with; other threads have one of their own.
   static Stream Default(Device device);
   // One of 31 others of the device, dealt out in turn.
   static Stream Next(Device device);

@@ -92,8 +92,29 @@ void Optimizer::BeginState(const Tensor& parameter, State& state) const {
   if (NeedsMaster(parameter)) {
     state.master = EmptyState(parameter);
     state.master.CopyFrom(parameter);
-    state.version = parameter.version();
   }
+}
+
+// What was made for the parameter as it was before it was moved or cast.
+void Optimizer::FollowParameter(const Tensor& parameter, State& state) {
+  const bool needs_master = NeedsMaster(parameter);
+  const DType dtype = needs_master ? DType::kF32 : parameter.dtype();
+  const auto follows = [&](const Tensor& x) {
+    return x.device() == parameter.device() && x.dtype() == dtype &&
+           x.SuggestFormat() == parameter.SuggestFormat();
+  };
+  const auto follow = [&](Tensor& x) {
+    if (follows(x)) return;
+    RequireNoRecording("the first step of a parameter that was moved");
+    const Tensor former = x;
+    x = EmptyState(parameter);
+    x.CopyFrom(former);
+  };
+  state.steps = state.steps.To(parameter.device());
+  for (Tensor& tensor : state.tensors) follow(tensor);
+  if (needs_master && !state.master.defined()) state.master = parameter;
+  if (!needs_master) state.master = Tensor();
+  if (needs_master) follow(state.master);
 }
 
 // In place: a recorded step has the tensors' addresses.
@@ -107,11 +128,7 @@ void Optimizer::Overwrite(const State& to, const State& from) {
 Optimizer::Update Optimizer::UpdateOf(const Tensor& parameter,
                                       const Tensor& grad, State& state) {
   const bool first = !state.steps.defined();
-  if (first) BeginState(parameter, state);
-  if (state.master.defined() && state.version != parameter.version()) {
-    RequireNoRecording("a new value of a parameter");
-    state.master.CopyFrom(parameter);
-  }
+  first ? BeginState(parameter, state) : FollowParameter(parameter, state);
   const bool has_master = state.master.defined();
   return {.value = has_master ? state.master : parameter,
           .grad = grad,
@@ -126,19 +143,15 @@ Optimizer::Update Optimizer::UpdateOf(const Tensor& parameter,
 void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on) {
   std::vector<State> states = states_;  // tensors are handles: this is cheap
   std::vector<Update> updates;
-  std::vector<size_t> stepped;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
     updates.push_back(UpdateOf(parameters_[i].tensor(), grad, states[i]));
     if (skip_on) updates.back().skip = skip_on(grad.device());
-    stepped.push_back(i);
   }
   if (updates.empty()) return;
   Apply(updates);  // throws before it writes
   states_ = std::move(states);
-  for (size_t i : stepped)
-    states_[i].version = parameters_[i].tensor().version();
 }
 
 void Optimizer::ZeroGrad() {
@@ -192,7 +205,6 @@ absl::Status Optimizer::ParseParameter(const StateDict& from, size_t i,
     }
     ++used;
   }
-  state.version = parameter.version();
   state.steps =
       Steps(static_cast<int64_t>(steps->second.Item()), parameter.device());
   return absl::OkStatus();
@@ -227,8 +239,8 @@ absl::Status Optimizer::ImportState(const StateDict& state) {
   if (!status.ok()) return status;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].steps.defined() && states_[i].steps.defined()) {
+      FollowParameter(parameters_[i].tensor(), states_[i]);
       Overwrite(states_[i], states[i]);
-      states_[i].version = states[i].version;
     } else {
       states_[i] = states[i];
     }

@@ -24,11 +24,12 @@ using StateDict = std::map<std::string, Tensor>;
 
 // Updates a list of leaves in place by their gradients. A parameter without a
 // gradient keeps its value and its state, step count included. State is made
-// at a parameter's first step, on its device. Gradients stay until ZeroGrad.
+// at a parameter's first step, on its device, and follows a parameter that is
+// moved or cast later. Gradients stay until ZeroGrad.
 //
 // A bf16 or f16 parameter has a master copy in f32 in its state: the master is
-// stepped, and the parameter is the master rounded. When something else writes
-// the parameter, the next step begins from what was written.
+// stepped, and the parameter is the master rounded. Where something else wrote
+// the parameter, the next step, replayed or not, begins from what was written.
 //
 // On a GPU the rate and the step counts are device memory, so that a recorded
 // Step (core/graph.h) obeys set_lr and counts at every replay. Take one Step
@@ -72,7 +73,6 @@ class Optimizer {
     Tensor steps;                 // i64 [], done so far; undefined at first
     std::vector<Tensor> tensors;  // as named below, zeros at first
     Tensor master;                // f32; of a bf16 or f16 parameter
-    uint64_t version = 0;         // of such a parameter after its last step
   };
   // One parameter's step. Those but value and grad are as in
   // core/ops/optimizer.h.
@@ -93,6 +93,7 @@ class Optimizer {
  private:
   static void Overwrite(const State& to, const State& from);
   void BeginState(const Tensor& parameter, State& state) const;
+  static void FollowParameter(const Tensor& parameter, State& state);
   Update UpdateOf(const Tensor& parameter, const Tensor& grad, State& state);
   Tensor RateOn(Device device);
   absl::Status ParseState(const StateDict& from,

@@ -51,10 +51,16 @@ absl::StatusOr<std::string> AbortBackward(rpc::CallContext& call,
   return engine->OnAbort(context, pass, why);
 }
 
-Future<void> ReleaseContext(rpc::CallContext& call, const ContextId& context) {
+Future<void> ReleaseContext(rpc::CallContext& call, const ContextId& context,
+                            const std::string& why) {
   auto engine = EngineAt(call);
   if (!engine.ok()) return ReadyFuture<void>(engine.status());
-  return (*engine)->OnRelease(call.caller().name, context);
+  return (*engine)->OnRelease(call.caller().name, context, why);
+}
+
+absl::Status JoinContext(rpc::CallContext& call, const ContextId& context) {
+  ASSIGN_OR_RETURN(auto engine, EngineAt(call));
+  return engine->OnJoin(call.caller().name, context);
 }
 
 }  // namespace autograd_calls
@@ -64,7 +70,8 @@ void Register(rpc::Registry& registry) {
       .AddFunction<&autograd_calls::TakeGradient>()
       .AddFunction<&autograd_calls::FinishBackward>()
       .AddFunction<&autograd_calls::AbortBackward>()
-      .AddFunction<&autograd_calls::ReleaseContext>();
+      .AddFunction<&autograd_calls::ReleaseContext>()
+      .AddFunction<&autograd_calls::JoinContext>();
   RegisterParameters<Variable>(registry);
 }
 
@@ -97,10 +104,16 @@ Future<std::string> AgentPeers::Abort(const std::string& to,
 }
 
 Future<void> AgentPeers::Release(const std::string& to,
-                                 const ContextId& context) {
+                                 const ContextId& context,
+                                 const std::string& why) {
   // A worker that has no thread for it yet still keeps its share.
   return agent_->Async<&autograd_calls::ReleaseContext>(
-      to, rpc::CallOptions{.timeout = kNoLimit}, context);
+      to, rpc::CallOptions{.timeout = kNoLimit}, context, why);
+}
+
+Future<void> AgentPeers::Join(const ContextId& context) {
+  return agent_->Async<&autograd_calls::JoinContext>(
+      context.root, rpc::CallOptions{.timeout = kNoLimit}, context);
 }
 
 }  // namespace baton::dist

@@ -25,8 +25,9 @@ class AgentPeers final : public Peers {
   Future<std::string> Abort(const std::string& to, const ContextId& context,
                             PassId pass, const absl::Status& why,
                             std::chrono::milliseconds timeout) override;
-  Future<void> Release(const std::string& to,
-                       const ContextId& context) override;
+  Future<void> Release(const std::string& to, const ContextId& context,
+                       const std::string& why) override;
+  Future<void> Join(const ContextId& context) override;
 
  private:
   rpc::Agent* const agent_;

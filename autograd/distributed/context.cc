@@ -79,7 +79,7 @@ void Context::WriteToGrad() const {
   for (auto& [leaf, grad] : state_->Gradients()) leaf.AccumulateGrad(grad);
 }
 
-Future<void> Context::Release() { return engine_->Release(state_); }
+Future<void> Context::Release() { return engine_->Release(id()); }
 
 absl::StatusOr<std::shared_ptr<ContextState>> ContextOf(
     const rpc::CallContext& call) {

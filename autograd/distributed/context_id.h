@@ -21,6 +21,10 @@ struct ContextId {
   std::string ToString() const {
     return "context " + std::to_string(number) + " of " + root;
   }
+  // "context 3 of alice is over: WHY", or no more than "is over".
+  std::string Over(const std::string& why) const {
+    return ToString() + " is over" + (why.empty() ? "" : ": " + why);
+  }
   static constexpr auto Fields() {
     return std::tuple{&ContextId::root, &ContextId::incarnation,
                       &ContextId::number};

@@ -41,6 +41,7 @@ std::string ContextState::FinishSend(rpc::Crossing& crossing) {
   ScopeNote note{.context = id_};
   MutexLock lock(mutex_);
   note.released = released_;
+  note.why = why_;
   if (!sent.values().empty() && !released_) {
     note.edge = EdgeId{++last_edge_};
     note.values = static_cast<int>(sent.values().size());
@@ -58,8 +59,10 @@ absl::StatusOr<std::unique_ptr<rpc::Crossing>> ContextState::BeginReceive(
         absl::StrCat("worker ", from.name, " answered a call of ",
                      id_.ToString(), " in ", note.context.ToString()));
   }
-  if (note.released || released()) {
-    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
+  if (note.released) return absl::AbortedError(id_.Over(note.why));
+  {
+    MutexLock lock(mutex_);
+    if (released_) return OverLocked();
   }
   std::shared_ptr<ReceiveNode> node;
   if (note.values > 0) {
@@ -87,7 +90,7 @@ void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
 void ContextState::AccumulateFor(PassId id, const Variable& leaf,
                                  const Tensor& grad) {
   MutexLock lock(mutex_);
-  if (pass_ == nullptr || pass_->id() != id || aborted_ >= id) return;
+  if (pass_ == nullptr || pass_->id() != id) return;
   AccumulateLocked(leaf, grad);
 }
 
@@ -95,7 +98,7 @@ void ContextState::AccumulateLocked(const Variable& leaf, const Tensor& grad) {
   if (released_) return;
   auto [found, is_new] = gradient_of_.emplace(leaf.id(), gradients_.size());
   if (is_new) gradients_.push_back({leaf, Tensor()});
-  autograd::AccumulateInto(gradients_[found->second].sum, grad);
+  autograd::AddGradient(gradients_[found->second].sum, grad);
 }
 
 Tensor ContextState::GradientOf(const Variable& leaf) const {
@@ -125,11 +128,9 @@ absl::StatusOr<std::shared_ptr<Pass>> ContextState::OpenPass(
   std::shared_ptr<Pass> old;
   {
     MutexLock lock(mutex_);
-    if (released_) {
-      return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
-    }
+    if (released_) return OverLocked();
     if (pass_ != nullptr && pass_->id() == id) return pass_;
-    if (id <= aborted_ || (pass_ != nullptr && id < pass_->id())) {
+    if (id <= ended_pass_ || (pass_ != nullptr && id < pass_->id())) {
       return absl::FailedPreconditionError(
           absl::StrCat("this backward of ", id_.ToString(), " is over"));
     }
@@ -149,23 +150,23 @@ absl::StatusOr<std::shared_ptr<Pass>> ContextState::FindPass(PassId id) const {
   return pass_;
 }
 
+std::shared_ptr<Pass> ContextState::EndPass(PassId id) {
+  MutexLock lock(mutex_);
+  ended_pass_ = std::max(ended_pass_, id);
+  if (pass_ == nullptr || pass_->id() != id) return nullptr;
+  return std::exchange(pass_, nullptr);
+}
+
 std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
                                               const absl::Status& why) {
-  std::shared_ptr<Pass> pass;
-  {
-    MutexLock lock(mutex_);
-    aborted_ = std::max(aborted_, id);
-    if (pass_ != nullptr && pass_->id() == id) pass = pass_;
-  }
+  std::shared_ptr<Pass> pass = EndPass(id);
   if (pass != nullptr) pass->Fail(why);
   return pass;
 }
 
 absl::StatusOr<PassId> ContextState::BeginBackward() {
   MutexLock lock(mutex_);
-  if (released_) {
-    return absl::AbortedError(absl::StrCat(id_.ToString(), " is over"));
-  }
+  if (released_) return OverLocked();
   if (backward_runs_) {
     return absl::FailedPreconditionError(
         absl::StrCat("a backward of ", id_.ToString(),
@@ -175,12 +176,20 @@ absl::StatusOr<PassId> ContextState::BeginBackward() {
   return PassId{++last_backward_};
 }
 
-void ContextState::EndBackward() {
+void ContextState::EndBackward(PassId id) {
+  EndPass(id);
   MutexLock lock(mutex_);
   backward_runs_ = false;
 }
 
-std::set<std::string> ContextState::Release() {
+absl::Status ContextState::AddWorker(const std::string& name) {
+  MutexLock lock(mutex_);
+  if (released_) return OverLocked();
+  known_workers_.insert(name);
+  return absl::OkStatus();
+}
+
+std::set<std::string> ContextState::Release(const std::string& why) {
   // Destroyed without the lock: nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<Gradient> gradients;
@@ -188,16 +197,14 @@ std::set<std::string> ContextState::Release() {
   std::set<std::string> workers;
   {
     MutexLock lock(mutex_);
-    released_ = true;
+    if (!std::exchange(released_, true)) why_ = why;
     sends.swap(sends_);
     gradients.swap(gradients_);
     gradient_of_.clear();
     workers.swap(known_workers_);
     pass.swap(pass_);
   }
-  if (pass != nullptr) {
-    pass->Fail(absl::AbortedError(absl::StrCat(id_.ToString(), " is over")));
-  }
+  if (pass != nullptr) pass->Fail(absl::AbortedError(id_.Over(why)));
   return workers;
 }
 
@@ -212,16 +219,6 @@ ContextState::Summary ContextState::summary() const {
     if (gradient.sum.defined()) summary.gradient_bytes += gradient.sum.nbytes();
   }
   return summary;
-}
-
-bool ContextState::released() const {
-  MutexLock lock(mutex_);
-  return released_;
-}
-
-bool ContextState::has_pass() const {
-  MutexLock lock(mutex_);
-  return pass_ != nullptr;
 }
 
 }  // namespace baton::dist

@@ -30,9 +30,10 @@ struct ScopeNote {
   EdgeId edge{};
   int values = 0;         // on the edge; 0: no edge
   bool released = false;  // the sender's share of the context is gone
+  std::string why = "";   // and for what reason, unless the root ended it
   static constexpr auto Fields() {
     return std::tuple{&ScopeNote::context, &ScopeNote::edge, &ScopeNote::values,
-                      &ScopeNote::released};
+                      &ScopeNote::released, &ScopeNote::why};
   }
 };
 std::string Encode(const ScopeNote& note);
@@ -67,7 +68,8 @@ class ContextState final : public rpc::CallScope {
   // Null when this worker sent no such edge.
   std::shared_ptr<SendNode> FindSend(EdgeId edge) const;
 
-  // Adds to the gradient of `leaf`, or drops it once released.
+  // Adds to the gradient of `leaf`, or drops it once released. Sums of several
+  // bf16 or f16 gradients are f32.
   void Accumulate(const Variable& leaf, const Tensor& grad);
   // Undefined where no gradient came.
   Tensor GradientOf(const Variable& leaf) const;
@@ -80,30 +82,35 @@ class ContextState final : public rpc::CallScope {
   // for a released context.
   absl::StatusOr<std::shared_ptr<Pass>> OpenPass(PassId id,
                                                  Pass::Options options);
-  // NotFound when `id` is not the newest pass.
+  // NotFound unless `id` is under way.
   absl::StatusOr<std::shared_ptr<Pass>> FindPass(PassId id) const;
-  // Ends pass `id`, running or yet to be marked, with `why`; null when a newer
-  // one is there.
+  // Lets go of pass `id`, running or yet to be marked, and takes no more for
+  // it; null when it is not under way.
+  std::shared_ptr<Pass> EndPass(PassId id);
+  // The same, and fails it with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
-  // Adds a gradient on behalf of pass `id`; dropped unless it is the newest.
+  // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
   void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
 
   // At the root: takes the right to run a backward and gives its number.
   // FailedPrecondition while another runs.
   absl::StatusOr<PassId> BeginBackward();
-  void EndBackward();
+  void EndBackward(PassId id);
 
-  // Drops graph, gradients and pass; returns the workers that were sent to.
-  // Later sends are refused by their receivers.
-  std::set<std::string> Release();
-  bool released() const;
-  bool has_pass() const;
+  // Lets the worker be told of the end; Aborted once released.
+  absl::Status AddWorker(const std::string& name);
+  // Drops graph, gradients and pass; returns the workers that were sent to or
+  // added. Later sends are refused by their receivers, who say `why`.
+  std::set<std::string> Release(const std::string& why);
 
  private:
   struct Gradient {
     Variable leaf;
     Tensor sum;
   };
+  absl::Status OverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return absl::AbortedError(id_.Over(why_));
+  }
   void AccumulateLocked(const Variable& leaf, const Tensor& grad)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -113,13 +120,15 @@ class ContextState final : public rpc::CallScope {
       std::chrono::steady_clock::now();
   mutable Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // it was released, if not by the
+                                             // root's wish
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
   std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);
-  PassId aborted_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
+  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);  // that is under way
+  PassId ended_pass_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
   bool backward_runs_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -21,10 +21,19 @@ SendNode::SendNode(EdgeId id, std::string to,
   std::vector<autograd::Edge> edges;
   for (const Variable& value : values) {
     edges.push_back(value.gradient_edge());
-    forms_.push_back({value.shape(), value.dtype()});
+    forms_.push_back({value.shape(), value.dtype(), value.tensor().device()});
   }
   SetNumOutputs(static_cast<int>(values.size()));
   SetEdges(std::move(edges));
+}
+
+std::vector<Tensor> SendNode::Backward(const std::vector<Tensor>& grads) {
+  std::vector<Tensor> placed;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    placed.push_back(grads[i].defined() ? grads[i].To(forms_[i].device)
+                                        : Tensor());
+  }
+  return placed;
 }
 
 absl::Status SendNode::CheckGradients(const std::vector<Tensor>& grads) const {

@@ -20,15 +20,15 @@
 namespace baton::dist {
 
 // A root of the sender's part of the graph: its feed is the gradient that the
-// receiver gives back. Thread-compatible.
+// receiver gives back, from whatever device the receiver computed on.
+// Thread-compatible.
 class SendNode final : public autograd::Node {
  public:
   SendNode(EdgeId id, std::string to, const std::vector<Variable>& values);
 
   const char* name() const override { return "send"; }
-  std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override {
-    return grads;
-  }
+  // Puts each on the device of the value that was sent.
+  std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
 
   EdgeId id() const { return id_; }
   const std::string& to() const { return to_; }  // worker
@@ -40,6 +40,7 @@ class SendNode final : public autograd::Node {
   struct Form {
     Shape shape;
     DType dtype;
+    Device device;
   };
   const EdgeId id_;
   const std::string to_;

@@ -37,10 +37,11 @@ absl::StatusOr<std::shared_ptr<rpc::CallScope>> Engine::Open(
     const rpc::WorkerInfo& from, const std::string& bytes) {
   ASSIGN_OR_RETURN(ScopeNote note, DecodeScopeNote(bytes));
   MutexLock lock(mutex_);
-  if (note.released || ended_.count(note.context) > 0) {
-    return absl::AbortedError(absl::StrCat(note.context.ToString(),
-                                           " is over; a late call of worker ",
-                                           from.name, " was refused"));
+  const auto ended = ended_.find(note.context);
+  if (note.released || ended != ended_.end()) {
+    return absl::AbortedError(absl::StrCat(
+        note.context.Over(ended == ended_.end() ? note.why : ended->second),
+        "; a late call of worker ", from.name, " was refused"));
   }
   auto& context = contexts_[note.context];
   if (context == nullptr) {
@@ -62,15 +63,14 @@ absl::StatusOr<std::shared_ptr<ContextState>> Engine::Find(
   MutexLock lock(mutex_);
   auto found = contexts_.find(id);
   if (found != contexts_.end()) return found->second;
-  if (ended_.count(id) > 0) {
-    return absl::AbortedError(absl::StrCat(id.ToString(), " is over"));
-  }
+  const auto ended = ended_.find(id);
+  if (ended != ended_.end()) return absl::AbortedError(id.Over(ended->second));
   return absl::NotFoundError(
       absl::StrCat("worker ", self_.name, " knows no ", id.ToString()));
 }
 
-void Engine::BuryLocked(const ContextId& id) {
-  if (!ended_.insert(id).second) return;
+void Engine::BuryLocked(const ContextId& id, const std::string& why) {
+  if (!ended_.emplace(id, why).second) return;
   ended_order_.push_back(id);
   if (ended_order_.size() > kEndedKept) {
     ended_.erase(ended_order_.front());
@@ -78,57 +78,78 @@ void Engine::BuryLocked(const ContextId& id) {
   }
 }
 
-Future<void> Engine::EndLocally(const std::shared_ptr<ContextState>& context,
-                                const std::string& except) {
+Future<void> Engine::End(const ContextId& id, const std::string& except,
+                         const std::string& why) {
+  std::shared_ptr<ContextState> context;
   {
     MutexLock lock(mutex_);
-    contexts_.erase(context->id());
-    BuryLocked(context->id());
+    const auto found = contexts_.find(id);
+    if (found != contexts_.end()) {
+      context = std::move(found->second);
+      contexts_.erase(found);
+    }
+    BuryLocked(id, why);
   }
+  if (context == nullptr) return ReadyFuture<void>(absl::OkStatus());
   std::vector<Future<bool>> told;
-  for (const std::string& worker : context->Release()) {
+  for (const std::string& worker : context->Release(why)) {
     if (worker == self_.name || worker == except) continue;
-    // A worker that cannot be reached has lost the context or will, when it
-    // notices that its opener is gone.
+    // Those that a worker which cannot be reached would have told ask the root
+    // when they notice its loss.
     Promise<bool> answered;
-    peers_->Release(worker, context->id())
-        .OnReady([answered](const absl::Status&) { answered.Set(true); });
+    peers_->Release(worker, id, why).OnReady([answered](const absl::Status&) {
+      answered.Set(true);
+    });
     told.push_back(answered.future());
   }
   return WaitAll(told).Then([](const std::vector<bool>&) {});
 }
 
-Future<void> Engine::Release(const std::shared_ptr<ContextState>& context) {
-  return EndLocally(context, self_.name);
+Future<void> Engine::Release(const ContextId& context) {
+  return End(context, self_.name, "");
 }
 
 Future<void> Engine::OnRelease(const std::string& from,
-                               const ContextId& context) {
-  std::shared_ptr<ContextState> state;
-  {
-    MutexLock lock(mutex_);
-    auto found = contexts_.find(context);
-    if (found != contexts_.end()) state = found->second;
-    BuryLocked(context);
-  }
-  if (state == nullptr) return ReadyFuture<void>(absl::OkStatus());
-  return EndLocally(state, from);
+                               const ContextId& context,
+                               const std::string& why) {
+  if (why.empty() && !IsRoot(context)) return End(context, from, why);
+  // The one who says so does not reach the root; this worker may.
+  if (!IsRoot(context)) AskRoot(context);
+  return ReadyFuture<void>(absl::OkStatus());
+}
+
+absl::Status Engine::OnJoin(const std::string& from, const ContextId& context) {
+  ASSIGN_OR_RETURN(auto state, Find(context));
+  return state->AddWorker(from);
 }
 
 void Engine::OnWorkerLost(const std::string& worker) {
-  std::vector<std::shared_ptr<ContextState>> orphans;
+  std::vector<ContextId> concerned;
   {
     MutexLock lock(mutex_);
     for (const auto& [id, context] : contexts_) {
-      if (id.root == worker || context->opened_by() == worker) {
-        orphans.push_back(context);
+      if (!IsRoot(id) &&
+          (id.root == worker || context->opened_by() == worker)) {
+        concerned.push_back(id);
       }
     }
   }
-  for (const auto& context : orphans) {
+  for (const ContextId& id : concerned) AskRoot(id);
+}
+
+void Engine::AskRoot(const ContextId& id) {
+  peers_->Join(id).OnReady([weak = weak_from_this(),
+                            id](const absl::Status& status) {
+    const auto self = weak.lock();
+    const bool ended = absl::IsAborted(status);
+    // Not found: a root of that name lives anew.
+    const bool lost = absl::IsUnavailable(status) || absl::IsNotFound(status);
+    if (self == nullptr || !(ended || lost)) return;
+    const std::string why =
+        lost ? absl::StrCat("its root, worker ", id.root, ", is lost") : "";
     // Nobody waits for it: what can be reached is told, the rest finds out.
-    EndLocally(context, worker).OnReady([](const absl::Status&) {});
-  }
+    self->End(id, id.root, why).OnReady([](const absl::Status&) {});
+  });
 }
 
 size_t Engine::num_contexts() const {
@@ -288,12 +309,19 @@ absl::Status Engine::OnGradient(const std::string& from,
   return absl::OkStatus();
 }
 
-Future<void> Engine::OnFinish(const ContextId& context, PassId pass) {
-  auto found = [&]() -> absl::StatusOr<std::shared_ptr<Pass>> {
-    ASSIGN_OR_RETURN(auto state, Find(context));
-    return state->FindPass(pass);
-  }();
-  return found.ok() ? (*found)->Finished() : ReadyFuture<void>(found.status());
+Future<void> Engine::OnFinish(const ContextId& context, PassId id) {
+  absl::StatusOr<std::shared_ptr<ContextState>> state = Find(context);
+  if (!state.ok()) return ReadyFuture<void>(state.status());
+  absl::StatusOr<std::shared_ptr<Pass>> pass = (*state)->FindPass(id);
+  if (!pass.ok()) return ReadyFuture<void>(pass.status());
+  // The root asks once, so the pass is over when it has its answer.
+  Promise<void> answer;
+  (*pass)->Finished().OnReady(
+      [state = *state, id, answer](const absl::Status& status) {
+        state->EndPass(id);
+        answer.Set(status);
+      });
+  return answer.future();
 }
 
 std::string Engine::OnAbort(const ContextId& context, PassId pass,

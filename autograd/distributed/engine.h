@@ -43,8 +43,10 @@ struct BackwardOptions {
 // The first error anywhere fails the backward and aborts the share of every
 // participant. A context ends on all workers with Release; the ids of ended
 // ones are kept a while (the newest 65536), so that a call that was under way
-// is refused instead of bringing its context back to life. A context whose root
-// or opener is lost ends as well. Thread-safe.
+// is refused instead of bringing its context back to life. It also ends where
+// its root is lost, and for no other reason: a worker that hears of the loss of
+// the root, or of the opener who would have passed on the root's Release, asks
+// the root, and goes on with the context if that is there. Thread-safe.
 class Engine final : public rpc::CallScopeFactory,
                      public std::enable_shared_from_this<Engine> {
  public:
@@ -59,7 +61,7 @@ class Engine final : public rpc::CallScopeFactory,
   // A new context that is rooted here.
   std::shared_ptr<ContextState> NewContext();
   // Ends it everywhere; ready when every worker that could be reached knows.
-  Future<void> Release(const std::shared_ptr<ContextState>& context);
+  Future<void> Release(const ContextId& context);
 
   // Gradients of the roots weighted by `grad_outputs` (undefined or missing:
   // ones, for one-element roots), added to the context where the leaves are.
@@ -74,10 +76,13 @@ class Engine final : public rpc::CallScopeFactory,
   Future<std::vector<std::string>> OnMark(const std::string& from,
                                           const MarkRequest& request);
   absl::Status OnGradient(const std::string& from, GradientMessage message);
-  Future<void> OnFinish(const ContextId& context, PassId pass);
+  Future<void> OnFinish(const ContextId& context, PassId id);
   std::string OnAbort(const ContextId& context, PassId pass,
                       const absl::Status& why);
-  Future<void> OnRelease(const std::string& from, const ContextId& context);
+  Future<void> OnRelease(const std::string& from, const ContextId& context,
+                         const std::string& why);
+  absl::Status OnJoin(const std::string& from, const ContextId& context);
+  // Of a connection that broke; the worker may live.
   void OnWorkerLost(const std::string& worker);
 
   size_t num_contexts() const;
@@ -99,9 +104,17 @@ class Engine final : public rpc::CallScopeFactory,
   Future<void> SendGradient(const ContextId& context, const Pass& pass,
                             const ReceiveNode& edge,
                             const std::vector<Tensor>& grads);
-  Future<void> EndLocally(const std::shared_ptr<ContextState>& context,
-                          const std::string& except);
-  void BuryLocked(const ContextId& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsRoot(const ContextId& context) const {
+    return context.root == self_.name &&
+           context.incarnation == self_.incarnation;
+  }
+  // Ends the context here if its root does not answer for it.
+  void AskRoot(const ContextId& id);
+  // Here, and then at those that this worker sent to, but `except`.
+  Future<void> End(const ContextId& id, const std::string& except,
+                   const std::string& why);
+  void BuryLocked(const ContextId& id, const std::string& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const rpc::WorkerInfo self_;
   Executor* const executor_;
@@ -110,7 +123,7 @@ class Engine final : public rpc::CallScopeFactory,
   uint64_t last_context_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<ContextId, std::shared_ptr<ContextState>> contexts_
       ABSL_GUARDED_BY(mutex_);
-  std::set<ContextId> ended_ ABSL_GUARDED_BY(mutex_);
+  std::map<ContextId, std::string> ended_ ABSL_GUARDED_BY(mutex_);  // why
   std::deque<ContextId> ended_order_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -197,7 +197,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
   }
 
   void Report(const absl::Status& status) {
-    context_->EndBackward();
+    context_->EndBackward(pass_->id());
     result_.Set(status);
   }
 
@@ -224,7 +224,7 @@ Future<void> Engine::Backward(const std::shared_ptr<ContextState>& context,
   absl::StatusOr<std::shared_ptr<Pass>> pass = context->OpenPass(
       *id, PassOptions(context, *id, options.retain_graph, limit));
   if (!pass.ok()) {
-    context->EndBackward();
+    context->EndBackward(*id);
     return ReadyFuture<void>(pass.status());
   }
   auto run = std::make_shared<Run>(shared_from_this(), context, *pass, limit);

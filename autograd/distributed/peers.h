@@ -66,9 +66,15 @@ class Peers {
                                     const ContextId& context, PassId pass,
                                     const absl::Status& why,
                                     std::chrono::milliseconds timeout) = 0;
-  // Without a time limit: ready when `to` has ended its share or is lost.
-  virtual Future<void> Release(const std::string& to,
-                               const ContextId& context) = 0;
+  // Without a time limit: ready when `to` has ended its share or is lost. `why`
+  // is empty where the root has ended the context, else what became of the
+  // root.
+  virtual Future<void> Release(const std::string& to, const ContextId& context,
+                               const std::string& why) = 0;
+  // Asks the context's root to tell this worker of its end. Without a time
+  // limit: Aborted or NotFound when there is no such context any more,
+  // Unavailable when the root is lost.
+  virtual Future<void> Join(const ContextId& context) = 0;
 };
 
 }  // namespace baton::dist

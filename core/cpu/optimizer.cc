@@ -4,6 +4,7 @@
 #include "core/cpu/optimizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/cpu/simd.h"
@@ -130,6 +131,19 @@ struct LowerRow {
   }
 };
 
+struct TakeBackRow {
+  template <typename L>
+  BATON_SIMD_INLINE void operator()(float* __restrict value,
+                                    const L* __restrict lowered,
+                                    int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const bool same = std::bit_cast<uint16_t>(Convert<L>(value[i])) ==
+                        std::bit_cast<uint16_t>(lowered[i]);
+      value[i] = same ? value[i] : Convert<float>(lowered[i]);
+    }
+  }
+};
+
 }  // namespace
 
 void SgdRange(DType dtype, void* value, const Gradient& grad, void* momentum,
@@ -147,6 +161,16 @@ void AdamRange(DType dtype, void* value, const Gradient& grad, void* mean,
     RunAdam<typename decltype(t)::type, typename decltype(g)::type>(
         value, grad.data, mean, variance, max_variance, begin, end - begin, c);
   });
+}
+
+void TakeBackRange(DType dtype, void* value, const void* lowered, int64_t begin,
+                   int64_t end) {
+  float* to = At<float>(value, begin);
+  if (dtype == DType::kBF16) {
+    RunSimd(TakeBackRow(), to, At<BFloat16>(lowered, begin), end - begin);
+  } else {
+    RunSimd(TakeBackRow(), to, At<Half>(lowered, begin), end - begin);
+  }
 }
 
 void LowerRange(DType dtype, void* lowered, const void* value, int64_t begin,

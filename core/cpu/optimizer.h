@@ -23,6 +23,10 @@ void SgdRange(DType dtype, void* value, const Gradient& grad, void* momentum,
 void AdamRange(DType dtype, void* value, const Gradient& grad, void* mean,
                void* variance, void* max_variance, int64_t begin, int64_t end,
                const AdamCoefficients& c);
+// Values of f32 get those elements of `lowered`, of bf16 or f16, that they are
+// not when rounded.
+void TakeBackRange(DType dtype, void* value, const void* lowered, int64_t begin,
+                   int64_t end);
 // Rounds f32 values to `dtype`, bf16 or f16.
 void LowerRange(DType dtype, void* lowered, const void* value, int64_t begin,
                 int64_t end);

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kBatchThreads)
        i += kBatchThreads * kRun) {
     const int64_t left = chunk.end - i;
     T value[kRun], grad[kRun], mean[kRun], variance[kRun], greatest[kRun];
-    LoadAs<T>(entry.value, i, left, aligned, value);
+    LoadValue<T>(entry.value, entry.ends, i, left, value);
     LoadGrad(entry.ends, i, left, grad);
     LoadAs<T>(entry.mean, i, left, aligned, mean);
     LoadAs<T>(entry.variance, i, left, aligned, variance);

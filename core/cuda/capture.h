@@ -9,7 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/stream_use.h"
+#include "core/cuda/capture_streams.h"
+#include "core/storage.h"
 
 namespace baton::cuda {
 
@@ -28,10 +29,13 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// What the calling thread's capture collects.
+// What the calling thread's capture uses and collects.
 struct CaptureLog {
-  int pool = 0;  // of the allocator: where its memory comes from
-  std::vector<std::weak_ptr<StreamUse>> written, read;
+  explicit CaptureLog(int id) : pool(id), streams(id) {}
+
+  const int pool;  // of the allocator: where its memory comes from
+  CaptureStreams streams;
+  std::vector<std::weak_ptr<Storage>> written, read;
   // Pinned memory that copies of the capture go through: the graph's from now.
   struct PinnedBlock {
     void* data;

@@ -11,6 +11,7 @@
 #include "core/cuda/status.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/stream.h"
 
 namespace baton::cuda {
 namespace {
@@ -46,29 +47,41 @@ class IdleHandles {
 };
 
 // One for each stream, because handles have memory of their own that work on
-// two streams would share.
+// two streams would share. That of a stream also serves what a capture has in
+// its place, so that the capture finds what was made before it.
 class HandlesOfThread {
  public:
   ~HandlesOfThread() {
-    for (const auto& [place, handle] : handles_)
-      IdleHandles::Get().Give(place.first, handle);
+    for (const auto& [place, serving] : handles_) {
+      if (serving.handle != nullptr)
+        IdleHandles::Get().Give(place.first, serving.handle);
+    }
   }
 
   cudnnHandle_t For(const char* op, size_t device, cudaStream_t stream) {
-    const auto known = handles_.find({device, stream});
-    if (known != handles_.end()) return known->second;
-    cudnnHandle_t handle = IdleHandles::Get().Take(device);
-    if (handle == nullptr) {
-      const RelaxedCapture relaxed;
-      CheckCudnn(op, cudnnCreate(&handle));
+    const Device gpu = Device::Cuda(static_cast<int>(device));
+    Serving& serving = handles_[{device, CurrentStream(gpu).index()}];
+    if (serving.handle == nullptr) {
+      serving.handle = IdleHandles::Get().Take(device);
+      serving.stream = nullptr;
     }
-    CheckCudnn(op, cudnnSetStream(handle, stream));
-    handles_[{device, stream}] = handle;
-    return handle;
+    if (serving.handle == nullptr) {
+      const RelaxedCapture relaxed;
+      CheckCudnn(op, cudnnCreate(&serving.handle));
+    }
+    if (serving.stream != stream) {
+      CheckCudnn(op, cudnnSetStream(serving.handle, stream));
+      serving.stream = stream;
+    }
+    return serving.handle;
   }
 
  private:
-  std::map<std::pair<size_t, cudaStream_t>, cudnnHandle_t> handles_;
+  struct Serving {
+    cudnnHandle_t handle = nullptr;
+    cudaStream_t stream = nullptr;  // that it was given
+  };
+  std::map<std::pair<size_t, int>, Serving> handles_;  // by device and stream
 };
 
 }  // namespace

@@ -20,75 +20,65 @@ namespace {
 
 constexpr char kOp[] = "graph";
 
-using Uses = std::vector<std::shared_ptr<StreamUse>>;
-
-// Those of `noted` that are still somebody's, each once.
-Uses Alive(const std::vector<std::weak_ptr<StreamUse>>& noted) {
-  std::set<std::shared_ptr<StreamUse>> alive;
-  for (const std::weak_ptr<StreamUse>& use : noted) {
-    if (std::shared_ptr<StreamUse> held = use.lock()) alive.insert(held);
-  }
-  return {alive.begin(), alive.end()};
-}
-
-// Makes the calling thread's work a capture from `origin` on; ends it, well or
-// not, with its life.
-class Capture {
+// Storages that a graph uses, each once.
+class Places {
  public:
-  Capture(cuda::CaptureLog& log, const std::vector<Stream>& streams)
-      : streams_(streams), origin_(cuda::NativeStream(streams.front())) {
-    Require(cuda::CurrentCapture() == nullptr, kOp,
-            "this thread is recording a graph already");
-    const cuda::DeviceScope scope(streams.front().device().index());
-    cuda::Check(
-        kOp, cudaStreamBeginCapture(origin_, cudaStreamCaptureModeThreadLocal));
-    cuda::CurrentCapture() = &log;
-    for (size_t i = 1; i < streams.size(); ++i)
-      streams[i].WaitFor(streams.front());
-  }
-
-  ~Capture() {
-    cuda::CurrentCapture() = nullptr;
-    if (ended_) return;
-    cudaGraph_t broken = nullptr;
-    cudaStreamEndCapture(origin_, &broken);
-    if (broken != nullptr) cudaGraphDestroy(broken);
-    cudaGetLastError();
-  }
-
-  // `others`: streams that may have joined.
-  cudaGraph_t End(const std::vector<Stream>& others) {
-    for (const Stream& other : others) {
-      if (cuda::IsCapturing(cuda::NativeStream(other)))
-        streams_.front().WaitFor(other);
+  Places() = default;
+  // Those of `noted` that are still somebody's. Ids below `first_made` were
+  // there before the recording: no other memory is known to stay.
+  Places(const std::vector<std::weak_ptr<Storage>>& noted,
+         uint64_t first_made) {
+    std::set<uint64_t> seen;
+    for (const std::weak_ptr<Storage>& weak : noted) {
+      const std::shared_ptr<Storage> storage = weak.lock();
+      if (storage == nullptr || !seen.insert(storage->id()).second) continue;
+      places_.push_back({storage, storage->id() < first_made});
     }
-    for (size_t i = 1; i < streams_.size(); ++i)
-      streams_.front().WaitFor(streams_[i]);
-    ended_ = true;
-    cudaGraph_t graph = nullptr;
-    cuda::Check(kOp, cudaStreamEndCapture(origin_, &graph));
-    return graph;
+  }
+
+  // Calls use(storage) for those that are left. Throws Error where one is gone
+  // that the graph was given.
+  template <typename Use>
+  void ForEach(const Use& use) const {
+    for (const Place& place : places_) {
+      const std::shared_ptr<Storage> storage = place.storage.lock();
+      if (storage != nullptr) {
+        use(*storage);
+      } else if (place.given) {
+        Fail(kOp,
+             "a tensor that the recording uses was freed, moved or cast since: "
+             "record it anew",
+             absl::StatusCode::kFailedPrecondition);
+      }
+    }
   }
 
  private:
-  const std::vector<Stream>& streams_;
-  cudaStream_t origin_;
-  bool ended_ = false;
+  struct Place {
+    std::weak_ptr<Storage> storage;
+    bool given;
+  };
+  std::vector<Place> places_;
 };
 
-// The streams that work may have gone to unseen.
-std::vector<Stream> Helpers(const std::vector<Device>& devices) {
-  std::vector<Stream> lanes;
-  for (Device to : devices) {
-    lanes.push_back(Stream::ForCopies(Device::Cpu(), to));
-    lanes.push_back(Stream::ForCopies(to, Device::Cpu()));
-    lanes.push_back(Stream::Beside(CurrentStream(to)));
-    for (Device from : devices) {
-      if (from != to) lanes.push_back(Stream::ForCopies(from, to));
-    }
+// Makes the calling thread's work a capture; ends it, well or not, with its
+// life.
+class Capture {
+ public:
+  Capture(cuda::CaptureLog& log, const Stream& origin) : log_(log) {
+    log.streams.Begin(origin.device().index(), origin.index());
+    cuda::CurrentCapture() = &log;
   }
-  return lanes;
-}
+  ~Capture() {
+    cuda::CurrentCapture() = nullptr;
+    log_.streams.Abandon();
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+ private:
+  cuda::CaptureLog& log_;
+};
 
 }  // namespace
 
@@ -112,8 +102,11 @@ class Graph::Recording {
     std::vector<Stream> streams;
     for (Device device : devices_) streams.push_back(CurrentStream(device));
     const Stream& origin = streams.front();
-    for (const auto& use : read_) use->Read(origin);
-    for (const auto& use : written_) use->Write(origin);
+    read_.ForEach([&](Storage& storage) { storage.use()->Read(origin); });
+    written_.ForEach([&](Storage& storage) {
+      storage.use()->Write(origin);
+      storage.BumpVersion();
+    });
     for (size_t i = 1; i < streams.size(); ++i) origin.WaitFor(streams[i]);
     const cuda::DeviceScope scope(origin.device().index());
     cuda::Check(kOp, cudaGraphLaunch(ready_, cuda::NativeStream(origin)));
@@ -125,22 +118,22 @@ class Graph::Recording {
 
  private:
   void Record(absl::FunctionRef<void()> body) {
-    std::vector<Stream> streams;
-    for (Device device : devices_) {
-      Synchronize(device);
-      streams.push_back(CurrentStream(device));
-    }
-    cuda::CaptureLog log;
-    log.pool = pool_;
+    for (Device device : devices_) Synchronize(device);
+    const uint64_t first_made =
+        Storage::Wrap(nullptr, 0, Device::Cpu(), nullptr)->id();
+    cuda::CaptureLog log(pool_);
     {
-      Capture capture(log, streams);
+      Capture capture(log, CurrentStream(devices_.front()));
       body();
-      graph_ = capture.End(Helpers(devices_));
+      graph_ = log.streams.End();
     }
+    // What other threads gave meanwhile may use the same tensors, whose
+    // StreamUse took the recorded work for work that had been given.
+    for (Device device : devices_) Synchronize(device);
     cuda::EndCapture(pool_);
     pinned_ = std::move(log.pinned);
-    written_ = Alive(log.written);
-    read_ = Alive(log.read);
+    written_ = Places(log.written, first_made);
+    read_ = Places(log.read, first_made);
     Count();
     cuda::Check(kOp,
                 cudaGraphInstantiate(&ready_, graph_,
@@ -162,10 +155,10 @@ class Graph::Recording {
 
   void Release() {
     if (ready_ != nullptr) {
-      for (Device device : devices_) {
-        const cuda::DeviceScope scope(device.index());
-        cudaDeviceSynchronize();  // a replay may still be running
-      }
+      // A replay may still be running.
+      CatchErrors([&] {
+        for (Device device : devices_) Synchronize(device);
+      }).IgnoreError();
       cudaGraphExecDestroy(ready_);
     }
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
@@ -178,7 +171,7 @@ class Graph::Recording {
   const int pool_;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t ready_ = nullptr;
-  Uses written_, read_;
+  Places written_, read_;
   std::vector<cuda::CaptureLog::PinnedBlock> pinned_;
   int64_t kernels_ = 0;
   int64_t nodes_ = 0;
@@ -190,6 +183,7 @@ Graph::Graph(std::shared_ptr<const Recording> recording)
 Graph Graph::Record(const std::vector<Device>& devices,
                     absl::FunctionRef<void()> body) {
   Require(!devices.empty(), kOp, "no device to record");
+  Require(!IsRecording(), kOp, "this thread is recording a graph already");
   for (Device device : devices) {
     Require(device.is_cuda(), kOp, "only GPUs record graphs, not ",
             device.ToString());

@@ -47,7 +47,7 @@ Launch::Launch(const char* op, Operands written, Operands read)
     const std::shared_ptr<StreamUse>& use = x->storage()->use();
     use->Read(current_);
     if (capture == nullptr) continue;
-    capture->read.push_back(use);
+    capture->read.push_back(x->storage());
     recorded_.push_back(use);
   }
   for (const Tensor* x : written) {
@@ -55,7 +55,7 @@ Launch::Launch(const char* op, Operands written, Operands read)
     const std::shared_ptr<StreamUse>& use = x->storage()->use();
     use->Write(current_);
     if (capture == nullptr) continue;
-    capture->written.push_back(use);
+    capture->written.push_back(x->storage());
     recorded_.push_back(use);
   }
 }

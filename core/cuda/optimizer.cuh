@@ -39,6 +39,45 @@ __device__ __forceinline__ void LoadGrad(const StepEnds& ends, int64_t first,
   LoadAs<T>(ends.grad, first, left, ends.aligned, grad);
 }
 
+__device__ __forceinline__ uint16_t BitsOf(__nv_bfloat16 x) {
+  return __bfloat16_as_ushort(x);
+}
+__device__ __forceinline__ uint16_t BitsOf(__half x) {
+  return __half_as_ushort(x);
+}
+
+// Values get those elements of L's copy that they are not when rounded.
+template <typename L>
+__device__ __forceinline__ void TakeBack(const StepEnds& ends, int64_t first,
+                                         int64_t left,
+                                         float (&value)[kStepRun<float>]) {
+  L lowered[kStepRun<float>];
+  LoadSome(static_cast<const L*>(ends.lowered) + first, left, ends.aligned,
+           lowered);
+#pragma unroll
+  for (int i = 0; i < kStepRun<float>; ++i) {
+    if (BitsOf(As<L>(value[i])) != BitsOf(lowered[i]))
+      value[i] = As<float>(lowered[i]);
+  }
+}
+
+// What a step begins from.
+template <typename T>
+__device__ __forceinline__ void LoadValue(const void* from,
+                                          const StepEnds& ends, int64_t first,
+                                          int64_t left,
+                                          T (&value)[kStepRun<T>]) {
+  LoadAs<T>(from, first, left, ends.aligned, value);
+  if constexpr (std::is_same_v<T, float>) {
+    if (ends.lowered == nullptr) return;
+    if (ends.lowered_type == DType::kBF16) {
+      TakeBack<__nv_bfloat16>(ends, first, left, value);
+    } else {
+      TakeBack<__half>(ends, first, left, value);
+    }
+  }
+}
+
 template <typename T>
 __device__ __forceinline__ void StoreLowered(const StepEnds& ends,
                                              int64_t first, int64_t left,

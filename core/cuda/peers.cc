@@ -80,8 +80,8 @@ void CopyThroughHost(const Tensor& target, const Tensor& source,
 void Log(const Tensor& target, const Tensor& source) {
   CaptureLog* capture = CurrentCapture();
   if (capture == nullptr) return;
-  capture->written.push_back(target.storage()->use());
-  capture->read.push_back(source.storage()->use());
+  capture->written.push_back(target.storage());
+  capture->read.push_back(source.storage());
 }
 
 }  // namespace

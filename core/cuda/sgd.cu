@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kBatchThreads)
        i += kBatchThreads * kRun) {
     const int64_t left = chunk.end - i;
     T value[kRun], grad[kRun], m[kRun];
-    LoadAs<T>(entry.value, i, left, aligned, value);
+    LoadValue<T>(entry.value, entry.ends, i, left, value);
     LoadGrad(entry.ends, i, left, grad);
     if (entry.momentum != nullptr) {
       LoadAs<T>(entry.momentum, i, left, aligned, m);

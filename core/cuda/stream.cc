@@ -5,8 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <utility>
-#include <vector>
 
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
@@ -25,20 +23,14 @@ cudaEvent_t NewEvent() {
   return event;
 }
 
-// Positions of a capture: its pool, then the count of marks.
-constexpr int kPoolShift = 32;
-uint64_t PoolOf(uint64_t position) { return position >> kPoolShift; }
-uint64_t CurrentPool() {
-  const CaptureLog* capture = CurrentCapture();
-  return capture == nullptr ? 0 : static_cast<uint64_t>(capture->pool);
-}
-
-// A stream, and the events that others wait for.
+// A stream, and the event that others wait for.
 class Queue {
  public:
+  // Null before its first use.
+  cudaStream_t made() const { return stream_.load(std::memory_order_acquire); }
   cudaStream_t stream(int device, bool companion) {
-    cudaStream_t made = stream_.load(std::memory_order_acquire);
-    return made != nullptr ? made : Make(device, companion);
+    cudaStream_t found = made();
+    return found != nullptr ? found : Make(device, companion);
   }
 
   // Runs wait(event) after recording the event: later records do not change
@@ -54,62 +46,19 @@ class Queue {
     wait(event_);
   }
 
-  // As above for the mark at `position`, where it has been made.
-  template <typename Wait>
-  void SignalAt(uint64_t position, int device, cudaStream_t stream, Wait wait) {
-    {
-      MutexLock lock(mutex_);
-      const auto index = static_cast<size_t>(static_cast<uint32_t>(position));
-      if (PoolOf(position) == pool_ && index < marked_) {
-        wait(marks_[index]);
-        return;
-      }
-    }
-    Signal(device, stream, wait);
-  }
-
-  void Mark(uint64_t pool, int device, cudaStream_t stream) {
-    MutexLock lock(mutex_);
-    EnterLocked(pool);
-    if (marked_ == marks_.size()) {
-      const DeviceScope scope(device);
-      marks_.push_back(NewEvent());
-    }
-    Check("stream", cudaEventRecord(marks_[marked_], stream));
-    ++marked_;
-  }
-
-  uint64_t Position(uint64_t pool) {
-    MutexLock lock(mutex_);
-    EnterLocked(pool);
-    return pool << kPoolShift | marked_;
-  }
-
  private:
-  void EnterLocked(uint64_t pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (std::exchange(pool_, pool) != pool) marked_ = 0;
-  }
-
   cudaStream_t Make(int device, bool companion) {
     MutexLock lock(mutex_);
-    cudaStream_t made = stream_.load(std::memory_order_acquire);
-    if (made != nullptr) return made;
-    const DeviceScope scope(device);
-    const RelaxedCapture relaxed;
-    int least = 0, greatest = 0;
-    Check("stream", cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    Check("stream", cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
-                                                 companion ? least : greatest));
-    stream_.store(made, std::memory_order_release);
-    return made;
+    cudaStream_t found = made();
+    if (found != nullptr) return found;
+    found = NewStream(device, companion);
+    stream_.store(found, std::memory_order_release);
+    return found;
   }
 
   std::atomic<cudaStream_t> stream_{nullptr};
   Mutex mutex_;
   cudaEvent_t event_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  uint64_t pool_ ABSL_GUARDED_BY(mutex_) = 0;  // of the capture of the marks
-  size_t marked_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<cudaEvent_t> marks_ ABSL_GUARDED_BY(mutex_);  // some to come
 };
 
 Queue& QueueOf(int device, int stream) {
@@ -123,8 +72,9 @@ Queue& QueueOf(int device, int stream) {
 }
 
 cudaStream_t NativeOf(int device, int stream) {
-  return QueueOf(device, stream)
-      .stream(device, stream >= kStreams + kCopyStreams);
+  if (CaptureLog* capture = CurrentCapture())
+    return capture->streams.Native(device, stream);
+  return QueueOf(device, stream).stream(device, IsCompanion(stream));
 }
 
 cudaEvent_t EventOf(void* event) { return static_cast<cudaEvent_t>(event); }
@@ -135,6 +85,17 @@ cudaStream_t NativeStream(const Stream& stream) {
   return NativeOf(stream.device().index(), stream.index());
 }
 
+cudaStream_t NewStream(int device, bool companion) {
+  const DeviceScope scope(device);
+  const RelaxedCapture relaxed;
+  int least = 0, greatest = 0;
+  Check("stream", cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t made = nullptr;
+  Check("stream", cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
+                                               companion ? least : greatest));
+  return made;
+}
+
 void* StreamHandle(int device, int stream) { return NativeOf(device, stream); }
 
 void SynchronizeStream(int device, int stream) {
@@ -142,26 +103,31 @@ void SynchronizeStream(int device, int stream) {
   Check("synchronize", cudaStreamSynchronize(NativeOf(device, stream)));
 }
 
+// One by one, since waiting for a device as a whole would end what another
+// thread captures there.
 void SynchronizeDevice(int device) {
+  Require(CurrentCapture() == nullptr, "synchronize",
+          "nothing can be waited for within a recording");
   const DeviceScope scope(device);
-  Check("synchronize", cudaDeviceSynchronize());
+  for (int stream = 0; stream < kAllStreams; ++stream) {
+    cudaStream_t made = QueueOf(device, stream).made();
+    if (made != nullptr) Check("synchronize", cudaStreamSynchronize(made));
+  }
 }
 
 void MarkStream(int device, int stream) {
-  const uint64_t pool = CurrentPool();
-  if (pool == 0) return;
-  cudaStream_t native = NativeOf(device, stream);
-  if (IsCapturing(native)) QueueOf(device, stream).Mark(pool, device, native);
+  if (CaptureLog* capture = CurrentCapture())
+    capture->streams.Mark(device, stream);
 }
 
 void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited) {
-  MarkStream(waiter_device, waiter);  // what it has been given does not wait
+  if (CaptureLog* capture = CurrentCapture()) {
+    return capture->streams.Wait(waiter_device, waiter, awaited_device,
+                                 awaited);
+  }
   cudaStream_t late = NativeOf(waiter_device, waiter);
   cudaStream_t early = NativeOf(awaited_device, awaited);
-  // A capture begins when the device is idle, so nothing outside of it is left
-  // to wait for; and a wait for it would be an error.
-  if (IsCapturing(late) && !IsCapturing(early)) return;
   QueueOf(awaited_device, awaited)
       .Signal(awaited_device, early, [&](cudaEvent_t event) {
         Check("stream", cudaStreamWaitEvent(late, event, 0));
@@ -169,25 +135,17 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
 }
 
 uint64_t StreamPosition(int device, int stream) {
-  const uint64_t pool = CurrentPool();
-  return pool == 0 ? 0 : QueueOf(device, stream).Position(pool);
+  CaptureLog* capture = CurrentCapture();
+  return capture == nullptr ? 0 : capture->streams.Position(device, stream);
 }
 
 void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited, uint64_t position) {
-  const uint64_t pool = CurrentPool();
-  if (pool == 0)
-    return WaitForStream(waiter_device, waiter, awaited_device, awaited);
-  // Given before the capture, which began when the device was idle.
-  if (PoolOf(position) != pool) return;
-  cudaStream_t late = NativeOf(waiter_device, waiter);
-  cudaStream_t early = NativeOf(awaited_device, awaited);
-  if (!IsCapturing(early)) return;
-  MarkStream(waiter_device, waiter);
-  QueueOf(awaited_device, awaited)
-      .SignalAt(position, awaited_device, early, [&](cudaEvent_t event) {
-        Check("stream", cudaStreamWaitEvent(late, event, 0));
-      });
+  if (CaptureLog* capture = CurrentCapture()) {
+    return capture->streams.Wait(waiter_device, waiter, awaited_device, awaited,
+                                 position);
+  }
+  WaitForStream(waiter_device, waiter, awaited_device, awaited);
 }
 
 std::shared_ptr<void> MakeEvent(int device) {

@@ -11,13 +11,19 @@
 // cudaEvent_t. All throw Error for what the device reports.
 namespace baton::cuda {
 
-inline constexpr int kStreams = 32;      // for users; 0 is the default
-inline constexpr int kCopyStreams = 16;  // numbered after those
-// After those come as many companions as there are streams for users.
+inline constexpr int kDealtStreams = 31;   // from 1, as 0 is the default
+inline constexpr int kThreadStreams = 32;  // after those
+inline constexpr int kStreams = 1 + kDealtStreams + kThreadStreams;
+inline constexpr int kCopyStreams = 16;  // numbered after all these
+// After those come as many companions as there are streams without copies.
 inline constexpr int kAllStreams = kStreams + kCopyStreams + kStreams;
+inline bool IsCompanion(int stream) {
+  return stream >= kStreams + kCopyStreams;
+}
 
 void* StreamHandle(int device, int stream);
 void SynchronizeStream(int device, int stream);
+// All of these streams that there are.
 void SynchronizeDevice(int device);
 // `waiter` waits for what `awaited` has been given by now.
 void WaitForStream(int waiter_device, int waiter, int awaited_device,

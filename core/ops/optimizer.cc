@@ -128,6 +128,15 @@ int64_t Count(const Target& target, int64_t otherwise) {
                                 : otherwise;
 }
 
+// The value where somebody else wrote its lowered copy.
+template <typename Target>
+void TakeBack(const Target& target, int64_t begin, int64_t end) {
+  if (target.lowered.defined()) {
+    cpu::TakeBackRange(target.lowered.dtype(), target.value.raw_data(),
+                       target.lowered.raw_data(), begin, end);
+  }
+}
+
 template <typename Target>
 void Lower(const Target& target, int64_t begin, int64_t end) {
   if (target.lowered.defined()) {
@@ -213,6 +222,7 @@ void StepOnCpu(const std::vector<SgdTarget>& targets,
   }
   ForEachChunk(SizesOf(targets), [&](size_t i, int64_t begin, int64_t end) {
     const SgdTarget& target = targets[i];
+    TakeBack(target, begin, end);
     cpu::SgdRange(target.value.dtype(), target.value.raw_data(),
                   {target.grad.dtype(), target.grad.raw_data()},
                   options.momentum != 0 ? Data(target.momentum) : nullptr,
@@ -231,6 +241,7 @@ void StepOnCpu(const std::vector<AdamTarget>& targets,
   }
   ForEachChunk(SizesOf(targets), [&](size_t i, int64_t begin, int64_t end) {
     const AdamTarget& target = targets[i];
+    TakeBack(target, begin, end);
     cpu::AdamRange(target.value.dtype(), target.value.raw_data(),
                    {target.grad.dtype(), target.grad.raw_data()},
                    target.mean.raw_data(), target.variance.raw_data(),

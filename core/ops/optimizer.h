@@ -17,7 +17,8 @@
 //
 // Any target may have besides:
 //   lowered  a bf16 or f16 copy of an f32 value, which gets the new value,
-//            rounded, in the same pass
+//            rounded, in the same pass; an element of it that is not the value
+//            rounded was written by others, and is what the step begins from
 //   rate     f64 [], instead of the options' lr; one tensor for all targets of
 //            a device
 //   count    i64 [], steps done; counts this one

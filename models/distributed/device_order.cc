@@ -26,7 +26,13 @@ class ListSchedule {
       : device_of_stage_(device_of_stage),
         costs_(costs),
         sizes_(sizes),
-        given_(costs.size()) {}
+        given_(costs.size()) {
+    for (size_t stage = 0; stage < stages(); ++stage) {
+      most_held_.push_back(static_cast<size_t>(MostHeld(
+          Schedule::kZeroBubble, static_cast<int>(stage),
+          static_cast<int>(stages()), static_cast<int>(sizes.size()))));
+    }
+  }
 
   std::vector<IssuedInstruction> Run() {
     std::vector<IssuedInstruction> order;
@@ -57,7 +63,7 @@ class ListSchedule {
     if (op == StageOp::kForward) {
       const size_t held = here.of(StageOp::kForward).size() -
                           here.of(StageOp::kBackward).size();
-      if (held >= 2 * (stages() - stage)) return std::nullopt;
+      if (held >= most_held_[stage]) return std::nullopt;
       return stage == 0 ? 0.0 : end(given_[stage - 1].of(StageOp::kForward));
     }
     if (!end(here.of(StageOp::kForward))) return std::nullopt;
@@ -95,6 +101,7 @@ class ListSchedule {
   const std::vector<int>& device_of_stage_;
   const std::vector<StageCosts>& costs_;
   const std::vector<double>& sizes_;  // of the micro-batches
+  std::vector<size_t> most_held_;     // of each stage
   std::vector<Given> given_;
   std::map<int, double> free_at_;  // by device
 };

@@ -35,9 +35,9 @@ std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
 // A list schedule by the expected costs of each stage: on each device, what can
 // begin first does; of several a backward before a forward before gradients of
 // weights, which so fill what would be idle. `sizes`: what each micro-batch
-// costs of that, such as its rows over the mean. Stage s of p holds at most
-// 2(p - s) micro-batches. Throws Error unless there is a stage, a micro-batch,
-// and as many costs as stages.
+// costs of that, such as its rows over the mean. A stage holds MostHeld
+// micro-batches; gradients of weights wait for gaps without a bound. Throws
+// Error unless there is a stage, a micro-batch, and as many costs as stages.
 std::vector<IssuedInstruction> ZeroBubbleOrder(
     const std::vector<int>& device_of_stage,
     const std::vector<StageCosts>& costs, const std::vector<double>& sizes);

@@ -20,12 +20,13 @@ std::vector<Instruction> FillDrain(int micro_batches) {
   return program;
 }
 
-// `warm_up` forwards keep the later stages busy until the first gradient is
-// back; from then on each backward makes room for one forward.
-std::vector<Instruction> OneForwardOneBackward(int warm_up, int micro_batches) {
+// Forwards keep the later stages busy until the first gradient is back; from
+// then on each backward makes room for one forward.
+std::vector<Instruction> OneForwardOneBackward(int most_held,
+                                               int micro_batches) {
   std::vector<Instruction> program;
   int forward = 0;
-  while (forward < std::min(warm_up, micro_batches)) {
+  while (forward < most_held - 1) {
     program.push_back({StageOp::kForward, forward++});
   }
   for (int backward = 0; backward < micro_batches; ++backward) {
@@ -40,11 +41,12 @@ std::vector<Instruction> OneForwardOneBackward(int warm_up, int micro_batches) {
 // Twice the forwards ahead, and as many gradients of weights behind, as there
 // are stages on that side: slack, since the three kinds of work never take
 // quite the same time.
-std::vector<Instruction> ZeroBubble(int stage, int stages, int micro_batches) {
+std::vector<Instruction> ZeroBubble(int stage, int most_held,
+                                    int micro_batches) {
   std::vector<Instruction> program;
   int weights = 0;
   for (const Instruction& step :
-       OneForwardOneBackward(2 * (stages - 1 - stage), micro_batches)) {
+       OneForwardOneBackward(most_held, micro_batches)) {
     program.push_back(step);
     if (step.op == StageOp::kBackward && step.micro_batch >= 2 * stage)
       program.push_back({StageOp::kWeights, weights++});
@@ -56,14 +58,14 @@ std::vector<Instruction> ZeroBubble(int stage, int stages, int micro_batches) {
 
 std::vector<Instruction> ProgramOf(Schedule schedule, int stage, int stages,
                                    int micro_batches) {
-  const int warm_up = stages - 1 - stage;
+  const int most_held = MostHeld(schedule, stage, stages, micro_batches);
   switch (schedule) {
     case Schedule::kFillDrain:
       return FillDrain(micro_batches);
     case Schedule::kOneForwardOneBackward:
-      return OneForwardOneBackward(warm_up, micro_batches);
+      return OneForwardOneBackward(most_held, micro_batches);
     case Schedule::kZeroBubble:
-      return ZeroBubble(stage, stages, micro_batches);
+      return ZeroBubble(stage, most_held, micro_batches);
   }
   Fail("schedule",
        absl::StrCat("there is no schedule ", static_cast<int>(schedule)));
@@ -74,6 +76,19 @@ const char* NameOf(StageOp op) {
 }
 
 }  // namespace
+
+int MostHeld(Schedule schedule, int stage, int stages, int micro_batches) {
+  const int after = stages - 1 - stage;  // stages
+  switch (schedule) {
+    case Schedule::kFillDrain:
+      return micro_batches;
+    case Schedule::kOneForwardOneBackward:
+      return std::min(after + 1, micro_batches);
+    case Schedule::kZeroBubble:
+      return std::min(2 * after + 1, micro_batches);
+  }
+  return micro_batches;
+}
 
 const char* NameOf(Schedule schedule) {
   switch (schedule) {

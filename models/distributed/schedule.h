@@ -42,10 +42,14 @@ enum class Schedule : uint8_t {
   // One-forward-one-backward whose backwards hurry: gradients of weights, which
   // no other stage waits for, fill the gaps (Qi et al., "Zero Bubble Pipeline
   // Parallelism", ICLR 2024; between its schedules H1 and H2). Stage s of p
-  // holds the activations of at most 2(p - 1 - s) + 1 micro-batches, and what
-  // the gradients of weights of 2s need.
+  // holds the activations of at most 2(p - 1 - s) + 1 micro-batches, and in the
+  // programs of TrainPrograms what the gradients of weights of 2s need.
   kZeroBubble = 2,
 };
+
+// The most micro-batches whose activations a stage holds at once, over RPC and
+// on the devices of one process alike.
+int MostHeld(Schedule schedule, int stage, int stages, int micro_batches);
 
 // "fill_drain", "1f1b", "zero_bubble".
 const char* NameOf(Schedule schedule);

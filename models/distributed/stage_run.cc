@@ -184,6 +184,9 @@ absl::Status StageRun::Backward(int micro_batch) {
   if (flows && spec_.checkpoint) {
     saved.result = Recompute(micro_batch, saved, targets);
   }
+  // The next stage may compute on another device.
+  if (gradient.defined())
+    gradient = gradient.To(saved.result.tensor().device());
   Tensor input_gradient;
   if (flows && saved.result.requires_grad()) {
     autograd::GraphTask::Options pass;

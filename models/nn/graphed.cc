@@ -41,17 +41,11 @@ struct Graphed::Pass {
 };
 
 struct Graphed::Recording {
-  std::vector<Variable> parameters;  // as they were
   Tensor input, output, dy;
   std::optional<Graph> forward, backward;
   std::vector<Tensor> gradients;  // of the input, then of each parameter
   std::weak_ptr<Pass> pass;
 
-  bool Fits(const std::vector<Variable>& now) const {
-    return std::equal(
-        now.begin(), now.end(), parameters.begin(), parameters.end(),
-        [](const auto& a, const auto& b) { return a.id() == b.id(); });
-  }
   bool InUse() const {
     const std::shared_ptr<Pass> last = pass.lock();
     return last != nullptr && !last->over;
@@ -66,15 +60,10 @@ Graphed::Graphed(std::shared_ptr<Module> module,
 Variable Graphed::Forward(const Variable& x) {
   const std::vector<Variable> parameters = module_.Parameters();
   if (!Recordable(x, parameters)) return module_.Forward(x);
-  for (const auto& [kind, recording] : recordings_.all()) {
-    if (recording->Fits(parameters)) continue;
-    recordings_.Clear();
-    break;
-  }
   const std::string kind =
       absl::StrCat(KindOf({x.tensor()}), x.requires_grad() ? "grad" : "");
   const std::shared_ptr<Recording> recording =
-      recordings_.For(kind, [&] { return Record(x, parameters); });
+      recordings_.For(kind, parameters, [&] { return Record(x, parameters); });
   if (recording == nullptr || recording->InUse()) return module_.Forward(x);
 
   recording->input.CopyFrom(x.tensor());
@@ -116,7 +105,6 @@ std::shared_ptr<Graphed::Recording> Graphed::Record(
     const Variable& x, const std::vector<Variable>& parameters) {
   const Device device = x.tensor().device();
   auto recording = std::make_shared<Recording>();
-  recording->parameters = parameters;
   recording->input = Tensor::EmptyLike(x.tensor());
   const Variable input(recording->input, x.requires_grad());
   Variable output;

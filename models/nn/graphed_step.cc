@@ -23,8 +23,8 @@ GraphedStep::GraphedStep(Function function, std::vector<Device> devices,
 std::vector<Tensor> GraphedStep::Run(const std::vector<Tensor>& inputs) {
   DropGradients();
   if (!Recordable(inputs)) return function_(inputs);
-  const auto recording =
-      recordings_.For(KindOf(inputs), [&] { return Record(inputs); });
+  const auto recording = recordings_.For(KindOf(inputs), parameters_,
+                                         [&] { return Record(inputs); });
   return recording ? Replay(*recording, inputs) : function_(inputs);
 }
 

@@ -33,7 +33,9 @@ namespace baton::nn {
 // core/graph.h: the function may not read values back, and what it does on the
 // host happens no more). Calls on other inputs, such as a last, smaller batch,
 // with an input on the CPU, or without a GPU, run it as it is. Learning rates,
-// step counts and random numbers move on during replays.
+// step counts and random numbers move on during replays, which begin from
+// values that were loaded since. Moving or casting the module drops the
+// recordings.
 //
 // Before each call the parameters' gradients are dropped; after it, replayed or
 // not, they are those of this call. What a recording gave, results and

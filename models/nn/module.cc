@@ -168,10 +168,9 @@ absl::Status Module::LoadStateDict(const StateMap& state, bool strict) {
 template <typename Change>
 void Module::ReplaceOwn(const Change& change) {
   for (const auto& named : parameters_) {
-    Variable& value = *named.value;
-    Tensor changed = change(value.tensor());
-    const bool requires_grad = value.requires_grad();
-    value = Variable(std::move(changed), requires_grad);
+    const Tensor changed = change(named.value->tensor());
+    if (changed.storage() != named.value->tensor().storage())
+      named.value->set_tensor(changed);
   }
   for (const auto& named : buffers_) *named.value = change(*named.value);
 }

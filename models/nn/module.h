@@ -34,8 +34,10 @@ using StateMap = std::map<std::string, Tensor>;
 //       : factor_(RegisterParameter("factor", Tensor::Ones({n}))) {}
 //
 // A module owns its parameters and buffers, and shares its children. Loading a
-// state writes into the tensors that are there; To and ToFormat replace them,
-// so call those before parameters are handed to an optimizer.
+// state writes into the tensors that are there. To, ToFormat and LowerPrecision
+// give the same Variables other tensors: optimizers, and handles from before,
+// follow; what was recorded (nn::GraphedStep, nn::Graphed) is recorded anew,
+// and a Graph of one's own refuses to Replay when the former tensors are gone.
 // Thread-compatible; Forward counts as a write while training.
 class Module {
  public:
@@ -76,7 +78,7 @@ class Module {
   absl::Status LoadStateDict(const StateMap& state, bool strict = true);
 
   // Moves parameters and buffers; a dtype applies to floating ones, a format
-  // to 4-d ones. Gradients are dropped.
+  // to 4-d ones. Gradients of what moves are dropped.
   void To(DType dtype);
   void To(Device device);
   void ToFormat(MemoryFormat format);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "autograd/variable.h"
 #include "core/tensor.h"
 
 namespace baton::nn {
@@ -26,8 +27,8 @@ struct RecordingOptions {
 // What a recording is good for: inputs of this shape, order, dtype and device.
 std::string KindOf(const std::vector<Tensor>& inputs);
 
-// The recordings of one function, by the kind of its inputs.
-// Thread-compatible.
+// The recordings of one function, by the kind of its inputs. They are good for
+// as long as its parameters keep their memory. Thread-compatible.
 template <typename Recording>
 class Recordings {
  public:
@@ -38,10 +39,19 @@ class Recordings {
   }
 
   // The recording for inputs of `kind`, which `make` makes when it is due; null
-  // for a call that is to run as it is.
+  // for a call that is to run as it is. Where one of the parameters has moved
+  // all begin anew, with new warm-ups.
   std::shared_ptr<Recording> For(
-      const std::string& kind,
+      const std::string& kind, const std::vector<Variable>& parameters,
       absl::FunctionRef<std::shared_ptr<Recording>()> make) {
+    std::vector<uint64_t> places;
+    for (const Variable& parameter : parameters)
+      places.push_back(parameter.tensor().storage()->id());
+    if (places != places_) {
+      recordings_.clear();
+      calls_.clear();
+      places_ = std::move(places);
+    }
     const auto found = recordings_.find(kind);
     if (found != recordings_.end()) return found->second;
     if (recordings_.size() >= static_cast<size_t>(options_.kinds)) return {};
@@ -52,21 +62,13 @@ class Recordings {
     return recordings_.emplace(kind, make()).first->second;
   }
 
-  const std::map<std::string, std::shared_ptr<Recording>>& all() const {
-    return recordings_;
-  }
-  // Anew, with new warm-ups.
-  void Clear() {
-    recordings_.clear();
-    calls_.clear();
-  }
-
  private:
   static constexpr size_t kCounted = 64;
 
   const RecordingOptions options_;
   std::map<std::string, std::shared_ptr<Recording>> recordings_;
   std::map<std::string, int> calls_;  // of kinds that are not recorded
+  std::vector<uint64_t> places_;      // of the parameters, by storage
 };
 
 }  // namespace baton::nn

@@ -4,6 +4,7 @@
 #include "optim/distributed/local_optimizer.h"
 
 #include <map>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -20,12 +21,15 @@ OptimizerHost::OptimizerHost(std::shared_ptr<UpdateLock> lock,
 absl::StatusOr<OptimizerHost::Parameters> OptimizerHost::Gather(
     const std::vector<OptimizerShare>& shares) {
   Parameters all;
+  std::unordered_set<const void*> seen;
   for (const OptimizerShare& share : shares) {
     ASSIGN_OR_RETURN(auto list, share.list.LocalValue());
     size_t index = 0;
     for (const Variable& parameter : list->parameters) {
+      const std::string name = absl::StrCat(share.handle, ".", index++);
+      if (!seen.insert(parameter.id()).second) continue;
       all.values.push_back(parameter);
-      all.names.push_back(absl::StrCat(share.handle, ".", index++));
+      all.names.push_back(name);
     }
   }
   return all;

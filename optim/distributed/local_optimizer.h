@@ -40,7 +40,8 @@ class OptimizerHost {
   optim::StateDict State() const;
   absl::Status LoadState(const optim::StateDict& state);
 
-  // "2.0", "2.1", ... of the parameters of all shares, in order.
+  // "2.0", "2.1", ... of the parameters of all shares, in order; one that
+  // several handles have, under its first name alone.
   struct Parameters {
     std::vector<Variable> values;
     std::vector<std::string> names;

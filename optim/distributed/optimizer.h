@@ -35,7 +35,8 @@ void RegisterOptimizer(rpc::Registry& registry) {
 //
 // Calls end by the time limit of `options`, or else the agent's, counted from
 // when the local optimizers are there; Await needs no limit of its own.
-// Parameters without a gradient in the context keep their value and state.
+// Parameters without a gradient in the context keep their value and state. One
+// that several sources have is stepped once.
 // Steps at one worker, of whatever trainers, come one after the other. Must not
 // outlive the agent. Thread-safe.
 template <typename O>

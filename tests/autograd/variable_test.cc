@@ -153,6 +153,21 @@ TEST(Variable, AccumulateGradKeepsTheFirstItself) {
   EXPECT_EQ(first.Item(), 1);  // held here, so not written to
 }
 
+// 256 + 1 is 256 in bf16.
+TEST(Variable, GradientsOfSmallFloatsAddInF32) {
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    Variable x(Tensor::Zeros({1}, {.dtype = dtype}), true);
+    x.AccumulateGrad(Tensor::Full({1}, 2048, {.dtype = dtype}));
+    EXPECT_EQ(x.grad().dtype(), dtype);
+    const Tensor first = x.grad();
+    for (int i = 0; i < 3; ++i)
+      x.AccumulateGrad(Tensor::Ones({1}, {.dtype = dtype}));
+    EXPECT_EQ(x.grad().dtype(), DType::kF32);
+    EXPECT_EQ(x.grad().Item(), 2051);
+    EXPECT_EQ(first.Item(), 2048);
+  }
+}
+
 TEST(Variable, AccumulateGradRefusesWhatDoesNotFit) {
   Variable x = Leaf(3);
   const absl::Status status =
@@ -160,6 +175,32 @@ TEST(Variable, AccumulateGradRefusesWhatDoesNotFit) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("f32[2]"));
   EXPECT_THROW(x.AccumulateGrad(Tensor::Zeros({1}, {.dtype = DType::kF64})),
                Error);
+}
+
+TEST(Variable, AnotherTensorIsSeenByAllHandlesAndByNoGraphOfBefore) {
+  Variable x = Leaf(3);
+  const Variable handle = x;
+  const Variable y = x * x;
+  x.set_grad(Tensor::Ones({1}));
+  x.set_tensor(Tensor::From<double>({5}));
+  EXPECT_EQ(handle.tensor().Item(), 5);
+  EXPECT_EQ(handle.dtype(), DType::kF64);
+  EXPECT_TRUE(handle.requires_grad());
+  EXPECT_FALSE(handle.grad().defined());
+  // Its gradient is of the former dtype.
+  EXPECT_THROW(y.Backward(), Error);
+  (x * x).Backward();
+  EXPECT_EQ(handle.grad().Item(), 10);
+}
+
+TEST(Variable, ATensorThatCannotTakeThePlaceIsRefused) {
+  Variable x = Leaf(3);
+  EXPECT_THROW(x.set_tensor(Tensor::Zeros({2})), Error);
+  EXPECT_THROW(x.set_tensor(Tensor()), Error);
+  EXPECT_THROW(x.set_tensor(Tensor::From<int64_t>({5})), Error);
+  Variable y = x * 2.0;
+  EXPECT_THROW(y.set_tensor(Tensor::Zeros({1})), Error);
+  EXPECT_EQ(x.tensor().Item(), 3);
 }
 
 TEST(Variable, GraphsDoNotKeepLeavesAlive) {

@@ -224,6 +224,57 @@ TEST(Optimizer, MastersFollowValuesWrittenByOthers) {
   EXPECT_EQ(x.tensor().Item(), 7.5);
 }
 
+// As a checkpoint's parts may come in either order.
+TEST(Optimizer, MastersSurviveTheirOwnParametersBeingLoaded) {
+  Variable x = LowLeaf(DType::kBF16, {1, 1});
+  Sgd sgd({x}, {.lr = 1e-4});
+  x.set_grad(Put<float>({-1, -1}).To(DType::kBF16));
+  for (int i = 0; i < 10; ++i) sgd.Step();
+  const Tensor saved = x.tensor().Clone();
+  x.tensor().Fill(5);
+  x.tensor().CopyFrom(saved);
+  sgd.Step();
+  EXPECT_TRUE(ops::AllClose(sgd.ExportState().at("0.master"),
+                            Put<float>({1.0011f, 1.0011f}), 1e-6));
+}
+
+// State and all, wherever it goes.
+TEST(Optimizer, FollowsAParameterThatIsCastOrMoved) {
+  Variable x(Put<float>({1, -2}), true), y(Put<float>({1, -2}), true);
+  Sgd moved({x}, {.lr = 0.5, .momentum = 0.5}),
+      still({y}, {.lr = 0.5, .momentum = 0.5});
+  const auto step = [&](DType dtype) {
+    x.set_tensor(x.tensor().To(dtype));
+    x.set_grad(Put<float>({1, 2}).To(dtype));
+    y.set_grad(Put<float>({1, 2}));
+    moved.Step();
+    still.Step();
+    EXPECT_TRUE(
+        ops::BitEqual(x.tensor().To(DType::kF32), y.tensor().To(DType::kF32)))
+        << Name(dtype);
+  };
+  step(DType::kF32);
+  step(DType::kF64);
+  step(DType::kBF16);
+  EXPECT_EQ(moved.ExportState().at("0.master").dtype(), DType::kF32);
+  x.set_tensor(x.tensor().To(Device::Cpu()).To(test::TestDevice()).Clone());
+  step(DType::kF32);
+  EXPECT_EQ(moved.ExportState().count("0.master"), 0U);
+  ASSERT_TRUE(moved.ImportState(still.ExportState()).ok());
+  step(DType::kF32);
+  // A format too.
+  Variable w(Put(Tensor::Ones({2, 3, 2, 2})), true);
+  Sgd formatted({w}, {.lr = 0.5, .momentum = 0.5});
+  for (MemoryFormat format :
+       {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
+    w.set_tensor(w.tensor().Contiguous(format));
+    w.set_grad(Tensor::EmptyLike(w.tensor()).Fill(1));
+    formatted.Step();
+  }
+  EXPECT_EQ(w.tensor().To(Device::Cpu()).ToVector<float>()[5],
+            1 - 0.5 - 0.5 * 1.5);
+}
+
 TEST(Optimizer, ResumesMastersFromExportedState) {
   const auto step = [](Optimizer& optimizer, Variable& x, float grad) {
     x.set_grad(Put<float>({grad, -grad}).To(DType::kBF16));

@@ -60,6 +60,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(here[0], "gradients"), "2");
   EXPECT_EQ(column(here[0], "gradient_bytes"),
             std::to_string(2 * a.tensor().nbytes()));
+  EXPECT_EQ(column(here[0], "state"), "open");
   const auto there =
       *agent().Async<&rpc::Introspection::Describe>("bob").Await();
   ASSERT_EQ(there.views.size(), 1u);
@@ -67,6 +68,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(there.views[0], "creator"), "alice");
   EXPECT_EQ(column(there.views[0], "opened_by"), "alice");
   EXPECT_EQ(column(there.views[0], "gradient_bytes"), "0");
+  EXPECT_EQ(column(there.views[0], "state"), "open");
 }
 
 TEST_P(ContextTest, CallsToOneselfCount) {
@@ -275,6 +277,23 @@ TEST_P(ContextTest, ItsEndEndsItOnEveryWorkerItReached) {
     EXPECT_FALSE(ctx.Backward(autograd::Sum(x)).ok());
   }
   EXPECT_TRUE(OpenContexts(cluster_.at("bob")).empty());
+}
+
+// Micro-batch by micro-batch, at whatever worker.
+TEST_P(ContextTest, GradientsOfSmallFloatsAddInF32) {
+  RRef<Scale> scale = *rpc::Create<Scale>(agent(), "bob", 1.0).Await();
+  ASSERT_TRUE(scale.Async<&Scale::Lower>(DType::kBF16).Await().ok());
+  Context ctx(agent());
+  const auto pass = [&](double value) {
+    const Tensor x = Tensor::Full({2}, value, {.dtype = DType::kBF16});
+    Variable y = *scale.Async<&Scale::Forward>(ctx, Variable(x)).Await();
+    return ctx.Backward(autograd::Sum(y));
+  };
+  ASSERT_TRUE(pass(256).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pass(1).ok());
+  const Tensor gradient = *scale.Async<&Scale::Gradient>(ctx).Await();
+  EXPECT_EQ(gradient.dtype(), DType::kF32);
+  EXPECT_EQ(First(gradient), 259);
 }
 
 TEST_P(ContextTest, WriteToGradAddsToTheLeaves) {

@@ -8,199 +8,13 @@
 
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
+#include "tests/autograd/distributed/engine_net.h"
+#include "tests/support/test_device.h"
 
-// The protocol without calls: engines joined by functions that run on one pool,
-// where a test can lose messages and let workers die.
 namespace baton::dist {
 namespace {
 
-using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-using Names = std::vector<std::string>;
-
-class Net;
-
-class NetPeers final : public Peers {
- public:
-  NetPeers(Net* net, std::string self) : net_(net), self_(std::move(self)) {}
-  Future<Names> Mark(const std::string& to, const MarkRequest& r) override;
-  Future<void> Gradient(const std::string& to, const GradientMessage& m,
-                        milliseconds timeout) override;
-  Future<void> Finish(const std::string& to, const ContextId& c, PassId p,
-                      milliseconds timeout) override;
-  Future<std::string> Abort(const std::string& to, const ContextId& c, PassId p,
-                            const absl::Status& why,
-                            milliseconds timeout) override;
-  Future<void> Release(const std::string& to, const ContextId& c) override;
-
- private:
-  Net* const net_;
-  const std::string self_;
-};
-
-rpc::WorkerInfo Worker(const std::string& name, uint64_t incarnation = 1) {
-  rpc::WorkerInfo worker;
-  worker.name = name;
-  worker.incarnation = incarnation;
-  return worker;
-}
-
-ScopeNote NoteOf(const ContextId& context) {
-  ScopeNote note;
-  note.context = context;
-  return note;
-}
-
-class Net {
- public:
-  explicit Net(const Names& names) : pool_(2, "net") {
-    uint64_t incarnation = 100;
-    for (const std::string& name : names) {
-      engines_[name] =
-          std::make_shared<Engine>(Worker(name, ++incarnation), &pool_,
-                                   std::make_shared<NetPeers>(this, name));
-    }
-  }
-
-  Engine& at(const std::string& name) { return *engines_.at(name); }
-  void Kill(const std::string& name) { dead_ = name; }
-  // Gradients to `name` are never heard of again.
-  void LoseGradientsTo(const std::string& name) { gradients_lost_to_ = name; }
-  bool LosesGradientsTo(const std::string& to) const {
-    return gradients_lost_to_ == to;
-  }
-
-  // Runs `call` on the pool with the engine of `to`.
-  template <typename T, typename Call>
-  Future<T> Post(const std::string& to, Call call) {
-    Promise<T> promise;
-    if (to == dead_) {
-      promise.Set(absl::UnavailableError("worker " + to + " is dead"));
-      return promise.future();
-    }
-    pool_.Post([engine = engines_.at(to), promise, call, to] {
-      call(*engine).OnReady([promise, to](const ResultOf<T>& result) {
-        absl::Status status = baton::internal::StatusOf(result);
-        if (status.ok()) {
-          promise.Set(result);
-        } else {
-          promise.Set(Annotate(status, "worker " + to));
-        }
-      });
-    });
-    return promise.future();
-  }
-
-  // What happens to values that a message of `context` takes along.
-  absl::StatusOr<std::vector<Variable>> Move(
-      const std::string& from, const std::string& to, const ContextId& context,
-      const std::vector<Variable>& values) {
-    auto scope = StateAt(from, context);
-    auto crossing = scope->BeginSend(Worker(to));
-    std::vector<int> positions;
-    for (const Variable& value : values) {
-      positions.push_back(static_cast<SendCrossing&>(*crossing).Add(value));
-    }
-    std::string bytes = scope->FinishSend(*crossing);
-    ASSIGN_OR_RETURN(auto there, at(to).Open(Worker(from), bytes));
-    ASSIGN_OR_RETURN(auto arrival, there->BeginReceive(Worker(from), bytes));
-    std::vector<Variable> moved;
-    for (size_t i = 0; i < values.size(); ++i) {
-      auto& taker = static_cast<ReceiveCrossing&>(*arrival);
-      ASSIGN_OR_RETURN(Variable value,
-                       taker.Take(values[i].tensor(), positions[i]));
-      moved.push_back(value);
-    }
-    RETURN_IF_ERROR(there->FinishReceive(*arrival));
-    return moved;
-  }
-
-  std::shared_ptr<ContextState> StateAt(const std::string& name,
-                                        const ContextId& id) {
-    auto scope = at(name).Open(Worker(name), Encode(NoteOf(id)));
-    return std::dynamic_pointer_cast<ContextState>(*scope);
-  }
-
-  Promise<void> lost;  // what waits for a lost message waits on this
-
- private:
-  std::map<std::string, std::shared_ptr<Engine>> engines_;
-  std::string dead_;
-  std::string gradients_lost_to_;
-  ThreadPool pool_;  // last: its tasks use the engines
-};
-
-Future<Names> NetPeers::Mark(const std::string& to, const MarkRequest& r) {
-  return net_->Post<Names>(
-      to, [self = self_, r](Engine& e) { return e.OnMark(self, r); });
-}
-
-Future<void> NetPeers::Gradient(const std::string& to, const GradientMessage& m,
-                                milliseconds) {
-  if (net_->LosesGradientsTo(to)) return net_->lost.future();
-  return net_->Post<void>(to, [self = self_, m](Engine& e) {
-    return ReadyFuture<void>(e.OnGradient(self, m));
-  });
-}
-
-// Where the answer would never come its deadline passes at once.
-Future<void> NetPeers::Finish(const std::string& to, const ContextId& c,
-                              PassId p, milliseconds) {
-  if (net_->LosesGradientsTo(to)) {
-    return ReadyFuture<void>(absl::DeadlineExceededError("no answer"));
-  }
-  return net_->Post<void>(to, [c, p](Engine& e) { return e.OnFinish(c, p); });
-}
-
-Future<std::string> NetPeers::Abort(const std::string& to, const ContextId& c,
-                                    PassId p, const absl::Status& why,
-                                    milliseconds) {
-  return net_->Post<std::string>(to, [c, p, why](Engine& e) {
-    return ReadyFuture<std::string>(e.OnAbort(c, p, why));
-  });
-}
-
-Future<void> NetPeers::Release(const std::string& to, const ContextId& c) {
-  return net_->Post<void>(
-      to, [self = self_, c](Engine& e) { return e.OnRelease(self, c); });
-}
-
-Variable Leaf(double value) {
-  return Variable(Tensor::Full({2, 2}, value), true);
-}
-
-double First(const Tensor& tensor) {
-  return tensor.defined() ? tensor.Flatten().Select(0, 0).Item() : -1;
-}
-
-class EngineTest : public ::testing::Test {
- protected:
-  EngineTest() : net_({"alice", "bob", "carol"}) {
-    context_ = net_.at("alice").NewContext();
-  }
-  ~EngineTest() override {
-    EXPECT_TRUE(net_.at("alice").Release(context_).Await().ok());
-    net_.lost.Set(absl::OkStatus());
-    for (const char* name : {"alice", "bob", "carol"}) {
-      EXPECT_EQ(net_.at(name).num_contexts(), 0u) << name;
-    }
-  }
-  absl::Status Backward(const Variable& loss, bool retain_graph = false) {
-    BackwardOptions options;
-    options.retain_graph = retain_graph;
-    return net_.at("alice").Backward(context_, {loss}, {}, options).Await();
-  }
-  Variable Move(const char* from, const char* to, const Variable& value) {
-    return (*net_.Move(from, to, context_->id(), {value}))[0];
-  }
-  // -1: none.
-  double GradientAt(const char* worker, const Variable& leaf) {
-    return First(net_.StateAt(worker, context_->id())->GradientOf(leaf));
-  }
-
-  Net net_;
-  std::shared_ptr<ContextState> context_;
-};
 
 TEST_F(EngineTest, SendsGradientsThereAndBack) {
   Variable x = Leaf(2), w = Leaf(3);
@@ -210,6 +24,21 @@ TEST_F(EngineTest, SendsGradientsThereAndBack) {
   EXPECT_EQ(GradientAt("alice", x), 12);
   EXPECT_EQ(GradientAt("bob", w), 4);
   EXPECT_FALSE(x.grad().defined());
+}
+
+// What is computed elsewhere of a value, and the gradient, are on the CPU.
+TEST_F(EngineTest, GradientsComeToTheDeviceOfWhatWasSent) {
+  Move("alice", "bob", Leaf(1));  // who so knows the context
+  Variable w(test::Put(Tensor::Full({2, 2}, 3)), true);
+  Variable x(test::Put(Tensor::Full({2, 2}, 2)), true);
+  Variable home = Move("bob", "alice", w * x);
+  EXPECT_TRUE(home.tensor().device().is_cpu());
+  const absl::Status status = Backward(autograd::Sum(home * home));
+  ASSERT_TRUE(status.ok()) << status;
+  const Tensor gradient =
+      net_.StateAt("bob", context_->id())->GradientOf(w);  // 2 w x^2
+  EXPECT_EQ(gradient.device(), test::TestDevice());
+  EXPECT_EQ(First(gradient), 24);
 }
 
 TEST_F(EngineTest, PassesThroughThreeWorkersAndReenters) {
@@ -331,6 +160,42 @@ TEST_F(EngineTest, ASecondBackwardAtOnceIsRefused) {
   EXPECT_TRUE(Backward(autograd::Sum(x * 2.0)).ok());
 }
 
+// A node that holds `token` for as long as it is in a graph.
+Variable Holding(const Variable& x, const std::shared_ptr<int>& token) {
+  Variable y = x * 2.0;
+  y.AddHook([token](const Tensor&) { return Tensor(); });
+  return y;
+}
+
+TEST_F(EngineTest, ABackwardThatIsOverKeepsNoGraph) {
+  auto token = std::make_shared<int>();
+  Variable x = Leaf(2);
+  Variable at_bob = Move("alice", "bob", x) * 2.0;
+  Variable loss = Holding(Move("bob", "alice", at_bob), token);
+  const std::vector<Tensor> ones = {Tensor::Ones({2, 2})};
+  const auto runs = [&](const char* worker) {
+    const auto state = net_.StateAt(worker, context_->id());
+    return state->summary().backward_runs;
+  };
+  ASSERT_TRUE(
+      net_.at("alice").Backward(context_, {loss}, ones, {}).Await().ok());
+  EXPECT_FALSE(runs("alice"));
+  EXPECT_FALSE(runs("bob"));
+  loss = Variable();
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+TEST_F(EngineTest, AFailedBackwardIsOver) {
+  Variable there = Move("alice", "bob", Leaf(2)) * 2.0;
+  there.AddHook([](const Tensor&) -> Tensor { Fail("hook", "no such luck"); });
+  Variable home = Move("bob", "alice", there);
+  ASSERT_FALSE(Backward(autograd::Sum(home)).ok());
+  EXPECT_TRUE(Eventually([&] {
+    return !net_.StateAt("alice", context_->id())->summary().backward_runs &&
+           !net_.StateAt("bob", context_->id())->summary().backward_runs;
+  }));
+}
+
 TEST_F(EngineTest, BadRootsAreRefused) {
   Variable x = Leaf(2);
   auto refused = [&](std::vector<Variable> roots, std::vector<Tensor> grads) {
@@ -343,22 +208,6 @@ TEST_F(EngineTest, BadRootsAreRefused) {
   EXPECT_TRUE(refused({x}, {}));
   EXPECT_TRUE(refused({x}, {Tensor::Ones({3})}));
   EXPECT_TRUE(refused({x}, {Tensor(), Tensor()}));
-}
-
-TEST_F(EngineTest, ALateCallDoesNotReviveAContext) {
-  auto other = net_.at("alice").NewContext();
-  Variable x = Leaf(2);
-  ASSERT_TRUE(net_.Move("alice", "bob", other->id(), {x}).ok());
-  std::string late = Encode(NoteOf(other->id()));
-  ASSERT_TRUE(net_.at("alice").Release(other).Await().ok());
-  EXPECT_TRUE(
-      absl::IsAborted(net_.at("bob").Open(Worker("carol"), late).status()));
-  // A released sender says so, also to a worker that never heard of it.
-  auto crossing = other->BeginSend(Worker("carol"));
-  std::string bytes = other->FinishSend(*crossing);
-  EXPECT_TRUE(
-      absl::IsAborted(net_.at("carol").Open(Worker("alice"), bytes).status()));
-  EXPECT_EQ(net_.at("bob").num_contexts(), 0u);
 }
 
 TEST_F(EngineTest, GarbageFromTheWireIsRefused) {
@@ -387,18 +236,6 @@ TEST_F(EngineTest, GarbageFromTheWireIsRefused) {
   EXPECT_FALSE(net_.at("alice").OnGradient("bob", gradient).ok());
 }
 
-TEST_F(EngineTest, TheLossOfTheRootEndsItsContextsEverywhere) {
-  auto other = net_.at("alice").NewContext();
-  auto at_bob = net_.Move("alice", "bob", other->id(), {Leaf(2)});
-  ASSERT_TRUE(net_.Move("bob", "carol", other->id(), *at_bob).ok());
-  std::string call = Encode(NoteOf(other->id()));
-  net_.at("bob").OnWorkerLost("alice");
-  EXPECT_FALSE(net_.at("bob").Open(Worker("alice"), call).ok());
-  net_.at("carol").OnWorkerLost("bob");
-  EXPECT_FALSE(net_.at("carol").Open(Worker("bob"), call).ok());
-  EXPECT_TRUE(net_.at("alice").Release(other).Await().ok());
-}
-
 TEST_F(EngineTest, ManyContextsRunAtOnce) {
   constexpr size_t kContexts = 30;
   std::vector<std::shared_ptr<ContextState>> contexts;
@@ -417,7 +254,7 @@ TEST_F(EngineTest, ManyContextsRunAtOnce) {
   for (size_t i = 0; i < kContexts; ++i) {
     EXPECT_EQ(First(contexts[i]->GradientOf(leaves[i])),
               2 * static_cast<double>(i));
-    EXPECT_TRUE(net_.at("alice").Release(contexts[i]).Await().ok());
+    EXPECT_TRUE(net_.at("alice").Release(contexts[i]->id()).Await().ok());
   }
 }
 

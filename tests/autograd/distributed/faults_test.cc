@@ -268,6 +268,41 @@ TEST_P(FaultsTest, ANestedCallsContextEndsEverywhereWithItsRoot) {
   EXPECT_TRUE(cluster_.NoContextsLeft());
 }
 
+TEST_P(FaultsTest, TheDeathOfAnOpenerLeavesItsContextToTheRoot) {
+  Promise<void> noticed;
+  // Hears it after what dist::Attach set.
+  cluster_.at("carol").WatchPeers(
+      [noticed](const rpc::WorkerInfo& worker, const absl::Status&) {
+        if (worker.name == "bob") noticed.Set(absl::OkStatus());
+      });
+  {
+    Context ctx(agent());
+    Variable x = Leaf(2);
+    ASSERT_THAT(agent().Async<&Travel>("bob", ctx, x, Route{"carol"}).Await(),
+                IsOk());
+    cluster_.Kill("bob");
+    ASSERT_THAT(noticed.future().Await(std::chrono::seconds(9)), IsOk());
+    auto y = agent().Async<&Multiply>("carol", ctx, x, x).Await();
+    ASSERT_THAT(y, IsOk());
+    EXPECT_THAT(ctx.Backward(autograd::Sum(*y)), IsOk());
+    EXPECT_EQ(First(ctx.GradientOf(x)), 4);
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
+// Alice calls nobody but bob, who alone could have told carol of the end.
+TEST_P(FaultsTest, WhatADeadOpenerBroughtEndsWithTheRoot) {
+  {
+    Context ctx(agent());
+    ASSERT_THAT(
+        agent().Async<&Travel>("bob", ctx, Leaf(2), Route{"carol"}).Await(),
+        IsOk());
+    cluster_.Kill("bob");
+    EXPECT_EQ(OpenContexts(cluster_.at("carol")).size(), 1u);
+  }
+  EXPECT_TRUE(cluster_.NoContextsLeft());
+}
+
 TEST_P(FaultsTest, AHandlerMayOpenAContextOfItsOwn) {
   Variable x = Leaf(3);
   Context ctx(agent());

@@ -44,9 +44,12 @@ class Scale {
   // Undefined where the context has none.
   absl::StatusOr<Tensor> Gradient(rpc::CallContext& call);
   bool HasGrad() const { return factor_.grad().defined(); }
+  void Lower(DType dtype) {
+    factor_ = Variable(factor_.tensor().To(dtype), true);
+  }
 
   using Exports = rpc::Methods<&Scale::Make, &Scale::Forward, &Scale::Gradient,
-                               &Scale::HasGrad>;
+                               &Scale::HasGrad, &Scale::Lower>;
 
  private:
   Variable factor_;

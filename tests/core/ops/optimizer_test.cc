@@ -111,8 +111,8 @@ const Kind kKinds[] = {{DType::kF32, DType::kF32, false},
                        {DType::kF32, DType::kBF16, true},
                        {DType::kF32, DType::kF16, true}};
 
-Tensor LoweredFor(const Kind& kind, int64_t size) {
-  return kind.lowered ? Zeros(size, kind.grad) : Tensor();
+Tensor LoweredFor(const Kind& kind, const Tensor& value) {
+  return kind.lowered ? value.To(kind.grad) : Tensor();
 }
 
 void ExpectLowered(const Tensor& lowered, const Tensor& value,
@@ -137,8 +137,8 @@ TEST(SgdStep, FollowsItsFormulaForEveryKindOfParameter) {
       targets.push_back({.value = Waves(seed, sizes[t], kind.value, seed % 3),
                          .momentum = options.momentum != 0
                                          ? Zeros(sizes[t], kind.value)
-                                         : Tensor(),
-                         .lowered = LoweredFor(kind, sizes[t])});
+                                         : Tensor()});
+      targets.back().lowered = LoweredFor(kind, targets.back().value);
       values.push_back(ValuesOf(targets.back().value));
       momenta.emplace_back(values.back().size(), 0.0);
     }
@@ -175,8 +175,8 @@ TEST(AdamStep, FollowsItsFormulaForEveryKindOfParameter) {
       const auto seed = static_cast<int64_t>(t);
       targets.push_back({.value = Waves(seed, sizes[t], kind.value, seed % 3),
                          .mean = Zeros(sizes[t], kind.value),
-                         .variance = Zeros(sizes[t], kind.value),
-                         .lowered = LoweredFor(kind, sizes[t])});
+                         .variance = Zeros(sizes[t], kind.value)});
+      targets.back().lowered = LoweredFor(kind, targets.back().value);
       values.push_back(ValuesOf(targets.back().value));
       means.emplace_back(values.back().size(), 0.0);
       variances.emplace_back(values.back().size(), 0.0);
@@ -254,13 +254,29 @@ TEST(OptimizerStep, TakesChannelsLast) {
   const SgdTarget last{
       .value = start.Contiguous(MemoryFormat::kChannelsLast).Clone(),
       .grad = grad,
-      .lowered = Tensor::Empty(start.shape(),
-                               {.dtype = DType::kBF16,
-                                .device = start.device(),
-                                .format = MemoryFormat::kChannelsLast})};
+      .lowered =
+          start.To(DType::kBF16).Contiguous(MemoryFormat::kChannelsLast)};
   SgdStep({plain, last}, {.lr = 0.1});
   EXPECT_TRUE(BitEqual(plain.value, last.value));
   EXPECT_TRUE(BitEqual(last.lowered, plain.value.To(DType::kBF16)));
+}
+
+TEST(OptimizerStep, BeginsFromWhatOthersWroteToTheLoweredCopy) {
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    // 1.0001 is 1 in both; of what was written NaN and -0 are not to be missed.
+    SgdTarget target{.value = Put<float>({1.0001f, 1.0001f, 1, 0, 3}),
+                     .grad = Put<float>({0, 0, 0, 0, 1})};
+    target.lowered = Put<float>({1, 8, std::nanf(""), -0.0f, 3}).To(dtype);
+    SgdStep({target}, {.lr = 0.5});
+    const std::vector<float> value =
+        target.value.To(Device::Cpu()).ToVector<float>();
+    EXPECT_EQ(value[0], 1.0001f);
+    EXPECT_EQ(value[1], 8);
+    EXPECT_TRUE(std::isnan(value[2]));
+    EXPECT_TRUE(std::signbit(value[3]));
+    EXPECT_EQ(value[4], 2.5f);
+    EXPECT_EQ(target.lowered.To(DType::kF32).ToVector<float>()[4], 2.5f);
+  }
 }
 
 TEST(OptimizerStep, RefusesWhatDoesNotFitBeforeItWrites) {

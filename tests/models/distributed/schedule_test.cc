@@ -118,6 +118,21 @@ TEST(Schedule, ZeroBubbleHoldsTwiceTheStagesThatFollow) {
     EXPECT_EQ(PeakHeld(programs[static_cast<size_t>(s)]), 2 * (3 - s) + 1);
 }
 
+TEST(Schedule, EveryProgramHoldsTheMostThatItsScheduleSays) {
+  for (Schedule schedule :
+       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
+        Schedule::kZeroBubble}) {
+    for (int parts : {1, 3, 12}) {
+      Programs programs = TrainPrograms(schedule, 4, parts);
+      for (int s = 0; s < 4; ++s) {
+        EXPECT_EQ(PeakHeld(programs[static_cast<size_t>(s)]),
+                  MostHeld(schedule, s, 4, parts))
+            << NameOf(schedule) << " stage " << s << " of " << parts;
+      }
+    }
+  }
+}
+
 TEST(Schedule, EvalRunsForwardsOnly) {
   Programs programs = EvalPrograms(2, 3);
   ASSERT_EQ(programs.size(), 2u);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "autograd/functions/cast.h"
 #include "core/ops/arithmetic.h"
 #include "models/nn/activation.h"
 #include "models/nn/batch_norm.h"
@@ -14,6 +15,7 @@
 #include "models/nn/linear.h"
 #include "models/nn/loss.h"
 #include "models/nn/sequential.h"
+#include "optim/sgd.h"
 #include "tests/support/test_device.h"
 
 namespace baton::nn {
@@ -86,6 +88,54 @@ TEST(GraphedStep, TrainsAsTheFunctionDoes) {
       EXPECT_EQ(buffer.value.Item(), 8);
     }
   }
+}
+
+// Against a plain loop that does the same.
+TEST(GraphedStep, SeesLoadedStatesAndMovedWeights) {
+  const auto plain = SmallNet(), recorded = SmallNet();
+  std::vector<std::unique_ptr<optim::Sgd>> optimizers;
+  const auto step_of = [&](const std::shared_ptr<Sequential>& net) {
+    net->LowerPrecision(DType::kBF16);
+    optimizers.push_back(std::make_unique<optim::Sgd>(
+        net->Parameters(), optim::SgdOptions{.lr = 0.01, .momentum = 0.9}));
+    return [net, sgd = optimizers.back().get()](
+               const std::vector<Tensor>& batch) -> std::vector<Tensor> {
+      const Variable loss = CrossEntropy(
+          autograd::Cast(
+              net->Forward(batch[0].To(net->Parameters()[0].dtype())),
+              DType::kF32),
+          batch[1]);
+      loss.Backward();
+      sgd->Step();
+      return {loss.tensor()};
+    };
+  };
+  const auto expected = step_of(plain);
+  GraphedStep step(step_of(recorded), {TestDevice()}, recorded->Parameters(),
+                   {.warm_up = 2});
+  for (uint64_t i = 0; i < 16; ++i) {
+    if (i == 5) {
+      const StateMap other = SmallNet()->StateDict();
+      for (const auto& net : {plain, recorded})
+        ASSERT_TRUE(net->LoadStateDict(other).ok());
+    }
+    if (i == 10) {
+      for (const auto& net : {plain, recorded}) net->To(DType::kF32);
+    }
+    const Batch batch = BatchOf(6, i);
+    plain->ZeroGrad();
+    const Tensor loss = expected({batch.images, batch.labels})[0];
+    EXPECT_NEAR(step.Run({batch.images, batch.labels})[0].Item(), loss.Item(),
+                2e-2)
+        << i;
+    const auto left = plain->Parameters(), right = recorded->Parameters();
+    for (size_t p = 0; p < left.size(); ++p) {
+      EXPECT_TRUE(
+          ops::AllClose(left[p].tensor(), right[p].tensor(), 2e-2, 2e-2))
+          << "step " << i << ", parameter " << p;
+    }
+  }
+  EXPECT_EQ(step.replays(), TestDevice().is_cuda() ? 8 + 4 : 0);
 }
 
 TEST(GraphedStep, RandomNumbersDifferFromReplayToReplay) {

@@ -253,6 +253,22 @@ TEST(Module, ToFormatMovesFourDimensionalTensorsAlone) {
   EXPECT_TRUE(net.StateDict()["tail.0.weight"].IsContiguous());
 }
 
+TEST(Module, HandlesFromBeforeFollowItWhereverItMoves) {
+  Net net(0);
+  const std::vector<Variable> before = net.Parameters();
+  net.Parameters()[0].set_grad(Tensor::ZerosLike(before[0].tensor()));
+  net.To(DType::kF32);  // moves nothing
+  EXPECT_TRUE(before[0].grad().defined());
+  net.ToFormat(MemoryFormat::kChannelsLast);
+  net.To(DType::kF64);
+  const std::vector<Variable> after = net.Parameters();
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(before[i].id(), after[i].id());
+    EXPECT_EQ(before[i].dtype(), DType::kF64);
+    EXPECT_FALSE(before[i].grad().defined());
+  }
+}
+
 TEST(Module, ZeroGradForgetsGradients) {
   Generator generator(0);
   Linear linear(3, 1, generator);

@@ -13,14 +13,14 @@ namespace {
 class Counted {
  public:
   explicit Counted(const RecordingOptions& options) : recordings_(options) {}
-  bool Recorded(const std::string& kind) {
-    return recordings_.For(kind, [&] {
+  bool Recorded(const std::string& kind,
+                const std::vector<Variable>& parameters = {}) {
+    return recordings_.For(kind, parameters, [&] {
       ++made_;
       return std::make_shared<int>(0);
     }) != nullptr;
   }
   int made() const { return made_; }
-  Recordings<int>& recordings() { return recordings_; }
 
  private:
   Recordings<int> recordings_;
@@ -55,13 +55,18 @@ TEST(Recordings, ManyKindsDoNotKeepOneFromBeingWarm) {
   EXPECT_TRUE(counted.Recorded("a"));
 }
 
-TEST(Recordings, ClearingStartsAnew) {
+TEST(Recordings, ParametersThatMovedStartAnew) {
   Counted counted({.warm_up = 1});
-  counted.Recorded("a");
-  EXPECT_TRUE(counted.Recorded("a"));
-  counted.recordings().Clear();
-  EXPECT_FALSE(counted.Recorded("a"));
-  EXPECT_TRUE(counted.Recorded("a"));
+  Variable moved(Tensor::Ones({2}), true);
+  const std::vector<Variable> parameters = {Variable(Tensor::Ones({2})), moved};
+  counted.Recorded("a", parameters);
+  EXPECT_TRUE(counted.Recorded("a", parameters));
+  moved.tensor().Fill(3);
+  EXPECT_TRUE(counted.Recorded("a", parameters));
+  moved.set_tensor(Tensor::Ones({2}));
+  EXPECT_FALSE(counted.Recorded("a", parameters));
+  EXPECT_TRUE(counted.Recorded("a", parameters));
+  EXPECT_EQ(counted.made(), 2);
 }
 
 TEST(Recordings, KindsDifferByShapeOrderAndDType) {

@@ -122,6 +122,26 @@ TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
   EXPECT_EQ(weight->tensor().Select(0, 0).Item(), -0.5);
 }
 
+TEST_F(OptimizerTest, AParameterOfSeveralHandlesIsSteppedOnce) {
+  // Two handles of one object, and one of a parameter in it.
+  auto weight = std::make_shared<Variable>(Tensor::Ones({2}), true);
+  auto rref = RRef<Variable>::Make(agent(), weight);
+  auto again =
+      RRef<Variable>::Make(agent(), std::make_shared<Variable>(*weight));
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.5, .momentum = 0.9},
+                            {rref, rref, again, remote_[0].ref()});
+  Context ctx(agent());
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(*weight * 3.0)).ok());
+  absl::Status status = sgd.Step(ctx);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(weight->tensor().Select(0, 0).Item(), -0.5);
+  auto state = sgd.State();
+  ASSERT_TRUE(state.ok());
+  EXPECT_EQ(state->count("0.0.momentum_buffer"), 1u);
+  EXPECT_EQ(state->count("1.0.momentum_buffer"), 0u);
+  EXPECT_TRUE(sgd.LoadState(*state).ok());
+}
+
 TEST_F(OptimizerTest, ALearningRateHoldsFromTheNextStepOn) {
   Optimizer<optim::Sgd> remote(agent(), {.lr = 0.01}, Sources());
   optim::Sgd local(LocalParameters(), {.lr = 0.01});
