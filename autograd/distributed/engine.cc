@@ -115,12 +115,15 @@ Future<void> Engine::OnRelease(const std::string& from,
   return EndLocally(state, from);
 }
 
-void Engine::OnWorkerLost(const std::string& worker) {
+void Engine::OnWorkerLost(const std::string& worker, uint64_t incarnation) {
   std::vector<std::shared_ptr<ContextState>> orphans;
   {
     MutexLock lock(mutex_);
     for (const auto& [id, context] : contexts_) {
-      if (id.root == worker || context->opened_by() == worker) {
+      const bool lost = id.root == worker
+                            ? incarnation == 0 || id.incarnation == incarnation
+                            : context->opened_by() == worker;
+      if (lost) {
         orphans.push_back(context);
       }
     }

@@ -78,7 +78,8 @@ class Engine final : public rpc::CallScopeFactory,
   std::string OnAbort(const ContextId& context, PassId pass,
                       const absl::Status& why);
   Future<void> OnRelease(const std::string& from, const ContextId& context);
-  void OnWorkerLost(const std::string& worker);
+  // `incarnation` 0: of whatever incarnation.
+  void OnWorkerLost(const std::string& worker, uint64_t incarnation = 0);
 
   size_t num_contexts() const;
   std::vector<ContextId> contexts() const;

@@ -324,6 +324,15 @@ void Link::Close(const absl::Status& why) {
   BreakLocked(why, false);
 }
 
+bool Link::CloseUnlessUp(uint64_t incarnation, const absl::Status& why) {
+  MutexLock lock(mutex_);
+  if (state_ == State::kUp) return false;
+  if (peer_.incarnation != 0 && peer_.incarnation != incarnation) return false;
+  closed_ = why;
+  BreakLocked(why, false);
+  return true;
+}
+
 void Link::BreakLocked(const absl::Status& why, bool tell) {
   for (Side* side : {&control_, &bulk_}) {
     if (side->lane == nullptr) continue;
