@@ -49,30 +49,36 @@ void AgentCore::AddPeer(const WorkerInfo& peer) {
   });
 }
 
-// Behind what it has sent, and done on return: a worker that is added again at
-// once must not lose what is begun with it then.
 void AgentCore::RemovePeer(const std::string& name) {
   transport_->RemovePeer(name);
-  Promise<void> done;
-  inbox_->Post([this, name, done] {
-    MemberEvent event{.kind = MemberEvent::Kind::kLeft,
-                      .worker = {.name = name, .address = {}},
-                      .cause = absl::UnavailableError(
-                          absl::StrCat("worker ", name, " was removed"))};
+  RunOnInbox([this, name] {
+    const MemberEvent event{.kind = MemberEvent::Kind::kLeft,
+                            .worker = {.name = name, .address = {}},
+                            .cause = absl::UnavailableError(
+                                absl::StrCat("worker ", name, " was removed"))};
     if (auto removed = peers_.Remove(event.worker, event.cause)) {
       OnRemoved(*removed, event);
     }
-    done.Set(absl::OkStatus());
   });
-  done.future().Await(kNoLimit).IgnoreError();
 }
 
 void AgentCore::StrikeOff(const MemberEvent& event) {
-  inbox_->Post([this, event] {
+  RunOnInbox([this, &event] {
     if (auto removed = peers_.StrikeOff(event.worker, event.cause)) {
       OnRemoved(*removed, event);
     }
   });
+}
+
+// Behind what the worker has sent, and done on return: one that is added again
+// at once must not lose what is begun with it then.
+void AgentCore::RunOnInbox(Task task) {
+  Promise<void> done;
+  inbox_->Post([task = std::move(task), done]() mutable {
+    task();
+    done.Set(absl::OkStatus());
+  });
+  done.future().Await(kNoLimit).IgnoreError();
 }
 
 void AgentCore::OnRemoved(const Peers::Removed& removed,

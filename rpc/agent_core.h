@@ -171,6 +171,7 @@ class AgentCore final : public MessageHandler,
   void OnGone(const MemberEvent& event);
   void OnReplaced(const WorkerInfo& old);
   void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
+  void RunOnInbox(Task task);
   // False for what an earlier epoch said, which is over.
   bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
   void OnGivenUpBy(const WorkerInfo& peer);

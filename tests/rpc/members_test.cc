@@ -93,7 +93,7 @@ class MembersTest : public ::testing::TestWithParam<TransportKind> {
 INSTANTIATE_TEST_SUITE_P(Over, MembersTest, kTransports, TransportName);
 
 TEST_P(MembersTest, ADaemonHoldsAfterManyTrainersWhatItHeldAfterTheFirst) {
-  const int trainers = GetParam() == TransportKind::kInProcess ? 200 : 20;
+  const int trainers = GetParam() == TransportKind::kInProcess ? 1000 : 60;
   std::vector<size_t> after_first;
   for (int i = 0; i < trainers; ++i) {
     auto trainer = StartTrainer(absl::StrCat("trainer", i));
@@ -178,6 +178,19 @@ TEST_P(MembersTest, EventsTellOfASuccessorAfterItsPredecessor) {
             std::pair(Kind::kLost, std::string("bob")));
   EXPECT_THAT(CauseOf(events.size() - 2),
               Fails(StatusCode::kUnavailable, "was started again"));
+}
+
+TEST_P(MembersTest, OneThatIsTakenBackIsThere) {
+  auto carol = StartTrainer("carol", 2);
+  for (int i = 0; i < 100; ++i) {
+    daemon_->AddPeer(carol->self());
+    ASSERT_EQ(daemon_->workers().size(), 2u);
+    daemon_->StrikeOff({Kind::kLost, carol->self(),
+                        absl::UnavailableError("not heard for its lease")});
+    ASSERT_EQ(daemon_->workers().size(), 1u);
+  }
+  daemon_->AddPeer(carol->self());
+  EXPECT_EQ(*daemon_->Async<&Sum>(rpc::Rank{2}, 1, 2).Await(10s), 3);
 }
 
 TEST_P(MembersTest, OneThatIsStruckOffIsForgottenOnceItsConnectionEnds) {
