@@ -269,8 +269,9 @@ void Link::PumpGoodbyeLocked() {
 void Link::BeginGoodbye() {
   MutexLock lock(mutex_);
   saying_goodbye_ = true;
-  if (state_ == State::kDialing && resting_) {
-    RestLocked();  // nobody to say it to
+  // There is nobody to say it to, and who broke off is not awaited.
+  if (state_ == State::kDialing && (resting_ || was_up_)) {
+    DialFailedLocked(UnreachableLocked());
   } else {
     PumpGoodbyeLocked();
   }
