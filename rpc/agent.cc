@@ -79,8 +79,10 @@ void Agent::AddPeer(const WorkerInfo& peer) { core_->AddPeer(peer); }
 
 void Agent::RemovePeer(const std::string& name) { core_->RemovePeer(name); }
 
-void Agent::WatchPeers(PeerWatcher watcher) {
-  core_->WatchPeers(std::move(watcher));
+void Agent::StrikeOff(const MemberEvent& event) { core_->StrikeOff(event); }
+
+void Agent::WatchMembers(MemberWatcher watcher) {
+  core_->WatchMembers(std::move(watcher));
 }
 
 std::chrono::milliseconds Agent::default_timeout() const {

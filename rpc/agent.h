@@ -121,15 +121,22 @@ class Agent {
                                   const TensorOptions& options = {}) const;
 
   const WorkerInfo& self() const;
-  std::vector<WorkerInfo> workers() const;  // self among them, by rank
+  // Self among them, by rank; none that left or was given up.
+  std::vector<WorkerInfo> workers() const;
   absl::StatusOr<WorkerInfo> Find(const Target& worker) const;
   // A peer of a known name and another incarnation replaces the old one, whose
   // objects and calls are then lost.
   void AddPeer(const WorkerInfo& peer);
   void RemovePeer(const std::string& name);
-  // `watcher` hears of connections that broke. Never removed.
-  using PeerWatcher = std::function<void(const WorkerInfo&, absl::Status)>;
-  void WatchPeers(PeerWatcher watcher);
+  // It is no member of the cluster any more: it is forgotten, at once or when
+  // its connection ends. `event` says how it ended; of another incarnation than
+  // the present one it means nothing.
+  void StrikeOff(const MemberEvent& event);
+  // `watcher` hears what becomes of the others from now on, one event after the
+  // other, on a thread that answers wait for: it must not wait itself. Never
+  // removed.
+  using MemberWatcher = std::function<void(const MemberEvent&)>;
+  void WatchMembers(MemberWatcher watcher);
 
   std::chrono::milliseconds default_timeout() const;
   void set_default_timeout(std::chrono::milliseconds timeout);

@@ -40,31 +40,56 @@ void AgentCore::AddPeer(const WorkerInfo& peer) {
   if (peer.name == self().name) return;
   // First: what fails after the news that it was added has met no stranger.
   transport_->AddPeer(peer);
-  auto replaced = peers_.Add(peer);
-  if (replaced.has_value()) {
-    inbox_->Post([this, old = *replaced] {
-      OnGone(old, absl::UnavailableError(
-                      absl::StrCat("worker ", old.name, " was started again")));
-    });
-  }
+  const Peers::Observed added = peers_.Add(peer);
+  if (added.stale) transport_->Forget(peer);
+  if (!added.joined) return;
+  inbox_->Post([this, peer, replaced = added.replaced] {
+    if (replaced.has_value()) OnReplaced(*replaced);
+    Tell({.worker = peer, .cause = {}});
+  });
 }
 
-// Behind what it has sent, and done on return: a worker that is added again at
-// once must not lose what is begun with it then.
 void AgentCore::RemovePeer(const std::string& name) {
   transport_->RemovePeer(name);
-  Promise<void> done;
-  inbox_->Post([this, name, done] {
-    if (auto removed = peers_.Remove(name)) {
-      OnGone(*removed, absl::UnavailableError(
-                           absl::StrCat("worker ", name, " was removed")));
+  RunOnInbox([this, name] {
+    const MemberEvent event{.kind = MemberEvent::Kind::kLeft,
+                            .worker = {.name = name, .address = {}},
+                            .cause = absl::UnavailableError(
+                                absl::StrCat("worker ", name, " was removed"))};
+    if (auto removed = peers_.Remove(event.worker, event.cause)) {
+      OnRemoved(*removed, event);
     }
+  });
+}
+
+void AgentCore::StrikeOff(const MemberEvent& event) {
+  RunOnInbox([this, &event] {
+    if (auto removed = peers_.StrikeOff(event.worker, event.cause)) {
+      OnRemoved(*removed, event);
+    }
+  });
+}
+
+// Behind what the worker has sent, and done on return: one that is added again
+// at once must not lose what is begun with it then.
+void AgentCore::RunOnInbox(Task task) {
+  Promise<void> done;
+  inbox_->Post([task = std::move(task), done]() mutable {
+    task();
     done.Set(absl::OkStatus());
   });
   done.future().Await(kNoLimit).IgnoreError();
 }
 
-void AgentCore::WatchPeers(Agent::PeerWatcher watcher) {
+void AgentCore::OnRemoved(const Peers::Removed& removed,
+                          const MemberEvent& event) {
+  transport_->Forget(removed.info);
+  stats_.Forget(removed.info.name);
+  if (removed.was_gone) return;
+  OnGone({event.kind, removed.info, event.cause});
+}
+
+void AgentCore::WatchMembers(Agent::MemberWatcher watcher) {
   MutexLock lock(mutex_);
   watchers_.push_back(std::move(watcher));
 }
@@ -109,11 +134,8 @@ void AgentCore::OnPeerLost(const WorkerInfo& peer, absl::Status why) {
 void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
   const Peers::Observed observed = peers_.Observe(from, BytesOf(message));
   if (observed.stale || message.header.empty()) return;
-  if (observed.replaced.has_value()) {
-    OnGone(*observed.replaced,
-           absl::UnavailableError(
-               absl::StrCat("worker ", from.name, " was started again")));
-  }
+  if (observed.replaced.has_value()) OnReplaced(*observed.replaced);
+  if (observed.joined) Tell({.worker = from, .cause = {}});
   switch (static_cast<FrameKind>(message.header[0])) {
     case FrameKind::kRequest:
       OnRequest(from, std::move(message));
@@ -178,19 +200,20 @@ void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
       ", having lost or not heard it for too long; what they held of each "
       "other is lost"));
   LogWarning(why.message());
-  TellWatchers(peer, why);
+  Tell({MemberEvent::Kind::kLost, peer, why});
   EndAllWith(peer, why);
+  Tell({.worker = peer, .cause = {}});
 }
 
 void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
-  // It holds nothing and will not be back: the next one has another name.
-  if (peer.rank == kObserverRank) {
-    transport_->RemovePeer(peer.name);
-    if (auto removed = peers_.Remove(peer.name)) OnGone(*removed, cause);
-    return;
-  }
   const bool silent = absl::IsDeadlineExceeded(cause);
   const absl::Status why = absl::UnavailableError(cause.message());
+  // It holds nothing and will not be back: the next one has another name.
+  if (peer.rank == kObserverRank) {
+    auto removed = peers_.Remove(peer, why);
+    if (removed) OnRemoved(*removed, {MemberEvent::Kind::kLeft, peer, why});
+    return;
+  }
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(peer, &leaving);
   if (loss == 0) {
@@ -198,13 +221,16 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
     // wait for.
     FailCallsTo(peer, why);
     CancelCallsFrom(peer, why);
+    if (!peers_.Knows(peer)) transport_->Forget(peer);
     return;
   }
-  TellWatchers(peer, why);
   if (leaving || silent) {
-    GiveUp(peer, loss, why);
+    GiveUp({leaving ? MemberEvent::Kind::kLeft : MemberEvent::Kind::kLost, peer,
+            why},
+           loss);
     return;
   }
+  Tell({MemberEvent::Kind::kBroken, peer, why});
   FailCallsTo(peer, why);
   CancelCallsFrom(peer, why);
   auto may_stay_away = SilenceWithin(options_.lease);
@@ -218,38 +244,67 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   GiveUpAfter(may_stay_away, peer, loss, why);
 }
 
-void AgentCore::TellWatchers(const WorkerInfo& peer, const absl::Status& why) {
-  std::vector<Agent::PeerWatcher> watchers;
+void AgentCore::Tell(MemberEvent event) {
+  if (event.worker.rank == kObserverRank) return;
   {
     MutexLock lock(mutex_);
-    watchers = watchers_;
+    if (watchers_.empty()) return;
+    events_.push_back(std::move(event));
+    if (std::exchange(telling_, true)) return;
   }
-  if (watchers.empty()) return;
-  completions_->Post([watchers, peer, why] {
-    for (const auto& watcher : watchers) watcher(peer, why);
-  });
+  completions_->Post([this] { TellAll(); });
+}
+
+// One thread at a time: in their order.
+void AgentCore::TellAll() {
+  for (;;) {
+    std::vector<Agent::MemberWatcher> watchers;
+    MemberEvent event;
+    {
+      MutexLock lock(mutex_);
+      telling_ = !events_.empty();
+      if (!telling_) return;
+      event = std::move(events_.front());
+      events_.pop_front();
+      watchers = watchers_;
+    }
+    for (const auto& watcher : watchers) watcher(event);
+  }
 }
 
 void AgentCore::GiveUpAfter(std::chrono::milliseconds delay,
                             const WorkerInfo& peer, uint64_t loss,
                             const absl::Status& why) {
   timer_.After(delay, [this, peer, loss, why] {
-    inbox_->Post([this, peer, loss, why] { GiveUp(peer, loss, why); });
+    inbox_->Post([this, peer, loss, why] {
+      GiveUp({MemberEvent::Kind::kLost, peer, why}, loss);
+    });
   });
 }
 
-void AgentCore::GiveUp(const WorkerInfo& peer, uint64_t loss,
-                       const absl::Status& why) {
-  if (!peers_.GiveUp(peer, loss)) return;
-  LogInfo("gave up what worker ", peer.name, " held: ", why.message());
-  OnGone(peer, why);
+void AgentCore::GiveUp(const MemberEvent& event, uint64_t loss) {
+  const WorkerInfo& peer = event.worker;
+  if (!peers_.GiveUp(peer, loss, event.cause)) return;
+  LogInfo("gave up what worker ", peer.name, " held: ", event.cause.message());
+  if (peers_.Knows(peer)) {
+    OnGone(event);
+  } else {
+    OnRemoved({.info = peer}, event);
+  }
 }
 
-void AgentCore::OnGone(const WorkerInfo& peer, const absl::Status& why) {
-  const absl::Status gone = absl::UnavailableError(absl::StrCat(
-      "worker ", peer.name, " and what it had is lost: ", why.message()));
-  peers_.ResetControl(peer);
-  EndAllWith(peer, gone);
+void AgentCore::OnGone(const MemberEvent& event) {
+  const WorkerInfo& peer = event.worker;
+  EndAllWith(peer, absl::UnavailableError(absl::StrCat(
+                       "worker ", peer.name,
+                       " and what it had is lost: ", event.cause.message())));
+  Tell(event);
+}
+
+void AgentCore::OnReplaced(const WorkerInfo& old) {
+  OnGone({MemberEvent::Kind::kLost, old,
+          absl::UnavailableError(
+              absl::StrCat("worker ", old.name, " was started again"))});
 }
 
 void AgentCore::EndAllWith(const WorkerInfo& peer, const absl::Status& why) {

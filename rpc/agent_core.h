@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -120,7 +121,8 @@ class AgentCore final : public MessageHandler,
 
   void AddPeer(const WorkerInfo& peer);
   void RemovePeer(const std::string& name);
-  void WatchPeers(Agent::PeerWatcher watcher);
+  void StrikeOff(const MemberEvent& event);
+  void WatchMembers(Agent::MemberWatcher watcher);
   std::chrono::milliseconds default_timeout() const {
     return std::chrono::milliseconds(default_timeout_ms_.load());
   }
@@ -165,20 +167,26 @@ class AgentCore final : public MessageHandler,
   void OnControlFrame(const WorkerInfo& from, Message message);
   void OnCancel(const WorkerInfo& from, uint64_t number);
   void OnLost(const WorkerInfo& peer, const absl::Status& cause);
-  void OnGone(const WorkerInfo& peer, const absl::Status& why);
+  // Of a worker that is given up: what it had here ends.
+  void OnGone(const MemberEvent& event);
+  void OnReplaced(const WorkerInfo& old);
+  void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
+  void RunOnInbox(Task task);
   // False for what an earlier epoch said, which is over.
   bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
   void OnGivenUpBy(const WorkerInfo& peer);
   void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
-  void TellWatchers(const WorkerInfo& peer, const absl::Status& why);
   // Unless it has been heard of since the loss of that number.
-  void GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
+  void GiveUp(const MemberEvent& event, uint64_t loss);
   void FlushControl(const std::string& name);
   // `news` of it there was when the message left.
   void OnUnreachable(const std::string& name, uint64_t news,
                      const absl::Status& why);
   void Tick();
   void ScheduleTick();
+  // On any thread.
+  void Tell(MemberEvent event);
+  void TellAll();
   // On any thread: has the inbox do it.
   void GiveUpAfter(std::chrono::milliseconds delay, const WorkerInfo& peer,
                    uint64_t loss, const absl::Status& why);
@@ -254,7 +262,9 @@ class AgentCore final : public MessageHandler,
   std::set<CallPtr> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Agent::PeerWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Agent::MemberWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  std::deque<MemberEvent> events_ ABSL_GUARDED_BY(mutex_);  // to be told
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<CallScopeFactory> scope_factory_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<void>> services_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::function<View()>> views_ ABSL_GUARDED_BY(mutex_);

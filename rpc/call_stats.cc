@@ -11,38 +11,58 @@ namespace baton::rpc::internal {
 namespace {
 
 constexpr size_t kMaxEntries = 4096;
+constexpr const char* kOthers = "others";
 
 }  // namespace
 
-CallStats::Entry& CallStats::Find(Side side, const std::string& peer,
-                                  MethodKey method,
-                                  const std::string& method_name) {
-  Key key{side, peer, method};
-  MutexLock lock(mutex_);
-  auto found = entries_.find(key);
+CallStats::Entry& CallStats::FindLocked(const Key& wanted,
+                                        const std::string& method_name) {
+  auto found = entries_.find(wanted);
   if (found != entries_.end()) return *found->second;
   const bool full = entries_.size() >= kMaxEntries;
-  if (full) key = {side, "others", {}};
+  const Key key = full ? Key{wanted.side, kOthers, {}} : wanted;
   std::unique_ptr<Entry>& entry = entries_[key];
   if (entry == nullptr) {
     entry = std::make_unique<Entry>();
     entry->peer = key.peer;
-    entry->method = full ? "others" : method_name;
-    entry->side = side;
+    entry->method = full ? kOthers : method_name;
+    entry->side = key.side;
   }
   return *entry;
 }
 
 void CallStats::Add(Side side, const std::string& peer, MethodKey method,
                     const std::string& method_name, const Ended& ended) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  Entry& entry = Find(side, peer, method, method_name);
-  entry.calls.fetch_add(1, kRelaxed);
-  if (!ended.ok) entry.failed.fetch_add(1, kRelaxed);
-  entry.bytes_sent.fetch_add(ended.bytes_sent, kRelaxed);
-  entry.bytes_received.fetch_add(ended.bytes_received, kRelaxed);
-  entry.total_us.fetch_add(ended.micros, kRelaxed);
+  MutexLock lock(mutex_);
+  Entry& entry = FindLocked({side, peer, method}, method_name);
+  ++entry.calls;
+  if (!ended.ok) ++entry.failed;
+  entry.bytes_sent += ended.bytes_sent;
+  entry.bytes_received += ended.bytes_received;
+  entry.total_us += ended.micros;
   entry.latency.Add(ended.micros);
+}
+
+void CallStats::Forget(const std::string& peer) {
+  MutexLock lock(mutex_);
+  std::vector<std::pair<Key, std::unique_ptr<Entry>>> forgotten;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (it->first.peer == peer) {
+      forgotten.emplace_back(it->first, std::move(it->second));
+      it = entries_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (const auto& [key, entry] : forgotten) {
+    Entry& others = FindLocked({key.side, kOthers, key.method}, entry->method);
+    others.calls += entry->calls;
+    others.failed += entry->failed;
+    others.bytes_sent += entry->bytes_sent;
+    others.bytes_received += entry->bytes_received;
+    others.total_us += entry->total_us;
+    others.latency.Add(entry->latency);
+  }
 }
 
 std::vector<MethodStats> CallStats::All() const {

@@ -17,7 +17,8 @@
 namespace baton::rpc::internal {
 
 // What became of the calls between a worker and its peers, by peer and method.
-// Peers and methods beyond some thousands share one entry. Thread-safe.
+// Peers and methods beyond some thousands share one entry, as do peers that are
+// forgotten. Thread-safe.
 class CallStats {
  public:
   enum class Side : uint8_t { kCaller, kCallee };
@@ -30,6 +31,8 @@ class CallStats {
 
   void Add(Side side, const std::string& peer, MethodKey method,
            const std::string& method_name, const Ended& ended);
+  // What was counted of `peer` is counted as of "others" from now on.
+  void Forget(const std::string& peer);
   std::vector<MethodStats> All() const;  // by side, peer and method
 
  private:
@@ -50,16 +53,16 @@ class CallStats {
     std::string peer;
     std::string method;
     Side side = Side::kCaller;
-    std::atomic<uint64_t> calls{0};
-    std::atomic<uint64_t> failed{0};
-    std::atomic<uint64_t> bytes_sent{0};
-    std::atomic<uint64_t> bytes_received{0};
-    std::atomic<uint64_t> total_us{0};
+    uint64_t calls = 0;
+    uint64_t failed = 0;
+    uint64_t bytes_sent = 0;
+    uint64_t bytes_received = 0;
+    uint64_t total_us = 0;
     Histogram latency;
   };
 
-  Entry& Find(Side side, const std::string& peer, MethodKey method,
-              const std::string& method_name);
+  Entry& FindLocked(const Key& key, const std::string& method_name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
   std::unordered_map<Key, std::unique_ptr<Entry>, Hash> entries_

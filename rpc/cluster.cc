@@ -144,13 +144,12 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   self = {.name = options.name,
           .incarnation = NewIncarnation(),
           .address = transport->address()};
-  ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
-                   Join(meeting.address, meeting.join));
-  for (const WorkerInfo& worker : workers) {
+  ASSIGN_OR_RETURN(Membership members, Join(meeting.address, meeting.join));
+  for (const WorkerInfo& worker : members.workers) {
     if (worker.name == self.name) self = worker;
   }
   auto lease =
-      std::make_shared<RendezvousLease>(meeting.address, meeting.join, workers);
+      std::make_shared<RendezvousLease>(meeting.address, meeting.join, members);
   // The worker that hosts a list's rendezvous takes it along.
   options.agent.on_stop = [lease, leave = !meeting.hosted_here] {
     lease->Stop();
@@ -160,12 +159,16 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   };
   SetLogName(self.name);
   options.agent.self = self;
-  options.agent.peers = std::move(workers);
+  options.agent.peers = std::move(members.workers);
   ASSIGN_OR_RETURN(std::unique_ptr<Agent> agent,
                    Agent::Start(std::move(options.agent), std::move(registry),
                                 std::move(transport)));
-  lease->Start([agent = agent.get()](const WorkerInfo& newcomer) {
-    agent->AddPeer(newcomer);
+  lease->Start([agent = agent.get()](const MemberEvent& event) {
+    if (event.kind == MemberEvent::Kind::kJoined) {
+      agent->AddPeer(event.worker);
+    } else {
+      agent->StrikeOff(event);
+    }
   });
   return agent;
 }

@@ -37,6 +37,13 @@ double QuantileUs(const std::vector<uint64_t>& counts, double q) {
   return 0;
 }
 
+void Histogram::Add(const Histogram& other) {
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    buckets_[i].fetch_add(other.buckets_[i].load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+  }
+}
+
 std::vector<uint64_t> Histogram::Counts() const {
   std::vector<uint64_t> counts;
   for (size_t bucket = 0; bucket < kHistogramBuckets; ++bucket) {

@@ -29,6 +29,8 @@ class Histogram {
   void Add(uint64_t us) {
     buckets_[BucketOf(us)].fetch_add(1, std::memory_order_relaxed);
   }
+  // All that the other one has counted.
+  void Add(const Histogram& other);
   // Without the empty buckets at the end.
   std::vector<uint64_t> Counts() const;
 

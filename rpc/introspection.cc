@@ -15,11 +15,7 @@ DebugInfo Introspection::Describe(CallContext& call) {
 }
 
 std::vector<WorkerInfo> Introspection::Workers(CallContext& call) {
-  std::vector<WorkerInfo> workers = call.agent().workers();
-  for (const PeerInfo& peer : call.agent().GetDebugInfo().peers) {
-    if (peer.state == "gone") std::erase(workers, peer.worker);
-  }
-  return workers;
+  return call.agent().workers();
 }
 
 int64_t Introspection::Clock() { return Tracer::Now(); }

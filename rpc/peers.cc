@@ -4,7 +4,6 @@
 #include "rpc/peers.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,9 +22,9 @@ std::string Target::ToString() const {
 namespace internal {
 namespace {
 
-constexpr size_t kRememberGaps = 65'536;
 constexpr size_t kRememberIncarnations = 16;
-constexpr size_t kRememberRemoved = 4096;
+constexpr size_t kRememberRemoved = 1024;
+constexpr size_t kNamed = 20;  // in an error
 
 bool Matches(const Target& target, const WorkerInfo& worker) {
   if (const auto* name = std::get_if<std::string>(&target.key())) {
@@ -43,44 +42,27 @@ bool SameIncarnation(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-bool SeenNumbers::FirstTime(uint64_t number) {
-  if (number == 0 || number == std::numeric_limits<uint64_t>::max()) {
-    return false;
-  }
-  if (number >= next_) {
-    if (number > next_) missing_.emplace_hint(missing_.end(), next_, number);
-    next_ = number + 1;
-    ForgetOldestGaps();
-    return true;
-  }
-  auto gap = missing_.upper_bound(number);
-  if (gap == missing_.begin()) return false;
-  --gap;
-  const auto [first, end] = *gap;
-  if (number >= end) return false;
-  if (number == first) {
-    missing_.erase(gap);
-  } else {
-    gap->second = number;
-  }
-  if (number + 1 < end) missing_.emplace(number + 1, end);
-  ForgetOldestGaps();
-  return true;
-}
-
-void SeenNumbers::ForgetOldestGaps() {
-  while (missing_.size() > kRememberGaps) missing_.erase(missing_.begin());
-}
-
-std::optional<WorkerInfo> Peers::Add(const WorkerInfo& peer) {
-  if (peer.name == self_.name) return std::nullopt;
+Peers::Observed Peers::Add(const WorkerInfo& peer) {
+  Observed added;
+  if (peer.name == self_.name) return added;
   MutexLock lock(mutex_);
+  const auto removed = removed_.find(peer.name);
+  if (removed != removed_.end() && removed->second.leaving &&
+      removed->second.info.incarnation == peer.incarnation) {
+    added.stale = true;
+    return added;
+  }
   const bool known = peers_.contains(peer.name);
   Peer& entry = EnterLocked(peer);
   auto replaced = ReplaceLocked(entry, peer);
+  if (entry.state == State::kGone) entry.state = State::kNew;
+  entry.listed = true;
+  TakeRankLocked(entry, true);
   NewsLocked(entry);
   // One that was removed is gone already.
-  return known ? replaced : std::nullopt;
+  if (known) added.replaced = std::move(replaced);
+  added.joined = !known || added.replaced.has_value();
+  return added;
 }
 
 Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
@@ -97,22 +79,40 @@ Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
   return place->second;
 }
 
+void Peers::TakeRankLocked(Peer& peer, bool anyway) {
+  Peer*& holder = by_rank_[static_cast<int32_t>(peer.info.rank)];
+  if (anyway || holder == nullptr || holder->state == State::kLost ||
+      holder->state == State::kGone) {
+    holder = &peer;
+  }
+}
+
+void Peers::GiveRankLocked(const Peer& peer) {
+  auto found = by_rank_.find(static_cast<int32_t>(peer.info.rank));
+  if (found != by_rank_.end() && found->second == &peer) by_rank_.erase(found);
+}
+
 std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
                                                const WorkerInfo& by) {
+  GiveRankLocked(peer);
   if (SameIncarnation(peer.info.incarnation, by.incarnation)) {
     const uint64_t incarnation =
         std::max(peer.info.incarnation, by.incarnation);
     peer.info = by;
     peer.info.incarnation = incarnation;
+    TakeRankLocked(peer, false);
     return std::nullopt;
   }
   const WorkerInfo old = peer.info;
   std::deque<uint64_t> past = std::move(peer.past);
   past.push_back(old.incarnation);
   if (past.size() > kRememberIncarnations) past.pop_front();
+  const bool listed = peer.listed;
   peer = Peer{};
   peer.info = by;
+  peer.listed = listed;
   peer.past = std::move(past);
+  TakeRankLocked(peer, false);
   NewsLocked(peer);
   return old;
 }
@@ -128,41 +128,86 @@ bool Peers::IsPastLocked(const WorkerInfo& worker) const {
   return false;
 }
 
-std::optional<WorkerInfo> Peers::Remove(const std::string& name) {
+std::optional<Peers::Removed> Peers::Remove(const WorkerInfo& worker,
+                                            const absl::Status& why) {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  if (found == peers_.end()) return std::nullopt;
-  Peer peer = std::move(found->second);
-  peers_.erase(found);
-  const WorkerInfo info = peer.info;
-  peer.state = State::kNew;
-  peer.leaving = false;
-  peer.control.Reset();
-  removed_[name] = std::move(peer);
+  Peer* peer = FindLocked(worker);
+  if (peer == nullptr) return std::nullopt;
+  return RemoveLocked(*peer, why);
+}
+
+std::optional<Peers::Removed> Peers::StrikeOff(const WorkerInfo& worker,
+                                               const absl::Status& why) {
+  MutexLock lock(mutex_);
+  Peer* peer = FindLocked(worker);
+  if (peer == nullptr) return std::nullopt;
+  peer->listed = false;
+  if (peer->state == State::kUp) return std::nullopt;
+  return RemoveLocked(*peer, why);
+}
+
+Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
+  const Removed removed{peer.info, peer.state == State::kGone};
+  const std::string& name = removed.info.name;
+  GiveRankLocked(peer);
+  Peer kept = std::move(peer);
+  peers_.erase(name);
+  // Where nothing was said yet, nothing can be over.
+  const bool spoken = kept.messages_sent + kept.messages_received > 0 ||
+                      kept.control.waiting() > 0;
+  if (spoken && !removed.was_gone) kept.control.Reset();
+  // What has left does not come back.
+  if (kept.leaving) kept.past.push_back(removed.info.incarnation);
+  kept.state = State::kNew;
+  kept.listed = false;
+  kept.why = why;
+  removed_[name] = std::move(kept);
   removed_order_.push_back(name);
   if (removed_order_.size() > kRememberRemoved) {
     removed_.erase(removed_order_.front());
     removed_order_.pop_front();
   }
-  return info;
+  return removed;
+}
+
+const Peers::Peer* Peers::TargetLocked(const Target& target) const {
+  if (const auto* rank = std::get_if<Rank>(&target.key())) {
+    const auto found = by_rank_.find(static_cast<int32_t>(*rank));
+    return found == by_rank_.end() ? nullptr : found->second;
+  }
+  const auto* name = std::get_if<std::string>(&target.key());
+  const auto found = peers_.find(
+      name != nullptr ? *name : std::get<WorkerInfo>(target.key()).name);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+absl::Status Peers::UnknownLocked(const Target& target) const {
+  for (auto it = removed_order_.rbegin(); it != removed_order_.rend(); ++it) {
+    const Peer& removed = removed_.at(*it);
+    if (!Matches(target, removed.info)) continue;
+    return absl::UnavailableError(absl::StrCat(
+        "worker ", *it, " is not there any more: ", removed.why.message()));
+  }
+  std::vector<std::string> names{self_.name};
+  for (const auto& [name, peer] : peers_) names.push_back(name);
+  const size_t all = names.size();
+  const size_t named = std::min(all, kNamed);
+  std::partial_sort(names.begin(), names.begin() + static_cast<long>(named),
+                    names.end());
+  names.resize(named);
+  return absl::NotFoundError(absl::StrCat(
+      "no worker is called ", target.ToString(),
+      "; there are: ", absl::StrJoin(names, ", "),
+      all > named ? absl::StrCat(" and ", all - named, " more") : ""));
 }
 
 absl::StatusOr<WorkerInfo> Peers::Find(const Target& target) const {
   WorkerInfo found = self_;
   if (!Matches(target, self_)) {
     MutexLock lock(mutex_);
-    auto it = std::find_if(peers_.begin(), peers_.end(), [&](const auto& p) {
-      return Matches(target, p.second.info);
-    });
-    if (it == peers_.end()) {
-      std::vector<std::string> names{self_.name};
-      for (const auto& [name, peer] : peers_) names.push_back(name);
-      std::sort(names.begin(), names.end());
-      return absl::NotFoundError(
-          absl::StrCat("no worker is called ", target.ToString(),
-                       "; there are: ", absl::StrJoin(names, ", ")));
-    }
-    found = it->second.info;
+    const Peer* peer = TargetLocked(target);
+    if (peer == nullptr) return UnknownLocked(target);
+    found = peer->info;
   }
   const auto* wanted = std::get_if<WorkerInfo>(&target.key());
   if (wanted != nullptr &&
@@ -178,7 +223,9 @@ std::vector<WorkerInfo> Peers::All() const {
   std::vector<WorkerInfo> all{self_};
   {
     MutexLock lock(mutex_);
-    for (const auto& [name, peer] : peers_) all.push_back(peer.info);
+    for (const auto& [name, peer] : peers_) {
+      if (peer.state != State::kGone) all.push_back(peer.info);
+    }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::pair(a.rank, a.name) < std::pair(b.rank, b.name);
@@ -197,12 +244,22 @@ Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
     auto replaced = ReplaceLocked(peer, from);
     if (known) observed.replaced = std::move(replaced);
   }
+  if (!known) TakeRankLocked(peer, false);
+  observed.joined =
+      !known || observed.replaced.has_value() || peer.state == State::kGone;
   if (peer.state == State::kLost) peer.control.Resume();
   peer.state = State::kUp;
   NewsLocked(peer);
   ++peer.messages_received;
   peer.bytes_received += bytes;
   return observed;
+}
+
+bool Peers::Knows(const WorkerInfo& worker) const {
+  MutexLock lock(mutex_);
+  const auto found = peers_.find(worker.name);
+  return found != peers_.end() &&
+         found->second.info.incarnation == worker.incarnation;
 }
 
 uint64_t Peers::News(const std::string& name) const {
@@ -263,14 +320,17 @@ uint64_t Peers::MarkLost(const WorkerInfo& worker, bool* leaving) {
   return ++peer->losses;
 }
 
-bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss) {
+bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss,
+                   const absl::Status& why) {
   MutexLock lock(mutex_);
   Peer* peer = FindLocked(worker);
   if (peer == nullptr || peer->state != State::kLost || peer->losses != loss) {
     return false;
   }
   peer->state = State::kGone;
+  peer->control.Reset();
   NewsLocked(*peer);
+  if (peer->leaving || !peer->listed) RemoveLocked(*peer, why);
   return true;
 }
 
@@ -286,11 +346,6 @@ std::vector<std::pair<WorkerInfo, uint64_t>> Peers::Lost() const {
 void Peers::MarkLeaving(const WorkerInfo& worker) {
   MutexLock lock(mutex_);
   if (Peer* peer = FindLocked(worker)) peer->leaving = true;
-}
-
-void Peers::ResetControl(const WorkerInfo& worker) {
-  MutexLock lock(mutex_);
-  if (Peer* peer = FindLocked(worker)) peer->control.Reset();
 }
 
 uint64_t Peers::Epoch(const std::string& name) const {
@@ -377,6 +432,9 @@ std::vector<PeerInfo> Peers::Infos() const {
     info.control_waiting = peer.control.waiting();
     infos.push_back(std::move(info));
   }
+  std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) {
+    return a.worker.name < b.worker.name;
+  });
   return infos;
 }
 

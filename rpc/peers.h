@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,45 +18,48 @@
 #include "rpc/call_options.h"
 #include "rpc/control_channel.h"
 #include "rpc/debug_info.h"
+#include "rpc/seen_numbers.h"
 
 namespace baton::rpc::internal {
 
-// Which of a peer's request numbers have been seen: each may be served once.
-// Remembers a bounded number of gaps; what is missing in an older one counts as
-// seen. 0 and the largest number are never new. Thread-compatible.
-class SeenNumbers {
- public:
-  bool FirstTime(uint64_t number);
-
- private:
-  void ForgetOldestGaps();
-
-  uint64_t next_ = 1;                     // from here on all are new
-  std::map<uint64_t, uint64_t> missing_;  // and these, from key to value - 1
-};
-
 // The other workers that an agent knows, whether they are there, and the
-// control channel to each. Thread-safe.
+// control channel to each. A worker that was added is listed until it is struck
+// off or removed; one that was only heard is not. Who is given up is forgotten,
+// but for a listed one, which may come back and can be called meanwhile. Names
+// and ranks are looked up in constant time. Thread-safe.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit Peers(WorkerInfo self) : self_(std::move(self)) {}
 
-  // The incarnation that `peer` replaces, if any.
-  std::optional<WorkerInfo> Add(const WorkerInfo& peer);
-  // Gives the worker up and forgets it, but for what it needs should the same
-  // incarnation come back: call numbers and the next epoch.
-  std::optional<WorkerInfo> Remove(const std::string& name);
-  // NotFound lists whom there is; Unavailable when the target's incarnation is
-  // not the present one.
-  absl::StatusOr<WorkerInfo> Find(const Target& target) const;
-  std::vector<WorkerInfo> All() const;  // self too, by rank
-
   struct Observed {
-    bool stale = false;  // from an incarnation that has been replaced
+    bool stale = false;   // of an incarnation that was replaced or has left
+    bool joined = false;  // it was not there before
     std::optional<WorkerInfo> replaced;
   };
+  // Lists `peer`, and gives its rank to it, whoever had it.
+  Observed Add(const WorkerInfo& peer);
+  struct Removed {
+    WorkerInfo info;
+    bool was_gone = false;  // given up before
+  };
+  // Gives the worker up and forgets it, but for why, and what it needs should
+  // the same incarnation come back: call numbers and the next epoch. Nothing if
+  // it is not known, or is another incarnation (0: any).
+  std::optional<Removed> Remove(const WorkerInfo& worker,
+                                const absl::Status& why);
+  // As Remove, once its connection has ended: it is listed no longer.
+  std::optional<Removed> StrikeOff(const WorkerInfo& worker,
+                                   const absl::Status& why);
+  // Of several of one rank, the one that was added last. NotFound lists whom
+  // there is; Unavailable for one that has left or is lost, and when the
+  // target's incarnation is not the present one.
+  absl::StatusOr<WorkerInfo> Find(const Target& target) const;
+  // Self too, by rank; without those that were given up.
+  std::vector<WorkerInfo> All() const;
+  bool Knows(const WorkerInfo& worker) const;
+
   // A message of `bytes` came.
   Observed Observe(const WorkerInfo& from, uint64_t bytes);
   // Grows with all that becomes known of `name`: that it was added, heard,
@@ -71,12 +75,12 @@ class Peers {
   // A number for GiveUp; 0 when that incarnation is not known or gone already.
   // `leaving` tells whether it had said that it would go.
   uint64_t MarkLost(const WorkerInfo& peer, bool* leaving);
-  // True, once, when the peer has not been heard of since that MarkLost.
-  bool GiveUp(const WorkerInfo& peer, uint64_t loss);
+  // True, once, when the peer has not been heard of since that MarkLost. It is
+  // forgotten unless it is listed and has not said that it would go.
+  bool GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
   // Those that are lost and not given up, with their number for GiveUp.
   std::vector<std::pair<WorkerInfo, uint64_t>> Lost() const;
   void MarkLeaving(const WorkerInfo& peer);
-  void ResetControl(const WorkerInfo& peer);
 
   // Of what is said to `name` now; 0 for an unknown worker.
   uint64_t Epoch(const std::string& name) const;
@@ -105,7 +109,9 @@ class Peers {
   struct Peer {
     WorkerInfo info;
     State state = State::kNew;
+    bool listed = false;
     bool leaving = false;
+    absl::Status why;  // it was removed
     uint64_t losses = 0;
     uint64_t news = 0;
     std::deque<uint64_t> past;  // earlier incarnations, a few
@@ -123,9 +129,19 @@ class Peers {
   }
   Peer* FindLocked(const WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const Peer* TargetLocked(const Target& target) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status UnknownLocked(const Target& target) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Removed RemoveLocked(Peer& peer, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `anyway`: even if another one has it that is there.
+  void TakeRankLocked(Peer& peer, bool anyway)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveRankLocked(const Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkerInfo> ReplaceLocked(Peer& peer, const WorkerInfo& by)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An incarnation that has been replaced.
+  // An incarnation that has been replaced or has left.
   bool IsPastLocked(const WorkerInfo& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The entry of that name, as it was when it was removed.
@@ -134,9 +150,10 @@ class Peers {
 
   const WorkerInfo self_;
   mutable Mutex mutex_;
-  std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<int32_t, Peer*> by_rank_ ABSL_GUARDED_BY(mutex_);
   // Those that were removed; the oldest are forgotten.
-  std::map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> removed_order_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t last_news_ ABSL_GUARDED_BY(mutex_) = 0;  // of all peers

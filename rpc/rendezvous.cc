@@ -26,6 +26,7 @@ using std::chrono::milliseconds;
 
 // Between two looks at the leases.
 constexpr milliseconds kReapInterval{100};
+constexpr milliseconds kLongestListen{60'000};
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()),
@@ -49,7 +50,8 @@ class JoinCall final : public grpc::ServerUnaryReactor {
     groups_->Enter(options,
                    [this, answer](const RendezvousGroups::Result& result) {
                      if (result.ok()) {
-                       for (const WorkerInfo& member : *result) {
+                       answer->set_version((*result)->version);
+                       for (const WorkerInfo& member : (*result)->workers) {
                          internal::ToWire(member, *answer->add_members());
                        }
                      }
@@ -68,6 +70,48 @@ class JoinCall final : public grpc::ServerUnaryReactor {
   Timer::Id timeout_ = 0;
   const std::string cluster_;
   const WorkerInfo self_;
+};
+
+// One Renew, which may wait for a change. gRPC owns it until OnDone.
+class RenewCall final : public grpc::ServerUnaryReactor {
+ public:
+  using Clock = RendezvousGroups::Clock;
+
+  RenewCall(std::shared_ptr<RendezvousGroups> groups, Timer& timer,
+            const wire::RenewRequest& request, wire::RenewAnswer* answer)
+      : groups_(std::move(groups)),
+        timer_(timer),
+        cluster_(request.cluster()),
+        name_(request.name()),
+        incarnation_(request.incarnation()) {
+    const milliseconds wait(
+        std::clamp<int64_t>(request.wait_ms(), 0, kLongestListen.count()));
+    const Clock::time_point until = Clock::now() + wait;
+    timeout_ = timer_.After(wait, [groups = groups_, cluster = cluster_,
+                                   name = name_, incarnation = incarnation_] {
+      groups->EndListen(cluster, name, incarnation);
+    });
+    groups_->Listen(cluster_, name_, incarnation_, request.version(), until,
+                    [this, answer](const auto& change) {
+                      if (change.ok()) internal::ToWire(*change, *answer);
+                      Finish(ToGrpc(change.status()));
+                    });
+  }
+  void OnCancel() override {
+    groups_->EndListen(cluster_, name_, incarnation_);
+  }
+  void OnDone() override {
+    timer_.Cancel(timeout_);
+    delete this;
+  }
+
+ private:
+  const std::shared_ptr<RendezvousGroups> groups_;
+  Timer& timer_;
+  Timer::Id timeout_ = 0;
+  const std::string cluster_;
+  const std::string name_;
+  const uint64_t incarnation_;
 };
 
 class Service final : public wire::Rendezvous::CallbackService {
@@ -103,16 +147,15 @@ class Service final : public wire::Rendezvous::CallbackService {
                                   wire::RenewAnswer* answer) override {
     const absl::Status known = Check(*context, *request, request->name());
     if (!known.ok()) return Answer(*context, known);
-    const absl::StatusOr<Membership> membership =
-        groups_->Renew(request->cluster(), request->name(),
-                       request->incarnation(), request->version());
-    if (membership.ok()) {
-      answer->set_version(membership->version);
-      for (const WorkerInfo& worker : membership->workers) {
-        internal::ToWire(worker, *answer->add_members());
-      }
+    if (request->has_seat()) {
+      JoinOptions seat = internal::FromWire(request->seat());
+      seat.cluster = request->cluster();
+      seat.self.name = request->name();
+      seat.self.incarnation = request->incarnation();
+      const absl::Status back = groups_->TakeBack(seat, request->version());
+      if (!back.ok()) return Answer(*context, back);
     }
-    return Answer(*context, membership.status());
+    return new RenewCall(groups_, timer_, *request, answer);
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
@@ -121,7 +164,7 @@ class Service final : public wire::Rendezvous::CallbackService {
     // Anybody of the cluster may look, whatever the name.
     if (const absl::Status known = CheckProof(*context, *request); !known.ok())
       return Answer(*context, known);
-    const RendezvousGroups::Result workers = groups_->List(request->cluster());
+    const auto workers = groups_->List(request->cluster());
     if (workers.ok()) {
       for (const WorkerInfo& worker : *workers) {
         internal::ToWire(worker, *answer->add_members());

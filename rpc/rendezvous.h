@@ -49,9 +49,29 @@ struct JoinOptions {
   RendezvousAccess access = {};
 };
 
+// Who belongs to a cluster; the version grows with every change.
+struct Membership {
+  uint64_t version = 0;
+  std::vector<WorkerInfo> workers;  // by rank
+};
+
+// What has changed since a version of it.
+struct MembershipChange {
+  struct Departed {
+    std::string name;
+    uint64_t incarnation = 0;
+    bool lost = false;  // struck off, else it left
+  };
+  uint64_t version = 0;
+  bool whole = false;  // `joined` are all there are: that version is unknown
+  std::vector<WorkerInfo> joined = {};
+  std::vector<Departed> departed = {};
+};
+
 // Waits until all workers of the cluster have come to the rendezvous at
 // `address` ("host:port" or "unix:path") and gives them by rank, this one
-// among them. Errors, all in one line:
+// among them. Where it joins others, those have heard of it by then, but for
+// such as do not answer the rendezvous. Errors, all in one line:
 //   Unavailable       "cannot reach the rendezvous at host:port: ..."
 //   DeadlineExceeded  who came and who did not
 //   AlreadyExists     two workers have one name (both get it) or want one rank
@@ -59,14 +79,8 @@ struct JoinOptions {
 //                     that must not be talked to in clear
 //   Unauthenticated   the two agree on no token or TLS; FailedPrecondition: the
 //                     certificate is not for the worker
-absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
-                                             const JoinOptions& options);
-
-// Who belongs to a cluster; the version grows with every change.
-struct Membership {
-  uint64_t version = 0;
-  std::vector<WorkerInfo> workers;  // by rank
-};
+absl::StatusOr<Membership> Join(const std::string& address,
+                                const JoinOptions& options);
 
 // Tells the rendezvous that `self` is gone.
 absl::Status Leave(const std::string& address, const std::string& cluster,

@@ -240,8 +240,8 @@ absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
   return workers;
 }
 
-absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
-                                             const JoinOptions& options) {
+absl::StatusOr<Membership> Join(const std::string& address,
+                                const JoinOptions& options) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
   RETURN_IF_ERROR(CheckExposure(options.access.security,
                                 "a worker would talk to the rendezvous at",
@@ -251,32 +251,27 @@ absl::StatusOr<std::vector<WorkerInfo>> Join(const std::string& address,
       const std::shared_ptr<RendezvousConnection> connection,
       RendezvousConnection::Make(address, options.access, deadline));
   wire::JoinRequest request;
-  request.set_cluster(options.cluster);
-  internal::ToWire(options.self, *request.mutable_self());
-  request.mutable_self()->set_rank(options.wanted_rank);
-  request.set_world_size(options.world_size);
+  internal::ToWire(options, options.wanted_rank, request);
   request.set_timeout_ms(std::max<int64_t>(
       1,
       std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
           .count()));
-  request.set_lease_ms(options.lease.count());
-  request.mutable_expected()->Assign(options.expected.begin(),
-                                     options.expected.end());
   wire::JoinAnswer answer;
   RETURN_IF_ERROR(connection->Ask(request, &answer, deadline + kGrace));
-  std::vector<WorkerInfo> workers;
+  Membership joined{.version = answer.version(), .workers = {}};
   bool self_is_there = false;
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));
     self_is_there |= worker.name == options.self.name &&
                      worker.incarnation == options.self.incarnation;
-    workers.push_back(std::move(worker));
+    joined.workers.push_back(std::move(worker));
   }
-  if (!self_is_there || static_cast<int>(workers.size()) < options.world_size) {
+  if (!self_is_there ||
+      static_cast<int>(joined.workers.size()) < options.world_size) {
     return absl::InternalError(absl::StrCat(
         "the rendezvous at ", address, " gave a list that makes no sense"));
   }
-  return workers;
+  return joined;
 }
 
 absl::Status Leave(const std::string& address, const std::string& cluster,

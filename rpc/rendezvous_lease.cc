@@ -6,8 +6,10 @@
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/rendezvous.grpc.pb.h"
@@ -21,26 +23,39 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 constexpr int kRenewalsPerLease = 5;
+// What a rendezvous that is there takes to answer; twice as long, and so on,
+// while it does not. A connection that is broken may never say so.
+constexpr int kPatiencePerLease = 10;
 constexpr milliseconds kShortestPause{10};
 // A rendezvous that is not there must not hold up a shutdown for long.
 constexpr milliseconds kConnectTimeout{300};
 
-bool Contains(const std::vector<WorkerInfo>& workers,
-              const WorkerInfo& worker) {
-  return std::any_of(workers.begin(), workers.end(), [&](const auto& other) {
-    return other.name == worker.name && other.incarnation == worker.incarnation;
-  });
+MemberEvent Gone(const WorkerInfo& worker, MemberEvent::Kind kind,
+                 const char* what) {
+  return {kind, worker,
+          absl::UnavailableError(absl::StrCat("worker ", worker.name, what))};
 }
 
 }  // namespace
 
 RendezvousLease::~RendezvousLease() { Stop(); }
 
-void RendezvousLease::Start(OnNewcomer on_newcomer) {
+RendezvousLease::RendezvousLease(std::string address, JoinOptions joined,
+                                 Membership members)
+    : address_(std::move(address)),
+      joined_(std::move(joined)),
+      version_(members.version) {
+  for (WorkerInfo& worker : members.workers) {
+    const uint64_t incarnation = worker.incarnation;
+    members_[incarnation] = std::move(worker);
+  }
+}
+
+void RendezvousLease::Start(OnChange on_change) {
   MutexLock lock(mutex_);
   if (stopping_ || thread_.joinable()) return;
-  thread_ = std::thread(
-      [this, on_newcomer = std::move(on_newcomer)] { Run(on_newcomer); });
+  thread_ =
+      std::thread([this, on_change = std::move(on_change)] { Run(on_change); });
 }
 
 void RendezvousLease::Stop() {
@@ -55,37 +70,76 @@ void RendezvousLease::Stop() {
   if (thread.joinable()) thread.join();
 }
 
-bool RendezvousLease::Pause(milliseconds pause) {
-  const auto until = std::chrono::steady_clock::now() + pause;
+bool RendezvousLease::PauseUntil(Clock::time_point until) {
   MutexLock lock(mutex_);
   while (!stopping_ && changed_.WaitUntil(mutex_, until)) {
   }
   return !stopping_;
 }
 
-void RendezvousLease::Run(const OnNewcomer& on_newcomer) {
-  const milliseconds pause =
+void RendezvousLease::Run(const OnChange& on_change) {
+  const milliseconds period =
       std::max(joined_.lease / kRenewalsPerLease, kShortestPause);
-  do {
-    absl::StatusOr<Membership> now = Renew();
-    if (absl::IsNotFound(now.status())) {
+  const milliseconds least =
+      std::max(joined_.lease / kPatiencePerLease, kShortestPause);
+  milliseconds patience = least;
+  Clock::time_point next = Clock::now();
+  while (PauseUntil(next)) {
+    const auto begun = Clock::now();
+    const auto change = Renew(last_.ok() ? period : milliseconds(0), patience);
+    last_ = change.status();
+    if (absl::IsNotFound(last_)) {
       LogWarning("worker ", joined_.self.name,
                  " is not counted any more, as it was silent for its lease or "
-                 "the rendezvous began anew; others that join do not find it "
-                 "until it is started again: ",
-                 now.status().message());
+                 "the rendezvous began anew, and its place is taken; others "
+                 "that join do not find it until it is started again: ",
+                 last_.message());
       return;
     }
-    if (!now.ok() || now->version == known_.version) continue;
-    for (const WorkerInfo& worker : now->workers) {
-      if (!Contains(known_.workers, worker)) on_newcomer(worker);
+    if (!last_.ok()) {
+      patience = std::min(2 * patience, joined_.lease);
+      next = begun + least;
+      continue;
     }
-    known_ = *std::move(now);
-  } while (Pause(pause));
+    patience = least;
+    next = change->version == version_ ? begun + period : begun;
+    Apply(*change, on_change);
+  }
 }
 
-absl::StatusOr<Membership> RendezvousLease::Renew() {
-  if (connection_ == nullptr) {
+void RendezvousLease::Apply(const MembershipChange& change,
+                            const OnChange& on_change) {
+  using Kind = MemberEvent::Kind;
+  version_ = change.version;
+  for (const MembershipChange::Departed& departed : change.departed) {
+    const auto gone = members_.extract(departed.incarnation);
+    if (gone.empty()) continue;
+    on_change(departed.lost ? Gone(gone.mapped(), Kind::kLost,
+                                   " was not heard for its lease by the "
+                                   "rendezvous")
+                            : Gone(gone.mapped(), Kind::kLeft, " has left"));
+  }
+  if (change.whole) {
+    std::unordered_set<uint64_t> there;
+    for (const WorkerInfo& worker : change.joined) {
+      there.insert(worker.incarnation);
+    }
+    std::erase_if(members_, [&](const auto& member) {
+      if (there.contains(member.first)) return false;
+      on_change(Gone(member.second, Kind::kLost,
+                     " is not listed by the rendezvous any more"));
+      return true;
+    });
+  }
+  for (const WorkerInfo& worker : change.joined) {
+    if (!members_.emplace(worker.incarnation, worker).second) continue;
+    on_change({.kind = Kind::kJoined, .worker = worker, .cause = {}});
+  }
+}
+
+absl::StatusOr<MembershipChange> RendezvousLease::Renew(milliseconds wait,
+                                                        milliseconds patience) {
+  if (connection_ == nullptr || !last_.ok()) {
     ASSIGN_OR_RETURN(connection_, internal::RendezvousConnection::Make(
                                       address_, joined_.access,
                                       system_clock::now() + kConnectTimeout));
@@ -94,10 +148,14 @@ absl::StatusOr<Membership> RendezvousLease::Renew() {
   request.set_cluster(joined_.cluster);
   request.set_name(joined_.self.name);
   request.set_incarnation(joined_.self.incarnation);
-  request.set_version(known_.version);
+  request.set_version(version_);
+  request.set_wait_ms(wait.count());
+  internal::ToWire(joined_, static_cast<int>(joined_.self.rank),
+                   *request.mutable_seat());
+  request.mutable_seat()->clear_expected();
   wire::RenewAnswer answer;
   RETURN_IF_ERROR(connection_->Ask(request, &answer,
-                                   system_clock::now() + joined_.lease,
+                                   system_clock::now() + wait + patience,
                                    [this](grpc::ClientContext* call) {
                                      MutexLock lock(mutex_);
                                      if (call != nullptr && stopping_)
@@ -105,12 +163,7 @@ absl::StatusOr<Membership> RendezvousLease::Renew() {
                                      call_ = call;
                                      return true;
                                    }));
-  Membership now{.version = answer.version(), .workers = {}};
-  for (const wire::Member& member : answer.members()) {
-    ASSIGN_OR_RETURN(WorkerInfo worker, internal::FromWire(member));
-    now.workers.push_back(std::move(worker));
-  }
-  return now;
+  return internal::FromWire(answer);
 }
 
 absl::Status RendezvousLease::Leave(milliseconds timeout) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
+#include <unordered_map>
 
 #include "core/mutex.h"
 #include "rpc/rendezvous.h"
@@ -24,39 +24,43 @@ class RendezvousConnection;
 }  // namespace internal
 
 // Keeps a worker's lease with its rendezvous, from a thread of its own: says
-// every fifth of the lease that the worker is there, and hears who has taken
-// the place of one that was lost. A rendezvous that is away is tried again
-// until it says that the worker has been struck off. Thread-safe.
+// every fifth of the lease that the worker is there, and hears at once who came
+// and went. A rendezvous that does not answer is tried again, over a new
+// connection, until it says that another worker has this one's place. Where it
+// has begun anew, or had struck the worker off, it takes it back. Thread-safe.
 class RendezvousLease {
  public:
-  // On the lease's thread.
-  using OnNewcomer = std::function<void(const WorkerInfo&)>;
+  // On the lease's thread: kJoined, kLeft and kLost.
+  using OnChange = std::function<void(const MemberEvent&)>;
 
-  // `workers` is what Join gave.
-  RendezvousLease(std::string address, JoinOptions joined,
-                  std::vector<WorkerInfo> workers)
-      : address_(std::move(address)),
-        joined_(std::move(joined)),
-        known_{.workers = std::move(workers)} {}
+  // `joined.self` has its rank, `members` is what Join gave.
+  RendezvousLease(std::string address, JoinOptions joined, Membership members);
   ~RendezvousLease();
 
-  void Start(OnNewcomer on_newcomer);
-  // No call of OnNewcomer runs after it. Not from within one. Idempotent.
+  void Start(OnChange on_change);
+  // No call of OnChange runs after it. Not from within one. Idempotent.
   void Stop();
   // After Stop: gives the place back at once. Takes `timeout` at most, and no
   // time where the rendezvous is known to be gone.
   absl::Status Leave(std::chrono::milliseconds timeout);
 
  private:
-  void Run(const OnNewcomer& on_newcomer);
-  absl::StatusOr<Membership> Renew();
-  bool Pause(std::chrono::milliseconds pause);
+  using Clock = std::chrono::steady_clock;
+
+  void Run(const OnChange& on_change);
+  // The answer may wait for `wait`, and come `patience` later.
+  absl::StatusOr<MembershipChange> Renew(std::chrono::milliseconds wait,
+                                         std::chrono::milliseconds patience);
+  void Apply(const MembershipChange& change, const OnChange& on_change);
+  bool PauseUntil(Clock::time_point until);
 
   const std::string address_;
   const JoinOptions joined_;
   // The thread's, until Stop has returned.
-  Membership known_;
+  uint64_t version_ = 0;
+  std::unordered_map<uint64_t, WorkerInfo> members_;  // by incarnation
   std::shared_ptr<internal::RendezvousConnection> connection_;  // once made
+  absl::Status last_;  // of the last renewal
 
   Mutex mutex_;
   CondVar changed_;

@@ -4,6 +4,7 @@
 #include "rpc/rendezvous_wire.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/status.h"
 #include "rpc/rendezvous.pb.h"
@@ -44,6 +45,42 @@ void ToWire(const WorkerInfo& info, wire::Member& out) {
   out.set_rank(static_cast<int32_t>(info.rank));
   out.set_incarnation(info.incarnation);
   out.set_address(info.address);
+}
+
+absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in) {
+  MembershipChange change{.version = in.version(), .whole = in.whole()};
+  for (const wire::Member& member : in.members()) {
+    ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));
+    change.joined.push_back(std::move(worker));
+  }
+  for (const wire::Departure& gone : in.departed()) {
+    change.departed.push_back({gone.name(), gone.incarnation(), gone.lost()});
+  }
+  return change;
+}
+
+void ToWire(const MembershipChange& change, wire::RenewAnswer& out) {
+  out.set_version(change.version);
+  out.set_whole(change.whole);
+  for (const WorkerInfo& worker : change.joined) {
+    ToWire(worker, *out.add_members());
+  }
+  for (const MembershipChange::Departed& gone : change.departed) {
+    wire::Departure& departed = *out.add_departed();
+    departed.set_name(gone.name);
+    departed.set_incarnation(gone.incarnation);
+    departed.set_lost(gone.lost);
+  }
+}
+
+void ToWire(const JoinOptions& options, int rank, wire::JoinRequest& out) {
+  out.set_cluster(options.cluster);
+  ToWire(options.self, *out.mutable_self());
+  out.mutable_self()->set_rank(rank);
+  out.set_world_size(options.world_size);
+  out.set_lease_ms(options.lease.count());
+  out.mutable_expected()->Assign(options.expected.begin(),
+                                 options.expected.end());
 }
 
 }  // namespace baton::rpc::internal

@@ -14,6 +14,7 @@ namespace baton::rpc {
 namespace wire {
 class JoinRequest;
 class Member;
+class RenewAnswer;
 }  // namespace wire
 
 namespace internal {
@@ -22,6 +23,10 @@ JoinOptions FromWire(const wire::JoinRequest& in);
 // InvalidArgument for a name that is none.
 absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
 void ToWire(const WorkerInfo& info, wire::Member& out);
+absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in);
+void ToWire(const MembershipChange& change, wire::RenewAnswer& out);
+// With `rank` as that which it wants or has.
+void ToWire(const JoinOptions& options, int rank, wire::JoinRequest& out);
 
 }  // namespace internal
 }  // namespace baton::rpc

@@ -55,6 +55,10 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
     GiveUpAfter(options.lost_grace, peer, loss,
                 absl::UnavailableError("its connection was lost"));
   }
+  const absl::Status lost = absl::UnavailableError("it is lost");
+  for (const PeerInfo& peer : peers_.Infos()) {
+    if (peer.state == "gone") FailCallsTo(peer.worker, lost);
+  }
   std::string left;
   const auto deadline = Clock::now() + options.timeout;
   if (options.mode == ShutdownOptions::Mode::kGraceful) {

@@ -69,6 +69,9 @@ class Transport {
   virtual void AddPeer(const WorkerInfo& peer) = 0;
   // Forgets the peer and closes its connection, without an OnPeerLost here.
   virtual void RemovePeer(const std::string& name) = 0;
+  // The same for a peer that is not there any more: not if it is connected, or
+  // another incarnation of it is known.
+  virtual void Forget(const WorkerInfo& peer) = 0;
   // Breaks the connection to a peer, if there is one, as a failing network
   // would: OnPeerLost on both sides, and the next Send connects again. `then`,
   // unless null, runs on a transport thread once OnPeerLost has returned here.

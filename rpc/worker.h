@@ -23,6 +23,18 @@ struct WorkerInfo {
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
+// What became of another worker of the cluster, as one of them sees it.
+struct MemberEvent {
+  enum class Kind {
+    kJoined,  // it can be called; once more, if it had been lost
+    kBroken,  // its connection broke; it may come back within the lease
+    kLeft,    // it has ended in order, or was removed
+    kLost,    // it died, or was silent for too long: what it held is given up
+  } kind = Kind::kJoined;
+  WorkerInfo worker;
+  absl::Status cause;  // OK when it joined
+};
+
 // Letters, digits, '-', '_', ':' and '.'; 1 to 127 of them.
 absl::Status CheckWorkerName(const std::string& name);
 

@@ -30,10 +30,11 @@ void Attach(rpc::Agent& agent) {
   agent.SetService(std::make_shared<UpdateLock>());
   agent.SetCallScopeFactory(engine);
   agent.AddView("contexts", [engine] { return engine->View(); });
-  agent.WatchPeers([weak = std::weak_ptr<Engine>(engine)](
-                       const rpc::WorkerInfo& worker, const absl::Status&) {
-    if (auto self = weak.lock()) self->OnWorkerLost(worker.name);
-  });
+  agent.WatchMembers(
+      [weak = std::weak_ptr<Engine>(engine)](const rpc::MemberEvent& event) {
+        if (event.kind == rpc::MemberEvent::Kind::kJoined) return;
+        if (auto self = weak.lock()) self->OnWorkerLost(event.worker.name);
+      });
 }
 
 std::vector<ContextId> OpenContexts(const rpc::Agent& agent) {

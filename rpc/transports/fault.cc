@@ -68,6 +68,7 @@ class FaultTransport final : public Transport {
   void RemovePeer(const std::string& name) override {
     inner_->RemovePeer(name);
   }
+  void Forget(const WorkerInfo& peer) override { inner_->Forget(peer); }
   void Disconnect(const std::string& name, Task then) override {
     inner_->Disconnect(name, std::move(then));
   }

@@ -8,7 +8,7 @@
 #include <grpcpp/server_builder.h>
 #include <sys/stat.h>
 
-#include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -55,6 +55,7 @@ class GrpcTransport final : public LingeringTransport {
   absl::Status Start(const WorkerInfo& self, MessageHandler* handler) override;
   void AddPeer(const WorkerInfo& peer) override;
   void RemovePeer(const std::string& name) override;
+  void Forget(const WorkerInfo& peer) override;
   void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
   Tensor EmptyFor(const std::string& peer, const Shape& shape,
@@ -71,12 +72,13 @@ class GrpcTransport final : public LingeringTransport {
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
+  size_t CountLinks() const;
   void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void SetServing(bool serving);
 
   LinkHost host_;
   const std::unique_ptr<Doorman> doorman_ = Doorman::Make(
-      host_, [this] { return AllLinks().size(); },
+      host_, [this] { return CountLinks(); },
       [this](const std::shared_ptr<Lane>& lane, const Hello& hello) {
         Admit(lane, hello);
       });
@@ -86,7 +88,8 @@ class GrpcTransport final : public LingeringTransport {
 
   mutable Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
-  std::map<std::string, std::shared_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::shared_ptr<Link>> links_
+      ABSL_GUARDED_BY(mutex_);
   Mutex shutdown_mutex_;  // one Shutdown at a time
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
@@ -210,6 +213,11 @@ std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() const {
   return links;
 }
 
+size_t GrpcTransport::CountLinks() const {
+  MutexLock lock(mutex_);
+  return links_.size();
+}
+
 void GrpcTransport::AddPeer(const WorkerInfo& peer) {
   std::shared_ptr<Link> link;
   {
@@ -232,6 +240,17 @@ void GrpcTransport::RemovePeer(const std::string& name) {
   }
   link->Close(
       absl::UnavailableError(absl::StrCat("worker ", name, " was removed")));
+}
+
+void GrpcTransport::Forget(const WorkerInfo& peer) {
+  MutexLock lock(mutex_);
+  auto found = links_.find(peer.name);
+  if (found != links_.end() &&
+      found->second->CloseUnlessUp(peer.incarnation,
+                                   absl::UnavailableError(absl::StrCat(
+                                       "worker ", peer.name, " is gone")))) {
+    links_.erase(found);
+  }
 }
 
 void GrpcTransport::Disconnect(const std::string& name, Task then) {

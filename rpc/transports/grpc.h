@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -35,10 +36,11 @@ struct GrpcOptions {
   // A worker with this digest only looks (batonctl): it and any other may talk.
   std::string observer_digest = {};
   // How long a Send keeps trying to reach a peer that nobody has seen yet, and
-  // one that was there: it has an incarnation. The latter leaves time to tell,
-  // so that who stops or dies before it answers is known within its lease, too.
+  // one that was there: it has an incarnation. Unless said otherwise the latter
+  // is what it may be silent of the lease, where there is one, so that who
+  // stops or dies before it answers is known within the lease, too.
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds reconnect_timeout{1'900};
+  std::optional<std::chrono::milliseconds> reconnect_timeout = {};
   // A connected peer that says nothing for so long is lost, kLeastLease
   // (rpc/lease.h) or more; 0: only the end of its connection tells. Both sides
   // speak often enough for the other's lease, from a thread of the transport.

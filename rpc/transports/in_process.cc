@@ -51,6 +51,7 @@ class InProcessTransport final : public Transport {
   absl::Status Start(const WorkerInfo& self, MessageHandler* handler) override;
   void AddPeer(const WorkerInfo& peer) override;
   void RemovePeer(const std::string& name) override;
+  void Forget(const WorkerInfo& peer) override;
   void Disconnect(const std::string& name, Task then) override;
   void Send(const std::string& peer, Message message, Sent sent) override;
   std::vector<ChannelInfo> Channels() const override;
@@ -123,6 +124,16 @@ void InProcessTransport::RemovePeer(const std::string& name) {
   MutexLock lock(hub_->mutex);
   Break(name, false, "the peer closed the connection");
   peers_.erase(name);
+}
+
+void InProcessTransport::Forget(const WorkerInfo& peer) {
+  MutexLock lock(hub_->mutex);
+  auto found = peers_.find(peer.name);
+  if (found == peers_.end() || found->second.connected ||
+      found->second.info.incarnation != peer.incarnation) {
+    return;
+  }
+  peers_.erase(found);
 }
 
 void InProcessTransport::Disconnect(const std::string& name, Task then) {

@@ -260,8 +260,9 @@ void Link::PumpGoodbyeLocked() {
 void Link::BeginGoodbye() {
   MutexLock lock(mutex_);
   saying_goodbye_ = true;
-  if (state_ == State::kDialing && resting_) {
-    RestLocked();  // nobody to say it to
+  // There is nobody to say it to, and who broke off is not awaited.
+  if (state_ == State::kDialing && (resting_ || was_up_)) {
+    DialFailedLocked(UnreachableLocked());
   } else {
     PumpGoodbyeLocked();
   }
@@ -313,6 +314,15 @@ void Link::Close(const absl::Status& why) {
   MutexLock lock(mutex_);
   closed_ = why;
   BreakLocked(why, false);
+}
+
+bool Link::CloseUnlessUp(uint64_t incarnation, const absl::Status& why) {
+  MutexLock lock(mutex_);
+  if (state_ == State::kUp) return false;
+  if (peer_.incarnation != 0 && peer_.incarnation != incarnation) return false;
+  closed_ = why;
+  BreakLocked(why, false);
+  return true;
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {

@@ -71,6 +71,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void Sever(const absl::Status& why, Task then);
   // For good: breaks it, and whatever is sent or says hello later is refused.
   void Close(const absl::Status& why);
+  // The same, and true, if this incarnation is the present one, or none is
+  // known, and is not connected.
+  bool CloseUnlessUp(uint64_t incarnation, const absl::Status& why);
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/channels/machine.h"
+#include "rpc/lease.h"
 #include "rpc/security.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
@@ -53,8 +54,11 @@ void Link::StartDialLocked() {
   attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
   // Who told us an incarnation has met it: a worker listens before it joins.
   const bool was_there = was_up_ || peer_.incarnation != 0;
-  dial_deadline_ = Clock::now() + (was_there ? host_.options.reconnect_timeout
-                                             : host_.options.connect_timeout);
+  const GrpcOptions& options = host_.options;
+  const milliseconds again = options.reconnect_timeout.value_or(
+      options.lease.count() == 0 ? options.connect_timeout
+                                 : SilenceWithin(options.lease));
+  dial_deadline_ = Clock::now() + (was_there ? again : options.connect_timeout);
   retry_delay_ = kFirstRetry;
   last_failure_ = absl::UnavailableError("nobody listens there");
   RetryLocked();

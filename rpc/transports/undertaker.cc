@@ -47,6 +47,7 @@ class BoundedTransport final : public Transport {
   void RemovePeer(const std::string& name) override {
     transport_->RemovePeer(name);
   }
+  void Forget(const WorkerInfo& peer) override { transport_->Forget(peer); }
   void Disconnect(const std::string& name, Task then) override {
     transport_->Disconnect(name, std::move(then));
   }

@@ -197,7 +197,8 @@ bool Control(const std::string& bytes) {
         break;
       case 5:
         owner.table->OnWorkerGone(kBob, absl::UnavailableError("gone"));
-        owner.peers.ResetControl(kBob);
+        owner.peers.Remove(kBob, absl::UnavailableError("gone"));
+        owner.peers.Add(kBob);
         break;
     }
   }

@@ -99,6 +99,18 @@ void Rendezvous() {
   join.set_world_size(2);
   Save("rendezvous", "wait",
        '\0' + Chunk(join.SerializeAsString()) + '\0' + asked + '\3' + asked);
+  join.mutable_self()->set_rank(1);
+  *renew.mutable_seat() = join;
+  renew.set_wait_ms(400);
+  wire::RenewAnswer answer;
+  answer.set_version(7);
+  answer.set_whole(true);
+  *answer.add_members() = join.self();
+  answer.add_departed()->set_name("bob");
+  Save("rendezvous", "return",
+       '\2' + Chunk(renew.SerializeAsString()) + std::string("\4\3", 2) + '\2' +
+           Chunk(renew.SerializeAsString()) + '\5' +
+           Chunk(answer.SerializeAsString()));
 }
 
 void CallProof() {

@@ -111,10 +111,10 @@ bool Rendezvous(const std::string& bytes) {
   Input input(bytes);
   Groups groups;
   Groups::Clock::time_point now = Groups::Clock::now();
-  size_t entered = 0, answered = 0;
+  size_t entered = 0, answered = 0, asked = 0, heard = 0;
   bool parsed = true;
-  while (!input.empty() && entered < 64) {
-    switch (input.Byte() % 5) {
+  while (!input.empty() && entered + asked < 64) {
+    switch (input.Byte() % 6) {
       case 0: {
         wire::JoinRequest join;
         if (!(parsed &= Parse(input, join))) break;
@@ -132,8 +132,21 @@ bool Rendezvous(const std::string& bytes) {
       case 2: {
         wire::RenewRequest renew;
         if (!(parsed &= Parse(input, renew))) break;
+        (void)groups.TakeBack(rpc::internal::FromWire(renew.seat()),
+                              renew.version(), now);
         (void)groups.Renew(renew.cluster(), renew.name(), renew.incarnation(),
                            renew.version(), now);
+        ++asked;
+        groups.Listen(
+            renew.cluster(), renew.name(), renew.incarnation(), renew.version(),
+            now + milliseconds(renew.wait_ms() % 1000),
+            [&heard](const auto& change) {
+              ++heard;
+              if (!change.ok()) return;
+              wire::RenewAnswer answer;
+              rpc::internal::ToWire(*change, answer);
+            },
+            now);
         break;
       }
       case 3: {
@@ -148,10 +161,22 @@ bool Rendezvous(const std::string& bytes) {
         now += milliseconds(100) * input.Byte();
         groups.Reap(now, milliseconds(100));
         break;
+      case 5: {
+        wire::RenewAnswer answer;
+        if (!(parsed &= Parse(input, answer))) break;
+        const auto change = rpc::internal::FromWire(answer);
+        if (!change.ok()) break;
+        wire::RenewAnswer again;
+        rpc::internal::ToWire(*change, again);
+        BATON_CHECK(again.members_size() == answer.members_size() &&
+                    again.departed_size() == answer.departed_size());
+        break;
+      }
     }
   }
   groups.Close();
   BATON_CHECK(entered == answered);
+  BATON_CHECK(asked == heard);
   return parsed;
 }
 

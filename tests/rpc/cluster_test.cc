@@ -15,6 +15,7 @@
 #include "rpc/rendezvous.h"
 #include "tests/rpc/counter.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/within.h"
 
 namespace baton::testing {
 namespace {
@@ -268,6 +269,26 @@ TEST(Cluster, OneMoreJoinsAndLeavesWhileItRuns) {
     EXPECT_THAT((*carol)->Shutdown({.timeout = 30s}), IsOk());
   }
   EXPECT_EQ(*agents[0]->Async<&Sum>("bob", 1, 2).Await(), 3);
+}
+
+TEST(Cluster, ThoseWhoNeverSpokeAreForgottenWhenTheyLeave) {
+  auto server = NewServer();
+  const Joined alice = JoinNow(By(*server, "alice", 1));
+  ASSERT_THAT(alice, IsOk());
+  for (int i = 0; i < 10; ++i) {
+    const Joined extra =
+        JoinNow(By(*server, absl::StrCat("extra", i), rpc::kOneMore));
+    ASSERT_THAT(extra, IsOk());
+    // Whoever joins is known by then.
+    const auto found = (*alice)->Find(rpc::Rank{1});
+    ASSERT_THAT(found, IsOk());
+    EXPECT_EQ(found->name, absl::StrCat("extra", i));
+    EXPECT_THAT((*extra)->Shutdown({.timeout = 30s}), IsOk());
+    EXPECT_TRUE(Within(20s, [&] {
+      return (*alice)->workers().size() == 1 &&
+             (*alice)->GetDebugInfo().peers.empty();
+    }));
+  }
 }
 
 TEST(Cluster, AFullClusterTakesNobodyElse) {

@@ -307,8 +307,8 @@ TEST_F(GivenUpTest, ACallToAWorkerGivenUpFailsWithItsConnection) {
 
 TEST_F(GivenUpTest, WatchersHearOfLostPeers) {
   Gate heard;
-  alice_.WatchPeers([&](const rpc::WorkerInfo& peer, const absl::Status&) {
-    if (peer.name == "bob") heard.Open();
+  alice_.WatchMembers([&](const rpc::MemberEvent& event) {
+    if (event.worker.name == "bob") heard.Open();
   });
   ASSERT_THAT(alice_.Async<&CountRun>("bob").Await(), IsOk());
   cluster_.Kill("bob");

@@ -167,6 +167,38 @@ TEST(Grpc, AShutdownDoesNotWaitForAPeerThatIsGone) {
   EXPECT_EQ(log.Await(1).at(0).code(), absl::StatusCode::kUnavailable);
 }
 
+// It takes connections, but answers on none.
+TEST(Grpc, AShutdownDoesNotWaitForAPeerThatBrokeOffAndIsStopped) {
+  constexpr milliseconds kAllowed{20'000};
+  ChildProcess process({testing::ProgramPath("echo_peer"), "bob"});
+  auto alice =
+      NewWorker("alice", 0, {.reconnect_timeout = kAllowed, .lease = kAllowed});
+  alice->Start();
+  alice->transport->AddPeer({"bob", Rank{1}, 0, process.ReadLine()});
+  ASSERT_TRUE(alice->SendTo("bob", {"ping", {}}).ok());
+  process.Kill(SIGSTOP);
+  alice->transport->Disconnect("bob", nullptr);
+  alice->mailbox.AwaitLost(1);
+  SentLog log;
+  alice->transport->Send("bob", {"two", {}}, log.Next());
+  const auto start = Clock::now();
+  alice->transport->Shutdown(kAllowed);
+  EXPECT_LT(Clock::now() - start, kAllowed / 4);
+  EXPECT_EQ(log.Await(1).at(0).code(), absl::StatusCode::kUnavailable);
+  process.Kill(SIGKILL);
+}
+
+// Without a limit of its own it is what a peer may be silent of the lease.
+TEST(Grpc, HowLongAPeerIsDialledAgainFollowsFromTheLease) {
+  constexpr milliseconds kLease{400};
+  auto alice = NewWorker("alice", 0, {.lease = kLease});
+  alice->Start();
+  alice->transport->AddPeer({"bob", Rank{1}, 7, "127.0.0.1:1"});
+  const auto start = Clock::now();
+  EXPECT_EQ(alice->SendTo("bob", {}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(Clock::now() - start, 3 * kLease);
+}
+
 // A peer that stops reading fills its own limit and no memory of ours; the
 // limit pauses reading, and what it held back arrives later.
 TEST(Grpc, ASlowHandlerPausesReading) {

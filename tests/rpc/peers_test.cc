@@ -5,61 +5,74 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 namespace baton::rpc::internal {
 namespace {
 
 using namespace std::chrono_literals;
 
-TEST(SeenNumbers, EachIsNewOnceInAnyOrder) {
-  SeenNumbers seen;
-  for (uint64_t n : {1, 3, 2, 7, 5}) EXPECT_TRUE(seen.FirstTime(n)) << n;
-  for (uint64_t n : {1, 2, 3, 5, 7, 0}) EXPECT_FALSE(seen.FirstTime(n)) << n;
-  for (uint64_t n = 8; n < 200'000; n += 2) EXPECT_TRUE(seen.FirstTime(n));
-  EXPECT_FALSE(seen.FirstTime(9));
-}
-
-TEST(SeenNumbers, OneThatManyOvertookIsStillNew) {
-  SeenNumbers seen;
-  for (uint64_t n = 4; n < 200'000; ++n) ASSERT_TRUE(seen.FirstTime(n));
-  for (uint64_t n : {2, 1, 3}) EXPECT_TRUE(seen.FirstTime(n)) << n;
-  for (uint64_t n : {1, 2, 3, 4, 199'999}) EXPECT_FALSE(seen.FirstTime(n)) << n;
-}
-
-TEST(SeenNumbers, AGapIsFilledFromAnySide) {
-  SeenNumbers seen;
-  EXPECT_TRUE(seen.FirstTime(10));
-  for (uint64_t n : {5, 1, 9, 4, 6, 2, 8, 3, 7}) {
-    EXPECT_TRUE(seen.FirstTime(n)) << n;
-    EXPECT_FALSE(seen.FirstTime(n)) << n;
-  }
-  for (uint64_t n = 1; n <= 10; ++n) EXPECT_FALSE(seen.FirstTime(n)) << n;
-  EXPECT_TRUE(seen.FirstTime(11));
-}
-
-TEST(SeenNumbers, ExtremeNumbersDoNoHarm) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  SeenNumbers seen;
-  EXPECT_FALSE(seen.FirstTime(kMost));
-  EXPECT_TRUE(seen.FirstTime(kMost - 1));
-  EXPECT_FALSE(seen.FirstTime(kMost - 1));
-  EXPECT_FALSE(seen.FirstTime(kMost));
-  EXPECT_FALSE(seen.FirstTime(0));
-  EXPECT_TRUE(seen.FirstTime(1));
-}
+const absl::Status kWhy = absl::UnavailableError("it was removed");
 
 class PeersTest : public ::testing::Test {
  protected:
   PeersTest() { peers_.Add(bob_); }
   void RemoveAndAdd(const WorkerInfo& peer) {
-    EXPECT_TRUE(peers_.Remove("bob").has_value());
+    EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
     peers_.Add(peer);
   }
 
   const WorkerInfo bob_{"bob", Rank{1}, 2, "there"};
   Peers peers_{{"alice", Rank{0}, 1, "here"}};
 };
+
+TEST_F(PeersTest, ARankIsThatOfWhomItWasGivenToLast) {
+  EXPECT_EQ(peers_.Find(Rank{1})->name, "bob");
+  const WorkerInfo dave{"dave", Rank{1}, 3, "elsewhere"};
+  // One that says so itself does not take it from one that is there.
+  peers_.Observe(dave, 0);
+  EXPECT_EQ(peers_.Find(Rank{1})->name, "bob");
+  bool leaving = false;
+  EXPECT_NE(peers_.MarkLost(bob_, &leaving), 0u);
+  peers_.Add(dave);
+  EXPECT_EQ(peers_.Find(Rank{1})->name, "dave");
+  EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
+  EXPECT_EQ(peers_.Find(Rank{1})->name, "dave");
+  EXPECT_TRUE(peers_.Remove(dave, kWhy).has_value());
+  EXPECT_EQ(peers_.Find(Rank{1}).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(peers_.Find(Rank{7}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(PeersTest, OneThatIsListedAndLostCanStillBeCalledAndComesBack) {
+  bool leaving = false;
+  const uint64_t loss = peers_.MarkLost(bob_, &leaving);
+  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  EXPECT_EQ(peers_.All().size(), 1u);
+  EXPECT_TRUE(peers_.Find(Rank{1}).ok());
+  EXPECT_TRUE(peers_.Observe(bob_, 0).joined);
+  EXPECT_EQ(peers_.All().size(), 2u);
+}
+
+TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
+  peers_.MarkLeaving(bob_);
+  bool leaving = false;
+  const uint64_t loss = peers_.MarkLost(bob_, &leaving);
+  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  EXPECT_TRUE(peers_.Infos().empty());
+  EXPECT_TRUE(peers_.Observe(bob_, 0).stale);
+  EXPECT_TRUE(peers_.Add(bob_).stale);
+  WorkerInfo successor = bob_;
+  successor.incarnation = 3;
+  EXPECT_TRUE(peers_.Add(successor).joined);
+}
+
+TEST_F(PeersTest, OneThatNothingWasSaidToIsStruckOffWithoutATrace) {
+  EXPECT_TRUE(peers_.StrikeOff(bob_, kWhy).has_value());
+  EXPECT_TRUE(peers_.Observe(bob_, 0).joined);
+  EXPECT_EQ(peers_.Epoch("bob"), 1u);
+  // While it is up only its connection tells.
+  EXPECT_FALSE(peers_.StrikeOff(bob_, kWhy).has_value());
+  EXPECT_EQ(peers_.All().size(), 2u);
+}
 
 // Numbers are per pair of incarnations, and a removal makes no new one.
 TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
@@ -75,7 +88,7 @@ TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
 
 TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
-  peers_.Remove("bob");
+  peers_.Remove(bob_, kWhy);
   EXPECT_FALSE(peers_.Observe(bob_, 0).stale);
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
 }

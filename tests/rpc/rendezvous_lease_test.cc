@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/rendezvous_groups.h"
 #include "tests/rpc/counter.h"
+#include "tests/rpc/relay.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -53,7 +55,7 @@ class LeaseTest : public ::testing::Test {
   }
   std::vector<std::string> Names(uint64_t incarnation) {
     std::vector<std::string> names;
-    for (const WorkerInfo& worker : *joined_.at(incarnation)) {
+    for (const WorkerInfo& worker : (*joined_.at(incarnation))->workers) {
       names.push_back(absl::StrCat(worker.name, worker.incarnation));
     }
     return names;
@@ -80,9 +82,13 @@ TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
   const auto now = groups_.Renew("test", "alice", 1, before, now_);
   ASSERT_THAT(now, IsOk());
   EXPECT_GT(now->version, before);
-  EXPECT_EQ(now->workers, *joined_.at(3));
+  ASSERT_EQ(now->joined.size(), 1u);
+  EXPECT_EQ(now->joined[0].incarnation, 3u);
+  ASSERT_EQ(now->departed.size(), 1u);
+  EXPECT_EQ(now->departed[0].incarnation, 2u);
+  EXPECT_TRUE(now->departed[0].lost);
   EXPECT_TRUE(
-      groups_.Renew("test", "alice", 1, now->version, now_)->workers.empty());
+      groups_.Renew("test", "alice", 1, now->version, now_)->joined.empty());
 }
 
 TEST_F(LeaseTest, ASuccessorWaitsUntilItsPredecessorsLeaseIsOver) {
@@ -163,7 +169,7 @@ TEST(RendezvousLeaseTest, IsKeptUntilItIsStopped) {
   auto workers = Join(address, options(1));
   ASSERT_THAT(workers, IsOk());
   RendezvousLease lease(address, options(1), *workers);
-  lease.Start([](const WorkerInfo&) { ADD_FAILURE() << "nobody is new"; });
+  lease.Start([](const MemberEvent&) { ADD_FAILURE() << "nobody is new"; });
   EXPECT_THAT(Join(address, options(2)),
               Fails(StatusCode::kAlreadyExists, "came too late or twice"));
   lease.Stop();
@@ -192,13 +198,95 @@ TEST(RendezvousLeaseTest, TellsOfNewcomers) {
   ASSERT_THAT(workers, IsOk());
   baton::testing::Gate told;
   RendezvousLease lease(address, options, *workers);
-  lease.Start([&](const WorkerInfo& newcomer) {
-    EXPECT_EQ(newcomer, bob);
-    told.Open();
+  std::vector<MemberEvent> events;
+  lease.Start([&](const MemberEvent& event) {
+    events.push_back(event);
+    if (event.kind == MemberEvent::Kind::kJoined) told.Open();
   });
   lost.self = bob;
   EXPECT_THAT(Join(address, lost), IsOk());
   EXPECT_TRUE(told.Await());
+  lease.Stop();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, MemberEvent::Kind::kLost);
+  EXPECT_EQ(events[0].worker.incarnation, 2u);
+  EXPECT_EQ(events[1].worker, bob);
+}
+
+// No longer than the lease in all, but a connection that is cut off may never
+// tell that it is.
+TEST(RendezvousLeaseTest, OutlivesACutThatIsShorter) {
+  auto server = RendezvousServer::Make("127.0.0.1:0");
+  ASSERT_THAT(server, IsOk());
+  baton::testing::Relay relay((*server)->address());
+  const JoinOptions options{.cluster = "test",
+                            .self = {"alice", Rank{0}, 1, "here"},
+                            .world_size = 1,
+                            .timeout = 20s,
+                            .lease = 3000ms};
+  auto members = Join(relay.address(), options);
+  ASSERT_THAT(members, IsOk());
+  RendezvousLease lease(relay.address(), options, *members);
+  lease.Start([](const MemberEvent&) { ADD_FAILURE() << "nothing is new"; });
+  const auto listed = [&] {
+    return ListWorkers((*server)->address(), "test", 20s).ok();
+  };
+  for (int i = 0; i < 3; ++i) {
+    relay.Cut();
+    std::this_thread::sleep_for(1500ms);
+    relay.Mend();
+    // By when one that had not come through would be struck off.
+    const auto until = std::chrono::steady_clock::now() + 1700ms;
+    while (std::chrono::steady_clock::now() < until) {
+      ASSERT_TRUE(listed()) << "after cut " << i;
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  lease.Stop();
+}
+
+// Members, and not the rendezvous, know who they are.
+TEST(RendezvousLeaseTest, ARendezvousThatBeginsAnewTakesItsMembersBack) {
+  auto server = RendezvousServer::Make("127.0.0.1:0");
+  ASSERT_THAT(server, IsOk());
+  const std::string address = (*server)->address();
+  const auto options = [](const std::string& name, uint64_t incarnation) {
+    return JoinOptions{.cluster = "test",
+                       .self = {name, Rank{0}, incarnation, "at " + name},
+                       .world_size = 2,
+                       .timeout = 20s,
+                       .lease = 1500ms};
+  };
+  std::vector<std::unique_ptr<RendezvousLease>> leases(2);
+  const auto join = [&](size_t i, JoinOptions self) {
+    auto members = Join(address, self);
+    ASSERT_THAT(members, IsOk());
+    for (const WorkerInfo& worker : members->workers) {
+      if (worker.name == self.self.name) self.self = worker;
+    }
+    leases[i] = std::make_unique<RendezvousLease>(address, self, *members);
+    leases[i]->Start([](const MemberEvent& event) {
+      if (event.worker.name != "carol") ADD_FAILURE() << event.cause;
+    });
+  };
+  std::thread bob([&] { join(1, options("bob", 2)); });
+  join(0, options("alice", 1));
+  bob.join();
+  const auto before = ListWorkers(address, "test", 20s);
+  ASSERT_THAT(before, IsOk());
+  server->reset();
+  server = RendezvousServer::Make(address);
+  ASSERT_THAT(server, IsOk());
+  // One who comes meanwhile meets them.
+  JoinOptions carol = options("carol", 3);
+  carol.world_size = kOneMore;
+  auto members = Join(address, carol);
+  ASSERT_THAT(members, IsOk());
+  ASSERT_EQ(members->workers.size(), 3u);
+  EXPECT_EQ(members->workers[0], (*before)[0]);
+  EXPECT_EQ(members->workers[1], (*before)[1]);
+  EXPECT_EQ(members->workers[2].name, "carol");
+  for (auto& lease : leases) lease->Stop();
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 JoinOptions Worker(const std::string& name, uint64_t incarnation,
                    int world_size, int rank) {
@@ -56,7 +57,7 @@ class MembershipTest : public ::testing::Test {
   bool Answered(uint64_t incarnation) { return joined_.contains(incarnation); }
   std::vector<std::string> Names(uint64_t incarnation) {
     std::vector<std::string> names;
-    for (const WorkerInfo& worker : *joined_.at(incarnation)) {
+    for (const WorkerInfo& worker : (*joined_.at(incarnation))->workers) {
       names.push_back(absl::StrCat(static_cast<int>(worker.rank), " ",
                                    worker.name, worker.incarnation));
     }
@@ -90,7 +91,13 @@ TEST_F(MembershipTest, TheDaemonHearsOfTheNextTrainer) {
   const auto now = groups_.Renew("test", "daemon", 1, before, now_);
   ASSERT_THAT(now, IsOk());
   EXPECT_GT(now->version, before);
-  EXPECT_EQ(now->workers, *joined_.at(3));
+  EXPECT_FALSE(now->whole);
+  ASSERT_THAT(now->joined, SizeIs(1));
+  EXPECT_EQ(now->joined[0].name, "other");
+  EXPECT_EQ(now->joined[0].rank, Rank{1});
+  ASSERT_THAT(now->departed, SizeIs(1));
+  EXPECT_EQ(now->departed[0].incarnation, 2u);
+  EXPECT_FALSE(now->departed[0].lost);
 }
 
 TEST_F(MembershipTest, WhoComesWhileAllLeaveMeetsNoneOfThem) {
@@ -146,8 +153,8 @@ TEST_F(MembershipTest, OneMoreJoinsAClusterThatIsComplete) {
   ASSERT_TRUE(Answered(3) && Answered(4));
   EXPECT_THAT(Names(4),
               ElementsAre("0 daemon1", "1 trainer2", "2 third3", "3 fourth4"));
-  EXPECT_EQ(groups_.Renew("test", "daemon", 1, before, now_)->workers,
-            *joined_.at(4));
+  EXPECT_THAT(groups_.Renew("test", "daemon", 1, before, now_)->joined,
+              SizeIs(2));
   Enter("third", 5, kOneMore);
   EXPECT_THAT(joined_.at(5), Fails(StatusCode::kAlreadyExists, "too late"));
 }

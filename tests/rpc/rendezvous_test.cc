@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/transports/grpc.h"
 
@@ -31,9 +32,14 @@ JoinOptions Options(const std::string& name, int world_size, int rank = -1) {
           .timeout = milliseconds(30'000)};
 }
 
+Joined JoinAt(const std::string& address, const JoinOptions& options) {
+  ASSIGN_OR_RETURN(Membership joined, Join(address, options));
+  return joined.workers;
+}
+
 std::future<Joined> JoinSoon(const std::string& address, JoinOptions options) {
   return std::async(std::launch::async,
-                    [address, options] { return Join(address, options); });
+                    [address, options] { return JoinAt(address, options); });
 }
 
 std::unique_ptr<RendezvousServer> NewServer() {
@@ -69,7 +75,7 @@ TEST(Rendezvous, EverybodyGetsTheSameListByRank) {
   auto server = NewServer();
   auto a = JoinSoon(server->address(), Options("alice", 3, 2));
   auto b = JoinSoon(server->address(), Options("bob", 3, 0));
-  const Joined carol = Join(server->address(), Options("carol", 3));
+  const Joined carol = JoinAt(server->address(), Options("carol", 3));
   const Joined alice = a.get(), bob = b.get();
   ASSERT_TRUE(alice.ok()) << alice.status();
   ASSERT_TRUE(carol.ok() && bob.ok());
@@ -90,7 +96,7 @@ TEST(Rendezvous, ListsWhoHasMetToWhoOnlyLooks) {
   const Joined nobody = ListWorkers(server->address(), "test", timeout);
   EXPECT_EQ(nobody.status().code(), absl::StatusCode::kNotFound);
   auto a = JoinSoon(server->address(), Options("alice", 2));
-  const Joined bob = Join(server->address(), Options("bob", 2));
+  const Joined bob = JoinAt(server->address(), Options("bob", 2));
   ASSERT_TRUE(bob.ok()) << bob.status();
   const Joined listed = ListWorkers(server->address(), "test", timeout);
   ASSERT_TRUE(listed.ok()) << listed.status();
@@ -122,7 +128,7 @@ TEST(Rendezvous, TheDeadlineNamesWhoIsMissing) {
   const auto wait_in_vain = [&](const JoinOptions& options) {
     absl::Status outcome;
     groups.Enter(options,
-                 [&](const Joined& joined) { outcome = joined.status(); });
+                 [&](const auto& joined) { outcome = joined.status(); });
     EXPECT_TRUE(outcome.ok()) << outcome;
     groups.Expire(options.cluster, options.self);
     EXPECT_EQ(outcome.code(), absl::StatusCode::kDeadlineExceeded);
@@ -142,7 +148,7 @@ TEST(Rendezvous, WhoGaveUpDoesNotCount) {
   hasty.timeout = milliseconds(50);
   EXPECT_FALSE(Join(server->address(), hasty).ok());
   auto a = JoinSoon(server->address(), Options("alice", 2));
-  const Joined bob = Join(server->address(), Options("bob", 2));
+  const Joined bob = JoinAt(server->address(), Options("bob", 2));
   ASSERT_TRUE(bob.ok()) << bob.status();
   EXPECT_EQ(a.get()->size(), 2u);
 }
@@ -170,10 +176,10 @@ TEST(Rendezvous, BadRequestsAreRefused) {
 
 TEST(Rendezvous, RanksAndWorldSizesMustAgree) {
   RendezvousGroups groups;
-  std::map<std::string, Joined> results;
+  std::map<std::string, RendezvousGroups::Result> results;
   const auto enter = [&](const JoinOptions& options) {
     groups.Enter(options,
-                 [&results, name = options.self.name](const Joined& joined) {
+                 [&results, name = options.self.name](const auto& joined) {
                    results.insert_or_assign(name, joined);
                  });
   };
@@ -190,7 +196,7 @@ TEST(Rendezvous, RanksAndWorldSizesMustAgree) {
   EXPECT_EQ(results.count("alice"), 0u);
   enter(Options("carol", 2));
   ASSERT_TRUE(results.at("alice").ok());
-  EXPECT_EQ(results.at("alice")->at(0).name, "carol");
+  EXPECT_EQ((*results.at("alice"))->workers.at(0).name, "carol");
 }
 
 TEST(Rendezvous, ACompleteClusterTakesNobodyUntilAllHaveLeft) {
@@ -230,8 +236,7 @@ TEST(Rendezvous, AServiceThatEndsEndsTheWait) {
   EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kUnavailable);
   RendezvousGroups groups;
   absl::Status outcome;
-  groups.Enter(options,
-               [&](const Joined& joined) { outcome = joined.status(); });
+  groups.Enter(options, [&](const auto& joined) { outcome = joined.status(); });
   EXPECT_TRUE(outcome.ok());
   groups.Close();
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
@@ -250,7 +255,7 @@ TEST(Rendezvous, AWorkerCanHostIt) {
       MakeGrpcTransport({.rendezvous = std::make_shared<RendezvousService>()});
   ASSERT_TRUE(host.ok()) << host.status();
   auto bob = JoinSoon((*host)->address(), Options("bob", 2));
-  const Joined alice = Join((*host)->address(), Options("alice", 2));
+  const Joined alice = JoinAt((*host)->address(), Options("alice", 2));
   EXPECT_TRUE(alice.ok()) << alice.status();
   EXPECT_TRUE(bob.get().ok());
 }

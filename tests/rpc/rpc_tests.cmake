@@ -5,7 +5,8 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
     SilentWorkerTest.* KilledWorkerTest.* KillDetection.* StopDetection.*
     GrpcLoss.OfAKilledProcess* GrpcSilence.* GrpcRingSilence.*
     Grpc.AWorkerThatDiedBeforeTheFirstMessageIsNotAwaited
-    Grpc.AShutdownDoesNotWaitForAPeerThatIsGone LateTensorByTcp.*
+    Grpc.AShutdownDoesNotWaitForAPeerThat*
+    Grpc.HowLongAPeerIsDialledAgainFollowsFromTheLease LateTensorByTcp.*
     GrpcImpostor.WhoProvesNothingIsCutOff
     RendezvousLeaseTest.* RendezvousSecurity.CertificatesThatDoNotFitAreNamed
     Rendezvous.AServiceThatEndsEndsTheWait GivenUpTest.*
@@ -14,9 +15,9 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
     FaultTest.ACreationThatComesAfterItsCallerGaveUpLeavesNothing
   GRPC */Grpc* Grpc* Cluster.* Rendezvous*
     Limits.* LinkTest.* LateTensor* TcpWorkers.* InPlaceTest.* SharedMemoryLoss.*
-    LongLease.* StuckPeer*)
+    LongLease.* StuckPeer* GoneWorker.*)
 target_sources(rpc_tests PRIVATE rpc/counter.cc rpc/peer/keeper.cc
-  rpc/peer/peer_process.cc)
+  rpc/peer/peer_process.cc rpc/relay.cc)
 target_include_directories(rpc_tests PRIVATE ${CMAKE_BINARY_DIR})  # *.pb.h
 if(BATON_SANITIZE)
   set_source_files_properties(rpc/malloc_settings_test.cc PROPERTIES

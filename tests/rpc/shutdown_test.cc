@@ -96,6 +96,19 @@ TEST_F(ShutdownTest, ADeadPeerDoesNotHoldItUp) {
   EXPECT_THAT(alice_.Shutdown({.timeout = 30s}), IsOk());
 }
 
+// Such a call looks for the worker again, for as long as a lease.
+TEST(GoneWorker, DoesNotHoldUpAShutdownByACallToIt) {
+  LocalCluster cluster(
+      {.fill = &FillCounter, .transports = MakerOf(TransportKind::kGrpc)});
+  rpc::Agent& alice = cluster["alice"];
+  ASSERT_THAT(alice.Async<&Sum>("bob", 1, 2).Await(), IsOk());
+  cluster.Kill("bob");
+  ASSERT_TRUE(Within(20s, [&] { return alice.workers().size() == 1; }));
+  Future<int> call = alice.Async<&Sum>("bob", 1, 2);
+  EXPECT_THAT(alice.Shutdown({.timeout = 30s}), IsOk());
+  EXPECT_THAT(call.Await(), Fails(StatusCode::kUnavailable, "it is lost"));
+}
+
 // The lease is for workers that may come back to one that goes on. A shutdown
 // that waited for it would end by its timeout, which is shorter, and not well.
 class LongLease : public ::testing::Test {

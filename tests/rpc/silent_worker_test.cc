@@ -11,6 +11,7 @@
 #include "tests/rpc/peer/keeper.h"
 #include "tests/rpc/peer/peer_process.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/within.h"
 
 namespace baton::testing {
 namespace {
@@ -28,6 +29,8 @@ class SilentWorkerTest : public ::testing::Test {
     alice_ = JoinAsAlice(meeting_);
     EXPECT_EQ(bob_->ReadLine(), "joined");
   }
+  rpc::Rank bob_rank() { return alice_->Find("bob")->rank; }
+
   static constexpr auto kLease = 1000ms;
   std::unique_ptr<rpc::RendezvousServer> server_ =
       *rpc::RendezvousServer::Make("127.0.0.1:0");
@@ -87,6 +90,7 @@ TEST_F(SilentWorkerTest, OneThatResumesIsRefusedAsItsPastSelf) {
   bob_->Kill(SIGSTOP);
   EXPECT_FALSE(alice_->Async<&WaitForever>("bob").Await(10s).ok());
   bob_->Kill(SIGCONT);
+  ASSERT_TRUE(Within(20s, [&] { return alice_->workers().size() == 2; }));
   EXPECT_THAT(
       alice_->Async<&UseKept>("bob").Await(10s),
       Fails(StatusCode::kUnavailable, "worker alice has given up worker bob"));
@@ -105,18 +109,34 @@ TEST_F(KilledWorkerTest, IsKnownLongBeforeItsLease) {
 }
 
 TEST_F(SilentWorkerTest, TheNameOfAKilledProcessIsFreeForItsSuccessor) {
-  const uint64_t before = alice_->Find("bob")->incarnation;
   bob_->Kill(SIGKILL);
   const auto successor = StartPeer("bob", meeting_);
   EXPECT_EQ(successor->ReadLine(), "joined");
-  const auto deadline = Clock::now() + 10s;
-  while (alice_->Find("bob")->incarnation == before) {
-    ASSERT_LT(Clock::now(), deadline) << "alice was not told";
-    std::this_thread::yield();
-  }
+  // Alice knows it by then.
   const auto sum = alice_->Async<&Sum>("bob", 1, 2).Await(10s);
   ASSERT_THAT(sum, IsOk());
   EXPECT_EQ(*sum, 3);
+}
+
+TEST_F(SilentWorkerTest, TheRankOfAKilledProcessIsThatOfItsSuccessor) {
+  ASSERT_THAT(alice_->Async<&Sum>("bob", 1, 2).Await(), IsOk());
+  const rpc::Rank rank = bob_rank();
+  std::string before = "bob";
+  for (const char* name : {"carol", "dave", "erin"}) {
+    bob_->Kill(SIGKILL);
+    ASSERT_TRUE(Within(20s, [&] {
+      return rpc::ListWorkers(server_->address(), "baton", 20s)->size() == 1;
+    }));
+    bob_ = StartPeer(name, meeting_);
+    EXPECT_EQ(bob_->ReadLine(), "joined");
+    const auto sum = alice_->Async<&Sum>(rank, 1, 2).Await(10s);
+    ASSERT_THAT(sum, IsOk());
+    EXPECT_EQ(alice_->Find(rank)->name, name);
+    EXPECT_EQ(alice_->workers().size(), 2u);
+    EXPECT_THAT(alice_->Async<&Sum>(before, 1, 2).Await(10s),
+                Fails(StatusCode::kUnavailable, before));
+    before = name;
+  }
 }
 
 TEST_F(SilentWorkerTest, OneWhosePoolIsBusyIsNotSilent) {

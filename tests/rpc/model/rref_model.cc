@@ -54,6 +54,7 @@ int RRefModel::Other(const Node& node) {
 void RRefModel::Create(Node& node) {
   if (node.held.size() >= kMostHeld) return;
   Node& owner = *nodes_[Other(node)];
+  if (!node.peers.Knows(owner.info)) return;
   HandlePtr handle = node.table->NewGrant(owner.info, 1);
   const uint64_t call = node.peers.NextCall(owner.info.name);
   const uint64_t key = call * kNodes + owner.index;
@@ -69,6 +70,7 @@ void RRefModel::Share(Node& node) {
   const HandlePtr& handle = node.held[Pick(static_cast<int>(node.held.size()))];
   if (handle->state() != Handle::State::kConfirmed) return;
   Node& to = *nodes_[Other(node)];
+  if (!node.peers.Knows(to.info)) return;
   const uint64_t epoch = node.peers.Epoch(to.info.name);
   auto transfers = node.table->Export({handle}, to.info,
                                       Ownership::Clock::time_point::max());
@@ -165,9 +167,10 @@ void RRefModel::GiveUp(Node& node, int other) {
   const WorkerInfo& info = nodes_[other]->info;
   bool leaving = false;
   const uint64_t loss = node.peers.MarkLost(info, &leaving);
-  if (loss == 0 || !node.peers.GiveUp(info, loss)) return;
+  if (loss == 0 || !node.peers.GiveUp(info, loss, GivenUp())) return;
   failed_ = true;
-  node.peers.ResetControl(info);
+  // The rendezvous may do the same; what it had said before is remembered.
+  if (Pick(2) == 0) node.peers.StrikeOff(info, GivenUp());
   EndAllWith(node, other);
   if (nodes_[other]->dead) return;
   // The other one hears that the connection broke.

@@ -1,0 +1,267 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What members are told of who comes and goes, and when.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/rendezvous.pb.h"
+#include "rpc/rendezvous_groups.h"
+#include "rpc/rendezvous_wire.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using baton::testing::Fails;
+using baton::testing::IsOk;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Change = MembershipLog::Change;
+
+WorkerInfo Named(const std::string& name, uint64_t incarnation, int rank = 0) {
+  return {name, Rank{rank}, incarnation, "127.0.0.1:1"};
+}
+
+TEST(MembershipLogTest, TellsWhatBecameOfEachLast) {
+  MembershipLog log;
+  log.Add(10, Change::kJoined, Named("alice", 1), 100);
+  log.Add(11, Change::kJoined, Named("bob", 2), 100);
+  log.Add(12, Change::kLost, Named("bob", 2), 100);
+  log.Add(13, Change::kJoined, Named("bob", 3), 100);
+  log.Add(14, Change::kLeft, Named("alice", 1), 100);
+  const auto since = log.Since(11);
+  ASSERT_TRUE(since.has_value());
+  EXPECT_EQ(since->version, 14u);
+  EXPECT_THAT(since->joined, ElementsAre(Named("bob", 3)));
+  ASSERT_THAT(since->departed, SizeIs(2));
+  EXPECT_EQ(since->departed[0].incarnation, 2u);
+  EXPECT_TRUE(since->departed[0].lost);
+  EXPECT_FALSE(since->departed[1].lost);
+  EXPECT_THAT(log.Since(14)->joined, IsEmpty());
+  EXPECT_THAT(log.Since(14)->departed, IsEmpty());
+}
+
+TEST(MembershipLogTest, KnowsNothingOfOldOrUnknownVersions) {
+  MembershipLog log;
+  EXPECT_FALSE(log.Since(0).has_value());
+  for (uint64_t i = 10; i < 20; ++i) {
+    log.Add(i, Change::kJoined, Named("alice", i), 4);
+  }
+  EXPECT_FALSE(log.Since(14).has_value());
+  EXPECT_THAT(log.Since(15)->joined, SizeIs(4));
+  EXPECT_FALSE(log.Since(20).has_value());
+}
+
+// Groups whose members renew and listen, by a clock that is turned by hand.
+class ChangesTest : public ::testing::Test {
+ protected:
+  ~ChangesTest() override { groups_.Close(); }
+
+  static JoinOptions Options(const std::string& name, uint64_t incarnation,
+                             int world_size) {
+    return {.cluster = "test",
+            .self = Named(name, incarnation),
+            .world_size = world_size,
+            .lease = 1000ms};
+  }
+  void Enter(const JoinOptions& options) {
+    groups_.Enter(options, [this, incarnation = options.self.incarnation](
+                               const RendezvousGroups::Result& result) {
+      joined_.insert_or_assign(incarnation, result);
+    });
+  }
+  void Meet(int size) {
+    for (int i = 0; i < size; ++i) {
+      Enter(Options(absl::StrCat("w", i), static_cast<uint64_t>(i + 1), size));
+    }
+    ASSERT_TRUE(joined_.at(1).ok());
+  }
+  uint64_t VersionOf(uint64_t incarnation) {
+    return (*joined_.at(incarnation))->version;
+  }
+  void Listen(const std::string& name, uint64_t incarnation, uint64_t known) {
+    heard_.erase(incarnation);
+    groups_.Listen(
+        "test", name, incarnation, known, now_ + 400ms,
+        [this, incarnation](const absl::StatusOr<MembershipChange>& change) {
+          heard_.insert_or_assign(incarnation, change);
+        },
+        now_);
+  }
+  void Pass(std::chrono::milliseconds time) {
+    now_ += time;
+    groups_.Reap(now_, time);
+  }
+
+  RendezvousGroups groups_;
+  std::map<uint64_t, RendezvousGroups::Result> joined_;
+  std::map<uint64_t, absl::StatusOr<MembershipChange>> heard_;
+  RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
+};
+
+// Of 1,000 members each is told of one newcomer, and of nobody else.
+TEST_F(ChangesTest, AJoinCostsEachMemberTheNewcomerAlone) {
+  constexpr int kMembers = 1000;
+  Meet(kMembers);
+  const uint64_t met = VersionOf(1);
+  Enter(Options("extra", 5000, kOneMore));
+  ASSERT_THAT(joined_.at(5000), IsOk());
+  EXPECT_THAT((*joined_.at(5000))->workers, SizeIs(kMembers + 1));
+  size_t bytes = 0;
+  for (int i = 0; i < kMembers; ++i) {
+    const auto change = groups_.Renew("test", absl::StrCat("w", i),
+                                      static_cast<uint64_t>(i + 1), met, now_);
+    ASSERT_THAT(change, IsOk());
+    EXPECT_FALSE(change->whole);
+    EXPECT_THAT(change->joined, SizeIs(1));
+    wire::RenewAnswer answer;
+    internal::ToWire(*change, answer);
+    bytes += answer.ByteSizeLong();
+  }
+  EXPECT_LT(bytes, kMembers * 100u);
+}
+
+TEST_F(ChangesTest, AMemberHearsOfAChangeAtOnce) {
+  Meet(2);
+  const uint64_t met = VersionOf(1);
+  Listen("w0", 1, met);
+  EXPECT_FALSE(heard_.contains(1));
+  EXPECT_THAT(groups_.Leave("test", "w1", 2, now_), IsOk());
+  ASSERT_TRUE(heard_.contains(1));
+  ASSERT_THAT(heard_.at(1), IsOk());
+  EXPECT_THAT(heard_.at(1)->departed, SizeIs(1));
+  Pass(RendezvousGroups::kSettling);
+  Listen("w0", 1, heard_.at(1)->version);
+  EXPECT_FALSE(heard_.contains(1));
+  Enter(Options("other", 3, 2));
+  ASSERT_TRUE(heard_.contains(1));
+  EXPECT_THAT(heard_.at(1)->joined, SizeIs(1));
+}
+
+TEST_F(ChangesTest, WhoListensInVainIsAnsweredInTime) {
+  Meet(1);
+  Listen("w0", 1, VersionOf(1));
+  Pass(300ms);
+  EXPECT_FALSE(heard_.contains(1));
+  Pass(200ms);
+  ASSERT_TRUE(heard_.contains(1));
+  EXPECT_EQ(heard_.at(1)->version, VersionOf(1));
+  Listen("w0", 1, VersionOf(1));
+  groups_.EndListen("test", "w0", 1);
+  EXPECT_TRUE(heard_.contains(1));
+}
+
+TEST_F(ChangesTest, OneThatIsStruckOffWhileItListensIsTold) {
+  Meet(1);
+  Listen("w0", 1, VersionOf(1));
+  heard_.clear();
+  groups_.Reap(now_ += 1ms, 1ms);
+  for (int i = 0; i < 12; ++i) Pass(100ms);
+  EXPECT_THAT(heard_.at(1), IsOk());
+  Listen("w0", 1, VersionOf(1));
+  EXPECT_THAT(heard_.at(1), Fails(StatusCode::kNotFound, "w0"));
+}
+
+TEST_F(ChangesTest, ANewcomerIsLetInWhenThoseThatListenKnowOfIt) {
+  Meet(2);
+  const uint64_t met = VersionOf(1);
+  Listen("w0", 1, met);
+  Listen("w1", 2, met);
+  Enter(Options("extra", 3, kOneMore));
+  EXPECT_FALSE(joined_.contains(3));
+  Listen("w0", 1, heard_.at(1)->version);
+  EXPECT_FALSE(joined_.contains(3));
+  // Who does not listen on is not waited for any longer than this.
+  Listen("w1", 2, heard_.at(2)->version);
+  ASSERT_TRUE(joined_.contains(3));
+  EXPECT_THAT((*joined_.at(3))->workers, SizeIs(3));
+  Enter(Options("fourth", 4, kOneMore));
+  EXPECT_FALSE(joined_.contains(4));
+  Listen("w1", 2, heard_.at(2)->version);
+  Pass(RendezvousGroups::kHearing + 100ms);
+  EXPECT_TRUE(joined_.contains(4));
+}
+
+TEST_F(ChangesTest, OneThatWasStruckOffIsTakenBackUnderItsRank) {
+  Meet(2);
+  const uint64_t met = VersionOf(1);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_THAT(groups_.Renew("test", "w0", 1, met, now_), IsOk());
+    Pass(100ms);
+  }
+  EXPECT_FALSE(groups_.Renew("test", "w1", 2, met, now_).ok());
+  JoinOptions seat = Options("w1", 2, 2);
+  seat.wanted_rank = 1;
+  EXPECT_THAT(groups_.TakeBack(seat, met, now_), IsOk());
+  const auto change = groups_.Renew("test", "w0", 1, met, now_);
+  ASSERT_THAT(change, IsOk());
+  EXPECT_THAT(change->joined, ElementsAre(Named("w1", 2, 1)));
+  EXPECT_THAT(change->departed, IsEmpty());
+}
+
+TEST_F(ChangesTest, ButNotOnceAnotherOneHasItsPlace) {
+  Meet(2);
+  const uint64_t met = VersionOf(1);
+  EXPECT_THAT(groups_.Leave("test", "w1", 2, now_), IsOk());
+  Pass(RendezvousGroups::kSettling);
+  Enter(Options("other", 3, 2));
+  ASSERT_THAT(joined_.at(3), IsOk());
+  JoinOptions seat = Options("w1", 2, 2);
+  seat.wanted_rank = 1;
+  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+              Fails(StatusCode::kNotFound, "another one's"));
+  seat.wanted_rank = -1;
+  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+              Fails(StatusCode::kInvalidArgument, "no rank"));
+  // Nor into a cluster that has ended.
+  seat.wanted_rank = 1;
+  seat.cluster = "theirs";
+  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+              Fails(StatusCode::kNotFound, "has ended"));
+}
+
+// What they know is of an earlier life of the rendezvous.
+TEST_F(ChangesTest, MembersOfAnEarlierLifeComeBackBeforeAnybodyElse) {
+  const uint64_t before = 1000;
+  JoinOptions extra = Options("extra", 9, kOneMore);
+  extra.wanted_rank = 5;
+  EXPECT_THAT(groups_.TakeBack(extra, before, now_),
+              Fails(StatusCode::kUnavailable, "come back"));
+  JoinOptions seat = Options("w1", 2, 2);
+  seat.wanted_rank = 1;
+  EXPECT_THAT(groups_.TakeBack(seat, before, now_), IsOk());
+  EXPECT_THAT(groups_.TakeBack(extra, before, now_), IsOk());
+  Enter(Options("other", 7, 2));
+  // Until all had time to come nobody is told that the others are gone.
+  Listen("w1", 2, before);
+  Pass(300ms);
+  EXPECT_FALSE(heard_.contains(2));
+  seat.self = Named("w0", 1);
+  seat.wanted_rank = 0;
+  EXPECT_THAT(groups_.TakeBack(seat, before, now_), IsOk());
+  for (int i = 0; i < 11; ++i) {
+    for (const auto& [name, incarnation] :
+         {std::pair("w0", 1), std::pair("w1", 2), std::pair("extra", 9)}) {
+      if (i < 9) Listen(name, static_cast<uint64_t>(incarnation), before);
+    }
+    Pass(100ms);
+  }
+  ASSERT_TRUE(heard_.contains(2));
+  ASSERT_THAT(heard_.at(2), IsOk());
+  EXPECT_TRUE(heard_.at(2)->whole);
+  EXPECT_THAT(
+      heard_.at(2)->joined,
+      ElementsAre(Named("w0", 1, 0), Named("w1", 2, 1), Named("extra", 9, 5)));
+  EXPECT_THAT(joined_.at(7), Fails(StatusCode::kAlreadyExists, "too late"));
+}
+
+}  // namespace
+}  // namespace baton::rpc
