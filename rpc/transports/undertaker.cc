@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // A socket that takes what is written ends its streams within one.
-constexpr milliseconds kPatience{500};
+constexpr milliseconds kEndPatience{500};
 
 std::atomic<int> lingering{0};
 
@@ -79,7 +79,7 @@ void BoundedTransport::Shutdown(milliseconds timeout) {
   ++lingering;
   const Promise<void> ended;
   std::thread thread(WaitForTheEnd, transport_, ended);
-  if (ended.future().Await(kPatience).ok()) {
+  if (ended.future().Await(kEndPatience).ok()) {
     thread.join();
     return;
   }
