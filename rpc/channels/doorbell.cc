@@ -16,7 +16,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kDoorbellBytes = 4096;
 static_assert(std::atomic<uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
@@ -28,7 +28,8 @@ void Wake(std::atomic<uint32_t>& word, int threads) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Bell>> Bell::Open(Fd fd) {
-  ASSIGN_OR_RETURN(Segment memory, Segment::Open(std::move(fd), kBytes));
+  ASSIGN_OR_RETURN(Segment memory,
+                   Segment::Open(std::move(fd), kDoorbellBytes));
   return std::unique_ptr<Bell>(new Bell(std::move(memory)));
 }
 
@@ -44,7 +45,7 @@ void Bell::Ring() {
 }
 
 absl::StatusOr<std::shared_ptr<Doorbell>> Doorbell::Make() {
-  ASSIGN_OR_RETURN(Segment memory, Segment::Create(kBytes));
+  ASSIGN_OR_RETURN(Segment memory, Segment::Create(kDoorbellBytes));
   new (memory.data()) Word(0);
   return std::shared_ptr<Doorbell>(new Doorbell(std::move(memory)));
 }

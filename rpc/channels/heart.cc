@@ -13,7 +13,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kPageBytes = 4096;
 // Nobody can make a read of it fail, nor map it to write from now on.
 constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
@@ -29,16 +29,17 @@ absl::Status NotHere() {
 
 absl::StatusOr<std::shared_ptr<Heart>> Heart::Make() {
   Fd fd(memfd_create("baton-heart", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid() || fallocate(fd.get(), 0, 0, kBytes) != 0) return NotHere();
-  void* page =
-      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (!fd.valid() || fallocate(fd.get(), 0, 0, kPageBytes) != 0)
+    return NotHere();
+  void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    fd.get(), 0);
   if (page == MAP_FAILED) return NotHere();
   std::shared_ptr<Heart> heart(new Heart(std::move(fd), page));
   if (fcntl(heart->fd().get(), F_ADD_SEALS, kSeals) != 0) return NotHere();
   return heart;
 }
 
-Heart::~Heart() { munmap(page_, kBytes); }
+Heart::~Heart() { munmap(page_, kPageBytes); }
 
 void Heart::Beat() {
   static_cast<Count*>(page_)->fetch_add(1, std::memory_order_relaxed);
@@ -48,10 +49,11 @@ absl::StatusOr<std::unique_ptr<HeartWatch>> HeartWatch::Open(const Fd& fd) {
   struct stat info;
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd.get(), &info) != 0 ||
-      info.st_size != kBytes) {
+      info.st_size != kPageBytes) {
     return absl::InvalidArgumentError("a descriptor that is no heart");
   }
-  const void* page = mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  const void* page =
+      mmap(nullptr, kPageBytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (page == MAP_FAILED) {
     return absl::ResourceExhaustedError("a heart cannot be mapped");
   }
@@ -62,7 +64,7 @@ HeartWatch::HeartWatch(const void* page)
     : page_(page),
       seen_(static_cast<const Count*>(page)->load(std::memory_order_relaxed)) {}
 
-HeartWatch::~HeartWatch() { munmap(const_cast<void*>(page_), kBytes); }
+HeartWatch::~HeartWatch() { munmap(const_cast<void*>(page_), kPageBytes); }
 
 bool HeartWatch::HasBeaten() {
   const uint64_t now =

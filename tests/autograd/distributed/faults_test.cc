@@ -271,10 +271,10 @@ TEST_P(FaultsTest, ANestedCallsContextEndsEverywhereWithItsRoot) {
 TEST_P(FaultsTest, TheDeathOfAnOpenerLeavesItsContextToTheRoot) {
   Promise<void> noticed;
   // Hears it after what dist::Attach set.
-  cluster_.at("carol").WatchPeers(
-      [noticed](const rpc::WorkerInfo& worker, const absl::Status&) {
-        if (worker.name == "bob") noticed.Set(absl::OkStatus());
-      });
+  cluster_.at("carol").WatchMembers([noticed](const rpc::MemberEvent& event) {
+    if (event.kind == rpc::MemberEvent::Kind::kJoined) return;
+    if (event.worker.name == "bob") noticed.Set(absl::OkStatus());
+  });
   {
     Context ctx(agent());
     Variable x = Leaf(2);
