@@ -34,7 +34,8 @@ struct CallSpec {
   Leading leading{};
 };
 
-// Called exactly once, without locks, with a decoder exactly when OK.
+// Called exactly once, without locks, with a decoder exactly when OK. If that
+// fails, nothing has come of the call, and another one gives the reason.
 using OnReply = absl::AnyInvocable<void(absl::Status, Decoder*)>;
 
 // Starts the clock. Never fails: what is wrong reaches `on_reply`.
@@ -148,19 +149,23 @@ void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
 template <typename R>
 OnReply SetPromise(Promise<R> promise) {
   return [promise](absl::Status status, Decoder* decoder) {
-    if constexpr (std::is_void_v<R>) {
-      promise.Set(status.ok() ? decoder->Finish() : std::move(status));
-    } else {
-      if (!status.ok()) {
-        promise.Set(std::move(status));
-        return;
-      }
-      R value = decoder->Get<R>();
-      if (absl::Status end = decoder->Finish(); !end.ok()) {
-        promise.Set(std::move(end));
+    if (!status.ok()) {
+      promise.Set(std::move(status));
+      return;
+    }
+    auto result = CatchErrors([&]() -> ResultOf<R> {
+      if constexpr (std::is_void_v<R>) {
+        return decoder->Finish();
       } else {
-        promise.Set(std::move(value));
+        R value = decoder->Get<R>();
+        RETURN_IF_ERROR(decoder->Finish());
+        return value;
       }
+    });
+    if (result.ok()) {
+      promise.Set(std::move(result));
+    } else {
+      decoder->Fail(baton::internal::StatusOf(result));
     }
   };
 }

@@ -3,10 +3,11 @@
 
 #include "rpc/handle.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "rpc/ownership.h"
+#include "rpc/agent_core.h"
 
 namespace baton::rpc::internal {
 
@@ -24,15 +25,37 @@ absl::Status Handle::failure() const {
   return failure_;
 }
 
+// What waits may be to send large tensors or those of a GPU, and this thread
+// one that reads messages.
 void Handle::Confirm() {
-  std::vector<Confirmed> waiting;
   {
     MutexLock lock(mutex_);
     if (state_ != State::kUnknown) return;
     state_ = State::kConfirmed;
-    waiting.swap(waiting_);
+    telling_ = !waiting_.empty();
+    if (!telling_) return;
   }
-  for (Confirmed& callback : waiting) callback(absl::OkStatus());
+  if (auto agent = agent_.lock()) {
+    agent->completions()->PostOrCarry(
+        [self = shared_from_this()] { self->TellWaiting(); });
+  } else {
+    TellWaiting();
+  }
+}
+
+void Handle::TellWaiting() {
+  for (;;) {
+    std::vector<Confirmed> waiting;
+    absl::Status status;
+    {
+      MutexLock lock(mutex_);
+      telling_ = !waiting_.empty();
+      if (!telling_) return;
+      waiting.swap(waiting_);
+      status = failure_;
+    }
+    for (Confirmed& callback : waiting) callback(status);
+  }
 }
 
 bool Handle::FailWith(const absl::Status& why) {
@@ -42,7 +65,7 @@ bool Handle::FailWith(const absl::Status& why) {
     if (state_ == State::kFailed) return false;
     state_ = State::kFailed;
     failure_ = why;
-    waiting.swap(waiting_);
+    if (!telling_) waiting.swap(waiting_);
   }
   for (Confirmed& callback : waiting) callback(why);
   return true;
@@ -52,13 +75,23 @@ void Handle::WhenConfirmed(Confirmed callback) {
   absl::Status status;
   {
     MutexLock lock(mutex_);
-    if (state_ == State::kUnknown) {
+    if (state_ == State::kUnknown || telling_) {
       waiting_.push_back(std::move(callback));
       return;
     }
     status = failure_;
   }
   callback(status);
+}
+
+bool Handle::settled() const {
+  MutexLock lock(mutex_);
+  return state_ != State::kUnknown && !telling_;
+}
+
+bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles) {
+  return std::all_of(handles.begin(), handles.end(),
+                     [](const auto& handle) { return handle->settled(); });
 }
 
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,

@@ -30,7 +30,7 @@ class Ownership;
 //              down; sticky, every use gives the reason
 //
 // Thread-safe.
-class Handle {
+class Handle : public std::enable_shared_from_this<Handle> {
  public:
   enum class State { kUnknown, kConfirmed, kFailed };
   using Confirmed = std::function<void(const absl::Status&)>;
@@ -66,13 +66,20 @@ class Handle {
   // False when it had failed before.
   bool FailWith(const absl::Status& why);
   // `callback` runs once the state is not kUnknown, at once when it is already.
+  // Those that wait for Confirm run where the agent runs continuations, as they
+  // may send, in order and before those that come meanwhile; FailWith runs them
+  // itself.
   void WhenConfirmed(Confirmed callback);
+  // Nothing would wait.
+  bool settled() const;
 
   // Of the call that makes the object; for the creator's handle alone.
   const Promise<void>& creation() const { return creation_; }
   void set_creation(Promise<void> creation) { creation_ = std::move(creation); }
 
  private:
+  void TellWaiting();
+
   const Identity identity_;
   const std::weak_ptr<AgentCore> agent_;
   const std::weak_ptr<Ownership> ownership_;
@@ -82,10 +89,13 @@ class Handle {
   State state_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Confirmed> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;  // until nobody waits
 };
 
 // Calls `done` once every handle is confirmed, or with the first failure.
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
                       std::function<void(const absl::Status&)> done);
+// Whether that would be at once.
+bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles);
 
 }  // namespace baton::rpc::internal

@@ -220,7 +220,8 @@ void AgentCore::Deliver(const CallPtr& call, ResponseFrame& frame,
   std::unique_ptr<Crossing> crossing;
   absl::Status status;
   if (scope != nullptr && call->spec.result == nullptr) {
-    auto begun = scope->BeginReceive(call->to, frame.scope);
+    auto begun =
+        CatchErrors([&] { return scope->BeginReceive(call->to, frame.scope); });
     status = begun.status();
     if (begun.ok()) crossing = *std::move(begun);
   }
@@ -234,6 +235,8 @@ void AgentCore::Deliver(const CallPtr& call, ResponseFrame& frame,
     decoder.set_at_end([&] { return scope->FinishReceive(*crossing); });
   }
   call->on_reply(absl::OkStatus(), &decoder);
+  if (!decoder.ok())
+    call->on_reply(CallFailed(decoder.status(), error), nullptr);
 }
 
 }  // namespace baton::rpc::internal

@@ -57,8 +57,8 @@ absl::Status CheckUser(const Fd& socket) {
   return absl::OkStatus();
 }
 
-// A message of one byte with room for one descriptor. Stays where it is: its
-// parts point to each other.
+// A message of one byte with room for one descriptor, and by its padding for a
+// second one. Stays where it is: its parts point to each other.
 class FdMessage {
  public:
   FdMessage() {
@@ -72,6 +72,22 @@ class FdMessage {
 
   msghdr* get() { return &message_; }
   cmsghdr* header() { return CMSG_FIRSTHDR(&message_); }
+  // All descriptors that came with it, which belong to the caller. Once.
+  std::vector<Fd> TakeAll() {
+    std::vector<Fd> all;
+    for (cmsghdr* part = header(); part != nullptr;
+         part = CMSG_NXTHDR(&message_, part)) {
+      if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+        continue;
+      const size_t bytes = part->cmsg_len - CMSG_LEN(0);
+      for (size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
+        int number = -1;
+        std::memcpy(&number, CMSG_DATA(part) + at, sizeof(number));
+        all.emplace_back(number);
+      }
+    }
+    return all;
+  }
 
  private:
   char byte_ = 0;
@@ -117,18 +133,18 @@ absl::StatusOr<Fd> FdConnection::Receive() {
   const ssize_t got =
       recvmsg(socket_.get(), message.get(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return Failure("cannot take a segment", errno);
-  const cmsghdr* header = message.header();
-  if (got != 1 || header == nullptr || header->cmsg_level != SOL_SOCKET ||
-      header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+  std::vector<Fd> all = message.TakeAll();
+  if (all.empty()) {
     // The kernel drops what it finds no number for.
     return (message.get()->msg_flags & MSG_CTRUNC) != 0
                ? Failure("cannot take a segment", EMFILE)
                : absl::NotFoundError("no segment was passed");
   }
-  int number = -1;
-  std::memcpy(&number, CMSG_DATA(header), sizeof(number));
-  return Fd(number);
+  if (got != 1 || all.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(all.size(), " descriptors came where one was to come"));
+  }
+  return std::move(all.front());
 }
 
 absl::StatusOr<std::shared_ptr<FdListener>> FdListener::Make(

@@ -27,7 +27,8 @@ class FdConnection {
 
   // ResourceExhausted when the other end has too many to take.
   absl::Status Send(const Fd& fd);
-  // The next one that was sent; NotFound when there is none.
+  // The next one that was sent; NotFound when there is none, InvalidArgument
+  // when more came with it, which are closed.
   absl::StatusOr<Fd> Receive();
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/executor.h"
 #include "core/stream.h"
 
 namespace baton::rpc {
@@ -37,6 +38,7 @@ Tensor PackedCopy(Tensor tensor) {
 }
 
 Tensor OnHost(const Tensor& tensor) {
+  const BlockingScope waiting;
   return Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
                                         .format = tensor.SuggestFormat(),
                                         .pinned = true})

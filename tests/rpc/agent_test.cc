@@ -15,6 +15,21 @@
 #include "tests/support/status_matchers.h"
 
 namespace baton::testing {
+// Nobody can decode it.
+struct Unreadable {};
+}  // namespace baton::testing
+
+template <>
+struct baton::rpc::Codec<baton::testing::Unreadable> {
+  static void Encode(Encoder& encoder, const baton::testing::Unreadable&) {
+    encoder.Put(1);
+  }
+  static baton::testing::Unreadable Decode(Decoder&) {
+    throw Error(absl::DataLossError("unreadable"));
+  }
+};
+
+namespace baton::testing {
 namespace {
 
 using namespace std::chrono_literals;
@@ -36,6 +51,8 @@ Tensor Overwrite(Tensor x) {
 int Throw(std::string text) { throw Error(absl::OutOfRangeError(text)); }
 int ThrowStd() { throw std::runtime_error("tab\tquote\" \x01"); }
 int Unregistered() { return 0; }
+
+Unreadable GiveUnreadable() { return {}; }
 
 // Handlers that answer later.
 Future<int> Later(rpc::CallContext& call, int x) {
@@ -72,6 +89,7 @@ void Fill(rpc::Registry& registry) {
   registry.AddFunction<&FailsLater>();
   registry.AddFunction<&ThrowsAtOnce>();
   registry.AddFunction<&Nested>();
+  registry.AddFunction<&GiveUnreadable>();
 }
 
 class AgentTest : public ::testing::TestWithParam<TransportKind> {
@@ -161,6 +179,19 @@ TEST_P(AgentTest, ExceptionsBecomeErrorsOfTheCaller) {
               Fails(StatusCode::kOutOfRange, "bob, Throw: [conv2d] bad shape"));
   EXPECT_THAT(alice_.Async<&ThrowStd>("bob").Await(),
               Fails(StatusCode::kInternal, "tab\tquote\" \x01"));
+}
+
+TEST_P(AgentTest, AnAnswerWhoseDecodingThrowsIsAnErrorThatNamesTheCall) {
+  const auto given = alice_.Remote<&GiveUnreadable>("bob");
+  for (const auto& answer :
+       {alice_.Async<&GiveUnreadable>("bob").Await(), given.Fetch().Await()}) {
+    EXPECT_THAT(answer, Fails(StatusCode::kDataLoss, "unreadable"));
+    const auto error = rpc::CallErrorOf(answer.status());
+    ASSERT_TRUE(error.has_value()) << answer.status();
+    EXPECT_EQ(error->worker, "bob");
+  }
+  EXPECT_THAT(alice_.Async<&GiveUnreadable>("bob").Await(),
+              Fails(StatusCode::kDataLoss, "bob, GiveUnreadable: "));
 }
 
 TEST_P(AgentTest, ErrorsNameWorkerAndMethodForPrograms) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -293,6 +294,38 @@ TEST(FdSocket, TellsConnectionsApartByTheirKeys) {
   ASSERT_TRUE(fd.ok()) << fd.status();
   EXPECT_EQ(lseek(fd->get(), 0, SEEK_END), 123);
   EXPECT_TRUE((*listener)->Accept("one").ok());
+}
+
+// The room for one descriptor has padding, in which a second one fits.
+TEST(FdSocket, DescriptorsThatCameInPairsAreRefusedAndClosed) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const Fd hostile(ends[0]);
+  FdConnection connection{Fd(ends[1])};
+  int pipes[2];
+  ASSERT_EQ(pipe2(pipes, O_CLOEXEC | O_NONBLOCK), 0);
+  const Fd reading(pipes[0]);
+  Fd writing(pipes[1]);
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof(ancillary);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const int both[2] = {writing.get(), writing.get()};
+  std::memcpy(CMSG_DATA(header), both, sizeof(both));
+  ASSERT_EQ(sendmsg(hostile.get(), &message, 0), 1);
+  writing = Fd();
+  EXPECT_EQ(read(reading.get(), &byte, 1), -1);  // others can write still
+  EXPECT_EQ(connection.Receive().status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(read(reading.get(), &byte, 1), 0);  // nobody can
 }
 
 // A reader that takes nothing must not hold up a writer.
