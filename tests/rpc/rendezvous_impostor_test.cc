@@ -73,7 +73,7 @@ class RendezvousImpostor : public ::testing::Test {
                            .lease = 1s,
                            .access = {.security = kWithToken}};
   std::string address_;
-  std::vector<WorkerInfo> joined_;
+  Membership joined_;
   std::atomic<int> asked_{0};
 };
 
@@ -90,7 +90,7 @@ TEST_F(RendezvousImpostor, IsNeitherToldTheTokenNorBelievedWhoIsThere) {
 TEST_F(RendezvousImpostor, IsNotBelievedThatAWorkerIsStruckOff) {
   Impostor impostor(address_, Pretend(absl::NotFoundError("no such worker")));
   RendezvousLease lease(address_, alice_, joined_);
-  lease.Start([](const WorkerInfo&) {});
+  lease.Start([](const MemberEvent&) {});
   EXPECT_TRUE(impostor.AwaitMessages(4, 30s));  // it goes on
   EXPECT_FALSE(impostor.HasHeard(kWithToken.token));
 }
@@ -102,7 +102,7 @@ TEST_F(RendezvousImpostor, BringsNoNewcomers) {
   std::atomic<int> newcomers{0};
   {
     RendezvousLease lease(address_, alice_, joined_);
-    lease.Start([&](const WorkerInfo&) { ++newcomers; });
+    lease.Start([&](const MemberEvent&) { ++newcomers; });
     EXPECT_TRUE(impostor.AwaitMessages(4, 30s));
   }
   EXPECT_EQ(newcomers, 0);
