@@ -58,6 +58,7 @@ class WatchedTransport final : public rpc::Transport {
   void RemovePeer(const std::string& name) override {
     inner_->RemovePeer(name);
   }
+  void Forget(const rpc::WorkerInfo& peer) override { inner_->Forget(peer); }
   void Disconnect(const std::string& name, Task then) override {
     inner_->Disconnect(name, std::move(then));
   }
