@@ -70,6 +70,7 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
                            .world_size = options.world_size,
                            .timeout = options.join_timeout,
                            .lease = options.agent.lease,
+                           .listens = true,
                            .access = {.security = options.security}}};
   if (options.peers.empty()) return meeting;
   ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,

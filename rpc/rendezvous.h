@@ -46,6 +46,9 @@ struct JoinOptions {
   // may take its place and its name; kLeastLease (rpc/lease.h) or more, or 0:
   // it stays until it leaves.
   std::chrono::milliseconds lease{0};
+  // It will keep its lease (RendezvousLease), by which it hears of others:
+  // those who join it wait for that.
+  bool listens = false;
   RendezvousAccess access = {};
 };
 

@@ -221,7 +221,7 @@ void RendezvousGroups::Seat(Group& group, const JoinOptions& options, int rank,
                             Clock::time_point now) {
   WorkerInfo info = options.self;
   info.rank = Rank{rank};
-  group.members[info.name] = {info, options.lease, now};
+  group.members[info.name] = {info, options.lease, now, options.listens};
   Changed(group, MembershipLog::Change::kJoined, info);
 }
 

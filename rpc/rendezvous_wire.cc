@@ -26,7 +26,8 @@ JoinOptions FromWire(const wire::JoinRequest& in) {
   JoinOptions options{.cluster = in.cluster(),
                       .self = AsItCame(in.self()),
                       .wanted_rank = in.self().rank(),
-                      .world_size = in.world_size()};
+                      .world_size = in.world_size(),
+                      .listens = in.listens()};
   options.expected.assign(in.expected().begin(), in.expected().end());
   options.timeout =
       milliseconds(std::clamp<int64_t>(in.timeout_ms(), 1, kLongestWaitMs));
@@ -79,6 +80,7 @@ void ToWire(const JoinOptions& options, int rank, wire::JoinRequest& out) {
   out.mutable_self()->set_rank(rank);
   out.set_world_size(options.world_size);
   out.set_lease_ms(options.lease.count());
+  out.set_listens(options.listens);
   out.mutable_expected()->Assign(options.expected.begin(),
                                  options.expected.end());
 }

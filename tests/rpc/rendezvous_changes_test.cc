@@ -190,6 +190,20 @@ TEST_F(ChangesTest, ANewcomerIsLetInWhenThoseThatListenKnowOfIt) {
   EXPECT_TRUE(joined_.contains(4));
 }
 
+TEST_F(ChangesTest, OneThatHasNotListenedYetIsWaitedForAsWell) {
+  JoinOptions first = Options("w0", 1, 1);
+  first.listens = true;
+  Enter(first);
+  const uint64_t met = VersionOf(1);
+  Enter(Options("extra", 2, kOneMore));
+  EXPECT_FALSE(joined_.contains(2));
+  Listen("w0", 1, met);
+  ASSERT_TRUE(heard_.contains(1));
+  EXPECT_FALSE(joined_.contains(2));
+  Listen("w0", 1, heard_.at(1)->version);
+  EXPECT_TRUE(joined_.contains(2));
+}
+
 TEST_F(ChangesTest, OneThatWasStruckOffIsTakenBackUnderItsRank) {
   Meet(2);
   const uint64_t met = VersionOf(1);
