@@ -2,7 +2,8 @@
 # insists on one, OFF builds core/no_cuda, which answers "built without CUDA".
 # Sets BATON_HAS_CUDA and, where traces can show kernels, BATON_HAS_CUPTI, and
 # where tensors can go by NCCL, BATON_HAS_NCCL.
-# CMAKE_CUDA_ARCHITECTURES: 90 unless given.
+# CMAKE_CUDA_ARCHITECTURES: unless given, those of the GPUs that are here, or 90
+# where there is none.
 set(BATON_CUDA AUTO CACHE STRING
   "CUDA toolkit: AUTO (used where found), ON (required) or OFF")
 set_property(CACHE BATON_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -36,7 +37,15 @@ else()
 endif()
 
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 90)
+  execute_process(
+    COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE baton_gpus RESULT_VARIABLE baton_no_gpu ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+[.][0-9]" baton_gpus "${baton_gpus}")
+  list(REMOVE_DUPLICATES baton_gpus)
+  if(baton_no_gpu OR baton_gpus STREQUAL "")
+    set(baton_gpus 90)
+  endif()
+  string(REPLACE "." "" CMAKE_CUDA_ARCHITECTURES "${baton_gpus}")
 endif()
 if(NOT DEFINED CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})

@@ -39,7 +39,8 @@ as_root=()
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null ||
     die "needs root to install packages and there is no sudo; as root run:" \
-      "apt-get install" $missing
+      "apt-get install" $missing "(or set BATON_SKIP_SETUP=1 if they are there" \
+      "in another form)"
   as_root=(sudo)
   [ -t 0 ] && [ "${CI-}" != true ] || as_root+=(-n)
 fi
@@ -47,7 +48,9 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
-apt update || die "apt-get update failed (see above)"
+# A broken source of somebody else's must not stop what the others can give.
+apt update || echo "setup: apt-get update failed for a source (see above)" >&2
 apt install -y --no-install-recommends $missing ||
-  die "apt-get could not install everything (see above)"
+  die "apt-get could not install everything (see above); if what is missing is" \
+    "installed in another way, set BATON_SKIP_SETUP=1"
 echo "setup: done"

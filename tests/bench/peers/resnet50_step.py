@@ -48,8 +48,8 @@ def measure(args, way, batch, dtype, order):
 def main():
     parser = flags(__doc__, repeat=30)
     image_flags(parser)
-    parser.add_argument("--batches", type=numbers, default=[],
-                        help="several batches, instead of --batch")
+    parser.add_argument("--batch_sizes", type=numbers, default=[],
+                        help="several batch sizes, instead of --batch")
     parser.add_argument("--ways", type=words,
                         help="of eager,graph,compile; all the device has")
     parser.add_argument("--dtypes", type=words,
@@ -58,13 +58,13 @@ def main():
                         default=["contiguous", "channels_last"])
     parser.add_argument("--threads", type=int, default=0,
                         help="compute threads of the CPU; 0: as many as cores")
-    args = parse(parser, batch=4, batches=[], image=32)
+    args = parse(parser, batch=4, batch_sizes=[], image=32)
     if args.threads:
         torch.set_num_threads(args.threads)
     on_gpu = args.device == "cuda"
     ways = args.ways or (["eager", "graph", "compile"] if on_gpu
                          else ["eager"])
-    for batch in args.batches or [args.batch]:
+    for batch in args.batch_sizes or [args.batch]:
         for dtype in args.dtypes or (["tf32", "bf16"] if on_gpu else ["f32"]):
             for order in args.orders:
                 for way in ways:

@@ -84,20 +84,20 @@ def measure(args, way, batch):
 
 def main():
     parser = flags(__doc__, repeat=20)
-    parser.add_argument("--batches", type=numbers, default=[16, 32])
+    parser.add_argument("--batch_sizes", type=numbers, default=[16, 32])
     parser.add_argument("--ways", type=words, default=["eager", "compile"])
     for flag, default in (("layers", 12), ("width", 768), ("heads", 12),
                           ("length", 512), ("vocabulary", 32768)):
         parser.add_argument(f"--{flag}", type=int, default=default)
-    args = parse(parser, batches=[2], layers=2, width=32, heads=2, length=16,
-                 vocabulary=64)
+    args = parse(parser, batch_sizes=[2], layers=2, width=32, heads=2,
+                 length=16, vocabulary=64)
     if not hasattr(functional, "scaled_dot_product_attention"):
         raise SystemExit("fused attention came with PyTorch 2.0; this one is "
                          f"{torch.__version__}")
     if args.quick and args.device == "cpu":
         args.ways = ["eager"]  # the compiler takes a minute
     for way in args.ways:
-        for batch in args.batches:
+        for batch in args.batch_sizes:
             measure(args, way, batch)
 
 
