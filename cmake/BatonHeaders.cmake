@@ -1,6 +1,6 @@
 # The target baton_headers_alone compiles every header that no source includes
-# first; the sources prove theirs where they are compiled one by one, as
-# check_tidy.sh does with those that changed. A tree with CUDA compiles core/cuda's
+# first; the sources prove theirs where they are compiled one by one. check_tidy.sh
+# does both for what changed. A tree with CUDA compiles core/cuda's
 # alone, since all others are the same in a tree without.
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
   autograd/*.h core/*.h examples/*.h models/*.h optim/*.h rpc/*.h tools/*.h

@@ -15,6 +15,12 @@ if(BATON_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${BATON_CCACHE})
 endif()
 
+# Four times as fast as ld, which counts where many programs are linked.
+find_program(BATON_LLD ld.lld)
+if(BATON_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
 # A sanitizer is a property of the whole program, so of every file.
 if(BATON_SANITIZE)
   add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)

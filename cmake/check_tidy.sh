@@ -5,7 +5,8 @@
 # Usage: cmake/check_tidy.sh BUILD_TREE [BASE]
 # Runs clang-tidy on the sources that commits since BASE changed, or whose headers
 # they changed, twelve at most, the last first; the analyze preset reads all. Each
-# is read by itself, which shows that it includes what it needs. BASE is where the
+# is read by itself, which shows that it includes what it needs; so are as many
+# changed headers that no source includes first (baton_headers_alone). BASE is where the
 # branch left origin/main or, on main itself, twenty commits ago. The tree must be
 # one that clang builds (preset asan); sources that it builds in batches are read
 # with the flags of their neighbours.
@@ -18,11 +19,25 @@ base=${2-$(git merge-base HEAD origin/main 2>/dev/null || true)}
 if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
   base=$(git rev-list --first-parent -n 21 HEAD | tail -n 1)
 fi
-changed=$(git log --format= --name-only --diff-filter=AM "$base..HEAD" -- \
-  '*.cc' '*.h' ':!core/cuda' ':!tests/out_of_tree' ':!tests/rpc/compile_fail' |
-  sed 's/\.h$/.cc/' | awk '!seen[$0]++')
+changed() {
+  git log --format= --name-only --diff-filter=AM "$base..HEAD" -- "$@" \
+    ':!core/cuda' ':!tests/out_of_tree' ':!tests/rpc/compile_fail' |
+    awk '!seen[$0]++'
+}
+
+objects=()
+for header in $(changed '*.h'); do
+  stem=${header%.h}
+  object=CMakeFiles/baton_headers_alone.dir/headers/${stem//\//_}.cc.o
+  if [ -f "$header" ] && grep -q "^build $object:" "$tree/build.ninja"; then
+    objects+=("$object")
+  fi
+done
+objects=("${objects[@]:0:$most}")
+[ ${#objects[@]} = 0 ] || ninja -C "$tree" "${objects[@]}"
+
 files=()
-for file in $changed; do
+for file in $(changed '*.cc' '*.h' | sed 's/\.h$/.cc/' | awk '!seen[$0]++'); do
   [ ! -f "$file" ] || files+=("$file")
 done
 total=${#files[@]}

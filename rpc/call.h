@@ -87,7 +87,7 @@ void EncodeArgument(Encoder& encoder, A&& argument) {
   } else if constexpr (!std::is_same_v<P, Given>) {
     encoder.Put<P>(P(std::forward<A>(argument)));
   } else if constexpr (std::is_same_v<A, Given>) {
-    const P last = std::move(argument);
+    const P last = std::forward<A>(argument);
     encoder.Put<P>(last);
   } else {
     encoder.Put<P>(argument);

@@ -186,7 +186,7 @@ class Service final : public wire::Rendezvous::CallbackService {
     const auto& metadata = context.client_metadata();
     const auto shown = metadata.find(internal::kProofKey);
     std::string answer;
-    const absl::Status status = guard_.Check(
+    absl::Status status = guard_.Check(
         shown == metadata.end()
             ? ""
             : std::string(shown->second.data(), shown->second.size()),

@@ -59,18 +59,20 @@ inline std::vector<ConvCase> ConvCases() {
 // product of the convolution.
 template <typename Body>
 void ForEachProduct(const ConvCase& c, const Shape& y, Body body) {
-  const int64_t per_group = c.weight[0] / c.options.groups;
+  const ops::Conv2dOptions& options = c.options;
+  const int64_t per_group = c.weight[0] / options.groups;
+  const int64_t inputs = c.weight[1];
+  const int64_t stride[] = {options.stride[0], options.stride[1]};
+  const int64_t padding[] = {options.padding[0], options.padding[1]};
+  const int64_t dilation[] = {options.dilation[0], options.dilation[1]};
+  const Shape window({1, inputs, c.weight[2], c.weight[3]});
   ForEach4(y, [&](int64_t n, int64_t o, int64_t oh, int64_t ow) {
-    ForEach4(
-        {1, c.weight[1], c.weight[2], c.weight[3]},
-        [&](int64_t, int64_t i, int64_t kh, int64_t kw) {
-          const int64_t h = oh * c.options.stride[0] - c.options.padding[0] +
-                            kh * c.options.dilation[0];
-          const int64_t w = ow * c.options.stride[1] - c.options.padding[1] +
-                            kw * c.options.dilation[1];
-          const int64_t channel = o / per_group * c.weight[1] + i;
-          body(n, o, oh, ow, channel, h, w, i, kh, kw);
-        });
+    ForEach4(window, [&](int64_t, int64_t i, int64_t kh, int64_t kw) {
+      const int64_t h = oh * stride[0] - padding[0] + kh * dilation[0];
+      const int64_t w = ow * stride[1] - padding[1] + kw * dilation[1];
+      const int64_t channel = o / per_group * inputs + i;
+      body(n, o, oh, ow, channel, h, w, i, kh, kw);
+    });
   });
 }
 

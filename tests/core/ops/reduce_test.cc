@@ -29,23 +29,23 @@ Tensor Ones(const Shape& shape) { return Put(Tensor::Ones(shape)); }
 // The plain way, in double: `marked` axes of x summed, others kept.
 std::vector<double> SlowSum(const Tensor& x, const std::vector<bool>& marked) {
   const auto values = x.To(DType::kF64).ToVector<double>();
+  // Of the sums, how far apart those of neighbours along each axis are.
+  std::vector<int64_t> extents, steps(marked.size());
   int64_t outputs = 1;
-  for (int d = 0; d < x.rank(); ++d) {
-    if (!marked[static_cast<size_t>(d)]) outputs *= x.dim(d);
+  for (size_t d = marked.size(); d-- > 0;) {
+    const int64_t extent = x.dim(static_cast<int>(d));
+    extents.insert(extents.begin(), extent);
+    steps[d] = marked[d] ? 0 : outputs;
+    if (!marked[d]) outputs *= extent;
   }
   std::vector<double> sums(static_cast<size_t>(outputs), 0);
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    int64_t rest = i;
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
     int64_t at = 0;
-    int64_t step = 1;
-    for (int d = x.rank() - 1; d >= 0; --d) {
-      if (!marked[static_cast<size_t>(d)]) {
-        at += rest % x.dim(d) * step;
-        step *= x.dim(d);
-      }
-      rest /= x.dim(d);
+    for (size_t d = extents.size(); d-- > 0; rest /= extents[d]) {
+      at += rest % extents[d] * steps[d];
     }
-    sums[static_cast<size_t>(at)] += values[static_cast<size_t>(i)];
+    sums[static_cast<size_t>(at)] += values[i];
   }
   return sums;
 }

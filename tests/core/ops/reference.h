@@ -6,10 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
@@ -18,35 +19,43 @@
 // in double to compute references in, and comparison with a tolerance.
 namespace baton::testing {
 
-// A row-major [N, C, H, W] array; get() outside of H and W is zero.
+// A row-major [N, C, H, W] array; get() outside of H and W is zero. Its extents
+// are plain numbers, since references take most of the time with sanitizers.
 struct Array4 {
   explicit Array4(const Shape& shape_in)
-      : shape(shape_in), values(static_cast<size_t>(shape.numel()), 0.0) {}
+      : Array4(shape_in,
+               std::vector<double>(static_cast<size_t>(shape_in.numel()))) {}
   explicit Array4(const Tensor& tensor)
-      : shape(tensor.shape()),
-        values(tensor.To(DType::kF64).ToVector<double>()) {}
+      : Array4(tensor.shape(), tensor.To(DType::kF64).ToVector<double>()) {}
+  Array4(const Shape& shape_in, std::vector<double> values_in)
+      : shape(shape_in),
+        values(std::move(values_in)),
+        channels(shape[1]),
+        height(shape[2]),
+        width(shape[3]) {}
   double& at(int64_t n, int64_t c, int64_t h, int64_t w) {
     return values[static_cast<size_t>(
-        ((n * shape[1] + c) * shape[2] + h) * shape[3] + w)];
+        ((n * channels + c) * height + h) * width + w)];
   }
   bool inside(int64_t h, int64_t w) const {
-    return h >= 0 && h < shape[2] && w >= 0 && w < shape[3];
+    return h >= 0 && h < height && w >= 0 && w < width;
   }
   double get(int64_t n, int64_t c, int64_t h, int64_t w) {
     return inside(h, w) ? at(n, c, h, w) : 0.0;
   }
   Shape shape;
   std::vector<double> values;
+  int64_t channels, height, width;
 };
 
 // Calls body(n, c, h, w) for every index of a 4-d shape.
-inline void ForEach4(
-    const Shape& shape,
-    const std::function<void(int64_t, int64_t, int64_t, int64_t)>& body) {
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    for (int64_t c = 0; c < shape[1]; ++c) {
-      for (int64_t h = 0; h < shape[2]; ++h) {
-        for (int64_t w = 0; w < shape[3]; ++w) body(n, c, h, w);
+template <typename Body>
+void ForEach4(const Shape& shape, const Body& body) {
+  const std::array<int64_t, 4> extents{shape[0], shape[1], shape[2], shape[3]};
+  for (int64_t n = 0; n < extents[0]; ++n) {
+    for (int64_t c = 0; c < extents[1]; ++c) {
+      for (int64_t h = 0; h < extents[2]; ++h) {
+        for (int64_t w = 0; w < extents[3]; ++w) body(n, c, h, w);
       }
     }
   }
