@@ -1,10 +1,10 @@
-# cpp-httplib as packaged: a header and a library, without a config of CMake.
-find_path(HTTPLIB_INCLUDE_DIR httplib.h)
-find_library(HTTPLIB_LIBRARY cpp-httplib)
+# cpp-httplib as packaged: a header and a library, without a config of CMake. Its
+# classes have other members for each of its options, so those with which the
+# library was built hold for whoever uses it.
+find_package(PkgConfig QUIET)
+pkg_check_modules(HTTPLIB QUIET IMPORTED_TARGET cpp-httplib)
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(Httplib REQUIRED_VARS HTTPLIB_LIBRARY HTTPLIB_INCLUDE_DIR)
+find_package_handle_standard_args(Httplib REQUIRED_VARS HTTPLIB_LINK_LIBRARIES)
 if(Httplib_FOUND AND NOT TARGET Httplib::httplib)
-  add_library(Httplib::httplib UNKNOWN IMPORTED)
-  set_target_properties(Httplib::httplib PROPERTIES
-    IMPORTED_LOCATION ${HTTPLIB_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${HTTPLIB_INCLUDE_DIR})
+  add_library(Httplib::httplib ALIAS PkgConfig::HTTPLIB)
 endif()
