@@ -88,7 +88,7 @@ Block* DeviceAllocator::NewSegmentLocked(const Shelf& shelf, size_t bytes) {
   void* data = TryMallocLocked(segment);
   if (data == nullptr && CurrentCapture() == nullptr) {
     CollectLocked(true);
-    DropFreeSegmentsLocked(-1);
+    DropFreeSegmentsLocked(Pools::kAll);
     data = TryMallocLocked(segment);
   }
   if (data == nullptr) FailLocked(bytes);
@@ -149,9 +149,18 @@ void DeviceAllocator::ShelveLocked(Block* block) {
     block = MergeLocked(block, right);
   }
   shelf.insert(block);
-  const bool whole = block->previous == nullptr && block->next == nullptr;
-  if (whole && dead_pools_.count(block->shelf.pool) > 0 &&
-      held_by_.count(block->data) == 0)
+  DropIfDeadLocked(block);
+}
+
+// Whether a block that is free is a segment that nobody holds.
+bool DeviceAllocator::IsWholeLocked(const Block& block) const {
+  return block.previous == nullptr && block.next == nullptr &&
+         held_by_.count(block.data) == 0;
+}
+
+void DeviceAllocator::DropIfDeadLocked(Block* block) {
+  if (dead_pools_.count(block->shelf.pool) > 0 && IsWholeLocked(*block) &&
+      CurrentCapture() == nullptr)
     DropSegmentLocked(block);
 }
 
@@ -165,22 +174,19 @@ void DeviceAllocator::DropSegmentLocked(Block* whole) {
   blocks_.erase(whole->data);
 }
 
-// Of all pools where `pool` is -1.
-void DeviceAllocator::DropFreeSegmentsLocked(int pool) {
+// A recording would not survive cudaFree: what it frees stays until its end. A
+// live graph replays into its pool's free blocks too, so these stay.
+void DeviceAllocator::DropFreeSegmentsLocked(Pools pools) {
+  if (CurrentCapture() != nullptr) return;
   std::vector<Block*> whole;
   for (const auto& [shelf, blocks] : shelves_) {
-    if (pool >= 0 && shelf.pool != pool) continue;
+    const bool dropped = shelf.pool == 0 ? pools == Pools::kAll
+                                         : dead_pools_.count(shelf.pool) > 0;
+    if (!dropped) continue;
     for (Block* block : blocks) {
-      if (block->previous == nullptr && block->next == nullptr &&
-          held_by_.count(block->data) == 0)
-        whole.push_back(block);
+      if (IsWholeLocked(*block)) whole.push_back(block);
     }
   }
-  // A live graph replays into its pool's free blocks too.
-  std::erase_if(whole, [&](const Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                           mutex_) {
-    return block->shelf.pool != 0 && dead_pools_.count(block->shelf.pool) == 0;
-  });
   for (Block* block : whole) DropSegmentLocked(block);
 }
 
@@ -262,6 +268,7 @@ void DeviceAllocator::EndCapture(int pool) {
                                 ShelvePendingLocked(pending);
                                 return true;
                               });
+  DropFreeSegmentsLocked(Pools::kDead);
 }
 
 Segment DeviceAllocator::SegmentOf(const void* data) {
@@ -282,9 +289,7 @@ void DeviceAllocator::Unhold(void* base) {
   if (held == held_by_.end() || --held->second > 0) return;
   held_by_.erase(held);
   Block* first = blocks_.at(base).get();
-  const bool whole = first->free && first->next == nullptr;
-  if (whole && dead_pools_.count(first->shelf.pool) > 0)
-    DropSegmentLocked(first);
+  if (first->free) DropIfDeadLocked(first);
 }
 
 MemoryStats DeviceAllocator::Stats() {
@@ -306,13 +311,13 @@ void DeviceAllocator::SetLimit(size_t bytes) {
 void DeviceAllocator::ReleaseCached() {
   MutexLock lock(mutex_);
   CollectLocked(true);
-  DropFreeSegmentsLocked(-1);
+  DropFreeSegmentsLocked(Pools::kAll);
 }
 
 void DeviceAllocator::ReleasePool(int pool) {
   MutexLock lock(mutex_);
   dead_pools_.insert(pool);
-  DropFreeSegmentsLocked(pool);
+  DropFreeSegmentsLocked(Pools::kDead);
 }
 
 }  // namespace baton::cuda

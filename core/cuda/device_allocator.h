@@ -71,6 +71,9 @@ class DeviceAllocator {
     int capture;  // its pool; 0: none
   };
 
+  // Those of graphs that are gone, or these and the common one.
+  enum class Pools { kDead, kAll };
+
   Block* FindLocked(const Shelf& shelf, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* NewSegmentLocked(const Shelf& shelf, size_t bytes)
@@ -84,7 +87,11 @@ class DeviceAllocator {
   Block* MergeLocked(Block* left, Block* right)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSegmentLocked(Block* whole) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropFreeSegmentsLocked(int pool) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFreeSegmentsLocked(Pools pools)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsWholeLocked(const Block& block) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropIfDeadLocked(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectLocked(bool wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOverLocked(const Shelf& shelf, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

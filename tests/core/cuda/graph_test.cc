@@ -99,6 +99,17 @@ TEST_F(GpuGraphs, TakeNothingOfOtherThreads) {
   }
 }
 
+TEST_F(GpuGraphs, FreeWhatAGraphThatIsGoneMade) {
+  const Tensor base = Tensor::Ones({256}, there_);
+  Tensor sum;
+  const auto body = [&] { sum = ops::Add(base, base); };
+  body();
+  Graph::Record({gpu_}, body);
+  const Graph graph = Graph::Record({gpu_}, body);
+  graph.Replay();
+  EXPECT_EQ(First(sum), 2);
+}
+
 TEST_F(GpuGraphs, OfTwoThreadsAreRecordedAtOnce) {
   Promise<void> begun[2];
   float results[2] = {};
