@@ -75,6 +75,7 @@ void FillDense(const char* op, const Tensor& target, Fill fill) {
   ops::RequireFloating(op, target);
   ops::RequireWritable(op, target);
   if (target.IsContiguous()) {
+    target.PrepareWrite();
     fill(target);
     target.BumpVersion();
     return;

@@ -8,15 +8,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/device.h"
+#include "core/mutex.h"
 #include "core/stream_use.h"
 
 namespace baton {
 
+class PendingRead;
+
 // A block of bytes on one device, shared by the tensors that view it. The
 // version counts in-place writes: autograd and caches of packed weights compare
-// it. Thread-compatible; the version is atomic.
+// it. Thread-compatible; versions and pending reads are thread-safe.
 class Storage {
  public:
   // Uninitialised, 64-byte aligned, from the device's caching allocator; throws
@@ -37,12 +41,28 @@ class Storage {
   uint64_t id() const { return id_; }  // never reused within the process
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  // To be called before elements are written in place: what is still to read
+  // them as they are (core/pending_read.h) reads a copy from then on, which is
+  // made here. Costs an atomic load where there is no such read. Throws
+  // Error(ResourceExhausted) where there is no memory for the copy, and
+  // Error(DeadlineExceeded) if a pin is held for a minute.
+  void PrepareWrite() {
+    if (pending_reads_.load(std::memory_order_acquire) != 0) MoveReads();
+  }
   // Which streams use it: of GPU and of pinned memory; null for the CPU's own.
   const std::shared_ptr<StreamUse>& use() const { return use_; }
 
  private:
   Storage(void* data, size_t bytes, Device device,
           std::function<void()> release, std::shared_ptr<StreamUse> use);
+
+  // Pending reads (pending_read.cc).
+  friend class PendingRead;
+  void BeginRead(PendingRead* read);
+  void EndRead(PendingRead* read);
+  void MoveReads();
+  void CountReadsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reads_mutex_);
+
   void* const data_;
   const size_t bytes_;
   const Device device_;
@@ -50,6 +70,13 @@ class Storage {
   std::atomic<uint64_t> version_{0};
   const std::shared_ptr<StreamUse> use_;
   std::function<void()> release_;
+
+  Mutex reads_mutex_;
+  std::vector<PendingRead*> reads_ ABSL_GUARDED_BY(reads_mutex_);
+  // To copies, while they are pinned here.
+  std::vector<std::shared_ptr<const OutsideRead>> moved_reads_
+      ABSL_GUARDED_BY(reads_mutex_);
+  std::atomic<size_t> pending_reads_{0};  // of both
 };
 
 // Bytes of a device's tensors alive now and at most so far, and what the

@@ -53,11 +53,6 @@ bool MayOverlap(const Tensor& a, const Tensor& b) {
          y.first * size_b < (x.last + 1) * size_a;
 }
 
-bool SameView(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() &&
-         a.strides() == b.strides() && a.dtype() == b.dtype();
-}
-
 void CopyElements(const Tensor& target, const Tensor& source,
                   bool wait = true) {
   if (target.device().is_cpu() && source.device().is_cpu()) {
@@ -76,6 +71,12 @@ void FillElements(const Tensor& target, double value) {
 }
 
 }  // namespace
+
+bool SameView(const Tensor& a, const Tensor& b) {
+  return a.storage() == b.storage() && a.offset() == b.offset() &&
+         a.shape() == b.shape() && a.strides() == b.strides() &&
+         a.dtype() == b.dtype();
+}
 
 Tensor Tensor::Empty(const Shape& shape, const TensorOptions& options) {
   Require(options.format == MemoryFormat::kContiguous || shape.rank() == 4,
@@ -276,6 +277,7 @@ Tensor Tensor::To(Device device) const {
 }
 
 const Tensor& Tensor::Fill(double value) const {
+  PrepareWrite();
   FillElements(*this, value);
   BumpVersion();
   return *this;
@@ -297,6 +299,7 @@ const Tensor& Tensor::CopyFrom(const Tensor& source, bool wait) const {
   Tensor from = source.Expand(shape_);
   if (SameView(*this, from)) return *this;
   if (numel() > 0 && MayOverlap(*this, from)) from = from.Clone();
+  PrepareWrite();
   CopyElements(*this, from, wait);
   BumpVersion();
   return *this;

@@ -73,6 +73,7 @@ class Tensor {
   int64_t offset() const { return offset_; }
   uint64_t version() const { return storage_->version(); }
 
+  // Who writes through these says so with PrepareWrite and BumpVersion (below).
   void* raw_data() const;
   // Throws unless T is the tensor's element type. CPU only.
   template <typename T>
@@ -106,13 +107,18 @@ class Tensor {
   // Parts of `size` along `axis`; the last may be smaller.
   std::vector<Tensor> Split(int64_t size, int axis = 0) const;
 
-  // In-place writes; each counts a version. They return *this.
+  // In-place writes; each counts a version. They return *this. As with every op
+  // that writes in place, what has been sent before is received as it was.
   const Tensor& Fill(double value) const;
   const Tensor& CopyFrom(const Tensor& source) const;  // broadcasts and casts
   // The same, but between a GPU and pinned memory it returns before the copy
   // has ended, on the GPU's current stream: synchronise before the CPU touches
   // it.
   const Tensor& CopyFromAsync(const Tensor& source) const;
+  // To be called before and after elements are written by other means, such as
+  // data(). Without the first, what has been sent before may be received torn;
+  // it is not needed for a tensor that was never sent.
+  void PrepareWrite() const { storage_->PrepareWrite(); }
   void BumpVersion() const { storage_->BumpVersion(); }
 
   // "f32[2, 3] cpu", with up to a few values for small tensors.
@@ -127,5 +133,8 @@ class Tensor {
   int64_t offset_ = 0;
   DType dtype_ = DType::kF32;
 };
+
+// The same elements in the same order.
+bool SameView(const Tensor& a, const Tensor& b);
 
 }  // namespace baton

@@ -24,6 +24,7 @@
 #include "rpc/lane.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
+#include "rpc/snapshots.h"
 
 namespace baton::rpc::internal {
 
@@ -157,6 +158,7 @@ class AgentCore final : public MessageHandler,
     RequestFrame frame;
     std::vector<Tensor> tensors;
     std::vector<HandlePtr> handles;
+    Snapshots snapshots = {};  // while handles are not confirmed
   };
   using SentKey = std::pair<std::string, uint64_t>;
 

@@ -14,6 +14,7 @@
 #include "core/future.h"
 #include "rpc/call_options.h"
 #include "rpc/methods.h"
+#include "rpc/snapshots.h"
 
 // The typed half of every call: splits what stands before the arguments, checks
 // the arguments, waits for those that are Futures, encodes, decodes. The other
@@ -94,6 +95,20 @@ void EncodeArgument(Encoder& encoder, A&& argument) {
   }
 }
 
+// One that waits for others, if it is there already.
+template <typename P, typename A>
+void EncodeIfThere(Encoder& encoder, const A& argument) {
+  if constexpr (kIsPending<P, A>) {
+    if (!argument.valid() || !argument.ready()) return;
+    const auto value = argument.Await(std::chrono::milliseconds(0));
+    if (value.ok()) EncodeIfThere<P>(encoder, *value);
+  } else if constexpr (std::is_same_v<P, A>) {
+    encoder.Put<P>(argument);
+  } else if constexpr (std::is_constructible_v<P, const A&>) {
+    encoder.Put<P>(P(argument));
+  }
+}
+
 template <typename A, typename Arrive>
 void OnArrival(const A& argument, size_t position, const Arrive& arrive) {
   if constexpr (baton::internal::kIsFuture<A>) {
@@ -119,21 +134,33 @@ void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
     struct Gather {
       CallPtr call;
       std::tuple<std::decay_t<A>...> arguments;
+      Snapshots snapshots = {};
       std::atomic<size_t> missing{sizeof...(A)};
     };
     std::shared_ptr<Gather> gather(
         new Gather{call, {std::forward<A>(arguments)...}});
+    CatchErrors([&] {
+      Encoder there;
+      std::apply(
+          [&](const auto&... argument) {
+            (EncodeIfThere<P>(there, argument), ...);
+          },
+          gather->arguments);
+      gather->snapshots.Take(there.tensors());
+    }).IgnoreError();  // the call itself meets it, too
     auto arrive = [gather](const absl::Status& status, size_t position) {
       if (!status.ok()) {
         FailCall(gather->call,
                  Annotate(status, absl::StrCat("argument ", position)));
       } else if (--gather->missing == 0) {
+        Snapshots::Pins pins;
         SendCall(gather->call, [&](Encoder& encoder) {
           std::apply(
               [&](auto&... argument) {
                 (EncodeArgument<P>(encoder, std::move(argument)), ...);
               },
               gather->arguments);
+          pins = gather->snapshots.Restore(encoder.tensors());
         });
       }
     };

@@ -37,8 +37,8 @@ class Decoder;
 // A specialisation has
 //   static void Encode(Encoder& encoder, const T& value);
 //   static T Decode(Decoder& decoder);
-// Decode must consume at least one byte, survive any bytes, and may return
-// anything once the decoder has failed.
+// Encode may run again for the same call. Decode must consume at least one
+// byte, survive any bytes, and may return anything once the decoder has failed.
 template <typename T, typename = void>
 struct Codec;
 

@@ -289,10 +289,13 @@ void AgentCore::Respond(const IncomingPtr& call,
     SendResponse(call, std::move(frame), std::move(encoder.tensors()), {});
     return;
   }
+  Snapshots snapshots;
+  if (!AllSettled(handles)) snapshots.Take(encoder.tensors());
   WhenAllConfirmed(
-      handles, [core = weak_from_this(), call, frame = std::move(frame),
-                tensors = std::move(encoder.tensors()),
-                handles](const absl::Status& status) {
+      handles,
+      [core = weak_from_this(), call, frame = std::move(frame),
+       tensors = std::move(encoder.tensors()), snapshots = std::move(snapshots),
+       handles](const absl::Status& status) mutable {
         auto self = core.lock();
         if (self == nullptr) return;
         ResponseFrame response = frame;
@@ -300,6 +303,7 @@ void AgentCore::Respond(const IncomingPtr& call,
           response = {.to = frame.to, .call = frame.call, .status = status};
           self->SendResponse(call, std::move(response), {}, {});
         } else {
+          const auto pins = snapshots.Restore(tensors);
           self->SendResponse(call, std::move(response), tensors, handles);
         }
       });

@@ -77,16 +77,16 @@ class Transport {
   // unless null, runs on a transport thread once OnPeerLost has returned here.
   virtual void Disconnect(const std::string& name, Task then) = 0;
 
-  // Queues the message and returns without waiting, though perhaps after a copy
-  // of its tensors. `sent` runs exactly once, on a
-  // transport thread: OK when the message has left this process and its tensors
-  // may be written again; Unavailable when it did not get out; NotFound for an
-  // unknown peer; Unauthenticated for one with which this side agrees on no
-  // token or TLS; InvalidArgument for a message to itself or an undefined
-  // tensor; FailedPrecondition before Start, and for a
-  // peer that runs another binary. What a connection took along when it broke
-  // is reported after the OnPeerLost of that connection has returned: who acts
-  // on the report deals with the next connection.
+  // Queues the message and returns without waiting for the peer, though perhaps
+  // after a copy of its tensors. They may be written in place from then on; the
+  // peer gets the elements that they had. `sent` runs exactly once, on a
+  // transport thread: OK when the message has left this process; Unavailable
+  // when it did not get out; NotFound for an unknown peer; Unauthenticated for
+  // one with which this side agrees on no token or TLS; InvalidArgument for a
+  // message to itself or an undefined tensor; FailedPrecondition before Start,
+  // and for a peer that runs another binary. What a connection took along when
+  // it broke is reported after the OnPeerLost of that connection has returned:
+  // who acts on the report deals with the next connection.
   using Sent = absl::AnyInvocable<void(absl::Status)>;
   virtual void Send(const std::string& peer, Message message, Sent sent) = 0;
 

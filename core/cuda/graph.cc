@@ -104,6 +104,7 @@ class Graph::Recording {
     const Stream& origin = streams.front();
     read_.ForEach([&](Storage& storage) { storage.use()->Read(origin); });
     written_.ForEach([&](Storage& storage) {
+      storage.PrepareWrite();
       storage.use()->Write(origin);
       storage.BumpVersion();
     });

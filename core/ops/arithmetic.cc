@@ -191,6 +191,7 @@ Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 void AddInto(const Tensor& target, const Tensor& source, double alpha) {
   const Tensor from = PrepareSource("add_into", target, source);
   RequireScalarFits("add_into", target, alpha);
+  target.PrepareWrite();
   KernelFor(target, cpu::AddScaled, cuda::AddScaled)(target, target, from,
                                                      alpha);
   target.BumpVersion();
@@ -198,6 +199,7 @@ void AddInto(const Tensor& target, const Tensor& source, double alpha) {
 
 void MulInto(const Tensor& target, const Tensor& source) {
   const Tensor from = PrepareSource("mul_into", target, source);
+  target.PrepareWrite();
   KernelFor(target, cpu::Binary, cuda::Binary)(BinaryOp::kMul, target, target,
                                                from);
   target.BumpVersion();
@@ -207,6 +209,7 @@ void ScaleInto(const Tensor& target, double factor) {
   RequireOneDevice("scale_into", target);
   RequireWritable("scale_into", target);
   RequireScalarFits("scale_into", target, factor);
+  target.PrepareWrite();
   KernelFor(target, cpu::Affine, cuda::Affine)(target, target, factor, 0);
   target.BumpVersion();
 }

@@ -122,6 +122,7 @@ void Conv2dAddBackwardInput(const Tensor& sum, const Tensor& dy,
   CheckDType(kOp, dy, "weight", weight);
   CheckConvGradient(kOp, dy,
                     CheckShapes(kOp, sum.shape(), weight.shape(), options));
+  sum.PrepareWrite();
   cuda::ConvAddBackwardInput(dy, weight, options, sum);
 }
 

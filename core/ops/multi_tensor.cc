@@ -58,6 +58,7 @@ PairsByGpu Sorted(
     const Device device = target.device();
     const bool shared = target.storage() == sources[i].storage();
     if (device.is_cuda() && !shared && LieAlike(target, sources[i])) {
+      target.PrepareWrite();
       pairs[device.index()].push_back({target, sources[i]});
     } else {
       single(target, sources[i]);
@@ -140,8 +141,10 @@ void UnscaleMany(const std::vector<Tensor>& targets,
     pairs.push_back(
         {target,
          alike ? sources[i] : sources[i].Contiguous(target.SuggestFormat())});
+    target.PrepareWrite();
     target.BumpVersion();
   }
+  if (not_finite.defined()) not_finite.PrepareWrite();
   if (!pairs.empty()) cuda::UnscalePairs(pairs, scale, not_finite);
   if (not_finite.defined()) not_finite.BumpVersion();
 }
@@ -156,6 +159,7 @@ void ZeroMany(const std::vector<Tensor>& targets) {
   std::map<int, std::vector<Tensor>> by_gpu;
   for (const Tensor& target : targets) {
     if (target.device().is_cuda() && LieAlike(target, target)) {
+      target.PrepareWrite();
       by_gpu[target.device().index()].push_back(target);
       target.BumpVersion();
     } else {

@@ -85,6 +85,9 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   Require(count > 1, kOp,
           "expected more than one value a channel to train on, got x ",
           x.shape().ToString());
+  for (const Tensor* written : {&running_mean, &running_variance, &batches}) {
+    if (written->defined()) written->PrepareWrite();
+  }
   return KernelFor(x, cpu::BatchNormTrain, cuda::BatchNormTrain)(
       x, gamma, beta, residual, running_mean, running_variance, options,
       batches);
@@ -108,6 +111,9 @@ void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates) {
       RequireOneDevice(kOp, update.mean, update.count);
       Require(update.count.numel() == 1 && update.count.dtype() == DType::kI64,
               kOp, "expected a count i64 [], got ", update.count.ToString());
+    }
+    for (const Tensor* x : {&update.mean, &update.variance, &update.count}) {
+      if (x->defined()) x->PrepareWrite();
     }
     by_device[update.mean.device().ToString()].push_back(update);
   }

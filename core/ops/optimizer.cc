@@ -4,6 +4,7 @@
 #include "core/ops/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -145,9 +146,26 @@ void Lower(const Target& target, int64_t begin, int64_t end) {
   }
 }
 
-void BumpVersions(std::initializer_list<const Tensor*> written) {
-  for (const Tensor* x : written) {
-    if (x->defined()) x->BumpVersion();
+// What a step writes, beside what is null or undefined.
+std::array<const Tensor*, 4> WrittenTo(const SgdTarget& target,
+                                       const SgdOptions& options) {
+  return {&target.value, &target.lowered, &target.count,
+          options.momentum != 0 ? &target.momentum : nullptr};
+}
+std::array<const Tensor*, 6> WrittenTo(const AdamTarget& target,
+                                       const AdamOptions& options) {
+  return {&target.value,    &target.mean,
+          &target.variance, &target.lowered,
+          &target.count,    options.amsgrad ? &target.max_variance : nullptr};
+}
+
+template <typename Target, typename Options>
+void ForEachWritten(const std::vector<Target>& targets, const Options& options,
+                    void (Tensor::*apply)() const) {
+  for (const Target& target : targets) {
+    for (const Tensor* x : WrittenTo(target, options)) {
+      if (x != nullptr && x->defined()) (x->*apply)();
+    }
   }
 }
 
@@ -259,13 +277,11 @@ void SgdStep(const std::vector<SgdTarget>& targets, const SgdOptions& options) {
     if (options.momentum != 0)
       CheckState("sgd", target.value, target.momentum, "momentum");
   }
+  ForEachWritten(checked, options, &Tensor::PrepareWrite);
   for (const auto& [device, group] : ByDevice(checked)) {
     device < 0 ? StepOnCpu(group, options) : cuda::SgdStep(group, options);
   }
-  for (const SgdTarget& target : checked) {
-    BumpVersions({&target.value, &target.lowered, &target.count});
-    if (options.momentum != 0) target.momentum.BumpVersion();
-  }
+  ForEachWritten(checked, options, &Tensor::BumpVersion);
 }
 
 void AdamStep(const std::vector<AdamTarget>& targets,
@@ -277,14 +293,11 @@ void AdamStep(const std::vector<AdamTarget>& targets,
     if (options.amsgrad)
       CheckState("adam", target.value, target.max_variance, "max_variance");
   }
+  ForEachWritten(checked, options, &Tensor::PrepareWrite);
   for (const auto& [device, group] : ByDevice(checked)) {
     device < 0 ? StepOnCpu(group, options) : cuda::AdamStep(group, options);
   }
-  for (const AdamTarget& target : checked) {
-    BumpVersions({&target.value, &target.mean, &target.variance,
-                  &target.lowered, &target.count});
-    if (options.amsgrad) target.max_variance.BumpVersion();
-  }
+  ForEachWritten(checked, options, &Tensor::BumpVersion);
 }
 
 }  // namespace baton::ops

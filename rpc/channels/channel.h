@@ -84,8 +84,8 @@ class Channel {
   virtual void Start() = 0;
   virtual void OnSaid(std::string words) = 0;
 
-  // Takes the elements of a tensor of any strides; when it returns, the tensor
-  // may be written again, unless Send has more to say. Nothing when the channel
+  // Takes the elements of a tensor of any strides, by a copy or by a read that
+  // holds writers off (PendingRead, OutsideRead). Nothing when the channel
   // is not open, has no room or does not take such tensors: they then travel
   // otherwise, at once.
   virtual std::optional<Ticket> Export(const Tensor& tensor) = 0;
@@ -98,7 +98,7 @@ class Channel {
   // handle to all of its storage, without gaps.
   virtual std::optional<Ticket> ExportInPlace(Tensor&) { return std::nullopt; }
   // Its message leaves now; called once, with what was not withdrawn. Where
-  // valid, the tensor may be written again when this is OK. It fails by OnLost
+  // valid, the tensor is not read any more when this is OK. It fails by OnLost
   // at the latest.
   virtual Future<void> Send(uint64_t) { return {}; }
   // A tensor that nobody was told of: its message never left.

@@ -35,8 +35,9 @@ std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
       tensor.nbytes() == 0) {
     return std::nullopt;
   }
-  Item item{.tensor = tensor.Contiguous(tensor.SuggestFormat())};
-  const uint64_t bytes = item.tensor.nbytes();
+  Item item{.read = std::make_unique<PendingRead>(
+                tensor.Contiguous(tensor.SuggestFormat()))};
+  const uint64_t bytes = item.bytes();
   wire::TcpTicket ticket;
   ticket.set_bytes(bytes);
   MutexLock lock(mutex_);
@@ -60,7 +61,7 @@ void TcpSends::Withdraw(uint64_t lease) {
   if (found == out_.end()) return;
   item = std::move(found->second);
   out_.erase(found);
-  counts_.GiveBack(item.tensor.nbytes());
+  counts_.GiveBack(item.bytes());
 }
 
 Future<void> TcpSends::Send(uint64_t lease) {
@@ -80,35 +81,42 @@ absl::StatusOr<bool> TcpSends::Next() {
   if (item_.has_value()) return true;
   if (queue_.empty()) return false;
   item_ = std::move(queue_.front().second);
-  head_ = {queue_.front().first, item_->tensor.nbytes()};
+  head_ = {queue_.front().first, item_->bytes()};
   written_ = 0;
   queue_.pop_front();
   return true;
+}
+
+ssize_t TcpSends::WriteSome(int socket, size_t& offered) {
+  const size_t of_head = std::min(written_, sizeof(head_));
+  const size_t of_tensor = written_ - of_head;
+  const auto pin = item_->read->Pin();
+  iovec parts[2] = {
+      {reinterpret_cast<char*>(&head_) + of_head, sizeof(head_) - of_head},
+      {static_cast<char*>(pin->raw_data()) + of_tensor,
+       std::min<size_t>(head_.bytes - of_tensor, kTcpMostAtOnce)}};
+  offered = parts[0].iov_len + parts[1].iov_len;
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 ? -errno : sent;
 }
 
 absl::StatusOr<TcpSends::Wrote> TcpSends::Write(int socket) {
   MutexLock one(writing_);
   ASSIGN_OR_RETURN(const bool any, Next());
   if (!any) return Wrote{.all = true};
-  const size_t of_head = std::min(written_, sizeof(head_));
-  const size_t of_tensor = written_ - of_head;
-  iovec parts[2] = {
-      {reinterpret_cast<char*>(&head_) + of_head, sizeof(head_) - of_head},
-      {static_cast<char*>(item_->tensor.raw_data()) + of_tensor,
-       std::min<size_t>(head_.bytes - of_tensor, kTcpMostAtOnce)}};
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  size_t offered = 0;
+  const ssize_t sent = WriteSome(socket, offered);
   if (sent >= 0) {
-    const size_t offered = parts[0].iov_len + parts[1].iov_len;
     const auto bytes = static_cast<size_t>(sent);
     return Wrote{.full = bytes < offered, .left = Advance(bytes)};
   }
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return Wrote{.full = true};
-  if (errno == EINTR) return Wrote{};
-  return absl::UnavailableError(
-      absl::StrCat("cannot write to the socket: ", std::strerror(errno)));
+  if (sent == -EAGAIN || sent == -EWOULDBLOCK) return Wrote{.full = true};
+  if (sent == -EINTR) return Wrote{};
+  return absl::UnavailableError(absl::StrCat(
+      "cannot write to the socket: ", std::strerror(static_cast<int>(-sent))));
 }
 
 std::optional<Promise<void>> TcpSends::Advance(size_t bytes) {

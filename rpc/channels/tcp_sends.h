@@ -3,15 +3,19 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "core/pending_read.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
 
@@ -19,7 +23,8 @@ namespace baton::rpc {
 
 // Tensors of the CPU for one peer, and the bytes that bring them there by a
 // socket: each is its lease and its size (u64, little-endian), then its
-// elements, which are read where the tensor has them. Thread-safe.
+// elements, which are read where the tensor has them until they are written.
+// Thread-safe.
 class TcpSends {
  public:
   // Nothing for tensors of a GPU, for bools, whose bytes may be 0 or 1 alone,
@@ -48,13 +53,17 @@ class TcpSends {
 
  private:
   struct Item {
-    Tensor tensor = {};
+    std::unique_ptr<const PendingRead> read = nullptr;
     Promise<void> left = Promise<void>();
+    uint64_t bytes() const { return read->original().nbytes(); }
   };
   struct Head {
     uint64_t lease;
     uint64_t bytes;
   };
+  // As sendmsg of `offered` bytes, but gives errno, negated, for an error.
+  ssize_t WriteSome(int socket, size_t& offered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   // The next tensor, if it is not one already. False when there is none.
   absl::StatusOr<bool> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   std::optional<Promise<void>> Advance(size_t bytes)

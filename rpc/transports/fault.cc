@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/executor.h"
+#include "rpc/snapshots.h"
 
 namespace baton::rpc {
 
@@ -92,12 +93,14 @@ class FaultTransport final : public Transport {
     Message message;
     Sent sent;
     bool until_next = false;  // goes with the next message to `peer`
+    internal::Snapshots snapshots = {};
   };
 
   void Apply(const FaultRule& rule, Held held);
   void Hold(Held held, std::chrono::milliseconds delay);
   void ReleaseReordered(const std::string& peer);
   void Forward(Held held) {
+    const auto pins = held.snapshots.Restore(held.message.tensors);
     inner_->Send(held.peer, std::move(held.message), std::move(held.sent));
   }
   void Finish(Sent sent, absl::Status status) {
@@ -142,12 +145,9 @@ void FaultTransport::Apply(const FaultRule& rule, Held held) {
       Hold(std::move(held), rule.delay);
       return;
     case FaultKind::kDuplicate: {
-      // The tensors are the sender's again only when both copies are out.
-      auto both = std::make_shared<Sent>(std::move(held.sent));
       Message copy = held.message;
       Forward({held.peer, std::move(held.message), [](absl::Status) {}});
-      Forward({held.peer, std::move(copy),
-               [both](absl::Status status) { (*both)(status); }});
+      Forward({held.peer, std::move(copy), std::move(held.sent)});
       return;
     }
     case FaultKind::kReorder:
@@ -168,6 +168,7 @@ void FaultTransport::Apply(const FaultRule& rule, Held held) {
 }
 
 void FaultTransport::Hold(Held held, std::chrono::milliseconds delay) {
+  held.snapshots.Take(held.message.tensors);
   MutexLock lock(mutex_);
   if (stopping_) {
     Finish(std::move(held.sent), absl::UnavailableError("shut down"));

@@ -69,8 +69,7 @@ class FaultPlan {
 };
 
 // `inner` with the faults of `plan` applied to what is sent through it. Use one
-// for each worker whose sends shall fail. Tensors of a message held back may be
-// written by the sender only after `sent`, as ever.
+// for each worker whose sends shall fail.
 std::unique_ptr<Transport> WithFaults(std::unique_ptr<Transport> inner,
                                       std::shared_ptr<FaultPlan> plan);
 

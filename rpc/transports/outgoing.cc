@@ -4,6 +4,7 @@
 #include "rpc/transports/outgoing.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +18,16 @@ namespace {
 
 using Self = std::shared_ptr<Outgoing>;
 
-// Memory of `self`, which the slice keeps alive.
-grpc::Slice SliceOf(const Self& self, const char* data, size_t bytes) {
+// What a slice keeps: the pin, if it is of a tensor, goes first.
+struct Kept {
+  Self self;
+  std::shared_ptr<const Tensor> pin;
+};
+grpc::Slice SliceOf(const char* data, size_t bytes, Kept kept) {
   return grpc::Slice(
       const_cast<char*>(data), bytes,
-      [](void* owner) { delete static_cast<Self*>(owner); }, new Self(self));
+      [](void* owner) { delete static_cast<Kept*>(owner); },
+      new Kept(std::move(kept)));
 }
 
 }  // namespace
@@ -62,16 +68,19 @@ absl::Status Outgoing::Encode() {
   wire::MessageMeta meta;
   meta.set_header_size(message_.header.size());
   size_t inline_bytes = 0;
-  std::vector<Part> inline_parts;
-  const auto place = [&](const char* data, size_t bytes, size_t limit) {
+  std::vector<std::string_view> inline_parts;
+  const auto is_inline = [&](const void* data, size_t bytes, size_t limit) {
     const bool fits =
         bytes <= limit && bytes <= kInlineTotalBytes - inline_bytes;
-    if (fits) inline_bytes += bytes;
-    (fits ? inline_parts : parts_).push_back({data, bytes});
-    return fits;
+    if (!fits) return false;
+    inline_bytes += bytes;
+    inline_parts.emplace_back(static_cast<const char*>(data), bytes);
+    return true;
   };
-  meta.set_header_chunked(!place(message_.header.data(), message_.header.size(),
-                                 kInlineTotalBytes));
+  const std::string& header = message_.header;
+  meta.set_header_chunked(
+      !is_inline(header.data(), header.size(), kInlineTotalBytes));
+  if (meta.header_chunked()) parts_.push_back({nullptr, header.size()});
   for (Tensor& tensor : message_.tensors) {
     wire::TensorMeta& entry = *meta.add_tensors();
     entry.set_dtype(static_cast<uint32_t>(tensor.dtype()));
@@ -85,8 +94,10 @@ absl::Status Outgoing::Encode() {
       if (Export(tensor, entry)) continue;
     }
     tensor = Packed(tensor);
-    entry.set_chunked(!place(static_cast<const char*>(tensor.raw_data()),
-                             tensor.nbytes(), kInlineTensorBytes));
+    entry.set_chunked(
+        !is_inline(tensor.raw_data(), tensor.nbytes(), kInlineTensorBytes));
+    if (entry.chunked())
+      parts_.push_back({&reads_.emplace_back(tensor), tensor.nbytes()});
   }
   const size_t meta_bytes = meta.ByteSizeLong();
   if (meta_bytes > kMaxMetaBytes) {
@@ -99,7 +110,8 @@ absl::Status Outgoing::Encode() {
       {FrameKind::kMessage, static_cast<uint32_t>(meta_bytes), inline_bytes},
       frame_);
   meta.AppendToString(&frame_);
-  for (const Part& part : inline_parts) frame_.append(part.data, part.bytes);
+  for (const std::string_view part : inline_parts) frame_.append(part);
+  message_.tensors.clear();
   return absl::OkStatus();
 }
 
@@ -125,7 +137,8 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
   };
   if (!self->frame_taken_) {
     FrameTaken(self);
-    out.push_back(SliceOf(self, self->frame_.data(), self->frame_.size()));
+    out.push_back(
+        SliceOf(self->frame_.data(), self->frame_.size(), {self, nullptr}));
     spend(self->frame_.size() + self->exported_bytes_);
   }
   while (self->part_ < self->parts_.size() && budget > 0) {
@@ -134,7 +147,7 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
     std::string header;
     AppendFrameHeader({FrameKind::kChunk, 0, bytes}, header);
     out.emplace_back(header);
-    out.push_back(SliceOf(self, part.data + self->offset_, bytes));
+    out.push_back(self->ChunkOf(self, bytes));
     spend(bytes);
     self->offset_ += bytes;
     if (self->offset_ == part.bytes) {
@@ -143,6 +156,17 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
     }
   }
   return self->part_ == self->parts_.size();
+}
+
+// The next `bytes` of the present part.
+grpc::Slice Outgoing::ChunkOf(const std::shared_ptr<Outgoing>& self,
+                              size_t bytes) const {
+  const PendingRead* read = parts_[part_].read;
+  if (read == nullptr)
+    return SliceOf(message_.header.data() + offset_, bytes, {self, nullptr});
+  auto pin = read->Pin();
+  const char* data = static_cast<const char*>(pin->raw_data()) + offset_;
+  return SliceOf(data, bytes, {self, std::move(pin)});
 }
 
 const std::string& Outgoing::TakeFrame(const std::shared_ptr<Outgoing>& self) {
@@ -164,6 +188,7 @@ void Outgoing::FrameTaken(const std::shared_ptr<Outgoing>& self) {
 }
 
 Outgoing::~Outgoing() {
+  reads_.clear();  // first: who is told may write at no cost
   // Nobody else knows of them.
   if (!frame_taken_) {
     for (const auto& exported : exported_) channels_->Withdraw(exported);

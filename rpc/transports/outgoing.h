@@ -6,12 +6,14 @@
 #include <grpcpp/support/slice.h>
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/executor.h"
+#include "core/pending_read.h"
 #include "rpc/transport.h"
 #include "rpc/transports/channels.h"
 
@@ -22,10 +24,10 @@ class TensorMeta;
 }  // namespace wire
 
 // A message on its way out, encoded. The slices it hands out refer to the
-// tensors' memory and keep this object alive; `sent` runs on `executor` exactly
-// once, with OK only when the last of them is gone, and then, if asked for,
-// right there. Once made, confined to
-// whoever holds the link's lock, except for the release of slices.
+// tensors' memory, pin it and keep this object alive; `sent` runs on `executor`
+// exactly once, with OK only when the last of them is gone, and then, if asked
+// for, right there. Once made, confined to whoever holds the link's lock,
+// except for the release of slices.
 class Outgoing {
  public:
   // InvalidArgument for tensors that cannot travel, ResourceExhausted for a
@@ -65,23 +67,27 @@ class Outgoing {
   void Fail(absl::Status why) { Report(std::move(why)); }
 
  private:
-  // Bytes that travel as chunks: the message header or a tensor.
+  // Bytes that travel as chunks: a tensor, or where `read` is null the message
+  // header.
   struct Part {
-    const char* data;
+    const PendingRead* read;
     size_t bytes;
   };
 
   Outgoing() = default;
   absl::Status Encode();
   bool Export(Tensor& tensor, wire::TensorMeta& entry);
+  grpc::Slice ChunkOf(const std::shared_ptr<Outgoing>& self,
+                      size_t bytes) const;
   static void FrameTaken(const std::shared_ptr<Outgoing>& self);
   void Report(absl::Status status);
 
-  Message message_;  // tensors packed; undefined where exported
+  Message message_;  // without what was encoded or exported
   std::shared_ptr<Channels> channels_;
   std::vector<Channels::Exported> exported_;
   size_t exported_bytes_ = 0;
   std::string frame_;
+  std::deque<PendingRead> reads_;  // of tensors that travel as chunks
   std::vector<Part> parts_;
   size_t part_ = 0;
   size_t offset_ = 0;  // in parts_[part_]

@@ -66,6 +66,19 @@ TEST_F(TcpTest, TensorsOfAnySizeTravelBothWays) {
   EXPECT_EQ(info.leased_bytes, 0u);
 }
 
+TEST_F(TcpTest, AWriteOfATensorOnItsWayWaitsForNoReader) {
+  Open();
+  const Tensor tensor = Bytes(kMuch, 1);
+  const Sent sent = Send(alice_, tensor);
+  tensor.Fill(2);
+  EXPECT_FALSE(sent.left.ready());
+  const auto imported = Import(bob_, tensor, sent.ticket);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_TRUE(imported->given.Await(kSoon).ok());
+  EXPECT_TRUE(Equal(imported->tensor, Bytes(kMuch, 1)));
+  EXPECT_TRUE(Equal(tensor, Bytes(kMuch, 2)));
+}
+
 TEST_F(TcpTest, LayoutsAreKeptAndGapsAreNotSent) {
   Open();
   const Tensor plain = Tensor::Arange(2 * 3 * 4 * 5).Reshape({2, 3, 4, 5});

@@ -13,6 +13,7 @@
 #include "core/future.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
+#include "core/pending_read.h"
 #include "core/storage.h"
 #include "core/stream.h"
 #include "core/tensor.h"
@@ -108,6 +109,18 @@ TEST_F(GpuGraphs, FreeWhatAGraphThatIsGoneMade) {
   const Graph graph = Graph::Record({gpu_}, body);
   graph.Replay();
   EXPECT_EQ(First(sum), 2);
+}
+
+TEST_F(GpuGraphs, AReplayLeavesPendingReadsWhatTheyBeganWith) {
+  const Tensor x = Tensor::Ones({256}, there_);
+  const auto body = [&] { ops::AddInto(x, ones_, 1); };
+  body();
+  const PendingRead read(x);
+  const Graph graph = Graph::Record({gpu_}, body);
+  EXPECT_EQ(read.Pin()->raw_data(), x.raw_data());
+  graph.Replay();
+  EXPECT_EQ(First(*read.Pin()), 2);
+  EXPECT_EQ(First(x), 3);
 }
 
 TEST_F(GpuGraphs, OfTwoThreadsAreRecordedAtOnce) {
