@@ -55,7 +55,11 @@ bool IsTrusted(const Security& security) {
 TcpOptions TcpOptionsOf(const GrpcOptions& options) {
   TcpOptions tcp{
       .port = options.tensor_port,
-      .clear = !options.security.tls() || IsTrusted(options.security)};
+      .clear = !options.security.tls() || IsTrusted(options.security),
+      .check = [security = options.security](const std::string& address) {
+        return CheckExposure(security, "tensors would be sent to", address,
+                             Names::kRefuse);
+      }};
   if (const auto listen = ParseHostPort(options.listen); listen.ok()) {
     tcp.listen_host = listen->host;
     tcp.told_host = Advertised(*listen, options.advertise_host).host;
