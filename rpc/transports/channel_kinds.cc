@@ -84,10 +84,9 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
   RETURN_IF_ERROR(CheckDevice(options.device));
   ChannelKinds kinds;
   if (options.shared_memory) {
-    kinds.push_back(
-        MakeSharedMemory({.socket_path = fd_path,
-                          .bytes_per_peer = options.shared_memory_bytes,
-                          .doorbell = std::move(bell)}));
+    kinds.push_back(MakeSharedMemory({.socket_path = fd_path,
+                                      .bytes = options.shared_memory_bytes,
+                                      .doorbell = std::move(bell)}));
   }
   if (options.device.is_cuda()) {
     const auto gpu = MakeCudaGpu(options.device);
