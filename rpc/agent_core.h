@@ -230,6 +230,7 @@ class AgentCore final : public MessageHandler,
                     std::vector<HandlePtr> handles);
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
+  void CutOff(const std::string& peer);
 
   void Transmit(const std::string& to, Message message, Transport::Sent sent);
   absl::Status StoppedStatus() const;

@@ -3,42 +3,72 @@
 
 #include "rpc/call_quota.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace baton::rpc::internal {
 
 absl::StatusOr<CallQuota::Ticket> CallQuota::Take(const std::string& peer,
                                                   size_t bytes) {
-  {
-    MutexLock lock(mutex_);
-    const auto found = loads_.find(peer);
-    const Load load = found == loads_.end() ? Load() : found->second;
-    const auto full = [&](size_t waits, const char* what, size_t limit,
-                          const char* flag) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(waits, what, " of worker ", peer, " wait already, of ",
-                       limit, " that may (--", flag, "); try again later"));
-    };
-    if (load.calls >= max_calls_) {
-      return full(load.calls, " calls", max_calls_, "max_calls_per_peer");
-    }
-    if (load.calls > 0 &&
-        (load.bytes > max_bytes_ || bytes > max_bytes_ - load.bytes)) {
-      return full(load.bytes, " bytes of calls", max_bytes_,
-                  "max_call_bytes_per_peer");
-    }
-    loads_[peer] = {load.calls + 1, load.bytes + bytes};
+  MutexLock lock(mutex_);
+  const auto of = loads_.try_emplace(peer).first;
+  Load& load = of->second;
+  const auto full = [&](size_t waits, const char* what, size_t limit,
+                        const char* flag) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(waits, what, " of worker ", peer, " wait already, of ",
+                     limit, " that may (--", flag, "); try again later"));
+  };
+  if (load.calls >= max_calls_) {
+    return full(load.calls, " calls", max_calls_, "max_calls_per_peer");
   }
-  return Ticket(nullptr, [self = shared_from_this(), peer, bytes](void*) {
-    self->Give(peer, bytes);
-  });
+  const size_t waits = load.bytes + load.answers;
+  if (load.calls > 0 && (waits > max_bytes_ || bytes > max_bytes_ - waits)) {
+    return full(waits, " bytes of calls", max_bytes_,
+                "max_call_bytes_per_peer");
+  }
+  ++load.calls;
+  load.bytes += bytes;
+  Ticket ticket(new Place(shared_from_this(), of, true));
+  ticket->bytes_ = bytes;
+  return ticket;
 }
 
-void CallQuota::Give(const std::string& peer, size_t bytes) {
+CallQuota::Ticket CallQuota::TakeReply(const std::string& peer) {
   MutexLock lock(mutex_);
-  const auto found = loads_.find(peer);
-  found->second.bytes -= bytes;
-  if (--found->second.calls == 0) loads_.erase(found);
+  const auto of = loads_.try_emplace(peer).first;
+  if (of->second.replies >= kMaxReplies) return nullptr;
+  ++of->second.replies;
+  return Ticket(new Place(shared_from_this(), of, false));
+}
+
+CallQuota::Place::~Place() { quota_->Give(*this); }
+
+void CallQuota::Give(const Place& place) {
+  MutexLock lock(mutex_);
+  Load& load = place.of_->second;
+  load.bytes -= place.bytes_;
+  load.answers -= place.answer_;
+  --(place.call_ ? load.calls : load.replies);
+  if (load.calls + load.replies == 0) loads_.erase(place.of_);
+}
+
+absl::Status CallQuota::Place::MayRun() const {
+  const size_t answers = of_->second.answers;
+  if (answers <= quota_->max_bytes_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(answers, " bytes of answers wait for worker ", of_->first,
+                   " to read them, of ", quota_->max_bytes_,
+                   " that may (--max_call_bytes_per_peer); try again later"));
+}
+
+void CallQuota::Place::Answer(size_t bytes) {
+  MutexLock lock(quota_->mutex_);
+  Load& load = of_->second;
+  load.bytes -= std::exchange(bytes_, 0);
+  load.answers += bytes;
+  answer_ += bytes;
 }
 
 }  // namespace baton::rpc::internal

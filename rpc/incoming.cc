@@ -179,6 +179,7 @@ void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   if (tracer_->on()) call->running_ns = Tracer::Now();
   if (call->replied) return;
   absl::Status status = call->context->cancel.token().reason();
+  if (call->ticket != nullptr) status.Update(call->ticket->MayRun());
   if (status.ok()) {
     status = CatchErrors([&] { return RunHandler(call, object); });
   }
@@ -336,11 +337,18 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
     tensors.clear();
   }
   Message message{EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)};
-  RecordServed(call, ok, BytesOf(message));
+  const uint64_t bytes = BytesOf(message);
+  RecordServed(call, ok, bytes);
+  CallQuota::Ticket ticket = call->ticket != nullptr
+                                 ? std::move(call->ticket)
+                                 : quota_->TakeReply(call->from.name);
+  if (ticket == nullptr) return CutOff(call->from.name);
+  ticket->Answer(bytes);
   Transmit(
       call->from.name, std::move(message),
-      [core = weak_from_this(), to = call->from.name,
-       failed](const absl::Status& status) {
+      [core = weak_from_this(), to = call->from.name, failed,
+       ticket = std::move(ticket)](const absl::Status& status) mutable {
+        ticket = nullptr;
         // A message that could not be sent as it was; a connection that
         // broke is told by the transport at the caller's side.
         auto self = core.lock();
@@ -355,13 +363,19 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
 }
 
 void AgentCore::EndIncoming(const IncomingPtr& call) {
-  call->ticket.reset();
   MutexLock lock(mutex_);
   auto found = incoming_.find({call->from.name, call->frame.call});
   if (found != incoming_.end() && found->second == call) {
     incoming_.erase(found);
   }
   changed_.NotifyAll();
+}
+
+// It beats, and reads none of what refuses or acknowledges what it sends.
+void AgentCore::CutOff(const std::string& peer) {
+  LogWarning("ended the connection to worker ", peer, ": ",
+             CallQuota::kMaxReplies, " answers to it have not left");
+  transport_->Disconnect(peer, nullptr);
 }
 
 void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {

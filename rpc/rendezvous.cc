@@ -12,9 +12,11 @@
 #include "core/status.h"
 #include "core/timer.h"
 #include "rpc/call_proof.h"
+#include "rpc/channels/descriptors.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_wire.h"
+#include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
@@ -27,6 +29,8 @@ using std::chrono::milliseconds;
 // Between two looks at the leases.
 constexpr milliseconds kReapInterval{100};
 constexpr milliseconds kLongestListen{60'000};
+// Until who came has shown that it knows the token.
+constexpr milliseconds kStrangerTime{20'000};
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()),
@@ -122,12 +126,17 @@ class Service final : public wire::Rendezvous::CallbackService {
   }
   ~Service() override { timer_.Stop(); }
 
+  void OnLetIn(std::function<void(const std::string&)> let_in) {
+    let_in_ = std::move(let_in);
+  }
+
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const wire::JoinRequest* request,
                                  wire::JoinAnswer* answer) override {
     const absl::Status known =
         Check(*context, *request, request->self().name());
     if (!known.ok()) return Answer(*context, known);
+    let_in_(context->peer());
     return new JoinCall(groups_, timer_, *request, answer);
   }
 
@@ -147,6 +156,7 @@ class Service final : public wire::Rendezvous::CallbackService {
                                   wire::RenewAnswer* answer) override {
     const absl::Status known = Check(*context, *request, request->name());
     if (!known.ok()) return Answer(*context, known);
+    let_in_(context->peer());
     if (request->has_seat()) {
       JoinOptions seat = internal::FromWire(request->seat());
       seat.cluster = request->cluster();
@@ -209,6 +219,7 @@ class Service final : public wire::Rendezvous::CallbackService {
   }
 
   const std::shared_ptr<RendezvousGroups> groups_;
+  std::function<void(const std::string&)> let_in_ = [](const std::string&) {};
   internal::CallGuard guard_;
   Timer timer_{"baton-join"};
 };
@@ -219,6 +230,7 @@ class OwnServer final : public RendezvousServer {
       : security_(security), service_(security) {}
   ~OwnServer() override {
     service_.Close();
+    acceptor_->Stop();
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
 
@@ -230,21 +242,26 @@ class OwnServer final : public RendezvousServer {
         CheckExposure(security_, "the rendezvous would listen on", listen));
     grpc::ServerBuilder builder;
     SetServerArguments(builder);
-    int port = 0;
-    builder.AddListeningPort(listen, PortCredentials(security_, listen), &port);
+    RaiseDescriptorLimit();
+    ASSIGN_OR_RETURN(
+        address.port,
+        acceptor_->Listen(builder, listen, PortCredentials(security_, listen)));
+    service_.OnLetIn(
+        [this](const std::string& peer) { acceptor_->LetIn(peer); });
     builder.RegisterService(service_.service());
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port <= 0)
-      return ListenFailure(listen, "gRPC cannot bind it");
-    address.port = static_cast<uint16_t>(port);
+    if (server_ == nullptr)
+      return ListenFailure(listen, "gRPC makes no server");
     address_ = ToString(address);
-    return absl::OkStatus();
+    return acceptor_->Start();
   }
   std::string address() const override { return address_; }
 
  private:
   const Security security_;
   RendezvousService service_;
+  const std::shared_ptr<Acceptor> acceptor_ =
+      std::make_shared<Acceptor>(kStrangerTime);
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };
@@ -256,6 +273,11 @@ RendezvousService::RendezvousService(const Security& security)
       service_(std::make_unique<Service>(groups_, security)) {}
 
 RendezvousService::~RendezvousService() { Close(); }
+
+void RendezvousService::OnLetIn(
+    std::function<void(const std::string& peer)> let_in) {
+  static_cast<Service&>(*service_).OnLetIn(std::move(let_in));
+}
 
 void RendezvousService::Close() { groups_->Close(); }
 

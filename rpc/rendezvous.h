@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -104,6 +105,9 @@ class RendezvousService {
  public:
   explicit RendezvousService(const Security& security = {});
   ~RendezvousService();  // after its server has ended
+  // Before the server starts: `let_in` hears from where, as gRPC names it, a
+  // worker has joined or renews, so that this connection is no stranger's.
+  void OnLetIn(std::function<void(const std::string& peer)> let_in);
   // Ends the calls that wait, and refuses new ones.
   void Close();
   grpc::Service* service() { return service_.get(); }

@@ -19,6 +19,7 @@ uint64_t PagesOf(uint64_t bytes) {
 
 void Arena::Add(uint32_t segment, uint64_t bytes) {
   gaps_[segment] = {{0, bytes}};
+  sizes_[segment] = bytes;
   capacity_ += bytes;
 }
 
@@ -54,6 +55,17 @@ void Arena::Give(const Block& block) {
     }
   }
   gaps.emplace(offset, size);
+}
+
+bool Arena::IsFree(uint32_t segment) const {
+  const Gaps& gaps = gaps_.at(segment);
+  return gaps.size() == 1 && gaps.begin()->second == sizes_.at(segment);
+}
+
+void Arena::Remove(uint32_t segment) {
+  capacity_ -= sizes_.at(segment);
+  sizes_.erase(segment);
+  gaps_.erase(segment);
 }
 
 }  // namespace baton::rpc

@@ -26,12 +26,16 @@ class Arena {
   // Nothing when no segment has that much in one piece.
   std::optional<Block> Take(uint64_t bytes);
   void Give(const Block& block);
+  // Whether nobody has a block of it; then it may be taken away.
+  bool IsFree(uint32_t segment) const;
+  void Remove(uint32_t segment);
 
   uint64_t capacity() const { return capacity_; }
 
  private:
   using Gaps = std::map<uint64_t, uint64_t>;  // offset -> bytes; never adjacent
   std::map<uint32_t, Gaps> gaps_;
+  std::map<uint32_t, uint64_t> sizes_;
   uint64_t capacity_ = 0;
 };
 

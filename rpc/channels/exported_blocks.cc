@@ -3,6 +3,7 @@
 
 #include "rpc/channels/exported_blocks.h"
 
+#include <iterator>
 #include <utility>
 
 #include "rpc/channels/dense_view.h"
@@ -22,6 +23,41 @@ void ExportedBlocks::Add(uint32_t id, std::shared_ptr<Segment> segment) {
   if (forgotten_) return;
   arena_.Add(id, segment->bytes());
   segments_[id] = std::move(segment);
+  used_[id] = Clock::now();
+}
+
+void ExportedBlocks::GiveLocked(const Arena::Block& block) {
+  arena_.Give(block);
+  used_[block.segment] = Clock::now();
+}
+
+// Ids grow.
+bool ExportedBlocks::IsIdleLocked(uint32_t id, Clock::time_point before) const {
+  return id != segments_.begin()->first && used_.at(id) <= before &&
+         arena_.IsFree(id);
+}
+
+bool ExportedBlocks::HasIdle(Clock::time_point before) const {
+  MutexLock lock(mutex_);
+  for (const auto& [id, segment] : segments_) {
+    if (IsIdleLocked(id, before)) return true;
+  }
+  return false;
+}
+
+ExportedBlocks::Segments ExportedBlocks::TakeIdle(Clock::time_point before) {
+  Segments idle;
+  MutexLock lock(mutex_);
+  for (auto it = segments_.begin(); it != segments_.end();) {
+    const auto next = std::next(it);
+    if (const uint32_t id = it->first; IsIdleLocked(id, before)) {
+      arena_.Remove(id);
+      used_.erase(id);
+      idle.insert(segments_.extract(it));
+    }
+    it = next;
+  }
+  return idle;
 }
 
 ExportedBlocks::Leased ExportedBlocks::LeaseLocked(const Arena::Block& block) {
@@ -48,7 +84,7 @@ bool ExportedBlocks::GiveBack(uint64_t lease) {
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return false;
   counts_.GiveBack(found->second.bytes);
-  arena_.Give(found->second);
+  GiveLocked(found->second);
   leases_.erase(found);
   return true;
 }
@@ -105,11 +141,11 @@ void ExportedBlocks::Drop(uint64_t storage) {
   const auto found = made_.find(storage);
   if (found == made_.end()) return;
   counts_.made_bytes -= found->second.bytes;
-  arena_.Give(found->second);
+  GiveLocked(found->second);
   made_.erase(found);
 }
 
-std::map<uint32_t, std::shared_ptr<Segment>> ExportedBlocks::Forget() {
+ExportedBlocks::Segments ExportedBlocks::Forget() {
   MutexLock lock(mutex_);
   forgotten_ = true;
   arena_ = Arena();

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,8 +24,16 @@ namespace baton::rpc {
 // Thread-safe.
 class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
  public:
+  using Clock = std::chrono::steady_clock;
+  using Segments = std::map<uint32_t, std::shared_ptr<Segment>>;
+
   // Its blocks may be taken from now on.
   void Add(uint32_t id, std::shared_ptr<Segment> segment);
+  // Whether there are segments, beside the first, of which nobody has a block,
+  // nor has had one since `before`. TakeIdle gives them, and no block of them
+  // is taken any more.
+  bool HasIdle(Clock::time_point before) const;
+  Segments TakeIdle(Clock::time_point before);
 
   // A block that is the peer's until its lease is back.
   struct Leased {
@@ -47,7 +56,7 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
 
   // The peer is gone: nothing is leased or made any more. The caller unmaps the
   // segments, which takes long.
-  std::map<uint32_t, std::shared_ptr<Segment>> Forget();
+  Segments Forget();
 
   uint64_t capacity() const;
   SentTensors counts() const;
@@ -55,14 +64,19 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
  private:
   Leased LeaseLocked(const Arena::Block& block)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveLocked(const Arena::Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsIdleLocked(uint32_t id, Clock::time_point before) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The end of a made tensor, sent or not.
   void Drop(uint64_t storage);
 
   mutable Mutex mutex_;
   bool forgotten_ ABSL_GUARDED_BY(mutex_) = false;
   Arena arena_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, std::shared_ptr<Segment>> segments_
-      ABSL_GUARDED_BY(mutex_);
+  Segments segments_ ABSL_GUARDED_BY(mutex_);
+  // When they were made, or a block of them came back last.
+  std::map<uint32_t, Clock::time_point> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
   // Not sent yet, by the ids of their storages.

@@ -16,10 +16,10 @@ constexpr uint64_t kAlignment = 64;
 
 }  // namespace
 
-absl::Status ImportedBlocks::Add(uint32_t id, Segment segment) {
+absl::Status ImportedBlocks::Add(uint32_t id,
+                                 std::shared_ptr<Segment> segment) {
   MutexLock lock(mutex_);
-  if (!segments_.emplace(id, std::make_shared<Segment>(std::move(segment)))
-           .second) {
+  if (!segments_.emplace(id, std::move(segment)).second) {
     return absl::InvalidArgumentError(
         absl::StrCat("segment ", id, " for the second time"));
   }
@@ -60,6 +60,15 @@ absl::StatusOr<Tensor> ImportedBlocks::Import(const TensorSpec& spec,
   return CatchErrors([&]() -> absl::StatusOr<Tensor> {
     return DenseView(std::move(storage), spec);
   });
+}
+
+void ImportedBlocks::Close(uint32_t id) {
+  std::shared_ptr<Segment> closed;  // after the lock is: unmapping takes long
+  MutexLock lock(mutex_);
+  if (const auto found = segments_.find(id); found != segments_.end()) {
+    closed = std::move(found->second);
+    segments_.erase(found);
+  }
 }
 
 void ImportedBlocks::Return(uint64_t lease) {

@@ -26,7 +26,9 @@ class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
       : port_(std::move(port)) {}
 
   // InvalidArgument for an id that there is already.
-  absl::Status Add(uint32_t id, Segment segment);
+  absl::Status Add(uint32_t id, std::shared_ptr<Segment> segment);
+  // No new tensors in it.
+  void Close(uint32_t id);
   struct Block {
     uint32_t segment = 0;
     uint64_t offset = 0;

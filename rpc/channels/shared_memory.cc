@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/executor.h"
@@ -19,15 +18,12 @@
 namespace baton::rpc {
 namespace {
 
-size_t MemoryBytes() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
 class SharedMemory final : public ChannelKind {
  public:
   explicit SharedMemory(const SharedMemoryOptions& options)
-      : bytes_per_peer_(std::min(options.bytes_per_peer, MemoryBytes() / 8)),
+      : budget_{options.made ? options.made : SharedBudget::OfMade(),
+                options.mapped ? options.mapped : SharedBudget::OfMapped(),
+                options.bytes, options.idle},
         boot_id_(BootId()),
         listener_(FdListener::Make(options.socket_path)),
         heart_(Heart::Make()),
@@ -72,12 +68,12 @@ class SharedMemory final : public ChannelKind {
       };
     }
     return std::make_shared<SharedMemoryEnd>(
-        std::move(connect), bytes_per_peer_, executor_,
-        heart_.ok() ? *heart_ : nullptr, doorbell_, std::move(port));
+        std::move(connect), budget_, executor_, heart_.ok() ? *heart_ : nullptr,
+        doorbell_, std::move(port));
   }
 
  private:
-  const size_t bytes_per_peer_;
+  const SharedMemoryEnd::Budget budget_;
   const absl::StatusOr<std::string> boot_id_;
   const absl::StatusOr<std::shared_ptr<FdListener>> listener_;
   const absl::StatusOr<std::shared_ptr<Heart>> heart_;

@@ -3,12 +3,14 @@
 
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "rpc/channels/channel.h"
 #include "rpc/channels/doorbell.h"
+#include "rpc/channels/shared_budget.h"
 
 namespace baton::rpc {
 
@@ -16,9 +18,16 @@ struct SharedMemoryOptions {
   // Where the socket is made that hands segments on: in a directory that only
   // this user may enter.
   std::string socket_path = {};
-  // What tensors on their way to one peer, or in its use, may occupy; those
-  // beyond travel otherwise. At most an eighth of this machine's memory.
-  size_t bytes_per_peer = size_t{1} << 30;
+  // What is made for tensors on their way to peers, or in their use, may come
+  // to so much, beside the first 64 KB for each, and so may what is mapped of
+  // theirs; tensors beyond travel otherwise. Of all workers of this process
+  // that have the same budgets (null: those of the process).
+  size_t bytes = size_t{1} << 30;
+  std::shared_ptr<SharedBudget> made = nullptr;
+  std::shared_ptr<SharedBudget> mapped = nullptr;
+  // What was not used for so long is given back, where connections beat; after
+  // a second when the budget is short.
+  std::chrono::milliseconds idle{30'000};
   // Of this process, where small messages shall go by rings; null: nowhere.
   std::shared_ptr<Doorbell> doorbell = nullptr;
 };

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/dense_view.h"
+#include "rpc/channels/segment_pattern.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -22,35 +23,21 @@ namespace {
 constexpr size_t kFirstBytes = size_t{64} << 10;
 constexpr size_t kLeastGrowth = size_t{16} << 20;
 constexpr size_t kGranule = size_t{2} << 20;
-constexpr size_t kProbeWords = 512;  // 4 KB
 constexpr std::chrono::seconds kGrowthPause{1};
+// What was used within it is not given back for others: it would soon be made
+// again.
+constexpr std::chrono::seconds kLeastIdle{1};
 
-uint64_t Mixed(uint64_t x) {
-  x ^= x >> 33;
-  x *= 0xff51afd7ed558ccdULL;
-  x ^= x >> 33;
-  return x;
-}
-
-void WritePattern(const Segment& segment, uint64_t seed) {
-  auto* words = reinterpret_cast<uint64_t*>(segment.data());
-  for (size_t i = 0; i < kProbeWords; ++i) words[i] = Mixed(seed + i);
-}
-
-// Whether the pattern is there, and, once it is turned over, its reverse.
-bool HasPattern(const Segment& segment, uint64_t seed, bool reversed) {
-  const auto* words = reinterpret_cast<const uint64_t*>(segment.data());
-  for (size_t i = 0; i < kProbeWords; ++i) {
-    const uint64_t word = reversed ? ~words[kProbeWords - 1 - i] : words[i];
-    if (word != Mixed(seed + i)) return false;
-  }
-  return true;
-}
-
-void TurnPattern(const Segment& segment) {
-  auto* words = reinterpret_cast<uint64_t*>(segment.data());
-  std::reverse(words, words + kProbeWords);
-  for (size_t i = 0; i < kProbeWords; ++i) words[i] = ~words[i];
+// The part of the budget ends with the segment, whoever holds that last.
+std::shared_ptr<Segment> Budgeted(Segment segment,
+                                  std::unique_ptr<SharedBudget::Part> part) {
+  struct Both {
+    std::unique_ptr<SharedBudget::Part> part;
+    Segment segment;
+  };
+  const auto both =
+      std::make_shared<Both>(Both{std::move(part), std::move(segment)});
+  return {both, &both->segment};
 }
 
 void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
@@ -75,7 +62,7 @@ Ticket TicketOf(const ExportedBlocks::Leased& leased) {
 
 }  // namespace
 
-SharedMemoryEnd::SharedMemoryEnd(Connect connect, size_t budget,
+SharedMemoryEnd::SharedMemoryEnd(Connect connect, const Budget& budget,
                                  std::shared_ptr<ThreadPool> executor,
                                  std::shared_ptr<Heart> heart,
                                  std::shared_ptr<Doorbell> doorbell,
@@ -101,9 +88,14 @@ void SharedMemoryEnd::Say(const wire::SharedMemoryWords& words) {
 void SharedMemoryEnd::Start() {
   {
     MutexLock lock(mutex_);
-    if (std::exchange(passing_, true)) return;
+    if (lost_ || std::exchange(passing_, true)) return;
+    budget_member_ = budget_.made->Join([weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->Post([self] { self->ReturnIdle(kLeastIdle); });
+    });
   }
-  Post([self = shared_from_this()] { self->PassOrTell(kFirstBytes); });
+  Post([self = shared_from_this()] { self->PassOrTell(kFirstBytes, nullptr); });
 }
 
 absl::Status SharedMemoryEnd::Connected() {
@@ -116,8 +108,8 @@ absl::Status SharedMemoryEnd::Connected() {
   return absl::OkStatus();
 }
 
-void SharedMemoryEnd::PassOrTell(size_t bytes) {
-  const absl::Status status = Pass(bytes);
+void SharedMemoryEnd::PassOrTell(size_t bytes, Part part) {
+  const absl::Status status = Pass(bytes, std::move(part));
   if (status.ok()) return;
   NotGrown(0, std::string(status.message()));
   // The other end may wait for a first one.
@@ -126,7 +118,7 @@ void SharedMemoryEnd::PassOrTell(size_t bytes) {
   Say(words);
 }
 
-absl::Status SharedMemoryEnd::Pass(size_t bytes) {
+absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(Segment segment, Segment::Create(bytes));
   wire::SharedMemoryWords words;
@@ -143,8 +135,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes) {
   {
     MutexLock lock(mutex_);
     passed.set_segment(next_segment_++);
-    passed_bytes_ += bytes;
-    passed_[passed.segment()] = {std::make_shared<Segment>(std::move(segment)),
+    passed_[passed.segment()] = {Budgeted(std::move(segment), std::move(part)),
                                  passed.seed()};
   }
   Say(words);
@@ -197,6 +188,13 @@ void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
     answer.mutable_mapped()->set_failure(std::string(status.message()));
     Say(answer);
     Start();
+  } else if (words.has_close()) {
+    imported_->Close(words.close());
+    wire::SharedMemoryWords answer;
+    answer.set_closed(words.close());
+    Say(answer);
+  } else if (words.has_closed()) {
+    returning_.erase(words.closed());
   } else {
     // Its direction does not work; this one finds out by itself.
     LogDebug("the peer shares no memory: ", words.failed());
@@ -211,20 +209,23 @@ absl::Status SharedMemoryEnd::Map(
   RETURN_IF_ERROR(Connected());
   // First, so that each segment meets its own descriptor.
   ASSIGN_OR_RETURN(Fd fd, connection_->Receive());
-  if (bytes < kFirstBytes || bytes > budget_ ||
-      mapped_bytes_ > budget_ - bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a segment of ", bytes, " bytes beside ", mapped_bytes_,
-                     "; at most ", budget_, " are allowed"));
+  Part part;
+  if (mapped_one_ || bytes != kFirstBytes) {
+    part = budget_.mapped->Take(bytes, bytes, budget_.bytes);
+    if (bytes < kFirstBytes || part == nullptr) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a segment of ", bytes, " bytes beside ", budget_.mapped->taken(),
+          " that are mapped; at most ", budget_.bytes, " are allowed"));
+    }
   }
   ASSIGN_OR_RETURN(Segment segment, Segment::Open(std::move(fd), bytes));
   if (!HasPattern(segment, passed.seed(), false)) {
     return absl::DataLossError("a segment holds something else than written");
   }
   TurnPattern(segment);
-  RETURN_IF_ERROR(imported_->Add(passed.segment(), std::move(segment)));
-  mapped_bytes_ += bytes;
-  return absl::OkStatus();
+  mapped_one_ = true;
+  return imported_->Add(passed.segment(),
+                        Budgeted(std::move(segment), std::move(part)));
 }
 
 absl::Status SharedMemoryEnd::Watch() {
@@ -256,6 +257,9 @@ void SharedMemoryEnd::UseRing() {
 
 Channel::Signs SharedMemoryEnd::Beat() {
   if (heart_ != nullptr) heart_->Beat();
+  if (exported_->HasIdle(Clock::now() - budget_.idle)) {
+    Post([self = shared_from_this()] { self->ReturnIdle(self->budget_.idle); });
+  }
   MutexLock lock(mutex_);
   return {.alive = watch_ != nullptr && watch_->HasBeaten(), .seen = watched_};
 }
@@ -291,7 +295,6 @@ void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
     grow_again_ = Clock::now() + kGrowthPause;
     if (const auto found = passed_.find(id); found != passed_.end()) {
       unused = std::move(found->second.segment);
-      passed_bytes_ -= unused->bytes();
       passed_.erase(found);
     }
     if (lost_) return;
@@ -308,13 +311,32 @@ void SharedMemoryEnd::Grow(uint64_t bytes) {
   const bool open = exported_->capacity() > 0;
   MutexLock lock(mutex_);
   if (!open || growing_ || lost_ || Clock::now() < grow_again_) return;
-  const uint64_t left = budget_ - std::min<uint64_t>(budget_, passed_bytes_);
-  if (bytes > left) return;
-  // For two, because one is in use while the next is written.
-  uint64_t size = std::max<uint64_t>(2 * bytes, kLeastGrowth);
-  size = std::min((size + kGranule - 1) / kGranule * kGranule, left);
   growing_ = true;
-  Post([self = shared_from_this(), size] { self->PassOrTell(size); });
+  Post([self = shared_from_this(), bytes] { self->GrowNow(bytes); });
+}
+
+void SharedMemoryEnd::GrowNow(uint64_t bytes) {
+  // For two, because one is in use while the next is written.
+  const uint64_t most = std::max<uint64_t>(2 * bytes, kLeastGrowth);
+  Part part = budget_.made->Take(
+      bytes, (most + kGranule - 1) / kGranule * kGranule, budget_.bytes);
+  if (part == nullptr) {
+    NotGrown(0, absl::StrCat(bytes, " bytes beside ", budget_.made->taken(),
+                             " that are in use by all peers, of ",
+                             budget_.bytes, " or an eighth of the memory"));
+    return;
+  }
+  const size_t size = part->bytes();
+  PassOrTell(size, std::move(part));
+}
+
+void SharedMemoryEnd::ReturnIdle(Clock::duration idle) {
+  for (auto& [id, segment] : exported_->TakeIdle(Clock::now() - idle)) {
+    returning_[id] = std::move(segment);
+    wire::SharedMemoryWords words;
+    words.set_close(id);
+    Say(words);
+  }
 }
 
 std::optional<Ticket> SharedMemoryEnd::Export(const Tensor& tensor) {
@@ -367,11 +389,13 @@ void SharedMemoryEnd::OnLost() {
     if (std::exchange(lost_, true)) return;
     passed.swap(passed_);
     watch_ = nullptr;
+    budget_.made->Leave(budget_member_);
   }
   Post([self = shared_from_this(), passed = std::move(passed),
         used = exported_->Forget()]() mutable {
     passed.clear();
     used.clear();
+    self->returning_.clear();
     self->connection_.reset();
     self->ring_ = nullptr;
     self->bell_ = nullptr;

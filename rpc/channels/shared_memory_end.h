@@ -19,6 +19,7 @@
 #include "rpc/channels/imported_blocks.h"
 #include "rpc/channels/ring_ends.h"
 #include "rpc/channels/segment.h"
+#include "rpc/channels/shared_budget.h"
 
 namespace baton::rpc {
 
@@ -36,10 +37,16 @@ class SharedMemoryEnd final
       public std::enable_shared_from_this<SharedMemoryEnd> {
  public:
   using Connect = std::function<absl::StatusOr<FdConnection>()>;
+  // As SharedMemoryOptions has them.
+  struct Budget {
+    std::shared_ptr<SharedBudget> made, mapped;
+    uint64_t bytes = 0;
+    std::chrono::milliseconds idle{0};
+  };
   // What takes long runs on `executor`, a thread that may be held up. `heart`
   // and `doorbell` are this process's; null where it has none, or wants no
   // rings.
-  SharedMemoryEnd(Connect connect, size_t budget,
+  SharedMemoryEnd(Connect connect, const Budget& budget,
                   std::shared_ptr<ThreadPool> executor,
                   std::shared_ptr<Heart> heart,
                   std::shared_ptr<Doorbell> doorbell,
@@ -68,10 +75,16 @@ class SharedMemoryEnd final
   void Post(Task task);
   void Say(const wire::SharedMemoryWords& words);
 
-  // On the executor.
+  // On the executor. A part of the budget ends with its segment.
+  using Part = std::unique_ptr<SharedBudget::Part>;
   absl::Status Connected();
-  void PassOrTell(size_t bytes);
-  absl::Status Pass(size_t bytes);
+  void PassOrTell(size_t bytes, Part part);
+  absl::Status Pass(size_t bytes, Part part);
+  // Makes room for a tensor like this one, if the budget has it.
+  void GrowNow(uint64_t bytes);
+  // Segments that nobody has used for so long go, once the peer has unmapped
+  // them.
+  void ReturnIdle(Clock::duration idle);
   // Once; false where there is none to pass.
   bool PassHeart();
   absl::StatusOr<bool> PassRing();
@@ -83,14 +96,13 @@ class SharedMemoryEnd final
   void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 
-  // Has a segment made for tensors like this one, within the budget, if there
-  // have been any.
+  // Has a segment made for tensors like this one, if there have been any.
   void Grow(uint64_t bytes);
   // A segment that was to be was not passed, or not mapped.
   void NotGrown(uint32_t id, const std::string& why);
 
   const Connect connect_;
-  const size_t budget_;
+  const Budget budget_;
   const std::weak_ptr<ThreadPool> executor_;
   const std::shared_ptr<Heart> heart_;
   const std::shared_ptr<Doorbell> doorbell_;
@@ -105,14 +117,15 @@ class SharedMemoryEnd final
   bool ring_mapped_ = false;  // there
   std::unique_ptr<RingWriter> ring_;
   std::shared_ptr<Bell> bell_;  // of the other process
-  uint64_t mapped_bytes_ = 0;
+  bool mapped_one_ = false;
+  ExportedBlocks::Segments returning_;  // that the peer is to unmap
 
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // its first segment
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);  // not mapped yet
-  uint64_t passed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t budget_member_ ABSL_GUARDED_BY(mutex_) = 0;
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
   std::string why_not_ ABSL_GUARDED_BY(mutex_);

@@ -187,6 +187,9 @@ void SocketPoller::Core::Serve(uint64_t id, Ids& again) {
   if (found == sources_.end()) return;
   Source& source = found->second;
   switch (source.step()) {
+    case Then::kWhenReadable:
+      source.events = EPOLLIN | EPOLLONESHOT;
+      [[fallthrough]];
     case Then::kWhenReady: {
       epoll_event event{.events = source.events, .data = {.u64 = id}};
       epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, source.socket->get(), &event);

@@ -22,10 +22,11 @@ class SocketPoller {
  public:
   // What a step leaves its socket to.
   enum class Then {
-    kWhenReady,  // the next step comes when the socket can be read, or written
-    kWhenWoken,  // when Wake is called
-    kAgain,      // when others have had theirs
-    kEnd,        // no more; the poller lets go of the socket
+    kWhenReady,     // the next step comes when it can be read, or written
+    kWhenReadable,  // and from now on when it can be read
+    kWhenWoken,     // when Wake is called
+    kAgain,         // when others have had theirs
+    kEnd,           // no more; the poller lets go of the socket
   };
   using Step = absl::AnyInvocable<Then()>;
   enum class For { kReading, kWriting };

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "rpc/channels/channel.h"
 
 namespace baton::rpc {
@@ -22,6 +24,9 @@ struct TcpOptions {
   // Elements may pass in clear: the connection itself does, or whoever reads
   // the network between the workers may.
   bool clear = false;
+  // Of an address that is to be dialed, "10.0.0.1:5": an error says why it must
+  // not be. Null: any may.
+  std::function<absl::Status(const std::string& address)> check = nullptr;
   // How long a connection may take until both have shown their keys.
   std::chrono::milliseconds opening{10'000};
   // How long the end of a socket waits for that of the connection, which says

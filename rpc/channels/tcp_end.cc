@@ -49,22 +49,50 @@ absl::Status TcpEnd::Expect() {
   });
 }
 
+// The resolver is asked for one name after the other: one that is not found
+// soon holds up those that are names as well.
 void TcpEnd::Start() {
   const auto executor = executor_.lock();
   if (executor == nullptr || dial_host_.empty()) return;
+  auto known = FindTcpAtOnce(dial_host_, dial_port_);
+  if (known.ok()) return Dial(std::move(known));
   executor->Post([weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    auto socket =
-        DialTcp(self->dial_host_, self->dial_port_, self->keys_,
-                self->options_.opening, [&self] { return !self->ended(); });
-    if (socket.ok()) {
-      self->Adopt(*std::move(socket));
-    } else {
-      self->Fail(absl::StrCat(self->dial_host_, ", port ", self->dial_port_,
-                              ": ", socket.status().message()));
-    }
+    if (const auto self = weak.lock())
+      self->Dial(FindTcp(self->dial_host_, self->dial_port_));
   });
+}
+
+void TcpEnd::Dial(absl::StatusOr<TcpAddresses> addresses) {
+  const auto executor = executor_.lock();
+  const auto reader = reader_.lock();
+  if (executor == nullptr || reader == nullptr) return;
+  absl::Status status = addresses.status();
+  if (status.ok()) status = CheckAll(*addresses);
+  if (!status.ok()) {
+    executor->Post(
+        [self = shared_from_this(), status] { self->Dialed(status); });
+    return;
+  }
+  MutexLock lock(mutex_);
+  if (ended_) return;
+  dial_ = TcpDial::Start(reader, *std::move(addresses), keys_, options_.opening,
+                         [weak = weak_from_this()](absl::StatusOr<Fd> socket) {
+                           if (const auto self = weak.lock())
+                             self->Dialed(std::move(socket));
+                         });
+}
+
+void TcpEnd::Dialed(absl::StatusOr<Fd> socket) {
+  if (socket.ok()) return Adopt(*std::move(socket));
+  Fail(absl::StrCat(dial_host_, ", port ", dial_port_, ": ",
+                    socket.status().message()));
+}
+
+absl::Status TcpEnd::CheckAll(const TcpAddresses& addresses) const {
+  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
+    if (options_.check != nullptr) RETURN_IF_ERROR(options_.check(ToText(*at)));
+  }
+  return absl::OkStatus();
 }
 
 void TcpEnd::Adopt(Fd socket) {
@@ -111,11 +139,6 @@ void TcpEnd::OnSaid(std::string words) {
       self->Fail(absl::StrCat("there: ", parsed.failed()), false);
     }
   });
-}
-
-bool TcpEnd::ended() const {
-  MutexLock lock(mutex_);
-  return ended_;
 }
 
 void TcpEnd::Fail(const std::string& why, bool tell) {
@@ -217,16 +240,19 @@ absl::Status TcpEnd::OnReleased(uint64_t lease) {
 }
 
 void TcpEnd::OnLost() {
+  std::shared_ptr<TcpDial> dial;
   std::shared_ptr<const Fd> socket;
   uint64_t reads = 0, writes = 0;
   {
     MutexLock lock(mutex_);
     ended_ = true;
     open_ = false;
+    dial.swap(dial_);
     socket.swap(socket_);
     reads = reads_;
     writes = writes_;
   }
+  if (dial != nullptr) dial->Cancel();
   listener_->Forget(keys_.ours);
   sends_.Lose();
   receipts_.Lose();

@@ -14,6 +14,7 @@
 #include "rpc/channels/channel.h"
 #include "rpc/channels/socket_poller.h"
 #include "rpc/channels/tcp.h"
+#include "rpc/channels/tcp_dial.h"
 #include "rpc/channels/tcp_listener.h"
 #include "rpc/channels/tcp_receipts.h"
 #include "rpc/channels/tcp_sends.h"
@@ -24,7 +25,7 @@ namespace baton::rpc {
 // What all ends of a worker share.
 struct TcpParts {
   std::shared_ptr<SocketPoller> reader, writer;
-  std::shared_ptr<ThreadPool> executor;  // a thread that may be held up
+  std::shared_ptr<ThreadPool> executor;  // asks the resolver
   std::shared_ptr<TcpListener> listener;
   TcpOptions options;
 };
@@ -54,7 +55,11 @@ class TcpEnd final : public Channel,
   TensorChannelInfo info() const override;
 
  private:
-  bool ended() const;
+  // The addresses of the host that was told, all of which must be such as may
+  // be dialed. Speaks to the port later.
+  void Dial(absl::StatusOr<TcpAddresses> addresses);
+  absl::Status CheckAll(const TcpAddresses& addresses) const;
+  void Dialed(absl::StatusOr<Fd> socket);
   void Adopt(Fd socket);
   // What cannot go on: the opening, or else the connection.
   void Fail(const std::string& why, bool tell = true);
@@ -75,7 +80,8 @@ class TcpEnd final : public Channel,
   TcpReceipts receipts_;
   std::atomic<bool> open_{false};
   mutable Mutex mutex_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // failed, or lost
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;             // failed, or lost
+  std::shared_ptr<TcpDial> dial_ ABSL_GUARDED_BY(mutex_);  // under way
   std::shared_ptr<const Fd> socket_ ABSL_GUARDED_BY(mutex_);
   uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;  // as the pollers call them
   uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;

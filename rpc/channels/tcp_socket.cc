@@ -6,28 +6,19 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "core/executor.h"
 #include "core/status.h"
-#include "rpc/security.h"
 
 namespace baton::rpc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-// How often who waits looks whether it is still wanted.
-constexpr std::chrono::milliseconds kStillWanted{50};
 
 // Within a machine the kernel's own buffers grow to many MB, and what one end
 // copies has left the cache before the other one does: the sender's bounds
@@ -36,10 +27,8 @@ constexpr std::chrono::milliseconds kStillWanted{50};
 constexpr int kLocalSendBuffer = 256 << 10;
 constexpr int kLocalReceiveBuffer = 1 << 20;
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-absl::StatusOr<Addresses> Resolve(const std::string& host, uint16_t port,
-                                  int flags) {
+absl::StatusOr<TcpAddresses> Resolve(const std::string& host, uint16_t port,
+                                     int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -50,7 +39,7 @@ absl::StatusOr<Addresses> Resolve(const std::string& host, uint16_t port,
     return absl::UnavailableError(
         absl::StrCat("cannot find ", host, ": ", gai_strerror(unknown)));
   }
-  return Addresses(found, &freeaddrinfo);
+  return TcpAddresses(found, &freeaddrinfo);
 }
 
 struct Address {
@@ -84,61 +73,25 @@ absl::Status Failure(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-// Until when, and whether still.
-struct Patience {
-  Clock::time_point until;
-  const std::function<bool()>& wanted;
-};
-
-absl::Status Await(const Fd& socket, short events, const Patience& patience) {
-  for (;;) {
-    if (!patience.wanted()) return absl::CancelledError("nobody waits for it");
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        patience.until - Clock::now());
-    if (left.count() <= 0) return absl::UnavailableError("it does not answer");
-    pollfd one{.fd = socket.get(), .events = events, .revents = 0};
-    const int ready =
-        poll(&one, 1, static_cast<int>(std::min(left, kStillWanted).count()));
-    if (ready > 0) return absl::OkStatus();
-    if (ready < 0 && errno != EINTR)
-      return Failure("cannot wait for the socket", errno);
-  }
-}
-
-absl::StatusOr<Fd> Connect(const addrinfo& to, const Patience& patience) {
-  Fd socket(::socket(to.ai_family, kFlags, 0));
+// At `port`, whatever the address says.
+absl::StatusOr<Fd> ListenAt(const addrinfo& at, uint16_t port) {
+  Fd socket(::socket(at.ai_family, kFlags, 0));
   if (!socket.valid()) return Failure("cannot make a socket", errno);
-  if (connect(socket.get(), to.ai_addr, to.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return Failure("cannot connect", errno);
-    RETURN_IF_ERROR(Await(socket, POLLOUT, patience));
-    int error = 0;
-    socklen_t size = sizeof(error);
-    getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return Failure("cannot connect", error);
+  const int on = 1, off = 0;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (at.ai_family == AF_INET6) {
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   }
-  SetUpTcp(socket);
+  Address address;
+  std::memcpy(address.get(), at.ai_addr, at.ai_addrlen);
+  (at.ai_family == AF_INET6
+       ? reinterpret_cast<sockaddr_in6&>(address.bytes).sin6_port
+       : reinterpret_cast<sockaddr_in&>(address.bytes).sin_port) = htons(port);
+  if (bind(socket.get(), address.get(), at.ai_addrlen) != 0 ||
+      listen(socket.get(), SOMAXCONN) != 0) {
+    return absl::UnavailableError(std::strerror(errno));
+  }
   return socket;
-}
-
-absl::Status ShowKeys(const Fd& socket, const TcpKeys& keys,
-                      const Patience& patience) {
-  const std::string& shown = keys.theirs;
-  const ssize_t sent =
-      send(socket.get(), shown.data(), shown.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(shown.size()))
-    return Failure("cannot write to the socket", errno);
-  std::string got(kTcpKeyBytes, '\0');
-  for (size_t have = 0; have < got.size();) {
-    RETURN_IF_ERROR(Await(socket, POLLIN, patience));
-    const ssize_t more =
-        recv(socket.get(), got.data() + have, got.size() - have, 0);
-    if (more == 0) return absl::UnavailableError("it closed the socket");
-    if (more > 0) have += static_cast<size_t>(more);
-    if (more < 0 && errno != EAGAIN && errno != EINTR)
-      return Failure("cannot read from the socket", errno);
-  }
-  if (SameToken(got, keys.ours)) return absl::OkStatus();
-  return absl::PermissionDeniedError("somebody else answers there");
 }
 
 }  // namespace
@@ -158,19 +111,29 @@ void SetUpTcp(const Fd& socket) {
   set(SOL_SOCKET, SO_RCVBUF, kLocalReceiveBuffer);
 }
 
-absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port) {
-  const std::string what =
-      absl::StrCat("cannot listen for tensors on ", host, ", port ", port);
-  ASSIGN_OR_RETURN(const Addresses found, Resolve(host, port, AI_PASSIVE));
-  Fd socket(::socket(found->ai_family, kFlags, 0));
-  if (!socket.valid()) return Failure(what, errno);
-  const int on = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
-      listen(socket.get(), SOMAXCONN) != 0) {
-    return Failure(what, errno);
+absl::StatusOr<std::vector<Fd>> ListenTcp(const std::string& host,
+                                          uint16_t port) {
+  std::vector<Fd> sockets;
+  absl::Status failure;
+  // With IPv6 those of IPv4 come there, too, where the kernel has both.
+  for (const std::string& name : host == "0.0.0.0" || host == "::"
+                                     ? std::vector<std::string>{"::", "0.0.0.0"}
+                                     : std::vector<std::string>{host}) {
+    const auto found = Resolve(name, port, AI_PASSIVE);
+    failure.Update(found.status());
+    if (!found.ok()) continue;
+    for (const addrinfo* at = found->get(); at != nullptr; at = at->ai_next) {
+      auto socket = ListenAt(*at, port);
+      failure.Update(socket.status());
+      if (!socket.ok()) continue;
+      if (port == 0) {
+        ASSIGN_OR_RETURN(port, PortOf(*socket));
+      }
+      sockets.push_back(*std::move(socket));
+    }
+    if (!sockets.empty()) return sockets;
   }
-  return socket;
+  return failure;
 }
 
 absl::StatusOr<uint16_t> PortOf(const Fd& socket) {
@@ -184,19 +147,21 @@ absl::StatusOr<uint16_t> PortOf(const Fd& socket) {
   return ntohs(reinterpret_cast<const sockaddr_in&>(address.bytes).sin_port);
 }
 
-absl::StatusOr<Fd> DialTcp(const std::string& host, uint16_t port,
-                           const TcpKeys& keys, std::chrono::milliseconds limit,
-                           const std::function<bool()>& wanted) {
-  const BlockingScope blocking;
-  const Patience patience{Clock::now() + limit, wanted};
-  ASSIGN_OR_RETURN(const Addresses found, Resolve(host, port, 0));
-  absl::Status failure;
-  for (const addrinfo* to = found.get(); to != nullptr; to = to->ai_next) {
-    auto socket = Connect(*to, patience);
-    failure = socket.ok() ? ShowKeys(*socket, keys, patience) : socket.status();
-    if (failure.ok()) return socket;
-  }
-  return failure;
+absl::StatusOr<TcpAddresses> FindTcp(const std::string& host, uint16_t port) {
+  return Resolve(host, port, 0);
+}
+
+absl::StatusOr<TcpAddresses> FindTcpAtOnce(const std::string& host,
+                                           uint16_t port) {
+  return Resolve(host, port, AI_NUMERICHOST);
+}
+
+std::string ToText(const addrinfo& address) {
+  char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+  getnameinfo(address.ai_addr, address.ai_addrlen, host, sizeof(host), port,
+              sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  return address.ai_family == AF_INET6 ? absl::StrCat("[", host, "]:", port)
+                                       : absl::StrCat(host, ":", port);
 }
 
 }  // namespace baton::rpc

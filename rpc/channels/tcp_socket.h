@@ -3,10 +3,12 @@
 
 #pragma once
 
-#include <chrono>
+#include <netdb.h>
+
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,18 +28,24 @@ struct TcpKeys {
   std::string theirs;  // is what this one shows
 };
 
-// Port 0: any free one. Unavailable names what cannot be listened on.
-absl::StatusOr<Fd> ListenTcp(const std::string& host, uint16_t port);
+// On all addresses of the host that can be had, with one port; 0: any free one.
+// A wildcard stands for those of IPv4 and IPv6. Unavailable says why there is
+// none.
+absl::StatusOr<std::vector<Fd>> ListenTcp(const std::string& host,
+                                          uint16_t port);
 absl::StatusOr<uint16_t> PortOf(const Fd& socket);
 
-// A connection whose other end has shown its key. Waits for that, `limit` at
-// most and while `wanted` says so. Unavailable where nobody is there,
-// PermissionDenied where it is somebody else.
-absl::StatusOr<Fd> DialTcp(const std::string& host, uint16_t port,
-                           const TcpKeys& keys, std::chrono::milliseconds limit,
-                           const std::function<bool()>& wanted);
+// Those of a host, with the port.
+using TcpAddresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+// What the resolver is asked, which may take long, or, for an address, not. At
+// once: nothing for a name. Unavailable names a host that there is none of.
+absl::StatusOr<TcpAddresses> FindTcp(const std::string& host, uint16_t port);
+absl::StatusOr<TcpAddresses> FindTcpAtOnce(const std::string& host,
+                                           uint16_t port);
+// "10.0.0.1:5", "[::1]:5".
+std::string ToText(const addrinfo& address);
 
-// What has been accepted becomes as what was dialed.
+// What both ends do with a new connection.
 void SetUpTcp(const Fd& socket);
 
 }  // namespace baton::rpc

@@ -14,6 +14,9 @@ namespace {
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 constexpr int kHandshakeTimeoutMs = 10'000;
+// Of a connection without streams: those of a lane have one while they last,
+// and a member asks its rendezvous more often.
+constexpr int kConnectionIdleMs = 120'000;
 // Of one connection. A lane has one of its own; calls to a rendezvous are few.
 constexpr int kMaxStreams = 64;
 
@@ -61,6 +64,8 @@ void SetServerArguments(grpc::ServerBuilder& builder, Keepalive keepalive) {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             kConnectionIdleMs);
   // A port that another process listens on is an error, not shared.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }

@@ -55,7 +55,11 @@ bool IsTrusted(const Security& security) {
 TcpOptions TcpOptionsOf(const GrpcOptions& options) {
   TcpOptions tcp{
       .port = options.tensor_port,
-      .clear = !options.security.tls() || IsTrusted(options.security)};
+      .clear = !options.security.tls() || IsTrusted(options.security),
+      .check = [security = options.security](const std::string& address) {
+        return CheckExposure(security, "tensors would be sent to", address,
+                             Names::kRefuse);
+      }};
   if (const auto listen = ParseHostPort(options.listen); listen.ok()) {
     tcp.listen_host = listen->host;
     tcp.told_host = Advertised(*listen, options.advertise_host).host;
@@ -80,10 +84,9 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
   RETURN_IF_ERROR(CheckDevice(options.device));
   ChannelKinds kinds;
   if (options.shared_memory) {
-    kinds.push_back(
-        MakeSharedMemory({.socket_path = fd_path,
-                          .bytes_per_peer = options.shared_memory_bytes,
-                          .doorbell = std::move(bell)}));
+    kinds.push_back(MakeSharedMemory({.socket_path = fd_path,
+                                      .bytes = options.shared_memory_bytes,
+                                      .doorbell = std::move(bell)}));
   }
   if (options.device.is_cuda()) {
     const auto gpu = MakeCudaGpu(options.device);

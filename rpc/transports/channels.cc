@@ -17,6 +17,9 @@ namespace {
 
 // How long a lease that is given back may wait for others.
 constexpr std::chrono::milliseconds kReleaseDelay{1};
+// More for the other end than one that reads ever leaves unsent.
+constexpr size_t kMostUnsent = 1'000'000;
+constexpr char kReadsNothing[] = "it does not read what it is told";
 
 const ChannelOffer* Find(const std::vector<ChannelOffer>& offers, uint32_t id) {
   for (const ChannelOffer& offer : offers) {
@@ -261,6 +264,7 @@ void Channels::Say(uint32_t channel, std::string words) {
     MutexLock lock(mutex_);
     if (closed_) return;
     said_.push_back({channel, std::move(words)});
+    if (said_.size() > kMostUnsent) BreakLocked(channel, kReadsNothing);
   }
   setup_.wake();
 }
@@ -271,6 +275,7 @@ void Channels::Release(uint32_t channel, uint64_t lease) {
   if (closed_) return;
   std::vector<uint64_t>& leases = released_[channel];
   leases.push_back(lease);
+  if (leases.size() > kMostUnsent) BreakLocked(channel, kReadsNothing);
   const bool many = leases.size() == kReleasesAtOnce;
   if (std::exchange(flush_due_, true) && !many) return;
   setup_.timer->After(many ? std::chrono::milliseconds(0) : kReleaseDelay,
@@ -302,10 +307,14 @@ void Channels::Settle(uint32_t channel, const std::string& why_not) {
 void Channels::Break(uint32_t channel, const std::string& why) {
   {
     MutexLock lock(mutex_);
-    if (closed_ || !broken_.empty()) return;
-    broken_ = absl::StrCat(entries_.at(channel).name, ": ", why);
+    BreakLocked(channel, why);
   }
   setup_.wake();
+}
+
+void Channels::BreakLocked(uint32_t channel, const std::string& why) {
+  if (closed_ || !broken_.empty()) return;
+  broken_ = absl::StrCat(entries_.at(channel).name, ": ", why);
 }
 
 std::string Channels::broken() const {

@@ -11,14 +11,17 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/channels/descriptors.h"
 #include "rpc/channels/machine.h"
 #include "rpc/security.h"
 
 namespace baton::rpc {
 namespace {
 
-// Lanes that were opened and said no hello yet, or came before Open.
-constexpr size_t kMaxStrangers = 1024;
+// Lanes that were opened and said no hello yet, or came before Open: more than
+// the acceptor lets strangers have, so that these do not keep members out while
+// those that it has cut off end.
+constexpr size_t kMaxStrangers = 2048;
 
 class Guest;
 
@@ -65,9 +68,8 @@ class Lobby {
 class Guest final : public LaneOwner,
                     public std::enable_shared_from_this<Guest> {
  public:
-  Guest(LinkHost& host, std::shared_ptr<Lobby> lobby,
-        const Doorman::Admit& admit)
-      : host_(host), lobby_(std::move(lobby)), admit_(admit) {}
+  Guest(LinkHost& host, std::shared_ptr<Lobby> lobby, Doorman::Admit admit)
+      : host_(host), lobby_(std::move(lobby)), admit_(std::move(admit)) {}
 
   bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
   void OnWritten(Lane& lane) override;
@@ -95,7 +97,7 @@ class Guest final : public LaneOwner,
 
   LinkHost& host_;
   const std::shared_ptr<Lobby> lobby_;
-  const Doorman::Admit& admit_;
+  const Doorman::Admit admit_;
   // Of the thread that hears or, while nothing is read, greets.
   Hello hello_;
   std::string hello_meta_;
@@ -199,7 +201,7 @@ bool Guest::AdmitCaller(Lane& lane) {
       !known.ok()) {
     return Refuse(lane, Verdict::kRefused, std::string(known.message()));
   }
-  admit_(lane.shared(), hello_);
+  (void)admit_(lane.shared(), hello_);
   return true;
 }
 
@@ -226,8 +228,12 @@ void Guest::CutOffIfSilent(const std::weak_ptr<Lane>& lane) {
 
 class DoormanImpl final : public Doorman {
  public:
-  DoormanImpl(LinkHost& host, std::function<size_t()> links, Admit admit)
-      : host_(host), links_(std::move(links)), admit_(std::move(admit)) {}
+  DoormanImpl(LinkHost& host, std::shared_ptr<Acceptor> acceptor,
+              std::function<size_t()> links, Admit admit)
+      : host_(host),
+        acceptor_(std::move(acceptor)),
+        links_(std::move(links)),
+        admit_(std::move(admit)) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -242,11 +248,25 @@ class DoormanImpl final : public Doorman {
   }
 
  private:
+  grpc::Status CheckRoom(const std::string& peer);
+
   LinkHost& host_;
+  const std::shared_ptr<Acceptor> acceptor_;
   const std::function<size_t()> links_;
   const Admit admit_;
   const std::shared_ptr<Lobby> lobby_ = std::make_shared<Lobby>();
 };
+
+grpc::Status DoormanImpl::CheckRoom(const std::string& peer) {
+  absl::Status enough = CheckDescriptors(2);
+  if (enough.ok() &&
+      (!acceptor_->MayOpen(peer) || static_cast<size_t>(host_.lanes.count()) >
+                                        kMaxStrangers + 4 * links_())) {
+    enough = absl::ResourceExhaustedError("too many connections");
+  }
+  if (enough.ok()) return grpc::Status::OK;
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(enough.message())};
+}
 
 grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
@@ -259,11 +279,16 @@ grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
     return new Refusal(
         {grpc::StatusCode::UNIMPLEMENTED, "a Baton worker has no such method"});
   }
-  if (static_cast<size_t>(host_.lanes.count()) > kMaxStrangers + 4 * links_()) {
-    return new Refusal(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections"});
-  }
-  const auto guest = std::make_shared<Guest>(host_, lobby_, admit_);
+  const std::string peer = context->peer();
+  if (grpc::Status room = CheckRoom(peer); !room.ok())
+    return new Refusal(std::move(room));
+  const auto guest = std::make_shared<Guest>(
+      host_, lobby_,
+      [this, peer](const std::shared_ptr<Lane>& lane, const Hello& hello) {
+        const bool admitted = admit_(lane, hello);
+        if (admitted) acceptor_->LetIn(peer);
+        return admitted;
+      });
   const Lane::Accepted accepted = Lane::Accept(
       context, guest, host_.options.max_message_bytes, host_.lanes);
   guest->CutOffIfSilent(accepted.lane);
@@ -273,10 +298,11 @@ grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
 }  // namespace
 
 std::unique_ptr<Doorman> Doorman::Make(LinkHost& host,
+                                       std::shared_ptr<Acceptor> acceptor,
                                        std::function<size_t()> links,
                                        Admit admit) {
-  return std::make_unique<DoormanImpl>(host, std::move(links),
-                                       std::move(admit));
+  return std::make_unique<DoormanImpl>(host, std::move(acceptor),
+                                       std::move(links), std::move(admit));
 }
 
 }  // namespace baton::rpc

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "rpc/transports/acceptor.h"
 #include "rpc/transports/hello.h"
 #include "rpc/transports/lane.h"
 #include "rpc/transports/link.h"
@@ -18,12 +19,14 @@ namespace baton::rpc {
 // that come before Open wait for it. Thread-safe.
 class Doorman : public grpc::CallbackGenericService {
  public:
-  // What is done with a lane that has said its hello.
-  using Admit = std::function<void(const std::shared_ptr<Lane>&, const Hello&)>;
+  // What is done with a lane that has said its hello. False: it was refused.
+  using Admit = std::function<bool(const std::shared_ptr<Lane>&, const Hello&)>;
 
-  // `host` must outlive it. `links` counts the workers that may have lanes:
-  // more strangers than that allows are turned away.
+  // `host` must outlive it; `acceptor` has the connections. `links` counts the
+  // workers that may have lanes: more strangers than that allows are turned
+  // away, as is who comes when few descriptors are left.
   static std::unique_ptr<Doorman> Make(LinkHost& host,
+                                       std::shared_ptr<Acceptor> acceptor,
                                        std::function<size_t()> links,
                                        Admit admit);
   virtual void Open() = 0;

@@ -6,7 +6,6 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <sys/stat.h>
 
 #include <unordered_map>
 #include <utility>
@@ -19,8 +18,10 @@
 #include "core/mutex.h"
 #include "core/spinning.h"
 #include "core/status.h"
+#include "rpc/channels/descriptors.h"
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
+#include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
@@ -73,14 +74,15 @@ class GrpcTransport final : public LingeringTransport {
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   size_t CountLinks() const;
-  void Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
+  bool Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
   void SetServing(bool serving);
 
   LinkHost host_;
+  const std::shared_ptr<Acceptor> acceptor_;
   const std::unique_ptr<Doorman> doorman_ = Doorman::Make(
-      host_, [this] { return CountLinks(); },
+      host_, acceptor_, [this] { return CountLinks(); },
       [this](const std::shared_ptr<Lane>& lane, const Hello& hello) {
-        Admit(lane, hello);
+        return Admit(lane, hello);
       });
   PrivateSocket socket_;
   std::unique_ptr<grpc::Server> server_;
@@ -94,7 +96,9 @@ class GrpcTransport final : public LingeringTransport {
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
 
-GrpcTransport::GrpcTransport(const GrpcOptions& options) {
+// A stranger has a handshake, a hello and a proof before it.
+GrpcTransport::GrpcTransport(const GrpcOptions& options)
+    : acceptor_(std::make_shared<Acceptor>(3 * options.hello_timeout)) {
   host_.options = options;
   host_.executor = std::make_shared<ThreadPool>(1, "baton-link");
   host_.timer = std::make_unique<Timer>("baton-dial");
@@ -108,6 +112,7 @@ GrpcTransport::~GrpcTransport() {
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
   KeepFreedMemory();
+  RaiseDescriptorLimit();
   if (options.lease.count() != 0) {
     RETURN_IF_ERROR(CheckLease(options.lease));
   }
@@ -122,9 +127,10 @@ absl::Status GrpcTransport::Listen() {
   if (!listens_on_unix) {
     ASSIGN_OR_RETURN(tcp, ParseHostPort(options.listen));
   }
-  int port = -1;
-  builder.AddListeningPort(
-      options.listen, PortCredentials(options.security, options.listen), &port);
+  ASSIGN_OR_RETURN(
+      tcp.port,
+      acceptor_->Listen(builder, options.listen,
+                        PortCredentials(options.security, options.listen)));
   const bool private_socket = options.unix_socket && !listens_on_unix;
   if (private_socket || options.shared_memory) {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
@@ -136,26 +142,29 @@ absl::Status GrpcTransport::Listen() {
                    MakeChannelKinds(options, socket_.fd_path(), doorbell));
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
-    builder.AddListeningPort(path, PortCredentials(options.security, path));
+    RETURN_IF_ERROR(
+        acceptor_
+            ->Listen(builder, path, PortCredentials(options.security, path))
+            .status());
   }
   builder.RegisterCallbackGenericService(doorman_.get());
   if (options.rendezvous != nullptr) {
+    options.rendezvous->OnLetIn(
+        [weak = std::weak_ptr(acceptor_)](const std::string& peer) {
+          if (const auto acceptor = weak.lock()) acceptor->LetIn(peer);
+        });
     builder.RegisterService(options.rendezvous->service());
   }
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port <= 0) {
-    return ListenFailure(options.listen, "gRPC cannot bind it");
+  if (server_ == nullptr) {
+    return ListenFailure(options.listen, "gRPC makes no server");
   }
   SetServing(false);
+  RETURN_IF_ERROR(acceptor_->Start());
   if (listens_on_unix) {
-    // The process's mask is of no use: it is all threads'.
-    if (chmod(options.listen.c_str() + 5, 0600) != 0) {
-      return ListenFailure(options.listen, "it cannot be made private");
-    }
     address_ = options.listen;
     return absl::OkStatus();
   }
-  tcp.port = static_cast<uint16_t>(port);
   address_ = ToString(Advertised(tcp, options.advertise_host));
   if (private_socket) absl::StrAppend(&address_, ";unix:", socket_.path());
   return absl::OkStatus();
@@ -319,7 +328,7 @@ std::vector<ChannelInfo> GrpcTransport::Channels() const {
   return channels;
 }
 
-void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
+bool GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
                           const Hello& hello) {
   HelloAnswer answer = Judge(host_.options, host_.self, hello);
   std::shared_ptr<Link> link;
@@ -341,16 +350,14 @@ void GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
       link = entry;
     }
   }
-  if (link != nullptr) {
-    link->Accept(lane, hello);
-    return;
-  }
+  if (link != nullptr) return link->Accept(lane, hello);
   if (answer.verdict == Verdict::kShutDown) {
     LogDebug("refused a connection: ", answer.text);
   } else {
     LogWarning("refused a connection: ", answer.text);
   }
   lane->CloseWith(Encode(answer));
+  return false;
 }
 
 void GrpcTransport::Shutdown(milliseconds timeout) {
@@ -379,6 +386,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
 
 void GrpcTransport::AwaitEnd() {
   if (host_.poller != nullptr) host_.poller->Stop();
+  acceptor_->Stop();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
   }

@@ -45,13 +45,15 @@ struct GrpcOptions {
   // (rpc/lease.h) or more; 0: only the end of its connection tells. Both sides
   // speak often enough for the other's lease, from a thread of the transport.
   std::chrono::milliseconds lease{2'000};
-  // Connections that say no hello for so long are closed.
+  // Connections that say no hello for so long are closed; three times as long
+  // has who came until it is let in.
   std::chrono::milliseconds hello_timeout{10'000};
   // CPU tensors to and from workers of the same machine and user travel through
-  // shared memory: at most so much of it for what is on its way to one peer, or
-  // in its use, and no more than an eighth of this machine's memory.
+  // shared memory: this process makes at most so much of it for all of them
+  // together, and maps as much of theirs; no more than an eighth of the memory
+  // that it may use (rpc/channels/shared_budget.h).
   bool shared_memory = true;
-  size_t shared_memory_bytes = size_t{4} << 30;
+  size_t shared_memory_bytes = size_t{16} << 30;
   // With shared memory, small messages travel through it as well, and the
   // threads that read them look on for up to 50 us for what comes next.
   bool message_ring = true;

@@ -65,8 +65,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // May ask the resolver for the host of its address.
   void SetPeer(const WorkerInfo& peer);
   void Send(std::shared_ptr<Outgoing> message);
-  // A lane on which the peer said hello.
-  void Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
+  // A lane on which the peer said hello. False: it was refused.
+  bool Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
   // Breaks it as a failing network would; `then` runs after OnPeerLost.
   void Sever(const absl::Status& why, Task then);
   // For good: breaks it, and whatever is sent or says hello later is refused.

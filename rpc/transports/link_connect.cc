@@ -277,13 +277,13 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   PumpLocked(control_);
 }
 
-void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
+bool Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
   MutexLock lock(mutex_);
   if (!closed_.ok()) {
     lane->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
                                        .text = std::string(closed_.message()),
                                        .self = host_.self}));
-    return;
+    return false;
   }
   const Verdict verdict =
       hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
@@ -298,7 +298,7 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
                                      " by now; this one has been replaced")
                       : "another connection was made meanwhile";
     lane->CloseWith(Encode(answer));
-    return;
+    return false;
   }
   if (!hello.bulk) {
     if (state_ == State::kUp) {
@@ -318,9 +318,10 @@ void Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
   side.ready = side.writing = true;
   if (!lane->SetOwner(shared_from_this())) {
     BreakLocked(LostLocked(absl::UnavailableError("it closed at once")), true);
-    return;
+    return false;
   }
   lane->Write(Encode(answer));
+  return true;
 }
 
 void Link::OpenChannelsLocked(bool dialed,

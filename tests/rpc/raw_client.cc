@@ -16,8 +16,8 @@
 namespace baton::rpc {
 
 struct RawClient::Stream {
-  explicit Stream(const std::string& target)
-      : stub(grpc::CreateChannel(target, grpc::InsecureChannelCredentials())) {
+  explicit Stream(std::shared_ptr<grpc::Channel> channel)
+      : stub(std::move(channel)) {
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
     call = stub.PrepareCall(&context, kLaneMethod, &queue);
     call->StartCall(nullptr);
@@ -43,8 +43,23 @@ struct RawClient::Stream {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
 };
 
+namespace {
+
+// Not shared with other streams, as workers do not.
+std::shared_ptr<grpc::Channel> OwnChannel(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace
+
 RawClient::RawClient(const std::string& target)
-    : stream_(std::make_unique<Stream>(target)) {}
+    : RawClient(OwnChannel(target)) {}
+
+RawClient::RawClient(std::shared_ptr<grpc::Channel> channel)
+    : stream_(std::make_unique<Stream>(std::move(channel))) {}
 
 RawClient::~RawClient() = default;
 

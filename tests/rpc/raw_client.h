@@ -10,12 +10,18 @@
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
 
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
 namespace baton::rpc {
 
 // Says what it likes on a lane, and hears how that ends.
 class RawClient {
  public:
   explicit RawClient(const std::string& target);
+  // On a connection that others may have streams on as well.
+  explicit RawClient(std::shared_ptr<grpc::Channel> channel);
   ~RawClient();
 
   void Write(const grpc::ByteBuffer& frames);

@@ -23,9 +23,19 @@ inline std::string MappingsOfThisProcess() {
 
 struct SharedMemorySide : ChannelSide {
   explicit SharedMemorySide(size_t budget) : socket(*PrivateSocket::Make()) {
-    kind = MakeSharedMemory(
-        {.socket_path = socket.fd_path(), .bytes_per_peer = budget});
+    kind = MakeSharedMemory({.socket_path = socket.fd_path(),
+                             .bytes = budget,
+                             .made = made,
+                             .mapped = mapped,
+                             .idle = std::chrono::milliseconds(50)});
   }
+  // As each process has its own.
+  static std::shared_ptr<SharedBudget> NewBudget() {
+    return std::make_shared<SharedBudget>([] {
+      return MemoryRoom{uint64_t{1} << 40, uint64_t{1} << 40};
+    });
+  }
+  std::shared_ptr<SharedBudget> made = NewBudget(), mapped = NewBudget();
   PrivateSocket socket;
 };
 

@@ -91,7 +91,7 @@ TEST_F(TcpStrangers, NobodyListens) {
   {
     const auto socket = ListenTcp("127.0.0.1", 0);
     ASSERT_TRUE(socket.ok());
-    port = *PortOf(*socket);
+    port = *PortOf(socket->front());
   }
   Connect(WithPort(port));
   EXPECT_THAT(alice_.port->AwaitSettled(), HasSubstr("cannot connect"));
@@ -101,10 +101,11 @@ TEST_F(TcpStrangers, NobodyListens) {
 TEST_F(TcpStrangers, WhoAnswersWithAnotherKeyIsNotTalkedTo) {
   const auto socket = ListenTcp("127.0.0.1", 0);
   ASSERT_TRUE(socket.ok());
-  const uint16_t port = *PortOf(*socket);
+  const uint16_t port = *PortOf(socket->front());
   Connect(WithPort(port));
-  Await(*socket, POLLIN);
-  const Fd accepted(accept4(socket->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  Await(socket->front(), POLLIN);
+  const Fd accepted(
+      accept4(socket->front().get(), nullptr, nullptr, SOCK_CLOEXEC));
   EXPECT_EQ(Read(accepted, kTcpKeyBytes).size(), kTcpKeyBytes);
   Write(accepted, std::string(kTcpKeyBytes, 'x'));
   EXPECT_EQ(alice_.port->AwaitSettled(), "127.0.0.1, port " +

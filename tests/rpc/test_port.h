@@ -52,6 +52,10 @@ class TestPort final : public ChannelPort {
     }
     return settled_;
   }
+  std::string settled() {
+    MutexLock lock(mutex_);
+    return settled_;
+  }
   std::string broken() {
     MutexLock lock(mutex_);
     return broken_;
