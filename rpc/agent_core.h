@@ -22,6 +22,7 @@
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
 #include "rpc/lane.h"
+#include "rpc/object_lock.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
 #include "rpc/snapshots.h"
@@ -38,6 +39,7 @@ class OutgoingCall {
   CallSpec spec;
   OnReply on_reply;
   WorkerInfo to;
+  std::vector<HoldId> within;  // of the handler that made it
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;
   std::atomic<bool> done{false};
@@ -65,8 +67,8 @@ inline bool IsIncarnation(const WorkerInfo& worker, const WorkerInfo& of) {
          (worker.incarnation == of.incarnation || worker.incarnation == 0);
 }
 
-// A call that this worker serves.
-struct IncomingCall {
+// A call that this worker serves; the use is of the object whose method it is.
+struct IncomingCall : ObjectUse {
   WorkerInfo from;
   bool local = false;    // from this worker itself
   bool creates = false;  // the pending object of frame.result is its own
@@ -77,7 +79,7 @@ struct IncomingCall {
   std::string name;
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
-  std::chrono::steady_clock::time_point started;
+  std::shared_ptr<ObjectLock> held;  // until its handler has returned
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
   std::atomic<Timer::Id> timer{0};
@@ -134,6 +136,17 @@ class AgentCore final : public MessageHandler,
   void SetService(uint64_t id, std::shared_ptr<void> service);
   std::shared_ptr<void> Service(uint64_t id) const;
 
+  // Objects that calls hold (holding.cc).
+  HoldId NewHold();
+  // Calls `done` on a thread for handlers once `use` may begin; else with why
+  // it may not: cancelled, or little is left until `deadline`, which names who
+  // has the object.
+  using OnTurn = std::function<void(const absl::Status&)>;
+  void AwaitTurn(const std::shared_ptr<ObjectLock>& lock,
+                 const std::shared_ptr<const ObjectUse>& use,
+                 const CancelToken& cancel, Clock::time_point deadline,
+                 OnTurn done);
+
   // Calls made (outgoing.cc).
   void Begin(const CallPtr& call);
   void Send(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
@@ -161,6 +174,7 @@ class AgentCore final : public MessageHandler,
     Snapshots snapshots = {};  // while handles are not confirmed
   };
   using SentKey = std::pair<std::string, uint64_t>;
+  struct Turn;
 
   // On the inbox.
   void Dispatch(const WorkerInfo& from, Message message);
@@ -221,6 +235,7 @@ class AgentCore final : public MessageHandler,
   absl::Status Prepare(const IncomingPtr& call);
   absl::Status FindHandler(const IncomingPtr& call);
   void ResolveAndRun(const IncomingPtr& call);
+  void Enter(const IncomingPtr& call, const OwnedValue& object);
   void Run(const IncomingPtr& call, const AnyValue& object);
   absl::Status RunHandler(const IncomingPtr& call, const AnyValue& object);
   void Answer(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
@@ -231,6 +246,10 @@ class AgentCore final : public MessageHandler,
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
   void CutOff(const std::string& peer);
+  // For errors: who is in the way of `use`.
+  std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
+  // "Stage::Forward at worker bob": those under way of the handler that has it.
+  std::vector<std::string> CallsWithin(HoldId hold) const;
 
   void Transmit(const std::string& to, Message message, Transport::Sent sent);
   absl::Status StoppedStatus() const;
@@ -245,6 +264,7 @@ class AgentCore final : public MessageHandler,
   std::atomic<int64_t> default_timeout_ms_;
   std::atomic<bool> stopped_{false};  // set under mutex_
   std::atomic<uint64_t> calls_served_{0};
+  std::atomic<uint64_t> last_hold_{0};
   std::atomic<int> discarding_{0};
   const Clock::time_point begun_ = Clock::now();
 

@@ -6,11 +6,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/tensor.h"
 #include "rpc/call_scope.h"
 #include "rpc/cancel.h"
+#include "rpc/ids.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -19,8 +22,8 @@ class Agent;
 
 // What a handler knows of the call that it serves; an exported method that
 // wants it takes `CallContext&` first. Given in turn as the first argument of
-// a nested call, it hands on what is left of the deadline, the cancellation and
-// the scope:
+// a nested call, it hands on what is left of the deadline, the cancellation,
+// the scope and the right to come back to the object whose handler this is:
 //   Future<Tensor> Forward(rpc::CallContext& call, Tensor x) {
 //     return next_.Async<&Stage::Forward>(call, x);
 //   }
@@ -34,11 +37,16 @@ class CallContext {
         std::chrono::steady_clock::time_point::max();
     std::shared_ptr<CallScope> scope;
     CancelSource cancel;
+    std::string_view method;
+    std::vector<HoldId> holds;
   };
   explicit CallContext(std::shared_ptr<State> state)
       : state_(std::move(state)) {}
 
   const WorkerInfo& caller() const { return state_->caller; }
+  std::string_view method() const {
+    return state_->method;
+  }  // "Stage::Forward"
   Agent& agent() const { return *state_->agent; }
   // An uninitialised tensor to be filled and given back as the result, or as
   // part of it: Agent::EmptyFor the caller, under the same conditions. Results
@@ -64,6 +72,10 @@ class CallContext {
 
   // The scope that the caller used, as seen here; null when there was none.
   const std::shared_ptr<CallScope>& call_scope() const { return state_->scope; }
+
+  // Its hold of its object and those of the calls that wait for this one, for
+  // what is to come in beside them (rpc/object_lock.h).
+  const std::vector<HoldId>& holds() const { return state_->holds; }
 
  private:
   std::shared_ptr<State> state_;

@@ -27,7 +27,15 @@ std::string DebugInfo::ToString() const {
         &text, "  object ", object.id, " ", object.type, " ", object.state,
         ", ", object.local_handles, " local handles, held by [",
         absl::StrJoin(object.holders, ", "), "], ", object.age_ms,
-        " ms old, made by ", object.made_by, " at ", object.made_at, "\n");
+        " ms old, made by ", object.made_by, " at ", object.made_at);
+    if (!object.used_by.empty()) {
+      absl::StrAppend(&text, ", used by ", absl::StrJoin(object.used_by, ", "));
+    }
+    if (!object.waited_for_by.empty()) {
+      absl::StrAppend(&text, ", waited for by ",
+                      absl::StrJoin(object.waited_for_by, ", "));
+    }
+    absl::StrAppend(&text, "\n");
   }
   for (const CallInfo& call : outgoing) {
     absl::StrAppend(&text, "  call to ", call.peer, ": ", call.method, ", ",

@@ -27,10 +27,14 @@ struct ObjectInfo {
   int64_t bytes = -1;   // when it was made; -1: not known (rpc/held_bytes.h)
   std::string made_by;  // worker
   std::string made_at;  // "trainer.cc:45", else the method that gave it
+  // Of calls: "Stage::Forward of worker alice (93 ms ago)".
+  std::vector<std::string> used_by;
+  std::vector<std::string> waited_for_by;  // in the order of their turns
   static constexpr auto Fields = std::tuple{
       &ObjectInfo::id,      &ObjectInfo::type,          &ObjectInfo::state,
       &ObjectInfo::holders, &ObjectInfo::local_handles, &ObjectInfo::age_ms,
-      &ObjectInfo::bytes,   &ObjectInfo::made_by,       &ObjectInfo::made_at};
+      &ObjectInfo::bytes,   &ObjectInfo::made_by,       &ObjectInfo::made_at,
+      &ObjectInfo::used_by, &ObjectInfo::waited_for_by};
 };
 
 struct CallInfo {

@@ -42,6 +42,18 @@ struct Codec<ForkId> {
   }
 };
 
+template <>
+struct Codec<HoldId> {
+  static void Encode(Encoder& encoder, const HoldId& id) {
+    encoder.Put(id.owner);
+    encoder.Put(id.number);
+  }
+  static HoldId Decode(Decoder& decoder) {
+    const uint64_t owner = decoder.Get<uint64_t>();
+    return {owner, decoder.Get<uint64_t>()};
+  }
+};
+
 namespace internal {
 
 enum class FrameKind : uint8_t {
@@ -76,6 +88,8 @@ struct RequestFrame {
   std::vector<Transfer> transfers;
   std::string arguments;
   std::string place;  // where the caller made `result`; for people
+  // Of objects, by the calls that wait for this one (rpc/object_lock.h).
+  std::vector<HoldId> within;
   static constexpr auto Fields =
       std::tuple{&RequestFrame::to,         &RequestFrame::epoch,
                  &RequestFrame::call,       &RequestFrame::type,
@@ -83,7 +97,8 @@ struct RequestFrame {
                  &RequestFrame::result,     &RequestFrame::result_fork,
                  &RequestFrame::timeout_us, &RequestFrame::has_scope,
                  &RequestFrame::scope,      &RequestFrame::transfers,
-                 &RequestFrame::arguments,  &RequestFrame::place};
+                 &RequestFrame::arguments,  &RequestFrame::place,
+                 &RequestFrame::within};
 };
 
 struct ResponseFrame {

@@ -26,6 +26,13 @@ struct ForkId {
   friend auto operator<=>(const ForkId&, const ForkId&) = default;
 };
 
+// Names one call's hold of an object; made by the object's owner.
+struct HoldId {
+  uint64_t owner = 0;  // incarnation
+  uint64_t number = 0;
+  friend auto operator<=>(const HoldId&, const HoldId&) = default;
+};
+
 }  // namespace baton::rpc
 
 template <>

@@ -17,7 +17,8 @@ namespace {
 constexpr std::chrono::seconds kProbeResponse{30};
 
 size_t BytesOf(const IncomingCall& call) {
-  size_t bytes = call.frame.arguments.size() + call.frame.scope.size();
+  size_t bytes = call.frame.arguments.size() + call.frame.scope.size() +
+                 call.within.size() * sizeof(HoldId);
   for (const Tensor& tensor : call.tensors) bytes += tensor.nbytes();
   return bytes;
 }
@@ -59,9 +60,12 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
 // the call however busy the workers are.
 void AgentCore::Serve(const IncomingPtr& call) {
   call->started = Clock::now();
+  call->caller = call->from.name;
+  call->within = std::move(call->frame.within);
   call->context = std::make_shared<CallContext::State>();
   call->context->caller = call->from;
   call->context->agent = agent_;
+  call->context->holds = call->within;
   if (absl::Status status = Prepare(call); !status.ok()) {
     Answer(call, std::move(status));
     return;
@@ -132,6 +136,8 @@ absl::Status AgentCore::FindHandler(const IncomingPtr& call) {
       return absl::UnimplementedError("no such system method");
     }
     call->name = kSystemNames[frame.index];
+    call->method = kSystemNames[frame.index];
+    call->access = Access::kShared;
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const Registry::Method* method,
@@ -142,6 +148,8 @@ absl::Status AgentCore::FindHandler(const IncomingPtr& call) {
   }
   call->name = method->name;
   call->handler = method->handler;
+  call->method = call->context->method = method->name;
+  call->access = method->access;
   return absl::OkStatus();
 }
 
@@ -160,29 +168,62 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
           self->Answer(call, why);
         }
       });
-  ownership_->Resolve(call->frame.object, [core = weak_from_this(), call](
-                                              absl::StatusOr<AnyValue> object) {
-    auto self = core.lock();
-    if (self == nullptr) return;
-    self->workers_->PostOrCarry([self = self.get(), call, object] {
-      if (object.ok()) {
-        self->Run(call, *object);
-      } else {
-        self->Answer(call, object.status());
-      }
-    });
-  });
+  ownership_->Resolve(
+      call->frame.object,
+      [core = weak_from_this(), call](absl::StatusOr<OwnedValue> object) {
+        auto self = core.lock();
+        if (self == nullptr) return;
+        if (object.ok()) {
+          self->Enter(call, *object);
+        } else {
+          self->workers_->PostOrCarry(
+              [self = self.get(), call, status = object.status()] {
+                self->Answer(call, status);
+              });
+        }
+      });
+}
+
+// Takes the object before a thread is found, so that calls have it in the order
+// in which they came.
+void AgentCore::Enter(const IncomingPtr& call, const OwnedValue& object) {
+  const bool looks_only =
+      call->handler == nullptr && call->frame.index == kReady;
+  if (object.lock == nullptr || looks_only) {
+    workers_->PostOrCarry(
+        [this, call, value = object.value] { Run(call, value); });
+    return;
+  }
+  call->id = NewHold();
+  call->context->holds.push_back(call->id);
+  if (object.lock->TryAcquire(call)) {
+    call->held = object.lock;
+    workers_->PostOrCarry(
+        [this, call, value = object.value] { Run(call, value); });
+    return;
+  }
+  AwaitTurn(object.lock, call, call->context->cancel.token(),
+            call->context->deadline,
+            [this, call, object](const absl::Status& status) {
+              if (!status.ok()) {
+                Answer(call, status);
+                return;
+              }
+              call->held = object.lock;
+              Run(call, object.value);
+            });
 }
 
 void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   call->running = true;
   if (tracer_->on()) call->running_ns = Tracer::Now();
-  if (call->replied) return;
   absl::Status status = call->context->cancel.token().reason();
-  if (call->ticket != nullptr) status.Update(call->ticket->MayRun());
-  if (status.ok()) {
+  if (!call->replied && call->ticket != nullptr)
+    status.Update(call->ticket->MayRun());
+  if (!call->replied && status.ok()) {
     status = CatchErrors([&] { return RunHandler(call, object); });
   }
+  if (call->held != nullptr) std::exchange(call->held, nullptr)->Release(*call);
   if (!status.ok()) Answer(call, std::move(status));
 }
 
@@ -227,6 +268,7 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
         absl::StrCat("the object is a ", object.type->name()));
   }
   CallContext context(call->context);
+  const HoldsOfThread holds(call->context->holds);
   // The handler may answer when this agent is no more.
   call->handler(context, decoder, object.value.get(),
                 [core = weak_from_this(), call,

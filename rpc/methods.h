@@ -15,6 +15,7 @@
 #include "rpc/call_context.h"
 #include "rpc/codec.h"
 #include "rpc/held_bytes.h"
+#include "rpc/object_lock.h"
 #include "rpc/type_name.h"
 
 // The type machinery behind exported methods: what a signature says, whether a
@@ -25,12 +26,39 @@ namespace baton::rpc {
 //   using Exports = rpc::Methods<&Stage::Make, &Stage::Forward>;
 // A static factory among them, giving StatusOr<unique_ptr<Stage>> or
 // shared_ptr<Stage>, makes objects on behalf of others (rpc::Create).
+//
+// Calls of one object run one at a time; those of its const methods, and of
+// methods listed as kConcurrent, run beside each other. A call holds its object
+// until the handler returns, which is before the Future is ready that an
+// asynchronous one gives. Calls that a handler makes may come back to its
+// object (docs/thread_model.md).
 template <auto... kMethods>
 struct Methods {
   static constexpr size_t kCount = sizeof...(kMethods);
 };
 
+// Lists a method that is not const and yet may run beside others of its object,
+// since it has locks of its own, or waits for another call of the same object:
+//   using Exports = rpc::Methods<&Queue::Make, rpc::kConcurrent<&Queue::Pop>,
+//                                rpc::kConcurrent<&Queue::Push>>;
+template <auto kMethod>
+struct ConcurrentMethod {};
+template <auto kMethod>
+inline constexpr ConcurrentMethod<kMethod> kConcurrent{};
+
 namespace internal {
+
+// What stands in a list of Methods.
+template <auto kEntry, typename = std::remove_cv_t<decltype(kEntry)>>
+struct Listed {
+  static constexpr auto kMethod = kEntry;
+  static constexpr bool kIsConcurrent = false;
+};
+template <auto kEntry, auto kInner>
+struct Listed<kEntry, ConcurrentMethod<kInner>> {
+  static constexpr auto kMethod = kInner;
+  static constexpr bool kIsConcurrent = true;
+};
 
 // Which class or function (a hash of its name) and which of its methods.
 struct MethodKey {
@@ -76,6 +104,13 @@ struct AnyValue {
   const ValueType* type = &kValueType<void>;
 };
 
+// One that this worker owns and, if it is an object, its lock: one for all
+// RRefs to it.
+struct OwnedValue {
+  AnyValue value;
+  std::shared_ptr<ObjectLock> lock;
+};
+
 using Reply = std::function<void(absl::StatusOr<AnyValue>)>;
 // Decodes the arguments, calls, and replies exactly once, maybe later.
 using Handler = void (*)(CallContext& call, Decoder& arguments, void* object,
@@ -101,17 +136,20 @@ struct SignatureOf {
   using Class = C;  // void for a function
   using Tuple = typename Parameters<P...>::Tuple;
   static constexpr bool kTakesContext = Parameters<P...>::kTakesContext;
+  static constexpr Access kAccess = Access::kExclusive;
 };
 
 template <typename F>
 struct Signature;
-#define BATON_SIGNATURE(qualifiers)                \
-  template <typename R, typename C, typename... P> \
-  struct Signature<R (C::*)(P...) qualifiers> : SignatureOf<R, C, P...> {}
-BATON_SIGNATURE();
-BATON_SIGNATURE(const);
-BATON_SIGNATURE(noexcept);
-BATON_SIGNATURE(const noexcept);
+#define BATON_SIGNATURE(access, qualifiers)                               \
+  template <typename R, typename C, typename... P>                        \
+  struct Signature<R (C::*)(P...) qualifiers> : SignatureOf<R, C, P...> { \
+    static constexpr Access kAccess = Access::access;                     \
+  }
+BATON_SIGNATURE(kExclusive, );
+BATON_SIGNATURE(kShared, const);
+BATON_SIGNATURE(kExclusive, noexcept);
+BATON_SIGNATURE(kShared, const noexcept);
 #undef BATON_SIGNATURE
 template <typename R, typename... P>
 struct Signature<R (*)(P...)> : SignatureOf<R, void, P...> {};
@@ -152,7 +190,8 @@ template <auto kMethod, auto... kAll>
 struct IndexIn<kMethod, Methods<kAll...>> {
   static constexpr uint32_t kIndex = [] {
     uint32_t index = 0;
-    (void)((kSameMethod<kMethod, kAll> || (++index, false)) || ...);
+    (void)((kSameMethod<kMethod, Listed<kAll>::kMethod> || (++index, false)) ||
+           ...);
     return index;
   }();
   static constexpr bool kFound = kIndex < sizeof...(kAll);

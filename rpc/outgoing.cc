@@ -35,6 +35,9 @@ void AgentCore::Begin(const CallPtr& call) {
   if (call->spec.leading.parent.has_value()) {
     call->deadline =
         std::min(call->deadline, call->spec.leading.parent->deadline());
+    call->within = call->spec.leading.parent->holds();
+  } else {
+    call->within = HoldsOfThread::Current();
   }
   call->to.name = call->spec.to.ToString();
   if (absl::Status status = Admit(call); !status.ok()) {

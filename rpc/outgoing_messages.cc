@@ -41,6 +41,7 @@ absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
   frame.type = call->spec.method.type;
   frame.index = call->spec.method.index;
   frame.arguments = std::move(encoder.bytes());
+  frame.within = call->within;
   if (call->spec.object != nullptr) frame.object = call->spec.object->id();
   if (call->spec.result != nullptr) {
     frame.result = call->spec.result->id();

@@ -106,6 +106,7 @@ absl::Status Ownership::BeginCreation(RRefId id, ForkId fork,
 
 void Ownership::FinishCreation(RRefId id, absl::StatusOr<AnyValue> value) {
   std::vector<Resolved> waiting;
+  absl::StatusOr<OwnedValue> owned = OwnedValue{};
   Actions actions;
   int64_t bytes = kUnknownBytes;
   if (value.ok() && value->value != nullptr && value->type->bytes != nullptr) {
@@ -119,22 +120,24 @@ void Ownership::FinishCreation(RRefId id, absl::StatusOr<AnyValue> value) {
     if (object.state != Object::State::kPending) return;
     if (value.ok()) {
       object.state = Object::State::kReady;
-      object.value = *value;
+      object.owned.value = *value;
       object.type_name = value->type->name();
       object.bytes = bytes;
+      if (!object.waiting.empty()) owned = OwnedLocked(id, object);
     } else {
       object.state = Object::State::kFailed;
       object.failure = value.status();
+      owned = value.status();
     }
     waiting.swap(object.waiting);
     CollectLocked(id, actions);
   }
-  for (Resolved& done : waiting) done(value);
+  for (Resolved& done : waiting) done(owned);
   Perform(std::move(actions));
 }
 
 void Ownership::Resolve(RRefId id, Resolved done) {
-  absl::StatusOr<AnyValue> value = AnyValue{};
+  absl::StatusOr<OwnedValue> value = OwnedValue{};
   {
     MutexLock lock(mutex_);
     auto found = objects_.find(id);
@@ -148,22 +151,41 @@ void Ownership::Resolve(RRefId id, Resolved done) {
     } else if (found->second.state == Object::State::kFailed) {
       value = found->second.failure;
     } else {
-      value = found->second.value;
+      value = OwnedLocked(id, found->second);
     }
   }
   done(std::move(value));
 }
 
-absl::StatusOr<AnyValue> Ownership::Peek(RRefId id) const {
+const OwnedValue& Ownership::OwnedLocked(RRefId id, Object& object) {
+  const AnyValue& value = object.owned.value;
+  if (object.owned.lock != nullptr || value.value == nullptr) {
+    return object.owned;
+  }
+  if (locks_.size() >= sweep_locks_at_) {
+    std::erase_if(locks_,
+                  [](const auto& entry) { return entry.second.expired(); });
+    sweep_locks_at_ = std::max(sweep_locks_at_, 2 * locks_.size());
+  }
+  std::weak_ptr<ObjectLock>& known = locks_[value.value.get()];
+  object.owned.lock = known.lock();
+  if (object.owned.lock == nullptr) {
+    object.owned.lock = std::make_shared<ObjectLock>(value.type->name, id);
+    known = object.owned.lock;
+  }
+  return object.owned;
+}
+
+absl::StatusOr<OwnedValue> Ownership::Peek(RRefId id) {
   MutexLock lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) {
     return absl::NotFoundError(
         absl::StrCat("there is no object ", id.ToString()));
   }
-  const Object& object = found->second;
+  Object& object = found->second;
   if (object.state == Object::State::kFailed) return object.failure;
-  if (object.state == Object::State::kReady) return object.value;
+  if (object.state == Object::State::kReady) return OwnedLocked(id, object);
   return absl::UnavailableError(absl::StrCat(
       object.type_name, " ", id.ToString(),
       " is still being made; wait for Ready() before LocalValue()"));
@@ -278,7 +300,7 @@ void Ownership::CollectLocked(RRefId id, Actions& actions) {
       !object.forks.empty()) {
     return;
   }
-  actions.garbage.push_back(std::move(found->second.value.value));
+  actions.garbage.push_back(std::move(found->second.owned.value.value));
   objects_.erase(found);
 }
 

@@ -44,7 +44,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
     virtual void OnOwnershipChanged() = 0;
   };
 
-  using Resolved = std::function<void(absl::StatusOr<AnyValue>)>;
+  using Resolved = std::function<void(absl::StatusOr<OwnedValue>)>;
 
   Ownership(WorkerInfo self, std::weak_ptr<AgentCore> agent,
             std::weak_ptr<Port> port);
@@ -61,7 +61,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   // The value once it is there; NotFound for an object that is not (any more).
   void Resolve(RRefId id, Resolved done);
   // As Resolve, but Unavailable while it is being made.
-  absl::StatusOr<AnyValue> Peek(RRefId id) const;
+  absl::StatusOr<OwnedValue> Peek(RRefId id);
 
   // User's side: a grant of what a call to `owner` will make.
   HandlePtr NewGrant(const WorkerInfo& owner, uint64_t type);
@@ -111,7 +111,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   };
   struct Object {
     enum class State { kPending, kReady, kFailed } state = State::kPending;
-    AnyValue value;
+    OwnedValue owned;  // the lock once somebody has asked for it
     absl::Status failure;
     std::string type_name;
     std::map<ForkId, Holder> forks;
@@ -156,6 +156,8 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CollectLocked(RRefId id, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const OwnedValue& OwnedLocked(RRefId id, Object& object)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndTransferLocked(ForkId fork, bool arrived, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseLocked(ForkId fork, const WorkerInfo& to, Actions& actions)
@@ -177,6 +179,10 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::unordered_map<RRefId, Object> objects_ ABSL_GUARDED_BY(mutex_);
+  // By the object. Those that are gone are swept out now and then.
+  std::unordered_map<const void*, std::weak_ptr<ObjectLock>> locks_
+      ABSL_GUARDED_BY(mutex_);
+  size_t sweep_locks_at_ ABSL_GUARDED_BY(mutex_) = 64;
   std::map<ForkId, Grant> grants_ ABSL_GUARDED_BY(mutex_);
   std::map<ForkId, Sent> sent_ ABSL_GUARDED_BY(mutex_);
   // Grants refused on request of their sender: a late message that brings one

@@ -241,23 +241,37 @@ Ownership::Counts Ownership::counts() const {
 std::vector<ObjectInfo> Ownership::Objects() const {
   static constexpr const char* kStates[] = {"pending", "ready", "failed"};
   std::vector<ObjectInfo> all;
-  MutexLock lock(mutex_);
-  for (const auto& [id, object] : objects_) {
-    ObjectInfo info;
-    info.id = id.ToString();
-    info.type = object.type_name;
-    info.state = kStates[static_cast<int>(object.state)];
-    for (const auto& [fork, holder] : object.forks) {
-      info.holders.push_back(holder.worker.name);
+  std::vector<std::shared_ptr<ObjectLock>> locks;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, object] : objects_) {
+      ObjectInfo info;
+      info.id = id.ToString();
+      info.type = object.type_name;
+      info.state = kStates[static_cast<int>(object.state)];
+      for (const auto& [fork, holder] : object.forks) {
+        info.holders.push_back(holder.worker.name);
+      }
+      info.local_handles = object.local_handles;
+      info.bytes = object.bytes;
+      info.made_by = object.made_by;
+      info.made_at = object.made_at;
+      info.age_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                        Clock::now() - object.since)
+                        .count();
+      all.push_back(std::move(info));
+      locks.push_back(object.owned.lock);
     }
-    info.local_handles = object.local_handles;
-    info.bytes = object.bytes;
-    info.made_by = object.made_by;
-    info.made_at = object.made_at;
-    info.age_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                      Clock::now() - object.since)
-                      .count();
-    all.push_back(std::move(info));
+  }
+  // A call that ends here may drop handles, which wants the mutex.
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (locks[i] == nullptr) continue;
+    for (const auto& use : locks[i]->Holders()) {
+      all[i].used_by.push_back(use->ToString());
+    }
+    for (const auto& use : locks[i]->Waiting()) {
+      all[i].waited_for_by.push_back(use->ToString());
+    }
   }
   return all;
 }

@@ -28,6 +28,7 @@ class Registry {
     std::string signature;  // as the compiler spells it
     internal::Handler handler = nullptr;
     bool needs_object = false;
+    Access access = Access::kExclusive;  // to the object
   };
 
   // The methods of T::Exports.
@@ -49,7 +50,8 @@ class Registry {
                   "AddFunction takes a free or static function");
     AddType(internal::FunctionId<kFunction>(),
             internal::FunctionName<kFunction>(),
-            {MethodOf<void, kFunction>(internal::FunctionName<kFunction>())});
+            {MethodOf<void, kFunction>(internal::FunctionName<kFunction>(),
+                                       Access::kShared)});
     return *this;
   }
 
@@ -75,17 +77,26 @@ class Registry {
   };
 
   template <typename T, auto kMethod>
-  static Method MethodOf(std::string name) {
-    return {std::move(name),
-            std::string(internal::FullTypeName<decltype(kMethod)>()),
-            &internal::Invoke<T, kMethod>,
-            !std::is_void_v<
-                typename internal::Signature<decltype(kMethod)>::Class>};
+  static Method MethodOf(std::string name, Access access) {
+    return {
+        std::move(name),
+        std::string(internal::FullTypeName<decltype(kMethod)>()),
+        &internal::Invoke<T, kMethod>,
+        !std::is_void_v<typename internal::Signature<decltype(kMethod)>::Class>,
+        access};
   }
-  template <typename T, auto... kMethods>
-  static std::vector<Method> MethodsOf(Methods<kMethods...>*) {
-    return {MethodOf<T, kMethods>(internal::TypeName<T>() + "::" +
-                                  internal::FunctionName<kMethods>())...};
+  template <typename T, typename Listed>
+  static Method ListedMethodOf() {
+    constexpr auto kMethod = Listed::kMethod;
+    using Signature =
+        internal::Signature<std::remove_const_t<decltype(kMethod)>>;
+    return MethodOf<T, kMethod>(
+        internal::TypeName<T>() + "::" + internal::FunctionName<kMethod>(),
+        Listed::kIsConcurrent ? Access::kShared : Signature::kAccess);
+  }
+  template <typename T, auto... kEntries>
+  static std::vector<Method> MethodsOf(Methods<kEntries...>*) {
+    return {ListedMethodOf<T, internal::Listed<kEntries>>()...};
   }
   static uint64_t DigestOf(uint64_t id, const Type& type, uint64_t seed);
   void AddType(uint64_t id, std::string name, std::vector<Method> methods);

@@ -47,8 +47,8 @@ std::string Describe(const HandlePtr& handle, const std::string& type) {
                       handle->owner().name, ")");
 }
 
-absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
-                                      const ValueType& type) {
+absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& handle,
+                                        const ValueType& type) {
   if (handle == nullptr) {
     return absl::FailedPreconditionError("the RRef names nothing");
   }
@@ -62,12 +62,13 @@ absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
   if (ownership == nullptr) {
     return absl::FailedPreconditionError("the agent has shut down");
   }
-  auto value = ownership->Peek(handle->id());
-  if (value.ok() && value->type->id != type.id) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the object is a ", value->type->name(), ", not a ", type.name()));
+  auto owned = ownership->Peek(handle->id());
+  if (owned.ok() && owned->value.type->id != type.id) {
+    return absl::InvalidArgumentError(absl::StrCat("the object is a ",
+                                                   owned->value.type->name(),
+                                                   ", not a ", type.name()));
   }
-  return value;
+  return owned;
 }
 
 HandlePtr OwnValue(Agent& agent, AnyValue value, Place where) {

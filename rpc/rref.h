@@ -11,6 +11,7 @@
 #include "core/future.h"
 #include "rpc/call.h"
 #include "rpc/ids.h"
+#include "rpc/object_hold.h"
 #include "rpc/place.h"
 
 namespace baton::rpc {
@@ -26,8 +27,8 @@ const WorkerInfo& OwnerOf(const HandlePtr& handle);
 bool IsOwner(const HandlePtr& handle);
 bool IsConfirmed(const HandlePtr& handle);
 std::string Describe(const HandlePtr& handle, const std::string& type);
-absl::StatusOr<AnyValue> LocalValueOf(const HandlePtr& handle,
-                                      const ValueType& type);
+absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& handle,
+                                        const ValueType& type);
 HandlePtr OwnValue(Agent& agent, AnyValue value, Place where);
 // A call of method `index` of the object's type, or, for a system method, of
 // kSystemMethods.
@@ -114,10 +115,33 @@ class RRef {
 
   // The object itself. Owner only: elsewhere FailedPrecondition names the
   // owner. Unavailable while it is being made; its failure once that failed.
+  // Calls may use it meanwhile: see With.
   absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
     auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
     if (!local.ok()) return local.status();
-    return std::static_pointer_cast<T>(local->value);
+    return std::static_pointer_cast<T>(local->value.value);
+  }
+  // What keeps calls of the object apart; errors as LocalValue.
+  absl::StatusOr<std::shared_ptr<ObjectLock>> LocalLock() const {
+    auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
+    if (!local.ok()) return local.status();
+    return local->lock;
+  }
+
+  // For functions that are given an RRef: calls `fn(object)` once its turn has
+  // come, as that of a const method would be (kShared) or of another one. Gives
+  // the future of what `fn` gives: a value, a Status, a StatusOr or a Future,
+  // which the object does not wait for. Errors as LocalValue and HoldObjects.
+  template <typename Fn>
+  auto With(const CallContext& call, Access access, Fn fn) const {
+    using U = typename baton::internal::Unwrapped<
+        std::remove_cvref_t<std::invoke_result_t<Fn&, T&>>>::Type;
+    auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
+    if (!local.ok()) return ReadyFuture<U>(local.status());
+    return WithObjects(
+        call, {local->lock}, access,
+        [object = std::static_pointer_cast<T>(local->value.value),
+         fn = std::move(fn)]() mutable { return fn(*object); });
   }
 
   bool valid() const { return handle_ != nullptr; }

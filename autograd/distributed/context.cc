@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "autograd/distributed/agent_peers.h"
-#include "autograd/distributed/update_lock.h"
 
 namespace baton::dist {
 namespace {
@@ -27,7 +26,6 @@ void Attach(rpc::Agent& agent) {
   auto engine = std::make_shared<Engine>(agent.self(), &agent.executor(),
                                          std::make_shared<AgentPeers>(&agent));
   agent.SetService(engine);
-  agent.SetService(std::make_shared<UpdateLock>());
   agent.SetCallScopeFactory(engine);
   agent.AddView("contexts", [engine] { return engine->View(); });
   agent.WatchMembers(

@@ -29,7 +29,12 @@ absl::Status CheckContext(const ReceiveNode& edge, const ContextId& context) {
 
 Engine::Engine(rpc::WorkerInfo self, Executor* executor,
                std::shared_ptr<Peers> peers)
-    : self_(std::move(self)), executor_(executor), peers_(std::move(peers)) {}
+    : self_(std::move(self)),
+      executor_(executor),
+      peers_(std::move(peers)),
+      parameters_(std::make_shared<rpc::ObjectLock>(
+          [] { return std::string("the set of a worker's parameters"); },
+          rpc::RRefId{})) {}
 
 Engine::~Engine() = default;
 
@@ -302,11 +307,28 @@ absl::Status Engine::OnGradient(const std::string& from,
   RETURN_IF_ERROR(send->CheckGradients(grads));
   // The answer says that the gradient is here; running what it makes ready may
   // take long.
-  executor_->Post([pass, send, grads = std::move(grads)]() mutable {
-    absl::Status status = pass->Feed(send, std::move(grads));
-    if (!status.ok()) pass->Fail(status);
-  });
+  Feed(pass, send, std::move(grads));
   return absl::OkStatus();
+}
+
+void Engine::Feed(const std::shared_ptr<Pass>& pass,
+                  std::shared_ptr<autograd::Node> root,
+                  std::vector<Tensor> grads) {
+  auto use = std::make_shared<rpc::ObjectUse>();
+  use->access = rpc::Access::kShared;
+  use->method = "a backward";
+  use->caller = self_.name;
+  use->started = std::chrono::steady_clock::now();
+  auto feeds = std::make_shared<std::vector<Tensor>>(std::move(grads));
+  const auto post = [executor = executor_, parameters = parameters_, use, pass,
+                     root = std::move(root), feeds] {
+    executor->Post([parameters, use, pass, root, feeds] {
+      absl::Status status = pass->Feed(root, std::move(*feeds));
+      parameters->Release(*use);
+      if (!status.ok()) pass->Fail(status);
+    });
+  };
+  if (parameters_->Acquire(use, post) == 0) post();
 }
 
 Future<void> Engine::OnFinish(const ContextId& context, PassId id) {

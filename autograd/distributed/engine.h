@@ -18,6 +18,7 @@
 #include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/call_scope.h"
+#include "rpc/object_lock.h"
 #include "rpc/view.h"
 #include "rpc/worker.h"
 
@@ -85,6 +86,12 @@ class Engine final : public rpc::CallScopeFactory,
   // Of a connection that broke; the worker may live.
   void OnWorkerLost(const std::string& worker);
 
+  // Of all parameters here: backwards run beside each other, and beside no step
+  // of an optimizer.
+  const std::shared_ptr<rpc::ObjectLock>& parameters() const {
+    return parameters_;
+  }
+
   size_t num_contexts() const;
   std::vector<ContextId> contexts() const;
   // The table "contexts" of Agent::AddView.
@@ -101,6 +108,9 @@ class Engine final : public rpc::CallScopeFactory,
   Future<std::vector<std::string>> MarkOnwards(
       const ContextId& context, const std::shared_ptr<Pass>& pass,
       const std::vector<std::shared_ptr<ReceiveNode>>& reached);
+  // Has the executor run what the gradients make ready.
+  void Feed(const std::shared_ptr<Pass>& pass,
+            std::shared_ptr<autograd::Node> root, std::vector<Tensor> grads);
   Future<void> SendGradient(const ContextId& context, const Pass& pass,
                             const ReceiveNode& edge,
                             const std::vector<Tensor>& grads);
@@ -119,6 +129,7 @@ class Engine final : public rpc::CallScopeFactory,
   const rpc::WorkerInfo self_;
   Executor* const executor_;
   const std::shared_ptr<Peers> peers_;
+  const std::shared_ptr<rpc::ObjectLock> parameters_;
   mutable Mutex mutex_;
   uint64_t last_context_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<ContextId, std::shared_ptr<ContextState>> contexts_

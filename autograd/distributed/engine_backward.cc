@@ -129,11 +129,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
         [self = shared_from_this()](const absl::Status& status) {
           self->OnFinished(status);
         });
-    engine_->executor_->Post([pass = pass_, loss = std::move(loss),
-                              feeds = std::move(feeds)]() mutable {
-      absl::Status status = pass->Feed(loss, std::move(feeds));
-      if (!status.ok()) pass->Fail(status);
-    });
+    engine_->Feed(pass_, std::move(loss), std::move(feeds));
   }
 
   std::set<std::string> Others() {

@@ -13,24 +13,32 @@
 
 namespace baton::dist {
 
-// The parameters of one object, at the worker where they live. Stays there.
-// Immutable.
+// The parameters of one object, at the worker where they live, and the object's
+// lock. Stays there. Immutable.
 struct ParameterList {
   std::vector<Variable> parameters;
+  std::shared_ptr<rpc::ObjectLock> lock;
 };
 
 // What an optimizer asks the owner of `object` for; M has Parameters(), as
 // nn::Module does, or is Variable. Registered by dist::RegisterParameters<M>.
 template <typename M>
-absl::StatusOr<std::unique_ptr<ParameterList>> ListParameters(
-    const RRef<M>& object) {
-  ASSIGN_OR_RETURN(std::shared_ptr<M> local, object.LocalValue());
-  if constexpr (std::is_same_v<M, Variable>) {
-    return std::make_unique<ParameterList>(
-        ParameterList{std::vector<Variable>{*local}});
-  } else {
-    return std::make_unique<ParameterList>(ParameterList{local->Parameters()});
+Future<std::shared_ptr<ParameterList>> ListParameters(rpc::CallContext& call,
+                                                      const RRef<M>& object) {
+  auto lock = object.LocalLock();
+  if (!lock.ok()) {
+    return ReadyFuture<std::shared_ptr<ParameterList>>(lock.status());
   }
+  return object.With(call, rpc::Access::kShared, [lock = *lock](M& local) {
+    std::vector<Variable> parameters;
+    if constexpr (std::is_same_v<M, Variable>) {
+      parameters.push_back(local);
+    } else {
+      parameters = local.Parameters();
+    }
+    return std::make_shared<ParameterList>(
+        ParameterList{std::move(parameters), lock});
+  });
 }
 
 template <typename M>

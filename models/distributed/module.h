@@ -23,40 +23,43 @@ namespace baton::dist {
 namespace module_calls {
 
 template <typename M>
-absl::Status SetTraining(const RRef<M>& module, bool training) {
-  ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  local->Train(training);
-  return absl::OkStatus();
+Future<void> SetTraining(rpc::CallContext& call, const RRef<M>& module,
+                         bool training) {
+  return module.With(call, rpc::Access::kExclusive,
+                     [training](M& local) { local.Train(training); });
 }
 
 template <typename M>
-absl::StatusOr<int64_t> NumParameters(const RRef<M>& module) {
-  ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  return local->NumParameters();
+Future<int64_t> NumParameters(rpc::CallContext& call, const RRef<M>& module) {
+  return module.With(call, rpc::Access::kShared,
+                     [](M& local) { return local.NumParameters(); });
 }
 
 // Copies: the module goes on changing while they travel.
 template <typename M>
-absl::StatusOr<nn::StateMap> StateDict(const RRef<M>& module) {
-  ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  nn::StateMap state = local->StateDict();
-  for (auto& [name, tensor] : state) tensor = tensor.Clone();
-  return state;
+Future<nn::StateMap> StateDict(rpc::CallContext& call, const RRef<M>& module) {
+  return module.With(call, rpc::Access::kShared, [](M& local) {
+    nn::StateMap state = local.StateDict();
+    for (auto& [name, tensor] : state) tensor = tensor.Clone();
+    return state;
+  });
 }
 
 template <typename M>
-absl::Status LoadStateDict(const RRef<M>& module, const nn::StateMap& state,
-                           bool strict) {
-  ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  return local->LoadStateDict(state, strict);
+Future<void> LoadStateDict(rpc::CallContext& call, const RRef<M>& module,
+                           const nn::StateMap& state, bool strict) {
+  return module.With(call, rpc::Access::kExclusive, [state, strict](M& local) {
+    return local.LoadStateDict(state, strict);
+  });
 }
 
 template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
-    const RRef<M>& module, const StageSpec& spec,
+    rpc::CallContext& call, const RRef<M>& module, const StageSpec& spec,
     const std::optional<RRef<Stage>>& next) {
   ASSIGN_OR_RETURN(auto local, module.LocalValue());
-  return std::make_unique<Stage>(std::move(local), spec, next);
+  ASSIGN_OR_RETURN(auto lock, module.LocalLock());
+  return Stage::Make(call, std::move(local), std::move(lock), spec, next);
 }
 
 }  // namespace module_calls

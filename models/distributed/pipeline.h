@@ -74,8 +74,10 @@ class StageModule {
 // Must not outlive the agent. Thread-compatible.
 class Pipeline {
  public:
-  // InvalidArgument for no modules or bad options; else the error of the worker
-  // that could not make its stage, each within the agent's default timeout.
+  // InvalidArgument for no modules or bad options; FailedPrecondition where a
+  // module is part of another pipeline, which must be dropped first; else the
+  // error of the worker that could not make its stage, each within the agent's
+  // default timeout.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);

@@ -14,6 +14,9 @@
 namespace baton::dist {
 namespace {
 
+// For a pipeline that was dropped to let go of its modules.
+constexpr std::chrono::milliseconds kHandOver{5000};
+
 absl::Status CheckPlan(const StepPlan& plan, const StageSpec& spec) {
   if (plan.rows < 1 || plan.split_size < 1 || plan.micro_batches < 1 ||
       (plan.rows + plan.split_size - 1) / plan.split_size !=
@@ -31,9 +34,35 @@ absl::Status CheckPlan(const StepPlan& plan, const StageSpec& spec) {
 
 }  // namespace
 
-Stage::Stage(std::shared_ptr<nn::Module> module, const StageSpec& spec,
-             std::optional<RRef<Stage>> next)
+absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
+    const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
+    std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
+    std::optional<RRef<Stage>> next) {
+  const std::string who =
+      absl::StrCat("stage ", spec.index, " of ", spec.count,
+                   " of a pipeline of worker ", call.caller().name);
+  const auto end =
+      std::chrono::steady_clock::now() +
+      std::min<std::chrono::milliseconds>(call.remaining() / 2, kHandOver);
+  auto reservation = lock->AwaitReservation(who, end);
+  if (!reservation.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        reservation.status().message(),
+        "; a module takes part in one pipeline at a time: drop that Pipeline "
+        "first, or give this one a module of its own"));
+  }
+  return std::unique_ptr<Stage>(new Stage(std::move(module), std::move(lock),
+                                          *std::move(reservation), spec,
+                                          std::move(next)));
+}
+
+Stage::Stage(std::shared_ptr<nn::Module> module,
+             std::shared_ptr<rpc::ObjectLock> lock,
+             std::shared_ptr<rpc::Reservation> reservation,
+             const StageSpec& spec, std::optional<RRef<Stage>> next)
     : module_(std::move(module)),
+      lock_(std::move(lock)),
+      reservation_(std::move(reservation)),
       spec_(spec),
       next_(std::move(next)),
       compute_(std::make_unique<ThreadPool>(
@@ -101,17 +130,35 @@ Future<StageReport> Stage::Run(rpc::CallContext& call, const StepPlan& plan) {
     state->Fail(Annotate(why, "the trainer gave up the step"));
   });
   Promise<StageReport> promise;
-  compute_->Post([this, plan, promise, context, state = *state,
-                  tracer = call.agent().tracer()] {
-    if (spec_.compute_threads > 0) SetComputeThreads(spec_.compute_threads);
-    StageRun run(*module_, spec_, next_, plan, context, state, tracer);
-    absl::StatusOr<StageReport> report = run.Execute();
-    absl::Status status = report.status();
-    if (!status.ok()) report = status = Explain(status);
-    Close(state, status.ok() ? absl::AbortedError("the step is over") : status);
-    promise.Set(std::move(report));
-  });
+  rpc::HoldObjects(
+      call, {lock_}, rpc::Access::kExclusive,
+      [this, plan, promise, context, state = *state,
+       tracer = call.agent().tracer()](absl::StatusOr<rpc::ObjectHold> hold) {
+        if (!hold.ok()) {
+          const absl::Status why = Explain(hold.status());
+          Close(state, why);
+          promise.Set(why);
+          return;
+        }
+        compute_->Post([this, plan, promise, context, state, tracer,
+                        hold = *std::move(hold)]() mutable {
+          StageRun run(*module_, spec_, next_, plan, context, state, tracer);
+          absl::StatusOr<StageReport> report = Execute(run, std::move(hold));
+          absl::Status status = report.status();
+          if (!status.ok()) report = status = Explain(status);
+          Close(state,
+                status.ok() ? absl::AbortedError("the step is over") : status);
+          promise.Set(std::move(report));
+        });
+      });
   return promise.future();
+}
+
+absl::StatusOr<StageReport> Stage::Execute(StageRun& run,
+                                           rpc::ObjectHold hold) {
+  const rpc::internal::HoldsOfThread within(hold.holds());
+  if (spec_.compute_threads > 0) SetComputeThreads(spec_.compute_threads);
+  return run.Execute();
 }
 
 Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,

@@ -18,16 +18,24 @@
 
 namespace baton::dist {
 
+class StageRun;
+
 // One stage of a pipeline, at the worker of its module: runs the programs that
-// the trainer sends on a compute thread of its own. Activations go to the next
-// stage as calls, whose answers are the gradients. Between steps it holds
-// nothing but its module. Gradients of parameters go to the context of the Run.
-// An error ends the step here and at both neighbours. Thread-safe.
+// the trainer sends on a compute thread of its own. Other calls of the module
+// wait until a program has run. Activations go to the next stage as calls,
+// whose answers are the gradients. Between steps it holds nothing but its
+// module. Gradients of parameters go to the context of the Run. An error ends
+// the step here and at both neighbours. Thread-safe.
 class Stage {
  public:
-  // `next` is empty for the last stage.
-  Stage(std::shared_ptr<nn::Module> module, const StageSpec& spec,
-        std::optional<RRef<Stage>> next);
+  // For a handler; `next` is empty for the last stage. FailedPrecondition names
+  // the pipeline that has the module already, if it goes on having it: waits
+  // for half of the call's time, but five seconds at most, for one that was
+  // dropped.
+  static absl::StatusOr<std::unique_ptr<Stage>> Make(
+      const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
+      std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
+      std::optional<RRef<Stage>> next);
   ~Stage();  // fails a step that runs
 
   // Done when the whole program has run. Training needs a dist::Context.
@@ -40,22 +48,32 @@ class Stage {
   absl::Status PutTargets(uint64_t step, const Tensor& targets);
   void Abort(uint64_t step, const absl::Status& why);
 
-  using Exports = rpc::Methods<&Stage::Run, &Stage::PutInput,
-                               &Stage::PutTargets, &Stage::Abort>;
+  using Exports = rpc::Methods<
+      rpc::kConcurrent<&Stage::Run>, rpc::kConcurrent<&Stage::PutInput>,
+      rpc::kConcurrent<&Stage::PutTargets>, rpc::kConcurrent<&Stage::Abort>>;
 
  private:
+  Stage(std::shared_ptr<nn::Module> module,
+        std::shared_ptr<rpc::ObjectLock> lock,
+        std::shared_ptr<rpc::Reservation> reservation, const StageSpec& spec,
+        std::optional<RRef<Stage>> next);
+
   // The step's mail; a newer step ends an older one. Aborted when it is over.
   absl::StatusOr<std::shared_ptr<StepState>> Open(uint64_t step);
   void Close(const std::shared_ptr<StepState>& state, const absl::Status& why);
   absl::Status Explain(const absl::Status& status) const;
+  // On the compute thread; lets go of the module when it has run.
+  absl::StatusOr<StageReport> Execute(StageRun& run, rpc::ObjectHold hold);
 
   const std::shared_ptr<nn::Module> module_;
+  const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
+  const std::shared_ptr<rpc::Reservation> reservation_;
   const StageSpec spec_;
   const std::optional<RRef<Stage>> next_;
   Mutex mutex_;
   std::shared_ptr<StepState> state_ ABSL_GUARDED_BY(mutex_);
   uint64_t over_ ABSL_GUARDED_BY(mutex_) = 0;  // steps up to it have ended
-  // Runs one program at a time; nothing else computes with the module.
+  // Runs one program at a time.
   std::unique_ptr<ThreadPool> compute_;
 };
 

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
-#include "autograd/distributed/update_lock.h"
 #include "optim/distributed/codec_options.h"
 #include "optim/optimizer.h"
 
@@ -28,29 +27,35 @@ struct OptimizerShare {
   }
 };
 
-// What LocalOptimizer does whatever the kind of optimizer. Thread-safe.
+// What LocalOptimizer does whatever the kind of optimizer. Answers once no call
+// uses the modules whose parameters these are, no backward runs at the worker
+// and no other optimizer steps there. Outlives what it answers. Thread-safe.
 class OptimizerHost {
  public:
-  // The names of `handle`'s state begin with "<handle>.".
-  OptimizerHost(std::shared_ptr<UpdateLock> lock,
+  // `locks` of the modules, and of the worker's parameters. The names of
+  // `handle`'s state begin with "<handle>.".
+  OptimizerHost(std::vector<std::shared_ptr<rpc::ObjectLock>> locks,
                 std::unique_ptr<optim::Optimizer> optimizer,
                 std::vector<std::string> parameter_names);
 
-  absl::Status Step(const ContextState& context, double lr);
-  optim::StateDict State() const;
-  absl::Status LoadState(const optim::StateDict& state);
+  Future<void> Step(const rpc::CallContext& call,
+                    std::shared_ptr<ContextState> context, double lr);
+  Future<optim::StateDict> State(const rpc::CallContext& call);
+  Future<void> LoadState(const rpc::CallContext& call,
+                         const optim::StateDict& state);
 
   // "2.0", "2.1", ... of the parameters of all shares, in order; one that
   // several handles have, under its first name alone.
   struct Parameters {
     std::vector<Variable> values;
     std::vector<std::string> names;
+    std::vector<std::shared_ptr<rpc::ObjectLock>> locks;
   };
   static absl::StatusOr<Parameters> Gather(
       const std::vector<OptimizerShare>& shares);
 
  private:
-  const std::shared_ptr<UpdateLock> lock_;
+  const std::vector<std::shared_ptr<rpc::ObjectLock>> locks_;
   const std::unique_ptr<optim::Optimizer> optimizer_;
   const std::vector<std::string> names_;  // of parameter i
 };
@@ -64,27 +69,33 @@ class LocalOptimizer {
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Make(
       rpc::CallContext& call, const Options& options,
       const std::vector<OptimizerShare>& shares) {
-    auto lock = call.agent().service<UpdateLock>();
-    if (lock == nullptr) {
+    auto engine = call.agent().service<Engine>();
+    if (engine == nullptr) {
       return absl::FailedPreconditionError(
           "this worker has no distributed autograd: call dist::Attach");
     }
     ASSIGN_OR_RETURN(auto parameters, OptimizerHost::Gather(shares));
+    parameters.locks.push_back(engine->parameters());
     // Bad options throw; the dispatcher makes that the caller's error.
     auto optimizer = std::make_unique<O>(std::move(parameters.values), options);
     return std::make_unique<LocalOptimizer>(std::make_unique<OptimizerHost>(
-        std::move(lock), std::move(optimizer), std::move(parameters.names)));
+        std::move(parameters.locks), std::move(optimizer),
+        std::move(parameters.names)));
   }
   explicit LocalOptimizer(std::unique_ptr<OptimizerHost> host)
       : host_(std::move(host)) {}
 
-  absl::Status Step(rpc::CallContext& call, double lr) {
-    ASSIGN_OR_RETURN(auto context, ContextOf(call));
-    return host_->Step(*context, lr);
+  Future<void> Step(rpc::CallContext& call, double lr) {
+    auto context = ContextOf(call);
+    if (!context.ok()) return ReadyFuture<void>(context.status());
+    return host_->Step(call, *context, lr);
   }
-  optim::StateDict State() const { return host_->State(); }
-  absl::Status LoadState(const optim::StateDict& state) {
-    return host_->LoadState(state);
+  Future<optim::StateDict> State(rpc::CallContext& call) {
+    return host_->State(call);
+  }
+  Future<void> LoadState(rpc::CallContext& call,
+                         const optim::StateDict& state) {
+    return host_->LoadState(call, state);
   }
 
   using Exports =

@@ -37,7 +37,8 @@ void RegisterOptimizer(rpc::Registry& registry) {
 // when the local optimizers are there; Await needs no limit of its own.
 // Parameters without a gradient in the context keep their value and state. One
 // that several sources have is stepped once.
-// Steps at one worker, of whatever trainers, come one after the other. Must not
+// Steps at one worker, of whatever trainers, come one after the other, and
+// beside no forward of these parameters' modules and no backward. Must not
 // outlive the agent. Thread-safe.
 template <typename O>
 class Optimizer {

@@ -78,7 +78,7 @@ class NoisyStage final : public nn::Module {
 // Passes values on, and goes wrong as asked in one call of Forward.
 class FragileStage final : public nn::Module {
  public:
-  enum class Fault { kNone, kForward, kBackward, kWait };
+  enum class Fault { kNone, kForward, kBackward, kWait, kWaitInBackward };
   static std::unique_ptr<FragileStage> Make(Fault fault, int at_call) {
     return std::make_unique<FragileStage>(fault, at_call);
   }
@@ -92,16 +92,18 @@ class FragileStage final : public nn::Module {
       y.AddHook(
           [](const Tensor&) -> Tensor { Fail("fragile", "backward broke"); });
     }
-    if (fault_ == Fault::kWait) {
-      Gate& gate = TheGate();
-      gate.reached.Set(absl::OkStatus());
-      gate.opened.future().Await(std::chrono::seconds(9)).IgnoreError();
+    if (fault_ == Fault::kWait) Wait();
+    if (fault_ == Fault::kWaitInBackward) {
+      y.AddHook([](const Tensor& gradient) {
+        Wait();
+        return gradient;
+      });
     }
     return y;
   }
 
-  // Where kWait waits, for at most nine seconds. Confined to the test's
-  // process; Reset makes it anew.
+  // Where kWait and kWaitInBackward wait, for at most nine seconds. Confined to
+  // the test's process; Reset makes it anew.
   struct Gate {
     Promise<void> reached;
     Promise<void> opened;
@@ -112,6 +114,11 @@ class FragileStage final : public nn::Module {
   using Exports = rpc::Methods<&FragileStage::Make, &FragileStage::Forward>;
 
  private:
+  static void Wait() {
+    Gate& gate = TheGate();
+    gate.reached.Set(absl::OkStatus());
+    gate.opened.future().Await(std::chrono::seconds(9)).IgnoreError();
+  }
   static std::unique_ptr<Gate>& TheGatePointer() {
     static std::unique_ptr<Gate> gate = std::make_unique<Gate>();
     return gate;

@@ -134,7 +134,9 @@ View ObjectsTable(const Reports& reports) {
                          {"age", kMs},
                          {"made_by", kText},
                          {"made_at", kText},
-                         {"holders", kText}}};
+                         {"holders", kText},
+                         {"used_by", kText},
+                         {"waiting", kCount}}};
   std::vector<std::pair<int64_t, Row>> rows;
   for (const WorkerReport& report : reports) {
     for (const auto& object : report.info.objects) {
@@ -142,7 +144,9 @@ View ObjectsTable(const Reports& reports) {
           object.age_ms,
           Row{report.worker.name, object.id, object.type, object.state,
               Known(object.bytes), absl::StrCat(object.age_ms), object.made_by,
-              object.made_at, Holders(object)});
+              object.made_at, Holders(object),
+              absl::StrJoin(object.used_by, ", "),
+              absl::StrCat(object.waited_for_by.size())});
     }
   }
   SortDown(table, std::move(rows));

@@ -370,5 +370,43 @@ TEST_F(PipelineTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(status(x_, labels_).ok());
 }
 
+TEST_F(PipelineTest, ASecondPipelineOverAModuleIsRefusedWithTheRemedy) {
+  MakeMlp(2);
+  auto first = MakePipeline({});
+  agent().set_default_timeout(std::chrono::milliseconds(400));
+  auto second = Pipeline::Make(agent(), {}, {remote_[1]});
+  ASSERT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
+  const std::string why(second.status().message());
+  EXPECT_THAT(why, HasSubstr("carol"));
+  EXPECT_THAT(why, HasSubstr("DenseStage"));
+  EXPECT_THAT(why, HasSubstr("stage 1 of 2 of a pipeline of worker alice"));
+  EXPECT_THAT(why, HasSubstr("drop that Pipeline"));
+  agent().set_default_timeout(kDefaultAwait);
+  Context ctx(agent());
+  EXPECT_TRUE(first->Step(ctx, x_, labels_).ok());
+  // Once it is dropped.
+  first = nullptr;
+  second = Pipeline::Make(agent(), {}, {remote_[0], remote_[1]});
+  EXPECT_TRUE(second.ok()) << second.status();
+}
+
+TEST_F(PipelineTest, CallsOfAModuleWaitUntilItsStepIsOver) {
+  MakeMlp(2);
+  auto fragile = *Module<FragileStage>::Create(agent(), "dave",
+                                               FragileStage::Fault::kWait, 0)
+                      .Await();
+  auto pipeline = *Pipeline::Make(agent(), {}, {remote_[0], fragile});
+  std::thread trainer([&] { EXPECT_TRUE(pipeline->Evaluate(x_).ok()); });
+  ASSERT_TRUE(FragileStage::TheGate().reached.future().Await().ok());
+  agent().set_default_timeout(std::chrono::milliseconds(300));
+  absl::Status train = fragile.Eval().Await();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(train)) << train;
+  EXPECT_THAT(std::string(train.message()), HasSubstr("Stage::Run"));
+  FragileStage::TheGate().opened.Set(absl::OkStatus());
+  trainer.join();
+  agent().set_default_timeout(kDefaultAwait);
+  EXPECT_TRUE(fragile.Eval().Await().ok());
+}
+
 }  // namespace
 }  // namespace baton::dist

@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/distributed/update_lock.h"
+#include <thread>
+
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
+#include "models/distributed/pipeline.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -17,11 +19,13 @@ namespace baton::dist {
 namespace {
 
 using testing::DenseStage;
+using testing::FragileStage;
 using ::testing::HasSubstr;
 
 void AddTypes(rpc::Registry& registry) {
   registry.Add<Stage>();
   RegisterModule<DenseStage>(registry);
+  RegisterModule<FragileStage>(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterOptimizer<optim::Adam>(registry);
 }
@@ -201,11 +205,73 @@ TEST_F(OptimizerTest, GivesUpWhenTheCallersTimeIsOver) {
   Context ctx(agent());
   Backward(ctx);
   const rpc::CallOptions hasty{.timeout = std::chrono::milliseconds(50)};
-  auto updating = cluster_.at("bob").service<UpdateLock>();
-  MutexLock lock(updating->mutex);  // as a long step of another trainer
+  auto parameters = cluster_.at("bob").service<Engine>()->parameters();
+  auto other = std::make_shared<rpc::ObjectUse>();  // a step of another trainer
+  ASSERT_EQ(parameters->Acquire(other, [] {}), 0u);
   EXPECT_TRUE(absl::IsDeadlineExceeded(adam.Step(ctx, hasty)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(adam.State(hasty).status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(adam.LoadState({}, hasty)));
+  parameters->Release(*other);
+}
+
+// While a module's forward or backward lasts.
+class BusyModuleTest : public ::testing::Test {
+ protected:
+  BusyModuleTest() : cluster_(2, AddTypes) { FragileStage::ResetGate(); }
+  rpc::Agent& agent() { return cluster_.alice(); }
+  Module<FragileStage> ModuleAtBob(FragileStage::Fault fault) {
+    return *Module<FragileStage>::Create(agent(), "bob", fault, 0).Await();
+  }
+  // Of another context, by an optimizer that was there before.
+  void ExpectNoStep(Optimizer<optim::Sgd>& sgd, const char* during) {
+    ASSERT_TRUE(FragileStage::TheGate().reached.future().Await().ok());
+    Context other(agent());
+    absl::Status step =
+        sgd.Step(other, {.timeout = std::chrono::milliseconds(300)});
+    EXPECT_TRUE(absl::IsDeadlineExceeded(step)) << step;
+    EXPECT_THAT(std::string(step.message()), HasSubstr(during));
+    FragileStage::TheGate().opened.Set(absl::OkStatus());
+    absl::Status next = sgd.Step(other);
+    EXPECT_TRUE(next.ok()) << next;
+  }
+
+  testing::TrainingCluster cluster_;
+  const Variable x_{Tensor::Ones({2, 2}), true};
+};
+
+TEST_F(BusyModuleTest, IsNotSteppedDuringAForward) {
+  auto module = ModuleAtBob(FragileStage::Fault::kWait);
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
+  ASSERT_TRUE(sgd.Ready().Await().ok());
+  Context ctx(agent());
+  auto y = module.Forward(ctx, x_);
+  ExpectNoStep(sgd, "FragileStage::Forward of worker alice");
+  EXPECT_TRUE(y.Await().ok());
+}
+
+TEST_F(BusyModuleTest, IsNotSteppedDuringABackward) {
+  auto module = ModuleAtBob(FragileStage::Fault::kWaitInBackward);
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
+  ASSERT_TRUE(sgd.Ready().Await().ok());
+  Context ctx(agent());
+  auto y = module.Forward(ctx, x_).Await();
+  ASSERT_TRUE(y.ok()) << y.status();
+  auto backward = ctx.BackwardAsync({autograd::Sum(*y)});
+  ExpectNoStep(sgd, "a backward of worker bob");
+  EXPECT_TRUE(backward.Await().ok());
+}
+
+TEST_F(BusyModuleTest, IsNotSteppedWhileAPipelineRunsIt) {
+  auto module = ModuleAtBob(FragileStage::Fault::kWait);
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
+  ASSERT_TRUE(sgd.Ready().Await().ok());
+  auto pipeline = *Pipeline::Make(agent(), {}, {module});
+  std::thread trainer([&] {
+    auto result = pipeline->Evaluate(x_.tensor());
+    EXPECT_TRUE(result.ok()) << result.status();
+  });
+  ExpectNoStep(sgd, "Stage::Run of worker alice");
+  trainer.join();
 }
 
 TEST_F(OptimizerTest, ARestoredStateContinuesBitForBit) {

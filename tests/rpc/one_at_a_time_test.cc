@@ -1,0 +1,300 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Calls of one object: one at a time, but for those that say otherwise.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "rpc/rref.h"
+#include "tests/rpc/counter.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+MATCHER_P(Gives, matcher, "") {
+  *result_listener << arg.status().ToString();
+  return arg.ok() &&
+         ::testing::ExplainMatchResult(matcher, *arg, result_listener);
+}
+
+// What handlers meet in; one for each test.
+struct Room {
+  // True once two are in it at a time.
+  bool Meet(std::chrono::milliseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    BlockingScope blocking;
+    MutexLock lock(mutex);
+    ++inside;
+    met = met || inside > 1;
+    changed.NotifyAll();
+    while (!met && changed.WaitUntil(mutex, deadline)) {
+    }
+    const bool both = met;
+    --inside;
+    return both;
+  }
+  Mutex mutex;
+  CondVar changed;
+  int inside ABSL_GUARDED_BY(mutex) = 0;
+  bool met ABSL_GUARDED_BY(mutex) = false;
+  Gate entered, open;
+  Promise<int> later;
+  std::atomic<int> crossing{0};
+  Gate both_cross;
+};
+std::shared_ptr<Room>& TheRoom() {
+  static std::shared_ptr<Room> room;
+  return room;
+}
+
+constexpr auto kApart = 150ms;  // two do not meet that may not
+constexpr auto kTogether = 8s;      // two that may meet do before
+
+class Desk {
+ public:
+  static std::unique_ptr<Desk> Make() { return std::make_unique<Desk>(); }
+
+  bool Write() { return TheRoom()->Meet(kApart); }
+  bool WriteBeside() { return TheRoom()->Meet(kTogether); }
+  bool Read() const { return TheRoom()->Meet(kTogether); }
+  void Append(int n) { written_.push_back(n); }
+  std::vector<int> Written() const { return written_; }
+  // Until the test lets it.
+  void Stay() {
+    TheRoom()->entered.Open();
+    TheRoom()->open.Await();
+  }
+  Future<int> Later() {
+    TheRoom()->entered.Open();
+    return TheRoom()->later.future();
+  }
+  // By another object, which calls back.
+  absl::StatusOr<std::vector<int>> AppendBy(RRef<class Clerk> clerk,
+                                            RRef<Desk> self);
+  absl::StatusOr<std::vector<int>> LookBy(RRef<class Clerk> clerk,
+                                          RRef<Desk> self) const;
+  // Uses another desk when another one does this as well.
+  absl::Status Cross(RRef<Desk> other) {
+    Room& room = *TheRoom();
+    if (++room.crossing == 2) room.both_cross.Open();
+    room.both_cross.Await();
+    return other.Async<&Desk::Append>(rpc::CallOptions{.timeout = 1s}, 1)
+        .Await();
+  }
+
+  using Exports =
+      rpc::Methods<&Desk::Make, &Desk::Write,
+                   rpc::kConcurrent<&Desk::WriteBeside>, &Desk::Read,
+                   &Desk::Append, &Desk::Written, &Desk::Stay, &Desk::Later,
+                   &Desk::AppendBy, &Desk::LookBy, &Desk::Cross>;
+
+ private:
+  std::vector<int> written_;
+};
+
+class Clerk {
+ public:
+  static std::unique_ptr<Clerk> Make() { return std::make_unique<Clerk>(); }
+  // Neither takes its CallContext.
+  absl::Status AppendAt(RRef<Desk> desk) {
+    // Two at a time, of which one waits for the other.
+    auto first = desk.Async<&Desk::Append>(1);
+    auto second = desk.Async<&Desk::Append>(2);
+    RETURN_IF_ERROR(first.Await());
+    return second.Await();
+  }
+  // With it, and from another thread.
+  absl::Status AppendWithin(rpc::CallContext& call, RRef<Desk> desk) {
+    absl::Status status;
+    std::thread([&] {
+      status = desk.Async<&Desk::Append>(call, 3).Await();
+    }).join();
+    return status;
+  }
+  using Exports =
+      rpc::Methods<&Clerk::Make, &Clerk::AppendAt, &Clerk::AppendWithin>;
+};
+
+absl::StatusOr<std::vector<int>> Desk::AppendBy(RRef<Clerk> clerk,
+                                                RRef<Desk> self) {
+  RETURN_IF_ERROR(clerk.Async<&Clerk::AppendAt>(self).Await());
+  RETURN_IF_ERROR(clerk.Async<&Clerk::AppendWithin>(self).Await());
+  return written_;
+}
+
+absl::StatusOr<std::vector<int>> Desk::LookBy(RRef<Clerk> clerk,
+                                              RRef<Desk> self) const {
+  RETURN_IF_ERROR(clerk.Async<&Clerk::AppendAt>(self).Await());
+  return written_;
+}
+
+// A function that uses an object as a method would.
+Future<bool> WriteAt(rpc::CallContext& call, RRef<Desk> desk) {
+  return desk.With(call, rpc::Access::kExclusive,
+                   [](Desk& local) { return local.Write(); });
+}
+
+void FillDesk(rpc::Registry& registry) {
+  registry.Add<Desk>().Add<Clerk>();
+  registry.AddFunction<&WriteAt>().AddFunction<&Sum>();
+}
+
+class OneAtATimeTest : public ::testing::TestWithParam<TransportKind> {
+ protected:
+  OneAtATimeTest() { TheRoom() = std::make_shared<Room>(); }
+  ~OneAtATimeTest() override { cluster_.ExpectIdle(); }
+
+  template <typename T>
+  RRef<T> At(const std::string& worker) {
+    auto made = rpc::Create<T>(cluster_["alice"], worker).Await();
+    EXPECT_THAT(made, IsOk());
+    return made.value_or(RRef<T>());
+  }
+  std::vector<rpc::ObjectInfo> ObjectsOf(const std::string& worker) {
+    return cluster_[worker].GetDebugInfo().objects;
+  }
+  // Waits until so many calls wait for the only object of bob.
+  bool AwaitWaiting(size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + kTogether;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (ObjectsOf("bob").at(0).waited_for_by.size() == count) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  }
+
+  LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
+                         .fill = FillDesk,
+                         .worker_threads = 1,
+                         .transports = MakerOf(GetParam())}};
+};
+INSTANTIATE_TEST_SUITE_P(, OneAtATimeTest, kTransports, TransportName);
+
+// Without a BlockingScope a pool of one thread would do as well: Meet has one.
+TEST_P(OneAtATimeTest, CallsThatMayWriteDoNotOverlap) {
+  auto desk = At<Desk>("bob");
+  auto first = desk.Async<&Desk::Write>();
+  auto second = desk.Async<&Desk::Write>();
+  auto third = cluster_["alice"].Async<&WriteAt>("bob", desk);
+  EXPECT_THAT(first.Await(), Gives(false));
+  EXPECT_THAT(second.Await(), Gives(false));
+  EXPECT_THAT(third.Await(), Gives(false));
+}
+
+TEST_P(OneAtATimeTest, CallsOfTheOwnerAndThroughAnotherHandleDoNotOverlap) {
+  auto object = std::make_shared<Desk>();
+  auto desk = RRef<Desk>::Make(cluster_["alice"], object);
+  auto again = RRef<Desk>::Make(cluster_["alice"], object);
+  auto first = desk.Async<&Desk::Write>();
+  auto second = again.Async<&Desk::Write>();
+  EXPECT_THAT(first.Await(), Gives(false));
+  EXPECT_THAT(second.Await(), Gives(false));
+}
+
+TEST_P(OneAtATimeTest, ConstAndConcurrentMethodsRunBesideEachOther) {
+  auto desk = At<Desk>("bob");
+  auto first = desk.Async<&Desk::Read>();
+  auto second = desk.Async<&Desk::WriteBeside>();
+  EXPECT_THAT(first.Await(), Gives(true));
+  EXPECT_THAT(second.Await(), Gives(true));
+}
+
+TEST_P(OneAtATimeTest, AnAsynchronousHandlerLetsGoWhenItReturns) {
+  auto desk = At<Desk>("bob");
+  auto later = desk.Async<&Desk::Later>();
+  ASSERT_TRUE(TheRoom()->entered.Await());
+  EXPECT_THAT(desk.Async<&Desk::Append>(1).Await(), IsOk());
+  EXPECT_FALSE(later.ready());
+  TheRoom()->later.Set(5);
+  EXPECT_THAT(later.Await(), Gives(5));
+}
+
+TEST_P(OneAtATimeTest, CallsRunInTheOrderInWhichTheyWereMade) {
+  auto desk = At<Desk>("bob");
+  auto stay = desk.Async<&Desk::Stay>();
+  ASSERT_TRUE(TheRoom()->entered.Await());
+  std::vector<Future<void>> appended;
+  for (int i = 0; i < 20; ++i) {
+    appended.push_back(desk.Async<&Desk::Append>(i));
+  }
+  auto written = desk.Async<&Desk::Written>();
+  appended.push_back(desk.Async<&Desk::Append>(20));
+  // They wait without a thread.
+  EXPECT_TRUE(AwaitWaiting(22));
+  EXPECT_THAT(cluster_["alice"].Async<&Sum>("bob", 1, 2).Await(), Gives(3));
+  TheRoom()->open.Open();
+  EXPECT_THAT(WaitAll(appended).Await(), IsOk());
+  auto numbers = written.Await();
+  ASSERT_THAT(numbers, IsOk());
+  EXPECT_EQ(numbers->size(), 20u);
+  EXPECT_TRUE(std::is_sorted(numbers->begin(), numbers->end()));
+  EXPECT_THAT(stay.Await(), IsOk());
+}
+
+TEST_P(OneAtATimeTest, AHandlersOwnCallsMayComeBack) {
+  auto desk = At<Desk>("bob");
+  auto clerk = At<Clerk>("carol");
+  EXPECT_THAT(desk.Async<&Desk::AppendBy>(clerk, desk).Await(),
+              Gives(ElementsAre(1, 2, 3)));
+  EXPECT_THAT(desk.Async<&Desk::LookBy>(clerk, desk).Await(),
+              Gives(ElementsAre(1, 2, 3, 1, 2)));
+}
+
+TEST_P(OneAtATimeTest, TwoThatWaitForEachOtherAreNamed) {
+  auto front = At<Desk>("bob");
+  auto back = At<Desk>("carol");
+  auto there = front.Async<&Desk::Cross>(back);
+  auto here = back.Async<&Desk::Cross>(front);
+  const std::vector<absl::Status> ends = {there.Await(), here.Await()};
+  // The first that gives up lets the other go on.
+  const auto failed = std::find_if(ends.begin(), ends.end(),
+                                   [](const auto& end) { return !end.ok(); });
+  ASSERT_NE(failed, ends.end());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(*failed)) << *failed;
+  EXPECT_THAT(std::string(failed->message()),
+              AllOf(HasSubstr("Desk::Append"),
+                    ::testing::ContainsRegex("Desk [0-9]+ of"),
+                    HasSubstr("is used by Desk::Cross of worker alice"),
+                    HasSubstr("which has called Desk::Append at worker"),
+                    HasSubstr("deadlock")));
+}
+
+TEST_P(OneAtATimeTest, WhoUsesAnObjectAndWhoWaitsForItCanBeSeen) {
+  auto desk = At<Desk>("bob");
+  auto stay = desk.Async<&Desk::Stay>();
+  ASSERT_TRUE(TheRoom()->entered.Await());
+  rpc::CancelSource cancel;
+  auto given_up =
+      desk.Async<&Desk::Append>(rpc::CallOptions{.cancel = cancel.token()}, 1);
+  auto late = desk.Async<&Desk::Append>(rpc::CallOptions{.timeout = 500ms}, 2);
+  ASSERT_TRUE(AwaitWaiting(2));
+  const rpc::ObjectInfo object = ObjectsOf("bob").at(0);
+  EXPECT_THAT(object.used_by,
+              ElementsAre(HasSubstr("Desk::Stay of worker alice")));
+  EXPECT_THAT(object.waited_for_by,
+              Contains(HasSubstr("Desk::Append of worker alice")));
+  cancel.Cancel();
+  EXPECT_THAT(given_up.Await(), Fails(StatusCode::kCancelled, ""));
+  EXPECT_THAT(late.Await(), Fails(StatusCode::kDeadlineExceeded,
+                                  "is used by Desk::Stay of worker alice"));
+  EXPECT_TRUE(AwaitWaiting(0));
+  TheRoom()->open.Open();
+  EXPECT_THAT(stay.Await(), IsOk());
+  EXPECT_THAT(desk.Async<&Desk::Written>().Await(),
+              Gives(::testing::IsEmpty()));
+}
+
+}  // namespace
+}  // namespace baton::testing
