@@ -60,7 +60,7 @@ std::shared_ptr<Room>& TheRoom() {
 }
 
 constexpr auto kApart = 150ms;  // two do not meet that may not
-constexpr auto kTogether = 8s;      // two that may meet do before
+constexpr auto kTogether = 8s;  // two that may meet do before
 
 class Desk {
  public:
