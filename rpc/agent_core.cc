@@ -328,8 +328,8 @@ void AgentCore::PostFlush(const std::string& name) {
 void AgentCore::FlushControl(const std::string& name) {
   while (auto frame = peers_.Take(name, options_.resend_after)) {
     // Without it the frame is taken for lost, and sent again.
-    auto ticket = quota_->TakeReply(name);
-    if (ticket == nullptr) return CutOff(name);
+    auto ticket = TakeReply(name);
+    if (ticket == nullptr) return;
     Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
              [core = weak_from_this(), name, ticket = std::move(ticket),
               news = peers_.News(name)](const absl::Status& status) {

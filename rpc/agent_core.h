@@ -245,7 +245,8 @@ class AgentCore final : public MessageHandler,
                     std::vector<HandlePtr> handles);
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
-  void CutOff(const std::string& peer);
+  // Null for one that is to be answered no more.
+  CallQuota::Ticket TakeReply(const std::string& peer);
   // For errors: who is in the way of `use`.
   std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
   // "Stage::Forward at worker bob": those under way of the handler that has it.

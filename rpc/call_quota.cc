@@ -35,10 +35,13 @@ absl::StatusOr<CallQuota::Ticket> CallQuota::Take(const std::string& peer,
   return ticket;
 }
 
-CallQuota::Ticket CallQuota::TakeReply(const std::string& peer) {
+CallQuota::Ticket CallQuota::TakeReply(const std::string& peer, bool& first) {
   MutexLock lock(mutex_);
   const auto of = loads_.try_emplace(peer).first;
-  if (of->second.replies >= kMaxReplies) return nullptr;
+  if (of->second.replies >= kMaxReplies) {
+    first = !std::exchange(of->second.too_many, true);
+    return nullptr;
+  }
   ++of->second.replies;
   return Ticket(new Place(shared_from_this(), of, false));
 }
@@ -51,6 +54,7 @@ void CallQuota::Give(const Place& place) {
   load.bytes -= place.bytes_;
   load.answers -= place.answer_;
   --(place.call_ ? load.calls : load.replies);
+  if (load.replies == 0) load.too_many = false;
   if (load.calls + load.replies == 0) loads_.erase(place.of_);
 }
 

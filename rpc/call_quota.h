@@ -28,6 +28,7 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
     size_t bytes = 0;                // of arguments
     std::atomic<size_t> answers{0};  // bytes
     size_t replies = 0;
+    bool too_many = false;  // replies, since there were none
   };
   using Loads = std::map<std::string, Load>;
 
@@ -65,9 +66,9 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
 
   // For a message that answers `peer` without a call's ticket: a refusal, an
   // acknowledgement. Null when kMaxReplies of them have not left: more than a
-  // worker that reads ever leaves behind.
+  // worker that reads ever leaves behind; `first` where there was none before.
   static constexpr size_t kMaxReplies = 100'000;
-  Ticket TakeReply(const std::string& peer);
+  Ticket TakeReply(const std::string& peer, bool& first);
 
  private:
   void Give(const Place& place);

@@ -383,8 +383,8 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
   RecordServed(call, ok, bytes);
   CallQuota::Ticket ticket = call->ticket != nullptr
                                  ? std::move(call->ticket)
-                                 : quota_->TakeReply(call->from.name);
-  if (ticket == nullptr) return CutOff(call->from.name);
+                                 : TakeReply(call->from.name);
+  if (ticket == nullptr) return;
   ticket->Answer(bytes);
   Transmit(
       call->from.name, std::move(message),
@@ -413,11 +413,17 @@ void AgentCore::EndIncoming(const IncomingPtr& call) {
   changed_.NotifyAll();
 }
 
-// It beats, and reads none of what refuses or acknowledges what it sends.
-void AgentCore::CutOff(const std::string& peer) {
-  LogWarning("ended the connection to worker ", peer, ": ",
-             CallQuota::kMaxReplies, " answers to it have not left");
-  transport_->Disconnect(peer, nullptr);
+// Who beats, and reads none of what refuses or acknowledges what it sends, is
+// cut off.
+CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
+  bool first = false;
+  CallQuota::Ticket ticket = quota_->TakeReply(peer, first);
+  if (first) {
+    LogWarning("ended the connection to worker ", peer, ": ",
+               CallQuota::kMaxReplies, " answers to it have not left");
+    transport_->Disconnect(peer, nullptr);
+  }
+  return ticket;
 }
 
 void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {

@@ -54,9 +54,10 @@ ABSL_FLAG(uint64_t, max_undelivered_bytes, uint64_t{256} << 20,
           "reading from a worker pauses while so much of what it sent has not "
           "been looked at");
 ABSL_FLAG(uint64_t, max_calls_per_peer, 50'000,
-          "calls of one other worker that may wait here; more are refused");
+          "calls of one other worker that may wait here, for their turn or for "
+          "the answer to leave; more are refused");
 ABSL_FLAG(uint64_t, max_call_bytes_per_peer, uint64_t{16} << 30,
-          "bytes of arguments of such calls");
+          "bytes of arguments and answers of such calls");
 ABSL_FLAG(uint64_t, max_calls, 100'000,
           "calls that may wait here, of all workers, and as many made by this "
           "one; more are refused");

@@ -48,9 +48,9 @@ enum class Names { kResolve, kRefuse };
 bool IsLocal(const std::string& address, Names names = Names::kResolve);
 
 // OK when it is possible to listen on `address`; else one line that names it
-// and says why not. Asked before gRPC is, which would write lines of its own.
+// and says why not. Asked before anything is made that needs the address.
 absl::Status CheckListen(const std::string& address);
-// What to say when gRPC cannot listen for another reason.
+// What to say when that fails later, for whatever reason.
 absl::Status ListenFailure(const std::string& address, const std::string& why);
 
 }  // namespace baton::rpc

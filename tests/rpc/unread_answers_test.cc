@@ -178,7 +178,7 @@ TEST_F(UnreadAnswers, ThatRefuseEndTheConnectionWhenTheyAreTooMany) {
   unread_gate = &gate_;
   StartAlice({.self = {}, .worker_threads = 1, .max_calls_per_peer = 1});
   const Promise<std::string> lost;
-  alice_->WatchMembers([&lost](const rpc::MemberEvent& event) {
+  alice_->WatchMembers([lost](const rpc::MemberEvent& event) {
     if (event.kind != rpc::MemberEvent::Kind::kJoined)
       lost.Set(std::string(event.cause.message()));
   });
