@@ -184,36 +184,6 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
       });
 }
 
-// Takes the object before a thread is found, so that calls have it in the order
-// in which they came.
-void AgentCore::Enter(const IncomingPtr& call, const OwnedValue& object) {
-  const bool looks_only =
-      call->handler == nullptr && call->frame.index == kReady;
-  if (object.lock == nullptr || looks_only) {
-    workers_->PostOrCarry(
-        [this, call, value = object.value] { Run(call, value); });
-    return;
-  }
-  call->id = NewHold();
-  call->context->holds.push_back(call->id);
-  if (object.lock->TryAcquire(call)) {
-    call->held = object.lock;
-    workers_->PostOrCarry(
-        [this, call, value = object.value] { Run(call, value); });
-    return;
-  }
-  AwaitTurn(object.lock, call, call->context->cancel.token(),
-            call->context->deadline,
-            [this, call, object](const absl::Status& status) {
-              if (!status.ok()) {
-                Answer(call, status);
-                return;
-              }
-              call->held = object.lock;
-              Run(call, object.value);
-            });
-}
-
 void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   call->running = true;
   if (tracer_->on()) call->running_ns = Tracer::Now();
