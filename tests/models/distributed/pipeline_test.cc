@@ -146,14 +146,14 @@ class PipelineTest : public ::testing::Test {
 };
 
 // Numbers of stages and workers.
-struct Shape {
+struct StagesAt {
   int stages, workers;
 };
 
 TEST_F(PipelineTest, GradientsEqualAccumulationInOneProcessBitForBit) {
   for (const std::string& schedule : ScheduleNames()) {
     for (const auto& [stages, workers] :
-         {Shape{1, 1}, {2, 2}, {3, 3}, {4, 2}, {6, 3}, {2, 1}}) {
+         {StagesAt{1, 1}, {2, 2}, {3, 3}, {4, 2}, {6, 3}, {2, 1}}) {
       const auto placed = PlaceStages(schedule, stages, workers);
       if (!placed.ok()) continue;  // zb-v has two stages a worker
       for (int64_t split : {12, 4, 5, 1}) {
