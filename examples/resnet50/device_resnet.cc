@@ -26,11 +26,16 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
                                      settings.model,
                                      variant.cut ? settings.cuts
                                                  : std::vector<std::string>()));
+  const dist::ScheduleChoice usual;
+  const auto& schedule = variant.pipelined() ? settings.schedule : usual;
+  ASSIGN_OR_RETURN(const std::vector<int> placed,
+                   dist::PlaceStages(schedule, static_cast<int>(modules.size()),
+                                     static_cast<int>(machine.devices.size())));
   std::vector<dist::DeviceStage> stages;
   for (auto& module : modules) {
     module->ToFormat(settings.model.format);
-    stages.push_back({std::move(module),
-                      machine.devices[stages.size() % machine.devices.size()]});
+    const auto device = static_cast<size_t>(placed[stages.size()]);
+    stages.push_back({std::move(module), machine.devices[device]});
   }
   std::unique_ptr<DeviceResNet> model;
   RETURN_IF_ERROR(CatchErrors([&] {
@@ -41,7 +46,7 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
         dist::DevicePipeline(std::move(stages),
                              {.split_size = variant.split_size,
                               .micro_batches = variant.micro_batches,
-                              .schedule = settings.schedule,
+                              .schedule = schedule,
                               .loss = settings.loss,
                               .at_once = machine.at_once,
                               .overlap = machine.overlap,
@@ -60,8 +65,7 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
     scaler_ = std::make_unique<optim::GradScaler>(pipeline_.devices(),
                                                   optim::GradScalerOptions());
   }
-  to_tune_ = micro_batches_ > 1 &&
-             pipeline_.options().schedule == dist::Schedule::kZeroBubble;
+  to_tune_ = micro_batches_ > 1 && pipeline_.num_stages() > 1;
   if (!graph) return;
   step_ = std::make_unique<nn::GraphedStep>(
       [this](const std::vector<Tensor>& batch) {
@@ -95,7 +99,7 @@ absl::StatusOr<double> DeviceResNet::TrainStep(const TrainingBatch& batch) {
   double loss = 0;
   RETURN_IF_ERROR(CatchErrors([&] {
     if (std::exchange(to_tune_, false))
-      pipeline_.Tune(batch.images, batch.targets);
+      timing_ = pipeline_.Tune(batch.images, batch.targets);
     const Tensor result =
         step_ ? step_->Run({batch.images, batch.targets})[0] : PlainStep(batch);
     for (Device device : pipeline_.devices()) Synchronize(device);
@@ -122,7 +126,19 @@ std::vector<Detail> DeviceResNet::Details() const {
         {"kernels_per_micro_batch", static_cast<double>(step_->kernels()) /
                                         static_cast<double>(micro_batches_)});
   }
+  if (timing_) {
+    const auto figures =
+        DetailsOf({.schedule = timing_->schedule.name,
+                   .bubble = timing_->bubble,
+                   .predicted_bubble = timing_->predicted.bubble(),
+                   .held = timing_->predicted.most_held()});
+    details.insert(details.end(), figures.begin(), figures.end());
+  }
   return details;
+}
+
+const dist::Schedule* DeviceResNet::schedule() const {
+  return timing_ ? &timing_->schedule : nullptr;
 }
 
 absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,7 @@ class DeviceResNet final : public Trainable {
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
   int warm_up_steps() const override;
   std::vector<Detail> Details() const override;
+  const dist::Schedule* schedule() const override;
 
   // Writes the spans of a step, recorded where steps are; says how much of the
   // copies it hid.
@@ -50,7 +52,8 @@ class DeviceResNet final : public Trainable {
   std::unique_ptr<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: plain
   int64_t micro_batches_ = 1;
-  bool to_tune_ = false;  // by the first batch
+  bool to_tune_ = false;                                // by the first batch
+  std::optional<dist::DevicePipeline::Timing> timing_;  // of Tune
 };
 
 }  // namespace baton::examples

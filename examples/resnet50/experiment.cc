@@ -52,6 +52,10 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   }
   for (Detail& detail : model.Details())
     measurement.details.push_back(std::move(detail));
+  if (!settings.save_schedule.empty() && model.schedule() != nullptr) {
+    RETURN_IF_ERROR(
+        dist::SaveSchedule(settings.save_schedule, *model.schedule()));
+  }
   return measurement;
 }
 
@@ -116,7 +120,8 @@ absl::StatusOr<std::vector<Measurement>> RunExperiment(
 
 absl::Status Report(const Settings& settings, const std::string& title,
                     const std::vector<Measurement>& measurements) {
-  std::printf("\n%s\n%s", title.c_str(), FormatTable(measurements).c_str());
+  std::printf("\n%s\n%s%s", title.c_str(), FormatTable(measurements).c_str(),
+              FormatBubbles(measurements).c_str());
   std::fflush(stdout);
   if (!settings.json.empty()) {
     RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));

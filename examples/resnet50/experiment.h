@@ -37,7 +37,8 @@ absl::StatusOr<std::vector<Measurement>> RunExperiment(
     const Settings& settings, const MakeTrainable& make,
     const std::vector<Detail>& details = {});
 
-// Prints the table, then writes JSON lines and charts where they are wanted.
+// Prints the table and the bubbles, then writes JSON lines and charts where
+// they are wanted.
 absl::Status Report(const Settings& settings, const std::string& title,
                     const std::vector<Measurement>& measurements);
 

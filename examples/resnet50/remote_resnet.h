@@ -22,8 +22,8 @@ namespace baton::examples {
 // What every process of the ResNet programs can be asked for.
 rpc::Registry MakeRegistry();
 
-// A ResNet whose stages live at workers, one each, trained as a pipeline. Must
-// not outlive the agent. Confined to one thread.
+// A ResNet whose stages live at workers, trained as a pipeline. Must not
+// outlive the agent. Confined to one thread.
 class RemoteResNet final : public Trainable {
  public:
   struct Options {
@@ -31,12 +31,17 @@ class RemoteResNet final : public Trainable {
     int64_t split_size = 0;   // 0: the whole batch at once
     int compute_threads = 0;  // of each stage; 0: the worker's own setting
   };
-  // Stage i at workers[i]; errors name the worker that could not make it.
+  // Stages are placed as the schedule needs them, one a worker where there are
+  // enough; errors name the worker that could not make its stage.
   static absl::StatusOr<std::unique_ptr<RemoteResNet>> Make(
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Settings& settings, const Options& options);
 
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  // "auto" has its order after the second.
+  int warm_up_steps() const override;
+  std::vector<Detail> Details() const override;
+  const dist::Schedule* schedule() const override;
   absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
       const TrainingBatch& batch);
   void set_lr(double lr) { sgd_->set_lr(lr); }
@@ -49,10 +54,14 @@ class RemoteResNet final : public Trainable {
  private:
   explicit RemoteResNet(rpc::Agent& agent) : agent_(agent) {}
 
+  bool pipelined() const { return pipeline_->options().split_size > 0; }
+
   rpc::Agent& agent_;
   std::vector<dist::Module<dist::ResNetStage>> stages_;
   std::unique_ptr<dist::Pipeline> pipeline_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
+  int steps_ = 0;
+  double bubbles_ = 0;  // sum of the steps after the warm-up
 };
 
 }  // namespace baton::examples

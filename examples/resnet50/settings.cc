@@ -40,8 +40,18 @@ ABSL_FLAG(int64_t, batch, 120, "images of a batch");
 ABSL_FLAG(int64_t, image, 128, "height and width of the images");
 ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");
 ABSL_FLAG(int64_t, repeat, 3, "times that each variant is measured");
-ABSL_FLAG(std::string, schedule, "fill_drain",
-          "order of work in a pipeline: fill_drain, 1f1b or zero_bubble");
+ABSL_FLAG(std::string, schedule, "gpipe",
+          "order of work in a pipeline: gpipe, 1f1b, interleaved-1f1b, zb-h1, "
+          "zb-v (two stages a worker), or auto, by measured costs");
+ABSL_FLAG(std::string, schedule_file, "",
+          "instead of --schedule, the order in this file, as --save_schedule "
+          "writes it; for one split size");
+ABSL_FLAG(std::string, save_schedule, "",
+          "write the order that the pipelined variant followed to this file (- "
+          ": standard output); of several the last one stays");
+ABSL_FLAG(double, most_held, 0,
+          "with --schedule=auto, the most micro-batches whose activations a "
+          "worker may hold; 0: twice what 1f1b would hold");
 ABSL_FLAG(std::string, loss, "",
           "mse (on one-hot labels) or cross_entropy; default mse for synthetic "
           "images, cross_entropy for --data");
@@ -166,16 +176,23 @@ absl::StatusOr<std::vector<std::string>> Cuts() {
   }
 }
 
-absl::StatusOr<dist::Schedule> ScheduleFlag() {
-  const std::string name = absl::GetFlag(FLAGS_schedule);
-  for (dist::Schedule schedule :
-       {dist::Schedule::kFillDrain, dist::Schedule::kOneForwardOneBackward,
-        dist::Schedule::kZeroBubble}) {
-    if (name == dist::NameOf(schedule)) return schedule;
+absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
+  dist::ScheduleChoice choice;
+  choice.name = absl::GetFlag(FLAGS_schedule);
+  choice.most_held = absl::GetFlag(FLAGS_most_held);
+  const std::vector<std::string> names = dist::ScheduleNames();
+  if (std::find(names.begin(), names.end(), choice.name) == names.end()) {
+    return WrongFlag("schedule", absl::StrCat("is ", absl::StrJoin(names, ", "),
+                                              ", not '", choice.name, "'"));
   }
-  return WrongFlag(
-      "schedule",
-      absl::StrCat("is fill_drain, 1f1b or zero_bubble, not '", name, "'"));
+  if (choice.most_held != 0 && choice.most_held < 1)
+    return WrongFlag("most_held", "takes 0, or 1 and more");
+  const std::string file = absl::GetFlag(FLAGS_schedule_file);
+  if (!file.empty()) {
+    ASSIGN_OR_RETURN(choice.given, dist::LoadSchedule(file));
+    choice.name = choice.given->name;
+  }
+  return choice;
 }
 
 absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
@@ -212,7 +229,8 @@ absl::Status ReadExperiment(Settings& settings) {
   ASSIGN_OR_RETURN(settings.split_sizes, SplitSizes(settings.batch));
   ASSIGN_OR_RETURN(settings.micro_batches, MicroBatches(settings.batch));
   ASSIGN_OR_RETURN(settings.variants, Variants());
-  ASSIGN_OR_RETURN(settings.schedule, ScheduleFlag());
+  ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
+  settings.save_schedule = absl::GetFlag(FLAGS_save_schedule);
   return absl::OkStatus();
 }
 

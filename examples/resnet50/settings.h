@@ -28,7 +28,7 @@ struct Settings {
   int64_t image = 128;
   int64_t batches = 3;
   int64_t repeat = 3;
-  dist::Schedule schedule = dist::Schedule::kFillDrain;
+  dist::ScheduleChoice schedule;  // of the pipelined variant
   dist::Loss loss = dist::Loss::kMse;
   optim::SgdOptions sgd;
   bool checkpoint_activations = false;
@@ -42,6 +42,7 @@ struct Settings {
   // Where results go.
   std::string json;
   std::string plot;
+  std::string save_schedule;
 
   int stages() const { return static_cast<int>(cuts.size()) + 1; }
 };

@@ -26,6 +26,7 @@ class Traced final : public Trainable {
   }
   int warm_up_steps() const override { return model_->warm_up_steps() + 1; }
   std::vector<Detail> Details() const override { return model_->Details(); }
+  const dist::Schedule* schedule() const override { return model_->schedule(); }
 
  private:
   const std::unique_ptr<Trainable> model_;

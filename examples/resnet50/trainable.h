@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
 #include "examples/support/measurement.h"
+#include "models/distributed/schedule.h"
 
 namespace baton::examples {
 
@@ -35,6 +36,8 @@ class Trainable {
   virtual int warm_up_steps() const { return 1; }
   // What there is to say of the steps so far, beside their time.
   virtual std::vector<Detail> Details() const { return {}; }
+  // The order that the last step followed; null: it was no pipeline.
+  virtual const dist::Schedule* schedule() const { return nullptr; }
 };
 
 }  // namespace baton::examples

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -62,6 +63,31 @@ std::string FormatTable(const std::vector<Measurement>& measurements) {
                           s.images_per_s, s.images_per_s / first, m.loss);
   }
   return table;
+}
+
+std::vector<Detail> DetailsOf(const PipelineFigures& figures) {
+  return {{"schedule", figures.schedule},
+          {"bubble", figures.bubble},
+          {"predicted_bubble", figures.predicted_bubble},
+          {"held", figures.held}};
+}
+
+std::string FormatBubbles(const std::vector<Measurement>& measurements) {
+  std::string lines;
+  for (const Measurement& m : measurements) {
+    std::map<std::string, decltype(Detail::value)> all;
+    for (const Detail& detail : m.details) all[detail.name] = detail.value;
+    if (all.count("bubble") == 0) continue;
+    absl::StrAppendFormat(
+        &lines,
+        "%s: schedule %s, bubble %.1f%% measured, %.1f%% predicted; holds %g "
+        "micro-batches\n",
+        m.variant, std::get<std::string>(all["schedule"]),
+        100 * std::get<double>(all["bubble"]),
+        100 * std::get<double>(all["predicted_bubble"]),
+        std::get<double>(all["held"]));
+  }
+  return lines;
 }
 
 std::string ToJsonLine(const Measurement& measurement) {

@@ -40,6 +40,18 @@ Summary Summarize(const Measurement& measurement);
 // A table of all variants, each against the first: what a person reads.
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
+// What a measured pipeline has to say of its order, as details. Plain data.
+struct PipelineFigures {
+  std::string schedule;
+  double bubble = 0;            // measured: share of a mean worker's step
+  double predicted_bubble = 0;  // by the costs of its instructions
+  double held = 0;  // micro-batches whose activations a worker holds at most
+};
+std::vector<Detail> DetailsOf(const PipelineFigures& figures);
+
+// A line for each measurement that has such figures.
+std::string FormatBubbles(const std::vector<Measurement>& measurements);
+
 // One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s,
 // loss, repeats, and the details.
 std::string ToJsonLine(const Measurement& measurement);

@@ -12,7 +12,6 @@
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
-#include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "models/nn/loss.h"
@@ -42,6 +41,8 @@ class DevicePipeline::Run {
       const StepOptions& options)
       : stages_(pipeline.stages_),
         options_(pipeline.options_),
+        work_(pipeline.WorkFor(rows)),
+        schedule_(pipeline.ScheduleFor(work_)),
         inputs_(inputs),
         targets_(targets),
         rows_(std::move(rows)),
@@ -50,8 +51,7 @@ class DevicePipeline::Run {
         streams_(DevicesOf(stages_), pipeline.lanes_,
                  {.several = options_.at_once > 1,
                   .overlap = options_.overlap,
-                  .weights = leaves_weights()}),
-        costs_(pipeline.costs_),
+                  .weights = LeavesWeights(schedule_)}),
         in_flight_(stages_.size(), std::vector<InFlight>(rows_.size())),
         sums_(stages_.size()),
         postponed_(stages_.size()) {}
@@ -59,12 +59,16 @@ class DevicePipeline::Run {
   Tensor Train() {
     streams_.Fork();
     const size_t at_once = static_cast<size_t>(options_.at_once);
-    for (const auto& [stage, instruction] : Order()) {
-      const size_t first =
-          static_cast<size_t>(instruction.micro_batch) * at_once;
+    // One thread gives all devices their work, as it is expected to begin: what
+    // one sends another takes before the first sends again.
+    const absl::StatusOr<Simulation> expected = Simulate(schedule_, work_);
+    if (!expected.ok()) throw Error(expected.status());
+    for (const TimedInstruction& timed : expected->order) {
+      const auto [op, stage, group] = timed.instruction;
+      const size_t first = static_cast<size_t>(group) * at_once;
       const size_t end = std::min(first + at_once, rows_.size());
       for (size_t m = first; m < end; ++m)
-        Do(instruction.op, static_cast<size_t>(stage), m);
+        Do(op, static_cast<size_t>(stage), m);
     }
     streams_.Join();
     for (GradientSums& sums : sums_) sums.Leave();
@@ -73,37 +77,27 @@ class DevicePipeline::Run {
   }
 
  private:
-  // Of groups of as many micro-batches as a device works on at once.
-  std::vector<IssuedInstruction> Order() const {
-    const std::vector<double> sizes =
-        GroupSizes(rows_, static_cast<size_t>(options_.at_once));
-    if (!leaves_weights()) {
-      return MergePrograms(TrainPrograms(options_.schedule,
-                                         static_cast<int>(stages_.size()),
-                                         static_cast<int>(sizes.size())));
-    }
-    std::vector<int> devices;
-    for (const DeviceStage& stage : stages_)
-      devices.push_back(stage.device.is_cpu() ? -1 : stage.device.index());
-    return ZeroBubbleOrder(devices, costs_, sizes);
-  }
-
   void Do(StageOp op, size_t s, size_t m) {
     switch (op) {
       case StageOp::kForward:
         return Forward(s, m);
+      case StageOp::kInputGrad:
+        return Backward(op, s, m);
+      case StageOp::kWeightGrad:
+        return Weights(op, s, m);
       case StageOp::kBackward:
-        Backward(s, m);
-        if (!leaves_weights()) Weights(s, m);
-        return;
-      case StageOp::kWeights:
-        return Weights(s, m);
+        Backward(op, s, m);
+        return Weights(op, s, m);
     }
   }
 
-  // Backwards leave gradients of weights for instructions of their own.
-  bool leaves_weights() const {
-    return options_.schedule == Schedule::kZeroBubble;
+  // To instructions of their own.
+  static bool LeavesWeights(const Schedule& schedule) {
+    return absl::c_any_of(schedule.workers, [](const Program& program) {
+      return absl::c_any_of(program, [](const Instruction& step) {
+        return step.op == StageOp::kInputGrad;
+      });
+    });
   }
   bool IsLast(size_t stage) const { return stage + 1 == stages_.size(); }
 
@@ -133,7 +127,7 @@ class DevicePipeline::Run {
     }
   }
 
-  void Backward(size_t s, size_t m) {
+  void Backward(StageOp op, size_t s, size_t m) {
     const Stream& stream = streams_.Backward(s, m);
     // A forward given after this may run beside it, but not before.
     streams_.Forward(s, m).WaitFor(stream);
@@ -154,7 +148,7 @@ class DevicePipeline::Run {
         left.gradients.emplace_back(leaf, gradient);
       }
     };
-    if (leaves_weights()) {
+    if (op == StageOp::kInputGrad) {
       pass.postpone = [&](const Variable& leaf) {
         return leaf.id() != here.input.id();
       };
@@ -164,7 +158,7 @@ class DevicePipeline::Run {
         if (s == 0) ComputeLate(left, s, stream);
       };
     }
-    Compute(StageOp::kBackward, s, m, here.gradient, [&] {
+    Compute(op, s, m, here.gradient, [&] {
       autograd::Backward({here.output}, {here.gradient}, std::move(pass));
     });
     // The stage before waits for it: sent before anything else is given.
@@ -172,13 +166,13 @@ class DevicePipeline::Run {
       in_flight_[s - 1][m].gradient = Send(s, s - 1, m, of_input);
   }
 
-  void Weights(size_t s, size_t m) {
+  void Weights(StageOp op, size_t s, size_t m) {
     const Stream& stream = streams_.Backward(s, m);
     InFlight here = std::exchange(in_flight_[s][m], InFlight());
     const Stream beside = Stream::Beside(stream);
     beside.WaitFor(stream);
     const StreamScope scope(beside);
-    Compute(StageOp::kWeights, s, m, Tensor(), [&] {
+    Compute(op, s, m, Tensor(), [&] {
       ComputeLate(here, s, beside);
       for (const Stream& lane : streams_.Weights(s)) beside.WaitFor(lane);
       sums_[s].Add(std::move(here.gradients), /*last=*/rows_.size() == 1);
@@ -252,22 +246,22 @@ class DevicePipeline::Run {
     std::string lane = device.ToString();
     if (stream != Stream::Default(device))
       absl::StrAppend(&lane, " stream ", stream.index());
-    const Instruction instruction = {op, static_cast<int>(m)};
-    std::string name = ToString({instruction});
-    if (stages_.size() > 2) absl::StrAppend(&name, " stage ", s);
-    trace_->Time(name, DeviceTrace::Kind::kCompute, lane, stream, work,
-                 IssuedInstruction{static_cast<int>(s), instruction});
+    const Instruction instruction = {op, static_cast<int>(s),
+                                     static_cast<int>(m)};
+    trace_->Time(ToString(instruction), DeviceTrace::Kind::kCompute, lane,
+                 stream, work, instruction);
   }
 
   const std::vector<DeviceStage>& stages_;
   const DevicePipelineOptions& options_;
+  const Workload work_;
+  const Schedule schedule_;
   const Tensor inputs_;
   const Tensor targets_;
   const std::vector<RowRange> rows_;
   const Tensor loss_scale_;  // undefined: 1
   DeviceTrace* const trace_;
   const StageStreams streams_;
-  const std::vector<StageCosts>& costs_;
   size_t next_lane_ = 0;
   std::vector<std::vector<InFlight>> in_flight_;    // [stage][micro-batch]
   std::vector<GradientSums> sums_;                  // of each stage
@@ -277,7 +271,7 @@ class DevicePipeline::Run {
 
 DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
                                const DevicePipelineOptions& options)
-    : stages_(std::move(stages)), options_(options), costs_(stages_.size()) {
+    : stages_(std::move(stages)), options_(options) {
   Require(!stages_.empty(), kOp, "no stages");
   Require(options.split_size >= 0, kOp,
           "split_size is negative: ", options.split_size);
@@ -288,6 +282,10 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
           "at_once is not positive: ", options.at_once);
   Require(options.micro_batches.empty() || options.split_size == 0, kOp,
           "takes split_size or micro_batches");
+  // Says now what the schedule cannot be.
+  const auto& given = options.schedule.given;
+  ScheduleFor(WorkFor(SplitRows(
+      (given ? given->micro_batches() : 1) * int64_t{options.at_once}, 1)));
   for (const DeviceStage& stage : stages_) {
     Require(stage.module != nullptr, kOp, "a stage has no module");
     if (options.dtype != DType::kF32)
@@ -310,30 +308,6 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
   return Run(*this, Placed(inputs), targets.To(stages_.back().device), rows,
              options)
       .Train();
-}
-
-void DevicePipeline::Tune(const Tensor& inputs, const Tensor& targets) {
-  std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
-  for (const DeviceStage& stage : stages_) {
-    for (const auto& [name, buffer] : stage.module->NamedBuffers())
-      kept.emplace_back(buffer, buffer.Clone());
-  }
-  const Tensor placed = inputs.To(stages_.front().device);
-  const Tensor wanted = targets.To(stages_.back().device);
-  for (int i = 0; i < 2; ++i) Step(placed, wanted);  // algorithms are chosen
-  DeviceTrace trace(devices());
-  const auto timed = [&] { Step(placed, wanted, {.trace = &trace}); };
-  if (lanes_.size() == devices().size()) {  // no CPU among them
-    const Graph graph = Graph::Record(devices(), timed);
-    for (int i = 0; i < 2; ++i) {
-      trace.Begin();
-      graph.Replay();
-    }
-  } else {
-    timed();
-  }
-  costs_ = CostsOf(trace.Spans(), stages_.size());
-  for (const auto& [buffer, value] : kept) buffer.CopyFrom(value);
 }
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "models/distributed/device_order.h"
 #include "models/distributed/device_streams.h"
 #include "models/distributed/device_trace.h"
 #include "models/distributed/gradient_sums.h"
-#include "models/distributed/schedule.h"
+#include "models/distributed/micro_batches.h"
+#include "models/distributed/schedules.h"
+#include "models/distributed/simulation.h"
 #include "models/distributed/step_plan.h"
 #include "models/nn/module.h"
 
@@ -30,7 +31,9 @@ struct DevicePipelineOptions {
   // Small ones first and last leave devices idle for less at a step's ends,
   // large ones between waste less on kernels' beginnings.
   std::vector<int64_t> micro_batches = {};
-  Schedule schedule = Schedule::kFillDrain;
+  // Its workers are the devices, from 0 as the stages name them first. "auto"
+  // goes by usual costs until Tune has measured them.
+  ScheduleChoice schedule = {};
   Loss loss = Loss::kCrossEntropy;  // not kNone
   // Micro-batches that a GPU works on at once, on streams of their own: small
   // ones leave much of it idle. The schedule then orders groups of so many.
@@ -69,9 +72,9 @@ struct DevicePipelineOptions {
 // and gradients equal those of one process that accumulates over the same
 // micro-batches in order (on the CPU bit for bit). Modules that read the other
 // rows of a batch (batch norm) see micro-batches. Devices may be the CPU, and
-// one device may have several stages: with Schedule::kZeroBubble, stages dealt
-// out in turn (0, 1, 0, 1) leave devices idle for less at a step's ends.
-// Thread-compatible.
+// one device may have several stages: dealt out in turn (0, 1, 0, 1), with the
+// schedules "interleaved-1f1b" and "auto", they leave devices idle for less at
+// a step's ends. Thread-compatible.
 class DevicePipeline {
  public:
   // Moves each module to its device, before anything else has its parameters.
@@ -95,11 +98,17 @@ class DevicePipeline {
     return Step(inputs, targets, StepOptions());
   }
 
-  // Times a step on such a batch, and orders the steps of
-  // Schedule::kZeroBubble by that from now on. Takes some steps, which leave
-  // parameters and buffers as they were, but gradients of their own, and random
-  // numbers drawn. Not within a recording, nor after one was made.
-  void Tune(const Tensor& inputs, const Tensor& targets);
+  // What a step by the present order comes to.
+  struct Timing {
+    Schedule schedule;
+    double bubble = 0;     // measured: the share in which a mean device idles
+    Simulation predicted;  // by the costs that were measured, in milliseconds
+  };
+  // Times a step on such a batch, by which the steps of "auto" are ordered from
+  // now on. Takes some steps, which leave parameters and buffers as they were,
+  // but gradients of their own, and random numbers drawn. Not within a
+  // recording, nor after one was made.
+  Timing Tune(const Tensor& inputs, const Tensor& targets);
 
   // The forwards alone, in eval mode; the outputs, on the last device.
   Tensor Evaluate(const Tensor& inputs);
@@ -123,11 +132,16 @@ class DevicePipeline {
   class Run;
 
   std::vector<RowRange> RowsOf(int64_t batch) const;
+  // The groups of as many micro-batches as a device works on at once.
+  Workload WorkFor(const std::vector<RowRange>& rows) const;
+  Schedule ScheduleFor(const Workload& work) const;
+  std::vector<DeviceTrace::Span> TimedStep(const Tensor& inputs,
+                                           const Tensor& targets);
   Tensor Placed(const Tensor& inputs) const;
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;
-  std::vector<StageCosts> costs_;     // of each stage
+  std::vector<StageCosts> costs_;     // of each stage; empty: the usual ones
   std::map<int, DeviceLanes> lanes_;  // by index of the GPU
 };
 

@@ -4,6 +4,8 @@
 #include "models/distributed/device_trace.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,7 +51,7 @@ void DeviceTrace::Begin() {
 void DeviceTrace::Time(const std::string& name, Kind kind,
                        const std::string& lane, const Stream& stream,
                        absl::FunctionRef<void()> work,
-                       std::optional<IssuedInstruction> instruction) {
+                       std::optional<Instruction> instruction) {
   Timed timed = {.span = {.name = name,
                           .kind = kind,
                           .lane = lane,
@@ -89,24 +91,36 @@ double OverlappedShare(const std::vector<Span>& spans) {
   return copied > 0 ? overlapped / copied : 0;
 }
 
-std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages) {
-  std::vector<StageCosts> sums(stages, StageCosts{0, 0, 0});
-  std::vector<StageCosts> counts = sums;
+std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages,
+                                const std::vector<double>& sizes) {
+  CostMeter meter(stages);
+  std::set<std::string> seen;
   for (const Span& span : spans) {
     if (!span.instruction) continue;
+    const auto m = static_cast<size_t>(span.instruction->micro_batch);
+    // A BW comes in two parts.
+    const bool is_new = seen.insert(ToString(*span.instruction)).second;
+    meter.Add(*span.instruction, is_new ? sizes[m] : 0,
+              span.end_ms - span.begin_ms);
+  }
+  return meter.Mean();
+}
+
+double BubbleOf(const std::vector<Span>& spans,
+                const std::vector<int>& worker_of_stage) {
+  std::map<int, std::vector<Span>> of_worker;
+  double begin = std::numeric_limits<double>::infinity(), end = -begin;
+  for (int worker : worker_of_stage) of_worker[worker];
+  for (const Span& span : spans) {
+    if (!span.instruction) continue;
+    begin = std::min(begin, span.begin_ms);
+    end = std::max(end, span.end_ms);
     const auto stage = static_cast<size_t>(span.instruction->stage);
-    const StageOp op = span.instruction->instruction.op;
-    sums[stage].of(op) += span.end_ms - span.begin_ms;
-    counts[stage].of(op) += 1;
+    of_worker[worker_of_stage[stage]].push_back(span);
   }
-  for (size_t stage = 0; stage < stages; ++stage) {
-    for (StageOp op :
-         {StageOp::kForward, StageOp::kBackward, StageOp::kWeights}) {
-      const double count = counts[stage].of(op);
-      if (count > 0) sums[stage].of(op) /= count;
-    }
-  }
-  return sums;
+  double busy = 0;
+  for (const auto& [worker, own] : of_worker) busy += Covered(begin, end, own);
+  return 1 - busy / ((end - begin) * static_cast<double>(of_worker.size()));
 }
 
 std::string ToChromeTrace(const std::vector<Span>& spans) {

@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/stream.h"
-#include "models/distributed/device_order.h"
+#include "models/distributed/workload.h"
 
 namespace baton::dist {
 
@@ -26,7 +26,7 @@ class DeviceTrace {
     std::string lane;  // "cuda:0", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
-    std::optional<IssuedInstruction> instruction = {};  // that it times
+    std::optional<Instruction> instruction = {};  // that it times
   };
 
   explicit DeviceTrace(const std::vector<Device>& devices);
@@ -39,7 +39,7 @@ class DeviceTrace {
   // has come there and what it waits for by then is done.
   void Time(const std::string& name, Kind kind, const std::string& lane,
             const Stream& stream, absl::FunctionRef<void()> work,
-            std::optional<IssuedInstruction> instruction = std::nullopt);
+            std::optional<Instruction> instruction = std::nullopt);
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
@@ -58,9 +58,16 @@ class DeviceTrace {
 // Of the time of copies, the share in which something computes.
 double OverlappedShare(const std::vector<DeviceTrace::Span>& spans);
 
-// Mean milliseconds of the instructions of each stage; 0 where none was timed.
+// Mean milliseconds of the instructions of each stage, for a micro-batch of
+// size 1 where they are of these sizes; 0 where none was timed.
 std::vector<StageCosts> CostsOf(const std::vector<DeviceTrace::Span>& spans,
-                                size_t stages);
+                                size_t stages,
+                                const std::vector<double>& sizes);
+
+// Of the time from the first instruction's begin to the last one's end, the
+// share in which a mean worker works on none of its stages.
+double BubbleOf(const std::vector<DeviceTrace::Span>& spans,
+                const std::vector<int>& worker_of_stage);
 
 // For chrome://tracing and Perfetto: a row for each lane.
 std::string ToChromeTrace(const std::vector<DeviceTrace::Span>& spans);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,8 +14,9 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "models/distributed/module.h"
-#include "models/distributed/schedule.h"
-#include "models/distributed/stage.h"
+#include "models/distributed/schedules.h"
+#include "models/distributed/simulation.h"
+#include "models/distributed/stage_group.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
@@ -24,10 +26,13 @@ void RegisterPipeline(rpc::Registry& registry);
 
 struct PipelineOptions {
   int64_t split_size = 0;  // rows of a micro-batch; 0: the whole batch
-  Schedule schedule = Schedule::kFillDrain;
+  // Of "auto" the first two steps go by usual costs, and those that follow by
+  // what the second one's instructions took.
+  ScheduleChoice schedule = {};
   Loss loss = Loss::kCrossEntropy;
   bool checkpoint = false;  // recompute activations, see StageSpec
-  // Of each stage, as core/parallel.h counts them; 0: the worker's own setting.
+  // Of each worker, as core/parallel.h counts them; 0: the worker's own
+  // setting.
   int compute_threads = 0;
   std::chrono::milliseconds step_timeout{600'000};
 };
@@ -38,7 +43,8 @@ class StageModule {
   // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
   template <typename M>
   StageModule(const RRef<M>& module)
-      : make_([module](rpc::Agent& agent, const StageSpec& spec,
+      : owner_(module.owner()),
+        make_([module](rpc::Agent& agent, const StageSpec& spec,
                        const std::optional<RRef<Stage>>& next) {
           return agent.Remote<&module_calls::MakeStage<M>>(module.owner(),
                                                            module, spec, next);
@@ -52,16 +58,20 @@ class StageModule {
     return make_(agent, spec, next);
   }
 
+  const rpc::WorkerInfo& owner() const { return owner_; }
+
  private:
+  rpc::WorkerInfo owner_;
   std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
                             const std::optional<RRef<Stage>>&)>
       make_;
 };
 
 // Trains a chain of modules, each at its worker, in micro-batches that are in
-// flight on all stages at once. The trainer sends every stage one program a
-// step, the inputs to the first and the targets to the last; activations and
-// gradients pass from stage to stage. A step's gradients equal, bit for bit,
+// flight on all stages at once. The trainer sends every worker one program a
+// step, which orders what all stages of that worker do, the inputs to the first
+// stage and the targets to the last; activations and gradients pass from stage
+// to stage. A step's gradients equal, bit for bit,
 // those of one process that accumulates over the same micro-batches in order.
 //
 //   ASSIGN_OR_RETURN(auto pipeline, dist::Pipeline::Make(
@@ -74,10 +84,11 @@ class StageModule {
 // Must not outlive the agent. Thread-compatible.
 class Pipeline {
  public:
-  // InvalidArgument for no modules or bad options; FailedPrecondition where a
-  // module is part of another pipeline, which must be dropped first; else the
-  // error of the worker that could not make its stage, each within the agent's
-  // default timeout.
+  // InvalidArgument for no modules, bad options and modules that are not where
+  // the schedule needs them (PlaceStages); FailedPrecondition where a module is
+  // part of another pipeline, which must be dropped first; else the error of
+  // the worker that could not make its stages, each within the agent's default
+  // timeout. Workers count from 0 as the modules name them first.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);
@@ -85,6 +96,9 @@ class Pipeline {
   struct StepResult {
     double loss = 0;      // mean over the batch
     double accuracy = 0;  // of rank-2 outputs; else 0
+    // Share of the step, from when the workers were told to when the last was
+    // done, in which a mean worker computed nothing.
+    double bubble = 0;
   };
   // Forward and backward of one batch; inputs and targets have its rows first.
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
@@ -104,21 +118,41 @@ class Pipeline {
   absl::StatusOr<EvalResult> Evaluate(const Tensor& inputs,
                                       const Tensor& targets = Tensor());
 
+  // The order of the last training step; null before one.
+  const Schedule* schedule() const {
+    return last_ ? &last_->schedule : nullptr;
+  }
+  // What that order comes to by the mean costs of the steps so far, in seconds,
+  // where nothing is lost between workers. FailedPrecondition before two steps:
+  // the first one, which reserves memory and chooses kernels, does not count.
+  absl::StatusOr<Simulation> Predict() const;
+
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
-  void set_split_size(int64_t rows) { options_.split_size = rows; }
+  // Costs are learnt anew.
+  void set_split_size(int64_t rows);
 
  private:
-  Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages)
-      : options_(options), stages_(std::move(stages)) {}
+  // What training steps of one size go by, and have learnt.
+  struct Ordered {
+    Workload work;
+    Schedule schedule;
+    CostMeter meter;
+    int steps = 0;
+  };
+  Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
+           std::vector<RRef<StageGroup>> groups,
+           std::vector<int> worker_of_stage);
 
+  Workload WorkFor(const StepPlan& plan) const;
+  absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
+  void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   absl::StatusOr<StepPlan> PlanFor(const Tensor& inputs, const Tensor& targets,
                                    bool training);
-  // Runs one step on all stages; the last one's report.
-  absl::StatusOr<StageReport> RunStep(
+  // Runs one step on all workers; what each reports.
+  absl::StatusOr<std::vector<GroupReport>> RunStep(
       const StepPlan& plan, std::shared_ptr<rpc::CallScope> scope,
-      const std::vector<std::vector<Instruction>>& programs,
-      const Tensor& inputs, const Tensor& targets);
+      const Schedule& schedule, const Tensor& inputs, const Tensor& targets);
   std::vector<Future<bool>> Feed(const StepPlan& plan, const Tensor& inputs,
                                  const Tensor& targets);
   void AbortStep(uint64_t step, const absl::Status& why);
@@ -126,7 +160,11 @@ class Pipeline {
 
   PipelineOptions options_;
   const std::vector<RRef<Stage>> stages_;
+  const std::vector<RRef<StageGroup>> groups_;  // of each worker
+  const std::vector<int> worker_of_stage_;
   uint64_t last_step_ = 0;
+  std::map<int64_t, Ordered> ordered_;  // by the rows of a batch
+  const Ordered* last_ = nullptr;
 };
 
 }  // namespace baton::dist

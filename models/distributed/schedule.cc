@@ -4,218 +4,158 @@
 #include "models/distributed/schedule.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "models/distributed/simulation.h"
 
 namespace baton::dist {
 namespace {
 
-std::vector<Instruction> FillDrain(int micro_batches) {
-  std::vector<Instruction> program;
-  for (StageOp op : {StageOp::kForward, StageOp::kBackward}) {
-    for (int i = 0; i < micro_batches; ++i) program.push_back({op, i});
-  }
-  return program;
-}
+// What a program has done of one stage so far, in numbers of micro-batches.
+struct Done {
+  int forwards = 0;
+  int input_grads = 0;
+  int weight_grads = 0;
 
-// Forwards keep the later stages busy until the first gradient is back; from
-// then on each backward makes room for one forward.
-std::vector<Instruction> OneForwardOneBackward(int most_held,
-                                               int micro_batches) {
-  std::vector<Instruction> program;
-  int forward = 0;
-  while (forward < most_held - 1) {
-    program.push_back({StageOp::kForward, forward++});
-  }
-  for (int backward = 0; backward < micro_batches; ++backward) {
-    if (forward < micro_batches) {
-      program.push_back({StageOp::kForward, forward++});
+  // False where the instruction is not the next of its kind.
+  bool Take(const Instruction& step) {
+    const int m = step.micro_batch;
+    switch (step.op) {
+      case StageOp::kForward:
+        return m == forwards++;
+      case StageOp::kInputGrad:
+        return m == input_grads++ && m < forwards;
+      case StageOp::kWeightGrad:
+        return m == weight_grads++ && m < input_grads;
+      case StageOp::kBackward:
+        return m == input_grads++ && m == weight_grads++ && m < forwards;
     }
-    program.push_back({StageOp::kBackward, backward});
+    return false;
   }
-  return program;
-}
-
-// Twice the forwards ahead, and as many gradients of weights behind, as there
-// are stages on that side: slack, since the three kinds of work never take
-// quite the same time.
-std::vector<Instruction> ZeroBubble(int stage, int most_held,
-                                    int micro_batches) {
-  std::vector<Instruction> program;
-  int weights = 0;
-  for (const Instruction& step :
-       OneForwardOneBackward(most_held, micro_batches)) {
-    program.push_back(step);
-    if (step.op == StageOp::kBackward && step.micro_batch >= 2 * stage)
-      program.push_back({StageOp::kWeights, weights++});
+  bool complete(int micro_batches) const {
+    return forwards == micro_batches && weight_grads == input_grads &&
+           (input_grads == 0 || input_grads == micro_batches);
   }
-  while (weights < micro_batches)
-    program.push_back({StageOp::kWeights, weights++});
-  return program;
-}
+};
 
-std::vector<Instruction> ProgramOf(Schedule schedule, int stage, int stages,
-                                   int micro_batches) {
-  const int most_held = MostHeld(schedule, stage, stages, micro_batches);
-  switch (schedule) {
-    case Schedule::kFillDrain:
-      return FillDrain(micro_batches);
-    case Schedule::kOneForwardOneBackward:
-      return OneForwardOneBackward(most_held, micro_batches);
-    case Schedule::kZeroBubble:
-      return ZeroBubble(stage, most_held, micro_batches);
+template <typename Visit>
+void ForEach(const Schedule& schedule, const Visit& visit) {
+  for (size_t worker = 0; worker < schedule.workers.size(); ++worker) {
+    for (const Instruction& step : schedule.workers[worker])
+      visit(static_cast<int>(worker), step);
   }
-  Fail("schedule",
-       absl::StrCat("there is no schedule ", static_cast<int>(schedule)));
-}
-
-const char* NameOf(StageOp op) {
-  return op == StageOp::kForward ? "F" : op == StageOp::kBackward ? "B" : "W";
 }
 
 }  // namespace
 
-int MostHeld(Schedule schedule, int stage, int stages, int micro_batches) {
-  const int after = stages - 1 - stage;  // stages
-  switch (schedule) {
-    case Schedule::kFillDrain:
-      return micro_batches;
-    case Schedule::kOneForwardOneBackward:
-      return std::min(after + 1, micro_batches);
-    case Schedule::kZeroBubble:
-      return std::min(2 * after + 1, micro_batches);
+const char* NameOf(StageOp op) {
+  switch (op) {
+    case StageOp::kForward:
+      return "F";
+    case StageOp::kInputGrad:
+      return "B";
+    case StageOp::kWeightGrad:
+      return "W";
+    case StageOp::kBackward:
+      return "BW";
   }
-  return micro_batches;
+  return "?";
 }
 
-const char* NameOf(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::kFillDrain:
-      return "fill_drain";
-    case Schedule::kOneForwardOneBackward:
-      return "1f1b";
-    case Schedule::kZeroBubble:
-      return "zero_bubble";
-  }
-  return "unknown";
+int Schedule::stages() const {
+  int last = -1;
+  ForEach(*this, [&](int, const Instruction& step) {
+    last = std::max(last, step.stage);
+  });
+  return last + 1;
 }
 
-std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
-                                                    int stages,
-                                                    int micro_batches) {
-  Require(stages > 0 && micro_batches > 0, "schedule",
-          "expected at least one stage and micro-batch, got ", stages, " and ",
-          micro_batches);
-  std::vector<std::vector<Instruction>> programs;
-  for (int stage = 0; stage < stages; ++stage) {
-    programs.push_back(ProgramOf(schedule, stage, stages, micro_batches));
-  }
-  return programs;
+int Schedule::micro_batches() const {
+  int last = -1;
+  ForEach(*this, [&](int, const Instruction& step) {
+    last = std::max(last, step.micro_batch);
+  });
+  return last + 1;
 }
 
-std::vector<std::vector<Instruction>> EvalPrograms(int stages,
-                                                   int micro_batches) {
-  Require(stages > 0 && micro_batches > 0, "schedule",
-          "expected at least one stage and micro-batch, got ", stages, " and ",
-          micro_batches);
-  std::vector<Instruction> program;
-  for (int i = 0; i < micro_batches; ++i) {
-    program.push_back({StageOp::kForward, i});
-  }
-  return {static_cast<size_t>(stages), program};
+std::vector<int> Schedule::worker_of_stage() const {
+  std::vector<int> workers(static_cast<size_t>(stages()), -1);
+  ForEach(*this, [&](int worker, const Instruction& step) {
+    workers[static_cast<size_t>(step.stage)] = worker;
+  });
+  return workers;
 }
 
-std::vector<IssuedInstruction> MergePrograms(
-    const std::vector<std::vector<Instruction>>& programs) {
-  const size_t stages = programs.size();
-  std::vector<size_t> next(stages, 0);
-  std::vector<int> forwards(stages, 0), backwards(stages, 0);  // given so far
-  const auto ready = [&](size_t stage, const Instruction& step) {
-    if (step.op == StageOp::kWeights)
-      return backwards[stage] > step.micro_batch;
-    if (step.op == StageOp::kForward)
-      return stage == 0 || forwards[stage - 1] > step.micro_batch;
-    return forwards[stage] > step.micro_batch &&
-           (stage + 1 == stages || backwards[stage + 1] > step.micro_batch);
-  };
-  size_t total = 0;
-  for (const auto& program : programs) total += program.size();
-  std::vector<IssuedInstruction> merged;
-  while (merged.size() < total) {
-    const size_t before = merged.size();
-    for (size_t stage = 0; stage < stages; ++stage) {
-      if (next[stage] == programs[stage].size()) continue;
-      const Instruction& step = programs[stage][next[stage]];
-      if (!ready(stage, step)) continue;
-      if (step.op == StageOp::kForward) ++forwards[stage];
-      if (step.op == StageOp::kBackward) ++backwards[stage];
-      ++next[stage];
-      merged.push_back({static_cast<int>(stage), step});
-    }
-    Require(merged.size() > before, "schedule",
-            "the programs wait for each other");
-  }
-  return merged;
-}
-
-std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
-  Require(rows > 0 && split_size > 0, "split",
-          "expected at least one row and a split size of at least 1, got ",
-          rows, " rows and split size ", split_size);
-  std::vector<RowRange> parts;
-  for (int64_t begin = 0; begin < rows; begin += split_size) {
-    parts.push_back({begin, std::min(rows, begin + split_size)});
-  }
-  return parts;
-}
-
-std::vector<RowRange> SplitRows(int64_t rows,
-                                const std::vector<int64_t>& sizes) {
-  std::vector<RowRange> parts;
-  int64_t end = 0;
-  for (int64_t size : sizes) {
-    Require(size > 0 && size <= rows - end, "split", "micro-batches of ",
-            absl::StrJoin(sizes, "+"), " rows do not add up to ", rows);
-    parts.push_back({end, end + size});
-    end += size;
-  }
-  Require(end == rows, "split", "micro-batches of ", absl::StrJoin(sizes, "+"),
-          " rows do not add up to ", rows);
-  return parts;
-}
-
-absl::Status CheckProgram(const std::vector<Instruction>& program,
-                          int micro_batches) {
-  int forward = 0;
-  int backward = 0;
-  int weights = 0;
+absl::Status CheckProgram(const Program& program,
+                          const std::vector<int>& stages, int micro_batches) {
+  std::map<int, Done> done;
+  for (int stage : stages) done[stage];
   for (const Instruction& step : program) {
-    int& next = step.op == StageOp::kForward    ? forward
-                : step.op == StageOp::kBackward ? backward
-                                                : weights;
-    if (step.micro_batch != next++ || backward > forward ||
-        weights > backward) {
+    const auto at = done.find(step.stage);
+    if (at == done.end() || !at->second.Take(step)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("out of order: ", ToString(program)));
+          absl::StrCat(ToString(step), " is out of place"));
     }
   }
-  if (forward != micro_batches || (backward != 0 && backward != forward) ||
-      (weights != 0 && weights != backward)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected ", micro_batches, " micro-batches, got ", ToString(program)));
+  for (const auto& [stage, of_stage] : done) {
+    if (!of_stage.complete(micro_batches)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", stage, " is not done with all of ",
+                       micro_batches, " micro-batches: ", of_stage.forwards,
+                       " forwards, ", of_stage.input_grads, " backwards and ",
+                       of_stage.weight_grads, " gradients of weights"));
+    }
   }
   return absl::OkStatus();
 }
 
-std::string ToString(const std::vector<Instruction>& program) {
-  std::string text;
-  for (const Instruction& step : program) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", NameOf(step.op),
-                    step.micro_batch);
+absl::Status CheckSchedule(const Schedule& schedule) {
+  size_t steps = 0, backwards = 0;
+  int least = 0;
+  ForEach(schedule, [&](int, const Instruction& step) {
+    ++steps;
+    least = std::min({least, step.stage, step.micro_batch});
+    if (step.op != StageOp::kForward && step.op != StageOp::kWeightGrad)
+      ++backwards;
+  });
+  const int stages = schedule.stages(),
+            micro_batches = schedule.micro_batches();
+  const size_t each = static_cast<size_t>(std::max(stages, micro_batches));
+  if (steps == 0 || least < 0 || each > steps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a schedule of ", steps, " instructions for ", stages,
+                     " stages and ", micro_batches, " micro-batches"));
   }
-  return text;
+  std::vector<std::vector<int>> stages_of(schedule.workers.size());
+  const std::vector<int> worker_of = schedule.worker_of_stage();
+  for (int stage = 0; stage < stages; ++stage) {
+    const int worker = worker_of[static_cast<size_t>(stage)];
+    if (worker < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no worker has stage ", stage));
+    }
+    stages_of[static_cast<size_t>(worker)].push_back(stage);
+  }
+  for (size_t worker = 0; worker < schedule.workers.size(); ++worker) {
+    if (stages_of[worker].empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("worker ", worker, " has no stage of its own"));
+    }
+    RETURN_IF_ERROR(Annotate(CheckProgram(schedule.workers[worker],
+                                          stages_of[worker], micro_batches),
+                             absl::StrCat("worker ", worker)));
+  }
+  const size_t all =
+      static_cast<size_t>(stages) * static_cast<size_t>(micro_batches);
+  if (backwards != 0 && backwards != all) {
+    return absl::InvalidArgumentError("some stages do no backwards");
+  }
+  Workload work;
+  work.worker_of_stage = worker_of;
+  work.micro_batches = micro_batches;
+  return Simulate(schedule, work).status();
 }
 
 }  // namespace baton::dist

@@ -9,100 +9,83 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
-// What each stage of a pipeline does, in which order: pure functions from
-// (stages, micro-batches), run by dist::Stage and tested without any RPC.
+// What each worker of a pipeline does in one step, in which order, as plain
+// data: made by a generator (schedules.h) or read from a file, judged by a
+// simulation (simulation.h), run by dist::Pipeline and dist::DevicePipeline.
 namespace baton::dist {
 
 enum class StageOp : uint8_t {
-  kForward = 0,   // needs the input of the micro-batch, makes its output
-  kBackward = 1,  // needs the gradient of that output, makes the input's
-  kWeights = 2,   // makes the gradients that a backward has left for later
+  kForward = 0,     // F: needs the input of a micro-batch, makes its output
+  kInputGrad = 1,   // B: needs the output's gradient, makes the input's
+  kWeightGrad = 2,  // W: makes the gradients of weights that a B has left
+  kBackward = 3,    // BW: both in one
 };
+
+// "F", "B", "W", "BW".
+const char* NameOf(StageOp op);
 
 // One thing to do. Receiving what it needs and sending on what it makes are
 // part of it. Value type.
 struct Instruction {
   StageOp op = StageOp::kForward;
+  int stage = 0;
   int micro_batch = 0;
   static constexpr auto Fields() {
-    return std::tuple{&Instruction::op, &Instruction::micro_batch};
+    return std::tuple{&Instruction::op, &Instruction::stage,
+                      &Instruction::micro_batch};
   }
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-enum class Schedule : uint8_t {
-  // All forwards, then all backwards (Huang et al., "GPipe", NeurIPS 2019).
-  // Every stage holds the activations of all micro-batches.
-  kFillDrain = 0,
-  // After a warm-up of forwards, backward and forward in turn (Narayanan et
-  // al., "PipeDream", SOSP 2019; here with a flush at the end of each step).
-  // Stage s of p holds those of at most p - s micro-batches.
-  kOneForwardOneBackward = 1,
-  // One-forward-one-backward whose backwards hurry: gradients of weights, which
-  // no other stage waits for, fill the gaps (Qi et al., "Zero Bubble Pipeline
-  // Parallelism", ICLR 2024; between its schedules H1 and H2). Stage s of p
-  // holds the activations of at most 2(p - 1 - s) + 1 micro-batches, and in the
-  // programs of TrainPrograms what the gradients of weights of 2s need.
-  kZeroBubble = 2,
+// What one worker does, in this order.
+using Program = std::vector<Instruction>;
+
+// A worker is whatever does one thing after the other: a process, or a device
+// of one. It may have several stages; each stage is at one worker. Value type.
+struct Schedule {
+  std::string name;  // one word, such as "1f1b"
+  std::vector<Program> workers;
+
+  int stages() const;  // the largest that an instruction names, and one
+  int micro_batches() const;
+  // The worker of each stage; -1 for a stage without instructions.
+  std::vector<int> worker_of_stage() const;
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// The most micro-batches whose activations a stage holds at once, over RPC and
-// on the devices of one process alike.
-int MostHeld(Schedule schedule, int stage, int stages, int micro_batches);
+// InvalidArgument unless `program` does a forward of each micro-batch once and
+// in order for each of `stages` and for no other, and, for a stage of which it
+// does any backward, likewise B and later W, or BW, of each, none before what
+// it needs of the same stage. So gradients add up in one order, whatever the
+// schedule.
+absl::Status CheckProgram(const Program& program,
+                          const std::vector<int>& stages, int micro_batches);
 
-// "fill_drain", "1f1b", "zero_bubble".
-const char* NameOf(Schedule schedule);
+// InvalidArgument unless every worker's program is right for its stages, which
+// are all there are, all train or none does, and no workers wait for each
+// other.
+absl::Status CheckSchedule(const Schedule& schedule);
 
-// Program of every stage for one training step, first stage first. Every stage
-// runs forwards, and backwards, in the order of the micro-batches, so gradients
-// add up in one order for each schedule. Both counts are at least 1.
-std::vector<std::vector<Instruction>> TrainPrograms(Schedule schedule,
-                                                    int stages,
-                                                    int micro_batches);
+// "0F2" is the forward of micro-batch 2 at stage 0; "1BW2", "1B2", "1W2".
+std::string ToString(const Instruction& instruction);
+// "0F0 0F1 0BW0 0BW1".
+std::string ToString(const Program& program);
+// A file of a schedule: its name, then a line for each worker.
+//   schedule 1f1b
+//   worker 0: 0F0 0F1 0BW0 0BW1
+//   worker 1: 1F0 1BW0 1F1 1BW1
+std::string ToString(const Schedule& schedule);
 
-// The forwards alone.
-std::vector<std::vector<Instruction>> EvalPrograms(int stages,
-                                                   int micro_batches);
-
-// An instruction and the stage that it is for.
-struct IssuedInstruction {
-  int stage = 0;
-  Instruction instruction;
-  friend bool operator==(const IssuedInstruction&,
-                         const IssuedInstruction&) = default;
-};
-// The order in which one thread gives the programs to devices that work by
-// themselves: the stages in turn, each its next instruction once what that
-// needs has been given. What one stage sends the next one takes before the
-// other sends again, so that a device never waits for more than it needs.
-// Throws Error for programs that wait for each other.
-std::vector<IssuedInstruction> MergePrograms(
-    const std::vector<std::vector<Instruction>>& programs);
-
-// Rows of a batch that make up one micro-batch: [begin, end).
-struct RowRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - begin; }
-  friend bool operator==(const RowRange&, const RowRange&) = default;
-};
-
-// Cuts `rows` into micro-batches of `split_size`; the last may be smaller.
-// Both are at least 1.
-std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
-// Into micro-batches of these sizes; throws Error unless each is at least 1 and
-// they add up to `rows`.
-std::vector<RowRange> SplitRows(int64_t rows,
-                                const std::vector<int64_t>& sizes);
-
-// InvalidArgument unless `program` does a forward of each of the micro-batches
-// once and in order and, where it does any backward, the same of those, none
-// before its forward, and likewise of weights after backwards.
-absl::Status CheckProgram(const std::vector<Instruction>& program,
-                          int micro_batches);
-
-// "F0 F1 B0 W0 B1 W1".
-std::string ToString(const std::vector<Instruction>& program);
+// From such a text; lines that begin with # and empty ones do not count.
+// InvalidArgument names the line that is wrong, or says as CheckSchedule does
+// why the schedule cannot run.
+absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
+// NotFound, or as ParseSchedule with the path.
+absl::StatusOr<Schedule> LoadSchedule(const std::string& path);
+// To standard output where the path is "-".
+absl::Status SaveSchedule(const std::string& path, const Schedule& schedule);
 
 }  // namespace baton::dist

@@ -7,30 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autograd/distributed/context.h"
-#include "core/parallel.h"
-#include "models/distributed/stage_run.h"
+#include "core/status.h"
 
 namespace baton::dist {
 namespace {
 
 // For a pipeline that was dropped to let go of its modules.
 constexpr std::chrono::milliseconds kHandOver{5000};
-
-absl::Status CheckPlan(const StepPlan& plan, const StageSpec& spec) {
-  if (plan.rows < 1 || plan.split_size < 1 || plan.micro_batches < 1 ||
-      (plan.rows + plan.split_size - 1) / plan.split_size !=
-          plan.micro_batches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(plan.rows, " rows in parts of ", plan.split_size,
-                     " are not ", plan.micro_batches, " micro-batches"));
-  }
-  if (plan.training && spec.index == spec.count - 1 &&
-      plan.loss == Loss::kNone) {
-    return absl::InvalidArgumentError("training needs a loss");
-  }
-  return CheckProgram(plan.program, plan.micro_batches);
-}
 
 }  // namespace
 
@@ -64,18 +47,13 @@ Stage::Stage(std::shared_ptr<nn::Module> module,
       lock_(std::move(lock)),
       reservation_(std::move(reservation)),
       spec_(spec),
-      next_(std::move(next)),
-      compute_(std::make_unique<ThreadPool>(
-          1, absl::StrCat("stage-", spec.index))) {}
+      next_(std::move(next)) {}
 
 Stage::~Stage() {
-  {
-    MutexLock lock(mutex_);
-    if (state_ != nullptr) {
-      state_->Fail(Explain(absl::CancelledError("the stage was dropped")));
-    }
+  MutexLock lock(mutex_);
+  if (state_ != nullptr) {
+    state_->Fail(Explain(absl::CancelledError("the stage was dropped")));
   }
-  compute_.reset();  // joins, while the rest is still there
 }
 
 absl::Status Stage::Explain(const absl::Status& status) const {
@@ -102,63 +80,14 @@ absl::StatusOr<std::shared_ptr<StepState>> Stage::Open(uint64_t step) {
   return state;
 }
 
-void Stage::Close(const std::shared_ptr<StepState>& state,
-                  const absl::Status& why) {
+void Stage::End(uint64_t step, const absl::Status& why) {
+  std::shared_ptr<StepState> state;
   {
     MutexLock lock(mutex_);
-    over_ = std::max(over_, state->step());
-    if (state_ == state) state_ = nullptr;
+    over_ = std::max(over_, step);
+    if (state_ != nullptr && state_->step() <= step) state = std::move(state_);
   }
-  state->Fail(why);
-}
-
-Future<StageReport> Stage::Run(rpc::CallContext& call, const StepPlan& plan) {
-  std::shared_ptr<ContextState> context;
-  absl::Status valid = CheckPlan(plan, spec_);
-  if (valid.ok() && plan.training) {
-    absl::StatusOr<std::shared_ptr<ContextState>> given = ContextOf(call);
-    valid = given.status();
-    if (given.ok()) context = *given;
-  }
-  absl::StatusOr<std::shared_ptr<StepState>> state = Open(plan.step);
-  if (valid.ok()) valid = state.status();
-  if (!valid.ok()) {
-    if (state.ok()) Close(*state, Explain(valid));
-    return ReadyFuture<StageReport>(valid);
-  }
-  call.OnCancel([state = *state](const absl::Status& why) {
-    state->Fail(Annotate(why, "the trainer gave up the step"));
-  });
-  Promise<StageReport> promise;
-  rpc::HoldObjects(
-      call, {lock_}, rpc::Access::kExclusive,
-      [this, plan, promise, context, state = *state,
-       tracer = call.agent().tracer()](absl::StatusOr<rpc::ObjectHold> hold) {
-        if (!hold.ok()) {
-          const absl::Status why = Explain(hold.status());
-          Close(state, why);
-          promise.Set(why);
-          return;
-        }
-        compute_->Post([this, plan, promise, context, state, tracer,
-                        hold = *std::move(hold)]() mutable {
-          StageRun run(*module_, spec_, next_, plan, context, state, tracer);
-          absl::StatusOr<StageReport> report = Execute(run, std::move(hold));
-          absl::Status status = report.status();
-          if (!status.ok()) report = status = Explain(status);
-          Close(state,
-                status.ok() ? absl::AbortedError("the step is over") : status);
-          promise.Set(std::move(report));
-        });
-      });
-  return promise.future();
-}
-
-absl::StatusOr<StageReport> Stage::Execute(StageRun& run,
-                                           rpc::ObjectHold hold) {
-  const rpc::internal::HoldsOfThread within(hold.holds());
-  if (spec_.compute_threads > 0) SetComputeThreads(spec_.compute_threads);
-  return run.Execute();
+  if (state != nullptr) state->Fail(why);
 }
 
 Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
@@ -171,16 +100,6 @@ Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
 absl::Status Stage::PutTargets(uint64_t step, const Tensor& targets) {
   ASSIGN_OR_RETURN(auto state, Open(step));
   return state->PutTargets(targets);
-}
-
-void Stage::Abort(uint64_t step, const absl::Status& why) {
-  std::shared_ptr<StepState> state;
-  {
-    MutexLock lock(mutex_);
-    over_ = std::max(over_, step);
-    if (state_ != nullptr && state_->step() <= step) state = std::move(state_);
-  }
-  if (state != nullptr) state->Fail(why);
 }
 
 }  // namespace baton::dist

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
 #include "models/distributed/step_plan.h"
@@ -18,14 +17,10 @@
 
 namespace baton::dist {
 
-class StageRun;
-
-// One stage of a pipeline, at the worker of its module: runs the programs that
-// the trainer sends on a compute thread of its own. Other calls of the module
-// wait until a program has run. Activations go to the next stage as calls,
-// whose answers are the gradients. Between steps it holds nothing but its
-// module. Gradients of parameters go to the context of the Run. An error ends
-// the step here and at both neighbours. Thread-safe.
+// One stage of a pipeline, at the worker of its module: takes the mail of each
+// step, which the worker's StageGroup works off. Activations go to the next
+// stage as calls, whose answers are the gradients. Between steps it holds
+// nothing but its module. Thread-safe.
 class Stage {
  public:
   // For a handler; `next` is empty for the last stage. FailedPrecondition names
@@ -36,34 +31,37 @@ class Stage {
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
       std::optional<RRef<Stage>> next);
-  ~Stage();  // fails a step that runs
+  ~Stage();  // fails the step under way
 
-  // Done when the whole program has run. Training needs a dist::Context.
-  Future<StageReport> Run(rpc::CallContext& call, const StepPlan& plan);
-  // From the stage before, or the trainer; may come before the Run. The answer
-  // is the input's gradient.
+  // From the stage before, or the trainer; may come before the step begins
+  // here. The answer is the input's gradient.
   Future<Tensor> PutInput(uint64_t step, int32_t micro_batch,
                           const Tensor& input);
   // Of the whole batch; for the last stage.
   absl::Status PutTargets(uint64_t step, const Tensor& targets);
-  void Abort(uint64_t step, const absl::Status& why);
 
-  using Exports = rpc::Methods<
-      rpc::kConcurrent<&Stage::Run>, rpc::kConcurrent<&Stage::PutInput>,
-      rpc::kConcurrent<&Stage::PutTargets>, rpc::kConcurrent<&Stage::Abort>>;
+  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInput>,
+                               rpc::kConcurrent<&Stage::PutTargets>>;
+
+  // For the group.
+  // The step's mail; a newer step ends an older one. Aborted when it is over.
+  absl::StatusOr<std::shared_ptr<StepState>> Open(uint64_t step);
+  // Ends the step, and those before it: what waits for its mail fails.
+  void End(uint64_t step, const absl::Status& why);
+  // "stage 1 of 3: " before its text.
+  absl::Status Explain(const absl::Status& status) const;
+
+  nn::Module& module() const { return *module_; }
+  const std::shared_ptr<rpc::ObjectLock>& lock() const { return lock_; }
+  const StageSpec& spec() const { return spec_; }
+  const std::optional<RRef<Stage>>& next() const { return next_; }
+  bool is_last() const { return spec_.index == spec_.count - 1; }
 
  private:
   Stage(std::shared_ptr<nn::Module> module,
         std::shared_ptr<rpc::ObjectLock> lock,
         std::shared_ptr<rpc::Reservation> reservation, const StageSpec& spec,
         std::optional<RRef<Stage>> next);
-
-  // The step's mail; a newer step ends an older one. Aborted when it is over.
-  absl::StatusOr<std::shared_ptr<StepState>> Open(uint64_t step);
-  void Close(const std::shared_ptr<StepState>& state, const absl::Status& why);
-  absl::Status Explain(const absl::Status& status) const;
-  // On the compute thread; lets go of the module when it has run.
-  absl::StatusOr<StageReport> Execute(StageRun& run, rpc::ObjectHold hold);
 
   const std::shared_ptr<nn::Module> module_;
   const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
@@ -73,8 +71,6 @@ class Stage {
   Mutex mutex_;
   std::shared_ptr<StepState> state_ ABSL_GUARDED_BY(mutex_);
   uint64_t over_ ABSL_GUARDED_BY(mutex_) = 0;  // steps up to it have ended
-  // Runs one program at a time.
-  std::unique_ptr<ThreadPool> compute_;
 };
 
 }  // namespace baton::dist

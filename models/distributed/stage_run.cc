@@ -16,59 +16,53 @@
 namespace baton::dist {
 namespace {
 
-constexpr std::chrono::hours kFarAway{24 * 365};
-
-const char* NameOf(StageOp op) {
-  return op == StageOp::kForward    ? "forward"
-         : op == StageOp::kBackward ? "backward"
-                                    : "gradients of weights";
+// For people.
+const char* WorkOf(StageOp op) {
+  return op == StageOp::kForward      ? "forward"
+         : op == StageOp::kWeightGrad ? "gradients of weights"
+                                      : "backward";
 }
 
 }  // namespace
 
-StageRun::StageRun(nn::Module& module, const StageSpec& spec,
-                   const std::optional<RRef<Stage>>& next, const StepPlan& plan,
+StageRun::StageRun(const Stage& stage, const StepPlan& plan,
+                   StepState::Deadline deadline,
                    std::shared_ptr<ContextState> context,
                    std::shared_ptr<StepState> state,
                    std::shared_ptr<rpc::Tracer> tracer)
-    : module_(module),
-      spec_(spec),
-      next_(next),
+    : stage_(stage),
+      module_(stage.module()),
       plan_(plan),
+      deadline_(deadline),
       context_(std::move(context)),
       state_(std::move(state)),
       tracer_(std::move(tracer)),
-      track_(absl::StrCat("stage ", spec.index)),
-      deadline_(std::chrono::steady_clock::now() +
-                std::min<std::chrono::milliseconds>(plan.time_left, kFarAway)),
-      leaves_weights_(std::any_of(
-          plan_.program.begin(), plan_.program.end(),
-          [](const auto& s) { return s.op == StageOp::kWeights; })) {}
-
-absl::StatusOr<StageReport> StageRun::Execute() {
-  std::optional<nn::EvalScope> evaluating;
-  if (!plan_.training) evaluating.emplace(module_);
-  for (const Instruction& step : plan_.program) {
-    absl::Status status = CatchErrors([&] { return Run(step); });
-    if (!status.ok()) {
-      return Annotate(status, absl::StrCat(NameOf(step.op), " of micro-batch ",
-                                           step.micro_batch));
-    }
-  }
-  return std::move(report_);
+      track_(absl::StrCat("stage ", stage.spec().index)) {
+  if (!plan.training) evaluating_.emplace(module_);
 }
 
 absl::Status StageRun::Run(const Instruction& step) {
-  switch (step.op) {
-    case StageOp::kForward:
-      return Forward(step.micro_batch);
-    case StageOp::kBackward:
-      return Backward(step.micro_batch);
-    case StageOp::kWeights:
-      Weights(step.micro_batch);
-      return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("no such instruction");
+  const int m = step.micro_batch;
+  absl::Status status = CatchErrors([&] {
+    switch (step.op) {
+      case StageOp::kForward:
+        return Forward(m);
+      case StageOp::kInputGrad:
+        return Backward(m, /*leave_weights=*/true);
+      case StageOp::kWeightGrad:
+        Weights(m);
+        return absl::OkStatus();
+      case StageOp::kBackward:
+        return Backward(m, /*leave_weights=*/false);
+    }
+    return absl::InvalidArgumentError("no such instruction");
+  });
+  return stage_.Explain(
+      Annotate(status, absl::StrCat(WorkOf(step.op), " of micro-batch ", m)));
+}
+
+double StageRun::waited_s() const {
+  return std::chrono::duration<double>(state_->waited()).count();
 }
 
 RowRange StageRun::RowsOf(int micro_batch) const {
@@ -87,14 +81,14 @@ absl::Status StageRun::Forward(int micro_batch) {
         "expected an input of ", rows.size(), " rows, got shape ",
         received.defined() ? received.shape().ToString() : "(undefined)"));
   }
-  const bool wants_grad = plan_.training && spec_.index > 0;
+  const bool wants_grad = plan_.training && stage_.spec().index > 0;
   Variable input(std::move(received), wants_grad);
   nn::GeneratorStates drawn_from;
-  if (spec_.checkpoint) drawn_from = nn::GeneratorStates(module_);
+  if (recomputes()) drawn_from = nn::GeneratorStates(module_);
   Variable result;
   {
     std::optional<NoGrad> no_grad;
-    if (!plan_.training || spec_.checkpoint) no_grad.emplace();
+    if (!plan_.training || recomputes()) no_grad.emplace();
     result = module_.Forward(input);
     if (!is_last()) {
       SendOn(micro_batch, result.tensor());
@@ -112,7 +106,7 @@ absl::Status StageRun::Forward(int micro_batch) {
     state_->Answer(micro_batch, Tensor());
     return absl::OkStatus();
   }
-  if (spec_.checkpoint) result = Variable();
+  if (recomputes()) result = Variable();
   saved_[micro_batch] = {std::move(input), std::move(result),
                          std::move(drawn_from)};
   return absl::OkStatus();
@@ -123,9 +117,10 @@ void StageRun::SendOn(int micro_batch, const Tensor& output) {
       deadline_ - std::chrono::steady_clock::now());
   rpc::CallOptions options;
   options.timeout = std::max(std::chrono::milliseconds(1), time_left);
-  next_->Async<&Stage::PutInput>(options, plan_.step, micro_batch, output)
+  stage_.next()
+      ->Async<&Stage::PutInput>(options, plan_.step, micro_batch, output)
       .OnReady([state = state_, micro_batch,
-                spec = spec_](const absl::StatusOr<Tensor>& gradient) {
+                spec = stage_.spec()](const absl::StatusOr<Tensor>& gradient) {
         if (gradient.ok()) {
           state->PutGradient(micro_batch, *gradient);
           return;
@@ -168,12 +163,12 @@ Variable StageRun::Recompute(int micro_batch, const Saved& saved,
   return result;
 }
 
-absl::Status StageRun::Backward(int micro_batch) {
+absl::Status StageRun::Backward(int micro_batch, bool leave_weights) {
   Tensor gradient;  // of the last stage's loss: one
   Tensor targets;
   if (!is_last()) {
     ASSIGN_OR_RETURN(gradient, state_->TakeGradient(micro_batch, deadline_));
-  } else if (spec_.checkpoint) {
+  } else if (recomputes()) {
     ASSIGN_OR_RETURN(targets, state_->Targets(deadline_));
   }
   const rpc::TraceSpan span(
@@ -181,7 +176,7 @@ absl::Status StageRun::Backward(int micro_batch) {
   Saved saved = std::move(saved_.extract(micro_batch).mapped());
   // A stage that does not use its input gives its predecessor no gradient.
   const bool flows = is_last() || gradient.defined();
-  if (flows && spec_.checkpoint) {
+  if (flows && recomputes()) {
     saved.result = Recompute(micro_batch, saved, targets);
   }
   // The next stage may compute on another device.
@@ -197,7 +192,7 @@ absl::Status StageRun::Backward(int micro_batch) {
         context_->Accumulate(leaf, grad);
       }
     };
-    if (leaves_weights_) {
+    if (leave_weights) {
       pass.postpone = [&](const Variable& leaf) {
         return leaf.id() != saved.input.id();
       };

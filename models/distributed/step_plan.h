@@ -28,17 +28,16 @@ struct StageSpec {
   // backwards, with the same random numbers: less memory for about a third more
   // time.
   bool checkpoint = false;
-  int32_t compute_threads = 0;  // 0: the worker's own setting
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index, &StageSpec::count,
-                      &StageSpec::checkpoint, &StageSpec::compute_threads};
+                      &StageSpec::checkpoint};
   }
 };
 
-// One step, as one stage is told.
+// One step, as one worker is told.
 struct StepPlan {
   uint64_t step = 0;  // counts up
-  std::vector<Instruction> program;
+  Program program;
   int32_t micro_batches = 0;
   int64_t rows = 0;        // of the whole batch
   int64_t split_size = 0;  // of every micro-batch but maybe the last
@@ -53,7 +52,7 @@ struct StepPlan {
   }
 };
 
-// What a stage has to say when its program has run. Filled in by the last.
+// What the last stage has to say of a step.
 struct StageReport {
   double loss = 0;              // mean over the batch
   int64_t correct = 0;          // rows whose largest output is the target's
@@ -61,6 +60,18 @@ struct StageReport {
   static constexpr auto Fields() {
     return std::tuple{&StageReport::loss, &StageReport::correct,
                       &StageReport::outputs};
+  }
+};
+
+// What a worker has to say when its program has run.
+struct GroupReport {
+  StageReport last;  // empty unless the worker has the last stage
+  // That each instruction computed, without its waits, in the program's order.
+  std::vector<double> seconds;
+  double until_end_s = 0;  // from when the worker was told to the program's end
+  static constexpr auto Fields() {
+    return std::tuple{&GroupReport::last, &GroupReport::seconds,
+                      &GroupReport::until_end_s};
   }
 };
 

@@ -60,8 +60,11 @@ absl::StatusOr<Tensor> StepState::TakeFrom(Box StepState::*box, int micro_batch,
     if (auto found = mail.find(micro_batch); found != mail.end()) {
       return std::move(mail.extract(found).mapped());
     }
-    if (!arrived_.WaitUntil(mutex_, deadline) &&
-        std::chrono::steady_clock::now() >= deadline) {
+    const auto before = std::chrono::steady_clock::now();
+    const bool notified = arrived_.WaitUntil(mutex_, deadline);
+    const auto now = std::chrono::steady_clock::now();
+    waited_ += now - before;
+    if (!notified && now >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
           "the ", what, " of micro-batch ", micro_batch, " did not come"));
     }
@@ -83,6 +86,11 @@ absl::StatusOr<Tensor> StepState::Targets(Deadline deadline) {
                    TakeFrom(&StepState::targets_, 0, "target", deadline));
   RETURN_IF_ERROR(PutTargets(targets));  // the next micro-batch needs them too
   return targets;
+}
+
+std::chrono::steady_clock::duration StepState::waited() const {
+  MutexLock lock(mutex_);
+  return waited_;
 }
 
 void StepState::Answer(int micro_batch, Tensor gradient) {

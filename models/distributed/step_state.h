@@ -39,6 +39,8 @@ class StepState {
   absl::StatusOr<Tensor> TakeInput(int micro_batch, Deadline deadline);
   absl::StatusOr<Tensor> TakeGradient(int micro_batch, Deadline deadline);
   absl::StatusOr<Tensor> Targets(Deadline deadline);
+  // Time that those above have waited.
+  std::chrono::steady_clock::duration waited() const;
   // Answers PutInput.
   void Answer(int micro_batch, Tensor gradient);
 
@@ -51,6 +53,7 @@ class StepState {
   mutable Mutex mutex_;
   CondVar arrived_;
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::duration waited_ ABSL_GUARDED_BY(mutex_){};
   Box inputs_ ABSL_GUARDED_BY(mutex_);
   Box gradients_ ABSL_GUARDED_BY(mutex_);
   Box targets_ ABSL_GUARDED_BY(mutex_);  // one, at 0

@@ -149,13 +149,11 @@ class Trainer {
  public:
   Trainer(const Variant& variant, Modules modules,
           const std::vector<Device>& devices, const Batch& batch)
-      : pipeline_(
-            Placed(std::move(modules), devices),
-            {.split_size = variant.split_size,
-             .schedule = variant.cuts.empty() ? dist::Schedule::kFillDrain
-                                              : dist::Schedule::kZeroBubble,
-             .loss = dist::Loss::kMse,
-             .copy_streams = variant.copy_streams}),
+      : pipeline_(Placed(std::move(modules), devices),
+                  {.split_size = variant.split_size,
+                   .schedule = {variant.cuts.empty() ? "gpipe" : "auto"},
+                   .loss = dist::Loss::kMse,
+                   .copy_streams = variant.copy_streams}),
         sgd_(pipeline_.Parameters(), {.lr = 0.001}),
         batch_{batch.images.Contiguous(variant.format).To(devices.front()),
                batch.targets.To(pipeline_.devices().back())} {

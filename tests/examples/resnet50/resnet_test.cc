@@ -115,7 +115,7 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
 TEST(DeviceResNet, StagesTakeDevicesInTurn) {
   Settings settings = SmallSettings();
   settings.cuts = {"layer1", "layer2", "layer3"};
-  settings.schedule = dist::Schedule::kZeroBubble;
+  settings.schedule.name = "auto";
   const Machine machine = {.devices = {Device::Cpu(), Device::Cpu()}};
   const auto model =
       DeviceResNet::Make(settings, machine, {.cut = true, .split_size = 4});
@@ -125,6 +125,14 @@ TEST(DeviceResNet, StagesTakeDevicesInTurn) {
   const auto second = (*model)->TrainStep(batch);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_LT(*second, *first);
+  ASSERT_NE((*model)->schedule(), nullptr);
+  EXPECT_EQ((*model)->schedule()->name, "auto");
+  EXPECT_EQ((*model)->schedule()->stages(), 4);
+  Measurement measurement;
+  measurement.variant = "x";
+  measurement.details = (*model)->Details();
+  EXPECT_THAT(FormatBubbles({measurement}),
+              HasSubstr("x: schedule auto, bubble"));
 }
 
 TEST(DeviceResNet, TracesAStep) {
@@ -140,7 +148,7 @@ TEST(DeviceResNet, TracesAStep) {
   EXPECT_THAT(*said, HasSubstr(folder / "trace.json"));
   std::ifstream file(folder / "trace.json");
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_THAT(text, HasSubstr("\"name\":\"B1\""));
+  EXPECT_THAT(text, HasSubstr("\"name\":\"1BW1\""));
   const auto nowhere = model->TraceStep(batch, folder / "no/trace.json");
   EXPECT_THAT(std::string(nowhere.status().message()),
               HasSubstr("cannot write to"));
@@ -163,14 +171,55 @@ TEST_F(ResNetPrograms, ExperimentMeasuresEveryVariant) {
   }
 }
 
-TEST_F(ResNetPrograms, TooFewWorkersIsSaid) {
+TEST_F(ResNetPrograms, WorkersMayHaveSeveralStages) {
   Settings settings = SmallSettings();
+  const TrainingBatch batch = SyntheticBatches(settings)[0];
+  const double loss = Remote(settings, 4)->TrainStep(batch).value();
+  settings.cuts = {"layer1", "layer2", "layer3"};
+  for (const std::string& schedule : dist::ScheduleNames()) {
+    settings.schedule.name = schedule;
+    const auto model = Remote(settings, 4);
+    EXPECT_DOUBLE_EQ(model->TrainStep(batch).value(), loss) << schedule;
+    EXPECT_EQ(model->schedule()->workers.size(), 2u) << schedule;
+    EXPECT_EQ(model->schedule()->stages(), 4) << schedule;
+  }
+  // Three stages cannot go there and back again.
   settings.cuts = {"layer1", "layer2"};
-  const auto model =
+  settings.schedule.name = "zb-v";
+  const auto refused =
       RemoteResNet::Make(cluster_->trainer(), cluster_->workers(), settings,
-                         {.cuts = settings.cuts});
-  EXPECT_THAT(std::string(model.status().message()),
-              HasSubstr("3 stages needs 3 workers, there are 2"));
+                         {.cuts = settings.cuts, .split_size = 4});
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("two stages a worker, not 3 stages at 2"));
+}
+
+TEST_F(ResNetPrograms, AnOrderIsSavedAndFollowedAgain) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.variants = {"pipelined"};
+  settings.split_sizes = {4};
+  settings.schedule.name = "auto";
+  settings.save_schedule = folder / "order.txt";
+  const auto measure = [&] {
+    return RunExperiment(settings,
+                         [&](const Variant& variant)
+                             -> absl::StatusOr<std::unique_ptr<Trainable>> {
+                           return Remote(settings, variant.split_size);
+                         });
+  };
+  const auto first = measure();
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto saved = dist::LoadSchedule(folder / "order.txt");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->name, "auto");
+  settings.schedule = {.given = *saved};
+  settings.schedule.given->name = "mine";
+  const auto second = measure();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(dist::LoadSchedule(folder / "order.txt")->workers, saved->workers);
+  const std::string line = ToJsonLine(second->front());
+  EXPECT_THAT(line, HasSubstr("\"schedule\":\"mine\",\"bubble\":0."));
+  EXPECT_THAT(line, HasSubstr("\"predicted_bubble\":0."));
 }
 
 TEST_F(ResNetPrograms, WeightsComeBackFromACheckpoint) {
@@ -272,6 +321,30 @@ TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {
   EXPECT_EQ(TestDataBeside(folder / "train.tgz"), folder / "test.tgz");
   EXPECT_EQ(TestDataBeside(folder / "other.tgz"), "");
   EXPECT_EQ(TestDataBeside(folder / "train"), "");
+}
+
+TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
+  const absl::FlagSaver saver;
+  testing::TempFolder folder;
+  const std::string file = folder.Write(
+      "order.txt", "schedule mine\nworker 0: 0F0 0BW0\nworker 1: 1F0 1BW0\n");
+  const auto choice = [](const std::vector<std::string>& flags) {
+    const absl::FlagSaver one;
+    EXPECT_TRUE(tools::ReadFlags(flags).ok());
+    auto settings = SettingsFromFlags();
+    return settings.ok() ? absl::StatusOr<dist::ScheduleChoice>(
+                               std::move(settings->schedule))
+                         : settings.status();
+  };
+  EXPECT_EQ(choice({}).value().name, "gpipe");
+  for (const std::string& name : dist::ScheduleNames())
+    EXPECT_EQ(choice({"--schedule=" + name}).value().name, name);
+  EXPECT_EQ(choice({"--schedule_file=" + file}).value().given->name, "mine");
+  EXPECT_EQ(choice({"--most_held=1.5"}).value().most_held, 1.5);
+  EXPECT_THAT(std::string(choice({"--schedule=fast"}).status().message()),
+              HasSubstr("zb-v, auto, not 'fast'"));
+  EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
+  EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
 }
 
 TEST(SettingsFromFlags, TakesMicroBatchesThatAddUpToTheBatch) {

@@ -56,6 +56,22 @@ TEST(Measurement, JsonLineCarriesTheDetails) {
   EXPECT_EQ(line["peak_memory_mib"], 1.5);
 }
 
+TEST(Measurement, BubblesStandBesideWhatWasPredicted) {
+  Measurement pipelined = Sample();
+  pipelined.details = DetailsOf({.schedule = "1f1b",
+                                 .bubble = 0.25,
+                                 .predicted_bubble = 0.2,
+                                 .held = 2});
+  EXPECT_EQ(FormatBubbles({Sample(), pipelined}),
+            "pipelined split 20: schedule 1f1b, bubble 25.0% measured, 20.0% "
+            "predicted; holds 2 micro-batches\n");
+  const auto line = nlohmann::json::parse(ToJsonLine(pipelined));
+  EXPECT_EQ(line["schedule"], "1f1b");
+  EXPECT_EQ(line["bubble"], 0.25);
+  EXPECT_EQ(line["predicted_bubble"], 0.2);
+  EXPECT_EQ(line["held"], 2);
+}
+
 TEST(Measurement, TableComparesWithTheFirstVariant) {
   Measurement single = Sample();
   single.variant = "single";

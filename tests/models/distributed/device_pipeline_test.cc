@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_replace.h"
 #include "autograd/functions/arithmetic.h"
 #include "core/cuda/memory.h"
 #include "core/graph.h"
@@ -109,10 +110,11 @@ void ExpectStepsAsAccumulated(DevicePipeline pipeline, const Batch& batch,
 
 struct Case {
   std::vector<std::string> cuts;
-  Schedule schedule;
+  std::string schedule;
   int64_t split_size;
   friend void PrintTo(const Case& of, std::ostream* out) {
-    *out << of.cuts.size() + 1 << "_stages_" << NameOf(of.schedule) << "_by_"
+    *out << of.cuts.size() + 1 << "_stages_"
+         << absl::StrReplaceAll(of.schedule, {{"-", "_"}}) << "_by_"
          << of.split_size;
   }
 };
@@ -123,7 +125,7 @@ TEST_P(DevicePipelines, GradientsAreThoseOfOneProcessThatAccumulates) {
   const Batch batch = BatchOf(7);
   const Accumulated expected = Accumulate(batch, SplitRows(7, split_size));
   ExpectStepsAsAccumulated(
-      Make(cuts, {.split_size = split_size, .schedule = schedule}), batch,
+      Make(cuts, {.split_size = split_size, .schedule = {schedule}}), batch,
       expected);
 }
 
@@ -131,16 +133,13 @@ const std::vector<std::string> kWhole, kTwo = {"layer2"},
                                        kFour = {"stem", "layer1", "layer3"};
 INSTANTIATE_TEST_SUITE_P(
     DevicePipeline, DevicePipelines,
-    ::testing::Values(Case{kWhole, Schedule::kFillDrain, 7},
-                      Case{kWhole, Schedule::kFillDrain, 3},
-                      Case{kTwo, Schedule::kFillDrain, 7},
-                      Case{kTwo, Schedule::kFillDrain, 2},
-                      Case{kTwo, Schedule::kOneForwardOneBackward, 3},
-                      Case{kTwo, Schedule::kZeroBubble, 2},
-                      Case{kTwo, Schedule::kZeroBubble, 7},
-                      Case{kFour, Schedule::kFillDrain, 2},
-                      Case{kFour, Schedule::kOneForwardOneBackward, 2},
-                      Case{kFour, Schedule::kZeroBubble, 3}),
+    ::testing::Values(Case{kWhole, "gpipe", 7}, Case{kWhole, "gpipe", 3},
+                      Case{kTwo, "gpipe", 7}, Case{kTwo, "gpipe", 2},
+                      Case{kTwo, "1f1b", 3}, Case{kTwo, "zb-h1", 2},
+                      Case{kTwo, "auto", 2}, Case{kTwo, "auto", 7},
+                      Case{kFour, "gpipe", 2}, Case{kFour, "1f1b", 2},
+                      Case{kFour, "interleaved-1f1b", 2},
+                      Case{kFour, "zb-h1", 2}, Case{kFour, "auto", 3}),
     ::testing::PrintToStringParamName());
 
 TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
@@ -148,7 +147,7 @@ TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
   const Accumulated expected = Accumulate(batch, SplitRows(7, 2));
   for (int at_once : {1, 2}) {
     ExpectStepsAsAccumulated(Make(kTwo, {.split_size = 2,
-                                         .schedule = Schedule::kZeroBubble,
+                                         .schedule = {"auto"},
                                          .at_once = at_once,
                                          .overlap = true}),
                              batch, expected);
@@ -158,11 +157,9 @@ TEST(DevicePipeline, ForwardsBesideBackwardsChangeNothing) {
 TEST(DevicePipeline, CopiesAmongTheComputingChangeNothing) {
   const Batch batch = BatchOf(7);
   const Accumulated expected = Accumulate(batch, SplitRows(7, 2));
-  for (Schedule schedule :
-       {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
-        Schedule::kZeroBubble}) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "auto"}) {
     DevicePipelineOptions options = {
-        .split_size = 2, .schedule = schedule, .copy_streams = false};
+        .split_size = 2, .schedule = {schedule}, .copy_streams = false};
     ExpectStepsAsAccumulated(Make(kFour, options), batch, expected);
     options.at_once = 2;
     options.overlap = true;
@@ -174,9 +171,9 @@ TEST(DevicePipeline, TakesMicroBatchesOfGivenSizes) {
   const Batch batch = BatchOf(7);
   const std::vector<int64_t> sizes = {1, 4, 2};
   const Accumulated expected = Accumulate(batch, SplitRows(7, sizes));
-  for (Schedule schedule : {Schedule::kFillDrain, Schedule::kZeroBubble}) {
+  for (const char* schedule : {"gpipe", "auto"}) {
     DevicePipelineOptions options = {.micro_batches = sizes,
-                                     .schedule = schedule};
+                                     .schedule = {schedule}};
     EXPECT_EQ(Make(kTwo, options).MicroBatches(7), 3);
     ExpectStepsAsAccumulated(Make(kTwo, options), batch, expected);
     options.at_once = 2;
@@ -189,10 +186,14 @@ TEST(DevicePipeline, TakesMicroBatchesOfGivenSizes) {
 
 TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
   const Batch batch = BatchOf(7);
-  const DevicePipelineOptions options = {.split_size = 2,
-                                         .schedule = Schedule::kZeroBubble};
+  const DevicePipelineOptions options = {.split_size = 2, .schedule = {"auto"}};
   DevicePipeline plain = Make(kFour, options), tuned = Make(kFour, options);
-  tuned.Tune(batch.images, batch.labels);
+  const DevicePipeline::Timing timing = tuned.Tune(batch.images, batch.labels);
+  EXPECT_EQ(timing.schedule.name, "auto");
+  EXPECT_EQ(timing.schedule.micro_batches(), 4);
+  EXPECT_GE(timing.bubble, 0);
+  EXPECT_LT(timing.bubble, 1);
+  EXPECT_GT(timing.predicted.makespan, 0);
   EXPECT_NEAR(tuned.Step(batch.images, batch.labels).Item(),
               plain.Step(batch.images, batch.labels).Item(), 1e-5);
   const auto a = plain.Parameters(), b = tuned.Parameters();
@@ -333,9 +334,10 @@ TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
     EXPECT_GE(span.begin_ms, 0) << span.name;
     EXPECT_GE(span.end_ms, span.begin_ms) << span.name;
   }
+  // A BW in two parts: the gradients, and their addition to the sums.
   EXPECT_THAT(computed, ::testing::UnorderedElementsAre(
-                            "F0", "F0", "F1", "F1", "B0", "B0", "B1", "B1",
-                            "W0", "W0", "W1", "W1"));
+                            "0F0", "1F0", "0F1", "1F1", "0BW0", "0BW0", "1BW0",
+                            "1BW0", "0BW1", "0BW1", "1BW1", "1BW1"));
   EXPECT_EQ(copied.size(), pipeline.devices().size() > 1 ? 4U : 0U);
   EXPECT_THAT(copied, Each(HasSubstr("copy")));
 }
@@ -368,6 +370,10 @@ TEST(DevicePipeline, ATraceOfARecordedStepHasTheTimesOfAReplay) {
 TEST(DevicePipeline, BadOptionsAreNamed) {
   EXPECT_THAT(test::ErrorOf([] { DevicePipeline({}, {}); }),
               HasSubstr("no stages"));
+  EXPECT_THAT(test::ErrorOf([] { Make(kTwo, {.schedule = {"none"}}); }),
+              HasSubstr("no schedule 'none'"));
+  EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.schedule = {"zb-v"}}); }),
+              HasSubstr("two stages at each worker"));
   EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.split_size = -1}); }),
               HasSubstr("split_size is negative"));
   EXPECT_THAT(test::ErrorOf([] { Make(kWhole, {.at_once = 0}); }),

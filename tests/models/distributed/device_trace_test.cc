@@ -48,6 +48,34 @@ TEST(DeviceTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
                    1);
 }
 
+TEST(DeviceTrace, CostsAndBubbleAreThoseOfTheInstructions) {
+  const auto span = [](const char* text, StageOp op, int stage, int m,
+                       double begin, double end) {
+    return DeviceTrace::Span{.name = text,
+                             .lane = "cuda",
+                             .begin_ms = begin,
+                             .end_ms = end,
+                             .instruction = Instruction{op, stage, m}};
+  };
+  const std::vector<DeviceTrace::Span> spans = {
+      span("0F0", StageOp::kForward, 0, 0, 10, 12),
+      span("1F0", StageOp::kForward, 1, 0, 12, 15),
+      span("1BW0", StageOp::kBackward, 1, 0, 15, 20),
+      span("1BW0", StageOp::kBackward, 1, 0, 20, 21),  // its second part
+      {"copy", Kind::kCopy, "x", 0, 100},
+      span("0B0", StageOp::kInputGrad, 0, 0, 21, 25),
+      span("0W0", StageOp::kWeightGrad, 0, 0, 24, 30)};
+  const std::vector<StageCosts> costs = CostsOf(spans, 2, {1});
+  ASSERT_EQ(costs.size(), 2U);
+  EXPECT_EQ(costs[0].forward, 2);
+  EXPECT_EQ(costs[0].input_grad, 4);
+  EXPECT_EQ(costs[0].weight_grad, 6);
+  EXPECT_EQ(costs[1].of(StageOp::kBackward), 6);
+  // Of 20 ms one device works 11, the other 9; what overlaps counts once.
+  EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 1}), 0.5);
+  EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
+}
+
 TEST(DeviceTrace, TheFileIsChromes) {
   const auto json = nlohmann::json::parse(
       ToChromeTrace({{"F0", Kind::kCompute, "cuda:0", 0, 1.5},

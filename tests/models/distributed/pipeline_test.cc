@@ -6,16 +6,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "autograd/functions/arithmetic.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/random.h"
+#include "models/distributed/micro_batches.h"
 #include "models/distributed/resnet_stage.h"
 #include "models/nn/loss.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -68,8 +74,11 @@ class PipelineTest : public ::testing::Test {
   PipelineTest() : cluster_(4, AddTypes) { FragileStage::ResetGate(); }
   rpc::Agent& agent() { return cluster_.alice(); }
 
-  // An MLP of `stages` layers, here and on the workers.
-  void MakeMlp(int stages) {
+  // An MLP of `stages` layers, here and on the workers, in turn.
+  void MakeMlp(int stages) { MakeMlp(*PlaceStages("gpipe", stages, 3)); }
+  // One with a layer at each of these.
+  void MakeMlp(const std::vector<int>& workers) {
+    const int stages = static_cast<int>(workers.size());
     local_.clear();
     remote_.clear();
     for (int i = 0; i < stages; ++i) {
@@ -77,8 +86,9 @@ class PipelineTest : public ::testing::Test {
       const bool relu = i < stages - 1;
       const auto seed = static_cast<uint64_t>(i) + 5;
       local_.push_back(DenseStage::Make(in, out, relu, seed));
-      remote_.push_back(*Module<DenseStage>::Create(agent(), kWorkers[i % 3],
-                                                    in, out, relu, seed)
+      remote_.push_back(*Module<DenseStage>::Create(
+                             agent(), kWorkers[workers[static_cast<size_t>(i)]],
+                             in, out, relu, seed)
                              .Await());
     }
     Generator generator(11);
@@ -135,25 +145,133 @@ class PipelineTest : public ::testing::Test {
   Tensor x_, labels_;
 };
 
+// Numbers of stages and workers.
+struct StagesAt {
+  int stages, workers;
+};
+
 TEST_F(PipelineTest, GradientsEqualAccumulationInOneProcessBitForBit) {
-  for (int stages : {1, 2, 3}) {
-    for (int64_t split : {12, 4, 5, 1}) {
-      for (Schedule schedule :
-           {Schedule::kFillDrain, Schedule::kOneForwardOneBackward,
-            Schedule::kZeroBubble}) {
-        MakeMlp(stages);
+  for (const std::string& schedule : ScheduleNames()) {
+    for (const auto& [stages, workers] :
+         {StagesAt{1, 1}, {2, 2}, {3, 3}, {4, 2}, {6, 3}, {2, 1}}) {
+      const auto placed = PlaceStages(schedule, stages, workers);
+      if (!placed.ok()) continue;  // zb-v has two stages a worker
+      for (int64_t split : {12, 4, 5, 1}) {
+        SCOPED_TRACE(absl::StrCat(schedule, ": ", stages, " stages at ",
+                                  workers, " workers, parts of ", split));
+        MakeMlp(*placed);
         PipelineOptions options;
         options.split_size = split;
-        options.schedule = schedule;
+        options.schedule.name = schedule;
         auto pipeline = MakePipeline(options);
         Context ctx(agent());
         auto result = pipeline->Step(ctx, x_, labels_);
         ASSERT_TRUE(result.ok()) << result.status();
         EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, split));
         ExpectGradientsEqual(ctx);
+        EXPECT_EQ(pipeline->schedule()->worker_of_stage(), *placed);
       }
     }
   }
+}
+
+// What the worker's stages computed while `work` ran, in the order of time, as
+// a program; "?" where two were at it at once.
+template <typename Work>
+std::string ComputedBy(rpc::Agent& worker, const Work& work) {
+  rpc::Tracer& tracer = *worker.tracer();
+  tracer.Start(10'000, rpc::Tracer::Clock::now() + std::chrono::minutes(1));
+  work();
+  std::vector<rpc::TraceEvent> spans;
+  for (rpc::TraceEvent& event : tracer.Take().events) {
+    if (event.kind == rpc::TraceEvent::Kind::kSpan) spans.push_back(event);
+  }
+  std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
+    return a.begin_ns < b.begin_ns;
+  });
+  std::string program;
+  int64_t end_ns = 0;
+  for (const rpc::TraceEvent& span : spans) {
+    const std::vector<std::string> stage = absl::StrSplit(span.peer, ' ');
+    const std::vector<std::string> words = absl::StrSplit(span.name, ' ');
+    const char* op = words[0] == "forward"    ? "F"
+                     : words[0] == "backward" ? "B"
+                                              : "W";
+    absl::StrAppend(&program, program.empty() ? "" : " ",
+                    span.begin_ns < end_ns ? "?" : "", stage.back(), op,
+                    words.back());
+    end_ns = span.end_ns;
+  }
+  return program;
+}
+
+TEST_F(PipelineTest, StagesOfAWorkerFollowItsOneOrder) {
+  for (const std::string& schedule : ScheduleNames()) {
+    MakeMlp(*PlaceStages(schedule, 4, 2));
+    PipelineOptions options;
+    options.split_size = 3;
+    options.schedule.name = schedule;
+    auto pipeline = MakePipeline(options);
+    const std::string computed = ComputedBy(cluster_.at("bob"), [&] {
+      Context ctx(agent());
+      auto result = pipeline->Step(ctx, x_, labels_);
+      ASSERT_TRUE(result.ok()) << result.status();
+    });
+    ASSERT_NE(pipeline->schedule(), nullptr);
+    const std::string told = ToString(pipeline->schedule()->workers[0]);
+    EXPECT_EQ(computed, absl::StrReplaceAll(told, {{"BW", "B"}})) << schedule;
+  }
+}
+
+TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
+  MakeMlp(*PlaceStages("auto", 4, 2));
+  PipelineOptions options;
+  options.split_size = 2;
+  options.schedule.name = "auto";
+  auto pipeline = MakePipeline(options);
+  EXPECT_EQ(pipeline->schedule(), nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Predict().status()));
+  for (int step = 0; step < 4; ++step) {
+    Context ctx(agent());
+    auto result = pipeline->Step(ctx, x_, labels_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_GT(result->bubble, 0);
+    EXPECT_LT(result->bubble, 1);
+    ASSERT_THAT(CheckSchedule(*pipeline->schedule()), testing::IsOk());
+  }
+  const auto predicted = pipeline->Predict();
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  EXPECT_GT(predicted->makespan, 0);
+  EXPECT_GE(predicted->bubble(), 0);
+  EXPECT_LT(predicted->bubble(), 1);
+  // Another size is another order.
+  pipeline->set_split_size(12);
+  EXPECT_FALSE(pipeline->Predict().ok());
+}
+
+TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.split_size = 6;
+  const auto mine = ParseSchedule(
+      "schedule mine\n"
+      "worker 0: 0F0 0F1 0B0 0W0 0BW1\n"
+      "worker 1: 1F0 1F1 1BW0 1B1 1W1\n");
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  options.schedule.given = *mine;
+  auto pipeline = MakePipeline(options);
+  Context ctx(agent());
+  auto result = pipeline->Step(ctx, x_, labels_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, 6));
+  ExpectGradientsEqual(ctx);
+  EXPECT_EQ(pipeline->schedule()->name, "mine");
+  pipeline->set_split_size(4);
+  Context next(agent());
+  const absl::Status refused = pipeline->Step(next, x_, labels_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("2 micro-batches, not for 2, 2 and 3"));
 }
 
 TEST_F(PipelineTest, RecomputedActivationsGiveTheSameGradients) {
@@ -354,6 +472,11 @@ TEST_F(PipelineTest, RefusesWhatDoesNotFit) {
   MakeMlp(2);
   PipelineOptions options;
   EXPECT_FALSE(Pipeline::Make(agent(), options, {}).ok());
+  options.schedule.name = "none";
+  EXPECT_FALSE(Pipeline::Make(agent(), options, {remote_[0]}).ok());
+  options.schedule.name = "zb-v";  // needs two stages a worker
+  EXPECT_FALSE(Pipeline::Make(agent(), options, {remote_[0], remote_[1]}).ok());
+  options.schedule.name = "gpipe";
   options.split_size = -1;
   EXPECT_FALSE(Pipeline::Make(agent(), options, {remote_[0]}).ok());
   options.split_size = 4;
@@ -401,7 +524,7 @@ TEST_F(PipelineTest, CallsOfAModuleWaitUntilItsStepIsOver) {
   agent().set_default_timeout(std::chrono::milliseconds(300));
   absl::Status train = fragile.Eval().Await();
   EXPECT_TRUE(absl::IsDeadlineExceeded(train)) << train;
-  EXPECT_THAT(std::string(train.message()), HasSubstr("Stage::Run"));
+  EXPECT_THAT(std::string(train.message()), HasSubstr("StageGroup::Run"));
   FragileStage::TheGate().opened.Set(absl::OkStatus());
   trainer.join();
   agent().set_default_timeout(kDefaultAwait);

@@ -270,7 +270,7 @@ TEST_F(BusyModuleTest, IsNotSteppedWhileAPipelineRunsIt) {
     auto result = pipeline->Evaluate(x_.tensor());
     EXPECT_TRUE(result.ok()) << result.status();
   });
-  ExpectNoStep(sgd, "Stage::Run of worker alice");
+  ExpectNoStep(sgd, "StageGroup::Run of worker alice");
   trainer.join();
 }
 

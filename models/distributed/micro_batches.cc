@@ -1,0 +1,53 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/micro_batches.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+
+namespace baton::dist {
+
+std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
+  Require(rows > 0 && split_size > 0, "split",
+          "expected at least one row and a split size of at least 1, got ",
+          rows, " rows and split size ", split_size);
+  std::vector<RowRange> parts;
+  for (int64_t begin = 0; begin < rows; begin += split_size) {
+    parts.push_back({begin, std::min(rows, begin + split_size)});
+  }
+  return parts;
+}
+
+std::vector<RowRange> SplitRows(int64_t rows,
+                                const std::vector<int64_t>& sizes) {
+  std::vector<RowRange> parts;
+  int64_t end = 0;
+  for (int64_t size : sizes) {
+    Require(size > 0 && size <= rows - end, "split", "micro-batches of ",
+            absl::StrJoin(sizes, "+"), " rows do not add up to ", rows);
+    parts.push_back({end, end + size});
+    end += size;
+  }
+  Require(end == rows, "split", "micro-batches of ", absl::StrJoin(sizes, "+"),
+          " rows do not add up to ", rows);
+  return parts;
+}
+
+std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
+                               size_t at_once) {
+  std::vector<double> sizes;
+  double rows = 0;
+  for (size_t m = 0; m < micro_batches.size(); ++m) {
+    if (m % at_once == 0) sizes.push_back(0);
+    sizes.back() += static_cast<double>(micro_batches[m].size());
+    rows += static_cast<double>(micro_batches[m].size());
+  }
+  const double mean = rows / static_cast<double>(sizes.size());
+  for (double& size : sizes) size /= mean;
+  return sizes;
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,33 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace baton::dist {
+
+// Rows of a batch that make up one micro-batch: [begin, end).
+struct RowRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
+// Cuts `rows` into micro-batches of `split_size`; the last may be smaller.
+// Both are at least 1.
+std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
+// Into micro-batches of these sizes; throws Error unless each is at least 1 and
+// they add up to `rows`.
+std::vector<RowRange> SplitRows(int64_t rows,
+                                const std::vector<int64_t>& sizes);
+
+// Rows of each group of `at_once` micro-batches, over the mean of the groups:
+// how their costs differ.
+std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
+                               size_t at_once = 1);
+
+}  // namespace baton::dist

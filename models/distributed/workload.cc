@@ -1,0 +1,104 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/workload.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::dist {
+
+double StageCosts::of(StageOp op) const {
+  switch (op) {
+    case StageOp::kForward:
+      return forward;
+    case StageOp::kInputGrad:
+      return input_grad;
+    case StageOp::kWeightGrad:
+      return weight_grad;
+    case StageOp::kBackward:
+      return input_grad + weight_grad;
+  }
+  return 0;
+}
+
+int Workload::workers() const {
+  return worker_of_stage.empty()
+             ? 0
+             : 1 + *std::max_element(worker_of_stage.begin(),
+                                     worker_of_stage.end());
+}
+
+std::vector<int> Workload::stages_of_worker() const {
+  std::vector<int> counts(static_cast<size_t>(workers()), 0);
+  for (int worker : worker_of_stage) ++counts[static_cast<size_t>(worker)];
+  return counts;
+}
+
+StageCosts Workload::costs_of(int stage) const {
+  return costs.empty() ? StageCosts() : costs[static_cast<size_t>(stage)];
+}
+
+double Workload::size_of(int micro_batch) const {
+  return sizes.empty() ? 1 : sizes[static_cast<size_t>(micro_batch)];
+}
+
+absl::Status CheckWorkload(const Workload& work) {
+  const std::vector<int>& workers = work.worker_of_stage;
+  const size_t micro_batches = static_cast<size_t>(work.micro_batches);
+  const auto wrong = [](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat(parts...));
+  };
+  if (workers.empty() || work.micro_batches < 1) {
+    return wrong("expected at least one stage and micro-batch, got ",
+                 workers.size(), " and ", work.micro_batches);
+  }
+  for (int worker : workers) {
+    if (worker < 0 || worker >= work.stages())
+      return wrong("there is no worker ", worker);
+  }
+  for (int stages : work.stages_of_worker()) {
+    if (stages == 0) return wrong("a worker has no stage");
+  }
+  if ((!work.costs.empty() && work.costs.size() != workers.size()) ||
+      (!work.sizes.empty() && work.sizes.size() != micro_batches)) {
+    return wrong("costs of ", work.costs.size(), " stages and sizes of ",
+                 work.sizes.size(), " micro-batches, where there are ",
+                 workers.size(), " and ", micro_batches);
+  }
+  bool negative = work.link < 0 || work.most_held < 0;
+  for (const StageCosts& costs : work.costs) {
+    negative |=
+        std::min({costs.forward, costs.input_grad, costs.weight_grad}) < 0;
+  }
+  for (double size : work.sizes) negative |= size < 0;
+  return negative ? wrong("a cost or size is negative") : absl::OkStatus();
+}
+
+void CostMeter::Add(const Instruction& instruction, double size, double time) {
+  Sum& sum = stages_[static_cast<size_t>(instruction.stage)]
+                    [static_cast<size_t>(instruction.op)];
+  sum.size += size;
+  sum.time += time;
+}
+
+std::vector<StageCosts> CostMeter::Mean() const {
+  std::vector<StageCosts> costs;
+  for (const auto& of : stages_) {
+    const auto mean = [&](StageOp op) {
+      return of[static_cast<size_t>(op)].mean();
+    };
+    StageCosts stage = {mean(StageOp::kForward), mean(StageOp::kInputGrad),
+                        mean(StageOp::kWeightGrad)};
+    const double joined = mean(StageOp::kBackward);
+    if (stage.input_grad == 0 && stage.weight_grad == 0) {
+      stage.input_grad = joined * 2 / 3;
+      stage.weight_grad = joined / 3;
+    }
+    costs.push_back(stage);
+  }
+  return costs;
+}
+
+}  // namespace baton::dist
