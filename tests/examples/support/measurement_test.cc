@@ -58,10 +58,8 @@ TEST(Measurement, JsonLineCarriesTheDetails) {
 
 TEST(Measurement, BubblesStandBesideWhatWasPredicted) {
   Measurement pipelined = Sample();
-  pipelined.details = DetailsOf({.schedule = "1f1b",
-                                 .bubble = 0.25,
-                                 .predicted_bubble = 0.2,
-                                 .held = 2});
+  pipelined.details = DetailsOf(
+      {.schedule = "1f1b", .bubble = 0.25, .predicted_bubble = 0.2, .held = 2});
   EXPECT_EQ(FormatBubbles({Sample(), pipelined}),
             "pipelined split 20: schedule 1f1b, bubble 25.0% measured, 20.0% "
             "predicted; holds 2 micro-batches\n");
