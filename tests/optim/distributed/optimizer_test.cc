@@ -23,7 +23,7 @@ using testing::FragileStage;
 using ::testing::HasSubstr;
 
 void AddTypes(rpc::Registry& registry) {
-  registry.Add<Stage>();
+  RegisterPipeline(registry);
   RegisterModule<DenseStage>(registry);
   RegisterModule<FragileStage>(registry);
   RegisterOptimizer<optim::Sgd>(registry);
