@@ -67,36 +67,38 @@ void Storage::CountReadsLocked() {
 
 // Elements are copied without the lock, under which reads begin and end. Until
 // the pins of those that have moved are gone another writer finds them, too.
-// What began meanwhile reads other elements than those that are to be written.
+// Under a pin, another read of the same elements may begin: hence the loop.
 void Storage::MoveReads() {
   // Work that is recorded writes when it is replayed.
   if (device_.is_cuda() && Graph::IsRecording()) return;
-  std::vector<Copy> copies;
-  {
-    MutexLock lock(reads_mutex_);
-    for (const PendingRead* read : reads_) {
-      if (Find(copies, read->original()) == nullptr)
-        copies.push_back({read->original()});
-    }
-  }
-  for (Copy& copy : copies) copy.copy = copy.of.Clone();
-  std::vector<std::shared_ptr<const OutsideRead>> moved;
-  {
-    MutexLock lock(reads_mutex_);
-    std::vector<PendingRead*> begun_since;
-    for (PendingRead* read : reads_) {
-      if (const Copy* copy = Find(copies, read->original())) {
-        moved_reads_.push_back(read->MoveTo(copy->copy));
-      } else {
-        begun_since.push_back(read);
+  while (pending_reads_.load(std::memory_order_acquire) != 0) {
+    std::vector<Copy> copies;
+    {
+      MutexLock lock(reads_mutex_);
+      for (const PendingRead* read : reads_) {
+        if (Find(copies, read->original()) == nullptr)
+          copies.push_back({read->original()});
       }
     }
-    reads_ = std::move(begun_since);
-    moved = moved_reads_;
+    for (Copy& copy : copies) copy.copy = copy.of.Clone();
+    std::vector<std::shared_ptr<const OutsideRead>> moved;
+    {
+      MutexLock lock(reads_mutex_);
+      std::vector<PendingRead*> begun_since;
+      for (PendingRead* read : reads_) {
+        if (const Copy* copy = Find(copies, read->original())) {
+          moved_reads_.push_back(read->MoveTo(copy->copy));
+        } else {
+          begun_since.push_back(read);
+        }
+      }
+      reads_ = std::move(begun_since);
+      moved = moved_reads_;
+    }
+    for (const auto& read : moved) read->Await();
+    MutexLock lock(reads_mutex_);
+    CountReadsLocked();
   }
-  for (const auto& read : moved) read->Await();
-  MutexLock lock(reads_mutex_);
-  CountReadsLocked();
 }
 
 }  // namespace baton

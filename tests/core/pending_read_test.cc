@@ -84,6 +84,22 @@ TEST(PendingRead, HoldsWritersOffWhileItIsPinned) {
   EXPECT_EQ(tensor.Select(0, 1).Item(), 2);
 }
 
+// As when a message that waited is handed to the transport.
+TEST(PendingRead, KeepsTheElementsOfAReadThatBeganUnderItsPin) {
+  const Tensor tensor = Tensor::Ones({1000});
+  const PendingRead read(tensor);
+  auto pin = std::make_optional(read.Pin());
+  std::thread writer([&] { tensor.Fill(2); });
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (read.Pin() == *pin && std::chrono::steady_clock::now() < soon)
+    std::this_thread::yield();
+  const PendingRead next(**pin);
+  pin.reset();
+  writer.join();
+  EXPECT_THAT(ValuesOf(next), Each(1));
+  EXPECT_THAT(tensor.ToVector<float>(), Each(2));
+}
+
 // `write` writes x, among others.
 void ExpectKept(const Tensor& x, const std::function<void()>& write) {
   const Tensor before = x.Clone();
