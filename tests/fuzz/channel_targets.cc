@@ -27,6 +27,7 @@ using rpc::Channels;
 using rpc::Fd;
 
 constexpr size_t kBudget = size_t{256} << 10;
+constexpr uint64_t kRoom = uint64_t{1} << 30;  // more than is made
 constexpr size_t kMaxMessageBytes = size_t{1} << 20;
 constexpr size_t kMostKept = 16;
 
@@ -56,12 +57,19 @@ class PairKind final : public rpc::ChannelKind {
       const Ends&, std::shared_ptr<rpc::ChannelPort> port) override {
     return std::make_shared<rpc::SharedMemoryEnd>(
         [fd = socket_.get()] { return rpc::FdConnection(Fd(dup(fd))); },
-        kBudget, Worker(), *heart_, *doorbell_, std::move(port));
+        budget_, Worker(), *heart_, *doorbell_, std::move(port));
   }
   const Fd& socket() const { return socket_; }
 
  private:
+  static std::shared_ptr<rpc::SharedBudget> PlentyOfRoom() {
+    return std::make_shared<rpc::SharedBudget>(
+        [] { return rpc::MemoryRoom{.limit = kRoom, .free = kRoom}; });
+  }
+
   const Fd socket_;
+  const rpc::SharedMemoryEnd::Budget budget_ = {PlentyOfRoom(), PlentyOfRoom(),
+                                                kBudget, std::chrono::hours(1)};
   const absl::StatusOr<std::shared_ptr<rpc::Heart>> heart_ = rpc::Heart::Make();
   const absl::StatusOr<std::shared_ptr<rpc::Doorbell>> doorbell_ =
       rpc::Doorbell::Make();
