@@ -307,14 +307,15 @@ void Channels::Settle(uint32_t channel, const std::string& why_not) {
 void Channels::Break(uint32_t channel, const std::string& why) {
   {
     MutexLock lock(mutex_);
-    BreakLocked(channel, why);
+    if (!BreakLocked(channel, why)) return;
   }
   setup_.wake();
 }
 
-void Channels::BreakLocked(uint32_t channel, const std::string& why) {
-  if (closed_ || !broken_.empty()) return;
+bool Channels::BreakLocked(uint32_t channel, const std::string& why) {
+  if (closed_ || !broken_.empty()) return false;
   broken_ = absl::StrCat(entries_.at(channel).name, ": ", why);
+  return true;
 }
 
 std::string Channels::broken() const {

@@ -117,7 +117,8 @@ class Channels : public std::enable_shared_from_this<Channels> {
   void Release(uint32_t channel, uint64_t lease);
   void Settle(uint32_t channel, const std::string& why_not);
   void Break(uint32_t channel, const std::string& why);
-  void BreakLocked(uint32_t channel, const std::string& why)
+  // False where the connection has ended or is broken already.
+  bool BreakLocked(uint32_t channel, const std::string& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepRing(RingEndIn end);
   void KeepRing(RingEndOut end);
