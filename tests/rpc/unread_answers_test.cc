@@ -7,11 +7,11 @@
 
 #include <map>
 
+#include "absl/synchronization/notification.h"
 #include "rpc/agent.h"
 #include "rpc/call_quota.h"
 #include "rpc/frames.h"
 #include "rpc/wire.pb.h"
-#include "tests/rpc/counter.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/support/status_matchers.h"
@@ -30,9 +30,10 @@ using rpc::internal::ResponseFrame;
 constexpr auto kUnreadPatience = 30s;
 constexpr int64_t kAnswerLetters = 60'000;  // fits beside a control frame
 
-Gate* unread_gate = nullptr;
+// Keeps its thread for as long as it takes, unlike a Gate.
+absl::Notification* unread_gate = nullptr;
 int AwaitUnreadGate() {
-  unread_gate->Await();
+  unread_gate->WaitForNotification();
   return 1;
 }
 std::string AnswerLetters(int64_t count) {
@@ -127,7 +128,12 @@ class UnreadAnswers : public ::testing::Test {
                   [&] { return alice_->GetDebugInfo().calls_served >= calls; });
   }
 
-  Gate gate_;
+  void OpenGate() {
+    if (!gate_.HasBeenNotified()) gate_.Notify();
+  }
+  ~UnreadAnswers() override { OpenGate(); }
+
+  absl::Notification gate_;
   std::unique_ptr<rpc::Agent> alice_;
 };
 
@@ -164,7 +170,7 @@ TEST_F(UnreadAnswers, CountByTheirBytes) {
     return alice_->GetDebugInfo().calls_served == 0 &&
            alice_->GetDebugInfo().incoming.size() == kCalls;
   }));
-  gate_.Open();
+  OpenGate();
   ASSERT_TRUE(AwaitServed(kCalls));
   const auto outcomes = mallory.ReadAll();
   EXPECT_LT(outcomes.at(StatusCode::kOk), 120);
@@ -196,7 +202,7 @@ TEST_F(UnreadAnswers, ThatRefuseEndTheConnectionWhenTheyAreTooMany) {
   const auto why = lost.future().Await(kUnreadPatience);
   ASSERT_THAT(why, IsOk());
   EXPECT_THAT(*why, ::testing::HasSubstr("severed"));
-  gate_.Open();
+  OpenGate();
 }
 
 }  // namespace
