@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
+#include <latch>
 #include <map>
 
-#include "absl/synchronization/notification.h"
 #include "rpc/agent.h"
 #include "rpc/call_quota.h"
 #include "rpc/frames.h"
@@ -31,9 +31,9 @@ constexpr auto kUnreadPatience = 30s;
 constexpr int64_t kAnswerLetters = 60'000;  // fits beside a control frame
 
 // Keeps its thread for as long as it takes, unlike a Gate.
-absl::Notification* unread_gate = nullptr;
+std::latch* unread_gate = nullptr;
 int AwaitUnreadGate() {
-  unread_gate->WaitForNotification();
+  unread_gate->wait();
   return 1;
 }
 std::string AnswerLetters(int64_t count) {
@@ -129,11 +129,11 @@ class UnreadAnswers : public ::testing::Test {
   }
 
   void OpenGate() {
-    if (!gate_.HasBeenNotified()) gate_.Notify();
+    if (!gate_.try_wait()) gate_.count_down();
   }
   ~UnreadAnswers() override { OpenGate(); }
 
-  absl::Notification gate_;
+  std::latch gate_{1};
   std::unique_ptr<rpc::Agent> alice_;
 };
 
