@@ -3,7 +3,6 @@
 
 #include "rpc/handle.h"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -82,16 +81,6 @@ void Handle::WhenConfirmed(Confirmed callback) {
     status = failure_;
   }
   callback(status);
-}
-
-bool Handle::settled() const {
-  MutexLock lock(mutex_);
-  return state_ != State::kUnknown && !telling_;
-}
-
-bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles) {
-  return std::all_of(handles.begin(), handles.end(),
-                     [](const auto& handle) { return handle->settled(); });
 }
 
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,

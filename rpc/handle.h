@@ -70,8 +70,6 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // may send, in order and before those that come meanwhile; FailWith runs them
   // itself.
   void WhenConfirmed(Confirmed callback);
-  // Nothing would wait.
-  bool settled() const;
 
   // Of the call that makes the object; for the creator's handle alone.
   const Promise<void>& creation() const { return creation_; }
@@ -95,7 +93,5 @@ class Handle : public std::enable_shared_from_this<Handle> {
 // Calls `done` once every handle is confirmed, or with the first failure.
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
                       std::function<void(const absl::Status&)> done);
-// Whether that would be at once.
-bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles);
 
 }  // namespace baton::rpc::internal
