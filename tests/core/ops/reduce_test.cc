@@ -30,13 +30,12 @@ Tensor Ones(const Shape& shape) { return Put(Tensor::Ones(shape)); }
 std::vector<double> SlowSum(const Tensor& x, const std::vector<bool>& marked) {
   const auto values = x.To(DType::kF64).ToVector<double>();
   // Of the sums, how far apart those of neighbours along each axis are.
-  std::vector<int64_t> extents, steps(marked.size());
+  std::vector<int64_t> extents(marked.size()), steps(marked.size());
   int64_t outputs = 1;
   for (size_t d = marked.size(); d-- > 0;) {
-    const int64_t extent = x.dim(static_cast<int>(d));
-    extents.insert(extents.begin(), extent);
+    extents[d] = x.dim(static_cast<int>(d));
     steps[d] = marked[d] ? 0 : outputs;
-    if (!marked[d]) outputs *= extent;
+    if (!marked[d]) outputs *= extents[d];
   }
   std::vector<double> sums(static_cast<size_t>(outputs), 0);
   for (size_t i = 0; i < values.size(); ++i) {
