@@ -47,6 +47,9 @@ struct AgentOptions {
   // arguments.
   size_t max_calls_per_peer = 50'000;
   size_t max_call_bytes_per_peer = size_t{16} << 30;
+  // Refusals and acknowledgements that one other worker leaves unread: more
+  // than one that reads ever does. At more its connection is ended.
+  size_t max_replies_per_peer = 100'000;
   // Runs before the first message is delivered: other layers attach here.
   std::function<void(Agent&)> on_start{};
   // Runs once, at the end of the shutdown: tells others that the name is free.

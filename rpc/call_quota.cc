@@ -38,7 +38,7 @@ absl::StatusOr<CallQuota::Ticket> CallQuota::Take(const std::string& peer,
 CallQuota::Ticket CallQuota::TakeReply(const std::string& peer, bool& first) {
   MutexLock lock(mutex_);
   const auto of = loads_.try_emplace(peer).first;
-  if (of->second.replies >= kMaxReplies) {
+  if (of->second.replies >= max_replies_) {
     first = !std::exchange(of->second.too_many, true);
     return nullptr;
   }

@@ -19,8 +19,10 @@ namespace baton::rpc::internal {
 // Thread-safe.
 class CallQuota : public std::enable_shared_from_this<CallQuota> {
  public:
-  CallQuota(size_t max_calls, size_t max_bytes)
-      : max_calls_(max_calls), max_bytes_(max_bytes) {}
+  CallQuota(size_t max_calls, size_t max_bytes, size_t max_replies)
+      : max_calls_(max_calls),
+        max_bytes_(max_bytes),
+        max_replies_(max_replies) {}
 
  private:
   struct Load {
@@ -65,9 +67,8 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
   absl::StatusOr<Ticket> Take(const std::string& peer, size_t bytes);
 
   // For a message that answers `peer` without a call's ticket: a refusal, an
-  // acknowledgement. Null when kMaxReplies of them have not left: more than a
-  // worker that reads ever leaves behind; `first` where there was none before.
-  static constexpr size_t kMaxReplies = 100'000;
+  // acknowledgement. Null when the most of them have not left; `first` where
+  // there was none before.
   Ticket TakeReply(const std::string& peer, bool& first);
 
  private:
@@ -75,6 +76,7 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
 
   const size_t max_calls_;
   const size_t max_bytes_;
+  const size_t max_replies_;
   Mutex mutex_;
   // One with nothing is erased.
   Loads loads_ ABSL_GUARDED_BY(mutex_);

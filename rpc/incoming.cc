@@ -390,7 +390,7 @@ CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
   CallQuota::Ticket ticket = quota_->TakeReply(peer, first);
   if (first) {
     LogWarning("ended the connection to worker ", peer, ": ",
-               CallQuota::kMaxReplies, " answers to it have not left");
+               options_.max_replies_per_peer, " answers to it have not left");
     transport_->Disconnect(peer, nullptr);
   }
   return ticket;

@@ -75,9 +75,10 @@ TEST(ThreadPool, SpareThreadsEnd) {
 // A task wakes a thread that is one too many by then; when that one ends, the
 // other one that sleeps has to take the task.
 TEST(ThreadPool, AThreadThatEndsLeavesNoTaskToASleepingOne) {
-  ThreadPool pool(2, "surplus");
   Promise<void> both_sleep;
   Promise<void> outcome;
+  std::atomic<int> running{0};
+  ThreadPool pool(2, "surplus");
   pool.Post([&] {
     both_sleep.future().Await().IgnoreError();
     Promise<void> ran;
@@ -85,7 +86,6 @@ TEST(ThreadPool, AThreadThatEndsLeavesNoTaskToASleepingOne) {
     Eventually([&] { return pool.alive_threads() == 2; });
     outcome.Set(ran.future().Await(std::chrono::seconds(2)));
   });
-  std::atomic<int> running{0};
   for (int i = 0; i < 2; ++i) {
     pool.Post([&] {
       ++running;
@@ -149,8 +149,8 @@ TEST(ThreadPool, TasksMayPostWhileItEnds) {
 }
 
 TEST(BlockingScope, NestedScopesCountOnce) {
-  ThreadPool pool(1, "scope");
   Promise<int> alive;
+  ThreadPool pool(1, "scope");
   pool.Post([&] {
     BlockingScope outer;
     BlockingScope inner;
@@ -163,8 +163,8 @@ TEST(BlockingScope, NestedScopesCountOnce) {
 }
 
 TEST(ThreadPool, ManyTasksWakeAllThreadsThatMayRun) {
-  ThreadPool pool(4, "pool");
   std::atomic<int> inside{0};
+  ThreadPool pool(4, "pool");
   std::vector<Future<void>> done;
   // Twice: on new threads, and on those that sleep.
   for (int round = 0; round < 2; ++round) {
@@ -208,9 +208,9 @@ TEST(Errand, RunsOneTaskHereAndSendsTwoToTheirPool) {
 }
 
 TEST(Errand, IsOneOfThePoolsThreads) {
-  ThreadPool pool(1, "pool");
-  const Promise<void> entered, go_on;
+  const Promise<void> entered, go_on, next;
   std::atomic<int> inside{0}, most{0};
+  ThreadPool pool(1, "pool");
   const auto task = [&] {
     most = std::max(most.load(), ++inside);
     --inside;
@@ -232,7 +232,6 @@ TEST(Errand, IsOneOfThePoolsThreads) {
   pool.Post([after] { after.Set(absl::OkStatus()); });
   EXPECT_TRUE(after.future().Await().ok());
   EXPECT_TRUE(Eventually([&] { return pool.idle_threads() == 1; }));
-  const Promise<void> next;
   pool.PostOrCarry([&] {
     ++inside;
     pool.Post([&] {

@@ -31,10 +31,10 @@ TEST(ThreadStreams, TheMainThreadHasTheDefaultOne) {
 
 TEST(ThreadStreams, EveryThreadOfAPoolHasOneOfItsOwn) {
   constexpr int kThreads = 4;
-  ThreadPool pool(kThreads, "streams");
   Promise<void> go;
   std::vector<Future<int>> indices;
   std::atomic<int> waiting{0};
+  ThreadPool pool(kThreads, "streams");  // ends before what its tasks use
   for (int i = 0; i < kThreads; ++i) {
     Promise<int> index;
     indices.push_back(index.future());

@@ -19,7 +19,7 @@ using absl::StatusCode;
 using rpc::Rank;
 
 TEST(CallQuota, CountsCallsAndBytesOfEachPeerApart) {
-  const auto quota = std::make_shared<rpc::internal::CallQuota>(2, 100);
+  const auto quota = std::make_shared<rpc::internal::CallQuota>(2, 100, 1);
   auto first = quota->Take("bob", 60);
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(quota->Take("bob", 41),
