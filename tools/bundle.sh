@@ -30,7 +30,7 @@ done
 case $format in
   zst) compress=(zstd -q -11 --long=27 -T0 -f -o) ;;
   xz) compress=(xz -6 --lzma2=dict=64MiB -T0 -c) ;;
-  gz) compress=(gzip -9 -c) ;;
+  gz) compress=(gzip -c) ;;
   *) echo "bundle: format '$format' is not zst, xz or gz" >&2; exit 2 ;;
 esac
 if [ $# -lt 2 ]; then usage >&2; exit 2; fi

@@ -28,7 +28,7 @@ baton_test_program(echo_peer SOURCES rpc/peer/echo_peer.cc DEPS baton_rpc)
 baton_test_program(leaver SOURCES rpc/peer/leaver.cc DEPS baton_rpc)
 baton_test_program(worker_peer DEPS baton_rpc
   SOURCES rpc/peer/worker_peer.cc rpc/peer/keeper.cc rpc/counter.cc)
-add_dependencies(rpc_tests echo_peer leaver worker_peer)
+set(programs_of_rpc_tests echo_peer leaver worker_peer)
 
 # Plug-ins, good and bad, beside the programs that load them.
 baton_plugin_host(rpc_tests core rpc)
@@ -41,7 +41,9 @@ foreach(source ${plugins})
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/plugins)
   list(APPEND plugin_targets plugin_${name})
 endforeach()
-add_dependencies(rpc_tests ${plugin_targets})
+list(APPEND programs_of_rpc_tests ${plugin_targets})
+add_dependencies(rpc_tests ${programs_of_rpc_tests})
+set_target_properties(${programs_of_rpc_tests} PROPERTIES EXCLUDE_FROM_ALL ON)
 
 # The channels of GPUs, with stand-ins for GPUs and NCCL that need neither.
 baton_tests(rpc_cuda_ipc_tests rpc/cuda_ipc baton_rpc baton_test_support
@@ -87,9 +89,5 @@ set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS grpc
 # Schedules of the RRef protocol; rref_explore --schedules=1000000 is the long run.
 baton_test_program(rref_explore DEPS baton_rpc SOURCES rpc/model/rref_explore.cc
   rpc/model/rref_model.cc rpc/model/rref_model_messages.cc)
-set(schedules 40000)
-if(BATON_SANITIZE)
-  set(schedules 4000)
-endif()
-add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=${schedules} --seed=1)
+add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=40000 --seed=1)
 set_tests_properties(rpc.rref_model PROPERTIES TIMEOUT 120 LABELS rpc PROCESSORS 2)
