@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,6 +13,7 @@
 #include "tests/support/local_cluster.h"
 #include "tests/support/program_path.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_files.h"
 
 namespace baton::rpc {
 namespace {
@@ -114,10 +114,10 @@ TEST(Plugin, WhatIsWrongIsSaidInOneLineThatNamesTheFile) {
 }
 
 TEST(Plugin, AFileThatIsNoLibraryIsRefused) {
-  const std::string path = ::testing::TempDir() + "/text.so";
-  std::ofstream(path) << "not a library";
+  const testing::TempFolder folder;
   Registry registry;
-  const absl::Status status = LoadPlugin(path, registry);
+  const absl::Status status =
+      LoadPlugin(folder.Write("text.so", "not a library"), registry);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
 }
 

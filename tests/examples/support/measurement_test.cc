@@ -9,6 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/test_files.h"
+
 namespace baton::examples {
 namespace {
 
@@ -80,9 +82,9 @@ TEST(Measurement, TableComparesWithTheFirstVariant) {
 }
 
 TEST(Measurement, WritesOneLineEach) {
-  const auto path =
-      std::filesystem::path(testing::TempDir()) / "measurements.jsonl";
-  ASSERT_TRUE(WriteJsonLines(path.string(), {Sample(), Sample()}).ok());
+  const testing::TempFolder folder;
+  const std::string path = folder / "measurements.jsonl";
+  ASSERT_TRUE(WriteJsonLines(path, {Sample(), Sample()}).ok());
   std::ifstream file(path);
   std::string line;
   int lines = 0;
@@ -91,7 +93,7 @@ TEST(Measurement, WritesOneLineEach) {
     ++lines;
   }
   EXPECT_EQ(lines, 2);
-  EXPECT_FALSE(std::filesystem::exists(path.string() + ".partial"));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
 TEST(Measurement, UnwritablePathIsAnErrorThatNamesIt) {
