@@ -66,7 +66,7 @@ baton_test_program(rpc_chaos DEPS baton_test_support
   SOURCES rpc/chaos/rpc_chaos.cc rpc/chaos/chaos_cluster.cc)
 add_dependencies(rpc_chaos chaos_worker)
 add_test(NAME rpc.chaos COMMAND rpc_chaos --runs=200 --seed=1
-  --parallel=4 --limit_ms=2000 --late=2)
+  --parallel=8 --limit_ms=2000 --late=2)
 set_tests_properties(rpc.chaos PROPERTIES TIMEOUT 300 LABELS timing
   RUN_SERIAL ON)
 
