@@ -133,7 +133,8 @@ class DialedLane final
   }
   void StartLastWriteOf(const grpc::ByteBuffer*) override { StartEnd(true); }
   void StartEnd(bool) override {
-    context_.TryCancel();
+    // To cancel what the other side has ended may replace what it said.
+    if (!ended_.load()) context_.TryCancel();
     RemoveHold();
   }
 
@@ -141,6 +142,7 @@ class DialedLane final
     if (ok) {
       HandleRead();
     } else {
+      ended_.store(true);
       broken_owner_ = End();
     }
   }
@@ -164,6 +166,7 @@ class DialedLane final
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
   Executor& reaper_;
+  std::atomic<bool> ended_{false};           // by the other side
   std::shared_ptr<DialedLane> self_;         // until OnDone
   std::shared_ptr<LaneOwner> broken_owner_;  // from OnReadDone to OnDone
 };

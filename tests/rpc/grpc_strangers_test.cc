@@ -14,6 +14,7 @@
 
 #include <fstream>
 #include <span>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/channels/descriptors.h"
@@ -208,20 +209,28 @@ TEST(GrpcStranger, OpensOneStreamAConnection) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(5));
 }
 
-// Takes all descriptors but so many.
+// Takes all descriptors but so many, those too that connections which are on
+// their way out give back meanwhile.
 class Hoard {
  public:
   explicit Hoard(size_t left) {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    while (hoarded_.empty() ||
-           static_cast<size_t>(hoarded_.back().get()) + 1 + left <
-               limit.rlim_cur) {
-      hoarded_.emplace_back(dup(0));
-    }
+    while (TakeBelow(limit.rlim_cur - left) > 0)
+      std::this_thread::sleep_for(milliseconds(100));
   }
 
  private:
+  // Returns how many.
+  size_t TakeBelow(size_t end) {
+    const size_t before = hoarded_.size();
+    do {
+      hoarded_.emplace_back(dup(0));
+    } while (static_cast<size_t>(hoarded_.back().get()) < end);
+    hoarded_.pop_back();
+    return hoarded_.size() - before;
+  }
+
   std::vector<Fd> hoarded_;
 };
 
