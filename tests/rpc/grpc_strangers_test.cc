@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/parallel.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/channels/segment.h"
 #include "rpc/rendezvous.h"
@@ -238,6 +239,7 @@ class FewDescriptors : public ::testing::Test {
  protected:
   void SetUp() override {
     RaiseDescriptorLimit();  // which is done once
+    (void)ComputeThreads();  // LLVM's OpenMP opens a file as it starts
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit_), 0);
     const rlimit low = {1024, limit_.rlim_max};
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
