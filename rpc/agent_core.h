@@ -211,7 +211,7 @@ class AgentCore final : public MessageHandler,
   // Outgoing.
   absl::Status Admit(const CallPtr& call);
   void Watch(const CallPtr& call);
-  void Unwatch(const CallPtr& call);
+  void Unwatch(const OutgoingCall& call, const Watches& watches);
   void FailLater(const CallPtr& call, const absl::Status& why, bool retryable);
   absl::StatusOr<std::shared_ptr<Outbound>> Encode(
       const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);

@@ -90,17 +90,17 @@ void AgentCore::Watch(const CallPtr& call) {
     MutexLock lock(call->mutex);
     call->watches = watches;
   }
-  if (call->done) Unwatch(call);
-}
-
-void AgentCore::Unwatch(const CallPtr& call) {
-  Watches watches;
+  if (!call->done) return;
   {
     MutexLock lock(call->mutex);
-    std::swap(watches, call->watches);
+    watches = std::exchange(call->watches, {});
   }
+  Unwatch(*call, watches);
+}
+
+void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
   timer_.Cancel(watches.timer);
-  const Leading& leading = call->spec.leading;
+  const Leading& leading = call.spec.leading;
   leading.options.cancel.Remove(watches.cancel);
   if (leading.parent.has_value()) {
     leading.parent->token().Remove(watches.parent);
@@ -110,14 +110,16 @@ void AgentCore::Unwatch(const CallPtr& call) {
 // The right to give the call its result. True for the first who asks.
 bool AgentCore::Claim(const CallPtr& call) {
   if (call->done.exchange(true)) return false;
-  Unwatch(call);
+  Watches watches;
   std::vector<ForkId> forks;
   {
     MutexLock lock(call->mutex);
+    watches = std::exchange(call->watches, {});
     forks = std::move(call->forks);
     MutexLock table(mutex_);
     if (call->number != 0) sent_.erase({call->to.name, call->number});
   }
+  Unwatch(*call, watches);
   if (!forks.empty()) {
     ownership_->ProbeFrom(forks, Clock::now() + 2 * options_.resend_after);
   }

@@ -236,6 +236,12 @@ std::vector<WorkerInfo> Peers::All() const {
 Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
   Observed observed;
   MutexLock lock(mutex_);
+  const auto same = peers_.find(from.name);
+  if (same != peers_.end() && same->second.state == State::kUp &&
+      same->second.info == from) {
+    CountReceivedLocked(same->second, bytes);
+    return observed;
+  }
   observed.stale = IsPastLocked(from);
   if (observed.stale) return observed;
   const bool known = peers_.contains(from.name);
@@ -249,10 +255,14 @@ Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
       !known || observed.replaced.has_value() || peer.state == State::kGone;
   if (peer.state == State::kLost) peer.control.Resume();
   peer.state = State::kUp;
+  CountReceivedLocked(peer, bytes);
+  return observed;
+}
+
+void Peers::CountReceivedLocked(Peer& peer, uint64_t bytes) {
   NewsLocked(peer);
   ++peer.messages_received;
   peer.bytes_received += bytes;
-  return observed;
 }
 
 bool Peers::Knows(const WorkerInfo& worker) const {

@@ -127,6 +127,8 @@ class Peers {
   void NewsLocked(Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     peer.news = ++last_news_;
   }
+  void CountReceivedLocked(Peer& peer, uint64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Peer* FindLocked(const WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const Peer* TargetLocked(const Target& target) const

@@ -21,7 +21,7 @@ void Deliveries::PushTask(Task task) { Push({{}, std::move(task), 0}); }
 void Deliveries::Push(Delivery delivery) {
   MutexLock lock(mutex_);
   bytes_ += delivery.bytes;
-  full_ |= bytes_ > limit_;
+  if (bytes_ > limit_) full_ = true;
   queue_.push_back(std::move(delivery));
 }
 
@@ -39,11 +39,6 @@ void Deliveries::Release(size_t bytes) {
     full_ = false;
   }
   drained_();
-}
-
-bool Deliveries::has_room() const {
-  MutexLock lock(mutex_);
-  return !full_;
 }
 
 bool Deliveries::Claim() {

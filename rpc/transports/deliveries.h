@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -40,7 +41,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void PushTask(Task task);
   // False from when more than the limit waits until no more than half of it
   // does.
-  bool has_room() const;
+  bool has_room() const { return !full_; }
 
   // Begins to deliver what waits: on the executor, or in this call.
   void Post();
@@ -66,7 +67,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   std::deque<Delivery> queue_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  bool full_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> full_ = false;  // written under mutex_
 };
 
 }  // namespace baton::rpc
