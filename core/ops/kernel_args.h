@@ -15,7 +15,7 @@ enum class CompareOp { kEqual, kLess, kLessEqual };
 
 enum class UnaryOp { kNeg, kAbs, kExp, kLog, kSqrt };
 
-enum class Activation { kRelu, kSigmoid, kTanh, kGelu };
+enum class Activation { kRelu, kSigmoid, kTanh, kGelu, kSilu };
 
 // The greatest (or least) elements along `axis`, whose extent is not 0, and
 // their first positions. `values` and `indices` have extent 1 there. NaN
