@@ -68,6 +68,14 @@ struct Windows {
   int64_t divisor = 0;
 };
 
+// How attention's scores [.., T, S] become weights: softmax(scores * scale)
+// over the keys that a query looks at.
+struct AttentionRows {
+  double scale = 1;         // > 0
+  bool causal = false;      // query i looks at keys 0 .. i
+  int64_t first_query = 0;  // the number of the first row
+};
+
 // Coefficients as the element type sees them.
 struct SgdCoefficients {
   double lr;
