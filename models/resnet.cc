@@ -8,15 +8,14 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "autograd/functions/pool.h"
 #include "autograd/functions/shape.h"
 #include "core/status.h"
 #include "models/nn/sequential.h"
 #include "models/residual_block.h"
+#include "models/units.h"
 
 namespace baton::models {
 namespace {
@@ -64,44 +63,6 @@ std::string UnitName(int layer, int block) {
   return absl::StrCat("layer", layer, ".", block);
 }
 
-// The first unit behind `cut`.
-absl::StatusOr<size_t> EndOf(const std::string& cut,
-                             const std::vector<std::string>& units) {
-  for (size_t i = units.size(); i-- > 0;) {
-    if (units[i] == cut || absl::StartsWith(units[i], cut + ".")) return i + 1;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("ResNet: no place '", cut,
-                                                 "' to cut at; there are ",
-                                                 absl::StrJoin(units, ", ")));
-}
-
-// Stage i holds the units [bounds[i], bounds[i + 1]).
-absl::StatusOr<std::vector<size_t>> Bounds(
-    const std::vector<std::string>& units,
-    const std::vector<std::string>& cuts) {
-  std::vector<size_t> bounds = {0};
-  for (const std::string& cut : cuts) {
-    ASSIGN_OR_RETURN(const size_t end, EndOf(cut, units));
-    if (end <= bounds.back() || end == units.size())
-      return absl::InvalidArgumentError(
-          absl::StrCat("ResNet: cutting at '", cut, "' of ",
-                       absl::StrJoin(cuts, ","), " leaves a stage empty"));
-    bounds.push_back(end);
-  }
-  bounds.push_back(units.size());
-  return bounds;
-}
-
-// One generator a unit, so that a part needs no draws of the units it lacks.
-uint64_t UnitSeed(uint64_t seed, const std::string& unit) {
-  uint64_t hash = 0xcbf29ce484222325 ^ seed;  // FNV-1a
-  for (const char c : unit) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
-  return hash;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> ResNetUnits(
@@ -126,14 +87,7 @@ absl::StatusOr<std::vector<std::string>> ResNet::StageUnits(
     const ResNetOptions& options, const std::vector<std::string>& cuts,
     int index) {
   ASSIGN_OR_RETURN(const std::vector<std::string> units, ResNetUnits(options));
-  ASSIGN_OR_RETURN(const std::vector<size_t> bounds, Bounds(units, cuts));
-  if (index < 0 || static_cast<size_t>(index) + 1 >= bounds.size())
-    return absl::InvalidArgumentError(
-        absl::StrCat("ResNet: no stage ", index, " of ", bounds.size() - 1));
-  const auto begin = units.begin();
-  return std::vector<std::string>(
-      begin + static_cast<ptrdiff_t>(bounds[static_cast<size_t>(index)]),
-      begin + static_cast<ptrdiff_t>(bounds[static_cast<size_t>(index) + 1]));
+  return UnitsOfStage("ResNet", units, cuts, index);
 }
 
 absl::StatusOr<std::unique_ptr<ResNet>> ResNet::MakeStage(

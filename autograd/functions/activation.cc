@@ -7,36 +7,37 @@
 #include "core/ops/activation.h"
 
 namespace baton::autograd {
+namespace {
+
+Variable Activated(const char* op, Activation function, const Variable& x) {
+  const Tensor y = ops::Activate(function, x.tensor());
+  const Tensor saved = ops::SavesInput(function) ? x.tensor() : y;
+  return Record(op, y, {saved}, {{x, [function](const Backprop& p) {
+                                    return ops::ActivateBackward(
+                                        function, p.dy(), p.saved(0));
+                                  }}});
+}
+
+}  // namespace
 
 Variable Relu(const Variable& x) {
-  const Tensor y = ops::Relu(x.tensor());
-  return Record("relu", y, {y}, {{x, [](const Backprop& p) {
-                                    return ops::ReluBackward(p.dy(),
-                                                             p.saved(0));
-                                  }}});
+  return Activated("relu", Activation::kRelu, x);
 }
 
 Variable Sigmoid(const Variable& x) {
-  const Tensor y = ops::Sigmoid(x.tensor());
-  return Record("sigmoid", y, {y}, {{x, [](const Backprop& p) {
-                                       return ops::SigmoidBackward(p.dy(),
-                                                                   p.saved(0));
-                                     }}});
+  return Activated("sigmoid", Activation::kSigmoid, x);
 }
 
 Variable Tanh(const Variable& x) {
-  const Tensor y = ops::Tanh(x.tensor());
-  return Record("tanh", y, {y}, {{x, [](const Backprop& p) {
-                                    return ops::TanhBackward(p.dy(),
-                                                             p.saved(0));
-                                  }}});
+  return Activated("tanh", Activation::kTanh, x);
 }
 
 Variable Gelu(const Variable& x) {
-  return Record("gelu", ops::Gelu(x.tensor()), {x.tensor()},
-                {{x, [](const Backprop& p) {
-                    return ops::GeluBackward(p.dy(), p.saved(0));
-                  }}});
+  return Activated("gelu", Activation::kGelu, x);
+}
+
+Variable Silu(const Variable& x) {
+  return Activated("silu", Activation::kSilu, x);
 }
 
 Variable Dropout(const Variable& x, double p, Generator& generator) {

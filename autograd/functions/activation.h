@@ -12,6 +12,7 @@ Variable Relu(const Variable& x);
 Variable Sigmoid(const Variable& x);
 Variable Tanh(const Variable& x);
 Variable Gelu(const Variable& x);  // the exact form, with erf
+Variable Silu(const Variable& x);  // x * sigmoid(x)
 
 // Zeroes elements with probability p and scales the rest by 1 / (1 - p).
 Variable Dropout(const Variable& x, double p, Generator& generator);

@@ -7,8 +7,8 @@
 
 namespace baton::autograd {
 
-// Mean over the batch of -log softmax(logits)[label]; logits [N, C], labels [N]
-// i64 in [0, C). Shape [].
+// Mean over all labels of -log softmax(logits)[label]; logits [..., C], labels
+// [...] i64 in [0, C). Shape [].
 Variable CrossEntropy(const Variable& logits, const Tensor& labels);
 
 // Mean of (x - target)^2 over all elements, shape []; differentiable in both.

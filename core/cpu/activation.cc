@@ -60,6 +60,17 @@ struct GeluOp {
     return C(0.5) * (C(1) + Erf(x * C(kInverseSqrt2)));
   }
 };
+struct SiluOp {
+  template <typename C>
+  BATON_SIMD_INLINE C operator()(C x) const {
+    return x * Sigmoid(x);
+  }
+  template <typename C>
+  BATON_SIMD_INLINE C operator()(C dy, C x) const {
+    const C gate = Sigmoid(x);
+    return dy * (gate * (C(1) + x * (C(1) - gate)));
+  }
+};
 
 template <typename Op>
 void Forward(int64_t grain, const Tensor& out, const Tensor& x) {
@@ -96,6 +107,8 @@ void Activate(Activation function, const Tensor& out, const Tensor& x) {
       return Forward<TanhOp>(kCostlyGrain, out, x);
     case Activation::kGelu:
       return Forward<GeluOp>(kCostlyGrain, out, x);
+    case Activation::kSilu:
+      return Forward<SiluOp>(kCostlyGrain, out, x);
   }
 }
 
@@ -110,6 +123,8 @@ void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
       return Backward<TanhOp>(kGrain, dx, dy, saved);
     case Activation::kGelu:
       return Backward<GeluOp>(kCostlyGrain, dx, dy, saved);
+    case Activation::kSilu:
+      return Backward<SiluOp>(kCostlyGrain, dx, dy, saved);
   }
 }
 

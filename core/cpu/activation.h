@@ -10,7 +10,7 @@
 namespace baton::cpu {
 
 void Activate(Activation function, const Tensor& out, const Tensor& x);
-// `saved` is the forward's result, and its input for kGelu.
+// `saved` is what ops::SavesInput says.
 void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
                       const Tensor& saved);
 

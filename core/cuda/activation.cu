@@ -57,6 +57,21 @@ struct GeluOp {
     return C(0.5) * (C(1) + erf(x * C(kInverseSqrt2)));
   }
 };
+struct SiluOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return x * Gate(x);
+  }
+  template <typename C>
+  __device__ C operator()(C dy, C x) const {
+    const C gate = Gate(x);
+    return dy * (gate * (C(1) + x * (C(1) - gate)));
+  }
+  template <typename C>
+  __device__ static C Gate(C x) {
+    return C(1) / (C(1) + exp(-x));
+  }
+};
 
 template <typename T>
 struct MaskFn {
@@ -78,6 +93,8 @@ void VisitFunction(Activation function, Fn&& fn) {
       return fn(TanhOp{});
     case Activation::kGelu:
       return fn(GeluOp{});
+    case Activation::kSilu:
+      return fn(SiluOp{});
   }
 }
 

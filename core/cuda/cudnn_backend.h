@@ -38,6 +38,8 @@ template <>
 struct AttributeType<cudnnDataType_t>
     : AttributeConstant<CUDNN_TYPE_DATA_TYPE> {};
 template <>
+struct AttributeType<bool> : AttributeConstant<CUDNN_TYPE_BOOLEAN> {};
+template <>
 struct AttributeType<int64_t> : AttributeConstant<CUDNN_TYPE_INT64> {};
 template <>
 struct AttributeType<float> : AttributeConstant<CUDNN_TYPE_FLOAT> {};
@@ -54,6 +56,12 @@ struct AttributeType<cudnnBackendHeurMode_t>
 template <>
 struct AttributeType<cudnnBackendKnobType_t>
     : AttributeConstant<CUDNN_TYPE_KNOB_TYPE> {};
+template <>
+struct AttributeType<cudnnPointwiseMode_t>
+    : AttributeConstant<CUDNN_TYPE_POINTWISE_MODE> {};
+template <>
+struct AttributeType<cudnnReduceTensorOp_t>
+    : AttributeConstant<CUDNN_TYPE_REDUCTION_OPERATOR_TYPE> {};
 template <>
 struct AttributeType<cudnnBackendNumericalNote_t>
     : AttributeConstant<CUDNN_TYPE_NUMERICAL_NOTE> {};

@@ -3,10 +3,9 @@
 
 #include <cfloat>
 
-#include "core/cuda/device_types.cuh"
-#include "core/cuda/group_reduce.cuh"
 #include "core/cuda/offsets.cuh"
 #include "core/cuda/reduce.h"
+#include "core/cuda/rows.cuh"
 #include "core/cuda/softmax.h"
 
 // A group of threads takes a row and reads it twice: once for what all its
@@ -64,36 +63,6 @@ __device__ __forceinline__ void Include(Exponentials<C>& seen,
   }
 #pragma unroll
   for (int j = 0; j < kPack; ++j) seen.sum += Exp(values[j] - seen.max);
-}
-
-template <int kPack, typename T>
-__device__ __forceinline__ void LoadAs(const T* x, int64_t pack,
-                                       Compute<T> (&values)[kPack]) {
-  const auto loaded = reinterpret_cast<const Pack<T, kPack>*>(x)[pack];
-#pragma unroll
-  for (int j = 0; j < kPack; ++j) values[j] = As<Compute<T>>(loaded.at[j]);
-}
-
-template <int kPack, typename T>
-__device__ __forceinline__ void StoreAs(T* y, int64_t pack,
-                                        const Compute<T> (&values)[kPack]) {
-  Pack<T, kPack> stored;
-#pragma unroll
-  for (int j = 0; j < kPack; ++j) stored.at[j] = As<T>(values[j]);
-  reinterpret_cast<Pack<T, kPack>*>(y)[pack] = stored;
-}
-
-// Calls row(index, live, member) with every row for its group; all threads of
-// a block make equally many calls.
-template <typename Row>
-__device__ __forceinline__ void ForRows(int64_t rows, int group, Row row) {
-  const int groups = kThreads / group;
-  const int member = static_cast<int>(threadIdx.x) % group;
-  for (int64_t first = int64_t{blockIdx.x} * groups; first < rows;
-       first += int64_t{gridDim.x} * groups) {
-    const int64_t index = first + threadIdx.x / group;
-    row(index, index < rows, member);
-  }
 }
 
 // What cross entropy wants from log-softmax beside it; null pointers otherwise.
@@ -203,34 +172,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Whether rows of `width` elements are whole packs in all of `tensors`.
-template <typename T>
-bool FitPacks(int64_t width, std::initializer_list<const Tensor*> tensors) {
-  bool fit = width % kPackSize<T> == 0;
-  for (const Tensor* x : tensors) fit = fit && IsAligned(x->raw_data());
-  return fit;
-}
-
-// Calls run(type, constant of the pack's size).
-template <typename Run>
-void VisitPacks(std::initializer_list<const Tensor*> tensors, Run run) {
-  const Tensor& first = **tensors.begin();
-  VisitDeviceFloating(kOp, first.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (FitPacks<T>(first.dim(-1), tensors)) {
-      run(type, std::integral_constant<int, kPackSize<T>>{});
-    } else {
-      run(type, std::integral_constant<int, 1>{});
-    }
-  });
-}
-
 template <bool kLog>
 void RunForward(const Launch& launch, const Tensor& y, const Tensor& x,
                 const Tensor& labels, const Tensor& losses) {
   const int64_t width = x.dim(-1);
   const int64_t rows = x.numel() / width;
-  VisitPacks({&y, &x}, [&](auto type, auto pack) {
+  VisitPacks(kOp, {&y, &x}, [&](auto type, auto pack) {
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
     RowLosses<Compute<T>> wanted;
@@ -253,7 +200,7 @@ void RunBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   const Launch launch(kOp, {&dx}, {&dy, &y});
   const int64_t width = y.dim(-1);
   const int64_t rows = y.numel() / width;
-  VisitPacks({&dx, &dy, &y}, [&](auto type, auto pack) {
+  VisitPacks(kOp, {&dx, &dy, &y}, [&](auto type, auto pack) {
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
     const int group = GroupSize(launch, rows, width / kPack);
@@ -304,7 +251,7 @@ void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
   if (dx.numel() == 0) return;
   const Launch launch("cross_entropy_backward", {&dx},
                       {&log_softmax, &labels, &dy});
-  VisitPacks({&dx, &log_softmax}, [&](auto type, auto pack) {
+  VisitPacks(kOp, {&dx, &log_softmax}, [&](auto type, auto pack) {
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
     const int blocks = launch.Blocks(dx.numel(), kThreads, kPack);

@@ -12,25 +12,26 @@
 namespace baton::ops {
 namespace {
 
-Tensor Forward(const char* op, Activation function, const Tensor& x) {
-  RequireOneDevice(op, x);
-  RequireFloating(op, x);
-  Tensor out = Tensor::EmptyLike(x);
-  KernelFor(out, cpu::Activate, cuda::Activate)(function, out, x);
-  return out;
-}
+struct Names {
+  const char* forward;
+  const char* backward;
+};
 
-Tensor Backward(const char* op, Activation function, const Tensor& dy,
-                const Tensor& saved) {
-  RequireOneDevice(op, dy, saved);
-  RequireFloating(op, dy);
-  RequireSameDType(op, dy, saved);
-  RequireSameShape(op, dy, saved);
-  // The saved tensor's order is the layer's; dy may come expanded.
-  Tensor dx = Tensor::EmptyLike(saved);
-  KernelFor(dx, cpu::ActivateBackward, cuda::ActivateBackward)(function, dx, dy,
-                                                               saved);
-  return dx;
+// What leads error texts.
+Names NamesOf(Activation function) {
+  switch (function) {
+    case Activation::kRelu:
+      return {"relu", "relu_backward"};
+    case Activation::kSigmoid:
+      return {"sigmoid", "sigmoid_backward"};
+    case Activation::kTanh:
+      return {"tanh", "tanh_backward"};
+    case Activation::kGelu:
+      return {"gelu", "gelu_backward"};
+    case Activation::kSilu:
+      break;
+  }
+  return {"silu", "silu_backward"};
 }
 
 double KeptScale(const char* op, double p) {
@@ -46,26 +47,56 @@ Tensor MaskAndScale(const Tensor& x, const Tensor& mask, double scale) {
 
 }  // namespace
 
-Tensor Relu(const Tensor& x) { return Forward("relu", Activation::kRelu, x); }
+Tensor Activate(Activation function, const Tensor& x) {
+  const char* op = NamesOf(function).forward;
+  RequireOneDevice(op, x);
+  RequireFloating(op, x);
+  Tensor out = Tensor::EmptyLike(x);
+  KernelFor(out, cpu::Activate, cuda::Activate)(function, out, x);
+  return out;
+}
+
+Tensor ActivateBackward(Activation function, const Tensor& dy,
+                        const Tensor& saved) {
+  const char* op = NamesOf(function).backward;
+  RequireOneDevice(op, dy, saved);
+  RequireFloating(op, dy);
+  RequireSameDType(op, dy, saved);
+  RequireSameShape(op, dy, saved);
+  // The saved tensor's order is the layer's; dy may come expanded.
+  Tensor dx = Tensor::EmptyLike(saved);
+  KernelFor(dx, cpu::ActivateBackward, cuda::ActivateBackward)(function, dx, dy,
+                                                               saved);
+  return dx;
+}
+
+bool SavesInput(Activation function) {
+  return function == Activation::kGelu || function == Activation::kSilu;
+}
+
+Tensor Relu(const Tensor& x) { return Activate(Activation::kRelu, x); }
 Tensor ReluBackward(const Tensor& dy, const Tensor& y) {
-  return Backward("relu_backward", Activation::kRelu, dy, y);
+  return ActivateBackward(Activation::kRelu, dy, y);
 }
 
-Tensor Sigmoid(const Tensor& x) {
-  return Forward("sigmoid", Activation::kSigmoid, x);
-}
+Tensor Sigmoid(const Tensor& x) { return Activate(Activation::kSigmoid, x); }
 Tensor SigmoidBackward(const Tensor& dy, const Tensor& y) {
-  return Backward("sigmoid_backward", Activation::kSigmoid, dy, y);
+  return ActivateBackward(Activation::kSigmoid, dy, y);
 }
 
-Tensor Tanh(const Tensor& x) { return Forward("tanh", Activation::kTanh, x); }
+Tensor Tanh(const Tensor& x) { return Activate(Activation::kTanh, x); }
 Tensor TanhBackward(const Tensor& dy, const Tensor& y) {
-  return Backward("tanh_backward", Activation::kTanh, dy, y);
+  return ActivateBackward(Activation::kTanh, dy, y);
 }
 
-Tensor Gelu(const Tensor& x) { return Forward("gelu", Activation::kGelu, x); }
+Tensor Silu(const Tensor& x) { return Activate(Activation::kSilu, x); }
+Tensor SiluBackward(const Tensor& dy, const Tensor& x) {
+  return ActivateBackward(Activation::kSilu, dy, x);
+}
+
+Tensor Gelu(const Tensor& x) { return Activate(Activation::kGelu, x); }
 Tensor GeluBackward(const Tensor& dy, const Tensor& x) {
-  return Backward("gelu_backward", Activation::kGelu, dy, x);
+  return ActivateBackward(Activation::kGelu, dy, x);
 }
 
 DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {

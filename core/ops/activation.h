@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/ops/kernel_args.h"
 #include "core/random.h"
 #include "core/tensor.h"
 
@@ -18,6 +19,14 @@ Tensor TanhBackward(const Tensor& dy, const Tensor& y);
 // The exact form, with erf.
 Tensor Gelu(const Tensor& x);
 Tensor GeluBackward(const Tensor& dy, const Tensor& x);
+Tensor Silu(const Tensor& x);  // x * sigmoid(x)
+Tensor SiluBackward(const Tensor& dy, const Tensor& x);
+
+// The same by name. `saved` is x where SavesInput, else the forward's result.
+Tensor Activate(Activation function, const Tensor& x);
+Tensor ActivateBackward(Activation function, const Tensor& dy,
+                        const Tensor& saved);
+bool SavesInput(Activation function);
 
 // Zeroes elements with probability p and scales the rest by 1 / (1 - p).
 struct DropoutResult {

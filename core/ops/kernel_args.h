@@ -15,7 +15,7 @@ enum class CompareOp { kEqual, kLess, kLessEqual };
 
 enum class UnaryOp { kNeg, kAbs, kExp, kLog, kSqrt };
 
-enum class Activation { kRelu, kSigmoid, kTanh, kGelu };
+enum class Activation { kRelu, kSigmoid, kTanh, kGelu, kSilu };
 
 // The greatest (or least) elements along `axis`, whose extent is not 0, and
 // their first positions. `values` and `indices` have extent 1 there. NaN
@@ -66,6 +66,14 @@ struct WindowAxis {
 struct Windows {
   WindowAxis<int64_t> rows, columns;
   int64_t divisor = 0;
+};
+
+// How attention's scores [.., T, S] become weights: softmax(scores * scale)
+// over the keys that a query looks at.
+struct AttentionRows {
+  double scale = 1;         // > 0
+  bool causal = false;      // query i looks at keys 0 .. i
+  int64_t first_query = 0;  // the number of the first row
 };
 
 // Coefficients as the element type sees them.

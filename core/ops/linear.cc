@@ -10,24 +10,6 @@
 #include "core/ops/reduce.h"
 
 namespace baton::ops {
-namespace {
-
-Tensor Activate(Activation activation, const Tensor& x) {
-  switch (activation) {
-    case Activation::kRelu:
-      return Relu(x);
-    case Activation::kSigmoid:
-      return Sigmoid(x);
-    case Activation::kTanh:
-      return Tanh(x);
-    case Activation::kGelu:
-      break;
-  }
-  return Gelu(x);
-}
-
-}  // namespace
-
 LinearActivationResult LinearActivation(Activation activation, const Tensor& x,
                                         const Tensor& weight,
                                         const Tensor& bias) {
@@ -38,22 +20,12 @@ LinearActivationResult LinearActivation(Activation activation, const Tensor& x,
   }
   const Tensor z = Linear(x, weight, bias);
   const Tensor y = Activate(activation, z);
-  return {y, activation == Activation::kGelu ? z : y};
+  return {y, SavesInput(activation) ? z : y};
 }
 
 Tensor LinearActivationBackward(Activation activation, const Tensor& dy,
                                 const Tensor& saved) {
-  switch (activation) {
-    case Activation::kRelu:
-      return ReluBackward(dy, saved);
-    case Activation::kSigmoid:
-      return SigmoidBackward(dy, saved);
-    case Activation::kTanh:
-      return TanhBackward(dy, saved);
-    case Activation::kGelu:
-      break;
-  }
-  return GeluBackward(dy, saved);
+  return ActivateBackward(activation, dy, saved);
 }
 
 LinearGradients LinearParameterGradients(const Tensor& dy, const Tensor& x) {

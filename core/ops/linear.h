@@ -13,7 +13,7 @@ namespace baton::ops {
 // maximum with 0 turns NaN into 0. bias [O] where defined.
 struct LinearActivationResult {
   Tensor y;
-  Tensor saved;  // what the gradient wants: kGelu's argument, else y
+  Tensor saved;  // what the gradient wants: see SavesInput
 };
 LinearActivationResult LinearActivation(Activation activation, const Tensor& x,
                                         const Tensor& weight,

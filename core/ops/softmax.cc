@@ -55,18 +55,24 @@ void RequireLabels(const char* op, const Tensor& logits, const Tensor& labels) {
   RequireOneDevice(op, logits, labels);
   RequireFloating(op, logits);
   RequireDType(op, "labels", labels, DType::kI64);
-  Require(logits.rank() == 2, op, "expected logits [N, C], got ",
+  Require(logits.rank() >= 1, op, "expected logits [..., C], got ",
           logits.shape().ToString());
-  Require(labels.shape() == Shape({logits.dim(0)}), op, "expected labels [",
-          logits.dim(0), "], got ", labels.shape().ToString());
+  const Shape leading(Dims(logits.shape().begin(), logits.shape().end() - 1));
+  Require(labels.shape() == leading, op, "expected labels ", leading.ToString(),
+          ", got ", labels.shape().ToString());
   // Reading labels on a GPU would wait for it: its kernels check for
   // themselves.
   if (labels.device().is_cuda()) return;
   const int64_t* label = labels.data<int64_t>();
   for (int64_t i = 0; i < labels.numel(); ++i) {
-    Require(label[i] >= 0 && label[i] < logits.dim(1), op, "label ", label[i],
-            " at ", i, " is outside [0, ", logits.dim(1), ")");
+    Require(label[i] >= 0 && label[i] < logits.dim(-1), op, "label ", label[i],
+            " at ", i, " is outside [0, ", logits.dim(-1), ")");
   }
+}
+
+// [..., C] -> [rows, C], dense.
+Tensor LogitRows(const Tensor& x, const Tensor& labels) {
+  return x.Contiguous().Reshape({labels.numel(), x.dim(-1)});
 }
 
 void RequireMseArguments(const char* op, const Tensor& x,
@@ -109,10 +115,11 @@ CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels) {
   RequireOneDevice("cross_entropy", logits, labels);
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels("cross_entropy", logits, dense_labels);
-  const Tensor from = logits.Contiguous();
+  const Tensor from = LogitRows(logits, labels);
   CrossEntropyResult result = {EmptyLoss(from), Tensor::EmptyLike(from)};
   KernelFor(from, cpu::CrossEntropy, cuda::CrossEntropy)(
-      result.loss, result.log_softmax, from, dense_labels);
+      result.loss, result.log_softmax, from, dense_labels.Flatten());
+  result.log_softmax = result.log_softmax.Reshape(logits.shape());
   return result;
 }
 
@@ -122,11 +129,11 @@ Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
   RequireOneDevice(kOp, dy, log_softmax, labels);
   const Tensor dense_labels = labels.Contiguous();
   RequireLabels(kOp, log_softmax, dense_labels);
-  const Tensor from = log_softmax.Contiguous();
-  Tensor dx = Tensor::EmptyLike(from);
+  const Tensor from = LogitRows(log_softmax, labels);
+  const Tensor dx = Tensor::EmptyLike(from);
   KernelFor(dx, cpu::CrossEntropyBackward, cuda::CrossEntropyBackward)(
-      dx, from, dense_labels, LossGradient(kOp, dy, from));
-  return dx;
+      dx, from, dense_labels.Flatten(), LossGradient(kOp, dy, from));
+  return dx.Reshape(log_softmax.shape());
 }
 
 Tensor MseLoss(const Tensor& x, const Tensor& target) {

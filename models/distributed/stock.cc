@@ -7,6 +7,8 @@
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/resnet_stage.h"
+#include "models/distributed/tied.h"
+#include "models/distributed/transformer_stage.h"
 #include "optim/adam.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
@@ -17,6 +19,8 @@ void RegisterStock(rpc::Registry& registry) {
   Register(registry);
   RegisterPipeline(registry);
   RegisterModule<ResNetStage>(registry);
+  RegisterModule<TransformerStage>(registry);
+  RegisterTied<TransformerStage>(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterOptimizer<optim::Adam>(registry);
   RegisterOptimizer<optim::AdamW>(registry);

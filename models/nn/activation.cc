@@ -11,5 +11,6 @@ Variable ReLU::Forward(const Variable& x) { return autograd::Relu(x); }
 Variable Sigmoid::Forward(const Variable& x) { return autograd::Sigmoid(x); }
 Variable Tanh::Forward(const Variable& x) { return autograd::Tanh(x); }
 Variable GELU::Forward(const Variable& x) { return autograd::Gelu(x); }
+Variable SiLU::Forward(const Variable& x) { return autograd::Silu(x); }
 
 }  // namespace baton::nn

@@ -29,4 +29,10 @@ class GELU final : public Module {
   Variable Forward(const Variable& x) override;
 };
 
+// x * sigmoid(x).
+class SiLU final : public Module {
+ public:
+  Variable Forward(const Variable& x) override;
+};
+
 }  // namespace baton::nn

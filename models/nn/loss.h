@@ -7,8 +7,9 @@
 
 namespace baton::nn {
 
-// Mean over the batch of -log softmax(logits)[label], shape []; logits [N, C],
-// labels [N] i64 in [0, C).
+// Mean over all labels of -log softmax(logits)[label], shape []. Images have
+// logits [N, C] and labels [N], texts [N, T, C] and [N, T]; labels are i64 in
+// [0, C).
 Variable CrossEntropy(const Variable& logits, const Tensor& labels);
 
 // Mean of (x - target)^2 over all elements, shape [].

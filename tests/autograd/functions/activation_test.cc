@@ -39,6 +39,11 @@ TEST(ActivationGradients, Gelu) {
       GradCheck([](Inputs v) { return Gelu(v[0]); }, {Random({9}, -3, 3)}));
 }
 
+TEST(ActivationGradients, Silu) {
+  EXPECT_TRUE(
+      GradCheck([](Inputs v) { return Silu(v[0]); }, {Random({9}, -4, 4)}));
+}
+
 TEST(ActivationGradients, Dropout) {
   EXPECT_TRUE(GradCheck(
       [](Inputs v) {

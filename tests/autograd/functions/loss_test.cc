@@ -22,6 +22,12 @@ TEST(LossGradients, CrossEntropy) {
                         {Random({3, 5}, -3, 3)}));
 }
 
+TEST(LossGradients, CrossEntropyOverTokens) {
+  const Tensor labels = Put<int64_t>({2, 0, 4, 1, 1, 3}, {2, 3});
+  EXPECT_TRUE(GradCheck([&](Inputs v) { return CrossEntropy(v[0], labels); },
+                        {Random({2, 3, 5}, -3, 3)}));
+}
+
 TEST(LossGradients, MseLoss) {
   EXPECT_TRUE(GradCheck([](Inputs v) { return MseLoss(v[0], v[1]); },
                         {Random({3, 4}), Random({3, 4})}));

@@ -38,7 +38,9 @@ const Case kCases[] = {
     {"sigmoid", Sigmoid, SigmoidBackward, false,
      [](double x) { return 1 / (1 + std::exp(-x)); }},
     {"tanh", Tanh, TanhBackward, false, [](double x) { return std::tanh(x); }},
-    {"gelu", Gelu, GeluBackward, true, SlowGelu}};
+    {"gelu", Gelu, GeluBackward, true, SlowGelu},
+    {"silu", Silu, SiluBackward, true,
+     [](double x) { return x / (1 + std::exp(-x)); }}};
 
 Tensor Inputs(DType dtype) {
   std::vector<double> values;

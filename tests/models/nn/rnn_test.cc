@@ -6,70 +6,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "autograd/engine.h"
 #include "autograd/functions/shape.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
-#include "core/safetensors.h"
-#include "tests/support/golden/golden_path.h"
+#include "tests/support/golden/golden_case.h"
 #include "tests/support/test_device.h"
 
 namespace baton::nn {
 namespace {
 
+using ::baton::testing::GoldenCase;
+using ::baton::testing::LargestDistance;
 using ::testing::ElementsAre;
-
-double LargestDistance(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = a.ToVector<double>(), y = b.ToVector<double>();
-  double largest = x.size() == y.size() ? 0 : 1e300;
-  for (size_t i = 0; i < x.size() && i < y.size(); ++i)
-    largest = std::max(largest, std::abs(x[i] - y[i]));
-  return largest;
-}
-
-// One case of tools/golden/rnn.py.
-class Golden {
- public:
-  explicit Golden(const std::string& name) : prefix_(name + ".") {
-    auto read = ReadSafeTensors(testing::GoldenPath("rnn.safetensors"));
-    EXPECT_TRUE(read.ok()) << read.status();
-    if (read.ok()) all_ = read->tensors;
-  }
-  // Undefined where there is none.
-  Tensor operator[](const std::string& name) const {
-    const auto it = all_.find(prefix_ + name);
-    return it == all_.end() ? Tensor() : test::Put(it->second);
-  }
-  Variable Leaf(const std::string& name) const {
-    const Tensor value = (*this)[name];
-    return value.defined() ? Variable(value, true) : Variable();
-  }
-  StateMap State() const {
-    const std::string start = prefix_ + "state.";
-    StateMap state;
-    for (const auto& [name, value] : all_) {
-      if (name.rfind(start, 0) == 0) state[name.substr(start.size())] = value;
-    }
-    return state;
-  }
-
- private:
-  const std::string prefix_;
-  std::map<std::string, Tensor> all_;
-};
 
 template <typename Layer>
 void ExpectPyTorchs(const std::string& name, const RnnOptions& options) {
   constexpr double kTolerance = 1e-11;
-  const Golden golden(name);
+  const GoldenCase golden("rnn.safetensors", name);
   Generator generator(0);
   Layer layer(4, 6, generator, options);
-  layer.To(DType::kF64);
-  layer.To(test::TestDevice());
-  const absl::Status loaded = layer.LoadStateDict(golden.State());
-  ASSERT_TRUE(loaded.ok()) << loaded;
+  golden.Load(layer);
   const Variable x = golden.Leaf("x"), h = golden.Leaf("h");
   const Variable c = golden.Leaf("c");
   const auto [y, last] = layer.Run(x, {h, c});
@@ -89,10 +46,7 @@ void ExpectPyTorchs(const std::string& name, const RnnOptions& options) {
   if (c.defined()) {
     EXPECT_LT(LargestDistance(c.grad(), golden["dc"]), kTolerance);
   }
-  for (const auto& [key, value] : layer.NamedParameters()) {
-    EXPECT_LT(LargestDistance(value.grad(), golden["grad." + key]), kTolerance)
-        << key;
-  }
+  golden.ExpectGradients(layer, kTolerance);
 }
 
 TEST(LSTM, ComputesWhatPyTorchDoes) {

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
 
 namespace baton::tools {
@@ -58,6 +59,32 @@ TEST(MixedDevice, TrainsAndPrintsItsLoss) {
   const Outcome outcome = RunProgram({"mixed_device", "--steps=3"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("step   3: loss"));
+}
+
+TEST(TransformerLm, LearnsAText) {
+  const baton::testing::TempFolder folder;
+  std::string words;
+  for (int i = 0; i < 60; ++i) words += "the cat sat on the mat and saw it. ";
+  const std::string text = folder.Write("text.txt", words);
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"transformer_lm", "--text=" + text, "--context=16",
+                  "--width=32", "--layers=1", "--batch=8", "--lr=0.003"});
+    return RunProgram(flags);
+  };
+  const Outcome outcome = run({"--steps=300"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const std::string line = "validation loss ";
+  const size_t at = outcome.output.find(line);
+  ASSERT_NE(at, std::string::npos) << outcome.output;
+  // What a model of this text that sees one byte alone has at best.
+  EXPECT_LT(std::stod(outcome.output.substr(at + line.size())), 0.834)
+      << outcome.output;
+  EXPECT_EQ(run({"--dtype=i64"}).code, 2);
+  EXPECT_EQ(run({"--heads=5"}).code, 2);
+  EXPECT_THAT(run({"--context=1000"}).output, HasSubstr("too short"));
+  EXPECT_EQ(RunProgram({"transformer_lm"}).code, 2);
+  EXPECT_EQ(run({"--device=cuda:63"}).code, 1);
 }
 
 }  // namespace

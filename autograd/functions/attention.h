@@ -1,0 +1,21 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "autograd/variable.h"
+#include "core/ops/attention.h"
+
+namespace baton::autograd {
+
+// softmax(q k^T / sqrt(D)) v, see core/ops/attention.h: q [N, H, T, D], k
+// [N, H, S, D], v [N, H, S, E] -> [N, H, T, E].
+Variable Attention(const Variable& q, const Variable& k, const Variable& v,
+                   const ops::AttentionOptions& options = {});
+
+// The same of queries, keys and values that lie side by side: qkv
+// [N, T, 3 * H * D] -> [N, T, H * D], with one gradient for all.
+Variable SelfAttention(const Variable& qkv, int64_t heads,
+                       const ops::AttentionOptions& options = {});
+
+}  // namespace baton::autograd

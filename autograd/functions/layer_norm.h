@@ -1,0 +1,16 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "autograd/variable.h"
+
+namespace baton::autograd {
+
+// y = (x - mean) / sqrt(variance + eps) * gamma + beta by the mean and biased
+// variance of each row of x, whose last axes are gamma's shape. gamma and beta
+// have one shape and any floating dtype.
+Variable LayerNorm(const Variable& x, const Variable& gamma,
+                   const Variable& beta, double eps = 1e-5);
+
+}  // namespace baton::autograd

@@ -1,0 +1,161 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cpu/layer_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/cpu/lanes.h"
+#include "core/cpu/simd.h"
+#include "core/dtype_visit.h"
+#include "core/parallel.h"
+
+namespace baton::cpu {
+namespace {
+
+constexpr char kNormOp[] = "layer_norm";
+constexpr int64_t kNormGrain = 16384;  // elements worth a thread
+// The rows are cut into at most so many parts, by their number alone, each of
+// which has its own sums for the parameters.
+constexpr int64_t kMostSums = 64;
+constexpr int64_t kFewestSummed = 16;
+
+template <typename C, typename Load>
+BATON_SIMD_INLINE C MeanOf(int64_t count, Load load) {
+  return ReduceLanes<C>(count, C(0), load, [](C a, C b) { return a + b; }) /
+         static_cast<C>(count);
+}
+
+// Row kernels: `row` is scratch memory of `count` elements.
+struct NormaliseRow {
+  template <typename T, typename C>
+  BATON_SIMD_INLINE void operator()(T* y, C* mean, C* scale, const T* x,
+                                    const C* gamma, const C* beta, C eps,
+                                    C* row, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) row[i] = Convert<C>(x[i]);
+    const C center = MeanOf<C>(count, [row](int64_t i) { return row[i]; });
+    for (int64_t i = 0; i < count; ++i) row[i] -= center;
+    const C variance =
+        MeanOf<C>(count, [row](int64_t i) { return row[i] * row[i]; });
+    const C factor = C(1) / std::sqrt(variance + eps);
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = Convert<T>(row[i] * factor * gamma[i] + beta[i]);
+    }
+    *mean = center;
+    *scale = factor;
+  }
+};
+
+struct NormaliseBackwardRow {
+  template <typename T, typename C>
+  BATON_SIMD_INLINE void operator()(T* dx, const T* dy, const T* x,
+                                    const C* gamma, C center, C factor, C* row,
+                                    int64_t count) const {
+    const auto normal = [=](int64_t i) {
+      return (Convert<C>(x[i]) - center) * factor;
+    };
+    for (int64_t i = 0; i < count; ++i) row[i] = Convert<C>(dy[i]) * gamma[i];
+    const C mean = MeanOf<C>(count, [row](int64_t i) { return row[i]; });
+    const C along =
+        MeanOf<C>(count, [=](int64_t i) { return row[i] * normal(i); });
+    for (int64_t i = 0; i < count; ++i) {
+      dx[i] = Convert<T>(factor * (row[i] - mean - normal(i) * along));
+    }
+  }
+};
+
+struct AddParametersRow {
+  template <typename T, typename C>
+  BATON_SIMD_INLINE void operator()(C* dgamma, C* dbeta, const T* dy,
+                                    const T* x, C center, C factor,
+                                    int64_t count) const {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const C d = Convert<C>(dy[i]);
+      dgamma[i] += d * ((Convert<C>(x[i]) - center) * factor);
+      dbeta[i] += d;
+    }
+  }
+};
+
+// fn(row, scratch row) for every row of x, whose elements are T.
+template <typename T, typename Fn>
+void ForNormRows(const Tensor& x, Fn fn) {
+  const int64_t width = x.dim(1);
+  ParallelFor(x.dim(0), std::max<int64_t>(1, kNormGrain / width),
+              [&](int64_t begin, int64_t end) {
+                std::vector<ComputeType<T>> row(static_cast<size_t>(width));
+                for (int64_t i = begin; i < end; ++i) fn(i, row.data());
+              });
+}
+
+}  // namespace
+
+void LayerNorm(const Tensor& y, const Tensor& mean,
+               const Tensor& inverse_stddev, const Tensor& x,
+               const Tensor& gamma, const Tensor& beta, double eps) {
+  VisitFloating(kNormOp, x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const int64_t width = x.dim(1);
+    ForNormRows<T>(x, [&](int64_t i, C* row) {
+      RunSimd(NormaliseRow{}, y.data<T>() + i * width, mean.data<C>() + i,
+              inverse_stddev.data<C>() + i,
+              static_cast<const T*>(x.data<T>() + i * width),
+              static_cast<const C*>(gamma.data<C>()),
+              static_cast<const C*>(beta.data<C>()), static_cast<C>(eps), row,
+              width);
+    });
+  });
+}
+
+void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
+                       const Tensor& gamma, const Tensor& mean,
+                       const Tensor& inverse_stddev) {
+  VisitFloating(kNormOp, x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const int64_t width = x.dim(1);
+    ForNormRows<T>(x, [&](int64_t i, C* row) {
+      RunSimd(NormaliseBackwardRow{}, dx.data<T>() + i * width,
+              static_cast<const T*>(dy.data<T>() + i * width),
+              static_cast<const T*>(x.data<T>() + i * width),
+              static_cast<const C*>(gamma.data<C>()), mean.data<C>()[i],
+              inverse_stddev.data<C>()[i], row, width);
+    });
+  });
+}
+
+void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
+                         const Tensor& dy, const Tensor& x, const Tensor& mean,
+                         const Tensor& inverse_stddev) {
+  const int64_t rows = x.dim(0), width = x.dim(1);
+  const int64_t summed =
+      std::max(kFewestSummed, (rows + kMostSums - 1) / kMostSums);
+  const int64_t parts = std::max<int64_t>(1, (rows + summed - 1) / summed);
+  VisitFloating(kNormOp, x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const auto per_part = static_cast<size_t>(2 * width);
+    std::vector<C> sums(static_cast<size_t>(parts) * per_part, C(0));
+    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin * summed; i < std::min(rows, end * summed); ++i) {
+        C* sum = sums.data() + static_cast<size_t>(i / summed) * per_part;
+        RunSimd(AddParametersRow{}, sum, sum + width,
+                static_cast<const T*>(dy.data<T>() + i * width),
+                static_cast<const T*>(x.data<T>() + i * width),
+                mean.data<C>()[i], inverse_stddev.data<C>()[i], width);
+      }
+    });
+    for (int64_t part = 1; part < parts; ++part) {
+      const C* sum = sums.data() + static_cast<size_t>(part) * per_part;
+      for (size_t i = 0; i < per_part; ++i) sums[i] += sum[i];
+    }
+    std::copy_n(sums.data(), width, dgamma.data<C>());
+    std::copy_n(sums.data() + width, width, dbeta.data<C>());
+  });
+}
+
+}  // namespace baton::cpu

@@ -1,0 +1,101 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cuda/cudnn_backend.h"
+#include "core/mutex.h"
+
+namespace baton::cuda {
+
+// Extents and strides, in elements, of a tensor of a graph.
+struct CudnnForm {
+  std::array<int64_t, 4> dims = {1, 1, 1, 1};
+  std::array<int64_t, 4> strides = {1, 1, 1, 1};
+};
+CudnnForm DenseForm(const std::array<int64_t, 4>& dims);  // row-major
+
+// Operations that cuDNN is to run as one kernel, described one by one: each
+// reads tensors of the graph and writes another. Throws what cuDNN refuses.
+// Thread-compatible.
+class CudnnGraph {
+ public:
+  // The number of a tensor of the graph.
+  using Id = int64_t;
+
+  explicit CudnnGraph(const char* op) : op_(op) {}
+
+  // In the GPU's memory; that of the caller, aligned to 16 bytes.
+  Id InMemory(cudnnDataType_t type, const CudnnForm& form);
+  // Between operations, in no memory.
+  Id Between(cudnnDataType_t type, const CudnnForm& form);
+  // One f32, in the host's memory.
+  Id Scalar();
+
+  void Matmul(Id a, Id b, Id product);  // sums in f32
+  // y = mode(x, b): arithmetic in `precision`; b may be 0 where mode has none.
+  void Pointwise(cudnnPointwiseMode_t mode, Id x, Id b, Id y,
+                 cudnnDataType_t precision = CUDNN_DATA_FLOAT);
+  // y = condition ? x : b.
+  void Select(Id x, Id b, Id condition, Id y);
+  // y[i] = i's position along `axis`, for each element of x.
+  void Positions(Id x, int64_t axis, Id y);
+  // Over the axes where y has extent 1.
+  void Reduce(cudnnReduceTensorOp_t mode, Id x, Id y);
+  void Reshape(Id x, Id y);
+
+  const char* op() const { return op_; }
+  const std::vector<Descriptor>& operations() const { return operations_; }
+
+ private:
+  Descriptor& NewTensor(cudnnDataType_t type, const CudnnForm& form);
+  const Descriptor& At(Id id) const {
+    return tensors_[static_cast<size_t>(id - 1)];
+  }
+  Descriptor PointwiseKind(cudnnPointwiseMode_t mode,
+                           cudnnDataType_t precision) const;
+  // Adds an operation that `set` fills in, of the kind `of`.
+  template <typename SetAttributes>
+  void Add(cudnnBackendDescriptorType_t type, Descriptor of, SetAttributes set);
+
+  const char* op_;
+  std::vector<Descriptor> tensors_;  // numbered from 1
+  std::vector<Descriptor> kinds_;    // that operations refer to
+  std::vector<Descriptor> operations_;
+};
+
+// A graph made ready for one GPU. Thread-safe.
+class CudnnPlan {
+ public:
+  // The first of cuDNN's suggestions that fits; where `deterministic`, of those
+  // that give equal bits in equal calls. Null where it has none. Handles are
+  // never destroyed, so the plan may keep this one's GPU.
+  static std::shared_ptr<const CudnnPlan> Make(CudnnGraph graph,
+                                               cudnnHandle_t handle,
+                                               bool deterministic);
+
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+  // Gives the work to the handle's stream. data[i] is where tensor ids[i] of
+  // the graph lies.
+  void Run(cudnnHandle_t handle, std::span<const int64_t> ids,
+           std::span<void* const> data, void* workspace) const;
+
+ private:
+  explicit CudnnPlan(CudnnGraph graph);
+  bool Build(cudnnHandle_t handle, bool deterministic);
+
+  const CudnnGraph graph_;
+  Descriptor operations_;
+  std::vector<Descriptor> configs_;
+  int64_t workspace_bytes_ = 0;
+  mutable Mutex mutex_;  // not every plan may run on two threads at once
+  std::vector<Descriptor> plan_ ABSL_GUARDED_BY(mutex_);  // one
+};
+
+}  // namespace baton::cuda

@@ -1,0 +1,36 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/transformer.h"
+#include "rpc/methods.h"
+
+namespace baton::dist {
+
+// A Transformer, or one stage of a cut one, that other workers may make here:
+//   rpc::Create<dist::TransformerStage>(agent, "worker1", options, cuts, 1)
+// Where a tied model's head is not in the stage of its embedding, see
+// models/distributed/tied.h. Thread-compatible.
+class TransformerStage final : public models::Transformer {
+ public:
+  // Errors as Transformer::MakeStage.
+  static absl::StatusOr<std::unique_ptr<TransformerStage>> Make(
+      const models::TransformerOptions& options,
+      const std::vector<std::string>& cuts, int index);
+
+  Variable Forward(const Variable& x) override;
+
+  using Exports =
+      rpc::Methods<&TransformerStage::Make, &TransformerStage::Forward>;
+
+ private:
+  using Transformer::Transformer;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,97 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/nn/embedding.h"
+#include "models/nn/layer_norm.h"
+#include "models/nn/linear.h"
+#include "models/nn/module.h"
+#include "models/nn/sequential.h"
+
+namespace baton::models {
+
+struct TransformerOptions {
+  int64_t vocabulary = 256;  // tokens are 0 .. vocabulary - 1
+  int64_t context = 128;     // tokens of a text at most
+  int64_t width = 128;
+  int64_t layers = 4;
+  int64_t heads = 4;  // divide width
+  bool tied = true;   // the head's weight is the tokens' embedding
+  uint64_t seed = 0;  // of the initial weights
+  // All of them: what a worker is told that makes a part of one.
+  static constexpr auto Fields() {
+    return std::tuple{
+        &TransformerOptions::vocabulary, &TransformerOptions::context,
+        &TransformerOptions::width,      &TransformerOptions::layers,
+        &TransformerOptions::heads,      &TransformerOptions::tied,
+        &TransformerOptions::seed};
+  }
+};
+
+// What a model can be cut into, in order: "embedding", "blocks.0", ..., "head".
+// InvalidArgument for options that make no model.
+absl::StatusOr<std::vector<std::string>> TransformerUnits(
+    const TransformerOptions& options);
+
+// A decoder-only language model (as GPT-2: Radford et al., 2019), or a run of
+// consecutive units of one: texts i64 [N, T] to logits [N, T, vocabulary], of
+// which row t sees tokens 0 .. t; between units [N, T, width]. Parameters:
+//
+//   embedding  "tokens.weight" [vocabulary, width],
+//              "positions.weight" [context, width]
+//   blocks.i   those of a TransformerBlock
+//   head       "norm.weight" and "norm.bias" [width]; "tokens.weight" where
+//              tied, else "head.weight" [vocabulary, width]
+//
+// A unit's weights depend on the seed and the unit alone, so the stages of a
+// cut model together equal the whole one; where a tied model's head is apart
+// from its embedding, each has a "tokens.weight" that starts as the other does.
+// Logits are f32 after LowerPrecision too. Thread-compatible.
+class Transformer : public nn::Module {
+ public:
+  static absl::StatusOr<std::unique_ptr<Transformer>> Make(
+      const TransformerOptions& options);
+  // Stage `index` of the cuts.size() + 1 stages; see models/units.h.
+  static absl::StatusOr<std::unique_ptr<Transformer>> MakeStage(
+      const TransformerOptions& options, const std::vector<std::string>& cuts,
+      int index);
+  // The units of that stage; errors as MakeStage.
+  static absl::StatusOr<std::vector<std::string>> StageUnits(
+      const TransformerOptions& options, const std::vector<std::string>& cuts,
+      int index);
+
+  Variable Forward(const Variable& x) override;
+
+  const TransformerOptions& options() const { return options_; }
+  const std::vector<std::string>& units() const { return units_; }
+
+ protected:
+  Transformer(const TransformerOptions& options,
+              std::vector<std::string> units);
+
+ private:
+  void AddTokens();
+  void AddEmbedding();
+  void AddBlock(const std::string& unit);
+  void AddHead();
+  Variable Embed(const Variable& ids);
+
+  const TransformerOptions options_;
+  const std::vector<std::string> units_;
+  // Null where the part has none.
+  nn::Embedding* tokens_ = nullptr;
+  nn::Embedding* positions_ = nullptr;
+  nn::Sequential* blocks_ = nullptr;
+  nn::LayerNorm* norm_ = nullptr;
+  nn::Linear* head_ = nullptr;  // null where tied
+};
+
+}  // namespace baton::models

@@ -1,0 +1,79 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/safetensors.h"
+#include "models/nn/module.h"
+#include "tests/support/golden/golden_path.h"
+#include "tests/support/test_device.h"
+
+namespace baton::testing {
+
+inline double LargestDistance(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.ToVector<double>(), y = b.ToVector<double>();
+  double largest = x.size() == y.size() ? 0 : 1e300;
+  for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
+    const double distance = std::abs(x[i] - y[i]);
+    largest = std::isnan(distance) ? 1e300 : std::max(largest, distance);
+  }
+  return largest;
+}
+
+// The tensors "NAME...." of a file that tools/golden made, on the test's
+// device.
+class GoldenCase {
+ public:
+  GoldenCase(const std::string& file, const std::string& name)
+      : prefix_(name + ".") {
+    auto read = ReadSafeTensors(GoldenPath(file));
+    EXPECT_TRUE(read.ok()) << read.status();
+    if (read.ok()) all_ = read->tensors;
+  }
+  // Undefined where there is none.
+  Tensor operator[](const std::string& name) const {
+    const auto it = all_.find(prefix_ + name);
+    return it == all_.end() ? Tensor() : test::Put(it->second);
+  }
+  Variable Leaf(const std::string& name) const {
+    const Tensor value = (*this)[name];
+    return value.defined() ? Variable(value, true) : Variable();
+  }
+  nn::StateMap State() const {
+    const std::string start = prefix_ + "state.";
+    nn::StateMap state;
+    for (const auto& [name, value] : all_) {
+      if (name.rfind(start, 0) == 0) state[name.substr(start.size())] = value;
+    }
+    return state;
+  }
+  // Puts the case's parameters into `module`, in f64.
+  void Load(nn::Module& module) const {
+    module.To(DType::kF64);
+    module.To(test::TestDevice());
+    const absl::Status loaded = module.LoadStateDict(State());
+    ASSERT_TRUE(loaded.ok()) << loaded;
+  }
+  void ExpectGradients(const nn::Module& module, double tolerance) const {
+    for (const auto& [key, value] : module.NamedParameters()) {
+      ASSERT_TRUE(value.grad().defined()) << prefix_ << key;
+      EXPECT_LT(LargestDistance(value.grad(), (*this)["grad." + key]),
+                tolerance)
+          << prefix_ << key;
+    }
+  }
+
+ private:
+  const std::string prefix_;
+  std::map<std::string, Tensor> all_;
+};
+
+}  // namespace baton::testing
