@@ -10,6 +10,12 @@
 #include "rpc/agent_core.h"
 
 namespace baton::rpc::internal {
+namespace {
+
+// So many brief callbacks are brief together.
+constexpr size_t kFew = 8;
+
+}  // namespace
 
 Handle::~Handle() {
   if (auto ownership = ownership_.lock()) ownership->OnDropped(*this);
@@ -25,25 +31,18 @@ absl::Status Handle::failure() const {
   return failure_;
 }
 
-// What waits may be to send large tensors or those of a GPU, and this thread
-// one that reads messages.
 void Handle::Confirm() {
   {
     MutexLock lock(mutex_);
     if (state_ != State::kUnknown) return;
     state_ = State::kConfirmed;
-    telling_ = !waiting_.empty();
-    if (!telling_) return;
+    telling_ = true;
   }
-  if (auto agent = agent_.lock()) {
-    agent->completions()->PostOrCarry(
-        [self = shared_from_this()] { self->TellWaiting(); });
-  } else {
-    TellWaiting();
-  }
+  // This thread may be one that reads messages.
+  TellWaiting(Then::kIsBrief);
 }
 
-void Handle::TellWaiting() {
+void Handle::TellWaiting(Then most) {
   for (;;) {
     std::vector<Confirmed> waiting;
     absl::Status status;
@@ -51,10 +50,20 @@ void Handle::TellWaiting() {
       MutexLock lock(mutex_);
       telling_ = !waiting_.empty();
       if (!telling_) return;
-      waiting.swap(waiting_);
-      status = failure_;
+      if (longest_ <= most) {
+        waiting.swap(waiting_);
+        longest_ = Then::kIsBrief;
+        status = failure_;
+      }
     }
     for (Confirmed& callback : waiting) callback(status);
+    if (!waiting.empty()) continue;
+    most = Then::kMayWait;
+    if (auto agent = agent_.lock()) {
+      agent->completions()->PostOrCarry(
+          [self = shared_from_this(), most] { self->TellWaiting(most); });
+      return;
+    }
   }
 }
 
@@ -71,12 +80,14 @@ bool Handle::FailWith(const absl::Status& why) {
   return true;
 }
 
-void Handle::WhenConfirmed(Confirmed callback) {
+void Handle::WhenConfirmed(Confirmed callback, Then then) {
   absl::Status status;
   {
     MutexLock lock(mutex_);
     if (state_ == State::kUnknown || telling_) {
       waiting_.push_back(std::move(callback));
+      longest_ =
+          waiting_.size() > kFew ? Then::kMayWait : std::max(longest_, then);
       return;
     }
     status = failure_;
@@ -95,7 +106,8 @@ bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles) {
 }
 
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
-                      std::function<void(const absl::Status&)> done) {
+                      std::function<void(const absl::Status&)> done,
+                      Handle::Then then) {
   if (handles.empty()) {
     done(absl::OkStatus());
     return;
@@ -109,12 +121,14 @@ void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
   gather->done = std::move(done);
   gather->missing = handles.size();
   for (const auto& handle : handles) {
-    handle->WhenConfirmed([gather](const absl::Status& status) {
-      const bool last = --gather->missing == 0;
-      if ((!status.ok() || last) && !gather->called.exchange(true)) {
-        gather->done(status);
-      }
-    });
+    handle->WhenConfirmed(
+        [gather](const absl::Status& status) {
+          const bool last = --gather->missing == 0;
+          if ((!status.ok() || last) && !gather->called.exchange(true)) {
+            gather->done(status);
+          }
+        },
+        then);
   }
 }
 

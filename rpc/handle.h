@@ -33,6 +33,8 @@ class Ownership;
 class Handle : public std::enable_shared_from_this<Handle> {
  public:
   enum class State { kUnknown, kConfirmed, kFailed };
+  // What a callback does: something brief, or what may wait or copy much.
+  enum class Then { kIsBrief, kMayWait };
   using Confirmed = std::function<void(const absl::Status&)>;
 
   struct Identity {
@@ -66,10 +68,10 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // False when it had failed before.
   bool FailWith(const absl::Status& why);
   // `callback` runs once the state is not kUnknown, at once when it is already.
-  // Those that wait for Confirm run where the agent runs continuations, as they
-  // may send, in order and before those that come meanwhile; FailWith runs them
-  // itself.
-  void WhenConfirmed(Confirmed callback);
+  // A few brief ones that wait for Confirm run in it; others, and what is
+  // behind them, where the agent runs continuations: all in order and before
+  // those that come meanwhile. FailWith runs them itself.
+  void WhenConfirmed(Confirmed callback, Then then);
   // Nothing would wait.
   bool settled() const;
 
@@ -78,7 +80,8 @@ class Handle : public std::enable_shared_from_this<Handle> {
   void set_creation(Promise<void> creation) { creation_ = std::move(creation); }
 
  private:
-  void TellWaiting();
+  // Runs what waits here if none of it does more than `most`.
+  void TellWaiting(Then most);
 
   const Identity identity_;
   const std::weak_ptr<AgentCore> agent_;
@@ -89,12 +92,14 @@ class Handle : public std::enable_shared_from_this<Handle> {
   State state_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Confirmed> waiting_ ABSL_GUARDED_BY(mutex_);
-  bool telling_ ABSL_GUARDED_BY(mutex_) = false;  // until nobody waits
+  Then longest_ ABSL_GUARDED_BY(mutex_) = Then::kIsBrief;  // of waiting_
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;           // until nobody waits
 };
 
 // Calls `done` once every handle is confirmed, or with the first failure.
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
-                      std::function<void(const absl::Status&)> done);
+                      std::function<void(const absl::Status&)> done,
+                      Handle::Then then = Handle::Then::kMayWait);
 // Whether that would be at once.
 bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles);
 

@@ -21,6 +21,19 @@ int64_t MicrosUntil(AgentCore::Clock::time_point deadline) {
              .count());
 }
 
+// What takes no longer to send than to hand to another thread.
+constexpr size_t kBriefBytes = 64 << 10;
+
+Handle::Then SendingOf(const std::vector<Tensor>& tensors) {
+  size_t bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    bytes += tensor.nbytes();
+    if (!tensor.device().is_cpu() || bytes > kBriefBytes)
+      return Handle::Then::kMayWait;
+  }
+  return Handle::Then::kIsBrief;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
@@ -64,8 +77,8 @@ void AgentCore::Send(const CallPtr& call,
   std::vector<HandlePtr> needed = (*outbound)->handles;
   if (call->spec.object != nullptr) needed.push_back(call->spec.object);
   if (!AllSettled(needed)) (*outbound)->snapshots.Take((*outbound)->tensors);
-  WhenAllConfirmed(needed, [core = weak_from_this(), call,
-                            outbound = *outbound](const absl::Status& status) {
+  const auto transmit = [core = weak_from_this(), call,
+                         outbound = *outbound](const absl::Status& status) {
     auto self = core.lock();
     if (self == nullptr) return;
     const auto pins = outbound->snapshots.Restore(outbound->tensors);
@@ -76,7 +89,8 @@ void AgentCore::Send(const CallPtr& call,
     } else {
       self->Transmit(call, *outbound);
     }
-  });
+  };
+  WhenAllConfirmed(needed, transmit, SendingOf((*outbound)->tensors));
 }
 
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {

@@ -3,6 +3,7 @@
 
 #include "rpc/transports/address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -50,6 +51,12 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
     if (result.host.back() != ']') return bad("a bracket is missing");
     result.host = result.host.substr(1, result.host.size() - 2);
     if (result.host.empty()) return bad("the host is missing");
+    in6_addr ipv6;
+    if (inet_pton(AF_INET6,
+                  result.host.substr(0, result.host.find('%')).c_str(),
+                  &ipv6) != 1) {
+      return bad("what is in brackets is no IPv6 address");
+    }
   } else if (absl::StrContains(result.host, ':')) {
     return bad("an IPv6 host must be in brackets");
   }

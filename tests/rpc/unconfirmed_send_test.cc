@@ -171,5 +171,26 @@ TEST_P(UnconfirmedSend, KeepsTheOrderOfTheCalls) {
   EXPECT_EQ(*values, expected);
 }
 
+// Over gRPC large tensors overtake what is small.
+using UnconfirmedSendInProcess = UnconfirmedSend;
+INSTANTIATE_TEST_SUITE_P(, UnconfirmedSendInProcess,
+                         ::testing::Values(TransportKind::kInProcess),
+                         TransportName);
+
+TEST_P(UnconfirmedSendInProcess, KeepsTheOrderOfShortAndLongCalls) {
+  const auto record = cluster_["alice"].Remote<&NewRecord>("bob");
+  const Tensor large = Tensor::Ones({1'000'000});
+  std::vector<Future<void>> calls;
+  for (int i = 0; i < 3; ++i) {
+    calls.push_back(record.Async<&Record::Append>(i));
+    calls.push_back(record.Async<&Record::AppendSize>(large));
+  }
+  for (const auto& each : calls) EXPECT_THAT(each.Await(), IsOk());
+  const auto values = record.Async<&Record::values>().Await();
+  ASSERT_THAT(values, IsOk());
+  EXPECT_EQ(*values,
+            (std::vector<int>{0, 1'000'000, 1, 1'000'000, 2, 1'000'000}));
+}
+
 }  // namespace
 }  // namespace baton::testing
