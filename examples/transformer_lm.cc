@@ -39,6 +39,8 @@ ABSL_FLAG(int64_t, batch, 16, "texts in a batch");
 ABSL_FLAG(int64_t, context, 64, "tokens of a text");
 ABSL_FLAG(int64_t, width, 128, "of what stands for a token");
 ABSL_FLAG(int64_t, layers, 4, "blocks");
+ABSL_FLAG(int64_t, vocabulary, baton::data::ByteText::kVocabulary,
+          "tokens that the model knows; a text needs 256");
 ABSL_FLAG(int64_t, heads, 4, "of attention");
 ABSL_FLAG(double, lr, 1e-3, "AdamW's largest rate, after a tenth of the steps");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and batches");
@@ -151,6 +153,8 @@ absl::Status Main() {
     return tools::WrongFlag("steps", "must be 1 or more");
   if (absl::GetFlag(FLAGS_batch) < 1)
     return tools::WrongFlag("batch", "must be 1 or more");
+  if (absl::GetFlag(FLAGS_vocabulary) < data::ByteText::kVocabulary)
+    return tools::WrongFlag("vocabulary", "must be 256 or more");
   const auto device = Device::Parse(absl::GetFlag(FLAGS_device));
   if (!device.ok())
     return absl::InvalidArgumentError(
@@ -158,7 +162,7 @@ absl::Status Main() {
   ASSIGN_OR_RETURN(const DType dtype, DTypeFlag());
   ASSIGN_OR_RETURN(
       const std::unique_ptr<models::Transformer> model,
-      models::Transformer::Make({.vocabulary = data::ByteText::kVocabulary,
+      models::Transformer::Make({.vocabulary = absl::GetFlag(FLAGS_vocabulary),
                                  .context = absl::GetFlag(FLAGS_context),
                                  .width = absl::GetFlag(FLAGS_width),
                                  .layers = absl::GetFlag(FLAGS_layers),
