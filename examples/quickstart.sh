@@ -37,7 +37,7 @@ if [ -n "$data" ]; then # what two cores learn from in a few minutes
   [ -z "$quick" ] || size+=(--epochs=1 --limit=10000)
 else
   results=results.jsonl
-  size=(--batch=120 --batches=1 --repeat=4 --split_size=20 --schedule=auto)
+  size=(--batch=120 --batches=1 --repeat=3 --split_size=20 --schedule=auto)
   [ -z "$quick" ] || size+=(--batch=40 --repeat=1 --split_size=10)
 fi
 cores=$(($(nproc) / 2)) # of each of the two workers; 0: not pinned
