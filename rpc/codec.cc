@@ -91,7 +91,9 @@ Tensor Decoder::GetTensor() {
                                                  tensors_.size())));
     return Tensor();
   }
-  return std::move(tensors_[next_tensor_++]);
+  Tensor tensor = std::move(tensors_[next_tensor_++]);
+  if (device_.has_value()) tensor = tensor.To(*device_);
+  return tensor;
 }
 
 internal::HandlePtr Decoder::GetHandle() {
