@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/cast.h"
 #include "core/ops/reduce.h"
 #include "models/nn/loss.h"
 
@@ -89,7 +90,7 @@ absl::Status StageRun::Forward(int micro_batch) {
   {
     std::optional<NoGrad> no_grad;
     if (!plan_.training || recomputes()) no_grad.emplace();
-    result = module_.Forward(input);
+    result = module_.Forward(module_.Placed(input));
     if (!is_last()) {
       SendOn(micro_batch, result.tensor());
     } else if (plan_.loss != Loss::kNone) {
@@ -138,10 +139,13 @@ Variable StageRun::WeightedLoss(const Variable& output, const Tensor& targets,
   Require(targets.rank() > 0 && targets.dim(0) == plan_.rows, "loss",
           "expected targets of ", plan_.rows, " rows, got shape ",
           targets.shape().ToString());
-  const Tensor part = targets.Slice(0, rows.begin, rows.end);
+  const Tensor part =
+      targets.Slice(0, rows.begin, rows.end).To(output.tensor().device());
+  const Variable whole =
+      IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
   Variable loss = plan_.loss == Loss::kCrossEntropy
-                      ? nn::CrossEntropy(output, part)
-                      : nn::MseLoss(output, part);
+                      ? nn::CrossEntropy(whole, part)
+                      : nn::MseLoss(whole, part);
   return autograd::MulScalar(
       loss, static_cast<double>(rows.size()) / static_cast<double>(plan_.rows));
 }
@@ -158,7 +162,7 @@ void StageRun::Score(const Tensor& output, const Tensor& targets,
 Variable StageRun::Recompute(int micro_batch, const Saved& saved,
                              const Tensor& targets) {
   nn::RerunScope rerun(module_, saved.drawn_from);
-  Variable result = module_.Forward(saved.input);
+  Variable result = module_.Forward(module_.Placed(saved.input));
   if (is_last()) result = WeightedLoss(result, targets, RowsOf(micro_batch));
   return result;
 }

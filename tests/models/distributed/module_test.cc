@@ -10,6 +10,7 @@
 #include "core/ops/arithmetic.h"
 #include "models/distributed/resnet_stage.h"
 #include "models/distributed/step_state.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -24,8 +25,23 @@ absl::StatusOr<bool> IsTraining(const RRef<DenseStage>& module) {
   return local->is_training();
 }
 
+// Where the worker has it, and of which dtype its weights are.
+absl::StatusOr<std::pair<Device, DType>> FormOf(
+    const RRef<DenseStage>& module) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  return std::pair(local->device(), local->Parameters().front().dtype());
+}
+
+// Of the worker itself and of its caller.
+std::pair<std::string, std::string> DeclaredAt(rpc::CallContext& call) {
+  return {call.compute().ToString(), call.caller().compute.ToString()};
+}
+
 void AddTypes(rpc::Registry& registry) {
-  registry.Add<Stage>().AddFunction<&IsTraining>();
+  registry.Add<Stage>()
+      .AddFunction<&IsTraining>()
+      .AddFunction<&FormOf>()
+      .AddFunction<&DeclaredAt>();
   RegisterModule<DenseStage>(registry);
   RegisterModule<ResNetStage>(registry);
 }
@@ -36,7 +52,9 @@ class ModuleTest : public ::testing::Test {
       : cluster_(2, AddTypes),
         module_(
             *Module<DenseStage>::Create(agent(), "bob", 3, 2, true, 5).Await()),
-        twin_(DenseStage::Make(3, 2, true, 5)) {}
+        twin_(DenseStage::Make(3, 2, true, 5)) {
+    twin_->To(test::TestDevice());
+  }
   rpc::Agent& agent() { return cluster_.alice(); }
   testing::TrainingCluster cluster_;
   Module<DenseStage> module_;
@@ -44,7 +62,7 @@ class ModuleTest : public ::testing::Test {
 };
 
 TEST_F(ModuleTest, ForwardEqualsThatOfALocalModule) {
-  Tensor x = Tensor::Ones({2, 3});
+  Tensor x = test::Put(Tensor::Ones({2, 3}));
   Context ctx(agent());
   auto y = module_.Forward(ctx, x).Await();
   ASSERT_TRUE(y.ok()) << y.status();
@@ -78,10 +96,11 @@ TEST_F(ModuleTest, StateTravelsBothWays) {
   nn::StateMap state = *module_.StateDict().Await();
   EXPECT_TRUE(ops::BitEqual(state.at("linear.weight"),
                             twin_->StateDict().at("linear.weight")));
-  state["linear.bias"] = Tensor::Full({2}, 7);
+  const Tensor sevens = test::Put(Tensor::Full({2}, 7));
+  state["linear.bias"] = sevens;
   ASSERT_TRUE(module_.LoadStateDict(state).Await().ok());
   nn::StateMap loaded = *module_.StateDict().Await();
-  EXPECT_TRUE(ops::BitEqual(loaded.at("linear.bias"), Tensor::Full({2}, 7)));
+  EXPECT_TRUE(ops::BitEqual(loaded.at("linear.bias"), sevens));
   state.erase("linear.bias");
   absl::Status status = module_.LoadStateDict(state).Await();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -108,6 +127,89 @@ TEST_F(ModuleTest, AFailedMakeIsTheCreatorsError) {
   EXPECT_TRUE(absl::IsInvalidArgument(made.status())) << made.status();
   EXPECT_FALSE(
       Module<DenseStage>::Create(agent(), "zoe", 3, 2, true, 5).Await().ok());
+}
+
+// No machine has so many.
+constexpr Device kNoGpu = Device::Cuda(99);
+
+class PlacementTest : public ::testing::Test {
+ protected:
+  using Dense = Module<DenseStage>;
+  explicit PlacementTest(const rpc::Compute& bobs = {test::TestDevice()})
+      : cluster_(3, AddTypes, testing::TransportKind::kInProcess,
+                 {{"bob", bobs}}) {}
+  rpc::Agent& agent() { return cluster_.alice(); }
+  auto FormOfModule(const Dense& module) {
+    return agent().Async<&FormOf>(module.owner(), module.ref()).Await();
+  }
+  testing::TrainingCluster cluster_;
+};
+struct WithoutGpu : PlacementTest {
+  WithoutGpu() : PlacementTest({.device = kNoGpu}) {}
+};
+struct WithBf16 : PlacementTest {
+  WithBf16() : PlacementTest({test::TestDevice(), DType::kBF16}) {}
+};
+
+TEST_F(PlacementTest, CreatePlacesOnTheWorkersDevice) {
+  const auto module = Dense::Create(agent(), "bob", 3, 2, true, 5).Await();
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(FormOfModule(*module)->first, test::TestDevice());
+}
+
+TEST_F(WithoutGpu, CreateFailsUnlessItNamesAnotherDevice) {
+  const auto made = Dense::Create(agent(), "bob", 3, 2, true, 5).Await();
+  EXPECT_FALSE(made.ok());
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("Make<"));
+  const auto on_cpu =
+      Dense::Create(agent(), "bob", {.device = Device::Cpu()}, 3, 2, true, 5)
+          .Await();
+  ASSERT_TRUE(on_cpu.ok()) << on_cpu.status();
+  EXPECT_EQ(FormOfModule(*on_cpu)->first, Device::Cpu());
+}
+
+TEST_F(WithoutGpu, WorkersKnowHowTheyAndOthersCompute) {
+  EXPECT_EQ(agent().Find("bob")->compute.device, kNoGpu);
+  const auto declared = agent().Async<&DeclaredAt>("bob").Await();
+  ASSERT_TRUE(declared.ok()) << declared.status();
+  EXPECT_EQ(declared->first, "cuda:99");
+  EXPECT_EQ(declared->second, test::TestDevice().ToString());
+}
+
+TEST_F(PlacementTest, ToMovesTheModuleOrLeavesItWhereItIs) {
+  const auto module = *Dense::Create(agent(), "bob", 3, 2, true, 5).Await();
+  EXPECT_FALSE(module.To(kNoGpu).Await().ok());
+  EXPECT_EQ(FormOfModule(module)->first, test::TestDevice());
+  ASSERT_TRUE(module.To(Device::Cpu()).Await().ok());
+  EXPECT_EQ(FormOfModule(module)->first, Device::Cpu());
+  ASSERT_TRUE(module.To(test::TestDevice()).Await().ok());
+  EXPECT_EQ(FormOfModule(module)->first, test::TestDevice());
+  Context ctx(agent());
+  EXPECT_TRUE(module.Forward(ctx, Tensor::Ones({2, 3})).Await().ok());
+}
+
+TEST_F(WithBf16, CreateGivesTheWorkersDTypeUnlessItNamesAnother) {
+  const auto half = *Dense::Create(agent(), "bob", 3, 2, true, 5).Await();
+  const auto full =
+      *Dense::Create(agent(), "bob", {.dtype = DType::kF32}, 3, 2, true, 5)
+           .Await();
+  EXPECT_EQ(FormOfModule(half)->second, DType::kBF16);
+  EXPECT_EQ(FormOfModule(full)->second, DType::kF32);
+}
+
+TEST_F(WithBf16, InputsAndGradientsKeepTheDTypeThatTheyHaveHere) {
+  const auto half = *Dense::Create(agent(), "bob", 3, 2, true, 5).Await();
+  const auto full =
+      *Dense::Create(agent(), "bob", {.dtype = DType::kF32}, 2, 2, true, 5)
+           .Await();
+  const Variable x(test::Put(Tensor::Ones({4, 3})), true);
+  Context ctx(agent());
+  const auto y = full.Forward(ctx, half.Forward(ctx, x)).Await();
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->dtype(), DType::kF32);
+  const absl::Status status = ctx.Backward(autograd::Sum(*y));
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ctx.GradientOf(x).dtype(), DType::kF32);
 }
 
 TEST(StepState, FailureEndsWaitsAndAnswers) {
