@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -63,6 +64,17 @@ auto WithParametersOfMake(Fn fn) {
   return [&]<typename... P>(std::tuple<P...>*) {
     return fn.template operator()<P...>();
   }(static_cast<Tuple*>(nullptr));
+}
+
+// M::Forward of a value that comes here from its owner.
+template <typename M>
+Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
+                           const RRef<Variable>& x) {
+  return x.Fetch(call).Then([call, module](const Variable& here) {
+    return module.With(call, rpc::Access::kExclusive, [here](M& local) {
+      return local.Forward(local.Placed(here));
+    });
+  });
 }
 
 template <typename M>
@@ -121,6 +133,7 @@ void RegisterModule(rpc::Registry& registry) {
     registry.AddFunction<&module_calls::Make<M, P...>>();
   });
   registry.Add<M>()
+      .template AddFunction<&module_calls::ForwardOf<M>>()
       .template AddFunction<&module_calls::To<M>>()
       .template AddFunction<&module_calls::SetTraining<M>>()
       .template AddFunction<&module_calls::NumParameters<M>>()
@@ -165,10 +178,12 @@ class Module {
 
   // Recorded in `ctx`; x comes to the module's device and dtype, wherever it
   // is. X is Variable, Tensor or a Future of one: the value then is sent once
-  // it is there.
+  // it is there. The result stays with the module's worker until somebody here
+  // waits for it: given to the Forward of another module it goes straight from
+  // worker to worker.
   template <typename X>
   Future<Variable> Forward(const Context& ctx, const X& x) const {
-    return module_.template Async<&M::Forward>(ctx, x);
+    return ForwardThere(ctx, x).FetchWhenWanted(ctx.call_scope());
   }
 
   // Moves its parameters and buffers, which stay the same Variables to
@@ -199,6 +214,18 @@ class Module {
   const rpc::WorkerInfo& owner() const { return module_.owner(); }
 
  private:
+  template <typename X>
+  RRef<Variable> ForwardThere(const Context& ctx, const X& x) const {
+    if constexpr (std::is_same_v<X, Future<Variable>>) {
+      const auto elsewhere = RRef<Variable>::Behind(x, *agent_);
+      if (elsewhere.valid()) {
+        return agent_->Remote<&module_calls::ForwardOf<M>>(
+            rpc::Target(owner(), rpc::Place()), ctx, module_, elsewhere);
+      }
+    }
+    return module_.template Remote<&M::Forward>(ctx, x);
+  }
+
   rpc::Agent* agent_ = nullptr;
   RRef<M> module_;
 };

@@ -17,6 +17,7 @@
 namespace baton::dist {
 namespace {
 
+using ::testing::AllOf;
 using testing::DenseStage;
 using ::testing::HasSubstr;
 
@@ -210,6 +211,101 @@ TEST_F(WithBf16, InputsAndGradientsKeepTheDTypeThatTheyHaveHere) {
   const absl::Status status = ctx.Backward(autograd::Sum(*y));
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(ctx.GradientOf(x).dtype(), DType::kF32);
+}
+
+// Of alice with the other workers.
+uint64_t BytesThrough(const rpc::Agent& agent) {
+  uint64_t bytes = 0;
+  for (const rpc::PeerInfo& peer : agent.GetDebugInfo().peers)
+    bytes += peer.bytes_sent + peer.bytes_received;
+  return bytes;
+}
+
+class PassedOn : public ::testing::TestWithParam<testing::TransportKind> {
+ protected:
+  PassedOn()
+      : cluster_(3, AddTypes, GetParam()),
+        front_(*Module<DenseStage>::Create(agent(), "bob", 4, kWidth, true, 5)
+                    .Await()),
+        back_(*Module<DenseStage>::Create(agent(), "carol", kWidth, 2, true, 6)
+                   .Await()) {}
+  // A row of it is 64 KiB.
+  static constexpr int64_t kWidth = 1 << 14;
+  rpc::Agent& agent() { return cluster_.alice(); }
+  testing::TrainingCluster cluster_;
+  Module<DenseStage> front_, back_;
+};
+INSTANTIATE_TEST_SUITE_P(, PassedOn, testing::kTransports,
+                         testing::TransportName);
+
+TEST_P(PassedOn, AFutureGoesStraightFromWorkerToWorker) {
+  const Tensor x = Tensor::Ones({16, 4});  // so the hidden value takes 1 MiB
+  const uint64_t before = BytesThrough(agent());
+  Context ctx(agent());
+  const Future<Variable> hidden = front_.Forward(ctx, x);
+  const auto y = back_.Forward(ctx, hidden).Await();
+  ASSERT_TRUE(y.ok()) << y.status();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(*y)).ok());
+  EXPECT_LT(BytesThrough(agent()) - before, uint64_t{64} << 10);
+  // It comes here as soon as somebody waits for it.
+  const auto here = hidden.Await();
+  ASSERT_TRUE(here.ok()) << here.status();
+  EXPECT_GT(BytesThrough(agent()) - before, uint64_t{1} << 20);
+  const auto twin = DenseStage::Make(4, kWidth, true, 5);
+  twin->To(test::TestDevice());
+  EXPECT_TRUE(
+      ops::BitEqual(here->tensor(), twin->Forward(test::Put(x)).tensor()));
+}
+
+TEST_P(PassedOn, AFutureThatIsUsedHereAndThereGetsBothGradients) {
+  Context ctx(agent());
+  const Variable x(test::Put(Tensor::Ones({2, 4})), true);
+  const Future<Variable> hidden = front_.Forward(ctx, x);
+  const auto y = back_.Forward(ctx, hidden).Await();
+  ASSERT_TRUE(y.ok()) << y.status();
+  const absl::Status status =
+      ctx.Backward(autograd::Sum(*y) + autograd::Sum(*hidden.Await()));
+  ASSERT_TRUE(status.ok()) << status;
+  const auto front = DenseStage::Make(4, kWidth, true, 5);
+  const auto back = DenseStage::Make(kWidth, 2, true, 6);
+  front->To(test::TestDevice());
+  back->To(test::TestDevice());
+  const Variable twin(x.tensor().Clone(), true);
+  const Variable mid = front->Forward(twin);
+  (autograd::Sum(back->Forward(mid)) + autograd::Sum(mid)).Backward();
+  EXPECT_TRUE(ops::AllClose(ctx.GradientOf(x), twin.grad()));
+}
+
+TEST_P(PassedOn, AFutureOfTheSameWorkerStaysThere) {
+  const auto next =
+      *Module<DenseStage>::Create(agent(), "bob", kWidth, 2, true, 6).Await();
+  const uint64_t before = BytesThrough(agent());
+  Context ctx(agent());
+  const auto y =
+      next.Forward(ctx, front_.Forward(ctx, Tensor::Ones({16, 4}))).Await();
+  ASSERT_TRUE(y.ok()) << y.status();
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(*y)).ok());
+  EXPECT_LT(BytesThrough(agent()) - before, uint64_t{64} << 10);
+}
+
+TEST_P(PassedOn, TheLossOfItsWorkerIsToldToWhoWaits) {
+  Context ctx(agent());
+  const Future<Variable> hidden = front_.Forward(ctx, Tensor::Ones({2, 4}));
+  ASSERT_TRUE(front_.NumParameters().Await().ok());
+  cluster_.Kill("bob");
+  const absl::Status status = back_.Forward(ctx, hidden).Await().status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("bob"));
+}
+
+TEST_P(PassedOn, WhatWentWrongBeforeNamesItsWorkerAndMethod) {
+  Context ctx(agent());
+  const Future<Variable> hidden = front_.Forward(ctx, Tensor::Ones({2, 9}));
+  const absl::Status status = back_.Forward(ctx, hidden).Await().status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("carol"), HasSubstr("bob"), HasSubstr("Forward"),
+                    HasSubstr("linear")));
 }
 
 TEST(StepState, FailureEndsWaitsAndAnswers) {
