@@ -9,7 +9,6 @@
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "models/distributed/resnet_stage.h"
-#include "models/distributed/step_state.h"
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
@@ -306,30 +305,6 @@ TEST_P(PassedOn, WhatWentWrongBeforeNamesItsWorkerAndMethod) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("carol"), HasSubstr("bob"), HasSubstr("Forward"),
                     HasSubstr("linear")));
-}
-
-TEST(StepState, FailureEndsWaitsAndAnswers) {
-  StepState state(1);
-  Future<Tensor> answer = state.PutInput(0, Tensor::Ones({1}));
-  EXPECT_FALSE(state.PutInput(0, Tensor::Ones({1})).Await().ok());
-  state.Fail(absl::CancelledError("first"));
-  state.Fail(absl::InternalError("second"));
-  EXPECT_TRUE(absl::IsCancelled(answer.Await().status()));
-  auto later = StepState::Deadline::clock::now() + std::chrono::seconds(5);
-  EXPECT_TRUE(absl::IsCancelled(state.TakeInput(0, later).status()));
-  EXPECT_TRUE(absl::IsCancelled(state.PutInput(1, Tensor()).Await().status()));
-}
-
-TEST(StepState, WaitsHaveADeadlineThatSaysWhatIsMissing) {
-  StepState state(1);
-  auto now = StepState::Deadline::clock::now();
-  absl::Status status = state.TakeGradient(3, now).status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("gradient of micro-batch 3"));
-  EXPECT_TRUE(state.PutTargets(Tensor::Ones({1})).ok());
-  EXPECT_TRUE(state.Targets(now).ok());
-  EXPECT_TRUE(state.Targets(now).ok());
 }
 
 }  // namespace
