@@ -23,6 +23,8 @@
 namespace baton {
 
 template <typename T>
+class Future;
+template <typename T>
 class Promise;
 
 // StatusOr<T>, and Status where T is void.
@@ -35,6 +37,16 @@ using ResultOf = std::conditional_t<
 inline constexpr std::chrono::milliseconds kDefaultAwait{60'000};
 inline constexpr std::chrono::milliseconds kNoLimit =
     std::chrono::milliseconds::max();
+
+// Where the value of a Future is that comes here only once it is wanted here.
+// Thread-safe.
+template <typename T>
+class ValueSource {
+ public:
+  virtual ~ValueSource() = default;
+  // Called at most once for each future, on the thread that wants the value.
+  virtual Future<T> Bring() = 0;
+};
 
 namespace internal {
 
@@ -53,8 +65,9 @@ class FutureState {
   using Result = ResultOf<T>;
   using Callback = absl::AnyInvocable<void(const Result&)>;
 
-  explicit FutureState(std::shared_ptr<Executor> executor)
-      : executor_(std::move(executor)) {}
+  explicit FutureState(std::shared_ptr<Executor> executor,
+                       std::shared_ptr<ValueSource<T>> source = nullptr)
+      : executor_(std::move(executor)), source_(std::move(source)) {}
 
   // False when a result was there already.
   bool Set(Result result) {
@@ -97,7 +110,15 @@ class FutureState {
     });
   }
 
+  // Somebody here needs the result.
+  static void Want(const std::shared_ptr<FutureState>& self) {
+    if (self->source_ == nullptr || self->wanted_.exchange(true)) return;
+    self->source_->Bring().OnReady(
+        [self](const Result& result) { self->Set(result); });
+  }
+
   const std::shared_ptr<Executor>& executor() const { return executor_; }
+  const std::shared_ptr<ValueSource<T>>& source() const { return source_; }
 
  private:
   // What comes soon need not wake this thread.
@@ -131,6 +152,8 @@ class FutureState {
   }
 
   const std::shared_ptr<Executor> executor_;
+  const std::shared_ptr<ValueSource<T>> source_;  // null: somebody sets it
+  std::atomic<bool> wanted_{false};
   mutable Mutex mutex_;
   mutable CondVar done_;
   // Written once under mutex_; immutable, and read without it, from then on.
@@ -154,12 +177,28 @@ class [[nodiscard]] Future {
 
   Future() = default;  // invalid; may only be assigned to
 
+  // Of a value that stays where it is until somebody waits for it here or asks
+  // whether it is ready. Continuations run as those of Promise(executor).
+  static Future From(std::shared_ptr<ValueSource<T>> source,
+                     std::shared_ptr<Executor> executor) {
+    return Future(std::make_shared<internal::FutureState<T>>(
+        std::move(executor), std::move(source)));
+  }
+
   bool valid() const { return state_ != nullptr; }
-  bool ready() const { return state_->ready(); }
+  bool ready() const {
+    internal::FutureState<T>::Want(state_);
+    return state_->ready();
+  }
+  // What it was made From, whether wanted yet or not; null for any other.
+  std::shared_ptr<ValueSource<T>> source() const {
+    return valid() ? state_->source() : nullptr;
+  }
 
   // Waits for the result; DeadlineExceeded after `timeout`. The future stays
   // usable after that. The only word of the framework that blocks.
   Result Await(std::chrono::milliseconds timeout = kDefaultAwait) const {
+    internal::FutureState<T>::Want(state_);
     const Result* result = state_->WaitFor(timeout);
     if (result == nullptr) {
       return absl::DeadlineExceededError(
@@ -171,6 +210,7 @@ class [[nodiscard]] Future {
   // Calls `callback(const Result&)` once the result is there.
   template <typename Fn>
   void OnReady(Fn callback) const {
+    internal::FutureState<T>::Want(state_);
     internal::FutureState<T>::OnReady(state_, std::move(callback));
   }
 

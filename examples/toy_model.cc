@@ -4,7 +4,9 @@
 // The smallest cluster: two processes train ToyModel's two halves.
 //   baton-run --workers=2 --worker_program=toy_model -- toy_model
 // baton-run starts this program three times; the one named "trainer" trains,
-// the others serve.
+// the others serve. With GPUs:
+//   baton-run --workers=2 --device=cuda --worker_program=toy_model
+//       -- toy_model --device=cuda
 
 #include <cstdio>
 #include <memory>
@@ -35,7 +37,8 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: baton-run --workers=2 --worker_program=toy_model -- toy_model\n"
-    "Trains a model of two layers, each in a process of its own.";
+    "Trains a model of two layers, each in a process of its own; on GPUs with\n"
+    "--device=cuda before the --, for the layers, and after it, for the loss.";
 
 // README: begin
 class Layer final : public nn::Module {
@@ -88,8 +91,11 @@ absl::Status Train(rpc::Agent& agent) {
   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.5},
                                   {front.ref(), back.ref()});
   Generator generator(3);
-  const Tensor inputs = RandNormal({20, 10}, generator);
-  const Tensor targets = ops::MulScalar(RandNormal({20, 5}, generator), 0.3);
+  // Outputs come to this worker's device, where the loss is computed.
+  const Device here = agent.self().compute.device;
+  const Tensor inputs = RandNormal({20, 10}, generator).To(here);
+  const Tensor targets =
+      ops::MulScalar(RandNormal({20, 5}, generator), 0.3).To(here);
   const int steps = absl::GetFlag(FLAGS_steps);
   for (int step = 1; step <= steps; ++step) {
     ASSIGN_OR_RETURN(const double loss,

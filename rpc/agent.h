@@ -198,6 +198,16 @@ class Agent {
   std::shared_ptr<internal::AgentCore> core_;
 };
 
+// Makes an object at `worker` by a function that gives one; done when it is
+// there.
+template <auto kFunction, typename... Args>
+auto CreateBy(Agent& agent, const Target& worker, Args&&... args)
+    -> Future<RRef<internal::ResultType<kFunction>>> {
+  const auto rref =
+      agent.Remote<kFunction>(worker, std::forward<Args>(args)...);
+  return internal::CreationOf(rref.handle()).Then([rref] { return rref; });
+}
+
 // Makes a T at `worker` with T::Make; done when it is there.
 template <typename T, typename... Args>
 Future<RRef<T>> Create(Agent& agent, const Target& worker, Args&&... args) {

@@ -17,6 +17,8 @@ Tensor CallContext::EmptyForCaller(const Shape& shape,
   return shared.ok() ? *std::move(shared) : Tensor::Empty(shape, options);
 }
 
+const Compute& CallContext::compute() const { return agent().self().compute; }
+
 std::chrono::milliseconds CallContext::remaining() const {
   using std::chrono::steady_clock;
   if (deadline() == steady_clock::time_point::max()) return kNoLimit;

@@ -48,6 +48,9 @@ class CallContext {
     return state_->method;
   }  // "Stage::Forward"
   Agent& agent() const { return *state_->agent; }
+  // How this worker computes: its device, above all. That of the caller is
+  // caller().compute.
+  const Compute& compute() const;
   // An uninitialised tensor to be filled and given back as the result, or as
   // part of it: Agent::EmptyFor the caller, under the same conditions. Results
   // that come by a Future, or with RRefs, are copied all the same. Throws as

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
+#include "core/precision.h"
 #include "core/status.h"
 #include "rpc/agent_checks.h"
 #include "rpc/introspection.h"
@@ -144,7 +145,11 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   WorkerInfo& self = meeting.join.self;
   self = {.name = options.name,
           .incarnation = NewIncarnation(),
-          .address = transport->address()};
+          .address = transport->address(),
+          .compute = {.device = options.device,
+                      .dtype = options.dtype,
+                      .tf32 = Tf32Allowed(),
+                      .deterministic = Deterministic()}};
   ASSIGN_OR_RETURN(Membership members, Join(meeting.address, meeting.join));
   for (const WorkerInfo& worker : members.workers) {
     if (worker.name == self.name) self = worker;

@@ -35,7 +35,9 @@ struct ClusterOptions {
   uint16_t tensor_port = 0;
   size_t max_message_bytes = size_t{16} << 30;
   size_t max_undelivered_bytes = size_t{256} << 20;
+  // As in Compute, whose other parts are those of the process at the time.
   Device device = Device::Cpu();
+  DType dtype = DType::kF32;
   // self and peers are filled in by JoinCluster.
   AgentOptions agent;
 };

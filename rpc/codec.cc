@@ -91,7 +91,9 @@ Tensor Decoder::GetTensor() {
                                                  tensors_.size())));
     return Tensor();
   }
-  return std::move(tensors_[next_tensor_++]);
+  Tensor tensor = std::move(tensors_[next_tensor_++]);
+  if (device_.has_value()) tensor = tensor.To(*device_);
+  return tensor;
 }
 
 internal::HandlePtr Decoder::GetHandle() {
@@ -156,11 +158,22 @@ absl::Status Codec<absl::Status>::Decode(Decoder& decoder) {
   return status;
 }
 
+void Codec<Compute>::Encode(Encoder& encoder, const Compute& compute) {
+  encoder.Put(compute.ToString());
+}
+
+Compute Codec<Compute>::Decode(Decoder& decoder) {
+  const auto compute = Compute::Parse(decoder.GetString());
+  if (!compute.ok()) decoder.Fail(compute.status());
+  return compute.value_or(Compute{});
+}
+
 void Codec<WorkerInfo>::Encode(Encoder& encoder, const WorkerInfo& worker) {
   encoder.Put(worker.name);
   encoder.Put(worker.rank);
   encoder.Put(worker.incarnation);
   encoder.Put(worker.address);
+  encoder.Put(worker.compute);
 }
 
 WorkerInfo Codec<WorkerInfo>::Decode(Decoder& decoder) {
@@ -169,6 +182,7 @@ WorkerInfo Codec<WorkerInfo>::Decode(Decoder& decoder) {
   worker.rank = decoder.Get<Rank>();
   worker.incarnation = decoder.Get<uint64_t>();
   worker.address = decoder.GetString();
+  worker.compute = decoder.Get<Compute>();
   // Names are looked up and printed; one that is not known yet is empty.
   if (!worker.name.empty()) {
     if (absl::Status status = CheckWorkerName(worker.name); !status.ok()) {

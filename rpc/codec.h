@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -107,6 +108,13 @@ class Decoder {
   Tensor GetTensor();
   internal::HandlePtr GetHandle();
 
+  // Where tensors come to, unless they are there; by default they stay where
+  // they are. GetTensor throws Error where they cannot.
+  void set_device(Device device) { device_ = device; }
+  // What Variables that are floating are cast to; by default nothing.
+  void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }
+  std::optional<DType> dtype() const { return dtype_; }
+
   // Bound the nesting of values that contain themselves.
   bool EnterNested();
   void LeaveNested() { --depth_; }
@@ -129,6 +137,8 @@ class Decoder {
   Crossing* const crossing_;
   size_t position_ = 0;
   size_t next_tensor_ = 0;
+  std::optional<Device> device_;
+  std::optional<DType> dtype_;
   int depth_ = 0;
   absl::Status status_;
   AtEnd at_end_;

@@ -83,6 +83,7 @@ struct Codec<Tensor> {
     static type Decode(Decoder& decoder);                    \
   }
 BATON_RPC_CODEC(absl::Status);
+BATON_RPC_CODEC(Compute);
 BATON_RPC_CODEC(WorkerInfo);
 BATON_RPC_CODEC(Shape);
 BATON_RPC_CODEC(Device);

@@ -13,9 +13,9 @@ namespace baton::rpc {
 std::string DebugInfo::ToString() const {
   std::string text = absl::StrCat(
       "worker ", self.name, " (rank ", static_cast<int>(self.rank), ", ",
-      self.address, "): ", idle_threads, " of ", worker_threads,
-      " threads idle, ", calls_served, " calls served, ", user_handles,
-      " handles, ", transfers, " transfers\n");
+      self.address, ", ", self.compute.ToString(), "): ", idle_threads, " of ",
+      worker_threads, " threads idle, ", calls_served, " calls served, ",
+      user_handles, " handles, ", transfers, " transfers\n");
   for (const PeerInfo& peer : peers) {
     absl::StrAppend(&text, "  peer ", peer.worker.name, " ", peer.state,
                     ": sent ", peer.messages_sent, " messages, ",

@@ -258,7 +258,10 @@ void AgentCore::Answer(const IncomingPtr& call,
   if (call->frame.result.number != 0) {
     // One that failed before it began must not end another's of the same id.
     if (call->local || call->creates) {
-      ownership_->FinishCreation(call->frame.result, result);
+      // Who fetches it hears what it was that failed.
+      absl::StatusOr<AnyValue> made = result;
+      if (!made.ok()) made = Annotate(made.status(), call->name);
+      ownership_->FinishCreation(call->frame.result, std::move(made));
     }
     if (result.ok()) result = AnyValue{};
   }

@@ -3,14 +3,17 @@
 
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "core/device.h"
 #include "core/future.h"
 #include "rpc/call_context.h"
 #include "rpc/codec.h"
@@ -31,7 +34,9 @@ namespace baton::rpc {
 // methods listed as kConcurrent, run beside each other. A call holds its object
 // until the handler returns, which is before the Future is ready that an
 // asynchronous one gives. Calls that a handler makes may come back to its
-// object (docs/thread_model.md).
+// object (docs/thread_model.md). The tensors among the arguments come to the
+// object's device(), and Variables in its dtype(), where its class has both
+// (HasDevice), as nn::Module does.
 template <auto... kMethods>
 struct Methods {
   static constexpr size_t kCount = sizeof...(kMethods);
@@ -202,6 +207,13 @@ concept HasExports = requires {
   typename T::Exports;
 };
 
+// Where an object computes, and in which dtype if that is given.
+template <typename T>
+concept HasDevice = requires(const T& object) {
+  { object.device() } -> std::same_as<Device>;
+  { object.dtype() } -> std::same_as<std::optional<DType>>;
+};
+
 // A is accepted where P is wanted: it converts to it, now or once it arrives.
 template <typename P, typename A>
 struct Accepts {
@@ -283,6 +295,12 @@ void Invoke(CallContext& context, Decoder& arguments, void* object,
   using S = Signature<decltype(kMethod)>;
   using Tuple = typename S::Tuple;
   try {
+    if constexpr (HasDevice<T>) {
+      if (object != nullptr) {
+        arguments.set_device(static_cast<const T*>(object)->device());
+        arguments.set_dtype(static_cast<const T*>(object)->dtype());
+      }
+    }
     Tuple values = [&]<typename... P>(std::tuple<P...>*) {
       return Tuple{arguments.Get<P>()...};  // braces: left to right
     }(static_cast<Tuple*>(nullptr));

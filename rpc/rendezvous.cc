@@ -41,12 +41,11 @@ grpc::Status ToGrpc(const absl::Status& status) {
 class JoinCall final : public grpc::ServerUnaryReactor {
  public:
   JoinCall(std::shared_ptr<RendezvousGroups> groups, Timer& timer,
-           const wire::JoinRequest& request, wire::JoinAnswer* answer)
+           const JoinOptions& options, wire::JoinAnswer* answer)
       : groups_(std::move(groups)),
         timer_(timer),
-        cluster_(request.cluster()),
-        self_(internal::FromWire(request).self) {
-    const JoinOptions options = internal::FromWire(request);
+        cluster_(options.cluster),
+        self_(options.self) {
     timeout_ = timer_.After(
         options.timeout, [groups = groups_, cluster = cluster_, self = self_] {
           groups->Expire(cluster, self);
@@ -137,7 +136,9 @@ class Service final : public wire::Rendezvous::CallbackService {
         Check(*context, *request, request->self().name());
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
-    return new JoinCall(groups_, timer_, *request, answer);
+    const auto options = internal::FromWire(*request);
+    if (!options.ok()) return Answer(*context, options.status());
+    return new JoinCall(groups_, timer_, *options, answer);
   }
 
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
@@ -158,11 +159,12 @@ class Service final : public wire::Rendezvous::CallbackService {
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
     if (request->has_seat()) {
-      JoinOptions seat = internal::FromWire(request->seat());
-      seat.cluster = request->cluster();
-      seat.self.name = request->name();
-      seat.self.incarnation = request->incarnation();
-      const absl::Status back = groups_->TakeBack(seat, request->version());
+      auto seat = internal::FromWire(request->seat());
+      if (!seat.ok()) return Answer(*context, seat.status());
+      seat->cluster = request->cluster();
+      seat->self.name = request->name();
+      seat->self.incarnation = request->incarnation();
+      const absl::Status back = groups_->TakeBack(*seat, request->version());
       if (!back.ok()) return Answer(*context, back);
     }
     return new RenewCall(groups_, timer_, *request, answer);

@@ -16,15 +16,18 @@ using std::chrono::milliseconds;
 
 constexpr int64_t kLongestWaitMs = 24 * 3600 * 1000;
 
-WorkerInfo AsItCame(const wire::Member& in) {
-  return {in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
+absl::StatusOr<WorkerInfo> AsItCame(const wire::Member& in) {
+  ASSIGN_OR_RETURN(const Compute compute, Compute::Parse(in.compute()));
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address(),
+                    compute};
 }
 
 }  // namespace
 
-JoinOptions FromWire(const wire::JoinRequest& in) {
+absl::StatusOr<JoinOptions> FromWire(const wire::JoinRequest& in) {
+  ASSIGN_OR_RETURN(const WorkerInfo self, AsItCame(in.self()));
   JoinOptions options{.cluster = in.cluster(),
-                      .self = AsItCame(in.self()),
+                      .self = self,
                       .wanted_rank = in.self().rank(),
                       .world_size = in.world_size(),
                       .listens = in.listens()};
@@ -46,6 +49,7 @@ void ToWire(const WorkerInfo& info, wire::Member& out) {
   out.set_rank(static_cast<int32_t>(info.rank));
   out.set_incarnation(info.incarnation);
   out.set_address(info.address);
+  out.set_compute(info.compute.ToString());
 }
 
 absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in) {

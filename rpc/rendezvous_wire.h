@@ -19,8 +19,9 @@ class RenewAnswer;
 
 namespace internal {
 
-JoinOptions FromWire(const wire::JoinRequest& in);
-// InvalidArgument for a name that is none.
+// InvalidArgument for what is no declaration of Compute, and, except in a
+// JoinRequest, which internal::CheckJoin sees to, for a name that is none.
+absl::StatusOr<JoinOptions> FromWire(const wire::JoinRequest& in);
 absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
 void ToWire(const WorkerInfo& info, wire::Member& out);
 absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in);

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ HandlePtr OwnValue(Agent& agent, AnyValue value, Place where);
 // A call of method `index` of the object's type, or, for a system method, of
 // kSystemMethods.
 CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name);
+std::weak_ptr<AgentCore> AgentOf(const HandlePtr& handle);
+bool IsOf(const HandlePtr& handle, const Agent& agent);
 inline constexpr uint64_t kSystemMethods = 0;
 inline constexpr uint32_t kFetch = 0;
 inline constexpr uint32_t kReady = 1;
@@ -106,6 +109,25 @@ class RRef {
                      std::forward<Before>(before)...);
   }
 
+  // A future of the value that fetches it with these once somebody here waits
+  // for it. What is only handed on stays with its owner: see Behind.
+  template <typename... Before>
+  Future<T> FetchWhenWanted(const Before&... before) const {
+    return Future<T>::From(
+        std::make_shared<Wanted>(
+            *this,
+            [before...](const RRef& self) { return self.Fetch(before...); }),
+        internal::CompletionsOf(internal::AgentOf(handle_)));
+  }
+  // The handle of this agent that FetchWhenWanted was called on; of other
+  // futures one that names nothing.
+  static RRef Behind(const Future<T>& future, const Agent& agent) {
+    const auto wanted = std::dynamic_pointer_cast<Wanted>(future.source());
+    const bool known =
+        wanted != nullptr && internal::IsOf(wanted->rref.handle(), agent);
+    return known ? wanted->rref : RRef();
+  }
+
   // Done when the value is there; fails as its creation failed.
   template <typename... Before>
   Future<void> Ready(Before&&... before) const {
@@ -165,6 +187,15 @@ class RRef {
   const internal::HandlePtr& handle() const { return handle_; }
 
  private:
+  struct Wanted final : ValueSource<T> {
+    using Fetcher = std::function<Future<T>(const RRef&)>;
+    Wanted(RRef value, Fetcher get)
+        : rref(std::move(value)), fetch(std::move(get)) {}
+    Future<T> Bring() override { return fetch(rref); }
+    const RRef rref;
+    const Fetcher fetch;
+  };
+
   template <typename R, typename... Before>
   Future<R> System(uint32_t index, const char* name, Before&&... before) const {
     internal::CallSpec spec = internal::SpecFor(

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "rpc/compute.h"
 
 namespace baton::rpc {
 
@@ -20,6 +21,7 @@ struct WorkerInfo {
   Rank rank{};
   uint64_t incarnation = 0;  // random, never 0
   std::string address;       // "host:port" or "unix:path"
+  Compute compute{};         // as it has declared
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 

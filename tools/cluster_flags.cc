@@ -13,6 +13,7 @@
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "tools/command_line.h"
+#include "tools/compute_flags.h"
 #include "tools/security_flags.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -171,6 +172,9 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));
   RETURN_IF_ERROR(CheckMeeting(options));
   ASSIGN_OR_RETURN(options.security, SecurityFromFlags(options.name));
+  ASSIGN_OR_RETURN(const rpc::Compute compute, ComputeFromFlags());
+  options.device = compute.device;
+  options.dtype = compute.dtype;
   return options;
 }
 

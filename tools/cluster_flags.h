@@ -12,7 +12,7 @@
 //   --advertise_host --tensor_port --join_timeout --rpc_timeout --lease
 //   --rpc_threads --max_message_bytes --max_undelivered_bytes
 //   --max_calls_per_peer --max_call_bytes_per_peer --max_calls
-// and those of tools/security_flags.h.
+// and those of tools/compute_flags.h and tools/security_flags.h.
 // Those not given come from BATON_CLUSTER, BATON_NAME, BATON_RANK,
 // BATON_RENDEZVOUS, BATON_WORLD_SIZE, BATON_PEERS, which baton-run sets for the
 // workers and the trainer that it starts.

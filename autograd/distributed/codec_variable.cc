@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autograd/distributed/edges.h"
+#include "autograd/functions/cast.h"
 
 namespace baton::rpc {
 
@@ -20,7 +21,10 @@ Variable Codec<Variable>::Decode(Decoder& decoder) {
   auto position = decoder.Get<int32_t>();
   Tensor tensor = decoder.GetTensor();
   if (!decoder.ok() || !tensor.defined()) return Variable();
-  if (position < 0) return Variable(std::move(tensor));
+  const auto cast = [to = decoder.dtype()](const Variable& x) {
+    return to.has_value() && IsFloating(x.dtype()) ? autograd::Cast(x, *to) : x;
+  };
+  if (position < 0) return cast(Variable(std::move(tensor)));
   auto* crossing = dynamic_cast<dist::ReceiveCrossing*>(decoder.crossing());
   if (crossing == nullptr) {
     decoder.Fail(absl::InvalidArgumentError(
@@ -28,7 +32,7 @@ Variable Codec<Variable>::Decode(Decoder& decoder) {
     return Variable();
   }
   absl::StatusOr<Variable> value = crossing->Take(std::move(tensor), position);
-  if (value.ok()) return *std::move(value);
+  if (value.ok()) return cast(*value);
   decoder.Fail(value.status());
   return Variable();
 }

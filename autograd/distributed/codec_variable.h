@@ -10,7 +10,8 @@ namespace baton::rpc {
 
 // A Variable travels as its tensor. In a call with a dist::Context one that
 // requires grad also leaves an edge, over which its gradient comes back; in a
-// call without, it arrives as a plain value.
+// call without, it arrives as a plain value. An object that wants another
+// dtype (rpc::Decoder::set_dtype) gets it cast, and its gradient is cast back.
 template <>
 struct Codec<Variable> {
   static void Encode(Encoder& encoder, const Variable& value);

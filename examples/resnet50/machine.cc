@@ -10,15 +10,10 @@
 #include "core/cuda/memory.h"
 #include "core/parallel.h"
 #include "core/status.h"
-#include "core/tensor.h"
 #include "tools/command_line.h"
+#include "tools/compute.h"
+#include "tools/compute_flags.h"
 
-ABSL_FLAG(std::string, device, "cpu",
-          "where to compute: cpu (a device is an equal share of the cores), "
-          "cuda, or cuda:N for the N-th GPU and those behind it");
-ABSL_FLAG(std::string, dtype, "fp32",
-          "of weights and activations: fp32, tf32 (fp32 whose products are "
-          "rounded for tensor cores), bf16 or fp16; the last three need a GPU");
 ABSL_FLAG(std::string, graph, "",
           "on: whole steps are recorded and replayed as CUDA graphs; off; "
           "default on with a GPU");
@@ -40,23 +35,6 @@ namespace baton::examples {
 namespace {
 
 using tools::WrongFlag;
-
-absl::Status ReadDType(Machine& machine) {
-  const std::string name = absl::GetFlag(FLAGS_dtype);
-  machine.dtype_name = name;
-  machine.tf32 = name == "tf32";
-  if (name == "bf16") {
-    machine.dtype = DType::kBF16;
-  } else if (name == "fp16") {
-    machine.dtype = DType::kF16;
-  } else if (name != "fp32" && name != "tf32") {
-    return WrongFlag(
-        "dtype", absl::StrCat("is fp32, tf32, bf16 or fp16, not '", name, "'"));
-  }
-  if (name != "fp32" && !machine.is_cuda())
-    return WrongFlag("dtype", absl::StrCat(name, " needs --device=cuda"));
-  return absl::OkStatus();
-}
 
 absl::Status ReadGraph(Machine& machine) {
   const std::string graph = absl::GetFlag(FLAGS_graph);
@@ -90,24 +68,22 @@ absl::Status ReadThreads(Machine& machine, int stages) {
 
 absl::StatusOr<Machine> MachineFromFlags(int stages) {
   Machine machine;
-  const auto first = Device::Parse(absl::GetFlag(FLAGS_device));
-  if (!first.ok())
-    return WrongFlag("device", absl::StrCat(": ", first.status().message()));
-  machine.devices = {*first};
-  // Says what is missing for a GPU.
-  RETURN_IF_ERROR(CatchErrors([&] { Tensor::Empty({1}, {.device = *first}); }));
+  ASSIGN_OR_RETURN(const rpc::Compute compute, tools::ComputeFromFlags());
+  machine.dtype = compute.dtype;
+  machine.dtype_name = tools::DTypeFlag(compute);
+  const Device first = compute.device;
+  machine.devices = {first};
   const int gpus = absl::GetFlag(FLAGS_gpus);
-  if (gpus < 0 || (gpus > 0 && first->is_cpu()))
+  if (gpus < 0 || (gpus > 0 && first.is_cpu()))
     return WrongFlag("gpus", "takes 1 and up, with --device=cuda");
   for (int i = 1; i < stages; ++i) {
     if (gpus > 0 && i == gpus) break;
-    if (first->is_cpu()) {
-      machine.devices.push_back(*first);
-    } else if (first->index() + i < cuda::DeviceCount()) {
-      machine.devices.push_back(Device::Cuda(first->index() + i));
+    if (first.is_cpu()) {
+      machine.devices.push_back(first);
+    } else if (first.index() + i < cuda::DeviceCount()) {
+      machine.devices.push_back(Device::Cuda(first.index() + i));
     }
   }
-  RETURN_IF_ERROR(ReadDType(machine));
   RETURN_IF_ERROR(ReadGraph(machine));
   RETURN_IF_ERROR(ReadAtOnce(machine));
   RETURN_IF_ERROR(ReadThreads(machine, stages));

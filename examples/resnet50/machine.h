@@ -14,11 +14,11 @@ namespace baton::examples {
 
 // Where resnet50_single_machine computes, and how.
 struct Machine {
-  // Stages take them in turn; the first is --device.
+  // Stages take them in turn; the first is --device, the others are those
+  // behind it. On the CPU each is an equal share of the cores.
   std::vector<Device> devices;
   std::string dtype_name = "fp32";  // as on the command line
   DType dtype = DType::kF32;        // of weights and activations
-  bool tf32 = false;                // products of f32 rounded for tensor cores
   bool graph = false;               // steps are recorded and replayed
   bool overlap = false;             // forwards beside backwards
   int at_once = 1;                  // micro-batches that a GPU works on

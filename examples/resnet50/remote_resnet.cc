@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autograd/distributed/context.h"
 #include "core/safetensors.h"
 #include "core/status.h"
 #include "models/distributed/stock.h"
@@ -71,10 +70,8 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
 }
 
 absl::StatusOr<double> RemoteResNet::TrainStep(const TrainingBatch& batch) {
-  dist::Context context(agent_);
   ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
-                   pipeline_->Step(context, batch.images, batch.targets));
-  RETURN_IF_ERROR(sgd_->Step(context));
+                   pipeline_->Step(*sgd_, batch.images, batch.targets));
   if (++steps_ > warm_up_steps()) bubbles_ += result.bubble;
   return result.loss;
 }

@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/precision.h"
 #include "core/status.h"
 #include "examples/resnet50/device_cluster.h"
 #include "examples/resnet50/device_resnet.h"
@@ -85,7 +84,6 @@ Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
 }
 
 Measurements MeasureOnGpus(const Settings& settings, const Machine& machine) {
-  AllowTf32(machine.tf32);
   const auto make = [&](const Variant& variant) -> Result {
     return DeviceResNet::Make(settings, machine, variant);
   };

@@ -42,12 +42,18 @@ void GradientSums::Add(LeafGradients gradients, bool last) {
   ops::AddIntoMany(sums, addends);
 }
 
-void GradientSums::Leave() {
+LeafGradients GradientSums::Take() {
+  LeafGradients all;
   for (size_t i = 0; i < leaves_.size(); ++i)
-    leaves_[i].set_grad(std::move(sums_[i]));
+    all.emplace_back(std::move(leaves_[i]), std::move(sums_[i]));
   leaves_.clear();
   sums_.clear();
   places_.clear();
+  return all;
+}
+
+void GradientSums::Leave() {
+  for (auto& [leaf, sum] : Take()) leaf.set_grad(std::move(sum));
 }
 
 }  // namespace baton::dist

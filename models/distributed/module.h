@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,8 +22,66 @@
 
 namespace baton::dist {
 
+// Where a module computes, and the dtype of its weights
+// (nn::Module::LowerPrecision); what is left out is as its worker has declared
+// (rpc::Compute).
+struct Placement {
+  std::optional<Device> device{};
+  std::optional<DType> dtype{};
+  static constexpr auto Fields =
+      std::tuple{&Placement::device, &Placement::dtype};
+};
+
+// Throws Error where there is no such device.
+void Place(nn::Module& module, const Placement& placement,
+           const rpc::Compute& declared);
+
 // What any module can be asked from afar, beside its own exports.
 namespace module_calls {
+
+// M::Make, with the module where it belongs before anybody can use it.
+template <typename M, typename... P>
+absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
+                                        const Placement& placement,
+                                        P... arguments) {
+  absl::StatusOr<std::shared_ptr<M>> made = [&] {
+    if constexpr (rpc::internal::Signature<decltype(&M::Make)>::kTakesContext) {
+      return absl::StatusOr<std::shared_ptr<M>>(
+          M::Make(call, std::move(arguments)...));
+    } else {
+      return absl::StatusOr<std::shared_ptr<M>>(
+          M::Make(std::move(arguments)...));
+    }
+  }();
+  if (made.ok() && *made != nullptr) Place(**made, placement, call.compute());
+  return made;
+}
+
+// Calls `fn.template operator()<P...>()` with the parameters of M::Make.
+template <typename M, typename Fn>
+auto WithParametersOfMake(Fn fn) {
+  using Tuple = typename rpc::internal::Signature<decltype(&M::Make)>::Tuple;
+  return [&]<typename... P>(std::tuple<P...>*) {
+    return fn.template operator()<P...>();
+  }(static_cast<Tuple*>(nullptr));
+}
+
+// M::Forward of a value that comes here from its owner.
+template <typename M>
+Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
+                           const RRef<Variable>& x) {
+  return x.Fetch(call).Then([call, module](const Variable& here) {
+    return module.With(call, rpc::Access::kExclusive, [here](M& local) {
+      return local.Forward(local.Placed(here));
+    });
+  });
+}
+
+template <typename M>
+Future<void> To(rpc::CallContext& call, const RRef<M>& module, Device device) {
+  return module.With(call, rpc::Access::kExclusive,
+                     [device](M& local) { local.To(device); });
+}
 
 template <typename M>
 Future<void> SetTraining(rpc::CallContext& call, const RRef<M>& module,
@@ -68,7 +129,12 @@ absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
 // dist::Optimizer need of it. Every worker's registry needs it.
 template <typename M>
 void RegisterModule(rpc::Registry& registry) {
+  module_calls::WithParametersOfMake<M>([&]<typename... P>() {
+    registry.AddFunction<&module_calls::Make<M, P...>>();
+  });
   registry.Add<M>()
+      .template AddFunction<&module_calls::ForwardOf<M>>()
+      .template AddFunction<&module_calls::To<M>>()
       .template AddFunction<&module_calls::SetTraining<M>>()
       .template AddFunction<&module_calls::NumParameters<M>>()
       .template AddFunction<&module_calls::StateDict<M>>()
@@ -92,21 +158,39 @@ class Module {
   Module(rpc::Agent& agent, RRef<M> module)
       : agent_(&agent), module_(std::move(module)) {}
 
-  // Made there by M::Make(args...).
+  // Made there by M::Make(args...), on the worker's own device.
   template <typename... Args>
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
                                Args&&... args) {
-    return rpc::Create<M>(agent, worker, std::forward<Args>(args)...)
+    return Create(agent, worker, Placement{}, std::forward<Args>(args)...);
+  }
+  // Or where `placement` says:
+  //   Create(agent, "bob", dist::Placement{.device = Device::Cpu()}, spec)
+  template <typename... Args>
+  static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
+                               Placement placement, Args&&... args) {
+    return module_calls::WithParametersOfMake<M>([&]<typename... P>() {
+             return rpc::CreateBy<&module_calls::Make<M, P...>>(
+                 agent, worker, placement, std::forward<Args>(args)...);
+           })
         .Then([&agent](const RRef<M>& rref) { return Module(agent, rref); });
   }
 
-  // Recorded in `ctx`. X is Variable, Tensor or a Future of one: the value then
-  // is sent once it is there.
+  // Recorded in `ctx`; x comes to the module's device and dtype, wherever it
+  // is. X is Variable, Tensor or a Future of one: the value then is sent once
+  // it is there. The result stays with the module's worker until somebody here
+  // waits for it: given to the Forward of another module it goes straight from
+  // worker to worker.
   template <typename X>
   Future<Variable> Forward(const Context& ctx, const X& x) const {
-    return module_.template Async<&M::Forward>(ctx, x);
+    return ForwardThere(ctx, x).FetchWhenWanted(ctx.call_scope());
   }
 
+  // Moves its parameters and buffers, which stay the same Variables to
+  // optimizers.
+  Future<void> To(Device device) const {
+    return agent_->Async<&module_calls::To<M>>(owner(), module_, device);
+  }
   Future<void> Train(bool training = true) const {
     return agent_->Async<&module_calls::SetTraining<M>>(owner(), module_,
                                                         training);
@@ -130,6 +214,18 @@ class Module {
   const rpc::WorkerInfo& owner() const { return module_.owner(); }
 
  private:
+  template <typename X>
+  RRef<Variable> ForwardThere(const Context& ctx, const X& x) const {
+    if constexpr (std::is_same_v<X, Future<Variable>>) {
+      const auto elsewhere = RRef<Variable>::Behind(x, *agent_);
+      if (elsewhere.valid()) {
+        return agent_->Remote<&module_calls::ForwardOf<M>>(
+            rpc::Target(owner(), rpc::Place()), ctx, module_, elsewhere);
+      }
+    }
+    return module_.template Remote<&M::Forward>(ctx, x);
+  }
+
   rpc::Agent* agent_ = nullptr;
   RRef<M> module_;
 };

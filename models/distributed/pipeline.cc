@@ -4,19 +4,13 @@
 #include "models/distributed/pipeline.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/ops/indexing.h"
 #include "models/distributed/micro_batches.h"
 
 namespace baton::dist {
 namespace {
-
-// How long the stages may take to give up a step that failed somewhere.
-constexpr std::chrono::milliseconds kGiveUp{5000};
-// Beyond the step's own deadline, which brings the better message.
-constexpr std::chrono::milliseconds kGrace{2000};
 
 // Longer limits, which mean none, would overflow what is added to them.
 constexpr std::chrono::hours kLongestStep{24 * 365};
@@ -55,32 +49,30 @@ absl::Status CheckChoice(const ScheduleChoice& choice,
   return MakeSchedule(choice, work).status();
 }
 
-// What runs the stages of each worker.
+// What runs the stages of each worker; the first one's knows the others.
 absl::StatusOr<std::vector<RRef<StageGroup>>> MakeGroups(
     rpc::Agent& agent, const std::vector<RRef<Stage>>& stages,
     const std::vector<int>& worker_of_stage, int compute_threads) {
   std::map<int, std::vector<RRef<Stage>>> of_worker;
   for (size_t i = 0; i < stages.size(); ++i)
     of_worker[worker_of_stage[i]].push_back(stages[i]);
+  const auto make = [&](const std::vector<RRef<Stage>>& here,
+                        const std::vector<RRef<StageGroup>>& others) {
+    return rpc::Create<StageGroup>(agent, here.front().owner(), here,
+                                   int32_t{compute_threads}, others);
+  };
   std::vector<Future<RRef<StageGroup>>> making;
   for (const auto& [worker, here] : of_worker) {
-    making.push_back(rpc::Create<StageGroup>(agent, here.front().owner(), here,
-                                             int32_t{compute_threads}));
+    if (worker > 0) making.push_back(make(here, {}));
   }
-  return WaitAll(making).Await(kNoLimit);
+  ASSIGN_OR_RETURN(auto groups, WaitAll(making).Await(kNoLimit));
+  ASSIGN_OR_RETURN(auto first, make(of_worker.at(0), groups).Await(kNoLimit));
+  groups.insert(groups.begin(), std::move(first));
+  return groups;
 }
 
 // Steps by usual costs, before those of the last of them order the others.
 constexpr int kUsualSteps = 2;
-
-double BubbleOf(const std::vector<GroupReport>& reports) {
-  double makespan = 0, busy = 0;
-  for (const GroupReport& report : reports) {
-    makespan = std::max(makespan, report.until_end_s);
-    busy = std::accumulate(report.seconds.begin(), report.seconds.end(), busy);
-  }
-  return 1 - busy / (makespan * static_cast<double>(reports.size()));
-}
 
 }  // namespace
 
@@ -127,15 +119,9 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
       kept, std::move(stages), std::move(groups), std::move(workers)));
 }
 
-rpc::CallOptions Pipeline::Calls() const {
-  rpc::CallOptions options;
-  options.timeout = options_.step_timeout + kGrace;
-  return options;
-}
-
 absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
                                            const Tensor& targets,
-                                           bool training) {
+                                           bool training) const {
   if (!inputs.defined() || inputs.rank() == 0 || inputs.dim(0) == 0) {
     return absl::InvalidArgumentError("a pipeline step needs at least one row");
   }
@@ -146,7 +132,6 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
         " do not go with targets of shape ", targets.shape().ToString()));
   }
   StepPlan plan;
-  plan.step = ++last_step_;
   plan.rows = inputs.dim(0);
   plan.split_size = options_.split_size > 0
                         ? std::min(options_.split_size, plan.rows)
@@ -155,7 +140,6 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
       static_cast<int32_t>((plan.rows + plan.split_size - 1) / plan.split_size);
   plan.training = training;
   plan.loss = targets.defined() ? options_.loss : Loss::kNone;
-  plan.time_left = options_.step_timeout;
   return plan;
 }
 
@@ -173,11 +157,16 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   if (is_new) {
     ordered.work = WorkFor(plan);
     ordered.meter = CostMeter(stages_.size());
-  } else if (options_.schedule.name == "auto" && ordered.steps == kUsualSteps) {
+  } else if (options_.schedule.name == "auto" && !ordered.by_costs &&
+             ordered.steps >= kUsualSteps) {
+    ordered.by_costs = true;
     ordered.work.costs = ordered.meter.Mean();
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
   }
+  told_.remove_if([&](const Told& told) {
+    return told.plan.training && told.plan.rows == plan.rows;
+  });
   ASSIGN_OR_RETURN(ordered.schedule,
                    MakeSchedule(options_.schedule, ordered.work));
   return &ordered;
@@ -185,7 +174,6 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
 
 void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
-  last_ = &ordered;
   if (++ordered.steps < kUsualSteps) return;
   for (size_t worker = 0; worker < reports.size(); ++worker) {
     const Program& program = ordered.schedule.workers[worker];
@@ -197,7 +185,24 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
   }
 }
 
-absl::StatusOr<Simulation> Pipeline::Predict() const {
+void Pipeline::Collect() {
+  const auto over = [this](const UnderWay& step) {
+    if (!step.reports.ready()) return false;
+    const auto reports = step.reports.Await();
+    const auto told = std::find_if(
+        told_.begin(), told_.end(),
+        [&](const Told& each) { return each.plan.id == step.plan; });
+    if (!reports.ok() || told == told_.end()) return true;
+    told->known = true;
+    if (told->plan.training) Learn(*reports, ordered_.at(told->plan.rows));
+    return true;
+  };
+  under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(), over),
+                   under_way_.end());
+}
+
+absl::StatusOr<Simulation> Pipeline::Predict() {
+  Collect();
   if (last_ == nullptr || last_->steps < kUsualSteps) {
     return absl::FailedPreconditionError(
         "a prediction needs the costs of two steps");
@@ -210,102 +215,8 @@ absl::StatusOr<Simulation> Pipeline::Predict() const {
 void Pipeline::set_split_size(int64_t rows) {
   options_.split_size = rows;
   ordered_.clear();
+  told_.clear();
   last_ = nullptr;
-}
-
-absl::StatusOr<Pipeline::StepResult> Pipeline::Step(const Context& ctx,
-                                                    const Tensor& inputs,
-                                                    const Tensor& targets) {
-  if (!targets.defined()) {
-    return absl::InvalidArgumentError("a training step needs targets");
-  }
-  ASSIGN_OR_RETURN(StepPlan plan, PlanFor(inputs, targets, true));
-  ASSIGN_OR_RETURN(Ordered * ordered, OrderedFor(plan));
-  ASSIGN_OR_RETURN(
-      const std::vector<GroupReport> reports,
-      RunStep(plan, ctx.call_scope(), ordered->schedule, inputs, targets));
-  Learn(reports, *ordered);
-  const StageReport& last =
-      reports[static_cast<size_t>(worker_of_stage_.back())].last;
-  return StepResult{
-      last.loss,
-      static_cast<double>(last.correct) / static_cast<double>(plan.rows),
-      BubbleOf(reports)};
-}
-
-absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
-                                                        const Tensor& targets) {
-  ASSIGN_OR_RETURN(StepPlan plan, PlanFor(inputs, targets, false));
-  ASSIGN_OR_RETURN(const Schedule forwards, MakeForwards(WorkFor(plan)));
-  ASSIGN_OR_RETURN(const std::vector<GroupReport> reports,
-                   RunStep(plan, nullptr, forwards, inputs, targets));
-  const StageReport& last =
-      reports[static_cast<size_t>(worker_of_stage_.back())].last;
-  EvalResult result;
-  result.loss = last.loss;
-  result.accuracy =
-      static_cast<double>(last.correct) / static_cast<double>(plan.rows);
-  RETURN_IF_ERROR(
-      CatchErrors([&] { result.outputs = ops::Cat(last.outputs, 0); }));
-  return result;
-}
-
-std::vector<Future<bool>> Pipeline::Feed(const StepPlan& plan,
-                                         const Tensor& inputs,
-                                         const Tensor& targets) {
-  std::vector<Future<bool>> fed;
-  // A stage without a loss may be done before they come.
-  if (plan.loss != Loss::kNone) {
-    fed.push_back(stages_.back()
-                      .Async<&Stage::PutTargets>(Calls(), plan.step, targets)
-                      .Then([] { return true; }));
-  }
-  int32_t micro_batch = 0;
-  for (const RowRange& rows : SplitRows(plan.rows, plan.split_size)) {
-    fed.push_back(
-        stages_.front()
-            .Async<&Stage::PutInput>(Calls(), plan.step, micro_batch++,
-                                     inputs.Slice(0, rows.begin, rows.end))
-            .Then([](const Tensor&) { return true; }));
-  }
-  return fed;
-}
-
-absl::StatusOr<std::vector<GroupReport>> Pipeline::RunStep(
-    const StepPlan& plan, std::shared_ptr<rpc::CallScope> scope,
-    const Schedule& schedule, const Tensor& inputs, const Tensor& targets) {
-  std::vector<Future<GroupReport>> runs;
-  std::vector<Future<bool>> parts, ends;
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    StepPlan part = plan;
-    part.program = schedule.workers[i];
-    const RRef<StageGroup>& group = groups_[i];
-    runs.push_back(scope == nullptr
-                       ? group.Async<&StageGroup::Run>(Calls(), part)
-                       : group.Async<&StageGroup::Run>(Calls(), scope, part));
-    parts.push_back(runs.back().Then([](const GroupReport&) { return true; }));
-    Promise<bool> end;
-    runs.back().OnReady(
-        [end](const absl::StatusOr<GroupReport>&) { end.Set(true); });
-    ends.push_back(end.future());
-  }
-  for (auto& fed : Feed(plan, inputs, targets)) parts.push_back(std::move(fed));
-  absl::Status status =
-      WaitAll(parts).Await(options_.step_timeout + 2 * kGrace).status();
-  if (status.ok()) return WaitAll(runs).Await();
-  AbortStep(plan.step, status);
-  // The caller may change or free what the stages use only once they are done.
-  WaitAll(ends).Await(kGiveUp).status().IgnoreError();
-  return status;
-}
-
-void Pipeline::AbortStep(uint64_t step, const absl::Status& why) {
-  rpc::CallOptions options;
-  options.timeout = kGiveUp;
-  for (const RRef<StageGroup>& group : groups_) {
-    group.Async<&StageGroup::Abort>(options, step, why)
-        .OnReady([](const absl::Status&) {});
-  }
 }
 
 }  // namespace baton::dist

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_group.h"
+#include "optim/distributed/optimizer.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
@@ -68,14 +71,20 @@ class StageModule {
 };
 
 // Trains a chain of modules, each at its worker, in micro-batches that are in
-// flight on all stages at once. The trainer sends every worker one program a
-// step, which orders what all stages of that worker do, the inputs to the first
-// stage and the targets to the last; activations and gradients pass from stage
-// to stage. A step's gradients equal, bit for bit,
-// those of one process that accumulates over the same micro-batches in order.
+// flight on all stages at once. The trainer tells every worker once what its
+// stages do in steps of one kind, and then sends it one message a step, with
+// the inputs to the first stage's and the targets to the last stage's;
+// activations and gradients pass from stage to stage. A step's gradients equal,
+// bit for bit, those of one process that accumulates over the same
+// micro-batches in order.
 //
 //   ASSIGN_OR_RETURN(auto pipeline, dist::Pipeline::Make(
 //       agent, {.split_size = 20}, {front, back}));
+//   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {front, back});
+//   ASSIGN_OR_RETURN(auto step, pipeline->Step(sgd, images, labels));
+//
+// or, where something is to be done between the backwards and the optimizer:
+//
 //   dist::Context ctx(agent);
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(ctx, images, labels));
 //   RETURN_IF_ERROR(sgd.Step(ctx));
@@ -106,7 +115,38 @@ class Pipeline {
   // then or are lost, and the next may follow. Modules run in the mode that
   // they are in: what was set to eval stays frozen.
   absl::StatusOr<StepResult> Step(const Context& ctx, const Tensor& inputs,
-                                  const Tensor& targets);
+                                  const Tensor& targets) {
+    return StepAsync(ctx, inputs, targets).Await(kNoLimit);
+  }
+  // The same, and each worker steps its parameters by the optimizer. A step
+  // that breaks changes nothing anywhere, with the exceptions that StageGroup
+  // names. What the optimizer has at other workers is not stepped.
+  template <typename O>
+  absl::StatusOr<StepResult> Step(const Optimizer<O>& optimizer,
+                                  const Tensor& inputs, const Tensor& targets) {
+    return StepAsync(optimizer, inputs, targets).Await(kNoLimit);
+  }
+
+  // Steps of which kMostUnderWay may be under way, evaluations counted, so that
+  // workers have the next when they are done with one: FailedPrecondition for
+  // more. One that breaks takes those begun after it along; the results are
+  // those of steps one after the other. Inputs and targets stay as they are
+  // until then, and the time limit counts from here. Waits itself until the
+  // optimizer has been made.
+  static constexpr size_t kMostUnderWay = 2;
+  Future<StepResult> StepAsync(const Context& ctx, const Tensor& inputs,
+                               const Tensor& targets) {
+    return Train({.scope = ctx.call_scope()}, inputs, targets);
+  }
+  template <typename O>
+  Future<StepResult> StepAsync(const Optimizer<O>& optimizer,
+                               const Tensor& inputs, const Tensor& targets) {
+    auto hosts = optimizer.Hosts().Await(kNoLimit);
+    if (!hosts.ok()) return ReadyFuture<StepResult>(hosts.status());
+    return Train(
+        {.steps = true, .hosts = *std::move(hosts), .lr = optimizer.lr()},
+        inputs, targets);
+  }
 
   struct EvalResult {
     Tensor outputs;
@@ -125,7 +165,7 @@ class Pipeline {
   // What that order comes to by the mean costs of the steps so far, in seconds,
   // where nothing is lost between workers. FailedPrecondition before two steps:
   // the first one, which reserves memory and chooses kernels, does not count.
-  absl::StatusOr<Simulation> Predict() const;
+  absl::StatusOr<Simulation> Predict();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
@@ -139,6 +179,26 @@ class Pipeline {
     Schedule schedule;
     CostMeter meter;
     int steps = 0;
+    bool by_costs = false;
+  };
+  // What becomes of gradients: they stay in a scope, or parameters are stepped.
+  struct Sink {
+    std::shared_ptr<rpc::CallScope> scope = nullptr;
+    bool steps = false;
+    std::vector<RRef<OptimizerHost>> hosts = {};
+    double lr = 0;
+  };
+  // What workers were sent a plan for.
+  struct Told {
+    StepPlan plan;  // without its program and optimizer, which differ
+    std::vector<rpc::RRefId> hosts;
+    bool known = false;  // to all
+  };
+  struct UnderWay {
+    uint64_t step;
+    uint64_t plan;
+    std::vector<RRef<OptimizerHost>> hosts;  // stay until then
+    Future<std::vector<GroupReport>> reports;
   };
   Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
            std::vector<RRef<StageGroup>> groups,
@@ -147,23 +207,30 @@ class Pipeline {
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
+  // Learns from the steps that are over.
+  void Collect();
   absl::StatusOr<StepPlan> PlanFor(const Tensor& inputs, const Tensor& targets,
-                                   bool training);
-  // Runs one step on all workers; what each reports.
-  absl::StatusOr<std::vector<GroupReport>> RunStep(
-      const StepPlan& plan, std::shared_ptr<rpc::CallScope> scope,
-      const Schedule& schedule, const Tensor& inputs, const Tensor& targets);
-  std::vector<Future<bool>> Feed(const StepPlan& plan, const Tensor& inputs,
-                                 const Tensor& targets);
-  void AbortStep(uint64_t step, const absl::Status& why);
-  rpc::CallOptions Calls() const;
+                                   bool training) const;
+  Told& ToldFor(const StepPlan& plan, const Sink& sink);
+  // With the plan, unless all workers know it.
+  absl::StatusOr<std::vector<StepOrder>> OrdersFor(const StepPlan& plan,
+                                                   const Sink& sink);
+  Future<StepResult> Train(const Sink& sink, const Tensor& inputs,
+                           const Tensor& targets);
+  Future<std::vector<GroupReport>> Begin(const Tensor& inputs,
+                                         const Tensor& targets, bool training,
+                                         const Sink& sink);
+  uint64_t OldestPlan() const;
 
   PipelineOptions options_;
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
   const std::vector<int> worker_of_stage_;
   uint64_t last_step_ = 0;
+  uint64_t last_plan_ = 0;
   std::map<int64_t, Ordered> ordered_;  // by the rows of a batch
+  std::list<Told> told_;
+  std::vector<UnderWay> under_way_;
   const Ordered* last_ = nullptr;
 };
 

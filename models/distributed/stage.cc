@@ -51,9 +51,8 @@ Stage::Stage(std::shared_ptr<nn::Module> module,
 
 Stage::~Stage() {
   MutexLock lock(mutex_);
-  if (state_ != nullptr) {
-    state_->Fail(Explain(absl::CancelledError("the stage was dropped")));
-  }
+  for (const auto& [step, mail] : mail_)
+    mail->Fail(Explain(absl::CancelledError("the stage was dropped")));
 }
 
 absl::Status Stage::Explain(const absl::Status& status) const {
@@ -62,44 +61,32 @@ absl::Status Stage::Explain(const absl::Status& status) const {
 }
 
 absl::StatusOr<std::shared_ptr<StepState>> Stage::Open(uint64_t step) {
-  std::shared_ptr<StepState> old;
-  std::shared_ptr<StepState> state;
-  {
-    MutexLock lock(mutex_);
-    if (step <= over_ || (state_ != nullptr && step < state_->step())) {
-      return Explain(
-          absl::AbortedError(absl::StrCat("step ", step, " is over")));
-    }
-    if (state_ != nullptr && state_->step() == step) return state_;
-    old = std::move(state_);
-    state_ = state = std::make_shared<StepState>(step);
+  MutexLock lock(mutex_);
+  if (step < oldest_) {
+    return Explain(absl::AbortedError(absl::StrCat("step ", step, " is over")));
   }
-  if (old != nullptr) {
-    old->Fail(Explain(absl::AbortedError("a newer step began")));
-  }
-  return state;
+  std::shared_ptr<StepState>& mail = mail_[step];
+  if (mail == nullptr) mail = std::make_shared<StepState>();
+  return mail;
 }
 
-void Stage::End(uint64_t step, const absl::Status& why) {
-  std::shared_ptr<StepState> state;
+void Stage::Begin(uint64_t step) {
+  std::map<uint64_t, std::shared_ptr<StepState>> over;
   {
     MutexLock lock(mutex_);
-    over_ = std::max(over_, step);
-    if (state_ != nullptr && state_->step() <= step) state = std::move(state_);
+    oldest_ = std::max(oldest_, step);
+    while (!mail_.empty() && mail_.begin()->first < step)
+      over.insert(mail_.extract(mail_.begin()));
   }
-  if (state != nullptr) state->Fail(why);
+  for (const auto& [older, mail] : over)
+    mail->Fail(Explain(absl::AbortedError("a newer step began")));
 }
 
 Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
                                const Tensor& input) {
-  absl::StatusOr<std::shared_ptr<StepState>> state = Open(step);
-  if (!state.ok()) return ReadyFuture<Tensor>(state.status());
-  return (*state)->PutInput(micro_batch, input);
-}
-
-absl::Status Stage::PutTargets(uint64_t step, const Tensor& targets) {
-  ASSIGN_OR_RETURN(auto state, Open(step));
-  return state->PutTargets(targets);
+  absl::StatusOr<std::shared_ptr<StepState>> mail = Open(step);
+  if (!mail.ok()) return ReadyFuture<Tensor>(mail.status());
+  return (*mail)->PutInput(micro_batch, input);
 }
 
 }  // namespace baton::dist

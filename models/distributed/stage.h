@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -17,10 +18,10 @@
 
 namespace baton::dist {
 
-// One stage of a pipeline, at the worker of its module: takes the mail of each
-// step, which the worker's StageGroup works off. Activations go to the next
-// stage as calls, whose answers are the gradients. Between steps it holds
-// nothing but its module. Thread-safe.
+// One stage of a pipeline, at the worker of its module: takes the mail of the
+// steps that are under way, which the worker's StageGroup works off.
+// Activations go to the next stage as calls, whose answers are the gradients.
+// Between steps it holds nothing but its module. Thread-safe.
 class Stage {
  public:
   // For a handler; `next` is empty for the last stage. FailedPrecondition names
@@ -31,23 +32,20 @@ class Stage {
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
       std::optional<RRef<Stage>> next);
-  ~Stage();  // fails the step under way
+  ~Stage();  // fails the steps under way
 
-  // From the stage before, or the trainer; may come before the step begins
-  // here. The answer is the input's gradient.
+  // From the stage before; may come before the step begins here. The answer is
+  // the input's gradient.
   Future<Tensor> PutInput(uint64_t step, int32_t micro_batch,
                           const Tensor& input);
-  // Of the whole batch; for the last stage.
-  absl::Status PutTargets(uint64_t step, const Tensor& targets);
 
-  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInput>,
-                               rpc::kConcurrent<&Stage::PutTargets>>;
+  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInput>>;
 
   // For the group.
-  // The step's mail; a newer step ends an older one. Aborted when it is over.
+  // The step's mail; Aborted when the step is over.
   absl::StatusOr<std::shared_ptr<StepState>> Open(uint64_t step);
-  // Ends the step, and those before it: what waits for its mail fails.
-  void End(uint64_t step, const absl::Status& why);
+  // The steps before this one are over.
+  void Begin(uint64_t step);
   // "stage 1 of 3: " before its text.
   absl::Status Explain(const absl::Status& status) const;
 
@@ -55,6 +53,7 @@ class Stage {
   const std::shared_ptr<rpc::ObjectLock>& lock() const { return lock_; }
   const StageSpec& spec() const { return spec_; }
   const std::optional<RRef<Stage>>& next() const { return next_; }
+  bool is_first() const { return spec_.index == 0; }
   bool is_last() const { return spec_.index == spec_.count - 1; }
 
  private:
@@ -69,8 +68,8 @@ class Stage {
   const StageSpec spec_;
   const std::optional<RRef<Stage>> next_;
   Mutex mutex_;
-  std::shared_ptr<StepState> state_ ABSL_GUARDED_BY(mutex_);
-  uint64_t over_ ABSL_GUARDED_BY(mutex_) = 0;  // steps up to it have ended
+  std::map<uint64_t, std::shared_ptr<StepState>> mail_ ABSL_GUARDED_BY(mutex_);
+  uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over
 };
 
 }  // namespace baton::dist

@@ -4,14 +4,14 @@
 #include "models/distributed/stage_group.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
+#include "autograd/distributed/engine.h"
 #include "core/parallel.h"
 #include "core/status.h"
-#include "models/distributed/stage_run.h"
 
 namespace baton::dist {
 namespace {
@@ -20,15 +20,35 @@ using StepClock = std::chrono::steady_clock;
 
 // Longer limits, which mean none, would overflow what is added to them.
 constexpr std::chrono::hours kFarAway{24 * 365};
+// Steps that are remembered: word of one that is over may come late.
+constexpr size_t kRemembered = 16;
+// Beyond a step's deadline, for the word of the others on what became of it.
+constexpr std::chrono::milliseconds kLastWord{2000};
 
 double SecondsSince(StepClock::time_point begin) {
   return std::chrono::duration<double>(StepClock::now() - begin).count();
 }
 
+std::chrono::milliseconds LeftOf(StepClock::time_point deadline) {
+  return std::max(std::chrono::milliseconds(1),
+                  std::chrono::ceil<std::chrono::milliseconds>(
+                      deadline + kLastWord - StepClock::now()));
+}
+
+// `future`, whose errors name the worker that they come from.
+Future<void> SaidBy(const std::string& worker, const Future<void>& future) {
+  Promise<void> promise;
+  future.OnReady([worker, promise](const absl::Status& status) {
+    promise.Set(Annotate(status, worker));
+  });
+  return promise.future();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StageGroup>> StageGroup::Make(
-    const std::vector<RRef<Stage>>& stages, int32_t compute_threads) {
+    const std::vector<RRef<Stage>>& stages, int32_t compute_threads,
+    const std::vector<RRef<StageGroup>>& others) {
   std::vector<std::shared_ptr<Stage>> local;
   for (const RRef<Stage>& stage : stages) {
     ASSIGN_OR_RETURN(auto here, stage.LocalValue());
@@ -37,24 +57,40 @@ absl::StatusOr<std::unique_ptr<StageGroup>> StageGroup::Make(
   if (local.empty()) {
     return absl::InvalidArgumentError("a worker's group needs a stage");
   }
-  return std::make_unique<StageGroup>(std::move(local), compute_threads);
+  return std::make_unique<StageGroup>(std::move(local), compute_threads,
+                                      others);
 }
 
 StageGroup::StageGroup(std::vector<std::shared_ptr<Stage>> stages,
-                       int compute_threads)
+                       int compute_threads,
+                       std::vector<RRef<StageGroup>> others)
     : stages_(std::move(stages)),
       compute_threads_(compute_threads),
+      others_(std::move(others)),
       compute_(std::make_unique<ThreadPool>(
-          1, absl::StrCat("stage-", stages_.front()->spec().index))) {}
+          1, absl::StrCat("stage-", stages_.front()->spec().index))) {
+  for (const auto& stage : stages_) locks_.push_back(stage->lock());
+}
 
 StageGroup::~StageGroup() {
-  uint64_t last = 0;
+  std::map<uint64_t, std::shared_ptr<Progress>> steps;
   {
     MutexLock lock(mutex_);
-    last = last_step_;
+    steps = steps_;
   }
-  Abort(last, absl::CancelledError("the stages were dropped"));
+  for (const auto& [step, progress] : steps)
+    progress->Break(absl::CancelledError("the stages were dropped"));
   compute_.reset();  // joins, while the rest is still there
+}
+
+void StageGroup::Progress::Break(const absl::Status& why) const {
+  if (!agreed.Set(why) && agreed.future().Await().ok()) return;
+  ran.Set(why);
+  EndMail(why);
+}
+
+void StageGroup::Progress::EndMail(const absl::Status& why) const {
+  for (const auto& of_stage : mail) of_stage->Fail(why);
 }
 
 absl::Status StageGroup::Check(const StepPlan& plan) const {
@@ -65,6 +101,9 @@ absl::Status StageGroup::Check(const StepPlan& plan) const {
         absl::StrCat(plan.rows, " rows in parts of ", plan.split_size,
                      " are not ", plan.micro_batches, " micro-batches"));
   }
+  if (plan.steps && !plan.training) {
+    return absl::InvalidArgumentError("only training steps parameters");
+  }
   std::vector<int> here;
   for (const auto& stage : stages_) {
     here.push_back(stage->spec().index);
@@ -74,88 +113,294 @@ absl::Status StageGroup::Check(const StepPlan& plan) const {
   return CheckProgram(plan.program, here, plan.micro_batches);
 }
 
-absl::StatusOr<StageGroup::Step> StageGroup::Begin(rpc::CallContext& call,
-                                                   const StepPlan& plan) {
-  Step step;
-  step.told = StepClock::now();
-  step.deadline =
-      step.told + std::min<std::chrono::milliseconds>(plan.time_left, kFarAway);
-  step.tracer = call.agent().tracer();
-  RETURN_IF_ERROR(Check(plan));
-  if (plan.training) {
-    ASSIGN_OR_RETURN(step.context, ContextOf(call));
-  }
-  {
-    MutexLock lock(mutex_);
-    last_step_ = std::max(last_step_, plan.step);
-  }
+absl::Status StageGroup::CheckBatch(const StepPlan& plan,
+                                    const StepOrder& order) const {
+  const auto check = [&](const Stage& stage, const Tensor& x,
+                         const char* what) {
+    if (x.defined() && x.rank() > 0 && x.dim(0) == plan.rows)
+      return absl::OkStatus();
+    return stage.Explain(absl::InvalidArgumentError(
+        absl::StrCat("expected ", what, " of ", plan.rows, " rows, got shape ",
+                     x.defined() ? x.shape().ToString() : "(undefined)")));
+  };
   for (const auto& stage : stages_) {
-    ASSIGN_OR_RETURN(auto mail, stage->Open(plan.step));
-    step.mail.push_back(std::move(mail));
+    if (stage->is_first())
+      RETURN_IF_ERROR(check(*stage, order.inputs, "inputs"));
+    if (stage->is_last() && plan.loss != Loss::kNone)
+      RETURN_IF_ERROR(check(*stage, order.targets, "targets"));
   }
-  return step;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<StageGroup::Progress>> StageGroup::Open(
+    uint64_t step) {
+  MutexLock lock(mutex_);
+  if (step < oldest_) {
+    return absl::AbortedError(absl::StrCat("step ", step, " is over"));
+  }
+  std::shared_ptr<Progress>& progress = steps_[step];
+  if (progress == nullptr) {
+    auto made = std::make_shared<Progress>();
+    for (const auto& stage : stages_) {
+      ASSIGN_OR_RETURN(auto mail, stage->Open(step));
+      made->mail.push_back(std::move(mail));
+    }
+    progress = std::move(made);
+  }
+  return progress;
+}
+
+absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
+    const StepOrder& order) {
+  KnownPlan made;
+  if (order.new_plan.has_value()) {
+    RETURN_IF_ERROR(Check(*order.new_plan));
+    auto plan = std::make_shared<StepPlan>(*order.new_plan);
+    // The plan does not keep it: its owner may drop it.
+    if (plan->optimizer.has_value()) {
+      ASSIGN_OR_RETURN(made.optimizer, plan->optimizer->LocalValue());
+      plan->optimizer = RRef<OptimizerHost>();
+    }
+    made.plan = std::move(plan);
+  }
+  MutexLock lock(mutex_);
+  plans_.erase(plans_.begin(), plans_.lower_bound(order.oldest_plan));
+  if (made.plan != nullptr) plans_[made.plan->id] = made;
+  const auto found = plans_.find(order.plan);
+  if (found == plans_.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no plan ", order.plan));
+  }
+  return found->second;
+}
+
+absl::Status StageGroup::Prepare(Task& task) {
+  task.deadline = StepClock::now() + std::min<std::chrono::milliseconds>(
+                                         task.order.time_left, kFarAway);
+  ASSIGN_OR_RETURN(KnownPlan known, PlanOf(task.order));
+  task.order.new_plan.reset();
+  task.plan = std::move(known.plan);
+  RETURN_IF_ERROR(CheckBatch(*task.plan, task.order));
+  if (task.plan->optimizer.has_value()) {
+    task.optimizer = known.optimizer.lock();
+    if (task.optimizer == nullptr)
+      return absl::FailedPreconditionError("the optimizer was dropped");
+  }
+  if (task.plan->training && !task.plan->steps) {
+    ASSIGN_OR_RETURN(task.context, ContextOf(task.call));
+  }
+  return absl::OkStatus();
 }
 
 Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
-                                    const StepPlan& plan) {
-  absl::StatusOr<Step> step = Begin(call, plan);
-  if (!step.ok()) {
-    Abort(plan.step, step.status());
-    return ReadyFuture<GroupReport>(step.status());
+                                    const StepOrder& order) {
+  const TaskPtr task(new Task{call, order});
+  auto progress = Open(order.step);
+  if (!progress.ok()) return ReadyFuture<GroupReport>(progress.status());
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange((*progress)->begun, true)) {
+      return ReadyFuture<GroupReport>(absl::InvalidArgumentError(
+          absl::StrCat("step ", order.step, " was ordered twice")));
+    }
   }
-  call.OnCancel([mail = step->mail](const absl::Status& why) {
-    for (const auto& of_stage : mail)
-      of_stage->Fail(Annotate(why, "the trainer gave up the step"));
+  task->progress = *std::move(progress);
+  Watch(task);
+  if (absl::Status status = Prepare(*task); !status.ok()) {
+    End(*task, status);
+    return task->report.future();
+  }
+  call.OnCancel([progress = task->progress](const absl::Status& why) {
+    progress->Break(Annotate(why, "the trainer gave up the step"));
   });
-  Promise<GroupReport> promise;
-  std::vector<std::shared_ptr<rpc::ObjectLock>> locks;
-  for (const auto& stage : stages_) locks.push_back(stage->lock());
-  rpc::HoldObjects(
-      call, std::move(locks), rpc::Access::kExclusive,
-      [this, plan, promise,
-       step = *std::move(step)](absl::StatusOr<rpc::ObjectHold> hold) {
-        if (!hold.ok()) {
-          Abort(plan.step, hold.status());
-          promise.Set(hold.status());
-          return;
-        }
-        compute_->Post([this, plan, promise, step,
-                        hold = *std::move(hold)]() mutable {
-          auto report = Execute(plan, step, std::move(hold));
-          Abort(plan.step, report.ok() ? absl::AbortedError("the step is over")
-                                       : report.status());
-          promise.Set(std::move(report));
-        });
-      });
-  return promise.future();
+  BeforeOf(order).OnReady([this, task](const absl::Status& before) {
+    if (before.ok()) {
+      Begin(task);
+    } else {
+      End(*task, Annotate(before, "the step before it broke"));
+    }
+  });
+  return task->report.future();
 }
 
-absl::StatusOr<GroupReport> StageGroup::Execute(const StepPlan& plan,
-                                                const Step& step,
+Future<void> StageGroup::BeforeOf(const StepOrder& order) {
+  if (order.after != 0) {
+    auto before = Open(order.after);
+    if (before.ok()) return (*before)->over.future();
+  }
+  return ReadyFuture<void>(absl::OkStatus());
+}
+
+// The first group hears of every end of a program, and passes on that all have
+// run or that one broke.
+void StageGroup::Watch(const TaskPtr& task) const {
+  if (!stages_.front()->is_first()) return;
+  rpc::CallOptions options;
+  options.timeout =
+      LeftOf(StepClock::now() + std::min<std::chrono::milliseconds>(
+                                    task->order.time_left, kFarAway));
+  const uint64_t step = task->order.step;
+  std::vector<Future<void>> runs = {
+      SaidBy(task->call.agent().self().name, task->progress->ran.future())};
+  for (const RRef<StageGroup>& other : others_)
+    runs.push_back(other.Async<&StageGroup::Ran>(options, step));
+  WaitAll(runs).OnReady(
+      [others = others_, options, task, step](const absl::Status& all) {
+        if (all.ok() && !task->plan->steps) return;
+        for (const RRef<StageGroup>& other : others) {
+          (all.ok() ? other.Async<&StageGroup::Agree>(options, step)
+                    : other.Async<&StageGroup::Abort>(options, step, all))
+              .OnReady([](const absl::Status&) {});
+        }
+        if (all.ok()) {
+          task->progress->agreed.Set(all);
+        } else {
+          task->progress->Break(all);
+        }
+      });
+}
+
+void StageGroup::Begin(const TaskPtr& task) {
+  task->turn = StepClock::now();
+  std::vector<std::shared_ptr<Progress>> older;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [step, progress] : steps_) {
+      if (step < task->order.step) older.push_back(progress);
+    }
+    for (; steps_.size() > kRemembered; steps_.erase(steps_.begin()))
+      oldest_ = steps_.begin()->first + 1;
+  }
+  // One that is not over was given up by the trainer.
+  for (const auto& progress : older)
+    progress->Break(absl::AbortedError("a newer step began"));
+  for (const auto& stage : stages_) stage->Begin(task->order.step);
+  rpc::HoldObjects(
+      task->call, locks_, rpc::Access::kExclusive,
+      [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
+        if (!hold.ok()) {
+          End(*task, hold.status());
+          return;
+        }
+        compute_->Post([this, task, hold = *std::move(hold)]() mutable {
+          auto report = Execute(*task, std::move(hold));
+          End(*task, std::move(report));
+        });
+      });
+}
+
+absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                                                 rpc::ObjectHold hold) {
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
+  StepWork work{*task.plan, task.order, task.deadline,
+                task.call.agent().tracer()};
   std::map<int, StageRun> runs;
   for (size_t i = 0; i < stages_.size(); ++i) {
-    runs.try_emplace(stages_[i]->spec().index, *stages_[i], plan, step.deadline,
-                     step.context, step.mail[i], step.tracer);
+    runs.try_emplace(stages_[i]->spec().index, *stages_[i], work,
+                     task.progress->mail[i]);
   }
+  absl::StatusOr<GroupReport> report;
+  absl::Status status = CatchErrors([&]() -> absl::Status {
+    report = RunProgram(task, work, runs);
+    RETURN_IF_ERROR(report.status());
+    if (task.plan->steps) return StepParameters(task, work.gradients);
+    if (!task.plan->training) return absl::OkStatus();
+    for (const auto& [leaf, gradient] : work.gradients.Take())
+      task.context->Accumulate(leaf, gradient);
+    return absl::OkStatus();
+  });
+  if (status.ok()) return report;
+  for (const auto& [stage, run] : runs) run.Undo();
+  return status;
+}
+
+absl::StatusOr<GroupReport> StageGroup::RunProgram(
+    const Task& task, StepWork& work, std::map<int, StageRun>& runs) const {
   GroupReport report;
-  for (const Instruction& instruction : plan.program) {
+  for (const Instruction& instruction : work.plan.program) {
     StageRun& run = runs.at(instruction.stage);
     const double waited = run.waited_s();
     const StepClock::time_point begin = StepClock::now();
     RETURN_IF_ERROR(run.Run(instruction));
     report.seconds.push_back(SecondsSince(begin) - (run.waited_s() - waited));
   }
-  report.until_end_s = SecondsSince(step.told);
+  report.until_end_s = SecondsSince(task.turn);
   if (stages_.back()->is_last())
-    report.last = std::move(runs.at(stages_.back()->spec().index).report());
+    report.last = runs.at(stages_.back()->spec().index).Report();
   return report;
 }
 
-void StageGroup::Abort(uint64_t step, const absl::Status& why) {
-  for (const auto& stage : stages_) stage->End(step, why);
+absl::Status StageGroup::StepParameters(const Task& task,
+                                        GradientSums& gradients) const {
+  const Progress& progress = *task.progress;
+  progress.ran.Set(absl::OkStatus());
+  const Future<void> agreed = progress.agreed.future();
+  absl::Status all = agreed.Await(LeftOf(task.deadline));
+  // The word may come just now.
+  if (!all.ok() && !progress.agreed.Set(all)) all = agreed.Await();
+  RETURN_IF_ERROR(all);
+  if (task.optimizer == nullptr) return absl::OkStatus();
+  // Whoever holds them waits for no pipeline.
+  const auto parameters = task.call.agent().service<Engine>()->parameters();
+  Promise<std::shared_ptr<rpc::ObjectHold>> held;
+  rpc::HoldObjects(
+      task.call, {parameters}, rpc::Access::kExclusive,
+      [held](absl::StatusOr<rpc::ObjectHold> hold) {
+        if (!hold.ok()) {
+          held.Set(hold.status());
+          return;
+        }
+        held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
+      });
+  ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
+  std::unordered_map<const void*, Tensor> sums;
+  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
+  task.optimizer->StepHeld(
+      [&](const Variable& parameter) {
+        const auto found = sums.find(parameter.id());
+        return found == sums.end() ? Tensor() : found->second;
+      },
+      task.order.lr);
+  return absl::OkStatus();
+}
+
+void StageGroup::End(const Task& task, absl::StatusOr<GroupReport> report) {
+  const Progress& progress = *task.progress;
+  const absl::Status why =
+      report.ok() ? absl::AbortedError("the step is over") : report.status();
+  progress.ran.Set(report.status());
+  progress.Break(why);
+  progress.EndMail(why);
+  progress.over.Set(report.status());
+  task.report.Set(std::move(report));
+}
+
+Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
+  auto progress = Open(step);
+  if (!progress.ok()) return ReadyFuture<void>(absl::OkStatus());
+  (*progress)->Break(why);
+  bool begun = false;
+  {
+    MutexLock lock(mutex_);
+    begun = (*progress)->begun;
+  }
+  if (!begun) (*progress)->over.Set(why);
+  Promise<void> done;
+  (*progress)->over.future().OnReady(
+      [done](const absl::Status&) { done.Set(absl::OkStatus()); });
+  return done.future();
+}
+
+Future<void> StageGroup::Ran(uint64_t step) {
+  auto progress = Open(step);
+  if (!progress.ok()) return ReadyFuture<void>(progress.status());
+  return (*progress)->ran.future();
+}
+
+void StageGroup::Agree(uint64_t step) {
+  auto progress = Open(step);
+  if (progress.ok()) (*progress)->agreed.Set(absl::OkStatus());
 }
 
 }  // namespace baton::dist

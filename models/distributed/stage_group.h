@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "core/future.h"
 #include "core/mutex.h"
 #include "models/distributed/stage.h"
+#include "models/distributed/stage_run.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_state.h"
 #include "rpc/agent.h"
@@ -20,45 +23,106 @@
 
 namespace baton::dist {
 
-// The stages of one pipeline that one worker has: runs the program that the
-// trainer sends for a step, all stages in that one order, on a compute thread
-// of its own. Other calls of the modules wait until it has run. Gradients of
-// parameters go to the context of the Run. An error ends the step here and at
-// the neighbours of the stage. Thread-safe.
+// The stages of one pipeline that one worker has: runs the program of each step
+// that the trainer orders, all stages in that one order, on a compute thread of
+// its own. Other calls of the modules wait until it has run. Steps run in the
+// order in which they follow each other, those that are ordered early once the
+// one before is over here.
+//
+// Gradients of parameters go to the context of the Run, or to an optimizer of
+// this worker. Then no worker steps parameters before all have run their
+// programs: the first worker's group is told by each of the others, and tells
+// them. An error in a program, and the loss of a worker before that word is
+// given, leaves parameters, their state, running statistics and generators
+// everywhere as they were; a worker that is lost while the word is passed on,
+// and an error of the optimizer itself, may leave some workers stepped.
+//
+// An error breaks the step at all workers, through the first one, and fails
+// those that follow it. Thread-safe.
 class StageGroup {
  public:
   // The stages are here. `compute_threads`: 0 for the worker's own setting.
+  // `others`: of the same pipeline, for the group of the first stage.
   static absl::StatusOr<std::unique_ptr<StageGroup>> Make(
-      const std::vector<RRef<Stage>>& stages, int32_t compute_threads);
-  StageGroup(std::vector<std::shared_ptr<Stage>> stages, int compute_threads);
-  ~StageGroup();  // fails a step that runs
+      const std::vector<RRef<Stage>>& stages, int32_t compute_threads,
+      const std::vector<RRef<StageGroup>>& others);
+  StageGroup(std::vector<std::shared_ptr<Stage>> stages, int compute_threads,
+             std::vector<RRef<StageGroup>> others);
+  ~StageGroup();  // breaks the steps under way
 
-  // Done when the whole program has run. Training needs a dist::Context.
-  Future<GroupReport> Run(rpc::CallContext& call, const StepPlan& plan);
-  void Abort(uint64_t step, const absl::Status& why);
+  // Done when the whole program has run, and parameters are stepped where the
+  // plan says so. Training without that needs a dist::Context.
+  Future<GroupReport> Run(rpc::CallContext& call, const StepOrder& order);
+  // Breaks the step, unless it is agreed that parameters are stepped; done when
+  // nothing of it runs here any more.
+  Future<void> Abort(uint64_t step, const absl::Status& why);
+
+  // For the first group. Done when the step's program has run here.
+  Future<void> Ran(uint64_t step);
+  // All programs have run: parameters are to be stepped.
+  void Agree(uint64_t step);
 
   using Exports =
       rpc::Methods<&StageGroup::Make, rpc::kConcurrent<&StageGroup::Run>,
-                   rpc::kConcurrent<&StageGroup::Abort>>;
+                   rpc::kConcurrent<&StageGroup::Abort>,
+                   rpc::kConcurrent<&StageGroup::Ran>,
+                   rpc::kConcurrent<&StageGroup::Agree>>;
 
  private:
-  // What a step's run needs, beside its plan.
-  struct Step {
-    StepState::Deadline told, deadline;
-    std::shared_ptr<ContextState> context;         // null without training
+  // How far a step has come here; made by whoever speaks of it first.
+  struct Progress {
     std::vector<std::shared_ptr<StepState>> mail;  // of each stage
-    std::shared_ptr<rpc::Tracer> tracer;
+    bool begun = false;    // by a Run; guarded by the group's mutex
+    Promise<void> ran;     // the program
+    Promise<void> agreed;  // that parameters are stepped, or why not
+    Promise<void> over;    // nothing of it runs here any more
+    // Unless it is agreed on.
+    void Break(const absl::Status& why) const;
+    void EndMail(const absl::Status& why) const;
   };
+  struct KnownPlan {
+    std::shared_ptr<const StepPlan> plan;
+    std::weak_ptr<OptimizerHost> optimizer;
+  };
+  // A Run and what it needs.
+  struct Task {
+    rpc::CallContext call;
+    StepOrder order;
+    std::shared_ptr<const StepPlan> plan = nullptr;
+    std::shared_ptr<OptimizerHost> optimizer = nullptr;  // null: none steps
+    std::shared_ptr<Progress> progress = nullptr;
+    std::shared_ptr<ContextState> context = nullptr;  // null where none is used
+    StepState::Deadline deadline{};
+    StepState::Deadline turn{};  // when the step before was over
+    Promise<GroupReport> report = Promise<GroupReport>();
+  };
+  using TaskPtr = std::shared_ptr<Task>;
+
   absl::Status Check(const StepPlan& plan) const;
-  absl::StatusOr<Step> Begin(rpc::CallContext& call, const StepPlan& plan);
-  // On the compute thread; lets go of the modules when the program has run.
-  absl::StatusOr<GroupReport> Execute(const StepPlan& plan, const Step& step,
-                                      rpc::ObjectHold hold);
+  absl::Status CheckBatch(const StepPlan& plan, const StepOrder& order) const;
+  // Aborted for a step that was over long ago.
+  absl::StatusOr<std::shared_ptr<Progress>> Open(uint64_t step);
+  // Lets the group know the plan, if it is new. Else FailedPrecondition.
+  absl::StatusOr<KnownPlan> PlanOf(const StepOrder& order);
+  absl::Status Prepare(Task& task);
+  Future<void> BeforeOf(const StepOrder& order);
+  void Watch(const TaskPtr& task) const;
+  void Begin(const TaskPtr& task);
+  // On the compute thread; lets go of the modules at its end.
+  absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
+  absl::StatusOr<GroupReport> RunProgram(const Task& task, StepWork& work,
+                                         std::map<int, StageRun>& runs) const;
+  absl::Status StepParameters(const Task& task, GradientSums& gradients) const;
+  static void End(const Task& task, absl::StatusOr<GroupReport> report);
 
   const std::vector<std::shared_ptr<Stage>> stages_;
   const int compute_threads_;
+  const std::vector<RRef<StageGroup>> others_;
+  std::vector<std::shared_ptr<rpc::ObjectLock>> locks_;  // of the modules
   Mutex mutex_;
-  uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;  // that was begun
+  std::map<uint64_t, KnownPlan> plans_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<Progress>> steps_ ABSL_GUARDED_BY(mutex_);
+  uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is remembered
   // Runs one program at a time.
   std::unique_ptr<ThreadPool> compute_;
 };

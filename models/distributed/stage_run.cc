@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/cast.h"
+#include "core/ops/indexing.h"
 #include "core/ops/reduce.h"
 #include "models/nn/loss.h"
 
@@ -25,23 +27,24 @@ const char* WorkOf(StageOp op) {
 
 }  // namespace
 
-StageRun::StageRun(const Stage& stage, const StepPlan& plan,
-                   StepState::Deadline deadline,
-                   std::shared_ptr<ContextState> context,
-                   std::shared_ptr<StepState> state,
-                   std::shared_ptr<rpc::Tracer> tracer)
+StageRun::StageRun(const Stage& stage, StepWork& work,
+                   std::shared_ptr<StepState> mail)
     : stage_(stage),
       module_(stage.module()),
-      plan_(plan),
-      deadline_(deadline),
-      context_(std::move(context)),
-      state_(std::move(state)),
-      tracer_(std::move(tracer)),
+      work_(work),
+      plan_(work.plan),
+      mail_(std::move(mail)),
       track_(absl::StrCat("stage ", stage.spec().index)) {
-  if (!plan.training) evaluating_.emplace(module_);
+  if (plan_.steps) {
+    drawn_from_ = nn::GeneratorStates(module_);
+    for (const auto& [name, buffer] : module_.NamedBuffers())
+      buffers_.emplace_back(buffer, buffer.Clone());
+  }
+  if (!plan_.training) evaluating_.emplace(module_);
 }
 
 absl::Status StageRun::Run(const Instruction& step) {
+  RETURN_IF_ERROR(mail_->ended());
   const int m = step.micro_batch;
   absl::Status status = CatchErrors([&] {
     switch (step.op) {
@@ -62,7 +65,7 @@ absl::Status StageRun::Run(const Instruction& step) {
 }
 
 double StageRun::waited_s() const {
-  return std::chrono::duration<double>(state_->waited()).count();
+  return std::chrono::duration<double>(mail_->waited()).count();
 }
 
 RowRange StageRun::RowsOf(int micro_batch) const {
@@ -70,18 +73,30 @@ RowRange StageRun::RowsOf(int micro_batch) const {
   return {begin, std::min(plan_.rows, begin + plan_.split_size)};
 }
 
-absl::Status StageRun::Forward(int micro_batch) {
-  ASSIGN_OR_RETURN(Tensor received, state_->TakeInput(micro_batch, deadline_));
-  const rpc::TraceSpan span(
-      *tracer_, track_, [&] { return absl::StrCat("forward ", micro_batch); });
+void StageRun::Undo() const {
+  drawn_from_.Restore();
+  for (const auto& [buffer, kept] : buffers_) buffer.CopyFrom(kept);
+}
+
+absl::StatusOr<Tensor> StageRun::InputOf(int micro_batch) {
   const RowRange rows = RowsOf(micro_batch);
-  if (!received.defined() || received.rank() == 0 ||
-      received.dim(0) != rows.size()) {
+  if (stage_.is_first())
+    return work_.order.inputs.Slice(0, rows.begin, rows.end);
+  ASSIGN_OR_RETURN(Tensor input, mail_->TakeInput(micro_batch, work_.deadline));
+  if (!input.defined() || input.rank() == 0 || input.dim(0) != rows.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected an input of ", rows.size(), " rows, got shape ",
-        received.defined() ? received.shape().ToString() : "(undefined)"));
+        input.defined() ? input.shape().ToString() : "(undefined)"));
   }
-  const bool wants_grad = plan_.training && stage_.spec().index > 0;
+  return input;
+}
+
+absl::Status StageRun::Forward(int micro_batch) {
+  ASSIGN_OR_RETURN(Tensor received, InputOf(micro_batch));
+  const rpc::TraceSpan span(*work_.tracer, track_, [&] {
+    return absl::StrCat("forward ", micro_batch);
+  });
+  const bool wants_grad = plan_.training && !stage_.is_first();
   Variable input(std::move(received), wants_grad);
   nn::GeneratorStates drawn_from;
   if (recomputes()) drawn_from = nn::GeneratorStates(module_);
@@ -89,21 +104,21 @@ absl::Status StageRun::Forward(int micro_batch) {
   {
     std::optional<NoGrad> no_grad;
     if (!plan_.training || recomputes()) no_grad.emplace();
-    result = module_.Forward(input);
+    result = module_.Forward(module_.Placed(input));
+    const Tensor output = result.tensor();
     if (!is_last()) {
-      SendOn(micro_batch, result.tensor());
-    } else if (plan_.loss != Loss::kNone) {
-      ASSIGN_OR_RETURN(Tensor targets, state_->Targets(deadline_));
-      const Tensor output = result.tensor();
-      result = WeightedLoss(result, targets, rows);
-      Score(output, targets.Slice(0, rows.begin, rows.end), result);
-      if (!plan_.training) report_.outputs.push_back(output);
+      SendOn(micro_batch, output);
     } else {
-      report_.outputs.push_back(result.tensor());
+      if (!plan_.training) outputs_.push_back(output);
+      if (plan_.loss != Loss::kNone) {
+        result = WeightedLoss(result, RowsOf(micro_batch));
+        losses_.push_back(result.tensor().Reshape({1}));
+        if (output.rank() == 2) predicted_.push_back(ops::ArgMax(output, 1));
+      }
     }
   }
   if (!plan_.training) {
-    state_->Answer(micro_batch, Tensor());
+    mail_->Answer(micro_batch, Tensor());
     return absl::OkStatus();
   }
   if (recomputes()) result = Variable();
@@ -112,20 +127,27 @@ absl::Status StageRun::Forward(int micro_batch) {
   return absl::OkStatus();
 }
 
+StageReport StageRun::Report() const {
+  const auto joined = [](const std::vector<Tensor>& parts) {
+    return parts.empty() ? Tensor() : ops::Cat(parts, 0);
+  };
+  return {joined(losses_), joined(predicted_), outputs_};
+}
+
 void StageRun::SendOn(int micro_batch, const Tensor& output) {
   const auto time_left = std::chrono::ceil<std::chrono::milliseconds>(
-      deadline_ - std::chrono::steady_clock::now());
+      work_.deadline - std::chrono::steady_clock::now());
   rpc::CallOptions options;
   options.timeout = std::max(std::chrono::milliseconds(1), time_left);
   stage_.next()
-      ->Async<&Stage::PutInput>(options, plan_.step, micro_batch, output)
-      .OnReady([state = state_, micro_batch,
+      ->Async<&Stage::PutInput>(options, work_.order.step, micro_batch, output)
+      .OnReady([mail = mail_, micro_batch,
                 spec = stage_.spec()](const absl::StatusOr<Tensor>& gradient) {
         if (gradient.ok()) {
-          state->PutGradient(micro_batch, *gradient);
+          mail->PutGradient(micro_batch, *gradient);
           return;
         }
-        state->Fail(Annotate(
+        mail->Fail(Annotate(
             gradient.status(),
             absl::StrCat("stage ", spec.index, " of ", spec.count,
                          ": micro-batch ", micro_batch, " at the next stage")));
@@ -133,63 +155,54 @@ void StageRun::SendOn(int micro_batch, const Tensor& output) {
 }
 
 // Sums to the mean over the batch whatever the sizes of the micro-batches.
-Variable StageRun::WeightedLoss(const Variable& output, const Tensor& targets,
+Variable StageRun::WeightedLoss(const Variable& output,
                                 const RowRange& rows) const {
-  Require(targets.rank() > 0 && targets.dim(0) == plan_.rows, "loss",
-          "expected targets of ", plan_.rows, " rows, got shape ",
-          targets.shape().ToString());
-  const Tensor part = targets.Slice(0, rows.begin, rows.end);
+  const Tensor& targets = work_.order.targets;
+  const Tensor part =
+      targets.Slice(0, rows.begin, rows.end).To(output.tensor().device());
+  const Variable whole =
+      IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
   Variable loss = plan_.loss == Loss::kCrossEntropy
-                      ? nn::CrossEntropy(output, part)
-                      : nn::MseLoss(output, part);
+                      ? nn::CrossEntropy(whole, part)
+                      : nn::MseLoss(whole, part);
   return autograd::MulScalar(
       loss, static_cast<double>(rows.size()) / static_cast<double>(plan_.rows));
 }
 
-void StageRun::Score(const Tensor& output, const Tensor& targets,
-                     const Variable& weighted) {
-  report_.loss += weighted.tensor().Item();
-  if (output.rank() != 2) return;
-  const bool labels = plan_.loss == Loss::kCrossEntropy;
-  report_.correct +=
-      nn::CountCorrect(output, labels ? targets : ops::ArgMax(targets, 1));
-}
-
-Variable StageRun::Recompute(int micro_batch, const Saved& saved,
-                             const Tensor& targets) {
+Variable StageRun::Recompute(int micro_batch, const Saved& saved) {
   nn::RerunScope rerun(module_, saved.drawn_from);
-  Variable result = module_.Forward(saved.input);
-  if (is_last()) result = WeightedLoss(result, targets, RowsOf(micro_batch));
+  Variable result = module_.Forward(module_.Placed(saved.input));
+  if (is_last()) result = WeightedLoss(result, RowsOf(micro_batch));
   return result;
 }
 
 absl::Status StageRun::Backward(int micro_batch, bool leave_weights) {
   Tensor gradient;  // of the last stage's loss: one
-  Tensor targets;
   if (!is_last()) {
-    ASSIGN_OR_RETURN(gradient, state_->TakeGradient(micro_batch, deadline_));
-  } else if (recomputes()) {
-    ASSIGN_OR_RETURN(targets, state_->Targets(deadline_));
+    ASSIGN_OR_RETURN(gradient,
+                     mail_->TakeGradient(micro_batch, work_.deadline));
   }
-  const rpc::TraceSpan span(
-      *tracer_, track_, [&] { return absl::StrCat("backward ", micro_batch); });
+  const rpc::TraceSpan span(*work_.tracer, track_, [&] {
+    return absl::StrCat("backward ", micro_batch);
+  });
   Saved saved = std::move(saved_.extract(micro_batch).mapped());
   // A stage that does not use its input gives its predecessor no gradient.
   const bool flows = is_last() || gradient.defined();
   if (flows && recomputes()) {
-    saved.result = Recompute(micro_batch, saved, targets);
+    saved.result = Recompute(micro_batch, saved);
   }
   // The next stage may compute on another device.
   if (gradient.defined())
     gradient = gradient.To(saved.result.tensor().device());
   Tensor input_gradient;
+  LeafGradients gradients;
   if (flows && saved.result.requires_grad()) {
     autograd::GraphTask::Options pass;
     pass.sink = [&](const Variable& leaf, const Tensor& grad) {
       if (leaf.id() == saved.input.id()) {
         input_gradient = grad;
       } else {
-        context_->Accumulate(leaf, grad);
+        gradients.emplace_back(leaf, grad);
       }
     };
     if (leave_weights) {
@@ -202,18 +215,25 @@ absl::Status StageRun::Backward(int micro_batch, bool leave_weights) {
     }
     autograd::Backward({saved.result}, {gradient}, std::move(pass));
   }
-  state_->Answer(micro_batch, std::move(input_gradient));
+  mail_->Answer(micro_batch, std::move(input_gradient));
+  AddUp(std::move(gradients));
   return absl::OkStatus();
 }
 
+void StageRun::AddUp(LeafGradients gradients) {
+  work_.gradients.Add(std::move(gradients), /*last=*/plan_.micro_batches == 1);
+}
+
 void StageRun::Weights(int micro_batch) {
-  const rpc::TraceSpan span(
-      *tracer_, track_, [&] { return absl::StrCat("weights ", micro_batch); });
-  LateGradients late = std::exchange(late_[micro_batch], {});
-  for (auto& [leaf, gradient] : late) {
-    context_->Accumulate(leaf, gradient());
+  const rpc::TraceSpan span(*work_.tracer, track_, [&] {
+    return absl::StrCat("weights ", micro_batch);
+  });
+  LeafGradients gradients;
+  for (auto& [leaf, gradient] : std::exchange(late_[micro_batch], {})) {
+    gradients.emplace_back(leaf, gradient());
     gradient = nullptr;
   }
+  AddUp(std::move(gradients));
 }
 
 }  // namespace baton::dist

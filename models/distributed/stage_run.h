@@ -7,10 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "autograd/distributed/context_state.h"
 #include "models/distributed/gradient_sums.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/stage.h"
@@ -19,21 +20,30 @@
 
 namespace baton::dist {
 
+// What the stages of one worker have in common in one step.
+struct StepWork {
+  const StepPlan& plan;
+  const StepOrder& order;
+  StepState::Deadline deadline;
+  std::shared_ptr<rpc::Tracer> tracer;
+  GradientSums gradients = {};  // of all parameters
+};
+
 // One step of one stage. Confined to its group's compute thread.
 class StageRun {
  public:
-  // Both outlive it. `context` is null without training.
-  StageRun(const Stage& stage, const StepPlan& plan,
-           StepState::Deadline deadline, std::shared_ptr<ContextState> context,
-           std::shared_ptr<StepState> state,
-           std::shared_ptr<rpc::Tracer> tracer);
+  // Both outlive it.
+  StageRun(const Stage& stage, StepWork& work, std::shared_ptr<StepState> mail);
 
   // Waits for what the instruction needs.
   absl::Status Run(const Instruction& step);
   // Seconds that instructions have waited so far.
   double waited_s() const;
   // Of the last stage: once all forwards are done.
-  StageReport& report() { return report_; }
+  StageReport Report() const;
+  // Where the plan steps parameters and the step broke before: running
+  // statistics and generators are as it found them.
+  void Undo() const;
 
  private:
   // What a micro-batch leaves behind for its backward.
@@ -51,27 +61,27 @@ class StageRun {
   // `leave_weights`: to a W.
   absl::Status Backward(int micro_batch, bool leave_weights);
   void Weights(int micro_batch);
+  void AddUp(LeafGradients gradients);
   void SendOn(int micro_batch, const Tensor& output);
-  Variable WeightedLoss(const Variable& output, const Tensor& targets,
-                        const RowRange& rows) const;
-  void Score(const Tensor& output, const Tensor& targets,
-             const Variable& weighted);
+  Variable WeightedLoss(const Variable& output, const RowRange& rows) const;
+  absl::StatusOr<Tensor> InputOf(int micro_batch);
   // The result of a micro-batch again, with its graph.
-  Variable Recompute(int micro_batch, const Saved& saved,
-                     const Tensor& targets);
+  Variable Recompute(int micro_batch, const Saved& saved);
 
   const Stage& stage_;
   nn::Module& module_;
+  StepWork& work_;
   const StepPlan& plan_;
-  const StepState::Deadline deadline_;
-  const std::shared_ptr<ContextState> context_;
-  const std::shared_ptr<StepState> state_;
-  const std::shared_ptr<rpc::Tracer> tracer_;
-  const std::string track_;                  // of the trace
+  const std::shared_ptr<StepState> mail_;
+  const std::string track_;  // of the trace
+  // As the step found them, where it may be undone.
+  nn::GeneratorStates drawn_from_;
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
   std::optional<nn::EvalScope> evaluating_;  // the module, without training
   std::map<int, Saved> saved_;
   std::map<int, LateGradients> late_;  // for W
-  StageReport report_;
+  // Of the last stage, by micro-batch.
+  std::vector<Tensor> losses_, predicted_, outputs_;
 };
 
 }  // namespace baton::dist

@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "core/tensor.h"
 #include "models/distributed/schedule.h"
+#include "optim/distributed/local_optimizer.h"
 #include "rpc/codec.h"
 
 // What a trainer and the stages of its pipeline tell each other.
@@ -34,31 +36,55 @@ struct StageSpec {
   }
 };
 
-// One step, as one worker is told.
+// What one worker does in each of the steps that name the plan.
 struct StepPlan {
-  uint64_t step = 0;  // counts up
+  uint64_t id = 0;  // counts up
   Program program;
   int32_t micro_batches = 0;
   int64_t rows = 0;        // of the whole batch
   int64_t split_size = 0;  // of every micro-batch but maybe the last
   bool training = false;
   Loss loss = Loss::kNone;
-  std::chrono::milliseconds time_left{};
+  // Parameters are stepped once all workers have run their programs, here by
+  // the optimizer, if there are any. Else gradients go to the call's context.
+  bool steps = false;
+  std::optional<RRef<OptimizerHost>> optimizer = std::nullopt;
   static constexpr auto Fields() {
-    return std::tuple{&StepPlan::step,          &StepPlan::program,
-                      &StepPlan::micro_batches, &StepPlan::rows,
-                      &StepPlan::split_size,    &StepPlan::training,
-                      &StepPlan::loss,          &StepPlan::time_left};
+    return std::tuple{
+        &StepPlan::id,   &StepPlan::program,    &StepPlan::micro_batches,
+        &StepPlan::rows, &StepPlan::split_size, &StepPlan::training,
+        &StepPlan::loss, &StepPlan::steps,      &StepPlan::optimizer};
   }
 };
 
-// What the last stage has to say of a step.
+// One step, as one worker is told.
+struct StepOrder {
+  uint64_t step = 0;   // counts up
+  uint64_t after = 0;  // the newest step that was under way; 0: none was
+  uint64_t plan = 0;
+  // Where the worker may not have it yet.
+  std::optional<StepPlan> new_plan = std::nullopt;
+  uint64_t oldest_plan = 0;  // those before it are named no more
+  Tensor inputs;             // the whole batch, to the first stage's
+  Tensor targets;            // to the last stage's
+  double lr = 0;             // of plan's optimizer
+  std::chrono::milliseconds time_left{};
+  static constexpr auto Fields() {
+    return std::tuple{
+        &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
+        &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
+        &StepOrder::targets,  &StepOrder::lr,          &StepOrder::time_left};
+  }
+};
+
+// What the last stage has to say of a step. Undefined tensors where there is no
+// loss, and where outputs are not of rank 2.
 struct StageReport {
-  double loss = 0;              // mean over the batch
-  int64_t correct = 0;          // rows whose largest output is the target's
+  Tensor losses;     // of each micro-batch; their sum is the mean of the batch
+  Tensor predicted;  // i64 [rows]: where each row of outputs is largest
   std::vector<Tensor> outputs;  // of each micro-batch; only without training
   static constexpr auto Fields() {
-    return std::tuple{&StageReport::loss, &StageReport::correct,
+    return std::tuple{&StageReport::losses, &StageReport::predicted,
                       &StageReport::outputs};
   }
 };
@@ -68,7 +94,9 @@ struct GroupReport {
   StageReport last;  // empty unless the worker has the last stage
   // That each instruction computed, without its waits, in the program's order.
   std::vector<double> seconds;
-  double until_end_s = 0;  // from when the worker was told to the program's end
+  // From when the worker was told, and was through with the step before, to the
+  // program's end.
+  double until_end_s = 0;
   static constexpr auto Fields() {
     return std::tuple{&GroupReport::last, &GroupReport::seconds,
                       &GroupReport::until_end_s};

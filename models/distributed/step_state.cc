@@ -22,21 +22,14 @@ Future<Tensor> StepState::PutInput(int micro_batch, Tensor input) {
 
 void StepState::PutGradient(int micro_batch, Tensor gradient) {
   MutexLock lock(mutex_);
+  if (!failed_.ok()) return;
   gradients_.emplace(micro_batch, std::move(gradient));
   arrived_.NotifyAll();
 }
 
-absl::Status StepState::PutTargets(Tensor targets) {
-  MutexLock lock(mutex_);
-  if (!failed_.ok()) return failed_;
-  targets_.emplace(0, std::move(targets));
-  arrived_.NotifyAll();
-  return absl::OkStatus();
-}
-
 void StepState::Fail(const absl::Status& why) {
   std::map<int, Promise<Tensor>> answers;
-  Box inputs, gradients, targets;
+  Box inputs, gradients;
   {
     MutexLock lock(mutex_);
     if (!failed_.ok()) return;
@@ -44,10 +37,14 @@ void StepState::Fail(const absl::Status& why) {
     answers.swap(answers_);
     inputs.swap(inputs_);
     gradients.swap(gradients_);
-    targets.swap(targets_);
     arrived_.NotifyAll();
   }
   for (auto& [micro_batch, answer] : answers) answer.Set(why);
+}
+
+absl::Status StepState::ended() const {
+  MutexLock lock(mutex_);
+  return failed_;
 }
 
 absl::StatusOr<Tensor> StepState::TakeFrom(Box StepState::*box, int micro_batch,
@@ -79,13 +76,6 @@ absl::StatusOr<Tensor> StepState::TakeInput(int micro_batch,
 absl::StatusOr<Tensor> StepState::TakeGradient(int micro_batch,
                                                Deadline deadline) {
   return TakeFrom(&StepState::gradients_, micro_batch, "gradient", deadline);
-}
-
-absl::StatusOr<Tensor> StepState::Targets(Deadline deadline) {
-  ASSIGN_OR_RETURN(Tensor targets,
-                   TakeFrom(&StepState::targets_, 0, "target", deadline));
-  RETURN_IF_ERROR(PutTargets(targets));  // the next micro-batch needs them too
-  return targets;
 }
 
 std::chrono::steady_clock::duration StepState::waited() const {

@@ -23,22 +23,18 @@ class StepState {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  explicit StepState(uint64_t step) : step_(step) {}
-  uint64_t step() const { return step_; }
-
   // The input of a micro-batch; the future is its gradient, or an undefined
   // tensor where none is asked for, once the stage is through with it.
   Future<Tensor> PutInput(int micro_batch, Tensor input);
   void PutGradient(int micro_batch, Tensor gradient);
-  // Why the step is over if it is; what becomes of it later is no matter.
-  absl::Status PutTargets(Tensor targets);
   // Ends the step: every wait and every future fails with the first `why`.
   void Fail(const absl::Status& why);
+  // Why it has ended; OK while it goes on.
+  absl::Status ended() const;
 
   // Wait for them. DeadlineExceeded says what did not come.
   absl::StatusOr<Tensor> TakeInput(int micro_batch, Deadline deadline);
   absl::StatusOr<Tensor> TakeGradient(int micro_batch, Deadline deadline);
-  absl::StatusOr<Tensor> Targets(Deadline deadline);
   // Time that those above have waited.
   std::chrono::steady_clock::duration waited() const;
   // Answers PutInput.
@@ -49,14 +45,12 @@ class StepState {
   absl::StatusOr<Tensor> TakeFrom(Box StepState::*box, int micro_batch,
                                   const char* what, Deadline deadline);
 
-  const uint64_t step_;
   mutable Mutex mutex_;
   CondVar arrived_;
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::duration waited_ ABSL_GUARDED_BY(mutex_){};
   Box inputs_ ABSL_GUARDED_BY(mutex_);
   Box gradients_ ABSL_GUARDED_BY(mutex_);
-  Box targets_ ABSL_GUARDED_BY(mutex_);  // one, at 0
   std::map<int, Promise<Tensor>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 

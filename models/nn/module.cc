@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "autograd/functions/cast.h"
+#include "autograd/functions/transfer.h"
 #include "core/status.h"
 
 namespace baton::nn {
@@ -133,6 +135,28 @@ int64_t Module::HeldBytes() const {
   return bytes;
 }
 
+const Tensor* Module::FirstTensor() const {
+  if (!parameters_.empty()) return &parameters_.front().value->tensor();
+  if (!buffers_.empty()) return buffers_.front().value.get();
+  for (const auto& [name, child] : children_) {
+    if (const Tensor* first = child->FirstTensor()) return first;
+  }
+  return nullptr;
+}
+
+Device Module::device() const {
+  const Tensor* first = FirstTensor();
+  return first == nullptr ? device_ : first->device();
+}
+
+Variable Module::Placed(const Variable& x) const {
+  if (!x.defined()) return x;
+  const Variable here = autograd::To(x, device());
+  return dtype_.has_value() && IsFloating(here.dtype())
+             ? autograd::Cast(here, *dtype_)
+             : here;
+}
+
 void Module::Train(bool training) {
   training_ = training;
   for (const auto& named : children_) named.value->Train(training);
@@ -183,6 +207,7 @@ void Module::Replace(const Change& change) {
 }
 
 void Module::To(DType dtype) {
+  if (IsFloating(dtype)) dtype_ = dtype;
   Replace([dtype](const Tensor& t) {
     return IsFloating(t.dtype()) ? t.To(dtype) : t;
   });
@@ -191,6 +216,7 @@ void Module::To(DType dtype) {
 void Module::LowerPrecision(DType dtype) {
   Require(IsFloating(dtype), "lower_precision", "expected a floating dtype, ",
           "got ", Name(dtype));
+  dtype_ = dtype;
   if (!KeepsPrecision()) {
     ReplaceOwn([dtype](const Tensor& t) {
       return IsFloating(t.dtype()) ? t.To(dtype) : t;
@@ -201,6 +227,7 @@ void Module::LowerPrecision(DType dtype) {
 
 void Module::To(Device device) {
   Replace([device](const Tensor& t) { return t.To(device); });
+  device_ = device;
 }
 
 void Module::ToFormat(MemoryFormat format) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,15 @@ class Module {
   // Of parameters and buffers, without gradients.
   int64_t HeldBytes() const;
 
+  // Where its parameters and buffers are; of a module that has none, where it
+  // was moved to last, the CPU at first.
+  Device device() const;
+  // That To or LowerPrecision gave; none where neither was called.
+  std::optional<DType> dtype() const { return dtype_; }
+  // x as Forward wants it: on device() and, if it is floating, of dtype().
+  // Gradients come back to x as it is.
+  Variable Placed(const Variable& x) const;
+
   void ZeroGrad();
 
   // Parameters and buffers by name, sharing memory with the module.
@@ -116,6 +126,7 @@ class Module {
   void CheckNewName(const std::string& name) const;
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
+  const Tensor* FirstTensor() const;  // null: it has none
   template <typename Change>
   void ReplaceOwn(const Change& change);
   template <typename Change>
@@ -126,6 +137,8 @@ class Module {
   std::vector<Named<std::unique_ptr<Tensor>>> buffers_;
   std::vector<std::unique_ptr<Generator>> generators_;
   std::vector<Named<std::shared_ptr<Module>>> children_;
+  Device device_ = Device::Cpu();  // that it was moved to last
+  std::optional<DType> dtype_;
   bool training_ = true;
 };
 

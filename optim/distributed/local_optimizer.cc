@@ -42,11 +42,17 @@ Future<void> OptimizerHost::Step(const rpc::CallContext& call,
                                  double lr) {
   return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
                           [this, context = std::move(context), lr] {
-                            optimizer_->set_lr(lr);
-                            optimizer_->Step([&](const Variable& parameter) {
-                              return context->GradientOf(parameter);
-                            });
+                            StepHeld(
+                                [&](const Variable& parameter) {
+                                  return context->GradientOf(parameter);
+                                },
+                                lr);
                           });
+}
+
+void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of, double lr) {
+  optimizer_->set_lr(lr);
+  optimizer_->Step(gradient_of);
 }
 
 // The optimizer calls its parameters 0, 1, ...; across workers they are named

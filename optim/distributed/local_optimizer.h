@@ -40,6 +40,9 @@ class OptimizerHost {
 
   Future<void> Step(const rpc::CallContext& call,
                     std::shared_ptr<ContextState> context, double lr);
+  // The same at once, for one that holds the worker's parameters
+  // (Engine::parameters) and the modules of those that have a gradient.
+  void StepHeld(const optim::GradientOf& gradient_of, double lr);
   Future<optim::StateDict> State(const rpc::CallContext& call);
   Future<void> LoadState(const rpc::CallContext& call,
                          const optim::StateDict& state);
@@ -78,11 +81,11 @@ class LocalOptimizer {
     parameters.locks.push_back(engine->parameters());
     // Bad options throw; the dispatcher makes that the caller's error.
     auto optimizer = std::make_unique<O>(std::move(parameters.values), options);
-    return std::make_unique<LocalOptimizer>(std::make_unique<OptimizerHost>(
+    return std::make_unique<LocalOptimizer>(std::make_shared<OptimizerHost>(
         std::move(parameters.locks), std::move(optimizer),
         std::move(parameters.names)));
   }
-  explicit LocalOptimizer(std::unique_ptr<OptimizerHost> host)
+  explicit LocalOptimizer(std::shared_ptr<OptimizerHost> host)
       : host_(std::move(host)) {}
 
   Future<void> Step(rpc::CallContext& call, double lr) {
@@ -98,12 +101,22 @@ class LocalOptimizer {
     return host_->LoadState(call, state);
   }
 
+  const std::shared_ptr<OptimizerHost>& host() const { return host_; }
+
   using Exports =
       rpc::Methods<&LocalOptimizer::Make, &LocalOptimizer::Step,
                    &LocalOptimizer::State, &LocalOptimizer::LoadState>;
 
  private:
-  const std::unique_ptr<OptimizerHost> host_;
+  const std::shared_ptr<OptimizerHost> host_;
 };
+
+// For what steps parameters by optimizers of any kind: a pipeline.
+template <typename O>
+absl::StatusOr<std::shared_ptr<OptimizerHost>> HostOf(
+    const RRef<LocalOptimizer<O>>& optimizer) {
+  ASSIGN_OR_RETURN(const auto local, optimizer.LocalValue());
+  return local->host();
+}
 
 }  // namespace baton::dist

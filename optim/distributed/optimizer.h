@@ -23,6 +23,7 @@ namespace baton::dist {
 template <typename O>
 void RegisterOptimizer(rpc::Registry& registry) {
   registry.Add<LocalOptimizer<O>>();
+  registry.AddFunction<&HostOf<O>>();
 }
 
 // Steps parameters where they live, by the gradients of a context. O is
@@ -69,6 +70,15 @@ class Optimizer {
             options, scope, lr));
       }
       return WaitAll(steps);
+    });
+  }
+
+  // What steps the parameters of each worker that has any, once it is there.
+  Future<std::vector<RRef<OptimizerHost>>> Hosts() const {
+    return ready_.Then([](const Locals& locals) {
+      std::vector<RRef<OptimizerHost>> hosts;
+      for (const Local& local : locals) hosts.push_back(local.host);
+      return hosts;
     });
   }
 
@@ -125,6 +135,7 @@ class Optimizer {
  private:
   struct Local {
     RRef<LocalOptimizer<O>> rref;
+    RRef<OptimizerHost> host;
     std::vector<int32_t> handles;
   };
   using Locals = std::vector<Local>;
@@ -145,8 +156,11 @@ class Optimizer {
         [&agent, options, group](const std::vector<bool>&) {
           return rpc::Create<LocalOptimizer<O>>(agent, group.owner, options,
                                                 group.shares)
-              .Then([group](const RRef<LocalOptimizer<O>>& rref) {
-                return Local{rref, group.Handles()};
+              .Then([&agent, group](const RRef<LocalOptimizer<O>>& rref) {
+                return rpc::CreateBy<&HostOf<O>>(agent, group.owner, rref)
+                    .Then([group, rref](const RRef<OptimizerHost>& host) {
+                      return Local{rref, host, group.Handles()};
+                    });
               });
         });
   }

@@ -19,7 +19,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 
@@ -28,6 +28,7 @@ void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_rank(static_cast<int32_t>(info.rank));
   out.set_incarnation(info.incarnation);
   out.set_address(info.address);
+  out.set_compute(info.compute.ToString());
 }
 
 // A stranger's words, which end up in lines for people.
@@ -61,7 +62,9 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
         absl::StrCat("worker ", in.name(), " has an address of ",
                      in.address().size(), " characters"));
   }
-  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address()};
+  ASSIGN_OR_RETURN(const Compute compute, Compute::Parse(in.compute()));
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address(),
+                    compute};
 }
 
 template <typename Message>

@@ -10,10 +10,23 @@
 #include "absl/strings/str_cat.h"
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "core/status.h"
 #include "rpc/transports/handler_gate.h"
 #include "rpc/transports/packed.h"
 
 namespace baton::rpc {
+
+namespace {
+
+// As they come to a peer with that device.
+void Carry(std::vector<Tensor>& tensors, Device device) {
+  for (Tensor& tensor : tensors) {
+    if (tensor.device().is_cuda()) tensor = tensor.To(device);
+    tensor = PackedCopy(std::move(tensor));
+  }
+}
+
+}  // namespace
 
 class InProcessTransport;
 
@@ -58,6 +71,8 @@ class InProcessTransport final : public Transport {
   void Shutdown(std::chrono::milliseconds timeout) override;
 
  private:
+  Device DeviceOf(const std::string& peer) const;
+
   enum class State { kNew, kStarted, kShutDown };
   struct Peer {
     WorkerInfo info;
@@ -146,13 +161,21 @@ void InProcessTransport::Send(const std::string& peer, Message message,
                               Sent sent) {
   absl::Status status = CheckTensors(message);
   if (status.ok()) {
-    for (Tensor& tensor : message.tensors) {
-      tensor = PackedCopy(std::move(tensor));
-    }
+    status = CatchErrors([&] { Carry(message.tensors, DeviceOf(peer)); });
+  }
+  if (status.ok()) {
     MutexLock lock(hub_->mutex);
     status = Deliver(peer, std::move(message));
   }
   thread_.Post([sent = std::move(sent), status]() mutable { sent(status); });
+}
+
+// The CPU of a peer that is not known, which Deliver finds out.
+Device InProcessTransport::DeviceOf(const std::string& peer) const {
+  MutexLock lock(hub_->mutex);
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? Device::Cpu()
+                               : found->second.info.compute.device;
 }
 
 std::vector<ChannelInfo> InProcessTransport::Channels() const {

@@ -44,6 +44,48 @@ TEST(Future, AwaitTakesLimitsThatTheClockCannotHold) {
   setter.join();
 }
 
+struct Counted final : ValueSource<int> {
+  Future<int> Bring() override {
+    ++asked;
+    return promise.future();
+  }
+  std::atomic<int> asked{0};
+  Promise<int> promise;
+};
+
+TEST(Future, OfASourceAsksOnceSomebodyWantsTheValue) {
+  const auto source = std::make_shared<Counted>();
+  const auto future = Future<int>::From(source, nullptr);
+  EXPECT_TRUE(future.valid());
+  EXPECT_EQ(future.source(), source);
+  EXPECT_EQ(Promise<int>().future().source(), nullptr);
+  EXPECT_EQ(Future<int>().source(), nullptr);
+  const Future<int> copy = future;
+  EXPECT_EQ(source->asked, 0);
+  EXPECT_FALSE(copy.ready());
+  EXPECT_EQ(source->asked, 1);
+  source->promise.Set(7);
+  EXPECT_EQ(future.Await().value(), 7);
+  EXPECT_EQ(copy.Then([](int n) { return n + 1; }).Await().value(), 8);
+  EXPECT_EQ(source->asked, 1);
+}
+
+TEST(Future, OfASourceIsWantedByContinuationsAndByWaiting) {
+  for (const bool waits : {false, true}) {
+    const auto source = std::make_shared<Counted>();
+    const auto future = Future<int>::From(source, nullptr);
+    source->promise.Set(absl::InternalError("gone"));
+    int heard = 0;
+    if (waits) {
+      EXPECT_TRUE(absl::IsInternal(future.Await().status()));
+    } else {
+      future.OnReady([&](const absl::StatusOr<int>&) { ++heard; });
+    }
+    EXPECT_EQ(heard, waits ? 0 : 1);
+    EXPECT_EQ(source->asked, 1);
+  }
+}
+
 TEST(Promise, TheFirstResultWins) {
   Promise<int> promise;
   EXPECT_TRUE(promise.Set(1));

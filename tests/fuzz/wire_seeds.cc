@@ -81,6 +81,7 @@ void Rendezvous() {
   join.mutable_self()->set_rank(-1);
   join.mutable_self()->set_incarnation(1);
   join.mutable_self()->set_address("127.0.0.1:1");
+  join.mutable_self()->set_compute("cuda:1 bf16 tf32");
   join.set_world_size(1);
   join.set_lease_ms(2000);
   join.add_expected("bob");

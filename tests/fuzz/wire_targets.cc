@@ -118,8 +118,10 @@ bool Rendezvous(const std::string& bytes) {
       case 0: {
         wire::JoinRequest join;
         if (!(parsed &= Parse(input, join))) break;
+        const auto options = rpc::internal::FromWire(join);
+        if (!options.ok()) break;
         ++entered;
-        groups.Enter(rpc::internal::FromWire(join),
+        groups.Enter(*options,
                      [&answered](const Groups::Result&) { ++answered; });
         break;
       }
@@ -132,8 +134,8 @@ bool Rendezvous(const std::string& bytes) {
       case 2: {
         wire::RenewRequest renew;
         if (!(parsed &= Parse(input, renew))) break;
-        (void)groups.TakeBack(rpc::internal::FromWire(renew.seat()),
-                              renew.version(), now);
+        if (const auto seat = rpc::internal::FromWire(renew.seat()); seat.ok())
+          (void)groups.TakeBack(*seat, renew.version(), now);
         (void)groups.Renew(renew.cluster(), renew.name(), renew.incarnation(),
                            renew.version(), now);
         ++asked;
@@ -152,9 +154,10 @@ bool Rendezvous(const std::string& bytes) {
       case 3: {
         wire::JoinRequest join;
         if (!(parsed &= Parse(input, join))) break;
-        const rpc::JoinOptions options = rpc::internal::FromWire(join);
-        groups.Expire(options.cluster, options.self);
-        groups.Cancel(options.cluster, options.self);
+        const auto options = rpc::internal::FromWire(join);
+        if (!options.ok()) break;
+        groups.Expire(options->cluster, options->self);
+        groups.Cancel(options->cluster, options->self);
         break;
       }
       case 4:

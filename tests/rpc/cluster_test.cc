@@ -142,6 +142,22 @@ TEST(Cluster, AListOfWorkersNeedsNoRendezvous) {
   ShutDown(agents);
 }
 
+TEST(Cluster, AllKnowHowEachComputes) {
+  auto server = NewServer();
+  rpc::ClusterOptions bobs = By(*server, "bob", 2);
+  bobs.dtype = DType::kBF16;
+  const Agents agents = Started(JoinAll({By(*server, "alice", 2), bobs}));
+  ASSERT_EQ(agents.size(), 2u);
+  EXPECT_EQ(agents[0]->self().compute.ToString(), "cpu");
+  EXPECT_EQ(agents[1]->self().compute.ToString(), "cpu bf16");
+  ExpectAllReachAll(agents);
+  for (const auto& agent : agents) {
+    EXPECT_EQ(agent->Find("alice")->compute.ToString(), "cpu");
+    EXPECT_EQ(agent->Find("bob")->compute.ToString(), "cpu bf16");
+  }
+  ShutDown(agents);
+}
+
 TEST(Cluster, CanBeJoinedAgainUnderTheSameNames) {
   auto server = NewServer();
   uint64_t before = 0;

@@ -89,6 +89,7 @@ TEST(Codec, KeepsTypesOfTheFramework) {
   worker.name = "alice";
   worker.rank = rpc::Rank{3};
   worker.incarnation = ~0ull;
+  worker.compute = {Device::Cuda(2), DType::kBF16, true, true};
   ExpectSame(worker);
   absl::Status status = absl::NotFoundError("gone");
   status.SetPayload("u", absl::Cord("p"));

@@ -26,7 +26,8 @@ class InProcessMaker final : public TransportMaker {
 
 class GrpcMaker final : public TransportMaker {
  public:
-  explicit GrpcMaker(bool shared_memory) : shared_memory_(shared_memory) {}
+  GrpcMaker(bool shared_memory, Device device)
+      : shared_memory_(shared_memory), device_(device) {}
   std::unique_ptr<rpc::Transport> Make(const rpc::Registry& registry) override {
     rpc::GrpcOptions options;
     options.registry_digest = absl::StrCat(registry.Digest());
@@ -36,6 +37,7 @@ class GrpcMaker final : public TransportMaker {
     options.lease = std::chrono::seconds(30);
     options.reconnect_timeout = std::chrono::milliseconds(1500);
     options.shared_memory = shared_memory_;
+    options.device = device_;
     auto transport = rpc::MakeGrpcTransport(options);
     EXPECT_TRUE(transport.ok()) << transport.status();
     return *std::move(transport);
@@ -43,6 +45,7 @@ class GrpcMaker final : public TransportMaker {
 
  private:
   const bool shared_memory_;
+  const Device device_;
 };
 
 }  // namespace
@@ -65,12 +68,13 @@ std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info) {
   return ::testing::PrintToString(info.param);
 }
 
-std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind) {
-  return [kind]() -> std::unique_ptr<TransportMaker> {
+std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind,
+                                                         Device device) {
+  return [kind, device]() -> std::unique_ptr<TransportMaker> {
     if (kind == TransportKind::kInProcess) {
       return std::make_unique<InProcessMaker>();
     }
-    return std::make_unique<GrpcMaker>(kind == TransportKind::kGrpc);
+    return std::make_unique<GrpcMaker>(kind == TransportKind::kGrpc, device);
   };
 }
 
@@ -98,6 +102,8 @@ rpc::WorkerInfo LocalCluster::Describe(const std::string& name) {
   }
   info.incarnation = next_incarnation_++;
   info.address = transport->address();
+  const auto compute = options_.compute.find(name);
+  if (compute != options_.compute.end()) info.compute = compute->second;
   transports_[name] = std::move(transport);
   return info;
 }

@@ -35,7 +35,9 @@ inline const auto kTransports = ::testing::Values(
     TransportKind::kInProcess, TransportKind::kGrpc, TransportKind::kGrpcLanes);
 void PrintTo(TransportKind kind, std::ostream* out);
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
-std::function<std::unique_ptr<TransportMaker>()> MakerOf(TransportKind kind);
+// `device`: where tensors of others' GPUs come to.
+std::function<std::unique_ptr<TransportMaker>()> MakerOf(
+    TransportKind kind, Device device = Device::Cpu());
 
 struct ClusterOptions {
   std::vector<std::string> names{"alice", "bob"};
@@ -46,6 +48,8 @@ struct ClusterOptions {
   std::function<void(rpc::Agent&)> on_start{};
   std::function<std::unique_ptr<TransportMaker>()> transports{};  // in process
   std::shared_ptr<rpc::FaultPlan> faults{};
+  // How the workers that it names compute.
+  std::map<std::string, rpc::Compute> compute{};
 };
 
 // Agents of one process, each knowing all others. A test ends with

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "autograd/distributed/context.h"
+#include "tests/support/test_device.h"
 
 namespace baton::testing {
 namespace {
@@ -16,9 +17,13 @@ const std::vector<std::string> kNames = {"alice", "bob", "carol", "dave"};
 
 ClusterOptions OptionsFor(const std::set<std::string>& names,
                           TrainingCluster::AddTypes add_types,
-                          TransportKind transports) {
+                          TransportKind transports,
+                          std::map<std::string, rpc::Compute> compute) {
   ClusterOptions options;
-  options.transports = MakerOf(transports);
+  options.transports = MakerOf(transports, test::TestDevice());
+  options.compute = std::move(compute);
+  for (const std::string& name : names)
+    options.compute.try_emplace(name, rpc::Compute{test::TestDevice()});
   options.names.assign(names.begin(), names.end());
   options.fill = [add_types = std::move(add_types)](rpc::Registry& registry) {
     dist::Register(registry);
@@ -31,9 +36,11 @@ ClusterOptions OptionsFor(const std::set<std::string>& names,
 }  // namespace
 
 TrainingCluster::TrainingCluster(size_t workers, AddTypes add_types,
-                                 TransportKind transports)
+                                 TransportKind transports,
+                                 std::map<std::string, rpc::Compute> compute)
     : alive_(kNames.begin(), kNames.begin() + static_cast<int64_t>(workers)),
-      cluster_(OptionsFor(alive_, std::move(add_types), transports)) {}
+      cluster_(OptionsFor(alive_, std::move(add_types), transports,
+                          std::move(compute))) {}
 
 TrainingCluster::~TrainingCluster() {
   EXPECT_TRUE(NoContextsLeft());

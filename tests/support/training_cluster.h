@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -18,8 +19,10 @@ namespace baton::testing {
 class TrainingCluster {
  public:
   using AddTypes = std::function<void(rpc::Registry&)>;
+  // Workers that `compute` does not name compute on TestDevice().
   TrainingCluster(size_t workers, AddTypes add_types,
-                  TransportKind transports = TransportKind::kInProcess);
+                  TransportKind transports = TransportKind::kInProcess,
+                  std::map<std::string, rpc::Compute> compute = {});
   ~TrainingCluster();
 
   rpc::Agent& at(const std::string& name) { return cluster_[name]; }

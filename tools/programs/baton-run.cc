@@ -17,10 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "core/device.h"
+#include "core/cuda/memory.h"
 #include "core/status.h"
 #include "rpc/rendezvous.h"
 #include "tools/command_line.h"
+#include "tools/compute.h"
 #include "tools/launch/process.h"
 #include "tools/launch/run_all.h"
 #include "tools/security_flags.h"
@@ -29,7 +30,13 @@ ABSL_FLAG(int, workers, 2, "worker processes to start");
 ABSL_FLAG(int, cores_per_worker, 0,
           "pin each worker to so many cores of its own; 0: not pinned");
 ABSL_FLAG(std::string, device, "",
-          "where workers compute; passed on to each when given");
+          "where workers compute: cpu, cuda:1 or several, divided by commas, "
+          "which they take in turn; cuda: the GPUs of this machine in turn");
+ABSL_FLAG(
+    std::string, dtype, "",
+    "of the workers' weights: fp32, tf32, bf16 or fp16; see baton-worker");
+ABSL_FLAG(bool, deterministic, false,
+          "equal calls give equal bits on the workers' GPUs, too");
 ABSL_FLAG(std::string, worker_program, "",
           "the daemon; default baton-worker beside this program");
 ABSL_FLAG(std::string, worker_flags, "",
@@ -74,18 +81,39 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
         absl::StrCat("--workers must be 1 to ", kMostWorkers));
   if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
     return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
-  RETURN_IF_ERROR(TimeOf(FLAGS_grace).status());
-  const std::string device = absl::GetFlag(FLAGS_device);
-  return device.empty() ? absl::OkStatus() : Device::Parse(device).status();
+  return TimeOf(FLAGS_grace).status();
 }
 
-ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores) {
+// The flags that say so to each worker.
+absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
+    int workers) {
+  const std::string list = absl::GetFlag(FLAGS_device);
+  const std::string dtype = absl::GetFlag(FLAGS_dtype);
+  std::vector<std::vector<std::string>> flags(workers);
+  std::vector<std::string> devices;
+  if (!list.empty()) {
+    ASSIGN_OR_RETURN(devices, DealDevices(list, workers, cuda::DeviceCount()));
+  }
+  for (int i = 0; i < workers; ++i) {
+    const std::string device = devices.empty() ? "cpu" : devices[i];
+    RETURN_IF_ERROR(
+        ComputeOf(device, dtype.empty() ? "fp32" : dtype, false).status());
+    // Daemons of one's own need not have these flags.
+    if (!list.empty()) flags[i].push_back(absl::StrCat("--device=", device));
+    if (!dtype.empty()) flags[i].push_back(absl::StrCat("--dtype=", dtype));
+    if (absl::GetFlag(FLAGS_deterministic))
+      flags[i].emplace_back("--deterministic");
+  }
+  return flags;
+}
+
+ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores,
+                       const std::vector<std::string>& compute) {
   ProcessSpec spec;
   spec.name = absl::StrCat("worker", rank);
   const std::string program = absl::GetFlag(FLAGS_worker_program);
   spec.args = {FindProgram(program.empty() ? "baton-worker" : program)};
-  const std::string device = absl::GetFlag(FLAGS_device);
-  if (!device.empty()) spec.args.push_back(absl::StrCat("--device=", device));
+  spec.args.insert(spec.args.end(), compute.begin(), compute.end());
   for (const auto flag : absl::StrSplit(absl::GetFlag(FLAGS_worker_flags), ' ',
                                         absl::SkipEmpty())) {
     spec.args.emplace_back(flag);
@@ -108,10 +136,11 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   if (size > 0) {
     ASSIGN_OR_RETURN(cores, DivideCores(workers, size));
   }
+  ASSIGN_OR_RETURN(const auto compute, ComputeFlags(workers));
   RunPlan plan;
   ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
   for (int i = 0; i < workers; ++i)
-    plan.workers.push_back(WorkerSpec(i + 1, cores[i]));
+    plan.workers.push_back(WorkerSpec(i + 1, cores[i], compute[i]));
   plan.trainer.name = "trainer";
   plan.trainer.args = trainer;
   plan.trainer.args[0] = FindProgram(trainer[0]);

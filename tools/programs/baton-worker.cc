@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "autograd/distributed/context.h"
-#include "core/device.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "models/distributed/stock.h"
@@ -31,9 +30,6 @@
 ABSL_FLAG(std::string, cores, "",
           "the only cores to use, as in 0-2,5; default all that it may");
 ABSL_FLAG(int, threads, 0, "compute threads; default one a core");
-ABSL_FLAG(std::string, device, "cpu",
-          "where tensors that are on other workers' GPUs come to: cuda:1, or "
-          "cpu");
 ABSL_FLAG(absl::Duration, shutdown_timeout, absl::Seconds(3),
           "how long to wait, once asked to end, for others to give back what "
           "they hold");
@@ -87,8 +83,6 @@ std::unique_ptr<MetricsServer> ServeMetrics(MetricsPort& port,
 
 absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(SetUpLog());
-  ASSIGN_OR_RETURN(const Device device,
-                   Device::Parse(absl::GetFlag(FLAGS_device)));
   ASSIGN_OR_RETURN(const auto cores, ParseCores(absl::GetFlag(FLAGS_cores)));
   if (absl::GetFlag(FLAGS_metrics_port) < -1 ||
       absl::GetFlag(FLAGS_metrics_port) > 65535)
@@ -102,7 +96,6 @@ absl::StatusOr<int> Main(char** argv) {
   RETURN_IF_ERROR(
       SetCoresAndThreads(cores, absl::GetFlag(FLAGS_threads), argv));
   ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));
-  options.device = device;
   SetLogName(options.name);
   // Before others hear of this worker: a port that is taken ends it.
   ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> port, PortForMetrics());
@@ -120,7 +113,8 @@ absl::StatusOr<int> Main(char** argv) {
   const auto metrics = port == nullptr ? nullptr : ServeMetrics(*port, *agent);
   stop.Keep();  // who reads the next line may send it at once
   LogInfo("serving at ", agent->self().address, " as rank ",
-          static_cast<int>(agent->self().rank));
+          static_cast<int>(agent->self().rank), ", on ",
+          agent->self().compute.ToString());
   stop.Wait();
   LogInfo("shutting down");
   // The agent has printed what was left behind.

@@ -66,6 +66,7 @@ View WorkersTable(const Reports& reports) {
   View table{.name = "workers",
              .columns = {{"worker", kText},
                          {"rank", kCount},
+                         {"compute", kText},
                          {"state", kText},
                          {"up_for", kMs},
                          {"threads", kCount},
@@ -82,7 +83,8 @@ View WorkersTable(const Reports& reports) {
     const std::string address =
         report.worker.address.substr(0, report.worker.address.find(';'));
     Row row = {report.worker.name,
-               absl::StrCat(static_cast<int>(report.worker.rank))};
+               absl::StrCat(static_cast<int>(report.worker.rank)),
+               report.worker.compute.ToString()};
     if (report.status.ok()) {
       row.insert(
           row.end(),

@@ -272,7 +272,8 @@ std::string PrometheusText(const rpc::DebugInfo& info, const ProcessUse& use) {
   out.Sample("baton_info",
              {{"version", kVersion},
               {"worker", info.self.name},
-              {"rank", absl::StrCat(static_cast<int>(info.self.rank))}},
+              {"rank", absl::StrCat(static_cast<int>(info.self.rank))},
+              {"compute", info.self.compute.ToString()}},
              1);
   out.Single("baton_uptime_seconds", "gauge",
              "Time since the worker has begun.",

@@ -13,6 +13,7 @@
 #include "core/ops/arithmetic.h"
 #include "rpc/introspection.h"
 #include "tests/autograd/distributed/remote_math.h"
+#include "tests/support/test_device.h"
 
 namespace baton::dist {
 namespace {
@@ -87,7 +88,7 @@ TEST_P(ContextTest, WithoutAContextValuesArriveWithoutHistory) {
 }
 
 TEST_P(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
-  Variable a(Tensor::Ones({2}));
+  Variable a(test::Put(Tensor::Ones({2})));
   Context ctx(agent());
   Variable product = *agent().Async<&Multiply>("bob", ctx, a, a).Await();
   EXPECT_FALSE(product.requires_grad());
@@ -97,7 +98,9 @@ TEST_P(ContextTest, NothingIsRecordedWhereNothingRequiresGrad) {
 TEST_P(ContextTest, OnlyTheResultMayRequireGrad) {
   RRef<Scale> scale = MakeScale("bob", 4);
   Context ctx(agent());
-  Variable y = *scale.Async<&Scale::Forward>(ctx, Tensor::Full({2}, 3)).Await();
+  Variable y =
+      *scale.Async<&Scale::Forward>(ctx, test::Put(Tensor::Full({2}, 3)))
+           .Await();
   EXPECT_TRUE(y.requires_grad());
   ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
   EXPECT_EQ(First(*scale.Async<&Scale::Gradient>(ctx).Await()), 3);
@@ -105,7 +108,8 @@ TEST_P(ContextTest, OnlyTheResultMayRequireGrad) {
 }
 
 TEST_P(ContextTest, ListsKeepTheirEdgesApart) {
-  std::vector<Variable> in = {Leaf(1), Variable(Tensor::Ones({2})), Leaf(3)};
+  std::vector<Variable> in = {Leaf(1), Variable(test::Put(Tensor::Ones({2}))),
+                              Leaf(3)};
   Context ctx(agent());
   auto out = *agent().Async<&Spread>("bob", ctx, in).Await();
   ASSERT_EQ(out.size(), 3u);
@@ -285,7 +289,8 @@ TEST_P(ContextTest, GradientsOfSmallFloatsAddInF32) {
   ASSERT_TRUE(scale.Async<&Scale::Lower>(DType::kBF16).Await().ok());
   Context ctx(agent());
   const auto pass = [&](double value) {
-    const Tensor x = Tensor::Full({2}, value, {.dtype = DType::kBF16});
+    const Tensor x =
+        test::Put(Tensor::Full({2}, value, {.dtype = DType::kBF16}));
     Variable y = *scale.Async<&Scale::Forward>(ctx, Variable(x)).Await();
     return ctx.Backward(autograd::Sum(y));
   };

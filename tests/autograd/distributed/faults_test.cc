@@ -15,6 +15,7 @@
 #include "autograd/functions/reduce.h"
 #include "tests/autograd/distributed/remote_math.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 
 // What goes wrong in a context, and that nothing of it stays behind.
 namespace baton::dist {
@@ -256,11 +257,12 @@ TEST_P(FaultsTest, AHandlerThatThrowsLeavesNoContextBehind) {
 TEST_P(FaultsTest, ANestedCallsContextEndsEverywhereWithItsRoot) {
   {
     Context ctx(agent());
-    ASSERT_THAT(agent()
-                    .Async<&Travel>("bob", ctx, Variable(Tensor::Ones({2})),
-                                    Route{"carol", "bob"})
-                    .Await(),
-                IsOk());
+    ASSERT_THAT(
+        agent()
+            .Async<&Travel>("bob", ctx, Variable(test::Put(Tensor::Ones({2}))),
+                            Route{"carol", "bob"})
+            .Await(),
+        IsOk());
     for (const char* worker : {"alice", "bob", "carol"}) {
       EXPECT_EQ(OpenContexts(cluster_.at(worker)).size(), 1u) << worker;
     }
@@ -353,12 +355,12 @@ TEST_P(FaultsTest, RootsThatCannotBeAreRefused) {
   EXPECT_THAT(ctx.Backward(std::vector<Variable>{}, {}),
               Fails(StatusCode::kInvalidArgument, "no roots"));
   EXPECT_THAT(
-      ctx.Backward({y, Variable(Tensor::Ones({1}))},
-                   {Tensor::Ones({2}), Tensor()}),
+      ctx.Backward({y, Variable(test::Put(Tensor::Ones({1})))},
+                   {test::Put(Tensor::Ones({2})), Tensor()}),
       Fails(StatusCode::kInvalidArgument, "root 1 does not require grad"));
-  EXPECT_THAT(ctx.Backward({y}, {Tensor::Ones({3})}),
+  EXPECT_THAT(ctx.Backward({y}, {test::Put(Tensor::Ones({3}))}),
               Fails(StatusCode::kInvalidArgument, "its gradient [3]"));
-  EXPECT_THAT(ctx.Backward({y}, {Tensor::Ones({2})}), IsOk());
+  EXPECT_THAT(ctx.Backward({y}, {test::Put(Tensor::Ones({2}))}), IsOk());
 }
 
 TEST_P(FaultsTest, ASecondBackwardWithoutARetainedGraphIsAnError) {

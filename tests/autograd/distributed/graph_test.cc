@@ -11,6 +11,7 @@
 #include "autograd/functions/reduce.h"
 #include "autograd/node.h"
 #include "tests/autograd/distributed/remote_math.h"
+#include "tests/support/test_device.h"
 
 // The recorded graph itself, at both ends of every edge.
 namespace baton::dist {
@@ -142,7 +143,7 @@ TEST_P(GraphTest, OfACallToOneself) {
 
 TEST_P(GraphTest, HasNoEdgeWhereNothingRequiresGrad) {
   Context ctx(agent());
-  Variable x(Tensor::Ones({2}));
+  Variable x(test::Put(Tensor::Ones({2})));
   EXPECT_TRUE(agent().Async<&Multiply>("bob", ctx, x, x).Await().ok());
   EXPECT_TRUE(
       agent().Remote<&Multiply>("bob", ctx, x, x).Fetch(ctx).Await().ok());
@@ -153,9 +154,11 @@ TEST_P(GraphTest, HasNoEdgeWhereNothingRequiresGrad) {
 TEST_P(GraphTest, HasOnlyTheReturnWhereTheResultAloneRequiresGrad) {
   RRef<Scale> scale = MakeScale("bob", 4);
   Context ctx(agent());
-  ASSERT_TRUE(
-      scale.Async<&Scale::Forward>(ctx, Tensor::Ones({2})).Await().ok());
-  RRef<Variable> kept = scale.Remote<&Scale::Forward>(ctx, Tensor::Ones({2}));
+  ASSERT_TRUE(scale.Async<&Scale::Forward>(ctx, test::Put(Tensor::Ones({2})))
+                  .Await()
+                  .ok());
+  RRef<Variable> kept =
+      scale.Remote<&Scale::Forward>(ctx, test::Put(Tensor::Ones({2})));
   ASSERT_TRUE(kept.Fetch(ctx).Await().ok());
   EXPECT_THAT(SendsOf("alice", ctx), IsEmpty());
   EXPECT_THAT(SendsOf("bob", ctx),
@@ -167,9 +170,10 @@ TEST_P(GraphTest, OfAListHasOneEdgeForItsTensorsInOrder) {
   Variable leaf = Leaf(1), made = leaf * 2.0;
   Context ctx(agent());
   auto out = agent()
-                 .Async<&Spread>("bob", ctx,
-                                 std::vector<Variable>{
-                                     leaf, Variable(Tensor::Ones({2})), made})
+                 .Async<&Spread>(
+                     "bob", ctx,
+                     std::vector<Variable>{
+                         leaf, Variable(test::Put(Tensor::Ones({2}))), made})
                  .Await();
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_THAT(SendsOf("alice", ctx),

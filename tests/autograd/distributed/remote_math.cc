@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autograd/functions/arithmetic.h"
+#include "tests/support/test_device.h"
 
 namespace baton::dist {
 
@@ -63,7 +64,9 @@ void AddRemoteMath(rpc::Registry& registry) {
       .Add<Scale>();
 }
 
-Variable Leaf(double value) { return Variable(Tensor::Full({2}, value), true); }
+Variable Leaf(double value) {
+  return Variable(test::Put(Tensor::Full({2}, value)), true);
+}
 
 double First(const Tensor& tensor) {
   return tensor.defined() ? tensor.Flatten().Select(0, 0).Item() : -1;

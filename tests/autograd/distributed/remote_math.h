@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "autograd/distributed/context.h"
+#include "tests/support/test_device.h"
 #include "tests/support/training_cluster.h"
 
 // What the tests of distributed autograd call on each other's workers.
@@ -39,7 +40,8 @@ class Scale {
   static std::unique_ptr<Scale> Make(double value) {
     return std::make_unique<Scale>(value);
   }
-  explicit Scale(double value) : factor_(Tensor::Full({2}, value), true) {}
+  explicit Scale(double value)
+      : factor_(test::Put(Tensor::Full({2}, value)), true) {}
   Variable Forward(const Variable& x);
   // Undefined where the context has none.
   absl::StatusOr<Tensor> Gradient(rpc::CallContext& call);

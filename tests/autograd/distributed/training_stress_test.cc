@@ -10,6 +10,7 @@
 #include "autograd/functions/reduce.h"
 #include "tests/autograd/distributed/remote_math.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 
 // Many contexts, passes and calls at a time.
 namespace baton::dist {
@@ -85,7 +86,8 @@ TEST_P(TrainingStressTest, OneContextTakesCallsOfManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_THAT(
-      ctx.Backward(results, std::vector<Tensor>(kThreads, Tensor::Ones({2}))),
+      ctx.Backward(results,
+                   std::vector<Tensor>(kThreads, test::Put(Tensor::Ones({2})))),
       IsOk());
   EXPECT_EQ(First(ctx.GradientOf(x)), 4.0 * kThreads * kCalls);
 }

@@ -12,6 +12,7 @@
 #include "autograd/functions/shape.h"
 #include "core/ops/arithmetic.h"
 #include "tests/autograd/distributed/remote_math.h"
+#include "tests/support/test_device.h"
 
 // Values of every kind over an edge, and which of them get gradients.
 namespace baton::dist {
@@ -54,44 +55,50 @@ INSTANTIATE_TEST_SUITE_P(, ValuesTest, testing::kTransports,
 TEST_P(ValuesTest, OfEveryShapeGetAGradientOfTheirShape) {
   for (const Shape& shape : {Shape({}), Shape({1}), Shape({4, 6}),
                              Shape({2, 3, 4}), Shape({1, 2, 1, 2, 3})}) {
-    Variable x(Tensor::Full(shape, 3), true);
+    Variable x(test::Put(Tensor::Full(shape, 3)), true);
     Context ctx(agent());
     Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
     EXPECT_EQ(y.shape(), shape);
     ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok()) << shape.ToString();
     Tensor grad = ctx.GradientOf(x);
-    EXPECT_TRUE(ops::BitEqual(grad, Tensor::Full(shape, 6)));
+    EXPECT_TRUE(ops::BitEqual(grad, test::Put(Tensor::Full(shape, 6))));
   }
 }
 
 TEST_P(ValuesTest, OfDifferentShapesInOneCall) {
-  Variable x(Tensor::Full({4, 6}, 2), true), w(Tensor::Full({6, 5}, 3), true);
+  Variable x(test::Put(Tensor::Full({4, 6}, 2)), true),
+      w(test::Put(Tensor::Full({6, 5}, 3)), true);
   Context ctx(agent());
   Variable y = *agent().Async<&Project>("bob", ctx, x, w).Await();
   EXPECT_EQ(y.shape(), Shape({4, 5}));
   ASSERT_TRUE(ctx.Backward(autograd::Sum(y * 0.5)).ok());
-  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(x), Tensor::Full({4, 6}, 7.5)));
-  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(w), Tensor::Full({6, 5}, 4)));
+  EXPECT_TRUE(
+      ops::BitEqual(ctx.GradientOf(x), test::Put(Tensor::Full({4, 6}, 7.5))));
+  EXPECT_TRUE(
+      ops::BitEqual(ctx.GradientOf(w), test::Put(Tensor::Full({6, 5}, 4))));
 }
 
 TEST_P(ValuesTest, BroadcastThereGetsASumOfItsShape) {
-  Variable row(Tensor::Full({1, 3}, 2), true), grid(Tensor::Ones({4, 3}), true);
+  Variable row(test::Put(Tensor::Full({1, 3}, 2)), true),
+      grid(test::Put(Tensor::Ones({4, 3})), true);
   Context ctx(agent());
   Variable y = *agent().Async<&Multiply>("bob", ctx, row, grid).Await();
   ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
-  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(row), Tensor::Full({1, 3}, 4)));
-  EXPECT_TRUE(ops::BitEqual(ctx.GradientOf(grid), Tensor::Full({4, 3}, 2)));
+  EXPECT_TRUE(
+      ops::BitEqual(ctx.GradientOf(row), test::Put(Tensor::Full({1, 3}, 4))));
+  EXPECT_TRUE(
+      ops::BitEqual(ctx.GradientOf(grid), test::Put(Tensor::Full({4, 3}, 2))));
 }
 
 TEST_P(ValuesTest, OfEveryFloatingTypeKeepIt) {
   for (DType type : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
-    Variable x(Tensor::Full({3}, 1.5, {.dtype = type}), true);
+    Variable x(test::Put(Tensor::Full({3}, 1.5, {.dtype = type})), true);
     Context ctx(agent());
     auto y = agent().Async<&Multiply>("bob", ctx, x, x).Await();
     ASSERT_TRUE(y.ok()) << y.status();
     EXPECT_EQ(y->dtype(), type);
     absl::Status status =
-        ctx.Backward({*y}, {Tensor::Ones({3}, {.dtype = type})});
+        ctx.Backward({*y}, {test::Put(Tensor::Ones({3}, {.dtype = type}))});
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(ctx.GradientOf(x).dtype(), type);
     EXPECT_EQ(First(ctx.GradientOf(x)), 3);
@@ -109,7 +116,8 @@ TEST_P(ValuesTest, MayChangeTheirTypeThere) {
 }
 
 TEST_P(ValuesTest, ThatAreViewsSendTheirGradientToTheirBase) {
-  Variable base(Tensor::Arange(6, DType::kF32).Reshape({2, 3}), true);
+  Variable base(test::Put(Tensor::Arange(6, DType::kF32).Reshape({2, 3})),
+                true);
   Variable view = autograd::Transpose(base, 0, 1);
   Context ctx(agent());
   Variable y = *agent().Async<&Multiply>("bob", ctx, view, view).Await();
@@ -120,7 +128,8 @@ TEST_P(ValuesTest, ThatAreViewsSendTheirGradientToTheirBase) {
 
 TEST_P(ValuesTest, ThatAreConstantsGetNone) {
   Variable a = Leaf(2), b = Leaf(3);
-  Variable constant(Tensor::Full({2}, 5)), other(Tensor::Full({2}, 7));
+  Variable constant(test::Put(Tensor::Full({2}, 5))),
+      other(test::Put(Tensor::Full({2}, 7)));
   Context ctx(agent());
   Variable y = *agent().Async<&Mix>("bob", ctx, a, constant, other, b).Await();
   ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
@@ -132,7 +141,7 @@ TEST_P(ValuesTest, ThatAreConstantsGetNone) {
 }
 
 TEST_P(ValuesTest, OfWhichOnlyAPartIsUsedGetZerosInTheRest) {
-  Variable x(Tensor::Ones({4}), true);
+  Variable x(test::Put(Tensor::Ones({4})), true);
   Context ctx(agent());
   auto halves = *agent().Async<&Halves>("bob", ctx, x).Await();
   ASSERT_EQ(halves.size(), 2u);
@@ -152,9 +161,9 @@ TEST_P(ValuesTest, ThatServeSeveralCallsGetTheSumOfTheirGradients) {
 }
 
 TEST_P(ValuesTest, LookedUpInARemoteTableGiveItsRowsGradients) {
-  Variable table(Tensor::Ones({4, 2}), true);
+  Variable table(test::Put(Tensor::Ones({4, 2})), true);
   Context ctx(agent());
-  Tensor index = Tensor::From<int64_t>({1, 3, 1});
+  Tensor index = test::Put(Tensor::From<int64_t>({1, 3, 1}));
   Variable rows = *agent().Async<&Look>("bob", ctx, table, index).Await();
   ASSERT_TRUE(ctx.Backward(autograd::Sum(rows)).ok());
   EXPECT_THAT(ctx.GradientOf(table).ToVector<float>(),
@@ -182,7 +191,7 @@ TEST_P(ValuesTest, OfTwoLossesMayLieOnWorkersThatShareNothing) {
   Variable at_bob = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
   Variable at_carol = *agent().Async<&Multiply>("carol", ctx, y, y).Await();
   ASSERT_TRUE(ctx.Backward({autograd::Sum(at_bob), at_carol},
-                           {Tensor(), Tensor::Full({2}, 10)})
+                           {Tensor(), test::Put(Tensor::Full({2}, 10))})
                   .ok());
   EXPECT_EQ(First(ctx.GradientOf(x)), 4);
   EXPECT_EQ(First(ctx.GradientOf(y)), 60);

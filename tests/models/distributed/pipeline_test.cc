@@ -15,6 +15,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
+#include "core/precision.h"
 #include "core/random.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/resnet_stage.h"
@@ -22,6 +23,7 @@
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -71,7 +73,11 @@ double AccumulateLocally(const Modules& modules, const Tensor& x,
 
 class PipelineTest : public ::testing::Test {
  protected:
-  PipelineTest() : cluster_(4, AddTypes) { FragileStage::ResetGate(); }
+  PipelineTest() : cluster_(4, AddTypes) {
+    FragileStage::ResetGate();
+    SetDeterministic(true);
+  }
+  ~PipelineTest() override { SetDeterministic(false); }
   rpc::Agent& agent() { return cluster_.alice(); }
 
   // An MLP of `stages` layers, here and on the workers, in turn.
@@ -86,14 +92,15 @@ class PipelineTest : public ::testing::Test {
       const bool relu = i < stages - 1;
       const auto seed = static_cast<uint64_t>(i) + 5;
       local_.push_back(DenseStage::Make(in, out, relu, seed));
+      local_.back()->To(test::TestDevice());
       remote_.push_back(*Module<DenseStage>::Create(
                              agent(), kWorkers[workers[static_cast<size_t>(i)]],
                              in, out, relu, seed)
                              .Await());
     }
     Generator generator(11);
-    x_ = RandNormal({12, 6}, generator);
-    labels_ = RandInt(0, 4, {12}, generator);
+    x_ = test::Put(RandNormal({12, 6}, generator));
+    labels_ = test::Put(RandInt(0, 4, {12}, generator));
   }
   std::unique_ptr<Pipeline> MakePipeline(const PipelineOptions& options) {
     auto pipeline = Pipeline::Make(
@@ -368,13 +375,14 @@ TEST_F(PipelineTest, ResNetGradientsAndStatisticsEqualThoseOfOneProcess) {
   std::vector<Module<ResNetStage>> remote;
   for (int i = 0; i < 2; ++i) {
     local.push_back(*ResNetStage::Make(model, cuts, i));
+    local.back()->To(test::TestDevice());
     remote.push_back(
         *Module<ResNetStage>::Create(agent(), kWorkers[i], model, cuts, i)
              .Await());
   }
   Generator generator(3);
-  Tensor images = RandNormal({7, 3, 16, 16}, generator);
-  Tensor labels = RandInt(0, 5, {7}, generator);
+  Tensor images = test::Put(RandNormal({7, 3, 16, 16}, generator));
+  Tensor labels = test::Put(RandInt(0, 5, {7}, generator));
   PipelineOptions options;
   options.split_size = 3;
   auto pipeline = *Pipeline::Make(agent(), options, {remote[0], remote[1]});
@@ -488,7 +496,7 @@ TEST_F(PipelineTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(absl::IsInvalidArgument(status(x_, Tensor())));
   EXPECT_TRUE(absl::IsInvalidArgument(status(Tensor(), labels_)));
   EXPECT_TRUE(absl::IsInvalidArgument(status(x_, labels_.Slice(0, 0, 3))));
-  absl::Status wrong = status(Tensor::Ones({12, 7}), labels_);
+  absl::Status wrong = status(test::Put(Tensor::Ones({12, 7})), labels_);
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("stage 0 of 2"));
   EXPECT_TRUE(status(x_, labels_).ok());
 }

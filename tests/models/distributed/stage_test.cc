@@ -14,6 +14,7 @@
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -55,8 +56,8 @@ class StageTest : public ::testing::Test {
   StageTest() : cluster_(4, AddTypes) {
     MakeModules();
     Generator generator(11);
-    x_ = RandNormal({12, 6}, generator);
-    labels_ = RandInt(0, 6, {12}, generator);
+    x_ = test::Put(RandNormal({12, 6}, generator));
+    labels_ = test::Put(RandInt(0, 6, {12}, generator));
   }
   rpc::Agent& agent() { return cluster_.alice(); }
 
@@ -136,7 +137,8 @@ TEST_F(StageTest, AnEvaluationLeavesEveryModuleInTheModeItHad) {
   auto first = pipeline->Evaluate(x_, labels_);
   ASSERT_THAT(first, IsOk());
   EXPECT_EQ(AllModes(), modes);
-  EXPECT_FALSE(pipeline->Evaluate(Tensor::Ones({12, 7}), labels_).ok());
+  EXPECT_FALSE(
+      pipeline->Evaluate(test::Put(Tensor::Ones({12, 7})), labels_).ok());
   EXPECT_EQ(AllModes(), modes);
   // Nothing was dropped, no statistics moved.
   auto second = pipeline->Evaluate(x_, labels_);

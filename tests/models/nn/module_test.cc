@@ -12,6 +12,7 @@
 #include "models/nn/linear.h"
 #include "models/nn/scopes.h"
 #include "models/nn/sequential.h"
+#include "tests/support/test_device.h"
 
 namespace baton::nn {
 namespace {
@@ -216,6 +217,27 @@ TEST(Module, LowerPrecisionPassesOverNorms) {
   for (const Variable& parameter : net.Parameters())
     EXPECT_EQ(parameter.grad().dtype(), parameter.dtype());
   EXPECT_THROW(net.LowerPrecision(DType::kI64), Error);
+}
+
+TEST(Module, KnowsWhereItIsAndPlacesWhatItIsGiven) {
+  Generator generator(0);
+  Sequential net;
+  EXPECT_EQ(net.device(), Device::Cpu());
+  net.Emplace<Linear>(3, 2, generator);
+  net.To(test::TestDevice());
+  EXPECT_EQ(net.device(), test::TestDevice());
+  const Variable x(Tensor::Ones({4, 3}), true);
+  EXPECT_EQ(net.Placed(x).dtype(), DType::kF32);
+  EXPECT_EQ(net.Placed(x).tensor().device(), test::TestDevice());
+  net.LowerPrecision(DType::kBF16);
+  const Variable y = net.Forward(net.Placed(x));
+  EXPECT_EQ(y.dtype(), DType::kBF16);
+  Variable(y).Backward(
+      test::Put(Tensor::Ones(y.shape(), {.dtype = DType::kBF16})));
+  EXPECT_EQ(x.grad().dtype(), DType::kF32);
+  EXPECT_EQ(x.grad().device(), Device::Cpu());
+  const Tensor labels = Tensor::Zeros({4}, {.dtype = DType::kI64});
+  EXPECT_EQ(net.Placed(labels).dtype(), DType::kI64);
 }
 
 TEST(PostponedStatistics, MoveLaterAsTheyWouldHaveMoved) {

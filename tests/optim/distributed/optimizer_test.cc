@@ -12,6 +12,7 @@
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "models/distributed/pipeline.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -33,9 +34,10 @@ void AddTypes(rpc::Registry& registry) {
 // Two layers, at bob and carol, and their twins here.
 class OptimizerTest : public ::testing::Test {
  protected:
-  OptimizerTest() : cluster_(3, AddTypes), x_(Tensor::Ones({3, 4})) {
+  OptimizerTest() : cluster_(3, AddTypes), x_(test::Put(Tensor::Ones({3, 4}))) {
     for (int i = 0; i < 2; ++i) {
       local_.push_back(DenseStage::Make(4, 4, false, 7));
+      local_.back()->To(test::TestDevice());
       remote_.push_back(*Module<DenseStage>::Create(
                              agent(), i == 0 ? "bob" : "carol", 4, 4, false, 7)
                              .Await());
@@ -116,7 +118,7 @@ TEST_F(OptimizerTest, AdamStepsAsTheLocalOneDoes) {
 }
 
 TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
-  auto weight = std::make_shared<Variable>(Tensor::Ones({2}), true);
+  auto weight = std::make_shared<Variable>(test::Put(Tensor::Ones({2})), true);
   auto rref = RRef<Variable>::Make(agent(), weight);
   Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.5}, {rref});
   Context ctx(agent());
@@ -128,7 +130,7 @@ TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
 
 TEST_F(OptimizerTest, AParameterOfSeveralHandlesIsSteppedOnce) {
   // Two handles of one object, and one of a parameter in it.
-  auto weight = std::make_shared<Variable>(Tensor::Ones({2}), true);
+  auto weight = std::make_shared<Variable>(test::Put(Tensor::Ones({2})), true);
   auto rref = RRef<Variable>::Make(agent(), weight);
   auto again =
       RRef<Variable>::Make(agent(), std::make_shared<Variable>(*weight));
@@ -240,7 +242,7 @@ class BusyModuleTest : public ::testing::Test {
   }
 
   testing::TrainingCluster cluster_;
-  const Variable x_{Tensor::Ones({2, 2}), true};
+  const Variable x_{test::Put(Tensor::Ones({2, 2})), true};
 };
 
 TEST_F(BusyModuleTest, IsNotSteppedDuringAForward) {

@@ -59,6 +59,23 @@ TEST(BatonWorker, NamesTheRendezvousThatCannotBeReached) {
   EXPECT_THAT(outcome.output, HasSubstr("127.0.0.1:1"));
 }
 
+TEST(BatonWorker, NamesTheDeviceThatIsNotThere) {
+  const std::vector<std::string> worker = {"baton-worker", "--name=a",
+                                           "--peers=a=127.0.0.1:1"};
+  const auto with = [&](const std::string& flag) {
+    std::vector<std::string> args = worker;
+    args.push_back(flag);
+    return RunProgram(args);
+  };
+  const Outcome missing = with("--device=cuda:63");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.output, HasSubstr("--device=cuda:63: "));
+  const Outcome unknown = with("--device=nonsense");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.output, HasSubstr("--device: device \"nonsense\" is none "
+                                        "of \"cpu\", \"cuda\" and"));
+}
+
 // A port of 127.0.0.1 that is listened on.
 class BusyPort {
  public:
@@ -202,7 +219,7 @@ TEST(Batonctl, ShowsARunningWorker) {
     const Outcome status = RunProgram({"batonctl", "status", flag});
     EXPECT_EQ(status.code, 0) << status.output;
     EXPECT_THAT(status.output, ContainsRegex("workers: 1\nWORKER +RANK"));
-    EXPECT_THAT(status.output, ContainsRegex("\na +0  idle"));
+    EXPECT_THAT(status.output, ContainsRegex("\na +0  cpu +idle"));
     for (const std::string command : {"rrefs", "contexts", "channels"}) {
       const Outcome table = RunProgram({"batonctl", command, flag});
       EXPECT_EQ(table.code, 0) << table.output;
@@ -255,7 +272,8 @@ TEST(BatonWorker, ServesMetricsWhereItSays) {
         EXPECT_EQ(response->status, 200);
         EXPECT_THAT(response->body,
                     ContainsRegex("baton_info\\{version=\"[0-9.]+\",worker="
-                                  "\"a\",rank=\"0\"\\} 1\n"));
+                                  "\"a\",rank=\"0\",compute=\"cpu\"\\} "
+                                  "1\n"));
       });
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(
@@ -295,6 +313,10 @@ TEST(BatonRun, RefusesWhatItCannotDo) {
       RunProgram({"baton-run", "--cores_per_worker=100000", "--", "true"})
           .output,
       HasSubstr("cores"));
+  EXPECT_THAT(RunProgram({"baton-run", "--device=tpu", "--", "true"}).output,
+              HasSubstr("--device: device \"tpu\""));
+  EXPECT_THAT(RunProgram({"baton-run", "--dtype=bf16", "--", "true"}).output,
+              HasSubstr("--dtype bf16 needs --device=cuda"));
   const Outcome outcome = RunProgram({"baton-run", "--", "/no/such/trainer"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("/no/such/trainer"));

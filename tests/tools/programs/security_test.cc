@@ -169,7 +169,7 @@ TEST_F(ProgramSecurity, BatonctlNeedsWhatTheWorkersHave) {
   EXPECT_EQ(worker.code, 0) << worker.output;
   ASSERT_EQ(outcomes.size(), 3u) << worker.output;
   EXPECT_EQ(outcomes[0].code, 0) << outcomes[0].output;
-  EXPECT_THAT(outcomes[0].output, HasSubstr("worker1     0  idle"));
+  EXPECT_THAT(outcomes[0].output, HasSubstr("worker1     0  cpu      idle"));
   ExpectOneLine(outcomes[1], 1, "worker worker1 at " + place);
   ExpectOneLine(outcomes[2], 1, "--cluster_token_file");
 }

@@ -1,0 +1,209 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/ops/indexing.h"
+#include "core/ops/reduce.h"
+#include "models/distributed/pipeline.h"
+
+// What the trainer sends and gets in a step.
+namespace baton::dist {
+namespace {
+
+// How long the stages may take to give up a step that failed somewhere.
+constexpr std::chrono::milliseconds kGiveUp{5000};
+// Plans of which the workers are told again when they are named anew.
+constexpr size_t kMostPlans = 64;
+// Beyond the step's own deadline, which brings the better message.
+constexpr std::chrono::milliseconds kGrace{2000};
+
+// One step at all workers. After an error it is broken at all of them, and the
+// future waits for them: the caller may change or free what the stages use only
+// once they are done.
+Future<std::vector<GroupReport>> RunAtAll(
+    const std::vector<RRef<StageGroup>>& groups,
+    const std::vector<StepOrder>& orders, const rpc::CallOptions& options,
+    const std::shared_ptr<rpc::CallScope>& scope) {
+  std::vector<Future<GroupReport>> runs;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    runs.push_back(
+        scope == nullptr
+            ? groups[i].Async<&StageGroup::Run>(options, orders[i])
+            : groups[i].Async<&StageGroup::Run>(options, scope, orders[i]));
+  }
+  Promise<std::vector<GroupReport>> result;
+  WaitAll(runs).OnReady([groups, runs, result, step = orders.front().step](
+                            const absl::StatusOr<std::vector<GroupReport>>&
+                                reports) {
+    if (reports.ok()) {
+      result.Set(reports);
+      return;
+    }
+    const absl::Status why = reports.status();
+    rpc::CallOptions give_up;
+    give_up.timeout = kGiveUp;
+    std::vector<Future<void>> ends;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      Promise<void> end;
+      const auto ended = [end](const auto&) { end.Set(absl::OkStatus()); };
+      runs[i].OnReady(ended);
+      groups[i].Async<&StageGroup::Abort>(give_up, step, why).OnReady(ended);
+      ends.push_back(end.future());
+    }
+    WaitAll(ends).OnReady(
+        [result, why](const absl::Status&) { result.Set(why); });
+  });
+  return result.future();
+}
+
+// Of a step in which `report` is the last stage's; losses add up in the order
+// of micro-batches.
+double LossOf(const StageReport& report) {
+  if (!report.losses.defined()) return 0;
+  const auto losses = report.losses.To(DType::kF64).ToVector<double>();
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
+}
+
+double AccuracyOf(const StageReport& report, const Tensor& targets, Loss loss) {
+  if (!report.predicted.defined()) return 0;
+  const auto predicted = report.predicted.ToVector<int64_t>();
+  const auto wanted =
+      (loss == Loss::kCrossEntropy ? targets : ops::ArgMax(targets, 1))
+          .ToVector<int64_t>();
+  double correct = 0;
+  for (size_t i = 0; i < std::min(predicted.size(), wanted.size()); ++i)
+    correct += predicted[i] == wanted[i];
+  return correct / static_cast<double>(predicted.size());
+}
+
+double BubbleOf(const std::vector<GroupReport>& reports) {
+  double makespan = 0, busy = 0;
+  for (const GroupReport& report : reports) {
+    makespan = std::max(makespan, report.until_end_s);
+    busy = std::accumulate(report.seconds.begin(), report.seconds.end(), busy);
+  }
+  return 1 - busy / (makespan * static_cast<double>(reports.size()));
+}
+
+}  // namespace
+
+Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink) {
+  std::vector<rpc::RRefId> hosts;
+  for (const RRef<OptimizerHost>& host : sink.hosts) hosts.push_back(host.id());
+  for (Told& told : told_) {
+    if (told.plan.rows == plan.rows && told.plan.training == plan.training &&
+        told.plan.loss == plan.loss && told.plan.steps == sink.steps &&
+        told.hosts == hosts)
+      return told;
+  }
+  if (told_.size() >= kMostPlans) told_.clear();
+  Told& told = told_.emplace_back(Told{plan, hosts});
+  told.plan.id = ++last_plan_;
+  told.plan.steps = sink.steps;
+  return told;
+}
+
+uint64_t Pipeline::OldestPlan() const {
+  uint64_t oldest = last_plan_;
+  for (const Told& told : told_) oldest = std::min(oldest, told.plan.id);
+  for (const UnderWay& step : under_way_) oldest = std::min(oldest, step.plan);
+  return oldest;
+}
+
+absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
+                                                           const Sink& sink) {
+  Schedule schedule;
+  if (plan.training) {
+    ASSIGN_OR_RETURN(const Ordered* ordered, OrderedFor(plan));
+    last_ = ordered;
+    schedule = ordered->schedule;
+  } else {
+    ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
+  }
+  const Told& told = ToldFor(plan, sink);
+  std::vector<StepOrder> orders(groups_.size());
+  for (size_t i = 0; i < orders.size(); ++i) {
+    orders[i].plan = told.plan.id;
+    orders[i].oldest_plan = OldestPlan();
+    if (told.known) continue;
+    StepPlan& part = orders[i].new_plan.emplace(told.plan);
+    part.program = schedule.workers[i];
+    for (const RRef<OptimizerHost>& host : sink.hosts) {
+      if (host.owner() == groups_[i].owner()) part.optimizer = host;
+    }
+  }
+  return orders;
+}
+
+Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
+                                                 const Tensor& targets,
+                                                 bool training,
+                                                 const Sink& sink) {
+  const auto refuse = [](const absl::Status& why) {
+    return ReadyFuture<std::vector<GroupReport>>(why);
+  };
+  Collect();
+  if (under_way_.size() >= kMostUnderWay) {
+    return refuse(absl::FailedPreconditionError(
+        absl::StrCat(under_way_.size(),
+                     " steps are under way: await the first one's result")));
+  }
+  const auto plan = PlanFor(inputs, targets, training);
+  if (!plan.ok()) return refuse(plan.status());
+  auto orders = OrdersFor(*plan, sink);
+  if (!orders.ok()) return refuse(orders.status());
+  const uint64_t step = ++last_step_;
+  for (StepOrder& order : *orders) {
+    order.step = step;
+    order.after = under_way_.empty() ? 0 : under_way_.back().step;
+    order.lr = sink.lr;
+    order.time_left = options_.step_timeout;
+  }
+  orders->front().inputs = inputs;
+  if (plan->loss != Loss::kNone)
+    (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
+  rpc::CallOptions options;
+  options.timeout = options_.step_timeout + kGrace;
+  auto reports = RunAtAll(groups_, *orders, options, sink.scope);
+  under_way_.push_back({step, orders->front().plan, sink.hosts, reports});
+  return reports;
+}
+
+Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
+                                             const Tensor& inputs,
+                                             const Tensor& targets) {
+  if (!targets.defined()) {
+    return ReadyFuture<StepResult>(
+        absl::InvalidArgumentError("a training step needs targets"));
+  }
+  return Begin(inputs, targets, /*training=*/true, sink)
+      .Then([targets, loss = options_.loss,
+             last = static_cast<size_t>(worker_of_stage_.back())](
+                const std::vector<GroupReport>& reports) {
+        return StepResult{LossOf(reports[last].last),
+                          AccuracyOf(reports[last].last, targets, loss),
+                          BubbleOf(reports)};
+      });
+}
+
+absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
+                                                        const Tensor& targets) {
+  ASSIGN_OR_RETURN(
+      const std::vector<GroupReport> reports,
+      Begin(inputs, targets, /*training=*/false, {}).Await(kNoLimit));
+  const StageReport& last =
+      reports[static_cast<size_t>(worker_of_stage_.back())].last;
+  EvalResult result;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    result.outputs = ops::Cat(last.outputs, 0);
+    result.loss = LossOf(last);
+    result.accuracy = AccuracyOf(last, targets, options_.loss);
+  }));
+  return result;
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,18 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "rpc/compute.h"
+
+// The command-line flags of every program that computes:
+//   --device --dtype --deterministic
+namespace baton::tools {
+
+// After absl::ParseCommandLine; what holds for the whole process
+// (core/precision.h) is set. Errors as ComputeOf (tools/compute.h);
+// FailedPrecondition says what the device lacks here.
+absl::StatusOr<rpc::Compute> ComputeFromFlags();
+
+}  // namespace baton::tools
