@@ -49,12 +49,14 @@ class InPlaceValues : public ::testing::Test {
     return ops::BitEqual(tensor, Tensor::Full({kElements}, value));
   }
 
+  // On the CPU, whose tensors shared memory carries in place.
   testing::TrainingCluster cluster_{2,
                                     [](rpc::Registry& registry) {
                                       AddRemoteMath(registry);
                                       registry.AddFunction<&Consume>();
                                     },
-                                    testing::TransportKind::kGrpc};
+                                    testing::TransportKind::kGrpc,
+                                    {{"alice", {}}, {"bob", {}}}};
 };
 
 TEST_F(InPlaceValues, TravelSoWhenNobodyElseNeedsThem) {

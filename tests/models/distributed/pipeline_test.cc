@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -191,7 +192,9 @@ std::string ComputedBy(rpc::Agent& worker, const Work& work) {
   work();
   std::vector<rpc::TraceEvent> spans;
   for (rpc::TraceEvent& event : tracer.Take().events) {
-    if (event.kind == rpc::TraceEvent::Kind::kSpan) spans.push_back(event);
+    if (event.kind == rpc::TraceEvent::Kind::kSpan &&
+        absl::StartsWith(event.peer, "stage "))  // not a kernel of a GPU
+      spans.push_back(event);
   }
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
     return a.begin_ns < b.begin_ns;

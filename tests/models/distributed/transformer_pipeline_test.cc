@@ -15,6 +15,7 @@
 #include "optim/adam.h"
 #include "optim/distributed/optimizer.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -47,8 +48,8 @@ class TransformerPipeline : public ::testing::Test {
  protected:
   TransformerPipeline() : cluster_(4, AddTransformer) {
     Generator generator(7);
-    ids_ = RandInt(0, 13, {6, 7}, generator);
-    targets_ = RandInt(0, 13, {6, 7}, generator);
+    ids_ = test::Put(RandInt(0, 13, {6, 7}, generator));
+    targets_ = test::Put(RandInt(0, 13, {6, 7}, generator));
   }
   rpc::Agent& agent() { return cluster_.alice(); }
 
@@ -108,6 +109,7 @@ TEST_F(TransformerPipeline, GradientsEqualThoseOfOneProcess) {
   for (int i = 0; i < 3; ++i) {
     here.push_back(
         *models::Transformer::MakeStage(SmallOptions(false), cuts, i));
+    here.back()->To(test::TestDevice());
     modules.push_back(here.back().get());
   }
   const auto pipeline = MakePipeline(stages);
@@ -131,6 +133,7 @@ TEST_F(TransformerPipeline, GradientsEqualThoseOfOneProcess) {
 TEST_F(TransformerPipeline, TiedStagesTrainAsTheWholeModel) {
   const Stages stages = MakeStages(true, {"blocks.0"});
   const auto whole = *models::Transformer::Make(SmallOptions(true));
+  whole->To(test::TestDevice());
   const auto pipeline = MakePipeline(stages);
   const TiedPair tokens(agent(), stages[0], stages[1], "tokens.weight");
   Optimizer<optim::AdamW> adam(agent(), {.lr = 1e-2},
