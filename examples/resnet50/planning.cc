@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "examples/resnet50/remote_resnet.h"
 #include "models/distributed/profile.h"
 #include "models/distributed/resnet_stage.h"
 
@@ -19,6 +20,7 @@ namespace {
 
 // A slow worker takes minutes for large batches.
 constexpr std::chrono::hours kMeasuring{1};
+constexpr int kTriedSteps = 3;
 
 // Those with stages, in the order of their first.
 std::vector<std::string> WorkersOf(const dist::Plan& plan,
@@ -30,6 +32,57 @@ std::vector<std::string> WorkersOf(const dist::Plan& plan,
       used.push_back(name);
   }
   return used;
+}
+
+void Follow(const dist::Plan& plan, Settings& settings,
+            std::vector<std::string>& workers) {
+  settings.cuts = plan.cuts;
+  settings.split_sizes = {plan.split_size};
+  settings.schedule = plan.schedule;
+  workers = WorkersOf(plan, workers);
+}
+
+// The median time of a few steps, in seconds.
+absl::StatusOr<double> TryPlan(rpc::Agent& agent, const TrainingBatch& sample,
+                               const dist::Plan& plan, Settings settings,
+                               std::vector<std::string> workers) {
+  Follow(plan, settings, workers);
+  ASSIGN_OR_RETURN(
+      const auto model,
+      RemoteResNet::Make(agent, workers, settings,
+                         {.cuts = plan.cuts, .split_size = plan.split_size}));
+  for (int i = 0; i < model->warm_up_steps(); ++i)
+    RETURN_IF_ERROR(model->TrainStep(sample).status());
+  Measurement steps;
+  for (int i = 0; i < kTriedSteps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    RETURN_IF_ERROR(model->TrainStep(sample).status());
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
+    steps.seconds.push_back(took.count());
+  }
+  return Summarize(steps).median_s;
+}
+
+// The fastest.
+absl::StatusOr<dist::Plan> TryPlans(rpc::Agent& agent,
+                                    const TrainingBatch& sample,
+                                    const Settings& settings,
+                                    const std::vector<std::string>& workers,
+                                    const std::vector<dist::Plan>& plans) {
+  const dist::Plan* best = nullptr;
+  double best_s = 0;
+  for (const dist::Plan& plan : plans) {
+    ASSIGN_OR_RETURN(const double seconds,
+                     TryPlan(agent, sample, plan, settings, workers));
+    std::printf("tried %s: took %.4g s\n", dist::ToString(plan).c_str(),
+                seconds);
+    std::fflush(stdout);
+    if (best != nullptr && seconds >= best_s) continue;
+    best = &plan;
+    best_s = seconds;
+  }
+  return *best;
 }
 
 }  // namespace
@@ -60,16 +113,19 @@ absl::StatusOr<dist::Plan> ChooseStages(rpc::Agent& agent,
                         .rows = dist::RowsToMeasure(request.split_sizes),
                         .loss = settings.loss},
                        kMeasuring));
+  const auto trials = static_cast<size_t>(settings.trials);
+  ASSIGN_OR_RETURN(const std::vector<dist::Plan> plans,
+                   dist::MakePlans(profile, request, trials));
+  dist::Plan plan = plans.front();
+  if (trials > 0) {
+    ASSIGN_OR_RETURN(plan, TryPlans(agent, sample, settings, workers, plans));
+  }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;
-  ASSIGN_OR_RETURN(dist::Plan plan, dist::MakePlan(profile, request));
   std::printf("plan, after %.1f s: %s\n", took.count(),
               dist::ToString(plan).c_str());
   std::fflush(stdout);
-  settings.cuts = plan.cuts;
-  settings.split_sizes = {plan.split_size};
-  settings.schedule = plan.schedule;
-  workers = WorkersOf(plan, workers);
+  Follow(plan, settings, workers);
   return plan;
 }
 

@@ -15,9 +15,10 @@
 
 namespace baton::examples {
 
-// Has the workers measure the model on rows of `sample`, a whole batch, and
-// makes a plan, which it prints and puts in the settings: cuts, split sizes and
-// schedule. Of the workers those of the plan stay, as its stages need them.
+// Has the workers measure the model on rows of `sample`, a whole batch, tries
+// the best plans with models of their own, prints them, and puts the fastest in
+// the settings: cuts, split sizes and schedule. Of the workers those of the
+// plan stay, as its stages need them.
 absl::StatusOr<dist::Plan> ChooseStages(rpc::Agent& agent,
                                         const TrainingBatch& sample,
                                         Settings& settings,

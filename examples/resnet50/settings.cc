@@ -25,6 +25,9 @@ ABSL_FLAG(std::string, stages, "",
 ABSL_FLAG(int64_t, worker_mib, 0,
           "with --stages=auto, the most MiB of weights, gradients and "
           "activations that a worker may hold; 0: any number");
+ABSL_FLAG(int, trials, 4,
+          "with --stages=auto, how many of the best plans are tried for a few "
+          "steps, beside one worker alone, and the fastest taken; 0: none");
 ABSL_FLAG(std::vector<std::string>, cuts, {},
           "what each stage but the last ends after, as in layer2 or "
           "layer1,layer2.1,layer3; default layer2 for two stages");
@@ -258,6 +261,8 @@ absl::Status ReadExperiment(Settings& settings) {
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
   if (settings.worker_mib < 0)
     return WrongFlag("worker_mib", "must not be negative");
+  settings.trials = absl::GetFlag(FLAGS_trials);
+  if (settings.trials < 0) return WrongFlag("trials", "must not be negative");
   return absl::OkStatus();
 }
 

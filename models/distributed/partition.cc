@@ -64,15 +64,17 @@ absl::Status CheckProfiles(const ClusterProfile& profile) {
   return absl::OkStatus();
 }
 
-// Searches the plans of one request. Confined to one call.
+// Searches the best `count` plans of one request. Confined to one call.
 class Planner {
  public:
-  Planner(const ClusterProfile& profile, const PlanRequest& request)
+  Planner(const ClusterProfile& profile, const PlanRequest& request,
+          size_t count)
       : profile_(profile),
         request_(request),
+        count_(count),
         costs_(profile, request.parameter_copies, request.recompute) {}
 
-  absl::StatusOr<Plan> Run() {
+  absl::StatusOr<std::vector<Plan>> Run() {
     RETURN_IF_ERROR(MakeSplits());
     RETURN_IF_ERROR(MakeTeams());
     const auto alone = teams_.begin();
@@ -80,7 +82,7 @@ class Planner {
     // One cut for each first, whose times then bound what is searched.
     for (const size_t width : {size_t{1}, kBeam})
       RETURN_IF_ERROR(Search(alone + 1, teams_.end(), width));
-    if (best_) return *std::move(best_);
+    if (!best_.empty()) return Best();
     return absl::ResourceExhaustedError(absl::StrFormat(
         "no cut of %d units over %d workers keeps within %.0f bytes a worker: "
         "at least %.0f would be needed",
@@ -179,7 +181,7 @@ class Planner {
         for (; end <= last; ++end) {
           one.least_s = std::max(before, costs_.LeastSecondsOfLast(one));
           // Nor do those of later ends do better.
-          if (one.least_s >= best_s() || !Fits(one)) break;
+          if (one.least_s >= bound_s() || !Fits(one)) break;
           by_end[end].push_back(one);
         }
       }
@@ -198,7 +200,10 @@ class Planner {
   static bool IsBetter(const StageLayout& a, const StageLayout& b) {
     return a.least_s < b.least_s;
   }
-  double best_s() const { return best_ ? best_->seconds() : kNever; }
+  // No plan that takes as long is among the best.
+  double bound_s() const {
+    return best_.size() < count_ ? kNever : best_.back().seconds();
+  }
 
   // Where there is memory enough for one micro-batch, there is an order.
   bool Fits(const StageLayout& layout) {
@@ -215,8 +220,8 @@ class Planner {
     std::stable_sort(layouts.begin(), layouts.end(), IsBetter);
     int64_t simulated = 0;
     for (const StageLayout& layout : layouts) {
-      if (layout.least_s >= best_s()) break;
-      if (best_ && simulated > kMostSimulated) break;
+      if (layout.least_s >= bound_s()) break;
+      if (!best_.empty() && simulated > kMostSimulated) break;
       if (!Fits(layout)) continue;
       const auto stages = static_cast<int64_t>(layout.ends.size());
       simulated += 3 * stages * stages *
@@ -253,33 +258,50 @@ class Planner {
 
   void Keep(const StageLayout& layout, const ScheduleChoice& choice,
             Simulation simulation, std::vector<double> bytes) {
-    if (layout.team->workers.size() == 1 &&
-        (alone_s_ == 0 || simulation.makespan < alone_s_))
-      alone_s_ = simulation.makespan;
-    if (simulation.makespan < best_s()) {
-      Plan plan;
-      for (size_t i = 0; i + 1 < layout.ends.size(); ++i)
-        plan.cuts.push_back(profile_.workers.front().units[layout.ends[i] - 1]);
-      for (size_t i = 0; i < layout.ends.size(); ++i)
-        plan.workers.push_back(layout.worker(i));
-      plan.split_size = layout.split->size;
-      for (const RowRange& part : layout.split->parts)
-        plan.micro_batches.push_back(part.size());
-      plan.schedule = choice;
-      plan.predicted = std::move(simulation);
-      plan.bytes = std::move(bytes);
-      best_ = std::move(plan);
+    Plan plan;
+    for (size_t i = 0; i < layout.ends.size(); ++i) {
+      if (i > 0)
+        plan.cuts.push_back(
+            profile_.workers.front().units[layout.ends[i - 1] - 1]);
+      plan.workers.push_back(layout.worker(i));
     }
-    best_->alone_s = alone_s_;
+    plan.split_size = layout.split->size;
+    for (const RowRange& part : layout.split->parts)
+      plan.micro_batches.push_back(part.size());
+    plan.schedule = choice;
+    plan.predicted = std::move(simulation);
+    plan.bytes = std::move(bytes);
+    const auto is_same = [&](const Plan& other) {
+      return other.workers == plan.workers && other.cuts == plan.cuts &&
+             other.split_size == plan.split_size;
+    };
+    if (absl::c_any_of(best_, is_same)) return;
+    const auto is_faster = [](const Plan& a, const Plan& b) {
+      return a.seconds() < b.seconds();
+    };
+    if (plan.workers.size() == 1 && (!alone_ || is_faster(plan, *alone_)))
+      alone_ = plan;
+    best_.insert(absl::c_upper_bound(best_, plan, is_faster), std::move(plan));
+    if (best_.size() > count_) best_.pop_back();
+  }
+
+  std::vector<Plan> Best() {
+    const auto is_alone = [](const Plan& plan) {
+      return plan.workers.size() == 1;
+    };
+    if (alone_ && absl::c_none_of(best_, is_alone)) best_.push_back(*alone_);
+    for (Plan& plan : best_) plan.alone_s = alone_ ? alone_->seconds() : 0;
+    return std::move(best_);
   }
 
   const ClusterProfile& profile_;
   const PlanRequest& request_;
+  const size_t count_;
   const LayoutCosts costs_;
   std::vector<BatchSplit> splits_;
   std::vector<StageTeam> teams_;
-  std::optional<Plan> best_;
-  double alone_s_ = 0;
+  std::vector<Plan> best_;  // the best first; at most count_
+  std::optional<Plan> alone_;
   double least_bytes_ = kNever;  // that what did not fit would have needed
 };
 
@@ -329,8 +351,15 @@ std::string ToString(const Plan& plan) {
 
 absl::StatusOr<Plan> MakePlan(const ClusterProfile& profile,
                               const PlanRequest& request) {
+  ASSIGN_OR_RETURN(std::vector<Plan> plans, MakePlans(profile, request, 1));
+  return std::move(plans.front());
+}
+
+absl::StatusOr<std::vector<Plan>> MakePlans(const ClusterProfile& profile,
+                                            const PlanRequest& request,
+                                            size_t count) {
   RETURN_IF_ERROR(CheckProfiles(profile));
-  return Planner(profile, request).Run();
+  return Planner(profile, request, std::max<size_t>(count, 1)).Run();
 }
 
 }  // namespace baton::dist

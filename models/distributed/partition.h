@@ -73,5 +73,11 @@ std::vector<int64_t> RowsToMeasure(std::vector<int64_t> split_sizes);
 // least that one would need.
 absl::StatusOr<Plan> MakePlan(const ClusterProfile& profile,
                               const PlanRequest& request);
+// The best `count` of them, the best first, and behind them one worker alone
+// where it is not among them and has the memory: what to try where predictions
+// lie closer together than they are right. Errors likewise.
+absl::StatusOr<std::vector<Plan>> MakePlans(const ClusterProfile& profile,
+                                            const PlanRequest& request,
+                                            size_t count);
 
 }  // namespace baton::dist

@@ -156,6 +156,21 @@ TEST(Plan, IsAsGoodAsTheBestOfAllCuts) {
   }
 }
 
+TEST(Plan, OthersToTryComeByTheirTimes) {
+  const ClusterProfile profile = Even(6, 2);
+  const PlanRequest request = {.rows = 8};
+  const auto plans = MakePlans(profile, request, 4).value();
+  ASSERT_EQ(plans.size(), 5u);  // and one worker alone
+  EXPECT_EQ(plans[0].seconds(), MakePlan(profile, request).value().seconds());
+  for (size_t i = 1; i < plans.size(); ++i) {
+    EXPECT_LE(plans[i - 1].seconds(), plans[i].seconds());
+    EXPECT_FALSE(plans[i - 1].cuts == plans[i].cuts &&
+                 plans[i - 1].split_size == plans[i].split_size);
+    EXPECT_EQ(plans[i].alone_s, plans.back().seconds());
+  }
+  EXPECT_EQ(plans.back().workers.size(), 1u);
+}
+
 TEST(Plan, CutsEvenUnitsInTheMiddle) {
   const Plan plan = MakePlan(Even(6, 2), {.rows = 8}).value();
   EXPECT_THAT(plan.cuts, ElementsAre("unit.2"));
@@ -330,7 +345,7 @@ TEST(Plan, OfSixtyUnitsOverEightWorkersTakesLessThanASecond) {
   EXPECT_EQ(plan.workers.size(), 8u);
   // No worker has more than a bit more than its share.
   EXPECT_LT(plan.seconds(), 0.2 * plan.alone_s);
-  EXPECT_LT(seconds, 5);  // below 1 without sanitizers
+  EXPECT_LT(seconds, 10);  // without sanitizers about 0.2
 }
 
 TEST(Plan, RefusesWhatIsNotWhole) {
