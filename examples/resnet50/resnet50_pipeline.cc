@@ -4,7 +4,9 @@
 // ResNet50 trained as a pipeline over worker processes:
 //   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline
 
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/resnet50/experiment.h"
+#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/settings.h"
 #include "examples/resnet50/traced.h"
@@ -42,16 +45,21 @@ std::vector<std::string> Workers(const rpc::Agent& agent) {
   return names;
 }
 
-absl::Status Run(rpc::Agent& agent, const Settings& settings) {
-  const std::vector<std::string> workers = Workers(agent);
+absl::Status Run(rpc::Agent& agent, Settings settings) {
+  std::vector<std::string> workers = Workers(agent);
   const std::string trace = absl::GetFlag(FLAGS_trace);
   if (!settings.data.empty()) {
     if (trace.empty()) return TrainOnImages(agent, workers, settings);
     return absl::InvalidArgumentError(
         "--trace is for synthetic images; use batonctl trace with --data");
   }
+  std::optional<dist::Plan> plan;
+  if (settings.choose_stages) {
+    ASSIGN_OR_RETURN(plan, ChooseStages(agent, SyntheticBatches(settings)[0],
+                                        settings, workers));
+  }
   ASSIGN_OR_RETURN(
-      const std::vector<Measurement> measurements,
+      std::vector<Measurement> measurements,
       RunExperiment(
           settings,
           [&](const Variant& variant)
@@ -65,15 +73,20 @@ absl::Status Run(rpc::Agent& agent, const Settings& settings) {
             if (trace.empty()) return model;
             return std::make_unique<Traced>(std::move(model), agent, trace);
           }));
-  return Report(settings,
-                absl::StrCat("ResNet", settings.model.depth, ", batches of ",
-                             settings.batch, " images of ", settings.image, "x",
-                             settings.image, ", ", workers.size(), " workers"),
-                measurements);
+  const std::string compared =
+      plan ? ComparePlan(*plan, settings, measurements) : std::string();
+  RETURN_IF_ERROR(
+      Report(settings,
+             absl::StrCat("ResNet", settings.model.depth, ", batches of ",
+                          settings.batch, " images of ", settings.image, "x",
+                          settings.image, ", ", workers.size(), " workers"),
+             measurements));
+  std::printf("%s", compared.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
   if (!settings.micro_batches.empty()) {
     return absl::InvalidArgumentError(
         "--micro_batches is for resnet50_single_machine with --device=cuda");
@@ -83,7 +96,7 @@ absl::Status Main() {
   cluster.agent.on_start = dist::Attach;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(cluster), MakeRegistry()));
-  const absl::Status result = Run(*agent, settings);
+  const absl::Status result = Run(*agent, std::move(settings));
   const absl::Status shutdown = agent->Shutdown();
   return result.ok() ? shutdown : result;
 }

@@ -129,6 +129,8 @@ absl::Status Main() {
         "--data and --checkpoint are for resnet50_pipeline: this program "
         "measures on synthetic images");
   }
+  if (settings.choose_stages)
+    return absl::InvalidArgumentError("--stages=auto is for resnet50_pipeline");
   ASSIGN_OR_RETURN(const Machine machine, MachineFromFlags(settings.stages()));
   if (!settings.micro_batches.empty() && !machine.is_cuda())
     return absl::InvalidArgumentError("--micro_batches needs --device=cuda");

@@ -18,8 +18,16 @@ ABSL_FLAG(int, depth, 50, "layers of the ResNet: 18, 34, 50, 101 or 152");
 ABSL_FLAG(int64_t, width, 64, "channels behind the stem");
 ABSL_FLAG(int64_t, classes, 1000,
           "classes of the synthetic images; with --data the data's own");
-ABSL_FLAG(int, stages, 0,
-          "parts to cut the model into, 1 to 4; default 2, or as --cuts say");
+ABSL_FLAG(std::string, stages, "",
+          "parts to cut the model into, 1 to 4; default 2, or as --cuts say; "
+          "auto: workers measure the model first, and stages and cuts, and of "
+          "--split_size and --schedule what is left out, are chosen by that");
+ABSL_FLAG(int64_t, worker_mib, 0,
+          "with --stages=auto, the most MiB of weights, gradients and "
+          "activations that a worker may hold; 0: any number");
+ABSL_FLAG(int, trials, 4,
+          "with --stages=auto, how many of the best plans are tried for a few "
+          "steps, beside one worker alone, and the fastest taken; 0: none");
 ABSL_FLAG(std::vector<std::string>, cuts, {},
           "what each stage but the last ends after, as in layer2 or "
           "layer1,layer2.1,layer3; default layer2 for two stages");
@@ -40,9 +48,10 @@ ABSL_FLAG(int64_t, batch, 120, "images of a batch");
 ABSL_FLAG(int64_t, image, 128, "height and width of the images");
 ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");
 ABSL_FLAG(int64_t, repeat, 3, "times that each variant is measured");
-ABSL_FLAG(std::string, schedule, "gpipe",
+ABSL_FLAG(std::string, schedule, "",
           "order of work in a pipeline: gpipe, 1f1b, interleaved-1f1b, zb-h1, "
-          "zb-v (two stages a worker), or auto, by measured costs");
+          "zb-v (two stages a worker), or auto, by measured costs; default "
+          "gpipe, with --stages=auto auto");
 ABSL_FLAG(std::string, schedule_file, "",
           "instead of --schedule, the order in this file, as --save_schedule "
           "writes it; for one split size");
@@ -96,6 +105,9 @@ absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
   return value;
 }
 
+bool StagesAreAuto() { return absl::GetFlag(FLAGS_stages) == "auto"; }
+
+// None where they are to be chosen.
 absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
   std::vector<std::string> texts = absl::GetFlag(FLAGS_split_sizes);
   if (texts.empty()) texts = absl::GetFlag(FLAGS_split_size);
@@ -109,7 +121,8 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(int64_t batch) {
     }
     sizes.push_back(size);
   }
-  if (sizes.empty()) sizes.push_back(std::min(batch, kUsualSplitSize));
+  if (sizes.empty() && !StagesAreAuto())
+    sizes.push_back(std::min(batch, kUsualSplitSize));
   return sizes;
 }
 
@@ -155,7 +168,15 @@ absl::StatusOr<std::vector<std::string>> Variants() {
 // Cuts that share the work evenly, by the time of ResNet's layers.
 absl::StatusOr<std::vector<std::string>> Cuts() {
   std::vector<std::string> cuts = absl::GetFlag(FLAGS_cuts);
-  const int stages = absl::GetFlag(FLAGS_stages);
+  const std::string text = absl::GetFlag(FLAGS_stages);
+  if (StagesAreAuto()) {
+    if (cuts.empty()) return cuts;
+    return WrongFlag("stages", "auto chooses the cuts, but --cuts are given");
+  }
+  int stages = 0;
+  if (!text.empty() && (!absl::SimpleAtoi(text, &stages) || stages < 1))
+    return WrongFlag("stages",
+                     absl::StrCat("takes a number or auto, not '", text, "'"));
   if (!cuts.empty()) {
     if (stages == 0 || stages == static_cast<int>(cuts.size()) + 1) return cuts;
     return WrongFlag("stages", absl::StrCat("is ", stages, ", but --cuts make ",
@@ -179,6 +200,7 @@ absl::StatusOr<std::vector<std::string>> Cuts() {
 absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
   dist::ScheduleChoice choice;
   choice.name = absl::GetFlag(FLAGS_schedule);
+  if (choice.name.empty()) choice.name = StagesAreAuto() ? "auto" : "gpipe";
   choice.most_held = absl::GetFlag(FLAGS_most_held);
   const std::vector<std::string> names = dist::ScheduleNames();
   if (std::find(names.begin(), names.end(), choice.name) == names.end()) {
@@ -188,6 +210,10 @@ absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
   if (choice.most_held != 0 && choice.most_held < 1)
     return WrongFlag("most_held", "takes 0, or 1 and more");
   const std::string file = absl::GetFlag(FLAGS_schedule_file);
+  if (!file.empty() && StagesAreAuto())
+    return WrongFlag("stages",
+                     "auto makes an order, but --schedule_file is "
+                     "given");
   if (!file.empty()) {
     ASSIGN_OR_RETURN(choice.given, dist::LoadSchedule(file));
     choice.name = choice.given->name;
@@ -231,6 +257,12 @@ absl::Status ReadExperiment(Settings& settings) {
   ASSIGN_OR_RETURN(settings.variants, Variants());
   ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
   settings.save_schedule = absl::GetFlag(FLAGS_save_schedule);
+  settings.choose_stages = StagesAreAuto();
+  settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
+  if (settings.worker_mib < 0)
+    return WrongFlag("worker_mib", "must not be negative");
+  settings.trials = absl::GetFlag(FLAGS_trials);
+  if (settings.trials < 0) return WrongFlag("trials", "must not be negative");
   return absl::OkStatus();
 }
 

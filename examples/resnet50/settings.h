@@ -19,6 +19,11 @@ struct Settings {
   // The model and where it is cut into stages.
   models::ResNetOptions model;
   std::vector<std::string> cuts;
+  // Whether cuts, and split sizes where there are none, are to be chosen by
+  // measurement (planning.h).
+  bool choose_stages = false;
+  int64_t worker_mib = 0;  // that a worker may hold then; 0: any number
+  int trials = 4;          // of plans, before one is taken
   // The experiment: each repeat trains `batches` batches.
   std::vector<std::string> variants;  // of single, split, pipelined
   std::vector<int64_t> split_sizes;   // of the pipelined variant

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "core/ops/indexing.h"
 #include "core/status.h"
+#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/support/progress.h"
 #include "models/data/loader.h"
@@ -238,8 +239,7 @@ std::string TestDataBeside(const std::string& data) {
   return std::filesystem::exists(test) ? test.string() : "";
 }
 
-absl::Status TrainOnImages(rpc::Agent& agent,
-                           const std::vector<std::string>& workers,
+absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings) {
   RETURN_IF_ERROR(CheckWritable(settings.checkpoint));
   RETURN_IF_ERROR(CheckWritable(settings.json));
@@ -248,6 +248,16 @@ absl::Status TrainOnImages(rpc::Agent& agent,
               static_cast<int>(data.train->dataset().size()),
               static_cast<int>(settings.model.num_classes),
               settings.data.c_str());
+  if (settings.choose_stages) {
+    data.train->StartEpoch(0);
+    ASSIGN_OR_RETURN(const std::optional<data::Batch> batch,
+                     data.train->Next());
+    if (!batch.has_value())
+      return absl::InvalidArgumentError("there is no image to measure with");
+    RETURN_IF_ERROR(ChooseStages(agent, ToTrainingBatch(settings, *batch),
+                                 settings, workers)
+                        .status());
+  }
   ASSIGN_OR_RETURN(
       auto model,
       RemoteResNet::Make(

@@ -13,8 +13,7 @@ namespace baton::examples {
 // the test accuracy after each; prints a summary. Resumes from
 // settings.checkpoint and keeps it up to date. Small images (at most 64 pixels)
 // get the stem that suits them.
-absl::Status TrainOnImages(rpc::Agent& agent,
-                           const std::vector<std::string>& workers,
+absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings);
 
 // "x/train.tgz" -> "x/test.tgz" where that exists; else empty.

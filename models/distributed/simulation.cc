@@ -43,6 +43,8 @@ Timeline::Timeline(const Workload& work)
       ends_(3 * work.worker_of_stage.size() *
                 static_cast<size_t>(work.micro_batches),
             -1),
+      there_(ends_),
+      links_free_at_(work.worker_of_stage.size(), {0, 0}),
       free_at_(static_cast<size_t>(work.workers()), 0),
       held_(free_at_.size(), 0) {
   simulation_.busy.resize(free_at_.size(), 0);
@@ -58,17 +60,18 @@ size_t Timeline::IndexOf(const Instruction& step) const {
                              step.micro_batch);
 }
 
+int Timeline::WorkerOf(int stage) const {
+  return work_.worker_of_stage[static_cast<size_t>(stage)];
+}
+
 std::optional<double> Timeline::BeginOf(const Instruction& step) const {
-  const auto worker_of = [&](int stage) {
-    return work_.worker_of_stage[static_cast<size_t>(stage)];
-  };
-  double begin = free_at_[static_cast<size_t>(worker_of(step.stage))];
+  double begin = free_at_[static_cast<size_t>(WorkerOf(step.stage))];
   // False where `needed` has not been given.
   const auto after = [&](const Instruction& needed) {
-    const double end = ends_[IndexOf(needed)];
-    const bool near = worker_of(needed.stage) == worker_of(step.stage);
-    begin = std::max(begin, end + (near ? 0 : work_.link));
-    return end >= 0;
+    const size_t at = IndexOf(needed);
+    begin =
+        std::max(begin, needed.stage == step.stage ? ends_[at] : there_[at]);
+    return ends_[at] >= 0;
   };
   const auto [op, stage, m] = step;
   bool ready = true;
@@ -84,14 +87,29 @@ std::optional<double> Timeline::BeginOf(const Instruction& step) const {
   return ready ? std::optional(begin) : std::nullopt;
 }
 
+double Timeline::Deliver(const Instruction& step, double end) {
+  const bool forward = step.op == StageOp::kForward;
+  const int to = forward ? step.stage + 1 : step.stage - 1;
+  if (step.op == StageOp::kWeightGrad || to < 0 || to == work_.stages() ||
+      WorkerOf(to) == WorkerOf(step.stage))
+    return end;
+  const auto link = static_cast<size_t>(std::min(to, step.stage));
+  double& free_at = links_free_at_[link][forward ? 0 : 1];
+  free_at = std::max(free_at, end);
+  if (!work_.transfers.empty())
+    free_at += work_.size_of(step.micro_batch) * work_.transfers[link];
+  return free_at + work_.link;
+}
+
 void Timeline::Give(const Instruction& step) {
-  const int worker = work_.worker_of_stage[static_cast<size_t>(step.stage)];
+  const int worker = WorkerOf(step.stage);
   const auto at = static_cast<size_t>(worker);
   const double begin = *BeginOf(step);
   const double takes =
       work_.size_of(step.micro_batch) * work_.costs_of(step.stage).of(step.op);
   const double end = begin + takes;
   ends_[IndexOf(step)] = end;
+  there_[IndexOf(step)] = Deliver(step, end);
   free_at_[at] = end;
   if (step.op == StageOp::kForward) ++held_[at];
   if (step.op == StageOp::kWeightGrad || step.op == StageOp::kBackward)

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -61,9 +62,15 @@ class Timeline {
 
  private:
   size_t IndexOf(const Instruction& step) const;  // in ends_
+  int WorkerOf(int stage) const;
+  // When the neighbour has what an instruction made that ends then.
+  double Deliver(const Instruction& step, double end);
 
   const Workload& work_;
-  std::vector<double> ends_;     // of F, B and W each; negative: not given
+  std::vector<double> ends_;   // of F, B and W each; negative: not given
+  std::vector<double> there_;  // likewise, when the next stage has it
+  // Of the link behind each stage, there and back: when it is free again.
+  std::vector<std::array<double, 2>> links_free_at_;
   std::vector<double> free_at_;  // each worker
   std::vector<int> held_;        // by each worker
   Simulation simulation_;

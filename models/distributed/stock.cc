@@ -6,6 +6,7 @@
 #include "autograd/distributed/context.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
+#include "models/distributed/profile.h"
 #include "models/distributed/resnet_stage.h"
 #include "models/distributed/tied.h"
 #include "models/distributed/transformer_stage.h"
@@ -21,6 +22,9 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterModule<ResNetStage>(registry);
   RegisterModule<TransformerStage>(registry);
   RegisterTied<TransformerStage>(registry);
+  RegisterLinks(registry);
+  RegisterProfile<ResNetStage>(registry);
+  RegisterProfile<TransformerStage>(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterOptimizer<optim::Adam>(registry);
   RegisterOptimizer<optim::AdamW>(registry);

@@ -67,12 +67,17 @@ absl::Status CheckWorkload(const Workload& work) {
                  work.sizes.size(), " micro-batches, where there are ",
                  workers.size(), " and ", micro_batches);
   }
+  if (!work.transfers.empty() && work.transfers.size() + 1 != workers.size()) {
+    return wrong(work.transfers.size(), " transfers between ", workers.size(),
+                 " stages");
+  }
   bool negative = work.link < 0 || work.most_held < 0;
   for (const StageCosts& costs : work.costs) {
     negative |=
         std::min({costs.forward, costs.input_grad, costs.weight_grad}) < 0;
   }
   for (double size : work.sizes) negative |= size < 0;
+  for (double transfer : work.transfers) negative |= transfer < 0;
   return negative ? wrong("a cost or size is negative") : absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <tuple>
 #include <vector>
 
 #include "models/distributed/schedule.h"
@@ -18,6 +19,10 @@ struct StageCosts {
 
   // A BW takes what B and W take.
   double of(StageOp op) const;
+  static constexpr auto Fields() {
+    return std::tuple{&StageCosts::forward, &StageCosts::input_grad,
+                      &StageCosts::weight_grad};
+  }
 };
 
 // What a schedule is to be made for. Plain data.
@@ -30,6 +35,11 @@ struct Workload {
   std::vector<double> sizes = {};
   // From the end of an instruction until another worker has what it made.
   double link = 0;
+  // What comes on top of it, behind each stage but the last: how long the link
+  // between two workers carries the stage's output of a micro-batch of size 1,
+  // or the gradient that comes back. A link carries one after the other, each
+  // way by itself. Empty: no time.
+  std::vector<double> transfers = {};
   // The most that a worker may hold of activations, which stay from a forward
   // until its gradients of weights: in units of one micro-batch at all stages
   // of the worker, at least 1. 0: twice what 1f1b would hold. For schedules
@@ -45,8 +55,8 @@ struct Workload {
 };
 
 // InvalidArgument unless there is a stage and a micro-batch, every worker has a
-// stage, and there are no costs and sizes or as many as stages and
-// micro-batches, none negative.
+// stage, and there are no costs, transfers and sizes or as many as stages,
+// places between them and micro-batches, none negative.
 absl::Status CheckWorkload(const Workload& work);
 
 // What the instructions of each stage took. Value type.

@@ -14,6 +14,7 @@
 #include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
+#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/training.h"
 #include "tests/models/data/made_files.h"
@@ -110,6 +111,45 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
           << "split size " << split_size << ", step " << step;
     }
   }
+}
+
+TEST_F(ResNetPrograms, ChooseStagesByWhatWorkersMeasure) {
+  Settings settings = SmallSettings();
+  settings.cuts.clear();
+  settings.split_sizes.clear();
+  settings.choose_stages = true;
+  settings.schedule.name = "auto";
+  settings.trials = 2;
+  const auto batch = SyntheticBatches(settings)[0];
+  std::vector<std::string> workers = cluster_->workers();
+  const auto plan = ChooseStages(cluster_->trainer(), batch, settings, workers);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GT(plan->alone_s, 0);
+  EXPECT_EQ(settings.cuts, plan->cuts);
+  EXPECT_EQ(workers.size(), plan->workers.size());
+  EXPECT_THAT(settings.split_sizes, ElementsAre(plan->split_size));
+  {
+    const auto model =
+        RemoteResNet::Make(
+            cluster_->trainer(), workers, settings,
+            {.cuts = settings.cuts, .split_size = plan->split_size})
+            .value();
+    const double first = model->TrainStep(batch).value();
+    EXPECT_LT(model->TrainStep(batch).value(), first);
+  }
+  std::vector<Measurement> measurements = {
+      {.variant = "single", .seconds = {3}},
+      {.variant = "pipelined", .split_size = 4, .seconds = {3}}};
+  EXPECT_THAT(ComparePlan(*plan, settings, measurements),
+              HasSubstr("s predicted, 1.5 s measured"));
+  EXPECT_TRUE(measurements[0].details.empty());
+  EXPECT_THAT(ToJsonLine(measurements[1]),
+              HasSubstr("\"measured_step_s\":1.5"));
+  settings.worker_mib = 1;
+  EXPECT_EQ(ChooseStages(cluster_->trainer(), batch, settings, workers)
+                .status()
+                .code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(DeviceResNet, StagesTakeDevicesInTurn) {
@@ -345,6 +385,41 @@ TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
               HasSubstr("zb-v, auto, not 'fast'"));
   EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
   EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
+}
+
+TEST(SettingsFromFlags, LeavesOpenWhatIsToBeChosen) {
+  const absl::FlagSaver saver;
+  const auto settings = [](const std::vector<std::string>& flags) {
+    const absl::FlagSaver one;
+    EXPECT_TRUE(tools::ReadFlags(flags).ok());
+    return SettingsFromFlags();
+  };
+  const Settings open = settings({"--stages=auto"}).value();
+  EXPECT_TRUE(open.choose_stages);
+  EXPECT_TRUE(open.cuts.empty());
+  EXPECT_TRUE(open.split_sizes.empty());
+  EXPECT_EQ(open.schedule.name, "auto");
+  const Settings partly = settings({"--stages=auto", "--split_size=10,20",
+                                    "--schedule=zb-h1", "--worker_mib=100"})
+                              .value();
+  EXPECT_THAT(partly.split_sizes, ElementsAre(10, 20));
+  EXPECT_EQ(partly.schedule.name, "zb-h1");
+  EXPECT_EQ(partly.worker_mib, 100);
+  const Settings three = settings({"--stages=3"}).value();
+  EXPECT_FALSE(three.choose_stages);
+  EXPECT_THAT(three.cuts, ElementsAre("layer1", "layer3"));
+  EXPECT_THAT(three.split_sizes, ElementsAre(20));
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--stages=auto", "--cuts=layer1"},
+        {"--stages=auto", "--schedule_file=x"},
+        {"--stages=many"},
+        {"--stages=5"},
+        {"--trials=-1"},
+        {"--worker_mib=-1"}}) {
+    EXPECT_EQ(settings(wrong).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << wrong.back();
+  }
 }
 
 TEST(SettingsFromFlags, TakesMicroBatchesThatAddUpToTheBatch) {

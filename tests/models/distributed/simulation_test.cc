@@ -3,6 +3,7 @@
 
 #include "models/distributed/simulation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +53,39 @@ TEST(Simulation, LinksAndSizesCount) {
   EXPECT_EQ(Times(Simulate(OfTwo(), work).value()),
             " 0F0:0-2 0F1:2-6 1F0:2.5-3.5 1B0:3.5-5.5 0BW0:6-10 1F1:6.5-8.5"
             " 1W0:8.5-12.5 1BW1:12.5-24.5 0BW1:25-33");
+}
+
+// Forwards of 1 s whose outputs take the link 3 s each; gradients come back by
+// themselves.
+TEST(Simulation, ALinkCarriesOneAfterTheOther) {
+  Workload work = WorkOfTwo();
+  work.costs = {{1, 1, 0}, {1, 1, 0}};
+  work.transfers = {3};
+  work.link = 0.5;
+  const Schedule schedule = ParseSchedule(
+                                "schedule x\n"
+                                "worker 0: 0F0 0F1 0BW0 0BW1\n"
+                                "worker 1: 1F0 1BW0 1F1 1BW1\n")
+                                .value();
+  EXPECT_EQ(Times(Simulate(schedule, work).value()),
+            " 0F0:0-1 0F1:1-2 1F0:4.5-5.5 1BW0:5.5-6.5 1F1:7.5-8.5"
+            " 1BW1:8.5-9.5 0BW0:10-11 0BW1:13-14");
+  work.worker_of_stage = {0, 0};  // what stays at a worker needs no link
+  const Schedule alone =
+      ParseSchedule(
+          "schedule x\nworker 0: 0F0 1F0 1BW0 0BW0 0F1 1F1 1BW1 0BW1\n")
+          .value();
+  EXPECT_EQ(Simulate(alone, work).value().makespan, 8);
+}
+
+TEST(Simulation, RefusesTransfersThatFitNoStages) {
+  Workload work = WorkOfTwo();
+  work.transfers = {1, 1};
+  EXPECT_THAT(std::string(Simulate(OfTwo(), work).status().message()),
+              ::testing::HasSubstr("2 transfers between 2 stages"));
+  work.transfers = {-1};
+  EXPECT_EQ(Simulate(OfTwo(), work).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Simulation, ActivationsStayUntilTheGradientsOfWeights) {

@@ -1,0 +1,157 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/planning.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+#include "examples/resnet50/remote_resnet.h"
+#include "models/distributed/profile.h"
+#include "models/distributed/resnet_stage.h"
+
+namespace baton::examples {
+namespace {
+
+// A slow worker takes minutes for large batches.
+constexpr std::chrono::hours kMeasuring{1};
+constexpr int kTriedSteps = 3;
+
+// Those with stages, in the order of their first.
+std::vector<std::string> WorkersOf(const dist::Plan& plan,
+                                   const std::vector<std::string>& workers) {
+  std::vector<std::string> used;
+  for (int worker : plan.workers) {
+    const std::string& name = workers[static_cast<size_t>(worker)];
+    if (std::find(used.begin(), used.end(), name) == used.end())
+      used.push_back(name);
+  }
+  return used;
+}
+
+void Follow(const dist::Plan& plan, Settings& settings,
+            std::vector<std::string>& workers) {
+  settings.cuts = plan.cuts;
+  settings.split_sizes = {plan.split_size};
+  settings.schedule = plan.schedule;
+  workers = WorkersOf(plan, workers);
+}
+
+// The median time of a few steps, in seconds.
+absl::StatusOr<double> TryPlan(rpc::Agent& agent, const TrainingBatch& sample,
+                               const dist::Plan& plan, Settings settings,
+                               std::vector<std::string> workers) {
+  Follow(plan, settings, workers);
+  ASSIGN_OR_RETURN(
+      const auto model,
+      RemoteResNet::Make(agent, workers, settings,
+                         {.cuts = plan.cuts, .split_size = plan.split_size}));
+  for (int i = 0; i < model->warm_up_steps(); ++i)
+    RETURN_IF_ERROR(model->TrainStep(sample).status());
+  Measurement steps;
+  for (int i = 0; i < kTriedSteps; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    RETURN_IF_ERROR(model->TrainStep(sample).status());
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
+    steps.seconds.push_back(took.count());
+  }
+  return Summarize(steps).median_s;
+}
+
+// The fastest.
+absl::StatusOr<dist::Plan> TryPlans(rpc::Agent& agent,
+                                    const TrainingBatch& sample,
+                                    const Settings& settings,
+                                    const std::vector<std::string>& workers,
+                                    const std::vector<dist::Plan>& plans) {
+  const dist::Plan* best = nullptr;
+  double best_s = 0;
+  for (const dist::Plan& plan : plans) {
+    ASSIGN_OR_RETURN(const double seconds,
+                     TryPlan(agent, sample, plan, settings, workers));
+    std::printf("tried %s: took %.4g s\n", dist::ToString(plan).c_str(),
+                seconds);
+    std::fflush(stdout);
+    if (best != nullptr && seconds >= best_s) continue;
+    best = &plan;
+    best_s = seconds;
+  }
+  return *best;
+}
+
+}  // namespace
+
+absl::StatusOr<dist::Plan> ChooseStages(rpc::Agent& agent,
+                                        const TrainingBatch& sample,
+                                        Settings& settings,
+                                        std::vector<std::string>& workers) {
+  dist::PlanRequest request;
+  request.rows = sample.images.dim(0);
+  request.split_sizes = settings.split_sizes.empty()
+                            ? dist::SplitSizesFor(request.rows)
+                            : settings.split_sizes;
+  request.schedule = settings.schedule.name;
+  request.most_held = settings.schedule.most_held;
+  request.most_bytes = static_cast<double>(settings.worker_mib) * (1 << 20);
+  request.parameter_copies = settings.sgd.momentum > 0 ? 3 : 2;
+  request.recompute = settings.checkpoint_activations;
+  std::printf("%d workers measure the model\n",
+              static_cast<int>(workers.size()));
+  std::fflush(stdout);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const dist::ClusterProfile profile,
+                   dist::ProfileCluster<dist::ResNetStage>(
+                       agent, workers, settings.model,
+                       {.inputs = sample.images,
+                        .targets = sample.targets,
+                        .rows = dist::RowsToMeasure(request.split_sizes),
+                        .loss = settings.loss},
+                       kMeasuring));
+  const auto trials = static_cast<size_t>(settings.trials);
+  ASSIGN_OR_RETURN(const std::vector<dist::Plan> plans,
+                   dist::MakePlans(profile, request, trials));
+  dist::Plan plan = plans.front();
+  if (trials > 0) {
+    ASSIGN_OR_RETURN(plan, TryPlans(agent, sample, settings, workers, plans));
+  }
+  const std::chrono::duration<double> took =
+      std::chrono::steady_clock::now() - begin;
+  std::printf("plan, after %.1f s: %s\n", took.count(),
+              dist::ToString(plan).c_str());
+  std::fflush(stdout);
+  Follow(plan, settings, workers);
+  return plan;
+}
+
+std::string ComparePlan(const dist::Plan& plan, const Settings& settings,
+                        std::vector<Measurement>& measurements) {
+  std::string lines;
+  for (Measurement& measurement : measurements) {
+    if (measurement.split_size == 0) continue;
+    const double measured =
+        Summarize(measurement).median_s / static_cast<double>(settings.batches);
+    const auto stages = static_cast<int64_t>(plan.workers.size());
+    const std::vector<Detail> details = {
+        {"stages", stages},
+        {"cuts", absl::StrJoin(plan.cuts, ",")},
+        {"predicted_step_s", plan.seconds()},
+        {"predicted_alone_s", plan.alone_s},
+        {"measured_step_s", measured}};
+    measurement.details.insert(measurement.details.end(), details.begin(),
+                               details.end());
+    absl::StrAppendFormat(&lines,
+                          "%s: step of %.4g s predicted, %.4g s measured with "
+                          "the optimizer's (%.2f of it)\n",
+                          measurement.variant, plan.seconds(), measured,
+                          measured / plan.seconds());
+  }
+  return lines;
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,321 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/profile.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autograd/accumulate.h"
+#include "autograd/engine.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "core/stream.h"
+#include "models/distributed/gradient_sums.h"
+#include "models/nn/loss.h"
+
+namespace baton::dist {
+namespace {
+
+using ProfileClock = std::chrono::steady_clock;
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What takes part of `a` and the rest of `b`.
+UnitCosts Mixed(const UnitCosts& a, double part, const UnitCosts& b,
+                double rest) {
+  const auto mix = [&](double x, double y) { return part * x + rest * y; };
+  return {{mix(a.seconds.forward, b.seconds.forward),
+           mix(a.seconds.input_grad, b.seconds.input_grad),
+           mix(a.seconds.weight_grad, b.seconds.weight_grad)},
+          mix(a.held_bytes, b.held_bytes),
+          mix(a.output_bytes, b.output_bytes)};
+}
+
+double LiveBytes(Device device) {
+  return static_cast<double>(
+      (device.is_cuda() ? GpuMemoryStats(device) : CpuMemoryStats())
+          .live_bytes);
+}
+
+// Of each unit, the medians of what several rounds took.
+std::vector<UnitCosts> Medians(
+    const std::vector<std::vector<UnitCosts>>& rounds) {
+  std::vector<UnitCosts> medians = rounds.back();
+  for (size_t unit = 0; unit < medians.size(); ++unit) {
+    for (double StageCosts::*field :
+         {&StageCosts::forward, &StageCosts::input_grad,
+          &StageCosts::weight_grad}) {
+      std::vector<double> values;
+      for (const auto& round : rounds)
+        values.push_back(round[unit].seconds.*field);
+      medians[unit].seconds.*field = MedianOf(std::move(values));
+    }
+  }
+  return medians;
+}
+
+// Trains the units one after the other, each as if it were a stage.
+class UnitMeter {
+ public:
+  UnitMeter(const std::vector<std::shared_ptr<nn::Module>>& modules, Loss loss,
+            Device device)
+      : modules_(modules), loss_(loss), device_(device) {}
+
+  // The medians of several rounds.
+  std::vector<UnitCosts> Measure(const Tensor& inputs, const Tensor& targets,
+                                 int repeats) {
+    std::vector<std::vector<UnitCosts>> rounds;
+    for (int i = 0; i <= repeats; ++i) {
+      std::vector<UnitCosts> round(modules_.size());
+      Train(inputs, targets, round);
+      if (i > 0) rounds.push_back(std::move(round));
+    }
+    return Medians(rounds);
+  }
+
+ private:
+  void Train(const Tensor& inputs, const Tensor& targets,
+             std::vector<UnitCosts>& costs) {
+    Forwards(inputs, targets, costs);
+    Tensor gradient;  // of the loss: one
+    for (size_t i = modules_.size(); i-- > 0;) {
+      if (i + 1 == modules_.size() || gradient.defined())
+        gradient = Backward(i, gradient, costs[i].seconds);
+    }
+  }
+
+  // Since the last call, all that was begun being done.
+  double Lap() {
+    Synchronize(device_);
+    const auto before = std::exchange(lap_, ProfileClock::now());
+    return std::chrono::duration<double>(lap_ - before).count();
+  }
+
+  void Forwards(const Tensor& inputs, const Tensor& targets,
+                std::vector<UnitCosts>& costs) {
+    inputs_.clear();
+    outputs_.clear();
+    Tensor next = inputs;
+    Lap();
+    for (size_t i = 0; i < modules_.size(); ++i) {
+      const double held = LiveBytes(device_);
+      inputs_.emplace_back(next, /*requires_grad=*/i > 0);
+      Variable output = modules_[i]->Forward(inputs_.back());
+      next = output.tensor();
+      if (i + 1 == modules_.size()) {
+        output = loss_ == Loss::kCrossEntropy
+                     ? nn::CrossEntropy(output, targets)
+                     : nn::MseLoss(output, targets);
+      }
+      outputs_.push_back(std::move(output));
+      costs[i].seconds.forward = Lap();
+      costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
+      costs[i].output_bytes = static_cast<double>(next.nbytes());
+    }
+  }
+
+  // The gradient of the unit's input.
+  Tensor Backward(size_t unit, const Tensor& gradient, StageCosts& costs) {
+    const Variable input = std::move(inputs_[unit]);
+    Tensor input_gradient;
+    LateGradients late;
+    Lap();
+    {
+      const Variable output = std::move(outputs_[unit]);
+      autograd::GraphTask::Options pass;
+      pass.sink = [&](const Variable& leaf, const Tensor& grad) {
+        if (leaf.id() == input.id()) {
+          input_gradient = grad;
+        } else {
+          autograd::AddGradient(sums_[leaf.id()], grad);
+        }
+      };
+      pass.postpone = [&](const Variable& leaf) {
+        return leaf.id() != input.id();
+      };
+      pass.later = [&](const Variable& leaf, autograd::LateGradient one) {
+        late.emplace_back(leaf, std::move(one));
+      };
+      autograd::Backward({output}, {gradient}, std::move(pass));
+    }
+    costs.input_grad = Lap();
+    for (auto& [leaf, one] : late) {
+      autograd::AddGradient(sums_[leaf.id()], one());
+      one = nullptr;
+    }
+    costs.weight_grad = Lap();
+    return input_gradient;
+  }
+
+  const std::vector<std::shared_ptr<nn::Module>>& modules_;
+  const Loss loss_;
+  const Device device_;
+  std::vector<Variable> inputs_, outputs_;  // of each unit
+  std::map<const void*, Tensor> sums_;      // of gradients, as in training
+  ProfileClock::time_point lap_;
+};
+
+absl::Status CheckRequest(const ProfileRequest& request, size_t units,
+                          size_t modules) {
+  const auto& [inputs, targets, sizes, loss, repeats, threads] = request;
+  if (units == 0 || units != modules || sizes.empty() || repeats < 1 ||
+      threads < 0 || loss == Loss::kNone) {
+    return absl::InvalidArgumentError(
+        "a profile needs units, sizes of micro-batches, a loss and at least "
+        "one repeat");
+  }
+  const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+  for (const Tensor& tensor : {inputs, targets}) {
+    if (!tensor.defined() || tensor.rank() == 0 || *least < 1 ||
+        tensor.dim(0) < *most) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a profile of micro-batches of ", absl::StrJoin(sizes, ", "),
+          " rows needs inputs and targets of as many, got ",
+          tensor.defined() ? tensor.shape().ToString() : "(undefined)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<UnitCosts> Profile::At(int64_t micro_batch) const {
+  const auto above = std::lower_bound(rows.begin(), rows.end(), micro_batch);
+  const bool beyond = above == rows.end();
+  const size_t high = static_cast<size_t>(above - rows.begin()) - beyond;
+  const bool between = !beyond && high > 0;
+  const size_t low = between ? high - 1 : high;
+  const auto size = static_cast<double>(micro_batch);
+  const auto from = static_cast<double>(rows[low]);
+  const auto to = static_cast<double>(rows[high]);
+  const double rest = between ? (size - from) / (to - from) : 0;
+  const double part = between ? 1 - rest : size / from;
+  std::vector<UnitCosts> all;
+  for (size_t unit = 0; unit < units.size(); ++unit)
+    all.push_back(Mixed(costs[low][unit], part, costs[high][unit], rest));
+  return all;
+}
+
+absl::StatusOr<Profile> MeasureUnits(
+    const std::vector<std::string>& units,
+    const std::vector<std::shared_ptr<nn::Module>>& modules,
+    const ProfileRequest& request) {
+  RETURN_IF_ERROR(CheckRequest(request, units.size(), modules.size()));
+  Profile profile;
+  profile.units = units;
+  for (const auto& module : modules) {
+    double bytes = 0;
+    for (const Variable& parameter : module->Parameters())
+      bytes += static_cast<double>(parameter.tensor().nbytes());
+    profile.parameter_bytes.push_back(bytes);
+  }
+  profile.input_bytes = static_cast<double>(request.inputs.nbytes()) /
+                        static_cast<double>(request.inputs.dim(0));
+  const std::vector<Variable> some = modules.front()->Parameters();
+  const Device device =
+      some.empty() ? request.inputs.device() : some.front().tensor().device();
+  UnitMeter meter(modules, request.loss, device);
+  const int former = ComputeThreads();
+  if (request.compute_threads > 0) SetComputeThreads(request.compute_threads);
+  std::vector<int64_t> sizes = request.rows;
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  absl::Status status;
+  for (int64_t rows : sizes) {
+    status = CatchErrors([&] {
+      std::vector<UnitCosts> costs = meter.Measure(
+          request.inputs.Slice(0, 0, rows).To(device),
+          request.targets.Slice(0, 0, rows).To(device), request.repeats);
+      profile.rows.insert(profile.rows.begin(), rows);
+      profile.costs.insert(profile.costs.begin(), std::move(costs));
+    });
+    if (!status.ok()) break;
+  }
+  SetComputeThreads(former);
+  if (absl::IsInvalidArgument(status) && !profile.rows.empty()) {
+    profile.least_rows = profile.rows.front();
+    return profile;
+  }
+  RETURN_IF_ERROR(status);
+  return profile;
+}
+
+namespace profile_calls {
+namespace {
+
+// As much as a large activation.
+constexpr int64_t kLargeMessage = 8 << 20;
+constexpr int kMessages = 7;
+
+// How long a tensor of so many bytes takes to get there and be acknowledged.
+absl::StatusOr<double> RoundTrip(rpc::CallContext& call,
+                                 const std::string& worker, int64_t bytes) {
+  const Tensor tensor = Tensor::Zeros({bytes}, {.dtype = DType::kU8});
+  std::vector<double> seconds;
+  for (int i = 0; i <= kMessages; ++i) {
+    const ProfileClock::time_point begin = ProfileClock::now();
+    RETURN_IF_ERROR(call.agent()
+                        .Async<&Take>(worker, call, tensor)
+                        .Await(kNoLimit)
+                        .status());
+    const std::chrono::duration<double> took = ProfileClock::now() - begin;
+    if (i > 0) seconds.push_back(took.count());
+  }
+  return MedianOf(std::move(seconds));
+}
+
+}  // namespace
+
+bool Take(const Tensor& tensor) { return tensor.defined(); }
+
+absl::StatusOr<std::vector<LinkCosts>> MeasureLinks(
+    rpc::CallContext& call, const std::vector<std::string>& workers) {
+  std::vector<LinkCosts> links;
+  for (const std::string& worker : workers) {
+    ASSIGN_OR_RETURN(const double small, RoundTrip(call, worker, 1));
+    ASSIGN_OR_RETURN(const double large,
+                     RoundTrip(call, worker, kLargeMessage));
+    links.push_back(
+        {small / 2, std::max(0.0, large - small) / double{kLargeMessage}});
+  }
+  return links;
+}
+
+}  // namespace profile_calls
+
+void RegisterLinks(rpc::Registry& registry) {
+  registry.AddFunction<&profile_calls::MeasureLinks>()
+      .AddFunction<&profile_calls::Take>();
+}
+
+absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    std::chrono::milliseconds timeout) {
+  std::vector<std::vector<LinkCosts>> links;
+  for (size_t from = 0; from < workers.size(); ++from) {
+    std::vector<std::string> others = workers;
+    others.erase(others.begin() + static_cast<long>(from));
+    ASSIGN_OR_RETURN(
+        std::vector<LinkCosts> measured,
+        agent
+            .Async<&profile_calls::MeasureLinks>(
+                workers[from], rpc::CallOptions{.timeout = timeout}, others)
+            .Await(kNoLimit));
+    if (measured.size() != others.size()) {
+      return absl::InternalError(absl::StrCat(workers[from], " measured ",
+                                              measured.size(), " links of ",
+                                              others.size()));
+    }
+    measured.insert(measured.begin() + static_cast<long>(from), LinkCosts());
+    links.push_back(std::move(measured));
+  }
+  return links;
+}
+
+}  // namespace baton::dist

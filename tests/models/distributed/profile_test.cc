@@ -1,0 +1,230 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/functions/arithmetic.h"
+#include "core/ops/arithmetic.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "models/distributed/micro_batches.h"
+#include "models/distributed/partition.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/transformer_stage.h"
+#include "models/nn/loss.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/toy_stages.h"
+#include "tests/support/training_cluster.h"
+
+namespace baton::dist {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using testing::GradientsAt;
+using ::testing::HasSubstr;
+
+void AddTypes(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterModule<TransformerStage>(registry);
+  RegisterLinks(registry);
+  RegisterProfile<TransformerStage>(registry);
+  registry.AddFunction<&GradientsAt<TransformerStage>>();
+}
+
+models::TransformerOptions SmallModel() {
+  return {.vocabulary = 13,
+          .context = 7,
+          .width = 8,
+          .layers = 4,
+          .heads = 2,
+          .tied = false,
+          .seed = 3};
+}
+
+class ProfileTest : public ::testing::Test {
+ protected:
+  ProfileTest() : cluster_(3, AddTypes) {
+    SetComputeThreads(1);  // of the process that is compared with
+    Generator generator(7);
+    request_.inputs = RandInt(0, 13, {5, 7}, generator);
+    request_.targets = RandInt(0, 13, {5, 7}, generator);
+    request_.rows = {5, 2};
+    request_.compute_threads = 1;
+  }
+  rpc::Agent& agent() { return cluster_.alice(); }
+  absl::StatusOr<ClusterProfile> Measure() {
+    return ProfileCluster<TransformerStage>(agent(), workers_, SmallModel(),
+                                            request_, seconds(60));
+  }
+  // A step of the plan over the workers against one process that accumulates
+  // over the same micro-batches.
+  void ExpectTrainsLikeOneProcess(const Plan& plan) {
+    const auto count = static_cast<int>(plan.workers.size());
+    std::vector<Module<TransformerStage>> remote;
+    std::vector<std::unique_ptr<TransformerStage>> local;
+    for (int i = 0; i < count; ++i) {
+      const auto worker =
+          static_cast<size_t>(plan.workers[static_cast<size_t>(i)]);
+      remote.push_back(
+          *Module<TransformerStage>::Create(agent(), workers_[worker],
+                                            SmallModel(), plan.cuts, i)
+               .Await());
+      local.push_back(*TransformerStage::Make(SmallModel(), plan.cuts, i));
+    }
+    auto pipeline =
+        Pipeline::Make(agent(),
+                       {.split_size = plan.split_size,
+                        .schedule = plan.schedule,
+                        .compute_threads = 1},
+                       std::vector<StageModule>(remote.begin(), remote.end()));
+    ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+    const Tensor& x = request_.inputs;
+    const Tensor& targets = request_.targets;
+    Context ctx(agent());
+    const auto step = (*pipeline)->Step(ctx, x, targets);
+    ASSERT_TRUE(step.ok()) << step.status();
+    double loss = 0;
+    for (const RowRange& rows : SplitRows(5, plan.micro_batches)) {
+      Variable out(x.Slice(0, rows.begin, rows.end));
+      for (const auto& stage : local) out = stage->Forward(out);
+      const Variable part = autograd::MulScalar(
+          nn::CrossEntropy(out, targets.Slice(0, rows.begin, rows.end)),
+          static_cast<double>(rows.size()) / 5);
+      loss += part.tensor().Item();
+      part.Backward();
+    }
+    EXPECT_EQ(step->loss, loss);
+    for (size_t i = 0; i < local.size(); ++i) {
+      const auto grads = *agent()
+                              .Async<&GradientsAt<TransformerStage>>(
+                                  remote[i].owner(), ctx, remote[i].ref())
+                              .Await();
+      const auto parameters = local[i]->NamedParameters();
+      ASSERT_EQ(grads.size(), parameters.size());
+      for (size_t p = 0; p < grads.size(); ++p)
+        EXPECT_TRUE(ops::BitEqual(grads[p], parameters[p].value.grad()))
+            << parameters[p].name;
+    }
+  }
+
+  testing::TrainingCluster cluster_;
+  const std::vector<std::string> workers_ = {"bob", "carol"};
+  ProfileRequest request_;
+};
+
+TEST_F(ProfileTest, SaysWhatEachUnitCostsAtEachWorker) {
+  const auto profile = Measure();
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  ASSERT_EQ(profile->workers.size(), 2u);
+  for (const Profile& worker : profile->workers) {
+    EXPECT_THAT(worker.units, ElementsAre("embedding", "blocks.0", "blocks.1",
+                                          "blocks.2", "blocks.3", "head"));
+    EXPECT_THAT(worker.rows, ElementsAre(2, 5));
+    EXPECT_EQ(worker.input_bytes, 7 * 8);
+    // Tokens and positions; a norm and the weight of the logits.
+    EXPECT_EQ(worker.parameter_bytes.front(), (13 + 7) * 8 * 4);
+    EXPECT_EQ(worker.parameter_bytes.back(), (8 + 8 + 13 * 8) * 4);
+    ASSERT_EQ(worker.costs.size(), 2u);
+    for (size_t at = 0; at < 2; ++at) {
+      ASSERT_EQ(worker.costs[at].size(), 6u);
+      for (size_t unit = 0; unit < 6; ++unit) {
+        const UnitCosts& costs = worker.costs[at][unit];
+        EXPECT_GT(costs.seconds.forward, 0);
+        EXPECT_GT(costs.seconds.input_grad, 0);
+        EXPECT_GE(costs.seconds.weight_grad, 0);
+        const double width = unit < 5 ? 8 : 13;
+        EXPECT_EQ(costs.output_bytes,
+                  static_cast<double>(worker.rows[at]) * 7 * width * 4);
+      }
+    }
+  }
+  ASSERT_EQ(profile->links.size(), 2u);
+  for (size_t from = 0; from < 2; ++from) {
+    ASSERT_EQ(profile->links[from].size(), 2u);
+    EXPECT_EQ(profile->links[from][from].latency_s, 0);
+    EXPECT_GT(profile->links[from][1 - from].latency_s, 0);
+    EXPECT_GE(profile->links[from][1 - from].seconds_per_byte, 0);
+  }
+}
+
+// Where no other worker of the process allocates meanwhile.
+TEST_F(ProfileTest, CountsWhatABackwardWaitsFor) {
+  const std::vector<std::string> units = {"a", "b"};
+  std::vector<std::shared_ptr<nn::Module>> modules = {
+      testing::DenseStage::Make(64, 256, true, 1),
+      testing::DenseStage::Make(256, 4, false, 2)};
+  Generator generator(1);
+  const ProfileRequest request = {.inputs = RandNormal({512, 64}, generator),
+                                  .targets = RandInt(0, 4, {512}, generator),
+                                  .rows = {512, 256}};
+  const auto profile = MeasureUnits(units, modules, request);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  for (size_t at = 0; at < 2; ++at) {
+    const auto rows = static_cast<double>(profile->rows[at]);
+    // The output of the ReLU at least, and not many more of the kind.
+    EXPECT_GE(profile->costs[at][0].held_bytes, rows * 256 * 4);
+    EXPECT_LE(profile->costs[at][0].held_bytes, rows * 256 * 4 * 3);
+    EXPECT_LT(profile->costs[at][1].held_bytes, rows * 256 * 4);
+  }
+}
+
+// Batch norm over images of one pixel.
+TEST_F(ProfileTest, LeavesOutSizesThatTheModelRefuses) {
+  std::vector<std::shared_ptr<nn::Module>> modules = {
+      testing::NoisyStage::Make(8, 0.1, 1),
+      testing::DenseStage::Make(8, 4, false, 2)};
+  Generator generator(1);
+  ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
+                            .targets = RandInt(0, 4, {4}, generator),
+                            .rows = {4, 1, 2}};
+  const auto profile = MeasureUnits({"a", "b"}, modules, request);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(profile->rows, ElementsAre(2, 4));
+  EXPECT_EQ(profile->least_rows, 2);
+  request.rows = {1};
+  EXPECT_THAT(
+      std::string(
+          MeasureUnits({"a", "b"}, modules, request).status().message()),
+      HasSubstr("batch_norm"));
+}
+
+TEST_F(ProfileTest, APlanTrainsLikeOneProcess) {
+  auto profile = Measure();
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const auto small = MakePlan(*profile, {.rows = 5});
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_LE(small->seconds(), small->alone_s);
+  ExpectTrainsLikeOneProcess(*small);
+  // As if workers were slow beside their links, and a block took as long as
+  // any other.
+  for (Profile& worker : profile->workers) {
+    for (auto& costs : worker.costs) {
+      for (UnitCosts& unit : costs) unit.seconds = {10, 10, 10};
+    }
+  }
+  const auto large = MakePlan(*profile, {.rows = 5, .split_sizes = {2}});
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_THAT(large->cuts, ElementsAre("blocks.1"));
+  EXPECT_THAT(large->micro_batches, ElementsAre(2, 2, 1));
+  ExpectTrainsLikeOneProcess(*large);
+}
+
+TEST_F(ProfileTest, RefusesWhatDoesNotFit) {
+  request_.rows = {6};
+  EXPECT_THAT(std::string(Measure().status().message()),
+              HasSubstr("micro-batches of 6 rows needs inputs"));
+  request_.rows = {2};
+  request_.loss = Loss::kNone;
+  EXPECT_EQ(Measure().status().code(), absl::StatusCode::kInvalidArgument);
+  request_.loss = Loss::kCrossEntropy;
+  request_.inputs = Tensor::Zeros({5, 7});
+  EXPECT_THAT(std::string(Measure().status().message()),
+              HasSubstr("expected tokens i64"));
+}
+
+}  // namespace
+}  // namespace baton::dist
