@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,9 @@ class Graph {
                       absl::FunctionRef<void()> body);
   // Whether the calling thread is within a Record's body.
   static bool IsRecording();
+  // Within a Record's body: every Replay calls `call` when it has launched, for
+  // what the host keeps of the work.
+  static void AfterReplay(std::function<void()> call);
 
   // Launches it on the current streams of its devices, after earlier work on
   // the tensors it uses. Returns before it has ended. Counts a version of what

@@ -119,16 +119,15 @@ absl::Status Train(models::Transformer& model, const data::ByteText& text,
   const int64_t batch = absl::GetFlag(FLAGS_batch);
   const int64_t length = model.options().context;
   const int64_t every = std::max<int64_t>(steps / kPrinted, 1);
-  const optim::CosineLrOptions rate = {
-      .base = absl::GetFlag(FLAGS_lr),
-      .warmup = std::max<int64_t>(steps / 10, 1),
-      .total = steps};
-  optim::AdamW adam(model.Parameters(), {.lr = rate.base});
+  const int64_t warm_up = std::max<int64_t>(steps / 10, 1);
+  optim::AdamW adam(model.Parameters(), {.lr = absl::GetFlag(FLAGS_lr)});
+  adam.set_schedule(optim::WarmUp(
+      warm_up,
+      optim::CosineLr({.total = std::max<int64_t>(steps - warm_up, 1)})));
   nn::GraphedStep step = StepOf(model, adam, device);
   Generator generator(absl::GetFlag(FLAGS_seed));
   Clock::time_point begin;
   for (int64_t i = 1; i <= steps; ++i) {
-    adam.set_lr(optim::CosineLr(rate, i - 1));
     const data::TokenBatch drawn = text.Draw(batch, length, generator);
     const Tensor loss =
         step.Run({drawn.ids.To(device), drawn.targets.To(device)})[0];

@@ -30,8 +30,7 @@ struct GradScalerOptions {
 //   scaler.Step(sgd);
 //
 // Whether gradients overflowed, and what follows, is found and done on the
-// devices: nothing waits, and recorded steps (core/graph.h) scale too. With
-// SGD's dampening a first step counts as the first even when it is left out.
+// devices: nothing waits, and recorded steps (core/graph.h) scale too.
 // Thread-compatible.
 class GradScaler {
  public:

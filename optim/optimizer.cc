@@ -4,21 +4,20 @@
 #include "optim/optimizer.h"
 
 #include <unordered_set>
-#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/graph.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
 
 namespace baton::optim {
 namespace {
 
 constexpr char kOp[] = "optimizer";
-constexpr char kSteps[] = "step";
+// Of a parameter.
+constexpr char kStep[] = "step";
 constexpr char kMaster[] = "master";
-
-std::string Key(size_t parameter, const std::string& name) {
-  return absl::StrCat(parameter, ".", name);
-}
 
 bool NeedsMaster(const Tensor& parameter) {
   return parameter.dtype() == DType::kBF16 || parameter.dtype() == DType::kF16;
@@ -33,61 +32,73 @@ Tensor EmptyState(const Tensor& parameter) {
        .format = parameter.SuggestFormat()});
 }
 
-Tensor Steps(int64_t steps, Device device) {
+Tensor Count(int64_t steps, Device device) {
   return Tensor::Full(Shape(), static_cast<double>(steps),
                       {.dtype = DType::kI64, .device = device});
 }
 
-// What is written within a recording is written again by every replay.
-void RequireNoRecording(const char* what) {
-  if (!Graph::IsRecording()) return;
-  Fail(kOp, absl::StrCat(what, " within a recording: step before it"),
-       absl::StatusCode::kFailedPrecondition);
+absl::Status Misfit(const std::string& key, const Shape& expected,
+                    const Tensor& got) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("optimizer state ", key, ": expected ", expected.ToString(),
+                   ", got ", got.defined() ? got.ToString() : "none"));
+}
+
+Tensor Find(const StateDict& from, const std::string& key) {
+  const auto found = from.find(key);
+  return found == from.end() ? Tensor() : found->second;
 }
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Variable> parameters,
-                     std::vector<std::string> tensor_names, double lr)
-    : parameters_(std::move(parameters)),
-      tensor_names_(std::move(tensor_names)),
-      lr_(lr),
-      states_(parameters_.size()) {
+Optimizer::Optimizer(std::vector<Group> groups)
+    : rates_(std::make_shared<Rates>([&] {
+        std::vector<double> rates;
+        for (const Group& group : groups) rates.push_back(group.lr);
+        return rates;
+      }())) {
+  for (Group& group : groups) {
+    AddGroup(slots_.size(), std::move(group.parameters),
+             std::move(group.names));
+    slots_.push_back(std::move(group.slots));
+  }
+  states_.resize(parameters_.size());
   std::unordered_set<const void*> seen;
+  Keys names;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    Require(parameters_[i].defined(), kOp, "parameter ", i, " is undefined");
-    Require(seen.insert(parameters_[i].id()).second, kOp, "parameter ", i,
-            " is listed twice");
+    Require(parameters_[i].defined(), kOp, "parameter ", names_[i],
+            " is undefined");
+    Require(seen.insert(parameters_[i].id()).second, kOp, "parameter ",
+            names_[i], " is listed twice");
+    Require(names.insert(names_[i]).second, kOp, "two parameters are called ",
+            names_[i]);
   }
 }
 
-void Optimizer::Step() {
-  Step([](const Variable& parameter) { return parameter.grad(); });
+void Optimizer::AddGroup(size_t group, std::vector<Variable> parameters,
+                         std::vector<std::string> names) {
+  Require(names.empty() || names.size() == parameters.size(), kOp, names.size(),
+          " names for ", parameters.size(), " parameters");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    names_.push_back(names.empty() ? absl::StrCat(parameters_.size())
+                                   : names[i]);
+    parameters_.push_back(parameters[i]);
+    group_of_.push_back(group);
+  }
 }
 
 void Optimizer::set_lr(double lr) {
-  if (lr == lr_) return;
-  if (!rates_.empty()) RequireNoRecording("a new learning rate");
-  lr_ = lr;
-  for (const auto& [gpu, rate] : rates_) rate.Fill(lr);
+  for (size_t group = 0; group < groups(); ++group) set_lr(group, lr);
 }
 
-Tensor Optimizer::RateOn(Device device) {
-  if (device.is_cpu()) return Tensor();
-  Tensor& rate = rates_[device.index()];
-  if (!rate.defined()) {
-    RequireNoRecording("the first step on a GPU");
-    rate = Tensor::Full(Shape(), lr_, {.dtype = DType::kF64, .device = device});
-  }
-  return rate;
-}
-
-void Optimizer::BeginState(const Tensor& parameter, State& state) const {
+void Optimizer::BeginState(size_t i, State& state) const {
   RequireNoRecording("a parameter's first step");
-  state.steps = Steps(0, parameter.device());
-  for (size_t t = 0; t < tensor_names_.size(); ++t) {
-    state.tensors.push_back(EmptyState(parameter));
-    state.tensors.back().Fill(0);
+  const Tensor& parameter = parameters_[i].tensor();
+  state.steps = Count(0, parameter.device());
+  for (const ops::StateSlot& slot : SlotsOf(i)) {
+    const bool used = slot.name != nullptr;
+    state.tensors.push_back(used ? EmptyState(parameter) : Tensor());
+    if (used) state.tensors.back().Fill(slot.initial);
   }
   if (NeedsMaster(parameter)) {
     state.master = EmptyState(parameter);
@@ -104,7 +115,7 @@ void Optimizer::FollowParameter(const Tensor& parameter, State& state) {
            x.SuggestFormat() == parameter.SuggestFormat();
   };
   const auto follow = [&](Tensor& x) {
-    if (follows(x)) return;
+    if (!x.defined() || follows(x)) return;
     RequireNoRecording("the first step of a parameter that was moved");
     const Tensor former = x;
     x = EmptyState(parameter);
@@ -114,129 +125,173 @@ void Optimizer::FollowParameter(const Tensor& parameter, State& state) {
   for (Tensor& tensor : state.tensors) follow(tensor);
   if (needs_master && !state.master.defined()) state.master = parameter;
   if (!needs_master) state.master = Tensor();
-  if (needs_master) follow(state.master);
+  follow(state.master);
 }
 
 // In place: a recorded step has the tensors' addresses.
 void Optimizer::Overwrite(const State& to, const State& from) {
   to.steps.CopyFrom(from.steps);
   for (size_t t = 0; t < to.tensors.size(); ++t)
-    to.tensors[t].CopyFrom(from.tensors[t]);
+    if (to.tensors[t].defined()) to.tensors[t].CopyFrom(from.tensors[t]);
   if (to.master.defined()) to.master.CopyFrom(from.master);
 }
 
-Optimizer::Update Optimizer::UpdateOf(const Tensor& parameter,
-                                      const Tensor& grad, State& state) {
-  const bool first = !state.steps.defined();
-  first ? BeginState(parameter, state) : FollowParameter(parameter, state);
+ops::StepTarget Optimizer::TargetOf(size_t i, const Tensor& grad,
+                                    State& state) {
+  const Tensor& parameter = parameters_[i].tensor();
+  if (state.steps.defined()) {
+    FollowParameter(parameter, state);
+  } else {
+    BeginState(i, state);
+  }
   const bool has_master = state.master.defined();
   return {.value = has_master ? state.master : parameter,
           .grad = grad,
           .state = state.tensors,
-          .first_step = first,
           .lowered = has_master ? parameter : Tensor(),
-          .rate = RateOn(parameter.device()),
-          .count = state.steps,
-          .skip = Tensor()};
+          .rate = rates_->On(group_of_[i], parameter.device()),
+          .count = state.steps};
 }
 
-void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on) {
+void Optimizer::Step() {
+  Step([](const Variable& parameter) { return parameter.grad(); });
+}
+
+void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on,
+                     std::optional<double> norm) {
   std::vector<State> states = states_;  // tensors are handles: this is cheap
-  std::vector<Update> updates;
+  Targets targets(groups());
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
-    updates.push_back(UpdateOf(parameters_[i].tensor(), grad, states[i]));
-    if (skip_on) updates.back().skip = skip_on(grad.device());
+    ops::StepTarget target = TargetOf(i, grad, states[i]);
+    if (skip_on) target.skip = skip_on(grad.device());
+    targets[group_of_[i]].push_back(std::move(target));
   }
-  if (updates.empty()) return;
-  Apply(updates);  // throws before it writes
+  if (clip_.norm != Clip::kNone) LimitNorm(targets, norm);
+  Apply(targets, clip_.value);  // throws before it writes
   states_ = std::move(states);
+  AfterStep();
+}
+
+void Optimizer::set_clip(const Clip& clip) {
+  Require(clip.norm >= 0 && clip.value >= 0, kOp,
+          "a limit of gradients is negative");
+  Require(clip.norm == Clip::kNone || clip.value == Clip::kNone, kOp,
+          "gradients are clipped by norm or by value, not by both");
+  clip_ = clip;
+}
+
+Tensor Optimizer::SquareNorm(const std::vector<Tensor>& gradients) {
+  std::map<std::string, std::vector<Tensor>> by_device;
+  for (const Tensor& gradient : gradients)
+    by_device[gradient.device().ToString()].push_back(gradient);
+  Tensor sum;
+  for (const auto& [device, part] : by_device) {
+    const Tensor more = ops::SquareSum(part);
+    sum = sum.defined() ? ops::Add(sum, more.To(sum.device())) : more;
+  }
+  return sum.defined() ? sum : Tensor::Scalar(0, DType::kF64);
+}
+
+// As clip_grad_norm_: a norm that is small enough leaves the factor at 1.
+void Optimizer::LimitNorm(Targets& targets, std::optional<double> norm) {
+  std::vector<Tensor> gradients;
+  for (const auto& group : targets)
+    for (const ops::StepTarget& target : group)
+      gradients.push_back(target.grad);
+  if (gradients.empty()) return;
+  const Device first = gradients.front().device();
+  const auto number = [&](double value) {
+    return Tensor::Full(Shape(), value,
+                        {.dtype = DType::kF64, .device = first});
+  };
+  grad_norm_ = norm.has_value() ? number(*norm)
+                                : ops::Sqrt(SquareNorm(gradients).To(first));
+  const Tensor scale = ops::Minimum(
+      ops::Div(number(clip_.norm), ops::AddScalar(grad_norm_, 1e-6)),
+      number(1));
+  std::map<std::string, Tensor> on_device;
+  for (auto& group : targets) {
+    for (ops::StepTarget& target : group) {
+      Tensor& there = on_device[target.grad.device().ToString()];
+      if (!there.defined()) there = scale.To(target.grad.device());
+      target.scale = there;
+    }
+  }
+}
+
+void Optimizer::AfterStep() {
+  if (!Graph::IsRecording()) return rates_->Advance();
+  Graph::AfterReplay([rates = std::weak_ptr<Rates>(rates_)] {
+    if (const auto of_optimizer = rates.lock()) of_optimizer->Advance();
+  });
 }
 
 void Optimizer::ZeroGrad() {
   for (const Variable& parameter : parameters_) Variable(parameter).ZeroGrad();
 }
 
-std::vector<std::string> Optimizer::NamesOf(const Tensor& parameter) const {
-  std::vector<std::string> names = tensor_names_;
-  if (NeedsMaster(parameter)) names.push_back(kMaster);
-  return names;
-}
-
 StateDict Optimizer::ExportState() const {
-  StateDict result;
+  StateDict result = rates_->Export();
   for (size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
     if (!state.steps.defined()) continue;
-    result[Key(i, kSteps)] = state.steps.Clone().To(Device::Cpu());
-    for (size_t t = 0; t < tensor_names_.size(); ++t)
-      result[Key(i, tensor_names_[t])] = state.tensors[t].Clone();
-    if (state.master.defined()) result[Key(i, kMaster)] = state.master.Clone();
+    const std::string prefix = names_[i] + ".";
+    result[prefix + kStep] = state.steps.Clone().To(Device::Cpu());
+    for (size_t t = 0; t < state.tensors.size(); ++t)
+      if (state.tensors[t].defined())
+        result[prefix + SlotsOf(i)[t].name] = state.tensors[t].Clone();
+    if (state.master.defined()) result[prefix + kMaster] = state.master.Clone();
   }
   return result;
 }
 
-// Counts the entries it used; leaves a parameter that has none alone.
+// Adds the keys it read; leaves a parameter that has none alone.
 absl::Status Optimizer::ParseParameter(const StateDict& from, size_t i,
-                                       State& state, size_t& used) const {
-  const auto steps = from.find(Key(i, kSteps));
-  if (steps == from.end()) return absl::OkStatus();
-  if (steps->second.numel() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("optimizer state ", steps->first, " is not a number"));
-  }
+                                       State& state, Keys& used) const {
+  const std::string prefix = names_[i] + ".";
+  const Tensor steps = Find(from, prefix + kStep);
+  if (!steps.defined()) return absl::OkStatus();
+  if (steps.numel() != 1) return Misfit(prefix + kStep, Shape(), steps);
+  used.insert(prefix + kStep);
   const Tensor& parameter = parameters_[i].tensor();
-  ++used;
-  for (const std::string& name : NamesOf(parameter)) {
-    const auto entry = from.find(Key(i, name));
-    if (entry == from.end() || entry->second.shape() != parameter.shape()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "optimizer state ", Key(i, name), ": expected ",
-          parameter.shape().ToString(), ", got ",
-          entry == from.end() ? "none" : entry->second.ToString()));
-    }
-    const Tensor tensor = EmptyState(parameter);
-    tensor.CopyFrom(entry->second);
-    if (name == kMaster) {
-      state.master = tensor;
-    } else {
-      state.tensors.push_back(tensor);
-    }
-    ++used;
+  const auto read = [&](const char* name, Tensor& into) {
+    const Tensor found = Find(from, prefix + name);
+    if (!found.defined() || found.shape() != parameter.shape())
+      return Misfit(prefix + name, parameter.shape(), found);
+    into = EmptyState(parameter);
+    into.CopyFrom(found);
+    used.insert(prefix + name);
+    return absl::OkStatus();
+  };
+  for (const ops::StateSlot& slot : SlotsOf(i)) {
+    Tensor& tensor = state.tensors.emplace_back();
+    if (slot.name != nullptr) RETURN_IF_ERROR(read(slot.name, tensor));
   }
-  state.steps =
-      Steps(static_cast<int64_t>(steps->second.Item()), parameter.device());
+  if (NeedsMaster(parameter)) RETURN_IF_ERROR(read(kMaster, state.master));
+  state.steps = Count(static_cast<int64_t>(steps.Item()), parameter.device());
   return absl::OkStatus();
 }
 
 absl::Status Optimizer::ParseState(const StateDict& from,
                                    std::vector<State>& states) const {
-  size_t used = 0;
+  Keys used;
   for (size_t i = 0; i < parameters_.size(); ++i)
     RETURN_IF_ERROR(ParseParameter(from, i, states[i], used));
-  if (used == from.size()) return absl::OkStatus();
   for (const auto& [key, tensor] : from) {
-    const size_t dot = key.find('.');
-    const std::string name =
-        dot == std::string::npos ? "" : key.substr(dot + 1);
-    bool known = name == kSteps || name == kMaster;
-    for (const std::string& tensor_name : tensor_names_)
-      known = known || name == tensor_name;
-    if (!known || from.count(key.substr(0, dot) + "." + kSteps) == 0)
+    if (used.count(key) == 0 && !Rates::IsKey(key)) {
       return absl::InvalidArgumentError(
           absl::StrCat("optimizer state ", key, " is unknown here"));
+    }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("optimizer state is of more than the ", parameters_.size(),
-                   " parameters here"));
+  return absl::OkStatus();
 }
 
 absl::Status Optimizer::ImportState(const StateDict& state) {
   std::vector<State> states(parameters_.size());
-  const absl::Status status =
-      CatchErrors([&] { return ParseState(state, states); });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CatchErrors([&] { return ParseState(state, states); }));
+  RETURN_IF_ERROR(CatchErrors([&] { return rates_->Import(state); }));
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].steps.defined() && states_[i].steps.defined()) {
       FollowParameter(parameters_[i].tensor(), states_[i]);

@@ -3,42 +3,85 @@
 
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/codec_variable.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
 
-// The parameters of one object, at the worker where they live, and the object's
+// Which parameters of an object are meant: those with a name that contains one
+// of `only`, if there are such parts, and none of `except`.
+struct ParameterFilter {
+  std::vector<std::string> only, except;
+
+  bool Takes(const std::string& name) const {
+    const auto contains = [&](const std::string& part) {
+      return name.find(part) != std::string::npos;
+    };
+    return (only.empty() || std::any_of(only.begin(), only.end(), contains)) &&
+           std::none_of(except.begin(), except.end(), contains);
+  }
+  static constexpr auto Fields() {
+    return std::tuple{&ParameterFilter::only, &ParameterFilter::except};
+  }
+};
+
+// Parameters of one object, at the worker where they live, and the object's
 // lock. Stays there. Immutable.
 struct ParameterList {
   std::vector<Variable> parameters;
+  std::vector<std::string> names;  // within the object
   std::shared_ptr<rpc::ObjectLock> lock;
 };
 
-// What an optimizer asks the owner of `object` for; M has Parameters(), as
-// nn::Module does, or is Variable. Registered by dist::RegisterParameters<M>.
+// Of an object without names they are 0, 1, ...
 template <typename M>
-Future<std::shared_ptr<ParameterList>> ListParameters(rpc::CallContext& call,
-                                                      const RRef<M>& object) {
+void AddParameters(M& object, const ParameterFilter& filter,
+                   ParameterList& list) {
+  const auto add = [&](const std::string& name, const Variable& parameter) {
+    if (!filter.Takes(name)) return;
+    list.names.push_back(name);
+    list.parameters.push_back(parameter);
+  };
+  if constexpr (std::is_same_v<M, Variable>) {
+    add("0", object);
+  } else if constexpr (requires { object.NamedParameters(); }) {
+    for (const auto& [name, parameter] : object.NamedParameters())
+      add(name, parameter);
+  } else {
+    int number = 0;
+    for (const Variable& parameter : object.Parameters())
+      add(absl::StrCat(number++), parameter);
+  }
+}
+
+// What an optimizer asks the owner of `object` for; M has NamedParameters(), as
+// nn::Module does, or Parameters(), or is Variable. Registered by
+// dist::RegisterParameters<M>.
+template <typename M>
+Future<std::shared_ptr<ParameterList>> ListParameters(
+    rpc::CallContext& call, const RRef<M>& object,
+    const ParameterFilter& filter) {
   auto lock = object.LocalLock();
   if (!lock.ok()) {
     return ReadyFuture<std::shared_ptr<ParameterList>>(lock.status());
   }
-  return object.With(call, rpc::Access::kShared, [lock = *lock](M& local) {
-    std::vector<Variable> parameters;
-    if constexpr (std::is_same_v<M, Variable>) {
-      parameters.push_back(local);
-    } else {
-      parameters = local.Parameters();
-    }
-    return std::make_shared<ParameterList>(
-        ParameterList{std::move(parameters), lock});
-  });
+  return object.With(call, rpc::Access::kShared,
+                     [lock = *lock, filter](M& local) {
+                       auto list = std::make_shared<ParameterList>();
+                       AddParameters(local, filter, *list);
+                       list->lock = lock;
+                       return list;
+                     });
 }
 
 template <typename M>
@@ -46,22 +89,51 @@ void RegisterParameters(rpc::Registry& registry) {
   registry.AddFunction<&ListParameters<M>>();
 }
 
-// Names, from anywhere, the parameters behind a handle.
+// Names, from anywhere, parameters behind a handle: all, or some by their
+// names.
+//
+//   ParameterSource(front.ref()).Except({"bias", "norm"})
 class ParameterSource {
  public:
   template <typename M>
   // NOLINTNEXTLINE(google-explicit-constructor): a handle is such a source
   ParameterSource(const RRef<M>& object)
-      : owner_(object.owner()), list_([object](rpc::Agent& agent) {
-          return agent.Remote<&ListParameters<M>>(object.owner(), object);
+      : owner_(object.owner()),
+        list_([object](rpc::Agent& agent, const ParameterFilter& filter) {
+          return agent.Remote<&ListParameters<M>>(object.owner(), object,
+                                                  filter);
         }) {}
 
+  // Those whose names contain one of the parts, or none of them.
+  ParameterSource Only(std::vector<std::string> parts) const {
+    ParameterSource some = *this;
+    some.filter_.only = std::move(parts);
+    return some;
+  }
+  ParameterSource Except(std::vector<std::string> parts) const {
+    ParameterSource some = *this;
+    some.filter_.except = std::move(parts);
+    return some;
+  }
+  // What states call the object, instead of its number among the sources;
+  // empty: its parameters' names are theirs among all sources.
+  ParameterSource Named(std::string name) const {
+    ParameterSource named = *this;
+    named.name_ = std::move(name);
+    return named;
+  }
+
   const rpc::WorkerInfo& owner() const { return owner_; }
-  RRef<ParameterList> List(rpc::Agent& agent) const { return list_(agent); }
+  const std::optional<std::string>& name() const { return name_; }
+  RRef<ParameterList> List(rpc::Agent& agent) const {
+    return list_(agent, filter_);
+  }
 
  private:
   rpc::WorkerInfo owner_;
-  std::function<RRef<ParameterList>(rpc::Agent&)> list_;
+  std::function<RRef<ParameterList>(rpc::Agent&, const ParameterFilter&)> list_;
+  ParameterFilter filter_;
+  std::optional<std::string> name_;
 };
 
 }  // namespace baton::dist

@@ -3,9 +3,9 @@
 
 #include "core/cpu/optimizer.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
+#include <utility>
+#include <variant>
 
 #include "core/cpu/simd.h"
 #include "core/dtype_visit.h"
@@ -13,68 +13,26 @@
 namespace baton::cpu {
 namespace {
 
-struct PlainSgd {
-  template <typename T, typename G>
-  BATON_SIMD_INLINE void operator()(T* __restrict value,
-                                    const G* __restrict grad, int64_t count,
-                                    const SgdCoefficients* c) const {
-    const T lr = static_cast<T>(c->lr), sign = static_cast<T>(c->sign);
-    const T decay = static_cast<T>(c->weight_decay);
+// Elements of arrays that lie alike; of the state, those in `kUsed`.
+template <typename Rule, unsigned kUsed>
+struct StepRow {
+  template <typename T, typename G, typename... S>
+  BATON_SIMD_INLINE void operator()(
+      T* __restrict value, const G* __restrict grad, int64_t count,
+      const typename Rule::template Element<T>* rule,
+      const ops::GradientClip<T>* clip, S* __restrict... state) const {
+    const auto step = *rule;
+    const auto clipped = *clip;
     for (int64_t i = 0; i < count; ++i) {
-      const T g = sign * Convert<T>(grad[i]) + decay * value[i];
-      value[i] -= lr * g;
-    }
-  }
-};
-
-struct MomentumSgd {
-  template <typename T, typename G>
-  BATON_SIMD_INLINE void operator()(T* __restrict value,
-                                    const G* __restrict grad,
-                                    T* __restrict momentum, int64_t count,
-                                    const SgdCoefficients* c) const {
-    const T lr = static_cast<T>(c->lr), sign = static_cast<T>(c->sign);
-    const T decay = static_cast<T>(c->weight_decay);
-    const T mu = static_cast<T>(c->momentum),
-            damped = static_cast<T>(c->damped);
-    const T lookahead = static_cast<T>(c->lookahead);
-    const bool nesterov = c->nesterov;
-    for (int64_t i = 0; i < count; ++i) {
-      const T g = sign * Convert<T>(grad[i]) + decay * value[i];
-      const T m = mu * momentum[i] + damped * g;
-      momentum[i] = m;
-      value[i] -= lr * (nesterov ? g + lookahead * m : m);
-    }
-  }
-};
-
-struct Adam {
-  template <typename T, typename G>
-  BATON_SIMD_INLINE void operator()(T* __restrict value,
-                                    const G* __restrict grad,
-                                    T* __restrict mean, T* __restrict variance,
-                                    T* __restrict max_variance, int64_t count,
-                                    const AdamCoefficients* c) const {
-    const T keep = static_cast<T>(c->keep), sign = static_cast<T>(c->sign);
-    const T decay = static_cast<T>(c->weight_decay);
-    const T beta1 = static_cast<T>(c->beta1), beta2 = static_cast<T>(c->beta2);
-    const T rest1 = static_cast<T>(1 - c->beta1);
-    const T rest2 = static_cast<T>(1 - c->beta2);
-    const T step = static_cast<T>(c->step_size), eps = static_cast<T>(c->eps);
-    const T scale = static_cast<T>(c->variance_scale);
-    const bool amsgrad = max_variance != nullptr;
-    for (int64_t i = 0; i < count; ++i) {
-      const T kept = keep * value[i];
-      const T g = sign * Convert<T>(grad[i]) + decay * kept;
-      const T m = beta1 * mean[i] + rest1 * g;
-      T v = beta2 * variance[i] + rest2 * g * g;
-      mean[i] = m;
-      variance[i] = v;
-      if (amsgrad) {
-        v = std::max(max_variance[i], v);
-        max_variance[i] = v;
-      }
-      value[i] = kept - step * (m / (std::sqrt(v) / scale + eps));
+      unsigned slot = 0;
+      T states[] = {(kUsed >> slot++ & 1U) != 0 ? state[i] : T(0)...};
+      T x = value[i];
+      step(x, clipped(Convert<T>(grad[i])), states, kUsed);
+      value[i] = x;
+      slot = 0;
+      ((void)((kUsed >> slot & 1U) != 0 ? (state[i] = states[slot]) : T(0),
+              ++slot),
+       ...);
     }
   }
 };
@@ -89,23 +47,42 @@ const T* At(const void* array, int64_t index) {
   return static_cast<const T*>(array) + index;
 }
 
-template <typename T, typename G>
-void RunSgd(void* value, const void* grad, void* momentum, int64_t begin,
-            int64_t count, const SgdCoefficients& c) {
-  if (momentum == nullptr) {
-    RunSimd(PlainSgd(), At<T>(value, begin), At<G>(grad, begin), count, &c);
-  } else {
-    RunSimd(MomentumSgd(), At<T>(value, begin), At<G>(grad, begin),
-            At<T>(momentum, begin), count, &c);
+template <typename Rule, unsigned kUsed, typename T, typename G,
+          size_t... kSlot>
+void RunStep(const Rule& rule, const StepArrays& arrays,
+             const StepArguments& arguments, int64_t begin, int64_t count,
+             std::index_sequence<kSlot...>) {
+  const typename Rule::template Element<T> element(
+      rule, rule.FactorsOf(arguments.rate, arguments.step));
+  const ops::GradientClip<T> clip{static_cast<T>(arguments.limit),
+                                  static_cast<T>(arguments.scale)};
+  RunSimd(StepRow<Rule, kUsed>(), At<T>(arrays.value, begin),
+          At<G>(arrays.grad, begin), count, &element, &clip,
+          At<T>(arrays.state[kSlot], begin)...);
+}
+
+// Finds, from kUsed on, the slots that are used.
+template <typename T, typename G, unsigned kUsed, typename Rule>
+void RunUsed(unsigned used, const Rule& rule, const StepArrays& arrays,
+             const StepArguments& arguments, int64_t begin, int64_t count) {
+  constexpr bool kPossible = (kUsed & Rule::kRequired) == Rule::kRequired;
+  if constexpr (kPossible) {
+    if (used == kUsed) {
+      return RunStep<Rule, kUsed, T, G>(
+          rule, arrays, arguments, begin, count,
+          std::make_index_sequence<Rule::kSlots>());
+    }
+  }
+  if constexpr (kUsed + 1 < (1U << Rule::kSlots)) {
+    RunUsed<T, G, kUsed + 1>(used, rule, arrays, arguments, begin, count);
   }
 }
 
-template <typename T, typename G>
-void RunAdam(void* value, const void* grad, void* mean, void* variance,
-             void* max_variance, int64_t begin, int64_t count,
-             const AdamCoefficients& c) {
-  RunSimd(Adam(), At<T>(value, begin), At<G>(grad, begin), At<T>(mean, begin),
-          At<T>(variance, begin), At<T>(max_variance, begin), count, &c);
+unsigned UsedSlots(const StepArrays& arrays) {
+  unsigned used = 0;
+  for (size_t i = 0; i < arrays.state.size(); ++i)
+    used |= arrays.state[i] != nullptr ? 1U << i : 0U;
+  return used;
 }
 
 // Calls fn with the types of the value and of its gradient.
@@ -144,43 +121,42 @@ struct TakeBackRow {
   }
 };
 
+// Values of f32 get those elements of `lowered`, of bf16 or f16, that they are
+// not when rounded.
+void TakeBack(const StepArrays& arrays, int64_t begin, int64_t end) {
+  float* to = At<float>(arrays.value, begin);
+  if (arrays.lowered_dtype == DType::kBF16) {
+    RunSimd(TakeBackRow(), to, At<BFloat16>(arrays.lowered, begin),
+            end - begin);
+  } else {
+    RunSimd(TakeBackRow(), to, At<Half>(arrays.lowered, begin), end - begin);
+  }
+}
+
+void Lower(const StepArrays& arrays, int64_t begin, int64_t end) {
+  const float* from = At<float>(arrays.value, begin);
+  if (arrays.lowered_dtype == DType::kBF16) {
+    RunSimd(LowerRow(), At<BFloat16>(arrays.lowered, begin), from, end - begin);
+  } else {
+    RunSimd(LowerRow(), At<Half>(arrays.lowered, begin), from, end - begin);
+  }
+}
+
 }  // namespace
 
-void SgdRange(DType dtype, void* value, const Gradient& grad, void* momentum,
-              int64_t begin, int64_t end, const SgdCoefficients& c) {
-  VisitTypes(dtype, grad.dtype, [&](auto t, auto g) {
-    RunSgd<typename decltype(t)::type, typename decltype(g)::type>(
-        value, grad.data, momentum, begin, end - begin, c);
+void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
+               const StepArguments& arguments, int64_t begin, int64_t end) {
+  if (arrays.lowered != nullptr) TakeBack(arrays, begin, end);
+  const unsigned used = UsedSlots(arrays);
+  VisitTypes(arrays.dtype, arrays.grad_dtype, [&](auto t, auto g) {
+    using T = typename decltype(t)::type;
+    using G = typename decltype(g)::type;
+    const auto run = [&](const auto& of_kind) {
+      RunUsed<T, G, 0>(used, of_kind, arrays, arguments, begin, end - begin);
+    };
+    std::visit(run, rule);
   });
-}
-
-void AdamRange(DType dtype, void* value, const Gradient& grad, void* mean,
-               void* variance, void* max_variance, int64_t begin, int64_t end,
-               const AdamCoefficients& c) {
-  VisitTypes(dtype, grad.dtype, [&](auto t, auto g) {
-    RunAdam<typename decltype(t)::type, typename decltype(g)::type>(
-        value, grad.data, mean, variance, max_variance, begin, end - begin, c);
-  });
-}
-
-void TakeBackRange(DType dtype, void* value, const void* lowered, int64_t begin,
-                   int64_t end) {
-  float* to = At<float>(value, begin);
-  if (dtype == DType::kBF16) {
-    RunSimd(TakeBackRow(), to, At<BFloat16>(lowered, begin), end - begin);
-  } else {
-    RunSimd(TakeBackRow(), to, At<Half>(lowered, begin), end - begin);
-  }
-}
-
-void LowerRange(DType dtype, void* lowered, const void* value, int64_t begin,
-                int64_t end) {
-  const float* from = At<float>(value, begin);
-  if (dtype == DType::kBF16) {
-    RunSimd(LowerRow(), At<BFloat16>(lowered, begin), from, end - begin);
-  } else {
-    RunSimd(LowerRow(), At<Half>(lowered, begin), from, end - begin);
-  }
+  if (arrays.lowered != nullptr) Lower(arrays, begin, end);
 }
 
 }  // namespace baton::cpu

@@ -3,32 +3,35 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/dtype.h"
-#include "core/ops/kernel_args.h"
+#include "core/ops/optimizer_rules.h"
 
 namespace baton::cpu {
 
-// A gradient: of the value's dtype or, for f32 values, bf16 or f16.
-struct Gradient {
+// A parameter of f32 or f64, all of whose arrays lie densely in one order. The
+// gradient is of its dtype or, for f32, bf16 or f16.
+struct StepArrays {
   DType dtype;
-  const void* data;
+  void* value;
+  DType grad_dtype;
+  const void* grad;
+  std::array<void*, ops::kMaxStateSlots> state = {};  // of its dtype; or null
+  // See ops::StepTarget; bf16 or f16.
+  DType lowered_dtype = DType::kBF16;
+  void* lowered = nullptr;
 };
 
-// Elements begin .. end of dense f32 or f64 arrays; `momentum` and
-// `max_variance` may be null.
-void SgdRange(DType dtype, void* value, const Gradient& grad, void* momentum,
-              int64_t begin, int64_t end, const SgdCoefficients& c);
-void AdamRange(DType dtype, void* value, const Gradient& grad, void* mean,
-               void* variance, void* max_variance, int64_t begin, int64_t end,
-               const AdamCoefficients& c);
-// Values of f32 get those elements of `lowered`, of bf16 or f16, that they are
-// not when rounded.
-void TakeBackRange(DType dtype, void* value, const void* lowered, int64_t begin,
-                   int64_t end);
-// Rounds f32 values to `dtype`, bf16 or f16.
-void LowerRange(DType dtype, void* lowered, const void* value, int64_t begin,
-                int64_t end);
+struct StepArguments {
+  double rate;
+  int64_t step;
+  double limit, scale;  // of gradients
+};
+
+// Steps elements begin .. end.
+void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
+               const StepArguments& arguments, int64_t begin, int64_t end);
 
 }  // namespace baton::cpu

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct CaptureLog {
     size_t bytes;
   };
   std::vector<PinnedBlock> pinned;
+  std::vector<std::function<void()>> after_replay;  // see Graph::AfterReplay
 };
 // Null while the thread captures nothing.
 CaptureLog*& CurrentCapture();

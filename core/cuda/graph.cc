@@ -112,6 +112,7 @@ class Graph::Recording {
     const cuda::DeviceScope scope(origin.device().index());
     cuda::Check(kOp, cudaGraphLaunch(ready_, cuda::NativeStream(origin)));
     for (size_t i = 1; i < streams.size(); ++i) streams[i].WaitFor(origin);
+    for (const auto& call : after_replay_) call();
   }
 
   int64_t kernels() const { return kernels_; }
@@ -133,6 +134,7 @@ class Graph::Recording {
     for (Device device : devices_) Synchronize(device);
     cuda::EndCapture(pool_);
     pinned_ = std::move(log.pinned);
+    after_replay_ = std::move(log.after_replay);
     written_ = Places(log.written, first_made);
     read_ = Places(log.read, first_made);
     Count();
@@ -174,6 +176,7 @@ class Graph::Recording {
   cudaGraphExec_t ready_ = nullptr;
   Places written_, read_;
   std::vector<cuda::CaptureLog::PinnedBlock> pinned_;
+  std::vector<std::function<void()>> after_replay_;
   int64_t kernels_ = 0;
   int64_t nodes_ = 0;
 };
@@ -193,6 +196,11 @@ Graph Graph::Record(const std::vector<Device>& devices,
 }
 
 bool Graph::IsRecording() { return cuda::CurrentCapture() != nullptr; }
+
+void Graph::AfterReplay(std::function<void()> call) {
+  Require(IsRecording(), kOp, "this thread is not recording");
+  cuda::CurrentCapture()->after_replay.push_back(std::move(call));
+}
 
 void Graph::Replay() const { recording_->Replay(); }
 int64_t Graph::kernels() const { return recording_->kernels(); }

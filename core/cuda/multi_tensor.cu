@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/cuda/access.cuh"
+#include "core/cuda/arithmetic.cuh"
 #include "core/cuda/batch.cuh"
+#include "core/cuda/group_reduce.cuh"
 #include "core/cuda/launch.h"
 #include "core/cuda/multi_tensor.h"
 
@@ -80,6 +82,29 @@ __global__ void __launch_bounds__(kBatchThreads)
   }
 }
 
+// One sum for each block.
+template <typename S, typename Entries>
+__global__ void __launch_bounds__(kBatchThreads)
+    SquareKernel(const __grid_constant__ Entries batch, double* sums) {
+  static_assert(kBatchThreads == kGroupThreads);
+  constexpr int kRun = kPackSize<S>;
+  const Chunk chunk = ChunkOfBlock(batch);
+  const PairEntry& entry = batch.entries[chunk.entry];
+  double sum = 0;
+  for (int64_t i = chunk.begin + threadIdx.x * kRun; i < chunk.end;
+       i += kBatchThreads * kRun) {
+    Compute<S> values[kRun];  // 0 past the end
+    LoadAs<S>(entry.source, i, chunk.end - i, entry.aligned, values);
+#pragma unroll
+    for (int j = 0; j < kRun; ++j) {
+      const double value = values[j];
+      sum += value * value;
+    }
+  }
+  sum = CombineGroup(sum, kGroupThreads, AddOp());
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
 // The pairs of two types, in few launches.
 template <typename Op, typename T, typename S>
 void RunPairs(const Launch& launch, const std::vector<TensorPair>& pairs,
@@ -132,6 +157,36 @@ void AddPairs(const std::vector<TensorPair>& pairs) {
 
 void CopyPairs(const std::vector<TensorPair>& pairs) {
   RunAll<CopyPair>("cast_many", pairs);
+}
+
+Tensor SquareSums(const std::vector<Tensor>& tensors) {
+  std::vector<const Tensor*> read;
+  int64_t parts = 0;
+  for (const Tensor& tensor : tensors) {
+    read.push_back(&tensor);
+    parts += (tensor.numel() + kBatchChunk - 1) / kBatchChunk;
+  }
+  const Tensor sums = Tensor::Empty(
+      {parts}, {.dtype = DType::kF64, .device = tensors.front().device()});
+  const Launch launch("square_sum", {&sums}, read);
+  auto* to = static_cast<double*>(sums.raw_data());
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    std::vector<PairEntry> entries;
+    for (const Tensor& tensor : tensors) {
+      if (tensor.dtype() == dtype)
+        entries.push_back({nullptr, tensor.raw_data(), tensor.numel(),
+                           IsAligned(tensor.raw_data())});
+    }
+    VisitDeviceFloating("square_sum", dtype, [&](auto s) {
+      ForEachBatch(entries, [&](const auto& batch, uint32_t blocks, size_t) {
+        SquareKernel<typename decltype(s)::type>
+            <<<blocks, kBatchThreads, 0, launch.stream()>>>(batch, to);
+        launch.Check();
+        to += blocks;
+      });
+    });
+  }
+  return sums;
 }
 
 void ZeroTensors(const std::vector<Tensor>& targets) {

@@ -22,6 +22,8 @@ void CopyPairs(const std::vector<TensorPair>& pairs);
 // targets = sources / scale, into f32; not_finite is 1 where one is not.
 void UnscalePairs(const std::vector<TensorPair>& pairs, const Tensor& scale,
                   const Tensor& not_finite);
+// Sums of squares, f64 [n]: one for each part of a tensor.
+Tensor SquareSums(const std::vector<Tensor>& tensors);
 void ZeroTensors(const std::vector<Tensor>& targets);
 
 }  // namespace baton::cuda

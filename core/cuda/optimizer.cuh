@@ -10,7 +10,7 @@
 #include "core/cuda/launch.h"
 #include "core/tensor.h"
 
-// What steps of all kinds share.
+// How steps read and write parameters.
 namespace baton::cuda {
 
 // Elements of f32 or f64 in one access.
@@ -107,10 +107,5 @@ StepEnds EndsOf(const Tensor& grad, const Tensor& lowered,
   }
   return ends;
 }
-
-// The tensors of a step, for its Launch.
-struct StepOperands {
-  std::vector<const Tensor*> written, read;
-};
 
 }  // namespace baton::cuda

@@ -3,18 +3,13 @@
 
 #pragma once
 
-#include <vector>
-
 #include "core/ops/optimizer.h"
 
-// Steps of all parameters of one GPU, a launch for some hundreds of them.
-// Targets are as core/ops/optimizer.h has checked them: dense, all tensors of
-// one in the same order of elements. Rates are one tensor for all targets.
 namespace baton::cuda {
 
-void SgdStep(const std::vector<ops::SgdTarget>& targets,
-             const ops::SgdOptions& options);
-void AdamStep(const std::vector<ops::AdamTarget>& targets,
-              const ops::AdamOptions& options);
+// Steps parameters of one GPU, a launch for some hundreds of them. The group is
+// as core/ops/optimizer.h has checked it: dense, all tensors of a target in the
+// same order of elements; rate, scale and skip one tensor for all targets.
+void OptimizerStep(const ops::StepGroup& group, double limit);
 
 }  // namespace baton::cuda

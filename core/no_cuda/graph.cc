@@ -13,6 +13,9 @@ Graph Graph::Record(const std::vector<Device>&, absl::FunctionRef<void()>) {
   cuda::FailWithoutCuda("graph");
 }
 bool Graph::IsRecording() { return false; }
+void Graph::AfterReplay(std::function<void()>) {
+  cuda::FailWithoutCuda("graph");
+}
 void Graph::Replay() const { cuda::FailWithoutCuda("graph"); }
 int64_t Graph::kernels() const { return 0; }
 int64_t Graph::nodes() const { return 0; }

@@ -15,6 +15,7 @@ void UnscalePairs(const std::vector<TensorPair>&, const Tensor&,
                   const Tensor&) {
   FailWithoutCuda("unscale_many");
 }
+Tensor SquareSums(const std::vector<Tensor>&) { FailWithoutCuda("square_sum"); }
 void ZeroTensors(const std::vector<Tensor>&) { FailWithoutCuda("zero_many"); }
 
 }  // namespace baton::cuda

@@ -7,11 +7,8 @@
 
 namespace baton::cuda {
 
-void SgdStep(const std::vector<ops::SgdTarget>&, const ops::SgdOptions&) {
-  FailWithoutCuda("sgd");
-}
-void AdamStep(const std::vector<ops::AdamTarget>&, const ops::AdamOptions&) {
-  FailWithoutCuda("adam");
+void OptimizerStep(const ops::StepGroup&, double) {
+  FailWithoutCuda("optimizer");
 }
 
 }  // namespace baton::cuda

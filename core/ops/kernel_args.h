@@ -76,26 +76,4 @@ struct AttentionRows {
   int64_t first_query = 0;  // the number of the first row
 };
 
-// Coefficients as the element type sees them.
-struct SgdCoefficients {
-  double lr;
-  double momentum;  // 0 on the first step
-  double damped;    // factor of the gradient in the momentum
-  double lookahead;
-  double weight_decay;
-  double sign;  // of the gradient
-  bool nesterov;
-};
-
-struct AdamCoefficients {
-  double keep;  // factor of the value: decoupled weight decay
-  double step_size;
-  double beta1;
-  double beta2;
-  double variance_scale;  // sqrt of the variance's bias correction
-  double eps;
-  double weight_decay;
-  double sign;
-};
-
 }  // namespace baton

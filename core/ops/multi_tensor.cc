@@ -149,6 +149,26 @@ void UnscaleMany(const std::vector<Tensor>& targets,
   if (not_finite.defined()) not_finite.BumpVersion();
 }
 
+Tensor SquareSum(const std::vector<Tensor>& tensors) {
+  constexpr char kOp[] = "square_sum";
+  Require(!tensors.empty(), kOp, "no tensors");
+  const Device device = tensors.front().device();
+  std::vector<Tensor> dense;
+  for (const Tensor& tensor : tensors) {
+    RequireOneDevice(kOp, tensors.front(), tensor);
+    RequireFloating(kOp, tensor);
+    dense.push_back(LieAlike(tensor, tensor) ? tensor : tensor.Contiguous());
+  }
+  if (device.is_cuda()) return Sum(cuda::SquareSums(dense));
+  double sum = 0;
+  for (const Tensor& tensor : dense) {
+    const bool small = SizeOf(tensor.dtype()) < SizeOf(DType::kF32);
+    const Tensor x = small ? tensor.To(DType::kF32) : tensor;
+    sum += Sum(Mul(x, x)).Item();
+  }
+  return Tensor::Scalar(sum, DType::kF64);
+}
+
 void ZeroMany(const std::vector<Tensor>& targets) {
   constexpr char kOp[] = "zero_many";
   for (const Tensor& target : targets) {

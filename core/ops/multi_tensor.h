@@ -26,6 +26,9 @@ void CastMany(const std::vector<Tensor>& targets,
 void UnscaleMany(const std::vector<Tensor>& targets,
                  const std::vector<Tensor>& sources, const Tensor& scale,
                  const Tensor& not_finite);
+// The sum of the squares of all elements, f64 [] on the device of all, which is
+// one. Added in an order that depends on the sizes alone.
+Tensor SquareSum(const std::vector<Tensor>& tensors);
 void ZeroMany(const std::vector<Tensor>& targets);
 
 }  // namespace baton::ops

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +23,7 @@
 #include "models/data/loader.h"
 #include "models/data/open.h"
 #include "models/data/transforms.h"
+#include "optim/schedule.h"
 
 namespace baton::examples {
 namespace {
@@ -219,13 +219,6 @@ absl::Status Resume(const Settings& settings, RemoteResNet& model) {
   return status;
 }
 
-// Down to nothing along half a cosine (Loshchilov and Hutter, "SGDR", 2017).
-double LearningRate(const Settings& settings, int64_t epoch) {
-  const double done =
-      static_cast<double>(epoch) / static_cast<double>(settings.epochs);
-  return settings.sgd.lr * (1 + std::cos(done * 3.141592653589793)) / 2;
-}
-
 }  // namespace
 
 std::string TestDataBeside(const std::string& data) {
@@ -264,8 +257,10 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
   RETURN_IF_ERROR(Resume(settings, *model));
+  const optim::Schedule rate =
+      optim::CosineLr({.total = std::max<int64_t>(settings.epochs, 1)});
   for (int64_t epoch = 0; epoch < settings.epochs; ++epoch) {
-    model->set_lr(LearningRate(settings, epoch));
+    model->set_lr(rate(settings.sgd.lr, epoch));
     ASSIGN_OR_RETURN(EpochResult result,
                      TrainEpoch(settings, epoch, *data.train, *model));
     if (data.test != nullptr) {

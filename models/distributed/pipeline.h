@@ -122,8 +122,8 @@ class Pipeline {
   // that breaks changes nothing anywhere, with the exceptions that StageGroup
   // names. What the optimizer has at other workers is not stepped.
   template <typename O>
-  absl::StatusOr<StepResult> Step(const Optimizer<O>& optimizer,
-                                  const Tensor& inputs, const Tensor& targets) {
+  absl::StatusOr<StepResult> Step(Optimizer<O>& optimizer, const Tensor& inputs,
+                                  const Tensor& targets) {
     return StepAsync(optimizer, inputs, targets).Await(kNoLimit);
   }
 
@@ -139,13 +139,14 @@ class Pipeline {
     return Train({.scope = ctx.call_scope()}, inputs, targets);
   }
   template <typename O>
-  Future<StepResult> StepAsync(const Optimizer<O>& optimizer,
-                               const Tensor& inputs, const Tensor& targets) {
+  Future<StepResult> StepAsync(Optimizer<O>& optimizer, const Tensor& inputs,
+                               const Tensor& targets) {
     auto hosts = optimizer.Hosts().Await(kNoLimit);
     if (!hosts.ok()) return ReadyFuture<StepResult>(hosts.status());
-    return Train(
-        {.steps = true, .hosts = *std::move(hosts), .lr = optimizer.lr()},
-        inputs, targets);
+    return Train({.steps = true,
+                  .hosts = *std::move(hosts),
+                  .request = optimizer.NextStep()},
+                 inputs, targets);
   }
 
   struct EvalResult {
@@ -186,7 +187,7 @@ class Pipeline {
     std::shared_ptr<rpc::CallScope> scope = nullptr;
     bool steps = false;
     std::vector<RRef<OptimizerHost>> hosts = {};
-    double lr = 0;
+    StepRequest request = {};
   };
   // What workers were sent a plan for.
   struct Told {

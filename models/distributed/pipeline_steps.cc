@@ -160,7 +160,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
   for (StepOrder& order : *orders) {
     order.step = step;
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
-    order.lr = sink.lr;
+    order.request = sink.request;
     order.time_left = options_.step_timeout;
   }
   orders->front().inputs = inputs;

@@ -4,6 +4,8 @@
 #include "models/distributed/stage_group.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -36,10 +38,14 @@ std::chrono::milliseconds LeftOf(StepClock::time_point deadline) {
 }
 
 // `future`, whose errors name the worker that they come from.
-Future<void> SaidBy(const std::string& worker, const Future<void>& future) {
-  Promise<void> promise;
-  future.OnReady([worker, promise](const absl::Status& status) {
-    promise.Set(Annotate(status, worker));
+Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
+  Promise<double> promise;
+  future.OnReady([worker, promise](const absl::StatusOr<double>& said) {
+    if (said.ok()) {
+      promise.Set(*said);
+    } else {
+      promise.Set(Annotate(said.status(), worker));
+    }
   });
   return promise.future();
 }
@@ -240,24 +246,26 @@ void StageGroup::Watch(const TaskPtr& task) const {
       LeftOf(StepClock::now() + std::min<std::chrono::milliseconds>(
                                     task->order.time_left, kFarAway));
   const uint64_t step = task->order.step;
-  std::vector<Future<void>> runs = {
+  std::vector<Future<double>> runs = {
       SaidBy(task->call.agent().self().name, task->progress->ran.future())};
   for (const RRef<StageGroup>& other : others_)
     runs.push_back(other.Async<&StageGroup::Ran>(options, step));
-  WaitAll(runs).OnReady(
-      [others = others_, options, task, step](const absl::Status& all) {
-        if (all.ok() && !task->plan->steps) return;
-        for (const RRef<StageGroup>& other : others) {
-          (all.ok() ? other.Async<&StageGroup::Agree>(options, step)
-                    : other.Async<&StageGroup::Abort>(options, step, all))
-              .OnReady([](const absl::Status&) {});
-        }
-        if (all.ok()) {
-          task->progress->agreed.Set(all);
-        } else {
-          task->progress->Break(all);
-        }
-      });
+  WaitAll(runs).OnReady([others = others_, options, task,
+                         step](const absl::StatusOr<std::vector<double>>& all) {
+    if (all.ok() && !task->plan->steps) return;
+    const double square_norm =
+        all.ok() ? std::accumulate(all->begin(), all->end(), 0.0) : 0;
+    for (const RRef<StageGroup>& other : others) {
+      (all.ok() ? other.Async<&StageGroup::Agree>(options, step, square_norm)
+                : other.Async<&StageGroup::Abort>(options, step, all.status()))
+          .OnReady([](const absl::Status&) {});
+    }
+    if (all.ok()) {
+      task->progress->agreed.Set(square_norm);
+    } else {
+      task->progress->Break(all.status());
+    }
+  });
 }
 
 void StageGroup::Begin(const TaskPtr& task) {
@@ -333,14 +341,25 @@ absl::StatusOr<GroupReport> StageGroup::RunProgram(
 
 absl::Status StageGroup::StepParameters(const Task& task,
                                         GradientSums& gradients) const {
+  std::unordered_map<const void*, Tensor> sums;
+  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
+  const auto gradient_of = [&](const Variable& parameter) {
+    const auto found = sums.find(parameter.id());
+    return found == sums.end() ? Tensor() : found->second;
+  };
+  StepRequest request = task.order.request;
+  const bool clips = request.clip_norm != optim::Clip::kNone;
   const Progress& progress = *task.progress;
-  progress.ran.Set(absl::OkStatus());
-  const Future<void> agreed = progress.agreed.future();
-  absl::Status all = agreed.Await(LeftOf(task.deadline));
+  progress.ran.Set(clips && task.optimizer != nullptr
+                       ? task.optimizer->SquareNorm(gradient_of)
+                       : 0.0);
+  const Future<double> agreed = progress.agreed.future();
+  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
   // The word may come just now.
-  if (!all.ok() && !progress.agreed.Set(all)) all = agreed.Await();
-  RETURN_IF_ERROR(all);
+  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
+  RETURN_IF_ERROR(all.status());
   if (task.optimizer == nullptr) return absl::OkStatus();
+  if (clips) request.norm = std::sqrt(*all);
   // Whoever holds them waits for no pipeline.
   const auto parameters = task.call.agent().service<Engine>()->parameters();
   Promise<std::shared_ptr<rpc::ObjectHold>> held;
@@ -354,14 +373,7 @@ absl::Status StageGroup::StepParameters(const Task& task,
         held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
       });
   ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
-  std::unordered_map<const void*, Tensor> sums;
-  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
-  task.optimizer->StepHeld(
-      [&](const Variable& parameter) {
-        const auto found = sums.find(parameter.id());
-        return found == sums.end() ? Tensor() : found->second;
-      },
-      task.order.lr);
+  task.optimizer->StepHeld(gradient_of, request);
   return absl::OkStatus();
 }
 
@@ -369,7 +381,11 @@ void StageGroup::End(const Task& task, absl::StatusOr<GroupReport> report) {
   const Progress& progress = *task.progress;
   const absl::Status why =
       report.ok() ? absl::AbortedError("the step is over") : report.status();
-  progress.ran.Set(report.status());
+  if (report.ok()) {
+    progress.ran.Set(0.0);
+  } else {
+    progress.ran.Set(report.status());
+  }
   progress.Break(why);
   progress.EndMail(why);
   progress.over.Set(report.status());
@@ -392,15 +408,15 @@ Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
   return done.future();
 }
 
-Future<void> StageGroup::Ran(uint64_t step) {
+Future<double> StageGroup::Ran(uint64_t step) {
   auto progress = Open(step);
-  if (!progress.ok()) return ReadyFuture<void>(progress.status());
+  if (!progress.ok()) return ReadyFuture<double>(progress.status());
   return (*progress)->ran.future();
 }
 
-void StageGroup::Agree(uint64_t step) {
+void StageGroup::Agree(uint64_t step, double square_norm) {
   auto progress = Open(step);
-  if (progress.ok()) (*progress)->agreed.Set(absl::OkStatus());
+  if (progress.ok()) (*progress)->agreed.Set(square_norm);
 }
 
 }  // namespace baton::dist

@@ -57,10 +57,11 @@ class StageGroup {
   // nothing of it runs here any more.
   Future<void> Abort(uint64_t step, const absl::Status& why);
 
-  // For the first group. Done when the step's program has run here.
-  Future<void> Ran(uint64_t step);
-  // All programs have run: parameters are to be stepped.
-  void Agree(uint64_t step);
+  // For the first group. Done when the step's program has run here: the square
+  // norm of the gradients that are stepped by here, where the step asks for it.
+  Future<double> Ran(uint64_t step);
+  // All programs have run: parameters are to be stepped. `square_norm`: of all.
+  void Agree(uint64_t step, double square_norm);
 
   using Exports =
       rpc::Methods<&StageGroup::Make, rpc::kConcurrent<&StageGroup::Run>,
@@ -72,10 +73,10 @@ class StageGroup {
   // How far a step has come here; made by whoever speaks of it first.
   struct Progress {
     std::vector<std::shared_ptr<StepState>> mail;  // of each stage
-    bool begun = false;    // by a Run; guarded by the group's mutex
-    Promise<void> ran;     // the program
-    Promise<void> agreed;  // that parameters are stepped, or why not
-    Promise<void> over;    // nothing of it runs here any more
+    bool begun = false;      // by a Run; guarded by the group's mutex
+    Promise<double> ran;     // the program: as Ran says
+    Promise<double> agreed;  // that parameters are stepped, as Agree says
+    Promise<void> over;      // nothing of it runs here any more
     // Unless it is agreed on.
     void Break(const absl::Status& why) const;
     void EndMail(const absl::Status& why) const;

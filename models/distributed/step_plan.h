@@ -67,13 +67,13 @@ struct StepOrder {
   uint64_t oldest_plan = 0;  // those before it are named no more
   Tensor inputs;             // the whole batch, to the first stage's
   Tensor targets;            // to the last stage's
-  double lr = 0;             // of plan's optimizer
+  StepRequest request;       // to plan's optimizer
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
         &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
         &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
-        &StepOrder::targets,  &StepOrder::lr,          &StepOrder::time_left};
+        &StepOrder::targets,  &StepOrder::request,     &StepOrder::time_left};
   }
 };
 

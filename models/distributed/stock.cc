@@ -10,9 +10,7 @@
 #include "models/distributed/resnet_stage.h"
 #include "models/distributed/tied.h"
 #include "models/distributed/transformer_stage.h"
-#include "optim/adam.h"
-#include "optim/distributed/optimizer.h"
-#include "optim/sgd.h"
+#include "optim/distributed/registry.h"
 
 namespace baton::dist {
 
@@ -25,9 +23,7 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterLinks(registry);
   RegisterProfile<ResNetStage>(registry);
   RegisterProfile<TransformerStage>(registry);
-  RegisterOptimizer<optim::Sgd>(registry);
-  RegisterOptimizer<optim::Adam>(registry);
-  RegisterOptimizer<optim::AdamW>(registry);
+  RegisterOptimizers(registry);
 }
 
 }  // namespace baton::dist

@@ -3,7 +3,6 @@
 
 #include "optim/distributed/local_optimizer.h"
 
-#include <map>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
@@ -13,79 +12,85 @@ namespace baton::dist {
 
 OptimizerHost::OptimizerHost(
     std::vector<std::shared_ptr<rpc::ObjectLock>> locks,
-    std::unique_ptr<optim::Optimizer> optimizer,
-    std::vector<std::string> parameter_names)
-    : locks_(std::move(locks)),
-      optimizer_(std::move(optimizer)),
-      names_(std::move(parameter_names)) {}
+    std::unique_ptr<optim::Optimizer> optimizer)
+    : locks_(std::move(locks)), optimizer_(std::move(optimizer)) {}
 
 absl::StatusOr<OptimizerHost::Parameters> OptimizerHost::Gather(
-    const std::vector<OptimizerShare>& shares) {
+    const std::vector<OptimizerShare>& shares, size_t groups) {
   Parameters all;
+  all.values.resize(groups);
+  all.names.resize(groups);
   std::unordered_set<const void*> seen;
   for (const OptimizerShare& share : shares) {
+    const auto group = static_cast<size_t>(share.group);
+    if (share.group < 0 || group >= groups) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no group ", share.group));
+    }
     ASSIGN_OR_RETURN(auto list, share.list.LocalValue());
     all.locks.push_back(list->lock);
-    size_t index = 0;
-    for (const Variable& parameter : list->parameters) {
-      const std::string name = absl::StrCat(share.handle, ".", index++);
+    for (size_t i = 0; i < list->parameters.size(); ++i) {
+      const Variable& parameter = list->parameters[i];
       if (!seen.insert(parameter.id()).second) continue;
-      all.values.push_back(parameter);
-      all.names.push_back(name);
+      all.values[group].push_back(parameter);
+      all.names[group].push_back(share.prefix + list->names[i]);
     }
   }
   return all;
 }
 
+double OptimizerHost::SquareNorm(const optim::GradientOf& gradient_of) const {
+  std::vector<Tensor> gradients;
+  for (const Variable& parameter : optimizer_->parameters()) {
+    const Tensor gradient = gradient_of(parameter);
+    if (gradient.defined()) gradients.push_back(gradient);
+  }
+  return optim::Optimizer::SquareNorm(gradients).Item();
+}
+
 Future<void> OptimizerHost::Step(const rpc::CallContext& call,
                                  std::shared_ptr<ContextState> context,
-                                 double lr) {
+                                 const StepRequest& request) {
+  const size_t groups = optimizer_->groups();
+  if (request.rates.size() != groups) {
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        request.rates.size(), " learning rates for ", groups, " groups")));
+  }
   return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
-                          [this, context = std::move(context), lr] {
+                          [this, context = std::move(context), request] {
                             StepHeld(
                                 [&](const Variable& parameter) {
                                   return context->GradientOf(parameter);
                                 },
-                                lr);
+                                request);
                           });
 }
 
-void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of, double lr) {
-  optimizer_->set_lr(lr);
-  optimizer_->Step(gradient_of);
+void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,
+                             const StepRequest& request) {
+  for (size_t i = 0; i < request.rates.size(); ++i)
+    optimizer_->set_lr(i, request.rates[i]);
+  optimizer_->set_clip(
+      {.norm = request.clip_norm, .value = request.clip_value});
+  optimizer_->Step(gradient_of, nullptr, request.norm);
 }
 
-// The optimizer calls its parameters 0, 1, ...; across workers they are named
-// by handle, so that a state can be restored to another placement.
 Future<optim::StateDict> OptimizerHost::State(const rpc::CallContext& call) {
   return rpc::WithObjects(call, locks_, rpc::Access::kShared, [this] {
-    optim::StateDict named;
-    for (auto& [key, tensor] : optimizer_->ExportState()) {
-      size_t dot = key.find('.');
-      size_t index = std::stoul(key.substr(0, dot));
-      named[names_.at(index) + key.substr(dot)] = tensor;
-    }
-    return named;
+    optim::StateDict state = optimizer_->ExportState();
+    // Steps and rates of the whole are the trainer's.
+    std::erase_if(state, [](const auto& entry) {
+      return optim::Rates::IsKey(entry.first);
+    });
+    return state;
   });
 }
 
 Future<void> OptimizerHost::LoadState(const rpc::CallContext& call,
                                       const optim::StateDict& state) {
-  std::map<std::string, size_t> index_of;
-  for (size_t i = 0; i < names_.size(); ++i) index_of[names_[i]] = i;
-  optim::StateDict local;
-  for (const auto& [key, tensor] : state) {
-    auto found = index_of.find(key.substr(0, key.rfind('.')));
-    if (found == index_of.end()) {
-      return ReadyFuture<void>(absl::InvalidArgumentError(
-          absl::StrCat("optimizer state '", key, "' fits no parameter")));
-    }
-    local[absl::StrCat(found->second, key.substr(key.rfind('.')))] = tensor;
-  }
-  return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
-                          [this, local = std::move(local)] {
-                            return optimizer_->ImportState(local);
-                          });
+  return rpc::WithObjects(call, locks_, rpc::Access::kExclusive, [this, state] {
+    return optimizer_->ImportState(state);
+  });
 }
 
 }  // namespace baton::dist

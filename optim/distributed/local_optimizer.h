@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,18 +14,31 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
-#include "optim/distributed/codec_options.h"
-#include "optim/optimizer.h"
+#include "optim/rule_optimizer.h"
 
 namespace baton::dist {
 
-// One of the handles that a distributed optimizer was given: which, and its
-// parameters here.
+// Parameters of one of the sources that a distributed optimizer was given: the
+// group they are in, what their names begin with, and their list here.
 struct OptimizerShare {
-  int32_t handle = 0;
+  int32_t group = 0;
+  std::string prefix;
   RRef<ParameterList> list;
   static constexpr auto Fields() {
-    return std::tuple{&OptimizerShare::handle, &OptimizerShare::list};
+    return std::tuple{&OptimizerShare::group, &OptimizerShare::prefix,
+                      &OptimizerShare::list};
+  }
+};
+
+// What is the trainer's of a step.
+struct StepRequest {
+  std::vector<double> rates;  // of each group
+  double clip_norm = optim::Clip::kNone;
+  double clip_value = optim::Clip::kNone;
+  std::optional<double> norm;  // of all workers' gradients, for clip_norm
+  static constexpr auto Fields() {
+    return std::tuple{&StepRequest::rates, &StepRequest::clip_norm,
+                      &StepRequest::clip_value, &StepRequest::norm};
   }
 };
 
@@ -32,67 +47,81 @@ struct OptimizerShare {
 // and no other optimizer steps there. Outlives what it answers. Thread-safe.
 class OptimizerHost {
  public:
-  // `locks` of the modules, and of the worker's parameters. The names of
-  // `handle`'s state begin with "<handle>.".
+  // `locks` of the modules, and of the worker's parameters.
   OptimizerHost(std::vector<std::shared_ptr<rpc::ObjectLock>> locks,
-                std::unique_ptr<optim::Optimizer> optimizer,
-                std::vector<std::string> parameter_names);
+                std::unique_ptr<optim::Optimizer> optimizer);
 
+  // Of the gradients, at once.
+  double SquareNorm(const optim::GradientOf& gradient_of) const;
   Future<void> Step(const rpc::CallContext& call,
-                    std::shared_ptr<ContextState> context, double lr);
+                    std::shared_ptr<ContextState> context,
+                    const StepRequest& request);
   // The same at once, for one that holds the worker's parameters
   // (Engine::parameters) and the modules of those that have a gradient.
-  void StepHeld(const optim::GradientOf& gradient_of, double lr);
+  void StepHeld(const optim::GradientOf& gradient_of,
+                const StepRequest& request);
   Future<optim::StateDict> State(const rpc::CallContext& call);
   Future<void> LoadState(const rpc::CallContext& call,
                          const optim::StateDict& state);
+  const std::vector<std::string>& names() const { return optimizer_->names(); }
 
-  // "2.0", "2.1", ... of the parameters of all shares, in order; one that
-  // several handles have, under its first name alone.
+  // The parameters of each group, and their names; one that several shares
+  // have, where it comes first alone.
   struct Parameters {
-    std::vector<Variable> values;
-    std::vector<std::string> names;
+    std::vector<std::vector<Variable>> values;
+    std::vector<std::vector<std::string>> names;
     std::vector<std::shared_ptr<rpc::ObjectLock>> locks;
   };
   static absl::StatusOr<Parameters> Gather(
-      const std::vector<OptimizerShare>& shares);
+      const std::vector<OptimizerShare>& shares, size_t groups);
 
  private:
   const std::vector<std::shared_ptr<rpc::ObjectLock>> locks_;
   const std::unique_ptr<optim::Optimizer> optimizer_;
-  const std::vector<std::string> names_;  // of parameter i
 };
 
 // The part of a dist::Optimizer that runs beside its parameters. Thread-safe.
 template <typename O>
 class LocalOptimizer {
  public:
-  using Options = typename OptionsOf<O>::Type;
+  using Options = typename O::Options;
 
+  // `options` of each group.
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Make(
-      rpc::CallContext& call, const Options& options,
+      rpc::CallContext& call, const std::vector<Options>& options,
       const std::vector<OptimizerShare>& shares) {
     auto engine = call.agent().service<Engine>();
     if (engine == nullptr) {
       return absl::FailedPreconditionError(
           "this worker has no distributed autograd: call dist::Attach");
     }
-    ASSIGN_OR_RETURN(auto parameters, OptimizerHost::Gather(shares));
+    ASSIGN_OR_RETURN(auto parameters,
+                     OptimizerHost::Gather(shares, options.size()));
     parameters.locks.push_back(engine->parameters());
+    std::vector<optim::ParameterGroup<Options>> groups;
+    for (size_t i = 0; i < options.size(); ++i) {
+      groups.emplace_back(std::move(parameters.values[i]),
+                          std::move(parameters.names[i]), options[i]);
+    }
     // Bad options throw; the dispatcher makes that the caller's error.
-    auto optimizer = std::make_unique<O>(std::move(parameters.values), options);
     return std::make_unique<LocalOptimizer>(std::make_shared<OptimizerHost>(
-        std::move(parameters.locks), std::move(optimizer),
-        std::move(parameters.names)));
+        std::move(parameters.locks), std::make_unique<O>(groups)));
   }
   explicit LocalOptimizer(std::shared_ptr<OptimizerHost> host)
       : host_(std::move(host)) {}
 
-  Future<void> Step(rpc::CallContext& call, double lr) {
+  absl::StatusOr<double> SquareNorm(rpc::CallContext& call) const {
+    ASSIGN_OR_RETURN(auto context, ContextOf(call));
+    return host_->SquareNorm([&](const Variable& parameter) {
+      return context->GradientOf(parameter);
+    });
+  }
+  Future<void> Step(rpc::CallContext& call, const StepRequest& request) {
     auto context = ContextOf(call);
     if (!context.ok()) return ReadyFuture<void>(context.status());
-    return host_->Step(call, *context, lr);
+    return host_->Step(call, *context, request);
   }
+  std::vector<std::string> Names() const { return host_->names(); }
   Future<optim::StateDict> State(rpc::CallContext& call) {
     return host_->State(call);
   }
@@ -104,7 +133,8 @@ class LocalOptimizer {
   const std::shared_ptr<OptimizerHost>& host() const { return host_; }
 
   using Exports =
-      rpc::Methods<&LocalOptimizer::Make, &LocalOptimizer::Step,
+      rpc::Methods<&LocalOptimizer::Make, &LocalOptimizer::SquareNorm,
+                   &LocalOptimizer::Step, &LocalOptimizer::Names,
                    &LocalOptimizer::State, &LocalOptimizer::LoadState>;
 
  private:

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include <atomic>
-#include <map>
+#include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
+#include "core/mutex.h"
 #include "optim/distributed/local_optimizer.h"
 #include "optim/distributed/shares.h"
 
@@ -26,31 +27,50 @@ void RegisterOptimizer(rpc::Registry& registry) {
   registry.AddFunction<&HostOf<O>>();
 }
 
+// Sources whose parameters are stepped with options of their own.
+template <typename Options>
+struct SourceGroup {
+  std::vector<ParameterSource> sources;
+  Options options;
+};
+
 // Steps parameters where they live, by the gradients of a context. O is
-// optim::Sgd, optim::Adam or another that OptionsOf knows.
+// optim::Sgd, optim::Adam or another optim::RuleOptimizer.
 //
 //   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {front, back});
 //   ...
 //   RETURN_IF_ERROR(ctx.Backward(loss));
 //   RETURN_IF_ERROR(sgd.Step(ctx));
 //
+// Parameters may be in groups, by source and by name:
+//
+//   const dist::ParameterSource front(front.ref()), back(back.ref());
+//   dist::Optimizer<optim::AdamW> adam(
+//       agent, {{{front.Only({"bias"}), back.Only({"bias"})},
+//                {.lr = 0.1, .weight_decay = 0}},
+//               {{front.Except({"bias"}), back.Except({"bias"})},
+//                {.lr = 0.1}}});
+//
 // Calls end by the time limit of `options`, or else the agent's, counted from
 // when the local optimizers are there; Await needs no limit of its own.
 // Parameters without a gradient in the context keep their value and state. One
-// that several sources have is stepped once.
+// that several sources have is stepped once, in the first group it is in.
 // Steps at one worker, of whatever trainers, come one after the other, and
 // beside no forward of these parameters' modules and no backward. Must not
 // outlive the agent. Thread-safe.
 template <typename O>
 class Optimizer {
  public:
-  using Options = typename LocalOptimizer<O>::Options;
+  using Options = typename O::Options;
+  using Groups = std::vector<SourceGroup<Options>>;
 
   // Begins to make the local optimizers; what goes wrong shows in Ready and in
   // every Step. Sources are RRefs of modules or of Variables.
   Optimizer(rpc::Agent& agent, const Options& options,
             const std::vector<ParameterSource>& sources)
-      : lr_(options.lr), ready_(MakeLocals(agent, options, sources)) {}
+      : Optimizer(agent, Groups{{sources, options}}) {}
+  Optimizer(rpc::Agent& agent, const Groups& groups)
+      : rates_(RatesOf(groups)), ready_(MakeLocals(agent, groups)) {}
 
   Future<void> Ready() const {
     return ready_.Then([](const Locals&) {});
@@ -59,21 +79,27 @@ class Optimizer {
   absl::Status Step(const Context& ctx, const rpc::CallOptions& options = {}) {
     return StepAsync(ctx, options).Await(kNoLimit);
   }
+  // A limit to the norm of gradients costs a round trip more, for the norm.
   Future<void> StepAsync(const Context& ctx,
                          const rpc::CallOptions& options = {}) {
+    StepRequest request = NextStep();
     // The context may be gone when the locals are ready at last.
     return ready_.Then([scope = ctx.call_scope(), options,
-                        lr = lr_.load()](const Locals& locals) {
-      std::vector<Future<void>> steps;
-      for (const Local& local : locals) {
-        steps.push_back(local.rref.template Async<&LocalOptimizer<O>::Step>(
-            options, scope, lr));
-      }
-      return WaitAll(steps);
+                        request](const Locals& locals) -> Future<void> {
+      if (request.clip_norm == optim::Clip::kNone)
+        return StepAll(locals, options, scope, request);
+      return NormOf(locals, options, scope)
+          .Then([locals, options, scope, request](double norm) {
+            StepRequest clipped = request;
+            clipped.norm = norm;
+            return StepAll(locals, options, scope, clipped);
+          });
     });
   }
 
-  // What steps the parameters of each worker that has any, once it is there.
+  // For whoever has workers step by gradients that are at hand there, as a
+  // pipeline does: what steps the parameters of each worker that has any, once
+  // it is there, and what they are to be told of one step. Schedules go on.
   Future<std::vector<RRef<OptimizerHost>>> Hosts() const {
     return ready_.Then([](const Locals& locals) {
       std::vector<RRef<OptimizerHost>> hosts;
@@ -81,91 +107,195 @@ class Optimizer {
       return hosts;
     });
   }
+  StepRequest NextStep() {
+    const MutexLock lock(mutex_);
+    StepRequest request{.rates = rates_.now(),
+                        .clip_norm = clip_.norm,
+                        .clip_value = clip_.value,
+                        .norm = std::nullopt};
+    rates_.Advance();
+    return request;
+  }
 
-  // From the next Step on.
-  double lr() const { return lr_; }
-  void set_lr(double lr) { lr_ = lr; }
-
-  // Copies of all state, named "<source>.<parameter>.<name>" by position: a
-  // checkpoint that fits the same sources wherever they are placed.
-  absl::StatusOr<optim::StateDict> State(
-      const rpc::CallOptions& options = {}) const {
+  // Of the gradients in the context, over all workers; in one round trip.
+  absl::StatusOr<double> GradNorm(const Context& ctx,
+                                  const rpc::CallOptions& options = {}) const {
     return ready_
-        .Then([options](const Locals& locals) {
-          std::vector<Future<optim::StateDict>> states;
-          for (const Local& local : locals) {
-            states.push_back(
-                local.rref.template Async<&LocalOptimizer<O>::State>(options));
-          }
-          return WaitAll(states);
-        })
-        .Then([](const std::vector<optim::StateDict>& states) {
-          optim::StateDict all;
-          for (const auto& state : states) {
-            all.insert(state.begin(), state.end());
-          }
-          return all;
+        .Then([scope = ctx.call_scope(), options](const Locals& locals) {
+          return NormOf(locals, options, scope);
         })
         .Await(kNoLimit);
+  }
+
+  // These hold from the next Step on, and are as optim::Optimizer's.
+  double lr(size_t group = 0) const {
+    const MutexLock lock(mutex_);
+    return rates_.now().at(group);
+  }
+  void set_lr(double lr) {
+    const MutexLock lock(mutex_);
+    for (size_t group = 0; group < rates_.groups(); ++group)
+      rates_.Set(group, lr);
+  }
+  void set_lr(size_t group, double lr) {
+    const MutexLock lock(mutex_);
+    rates_.Set(group, lr);
+  }
+  void set_schedule(optim::Schedule schedule) {
+    const MutexLock lock(mutex_);
+    rates_.Follow(std::move(schedule));
+  }
+  // Steps report a limit below 0, and limits to both.
+  void set_clip(const optim::Clip& clip) {
+    const MutexLock lock(mutex_);
+    clip_ = clip;
+  }
+
+  // Copies of all state, "<source>.<parameter>.<name>" (see
+  // ParameterSource::Named) and the steps and rates: a checkpoint that fits the
+  // same parameters wherever they are placed.
+  absl::StatusOr<optim::StateDict> State(
+      const rpc::CallOptions& options = {}) const {
+    std::vector<optim::StateDict> states;
+    {
+      const MutexLock lock(mutex_);
+      states.push_back(rates_.Export());
+    }
+    ASSIGN_OR_RETURN(
+        const std::vector<optim::StateDict> of_workers,
+        ready_
+            .Then([options](const Locals& locals) {
+              return All<optim::StateDict>(locals, [&](const Local& local) {
+                return local.rref.template Async<&LocalOptimizer<O>::State>(
+                    options);
+              });
+            })
+            .Await(kNoLimit));
+    states.insert(states.end(), of_workers.begin(), of_workers.end());
+    return MergeStates(states);
   }
 
   // InvalidArgument for an entry that fits no parameter, or a misfit at a
   // worker; other workers may have loaded theirs then.
   absl::Status LoadState(const optim::StateDict& state,
                          const rpc::CallOptions& options = {}) {
-    return ready_
-        .Then([state, options](const Locals& locals) -> Future<void> {
-          std::map<int32_t, size_t> local_of;
-          for (size_t i = 0; i < locals.size(); ++i) {
-            for (int32_t handle : locals[i].handles) local_of[handle] = i;
-          }
-          auto parts = SplitState(state, local_of, locals.size());
-          if (!parts.ok()) return ReadyFuture<void>(parts.status());
-          std::vector<Future<void>> loads;
-          for (size_t i = 0; i < locals.size(); ++i) {
-            loads.push_back(
-                locals[i].rref.template Async<&LocalOptimizer<O>::LoadState>(
-                    options, (*parts)[i]));
-          }
-          return WaitAll(loads);
-        })
-        .Await(kNoLimit);
+    optim::StateDict of_parameters = state;
+    std::erase_if(of_parameters, [](const auto& entry) {
+      return optim::Rates::IsKey(entry.first);
+    });
+    RETURN_IF_ERROR(
+        ready_
+            .Then([of_parameters, options](const Locals& locals) {
+              return All<std::vector<std::string>>(
+                         locals,
+                         [&](const Local& local) {
+                           return local
+                               .template Async<&LocalOptimizer<O>::Names>(
+                                   options);
+                         })
+                  .Then([=](const std::vector<std::vector<std::string>>& names)
+                            -> Future<void> {
+                    auto parts = SplitState(of_parameters, names);
+                    if (!parts.ok()) return ReadyFuture<void>(parts.status());
+                    return LoadParts(locals, options, *parts);
+                  });
+            })
+            .Await(kNoLimit));
+    const MutexLock lock(mutex_);
+    return rates_.Import(state);
   }
 
  private:
   struct Local {
     RRef<LocalOptimizer<O>> rref;
     RRef<OptimizerHost> host;
-    std::vector<int32_t> handles;
   };
   using Locals = std::vector<Local>;
+  using Scope = std::shared_ptr<rpc::CallScope>;
 
-  static Future<Locals> MakeLocals(
-      rpc::Agent& agent, const Options& options,
-      const std::vector<ParameterSource>& sources) {
+  static std::vector<double> RatesOf(const Groups& groups) {
+    std::vector<double> rates;
+    for (const SourceGroup<Options>& group : groups)
+      rates.push_back(group.options.lr);
+    return rates;
+  }
+
+  static Future<Locals> MakeLocals(rpc::Agent& agent, const Groups& groups) {
+    std::vector<Options> options;
+    std::vector<std::vector<ParameterSource>> sources;
+    for (const SourceGroup<Options>& group : groups) {
+      options.push_back(group.options);
+      sources.push_back(group.sources);
+    }
     std::vector<Future<Local>> locals;
-    for (WorkerShares& group : GroupByOwner(agent, sources)) {
-      locals.push_back(MakeLocal(agent, options, std::move(group)));
+    for (const WorkerShares& worker : GroupByOwner(agent, sources)) {
+      locals.push_back(worker.listed.Then(
+          [&agent, options, worker](const std::vector<bool>&) {
+            return MakeLocal(agent, options, worker);
+          }));
     }
     return WaitAll(locals);
   }
 
-  static Future<Local> MakeLocal(rpc::Agent& agent, const Options& options,
-                                 WorkerShares group) {
-    return group.listed.Then(
-        [&agent, options, group](const std::vector<bool>&) {
-          return rpc::Create<LocalOptimizer<O>>(agent, group.owner, options,
-                                                group.shares)
-              .Then([&agent, group](const RRef<LocalOptimizer<O>>& rref) {
-                return rpc::CreateBy<&HostOf<O>>(agent, group.owner, rref)
-                    .Then([group, rref](const RRef<OptimizerHost>& host) {
-                      return Local{rref, host, group.Handles()};
-                    });
+  static Future<Local> MakeLocal(rpc::Agent& agent,
+                                 const std::vector<Options>& options,
+                                 const WorkerShares& worker) {
+    return rpc::Create<LocalOptimizer<O>>(agent, worker.owner, options,
+                                          worker.shares)
+        .Then([&agent,
+               owner = worker.owner](const RRef<LocalOptimizer<O>>& rref) {
+          return rpc::CreateBy<&HostOf<O>>(agent, owner, rref)
+              .Then([rref](const RRef<OptimizerHost>& host) {
+                return Local{rref, host};
               });
         });
   }
 
-  std::atomic<double> lr_;
+  // call(local) of every worker.
+  template <typename T, typename Call>
+  static auto All(const Locals& locals, const Call& call) {
+    std::vector<Future<T>> calls;
+    for (const Local& local : locals) calls.push_back(call(local));
+    return WaitAll(calls);
+  }
+
+  static Future<double> NormOf(const Locals& locals,
+                               const rpc::CallOptions& options,
+                               const Scope& scope) {
+    return All<double>(locals,
+                       [&](const Local& local) {
+                         return local.rref
+                             .template Async<&LocalOptimizer<O>::SquareNorm>(
+                                 options, scope);
+                       })
+        .Then([](const std::vector<double>& squares) {
+          return std::sqrt(
+              std::accumulate(squares.begin(), squares.end(), 0.0));
+        });
+  }
+
+  static Future<void> StepAll(const Locals& locals,
+                              const rpc::CallOptions& options,
+                              const Scope& scope, const StepRequest& request) {
+    return All<void>(locals, [&](const Local& local) {
+      return local.rref.template Async<&LocalOptimizer<O>::Step>(options, scope,
+                                                                 request);
+    });
+  }
+
+  static Future<void> LoadParts(const Locals& locals,
+                                const rpc::CallOptions& options,
+                                const std::vector<optim::StateDict>& parts) {
+    size_t i = 0;
+    return All<void>(locals, [&](const Local& local) {
+      return local.rref.template Async<&LocalOptimizer<O>::LoadState>(
+          options, parts[i++]);
+    });
+  }
+
+  mutable Mutex mutex_;
+  optim::Rates rates_ ABSL_GUARDED_BY(mutex_);
+  optim::Clip clip_ ABSL_GUARDED_BY(mutex_);
   const Future<Locals> ready_;
 };
 

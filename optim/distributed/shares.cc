@@ -4,53 +4,76 @@
 #include "optim/distributed/shares.h"
 
 #include <algorithm>
+#include <map>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace baton::dist {
+namespace {
 
-std::vector<int32_t> WorkerShares::Handles() const {
-  std::vector<int32_t> handles;
-  for (const OptimizerShare& share : shares) handles.push_back(share.handle);
-  return handles;
+WorkerShares& SharesOf(const rpc::WorkerInfo& owner,
+                       std::vector<WorkerShares>& workers) {
+  const auto found =
+      std::find_if(workers.begin(), workers.end(),
+                   [&](const WorkerShares& w) { return w.owner == owner; });
+  if (found != workers.end()) return *found;
+  workers.emplace_back().owner = owner;
+  return workers.back();
 }
 
+}  // namespace
+
 std::vector<WorkerShares> GroupByOwner(
-    rpc::Agent& agent, const std::vector<ParameterSource>& sources) {
-  std::vector<WorkerShares> groups;
-  int32_t handle = 0;
-  for (const ParameterSource& source : sources) {
-    auto same = [&](const WorkerShares& g) {
-      return g.owner == source.owner();
-    };
-    auto group = std::find_if(groups.begin(), groups.end(), same);
-    if (group == groups.end()) {
-      group = groups.insert(groups.end(), WorkerShares{});
-      group->owner = source.owner();
+    rpc::Agent& agent,
+    const std::vector<std::vector<ParameterSource>>& sources_of_groups) {
+  std::vector<WorkerShares> workers;
+  int number = 0;
+  for (size_t group = 0; group < sources_of_groups.size(); ++group) {
+    for (const ParameterSource& source : sources_of_groups[group]) {
+      const std::string name = source.name().value_or(absl::StrCat(number++));
+      SharesOf(source.owner(), workers)
+          .shares.push_back({static_cast<int32_t>(group),
+                             name.empty() ? "" : name + ".",
+                             source.List(agent)});
     }
-    group->shares.push_back({handle++, source.List(agent)});
   }
-  for (WorkerShares& group : groups) {
+  for (WorkerShares& worker : workers) {
     std::vector<Future<bool>> lists;
-    for (const OptimizerShare& share : group.shares) {
+    for (const OptimizerShare& share : worker.shares) {
       lists.push_back(share.list.Ready().Then([] { return true; }));
     }
-    group.listed = WaitAll(lists);
+    worker.listed = WaitAll(lists);
   }
-  return groups;
+  return workers;
+}
+
+absl::StatusOr<optim::StateDict> MergeStates(
+    const std::vector<optim::StateDict>& states) {
+  optim::StateDict all;
+  for (const optim::StateDict& state : states) {
+    for (const auto& [key, tensor] : state) {
+      if (!all.emplace(key, tensor).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("parameters of two workers have the state '", key,
+                         "': give their sources names"));
+      }
+    }
+  }
+  return all;
 }
 
 absl::StatusOr<std::vector<optim::StateDict>> SplitState(
-    const optim::StateDict& state, const std::map<int32_t, size_t>& part_of,
-    size_t parts) {
-  std::vector<optim::StateDict> split(parts);
+    const optim::StateDict& state,
+    const std::vector<std::vector<std::string>>& parameters) {
+  std::map<std::string, size_t> part_of;
+  for (size_t part = 0; part < parameters.size(); ++part)
+    for (const std::string& name : parameters[part]) part_of[name] = part;
+  std::vector<optim::StateDict> split(parameters.size());
   for (const auto& [key, tensor] : state) {
-    int32_t handle = -1;
-    const bool numbered =
-        absl::SimpleAtoi(key.substr(0, key.find('.')), &handle);
-    auto found = part_of.find(handle);
-    if (!numbered || found == part_of.end()) {
+    const size_t dot = key.rfind('.');
+    const auto found =
+        part_of.find(dot == std::string::npos ? "" : key.substr(0, dot));
+    if (found == part_of.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("optimizer state '", key, "' fits no parameter"));
     }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,18 +20,21 @@ struct WorkerShares {
   rpc::WorkerInfo owner;
   std::vector<OptimizerShare> shares;
   Future<std::vector<bool>> listed;  // when the shares' lists are there
-
-  std::vector<int32_t> Handles() const;
 };
 
 // Asks the owners for the lists. In the order in which owners first appear.
 std::vector<WorkerShares> GroupByOwner(
-    rpc::Agent& agent, const std::vector<ParameterSource>& sources);
+    rpc::Agent& agent,
+    const std::vector<std::vector<ParameterSource>>& sources_of_groups);
 
-// Cuts a state named "<handle>.<parameter>.<name>" into `parts` by
-// `part_of[handle]`. InvalidArgument names a key that fits no handle.
+// All workers' states in one. InvalidArgument names an entry that two have.
+absl::StatusOr<optim::StateDict> MergeStates(
+    const std::vector<optim::StateDict>& states);
+
+// Cuts "<parameter>.<name>" entries into one part for each list of parameters'
+// names. InvalidArgument names an entry of none of them.
 absl::StatusOr<std::vector<optim::StateDict>> SplitState(
-    const optim::StateDict& state, const std::map<int32_t, size_t>& part_of,
-    size_t parts);
+    const optim::StateDict& state,
+    const std::vector<std::vector<std::string>>& parameters);
 
 }  // namespace baton::dist

@@ -144,26 +144,18 @@ TEST(PendingRead, IsRespectedByAllThatAnOptimizerWrites) {
   const auto lowered = [] {
     return Tensor::Zeros({4}, {.dtype = DType::kBF16});
   };
-  const ops::SgdTarget sgd{.value = Tensor::Ones({4}),
-                           .grad = grad,
-                           .momentum = Tensor::Ones({4}),
-                           .lowered = lowered(),
-                           .count = count()};
-  for (const Tensor& x : {sgd.value, sgd.momentum, sgd.lowered, sgd.count}) {
+  const ops::StepTarget target{
+      .value = Tensor::Ones({4}),
+      .grad = grad,
+      .state = {Tensor::Zeros({4}), Tensor::Zeros({4}), Tensor::Zeros({4})},
+      .lowered = lowered(),
+      .count = count()};
+  for (const Tensor& x : {target.value, target.state[0], target.state[1],
+                          target.state[2], target.lowered, target.count}) {
     SCOPED_TRACE(x.ToString());
-    ExpectKept(x, [&] { ops::SgdStep({sgd}, {.lr = 1, .momentum = 0.9}); });
-  }
-  const ops::AdamTarget adam{.value = Tensor::Ones({4}),
-                             .grad = grad,
-                             .mean = Tensor::Zeros({4}),
-                             .variance = Tensor::Zeros({4}),
-                             .max_variance = Tensor::Zeros({4}),
-                             .lowered = lowered(),
-                             .count = count()};
-  for (const Tensor& x : {adam.value, adam.mean, adam.variance,
-                          adam.max_variance, adam.lowered, adam.count}) {
-    SCOPED_TRACE(x.ToString());
-    ExpectKept(x, [&] { ops::AdamStep({adam}, {.lr = 1, .amsgrad = true}); });
+    ExpectKept(x, [&] {
+      ops::OptimizerStep({{{target}, ops::AdamRule{.lr = 1, .amsgrad = true}}});
+    });
   }
 }
 

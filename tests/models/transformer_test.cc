@@ -132,13 +132,11 @@ double LearnedLoss(DType dtype) {
                            .layers = 2,
                            .heads = 4});
   model->LowerPrecision(dtype);
-  const optim::CosineLrOptions rate = {
-      .base = 3e-3, .warmup = 25, .total = 250};
-  optim::AdamW adam(model->Parameters(), {.lr = rate.base});
+  optim::AdamW adam(model->Parameters(), {.lr = 3e-3});
+  adam.set_schedule(optim::WarmUp(25, optim::CosineLr({.total = 225})));
   Generator generator(2);
   double last = 0;
-  for (int64_t step = 0; step < rate.total; ++step) {
-    adam.set_lr(optim::CosineLr(rate, step));
+  for (int64_t step = 0; step < 250; ++step) {
     const data::TokenBatch batch = text.Draw(8, 16, generator);
     adam.ZeroGrad();
     const Variable loss =

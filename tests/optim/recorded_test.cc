@@ -8,7 +8,9 @@
 #include "autograd/functions/reduce.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
+#include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/rmsprop.h"
 #include "optim/sgd.h"
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
@@ -82,6 +84,30 @@ TEST_F(RecordedStep, OfSgdObeysTheRateAndCounts) {
 TEST_F(RecordedStep, OfAdamObeysTheRateAndCounts) {
   ReplaysEqualSteps<AdamW>(AdamWOptions{.lr = 0.1},
                            [&](Optimizer& o) { return Record(o); });
+}
+
+TEST_F(RecordedStep, OfTheOthersToo) {
+  const auto record = [&](Optimizer& o) { return Record(o); };
+  ReplaysEqualSteps<Adagrad>(AdagradOptions{.lr = 0.1, .lr_decay = 0.5},
+                             record);
+  ReplaysEqualSteps<RmsProp>(
+      RmsPropOptions{.lr = 0.1, .momentum = 0.9, .centered = true}, record);
+}
+
+TEST_F(RecordedStep, FollowsTheSchedule) {
+  const std::vector<Variable> replayed = Parameters(), stepped = Parameters();
+  Sgd recorded(replayed, {.lr = 0.4}), plain(stepped, {.lr = 0.4});
+  for (Sgd* sgd : {&recorded, &plain})
+    sgd->set_schedule(StepLr({.every = 1, .factor = 0.5}));
+  recorded.Step();
+  plain.Step();
+  const Graph graph = Record(recorded);
+  for (int i = 0; i < 3; ++i) {
+    graph.Replay();
+    plain.Step();
+    EXPECT_EQ(recorded.lr(), plain.lr());
+    ExpectEqual(replayed, stepped);
+  }
 }
 
 TEST_F(RecordedStep, BeginsFromWhatOthersWriteBetweenReplays) {

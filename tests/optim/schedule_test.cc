@@ -7,38 +7,45 @@
 
 #include "core/status.h"
 
+// tests/optim/golden_test.cc compares with PyTorch.
 namespace baton::optim {
 namespace {
 
-TEST(StepLr, FallsByItsFactorEverySoManySteps) {
-  const StepLrOptions options = {.base = 1, .every = 3, .factor = 0.5};
-  EXPECT_DOUBLE_EQ(StepLr(options, 0), 1);
-  EXPECT_DOUBLE_EQ(StepLr(options, 2), 1);
-  EXPECT_DOUBLE_EQ(StepLr(options, 3), 0.5);
-  EXPECT_DOUBLE_EQ(StepLr(options, 8), 0.25);
+TEST(Schedule, OfACosineStaysAtItsFloor) {
+  const Schedule cosine = CosineLr({.total = 10, .floor = 0.2});
+  EXPECT_DOUBLE_EQ(cosine(1, 0), 1);
+  EXPECT_DOUBLE_EQ(cosine(1, 5), 0.6);
+  EXPECT_DOUBLE_EQ(cosine(1, 10), 0.2);
+  EXPECT_DOUBLE_EQ(cosine(1, 99), 0.2);
 }
 
-TEST(CosineLr, FallsFromBaseToFloorAndStays) {
-  const CosineLrOptions options = {.base = 1, .floor = 0.2, .total = 10};
-  EXPECT_DOUBLE_EQ(CosineLr(options, 0), 1);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 5), 0.6);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 10), 0.2);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 99), 0.2);
+TEST(Schedule, OfOneCycleStaysAtItsEnd) {
+  const Schedule cycle =
+      OneCycleLr({.total = 10, .div_factor = 10, .final_div_factor = 100});
+  EXPECT_DOUBLE_EQ(cycle(1, 0), 0.1);
+  EXPECT_DOUBLE_EQ(cycle(1, 2), 1);
+  EXPECT_DOUBLE_EQ(cycle(1, 9), 0.001);
+  EXPECT_DOUBLE_EQ(cycle(1, 99), 0.001);
 }
 
-TEST(CosineLr, WarmsUpLinearly) {
-  const CosineLrOptions options = {.base = 1, .warmup = 4, .total = 8};
-  EXPECT_DOUBLE_EQ(CosineLr(options, 0), 0.25);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 3), 1);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 4), 1);
-  EXPECT_DOUBLE_EQ(CosineLr(options, 6), 0.5);
+TEST(Schedule, WarmsUpToWhatFollows) {
+  const Schedule schedule = WarmUp(4, CosineLr({.total = 4}));
+  EXPECT_DOUBLE_EQ(schedule(1, 0), 0.25);
+  EXPECT_DOUBLE_EQ(schedule(1, 3), 1);
+  EXPECT_DOUBLE_EQ(schedule(1, 4), 1);
+  EXPECT_DOUBLE_EQ(schedule(1, 6), 0.5);
 }
 
-TEST(Schedules, RefuseOptionsOutOfRange) {
-  EXPECT_THROW(StepLr({.every = 0}, 1), Error);
-  EXPECT_THROW(StepLr({}, -1), Error);
-  EXPECT_THROW(CosineLr({.total = 0}, 1), Error);
-  EXPECT_THROW(CosineLr({.warmup = 5, .total = 5}, 1), Error);
+TEST(Schedule, RefusesOptionsOutOfRange) {
+  EXPECT_THROW(StepLr({.every = 0}), Error);
+  EXPECT_THROW(LinearLr({.total = 0}), Error);
+  EXPECT_THROW(PolynomialLr({.total = -1}), Error);
+  EXPECT_THROW(CosineLr({}), Error);
+  EXPECT_THROW(OneCycleLr({.total = 5, .rise = 1.5}), Error);
+  EXPECT_THROW(SequentialLr({StepLr({})}, {3}), Error);
+  EXPECT_THROW(SequentialLr({StepLr({}), StepLr({}), StepLr({})}, {3, 2}),
+               Error);
+  EXPECT_THROW(WarmUp(0, StepLr({})), Error);
 }
 
 }  // namespace

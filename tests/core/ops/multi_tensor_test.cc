@@ -138,6 +138,31 @@ TEST(MultiTensor, UnscalesIntoF32AndTellsWhatIsNotFinite) {
               StartsWith("[unscale_many] cannot unscale f32 into f64"));
 }
 
+TEST(MultiTensor, SquareSumIsOverAllTensorsOfAllDTypes) {
+  double expected = 0;
+  std::vector<Tensor> all;
+  for (DType dtype : kFloating) {
+    for (int64_t offset : {0, 1}) {
+      for (const Tensor& tensor : Numbered(dtype, offset)) {
+        for (double x : tensor.To(DType::kF64).ToVector<double>())
+          expected += x * x;
+        all.push_back(tensor);
+      }
+    }
+  }
+  const Tensor sum = SquareSum(all);
+  EXPECT_EQ(sum.dtype(), DType::kF64);
+  EXPECT_EQ(sum.device(), test::TestDevice());
+  EXPECT_NEAR(sum.Item(), expected, 1e-6 * expected);
+  EXPECT_EQ(SquareSum(all).Item(), sum.Item());
+  // A view whose elements do not lie side by side.
+  const Tensor wide = Put<float>({1, 2, 3, 4}, {2, 2});
+  EXPECT_EQ(SquareSum({wide.Slice(1, 0, 1)}).Item(), 10);
+  EXPECT_TRUE(std::isnan(SquareSum({Put<float>({std::nanf("")})}).Item()));
+  EXPECT_EQ(SquareSum({Put(Tensor::Zeros({0}))}).Item(), 0);
+  EXPECT_THAT(ErrorOf([&] { SquareSum({}); }), StartsWith("[square_sum]"));
+}
+
 TEST(MultiTensor, WrongListsNameTheOp) {
   const Tensor x = Put(Tensor::Ones({3}));
   EXPECT_THAT(ErrorOf([&] {

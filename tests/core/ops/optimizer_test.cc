@@ -66,7 +66,7 @@ void ExpectNear(const Tensor& got, const Values& expected, double tolerance,
 double ToleranceOf(DType dtype) { return dtype == DType::kF64 ? 1e-13 : 2e-6; }
 
 struct SlowSgd {
-  SgdOptions o;
+  SgdRule o;
   void Step(Values& value, const Values& grad, Values& momentum,
             bool first) const {
     for (size_t i = 0; i < value.size(); ++i) {
@@ -82,12 +82,12 @@ struct SlowSgd {
 };
 
 struct SlowAdam {
-  AdamOptions o;
+  AdamRule o;
   void Step(Values& value, const Values& grad, Values& mean, Values& variance,
             int step) const {
     for (size_t i = 0; i < value.size(); ++i) {
       double g = o.maximize ? -grad[i] : grad[i];
-      if (o.decoupled_decay) {
+      if (o.decoupled_weight_decay) {
         value[i] *= 1 - o.lr * o.weight_decay;
       } else {
         g += o.weight_decay * value[i];
@@ -121,23 +121,23 @@ void ExpectLowered(const Tensor& lowered, const Tensor& value,
   EXPECT_TRUE(BitEqual(lowered, value.To(lowered.dtype()))) << what;
 }
 
-TEST(SgdStep, FollowsItsFormulaForEveryKindOfParameter) {
-  const SgdOptions cases[] = {
+TEST(OptimizerStep, OfSgdFollowsItsFormulaForEveryKindOfParameter) {
+  const SgdRule cases[] = {
       {.lr = 0.1},
       {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01},
       {.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .maximize = true},
       {.lr = 0.1, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}};
   const std::vector<int64_t> sizes = Sizes();
-  for (const SgdOptions& options : cases) {
-    std::vector<SgdTarget> targets;
+  for (const SgdRule& options : cases) {
+    std::vector<StepTarget> targets;
     std::vector<Values> values, momenta;
     for (size_t t = 0; t < sizes.size(); ++t) {
       const Kind& kind = kKinds[t % 4];
       const auto seed = static_cast<int64_t>(t);
-      targets.push_back({.value = Waves(seed, sizes[t], kind.value, seed % 3),
-                         .momentum = options.momentum != 0
-                                         ? Zeros(sizes[t], kind.value)
-                                         : Tensor()});
+      targets.push_back(
+          {.value = Waves(seed, sizes[t], kind.value, seed % 3),
+           .state = {options.momentum != 0 ? Zeros(sizes[t], kind.value)
+                                           : Tensor()}});
       targets.back().lowered = LoweredFor(kind, targets.back().value);
       values.push_back(ValuesOf(targets.back().value));
       momenta.emplace_back(values.back().size(), 0.0);
@@ -146,11 +146,11 @@ TEST(SgdStep, FollowsItsFormulaForEveryKindOfParameter) {
       for (size_t t = 0; t < sizes.size(); ++t) {
         const auto seed = static_cast<int64_t>(t) + 7 * step;
         targets[t].grad = Waves(seed, sizes[t], kKinds[t % 4].grad);
-        targets[t].first_step = step == 1;
+        targets[t].step = step;
         SlowSgd{options}.Step(values[t], ValuesOf(targets[t].grad), momenta[t],
                               step == 1);
       }
-      SgdStep(targets, options);
+      OptimizerStep({{targets, options}});
     }
     for (size_t t = 0; t < sizes.size(); ++t) {
       const std::string what = absl::StrCat("parameter ", t);
@@ -161,21 +161,21 @@ TEST(SgdStep, FollowsItsFormulaForEveryKindOfParameter) {
   }
 }
 
-TEST(AdamStep, FollowsItsFormulaForEveryKindOfParameter) {
-  const AdamOptions cases[] = {
+TEST(OptimizerStep, OfAdamFollowsItsFormulaForEveryKindOfParameter) {
+  const AdamRule cases[] = {
       {.lr = 0.01},
       {.lr = 0.01, .weight_decay = 0.1, .maximize = true},
-      {.lr = 0.01, .weight_decay = 0.1, .decoupled_decay = true}};
+      {.lr = 0.01, .weight_decay = 0.1, .decoupled_weight_decay = true}};
   const std::vector<int64_t> sizes = Sizes();
-  for (const AdamOptions& options : cases) {
-    std::vector<AdamTarget> targets;
+  for (const AdamRule& options : cases) {
+    std::vector<StepTarget> targets;
     std::vector<Values> values, means, variances;
     for (size_t t = 0; t < sizes.size(); ++t) {
       const Kind& kind = kKinds[t % 4];
       const auto seed = static_cast<int64_t>(t);
       targets.push_back({.value = Waves(seed, sizes[t], kind.value, seed % 3),
-                         .mean = Zeros(sizes[t], kind.value),
-                         .variance = Zeros(sizes[t], kind.value)});
+                         .state = {Zeros(sizes[t], kind.value),
+                                   Zeros(sizes[t], kind.value)}});
       targets.back().lowered = LoweredFor(kind, targets.back().value);
       values.push_back(ValuesOf(targets.back().value));
       means.emplace_back(values.back().size(), 0.0);
@@ -189,7 +189,7 @@ TEST(AdamStep, FollowsItsFormulaForEveryKindOfParameter) {
         SlowAdam{options}.Step(values[t], ValuesOf(targets[t].grad), means[t],
                                variances[t], step);
       }
-      AdamStep(targets, options);
+      OptimizerStep({{targets, options}});
     }
     for (size_t t = 0; t < sizes.size(); ++t) {
       const std::string what = absl::StrCat("parameter ", t);
@@ -200,49 +200,59 @@ TEST(AdamStep, FollowsItsFormulaForEveryKindOfParameter) {
   }
 }
 
-TEST(AdamStep, AmsgradKeepsTheGreatestVariance) {
-  AdamTarget target{.value = Put<float>({0, 0}),
-                    .mean = Zeros(2, DType::kF32),
-                    .variance = Zeros(2, DType::kF32),
-                    .max_variance = Zeros(2, DType::kF32)};
-  const AdamOptions options{.lr = 1, .beta2 = 0.5, .amsgrad = true};
+TEST(OptimizerStep, OfAmsgradKeepsTheGreatestVariance) {
+  StepTarget target{.value = Put<float>({0, 0}),
+                    .state = {Zeros(2, DType::kF32), Zeros(2, DType::kF32),
+                              Zeros(2, DType::kF32)}};
+  const AdamRule rule{.lr = 1, .beta2 = 0.5, .amsgrad = true};
   target.grad = Put<float>({2, 1});
-  AdamStep({target}, options);
+  OptimizerStep({{{target}, rule}});
   target.grad = Put<float>({0, 3});
   target.step = 2;
-  AdamStep({target}, options);
-  EXPECT_EQ(target.variance.ToVector<float>(), (std::vector<float>{1, 4.75}));
-  EXPECT_EQ(target.max_variance.ToVector<float>(),
-            (std::vector<float>{2, 4.75}));
+  OptimizerStep({{{target}, rule}});
+  EXPECT_EQ(target.state[1].ToVector<float>(), (std::vector<float>{1, 4.75}));
+  EXPECT_EQ(target.state[2].ToVector<float>(), (std::vector<float>{2, 4.75}));
 }
 
 TEST(OptimizerStep, ObeysARateAndCountsItsSteps) {
   const Tensor rate = Number(0.5, DType::kF64);
   const Tensor count = Number(3, DType::kI64);
-  const SgdTarget sgd{.value = Put<float>({1, 2}),
-                      .grad = Put<float>({2, 2}),
-                      .rate = rate,
-                      .count = count};
-  SgdStep({sgd}, {.lr = 100});
+  const StepTarget sgd{.value = Put<float>({1, 2}),
+                       .grad = Put<float>({2, 2}),
+                       .rate = rate,
+                       .count = count};
+  OptimizerStep({{{sgd}, SgdRule{.lr = 100}}});
   EXPECT_EQ(sgd.value.ToVector<float>(), (std::vector<float>{0, 1}));
   EXPECT_EQ(count.Item(), 4);
   rate.Fill(0.25);
-  AdamTarget counted{.value = Put<double>({1}),
-                     .grad = Put<double>({0.3}),
-                     .mean = Zeros(1, DType::kF64),
-                     .variance = Zeros(1, DType::kF64),
-                     .rate = rate,
-                     .count = count};
-  AdamTarget told = counted;
-  told.value = Put<double>({1});
-  told.mean = Zeros(1, DType::kF64);
-  told.variance = Zeros(1, DType::kF64);
-  told.rate = told.count = Tensor();
-  told.step = 5;
-  AdamStep({counted}, {.lr = 100, .weight_decay = 0.1});
-  AdamStep({told}, {.lr = 0.25, .weight_decay = 0.1});
+  const auto adam = [] {
+    return StepTarget{.value = Put<double>({1}),
+                      .grad = Put<double>({0.3}),
+                      .state = {Zeros(1, DType::kF64), Zeros(1, DType::kF64)},
+                      .step = 5};
+  };
+  StepTarget counted = adam();
+  const StepTarget told = adam();
+  counted.rate = rate;
+  counted.count = count;
+  OptimizerStep({{{counted}, AdamRule{.lr = 100, .weight_decay = 0.1}},
+                 {{told}, AdamRule{.lr = 0.25, .weight_decay = 0.1}}});
   EXPECT_TRUE(BitEqual(counted.value, told.value));
   EXPECT_EQ(count.Item(), 5);
+}
+
+TEST(OptimizerStep, ClipsGradientsAndLeavesThemAsTheyAre) {
+  const StepTarget target{.value = Put<float>({0, 0, 0, 0}),
+                          .grad = Put<float>({3, -3, 0.5f, std::nanf("")}),
+                          .scale = Number(0.5, DType::kF64)};
+  OptimizerStep({{{target}, SgdRule{.lr = 1}}}, 2);
+  const std::vector<float> value =
+      target.value.To(Device::Cpu()).ToVector<float>();
+  EXPECT_EQ(value[0], -1);
+  EXPECT_EQ(value[1], 1);
+  EXPECT_EQ(value[2], -0.25f);
+  EXPECT_TRUE(std::isnan(value[3]));
+  EXPECT_EQ(target.grad.To(Device::Cpu()).ToVector<float>()[0], 3);
 }
 
 TEST(OptimizerStep, TakesChannelsLast) {
@@ -250,13 +260,13 @@ TEST(OptimizerStep, TakesChannelsLast) {
       Waves(1, 2 * 3 * 4 * 5, DType::kF32).Reshape({2, 3, 4, 5});
   const Tensor grad =
       Waves(2, 2 * 3 * 4 * 5, DType::kF32).Reshape({2, 3, 4, 5});
-  const SgdTarget plain{.value = start.Clone(), .grad = grad};
-  const SgdTarget last{
+  const StepTarget plain{.value = start.Clone(), .grad = grad};
+  const StepTarget last{
       .value = start.Contiguous(MemoryFormat::kChannelsLast).Clone(),
       .grad = grad,
       .lowered =
           start.To(DType::kBF16).Contiguous(MemoryFormat::kChannelsLast)};
-  SgdStep({plain, last}, {.lr = 0.1});
+  OptimizerStep({{{plain, last}, SgdRule{.lr = 0.1}}});
   EXPECT_TRUE(BitEqual(plain.value, last.value));
   EXPECT_TRUE(BitEqual(last.lowered, plain.value.To(DType::kBF16)));
 }
@@ -264,10 +274,10 @@ TEST(OptimizerStep, TakesChannelsLast) {
 TEST(OptimizerStep, BeginsFromWhatOthersWroteToTheLoweredCopy) {
   for (DType dtype : {DType::kBF16, DType::kF16}) {
     // 1.0001 is 1 in both; of what was written NaN and -0 are not to be missed.
-    SgdTarget target{.value = Put<float>({1.0001f, 1.0001f, 1, 0, 3}),
-                     .grad = Put<float>({0, 0, 0, 0, 1})};
+    StepTarget target{.value = Put<float>({1.0001f, 1.0001f, 1, 0, 3}),
+                      .grad = Put<float>({0, 0, 0, 0, 1})};
     target.lowered = Put<float>({1, 8, std::nanf(""), -0.0f, 3}).To(dtype);
-    SgdStep({target}, {.lr = 0.5});
+    OptimizerStep({{{target}, SgdRule{.lr = 0.5}}});
     const std::vector<float> value =
         target.value.To(Device::Cpu()).ToVector<float>();
     EXPECT_EQ(value[0], 1.0001f);
@@ -280,25 +290,30 @@ TEST(OptimizerStep, BeginsFromWhatOthersWroteToTheLoweredCopy) {
 }
 
 TEST(OptimizerStep, RefusesWhatDoesNotFitBeforeItWrites) {
-  const SgdTarget good{.value = Put<float>({1}), .grad = Put<float>({1})};
-  const auto error_of = [&](SgdTarget bad) {
+  const StepTarget good{
+      .value = Put<float>({1}),
+      .grad = Put<float>({1}),
+      .state = {Zeros(1, DType::kF32), Zeros(1, DType::kF32)}};
+  const auto error_of = [&](StepTarget bad) {
     if (!bad.value.defined()) bad.value = Put<float>({1, 2});
     if (!bad.grad.defined()) bad.grad = Put<float>({1, 2});
-    return ErrorOf([&] { SgdStep({good, bad}, {}); });
+    return ErrorOf([&] {
+      OptimizerStep({{{good}, AdamRule()}, {{bad}, SgdRule()}});
+    });
   };
   EXPECT_EQ(error_of({}), "no error");
   const Tensor value = good.value.Clone();
   EXPECT_THAT(error_of({.grad = Put<double>({1, 2})}),
-              StartsWith("[sgd] expected a gradient like the parameter"));
+              StartsWith("[optimizer] expected a gradient like the parameter"));
   EXPECT_THAT(error_of({.value = Put<double>({1, 2}),
                         .grad = Put<double>({1, 2}).To(DType::kBF16)}),
-              StartsWith("[sgd] expected a gradient like the parameter"));
+              StartsWith("[optimizer] expected a gradient like the parameter"));
   EXPECT_THAT(error_of({.lowered = Put<float>({1, 2})}),
-              StartsWith("[sgd] expected the lowered copy"));
+              StartsWith("[optimizer] expected the lowered copy"));
   EXPECT_THAT(error_of({.rate = Put<float>({1})}),
-              StartsWith("[sgd] expected a rate of f64"));
+              StartsWith("[optimizer] expected a rate of f64"));
   EXPECT_THAT(error_of({.count = Put<float>({1})}),
-              StartsWith("[sgd] expected a count of i64"));
+              StartsWith("[optimizer] expected a count of i64"));
   EXPECT_TRUE(BitEqual(good.value, value));
 }
 

@@ -152,6 +152,26 @@ TEST_F(PipelineStepsTest, AStepIsOneMessageToEachWorker) {
   EXPECT_EQ(Since(messages, Messages()), each);
 }
 
+TEST_F(PipelineStepsTest, GradientsAreClippedByTheNormOfAllWorkers) {
+  std::vector<nn::StateMap> by_contexts;
+  for (const bool with_context : {true, false}) {
+    ASSERT_NO_FATAL_FAILURE(Make());
+    sgd_->set_clip({.norm = 0.05});
+    for (int step = 0; step < 2; ++step) {
+      if (!with_context) {
+        ASSERT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+        continue;
+      }
+      Context ctx(agent());
+      ASSERT_THAT(pipeline_->Step(ctx, x_, labels_), IsOk());
+      EXPECT_GT(*sgd_->GradNorm(ctx), 0.05);  // there is something to clip
+      ASSERT_THAT(sgd_->Step(ctx), IsOk());
+    }
+    if (with_context) by_contexts = States();
+  }
+  ExpectEqual(States(), by_contexts);
+}
+
 TEST_F(PipelineStepsTest, AProgramIsSentOnce) {
   ASSERT_NO_FATAL_FAILURE(Make());
   std::vector<uint64_t> bytes = {0};

@@ -12,6 +12,11 @@
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "models/distributed/pipeline.h"
+#include "optim/adagrad.h"
+#include "optim/adam.h"
+#include "optim/distributed/registry.h"
+#include "optim/rmsprop.h"
+#include "optim/sgd.h"
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
@@ -27,8 +32,7 @@ void AddTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<DenseStage>(registry);
   RegisterModule<FragileStage>(registry);
-  RegisterOptimizer<optim::Sgd>(registry);
-  RegisterOptimizer<optim::Adam>(registry);
+  RegisterOptimizers(registry);
 }
 
 // Two layers, at bob and carol, and their twins here.
@@ -83,9 +87,13 @@ class OptimizerTest : public ::testing::Test {
   }
 
   template <typename O>
-  void ExpectSameAsLocal(const typename OptionsOf<O>::Type& options) {
+  void ExpectSameAsLocal(const typename O::Options& options) {
     Optimizer<O> remote(agent(), options, Sources());
     O local(LocalParameters(), options);
+    ExpectSameSteps(remote, local);
+  }
+  template <typename O>
+  void ExpectSameSteps(Optimizer<O>& remote, O& local) {
     for (int step = 0; step < 4; ++step) {
       // The second step leaves the second layer without a gradient.
       const int layers = step == 1 ? 1 : 2;
@@ -115,6 +123,120 @@ TEST_F(OptimizerTest, SgdStepsAsTheLocalOneDoes) {
 TEST_F(OptimizerTest, AdamStepsAsTheLocalOneDoes) {
   ExpectSameAsLocal<optim::Adam>({.lr = 0.01, .weight_decay = 1e-2});
   ExpectSameAsLocal<optim::Adam>({.lr = 0.01, .amsgrad = true});
+}
+
+TEST_F(OptimizerTest, TheOthersStepAsTheLocalOnesDo) {
+  ExpectSameAsLocal<optim::AdamW>({.lr = 0.01, .maximize = true});
+  ExpectSameAsLocal<optim::Adagrad>({.lr = 0.01, .lr_decay = 0.1});
+  ExpectSameAsLocal<optim::RmsProp>(
+      {.lr = 0.001, .momentum = 0.5, .centered = true});
+}
+
+// Biases, of both layers, in a group of their own.
+TEST_F(OptimizerTest, GroupsOfParametersHaveTheirOwnOptions) {
+  const optim::AdamWOptions biases{.lr = 0.02, .weight_decay = 0};
+  const optim::AdamWOptions others{.lr = 0.01, .weight_decay = 0.3};
+  const ParameterSource front(remote_[0].ref()), back(remote_[1].ref());
+  Optimizer<optim::AdamW> remote(
+      agent(), {{{front.Only({"bias"}), back.Only({"bias"})}, biases},
+                {{front.Except({"bias"}), back.Except({"bias"})}, others}});
+  std::vector<Variable> local_biases, local_others;
+  for (const auto& layer : local_) {
+    for (const auto& [name, parameter] : layer->NamedParameters()) {
+      const bool is_bias = name == "linear.bias";
+      (is_bias ? local_biases : local_others).push_back(parameter);
+    }
+  }
+  ASSERT_EQ(local_biases.size(), 2u);
+  optim::AdamW local({{local_biases, biases}, {local_others, others}});
+  ExpectSameSteps(remote, local);
+  remote.set_lr(1, 0.05);
+  local.set_lr(1, 0.05);
+  EXPECT_EQ(remote.lr(0), 0.02);
+  EXPECT_EQ(remote.lr(1), 0.05);
+  ExpectSameSteps(remote, local);
+}
+
+TEST_F(OptimizerTest, GradientsAreClippedOverAllWorkers) {
+  Optimizer<optim::Sgd> remote(agent(), {.lr = 0.1, .momentum = 0.9},
+                               Sources());
+  optim::Sgd local(LocalParameters(), {.lr = 0.1, .momentum = 0.9});
+  for (const optim::Clip& clip :
+       {optim::Clip{.norm = 0.5}, optim::Clip{.value = 0.25}}) {
+    remote.set_clip(clip);
+    local.set_clip(clip);
+    Context ctx(agent());
+    Backward(ctx);
+    auto norm = remote.GradNorm(ctx);
+    ASSERT_TRUE(norm.ok()) << norm.status();
+    absl::Status status = remote.Step(ctx);
+    ASSERT_TRUE(status.ok()) << status;
+    local.ZeroGrad();
+    BackwardLocally();
+    local.Step();
+    if (clip.norm != optim::Clip::kNone) {
+      EXPECT_GT(*norm, 1);  // there is something to clip
+      EXPECT_NEAR(*norm, local.grad_norm().Item(), 1e-6 * *norm);
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      auto state = *remote_[i].StateDict().Await();
+      for (const auto& [name, tensor] : local_[i]->StateDict())
+        EXPECT_TRUE(ops::AllClose(state.at(name), tensor, 1e-6, 1e-6)) << name;
+    }
+  }
+  remote.set_clip({.norm = 1, .value = 1});
+  Context ctx(agent());
+  Backward(ctx);
+  EXPECT_TRUE(absl::IsInvalidArgument(remote.Step(ctx)));
+}
+
+TEST_F(OptimizerTest, AScheduleGoesOnWhereTheStateWasSaved) {
+  const optim::Schedule schedule =
+      optim::WarmUp(3, optim::PolynomialLr({.total = 4}));
+  const auto step = [&](Optimizer<optim::Sgd>& sgd) {
+    Context ctx(agent());
+    Backward(ctx);
+    absl::Status status = sgd.Step(ctx);
+    ASSERT_TRUE(status.ok()) << status;
+  };
+  Optimizer<optim::Sgd> first(agent(), {.lr = 0.03}, Sources());
+  first.set_schedule(schedule);
+  EXPECT_DOUBLE_EQ(first.lr(), 0.01);
+  for (int i = 0; i < 4; ++i) step(first);
+  EXPECT_DOUBLE_EQ(first.lr(), 0.0225);
+  auto state = first.State();
+  ASSERT_TRUE(state.ok()) << state.status();
+  Optimizer<optim::Sgd> second(agent(), {.lr = 1}, Sources());
+  second.set_schedule(schedule);
+  ASSERT_TRUE(second.LoadState(*state).ok());
+  EXPECT_DOUBLE_EQ(second.lr(), 0.0225);
+  step(second);
+  EXPECT_DOUBLE_EQ(second.lr(), 0.015);
+}
+
+TEST_F(OptimizerTest, ANamedStateFitsOtherPlacesAndAnotherOrder) {
+  const ParameterSource front(remote_[0].ref()), back(remote_[1].ref());
+  Optimizer<optim::Adam> first(agent(), {.lr = 0.01},
+                               {front.Named("front"), back.Named("back")});
+  Context ctx(agent());
+  Backward(ctx);
+  ASSERT_TRUE(first.Step(ctx).ok());
+  auto state = first.State();
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_TRUE(state->contains("back.linear.weight.exp_avg"));
+  Optimizer<optim::Adam> second(agent(), {.lr = 0.01},
+                                {back.Named("back"), front.Named("front")});
+  absl::Status loaded = second.LoadState(*state);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  auto again = second.State();
+  ASSERT_TRUE(again.ok()) << again.status();
+  for (const auto& [key, tensor] : *state)
+    EXPECT_TRUE(ops::BitEqual(again->at(key), tensor)) << key;
+  // Two objects cannot share all their names.
+  Optimizer<optim::Adam> unclear(agent(), {},
+                                 {front.Named(""), back.Named("")});
+  ASSERT_TRUE(unclear.Step(ctx).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(unclear.State().status()));
 }
 
 TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
@@ -296,7 +418,7 @@ TEST_F(OptimizerTest, ARestoredStateContinuesBitForBit) {
   step(first);
   auto state = first.State();
   ASSERT_TRUE(state.ok()) << state.status();
-  EXPECT_TRUE(state->contains("1.0.exp_avg"));
+  EXPECT_TRUE(state->contains("1.linear.weight.exp_avg"));
   Optimizer<optim::Adam> second(agent(), options, Sources());
   absl::Status loaded = second.LoadState(*state);
   ASSERT_TRUE(loaded.ok()) << loaded;

@@ -64,18 +64,19 @@ TEST_F(StoppedWorker, IsNamedWithItsReasonAndTheOthersAreShown) {
   Meet([this](Daemon& bob) {
     const Outcome before = Ask({"status", Where()});
     EXPECT_EQ(before.code, 0) << before.output;
-    EXPECT_THAT(before.output, ContainsRegex("\nbob +[01]  idle"));
+    EXPECT_THAT(before.output, ContainsRegex("\nbob +[01]  cpu +idle"));
     bob.Stop();
     const Outcome stopped = Ask({"status", Where()}, "3s");
     EXPECT_EQ(stopped.code, 1) << stopped.output;
-    EXPECT_THAT(stopped.output, ContainsRegex("\nalice +[01]  idle"));
-    EXPECT_THAT(stopped.output, ContainsRegex("\nbob +[01]  no answer .*bob"));
+    EXPECT_THAT(stopped.output, ContainsRegex("\nalice +[01]  cpu +idle"));
+    EXPECT_THAT(stopped.output,
+                ContainsRegex("\nbob +[01] .* no answer .*bob"));
     EXPECT_THAT(stopped.output, ContainsRegex("\nbatonctl: .*bob"));
     EXPECT_THAT(stopped.output, Not(ContainsRegex("\nbatonctl: .*alice")));
     bob.Continue();
     const Outcome after = Ask({"status", Where()});
     EXPECT_EQ(after.code, 0) << after.output;
-    EXPECT_THAT(after.output, ContainsRegex("\nbob +[01]  idle"));
+    EXPECT_THAT(after.output, ContainsRegex("\nbob +[01]  cpu +idle"));
   });
 }
 

@@ -1,0 +1,56 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/optimizer_rules.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "core/status.h"
+
+namespace baton::ops {
+namespace {
+
+using Option = std::pair<const char*, double>;
+
+void RequireNotNegative(const char* op, std::initializer_list<Option> options) {
+  for (const auto& [name, value] : options)
+    Require(value >= 0, op, name, " is negative: ", value);
+}
+
+}  // namespace
+
+void SgdRule::Check() const {
+  RequireNotNegative(
+      "sgd",
+      {{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}});
+  Require(!nesterov || (momentum > 0 && dampening == 0), "sgd",
+          "nesterov needs momentum and no dampening");
+}
+
+void AdamRule::Check() const {
+  const char* const op = decoupled_weight_decay ? "adamw" : "adam";
+  RequireNotNegative(
+      op, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
+  for (double beta : {beta1, beta2})
+    Require(beta >= 0 && beta < 1, op, "a beta is not in [0, 1): ", beta);
+}
+
+void AdagradRule::Check() const {
+  RequireNotNegative("adagrad",
+                     {{"lr", lr},
+                      {"lr_decay", lr_decay},
+                      {"weight_decay", weight_decay},
+                      {"initial_accumulator_value", initial_accumulator_value},
+                      {"eps", eps}});
+}
+
+void RmsPropRule::Check() const {
+  RequireNotNegative("rmsprop", {{"lr", lr},
+                                 {"alpha", alpha},
+                                 {"eps", eps},
+                                 {"weight_decay", weight_decay},
+                                 {"momentum", momentum}});
+}
+
+}  // namespace baton::ops

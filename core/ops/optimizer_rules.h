@@ -1,0 +1,21 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <variant>
+
+#include "core/ops/adagrad_rule.h"
+#include "core/ops/adam_rule.h"
+#include "core/ops/rmsprop_rule.h"
+#include "core/ops/sgd_rule.h"
+
+namespace baton::ops {
+
+// All rules that there are kernels for: a new one is listed here.
+using StepRule = std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule>;
+
+inline constexpr size_t kMaxStateSlots = 3;
+
+}  // namespace baton::ops

@@ -1,0 +1,13 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "rpc/registry.h"
+
+namespace baton::dist {
+
+// RegisterOptimizer for every kind in optim/.
+void RegisterOptimizers(rpc::Registry& registry);
+
+}  // namespace baton::dist
