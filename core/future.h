@@ -195,6 +195,11 @@ class [[nodiscard]] Future {
     return valid() ? state_->source() : nullptr;
   }
 
+  // Runs continuations that are added after the result; null: they run inline.
+  const std::shared_ptr<Executor>& executor() const {
+    return state_->executor();
+  }
+
   // Waits for the result; DeadlineExceeded after `timeout`. The future stays
   // usable after that. The only word of the framework that blocks.
   Result Await(std::chrono::milliseconds timeout = kDefaultAwait) const {

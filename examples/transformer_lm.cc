@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +17,6 @@
 #include "absl/strings/str_format.h"
 #include "core/device.h"
 #include "core/dtype.h"
-#include "core/precision.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "models/data/text.h"
@@ -29,11 +27,9 @@
 #include "optim/adam.h"
 #include "optim/schedule.h"
 #include "tools/command_line.h"
+#include "tools/compute_flags.h"
 
 ABSL_FLAG(std::string, text, "", "file to learn from, plain or compressed");
-ABSL_FLAG(std::string, device, "cpu", "cpu or cuda[:N]");
-ABSL_FLAG(std::string, dtype, "f32", "f32 or bf16");
-ABSL_FLAG(bool, tf32, false, "products of f32 on tensor cores of a GPU");
 ABSL_FLAG(int64_t, steps, 200, "batches to train on");
 ABSL_FLAG(int64_t, batch, 16, "texts in a batch");
 ABSL_FLAG(int64_t, context, 64, "tokens of a text");
@@ -71,14 +67,6 @@ absl::StatusOr<Texts> ReadTexts(int64_t context) {
         absl::StrCat(path, ": a tenth of ", all.size(),
                      " bytes is too short for --context=", context));
   return Texts{all.Part(0, kept), all.Part(kept, all.size())};
-}
-
-absl::StatusOr<DType> DTypeFlag() {
-  const std::string name = absl::GetFlag(FLAGS_dtype);
-  const std::optional<DType> dtype = DTypeFromName(name);
-  if (dtype != DType::kF32 && dtype != DType::kBF16)
-    return tools::WrongFlag("dtype", "takes f32 or bf16");
-  return *dtype;
 }
 
 // Mean over windows of the text that lie apart.
@@ -154,11 +142,9 @@ absl::Status Main() {
     return tools::WrongFlag("batch", "must be 1 or more");
   if (absl::GetFlag(FLAGS_vocabulary) < data::ByteText::kVocabulary)
     return tools::WrongFlag("vocabulary", "must be 256 or more");
-  const auto device = Device::Parse(absl::GetFlag(FLAGS_device));
-  if (!device.ok())
-    return absl::InvalidArgumentError(
-        absl::StrCat("--device: ", device.status().message()));
-  ASSIGN_OR_RETURN(const DType dtype, DTypeFlag());
+  ASSIGN_OR_RETURN(const rpc::Compute compute, tools::ComputeFromFlags());
+  if (compute.dtype == DType::kF16)
+    return tools::WrongFlag("dtype", "is fp32, tf32 or bf16 here, not fp16");
   ASSIGN_OR_RETURN(
       const std::unique_ptr<models::Transformer> model,
       models::Transformer::Make({.vocabulary = absl::GetFlag(FLAGS_vocabulary),
@@ -168,16 +154,15 @@ absl::Status Main() {
                                  .heads = absl::GetFlag(FLAGS_heads),
                                  .seed = absl::GetFlag(FLAGS_seed)}));
   ASSIGN_OR_RETURN(const Texts texts, ReadTexts(model->options().context));
-  AllowTf32(absl::GetFlag(FLAGS_tf32));
-  model->To(*device);
-  if (dtype != DType::kF32) model->LowerPrecision(dtype);
+  model->To(compute.device);
+  if (IsHalf(compute.dtype)) model->LowerPrecision(compute.dtype);
   RETURN_IF_ERROR(tools::Print(
       absl::StrFormat("%d parameters, %d bytes to learn from\n",
                       model->NumParameters(), texts.training.size())));
-  RETURN_IF_ERROR(Train(*model, texts.training, *device));
-  return tools::Print(
-      absl::StrFormat("validation loss %.4f\n",
-                      ValidationLoss(*model, texts.validation, *device)));
+  RETURN_IF_ERROR(Train(*model, texts.training, compute.device));
+  return tools::Print(absl::StrFormat(
+      "validation loss %.4f\n",
+      ValidationLoss(*model, texts.validation, compute.device)));
 }
 
 }  // namespace

@@ -108,6 +108,16 @@ class Agent {
                                         std::forward<Args>(args)...));
   }
 
+  // As Async; but a result of more than 64 KiB stays at `to`.
+  template <auto kFunction, typename... Args>
+  auto AsyncOrRemote(const Target& to, Args&&... args) {
+    using Result = ValueOrRRef<internal::ResultType<kFunction>>;
+    internal::CallSpec spec = SpecOf<kFunction>(to);
+    spec.may_stay = true;
+    return internal::AsyncCall<kFunction, Result>(std::move(spec),
+                                                  std::forward<Args>(args)...);
+  }
+
   // An uninitialised tensor to be filled and moved into a call to `worker`:
   //   ASSIGN_OR_RETURN(Tensor x, agent.EmptyFor("bob", {1 << 20}));
   //   ...

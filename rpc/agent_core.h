@@ -239,6 +239,8 @@ class AgentCore final : public MessageHandler,
   void Run(const IncomingPtr& call, const AnyValue& object);
   absl::Status RunHandler(const IncomingPtr& call, const AnyValue& object);
   void Answer(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
+  absl::Status EncodeResult(const IncomingCall& call, const AnyValue& result,
+                            Encoder& encoder);
   void Respond(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
   void SendResponse(const IncomingPtr& call, ResponseFrame frame,
                     std::vector<Tensor> tensors,

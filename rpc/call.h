@@ -29,9 +29,10 @@ struct CallSpec {
   std::weak_ptr<AgentCore> agent;
   Target to;
   MethodKey method;
-  std::string name;  // "Stage::Forward"
-  HandlePtr object;  // whose method it is; null for a function
-  HandlePtr result;  // where the result stays with its owner; else null
+  std::string name;       // "Stage::Forward"
+  HandlePtr object;       // whose method it is; null for a function
+  HandlePtr result;       // where the result stays with its owner; else null
+  bool may_stay = false;  // the callee decides: a ValueOrRRef comes back
   Leading leading{};
 };
 
@@ -220,9 +221,8 @@ void StartCall(CallSpec spec, OnReply on_reply, A&&... arguments) {
   }
 }
 
-template <auto kMethod, typename... A>
-auto AsyncCall(CallSpec spec, A&&... all) -> Future<ResultType<kMethod>> {
-  using R = ResultType<kMethod>;
+template <auto kMethod, typename R = ResultType<kMethod>, typename... A>
+auto AsyncCall(CallSpec spec, A&&... all) -> Future<R> {
   static_assert(!Pointee<Given<kMethod>>::kIsObject,
                 "the method makes an object that stays with its owner: use "
                 "rpc::Create or Remote");

@@ -87,7 +87,8 @@ struct RequestFrame {
   std::string scope;
   std::vector<Transfer> transfers;
   std::string arguments;
-  std::string place;  // where the caller made `result`; for people
+  std::string place;      // where the caller asked for `result`; for people
+  bool may_stay = false;  // a long result stays: its RRef is sent back
   // Of objects, by the calls that wait for this one (rpc/object_lock.h).
   std::vector<HoldId> within;
   static constexpr auto Fields =
@@ -98,7 +99,7 @@ struct RequestFrame {
                  &RequestFrame::timeout_us, &RequestFrame::has_scope,
                  &RequestFrame::scope,      &RequestFrame::transfers,
                  &RequestFrame::arguments,  &RequestFrame::place,
-                 &RequestFrame::within};
+                 &RequestFrame::may_stay,   &RequestFrame::within};
 };
 
 struct ResponseFrame {

@@ -23,6 +23,15 @@ size_t BytesOf(const IncomingCall& call) {
   return bytes;
 }
 
+// Longer results stay here where the caller leaves that to this worker: the
+// second call that fetches them costs little beside their bytes.
+constexpr int64_t kLongResult = 64 << 10;
+
+bool IsLong(const AnyValue& value) {
+  return value.type->bytes != nullptr &&
+         value.type->bytes(value.value.get()) > kLongResult;
+}
+
 constexpr const char* kSystemNames[] = {"RRef::Fetch", "RRef::Ready"};
 
 }  // namespace
@@ -268,6 +277,20 @@ void AgentCore::Answer(const IncomingPtr& call,
   Respond(call, std::move(result));
 }
 
+absl::Status AgentCore::EncodeResult(const IncomingCall& call,
+                                     const AnyValue& result, Encoder& encoder) {
+  const bool stays = call.frame.may_stay && !call.local && IsLong(result);
+  if (call.frame.may_stay) encoder.Put(stays);  // a ValueOrRRef
+  if (stays) {
+    const std::string& place = call.frame.place;
+    encoder.PutHandle(
+        ownership_->Own(result, place.empty() ? call.name : place));
+  } else {
+    result.type->encode(encoder, result.value.get());
+  }
+  return encoder.status();
+}
+
 void AgentCore::Respond(const IncomingPtr& call,
                         absl::StatusOr<AnyValue> result) {
   ResponseFrame frame;
@@ -285,8 +308,7 @@ void AgentCore::Respond(const IncomingPtr& call,
     frame.status = result->type->encode == nullptr
                        ? absl::InternalError("the result has no codec")
                        : CatchErrors([&] {
-                           result->type->encode(encoder, result->value.get());
-                           return encoder.status();
+                           return EncodeResult(*call, *result, encoder);
                          });
   }
   if (scope != nullptr && frame.status.ok()) {

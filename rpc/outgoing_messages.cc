@@ -59,8 +59,10 @@ absl::StatusOr<std::shared_ptr<AgentCore::Outbound>> AgentCore::Encode(
   if (call->spec.result != nullptr) {
     frame.result = call->spec.result->id();
     frame.result_fork = call->spec.result->fork();
-    frame.place = call->spec.to.where().ToString();
   }
+  frame.may_stay = call->spec.may_stay;
+  if (call->spec.result != nullptr || frame.may_stay)
+    frame.place = call->spec.to.where().ToString();
   outbound->tensors = std::move(encoder.tensors());
   outbound->handles = std::move(encoder.handles());
   return outbound;

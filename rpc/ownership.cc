@@ -76,6 +76,7 @@ HandlePtr Ownership::OwnPending(const ValueType& type, std::string place) {
   Object& object = objects_[id];
   object.type_name = type.name();
   object.made_by = self_.name;
+  place.resize(std::min(place.size(), kLongestPlace));  // may be a stranger's
   object.made_at = std::move(place);
   return NewLocalLocked(id, object, type.id);
 }

@@ -83,17 +83,9 @@ CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
                 .object = handle,
                 .result = nullptr};
   if (handle == nullptr) return spec;
-  spec.agent = AgentOf(handle);
+  spec.agent = handle->agent();
   spec.to = Target(handle->owner(), Place());
   return spec;
-}
-
-std::weak_ptr<AgentCore> AgentOf(const HandlePtr& handle) {
-  return handle == nullptr ? std::weak_ptr<AgentCore>() : handle->agent();
-}
-
-bool IsOf(const HandlePtr& handle, const Agent& agent) {
-  return AgentOf(handle).lock() == agent.core();
 }
 
 void EncodeHandle(Encoder& encoder, const HandlePtr& handle) {

@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,6 +18,8 @@
 namespace baton::rpc {
 
 class Agent;
+template <typename T>
+struct ValueOrRRef;
 
 namespace internal {
 
@@ -34,8 +36,6 @@ HandlePtr OwnValue(Agent& agent, AnyValue value, Place where);
 // A call of method `index` of the object's type, or, for a system method, of
 // kSystemMethods.
 CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name);
-std::weak_ptr<AgentCore> AgentOf(const HandlePtr& handle);
-bool IsOf(const HandlePtr& handle, const Agent& agent);
 inline constexpr uint64_t kSystemMethods = 0;
 inline constexpr uint32_t kFetch = 0;
 inline constexpr uint32_t kReady = 1;
@@ -100,6 +100,17 @@ class RRef {
         std::forward<Args>(args)...));
   }
 
+  // As Async; but a result of more than 64 KiB stays with the owner.
+  template <auto kMethod, typename... Args>
+  auto AsyncOrRemote(Args&&... args) const {
+    using M = internal::MethodOf<T, kMethod>;
+    internal::CallSpec spec = internal::SpecFor(handle_, M::kKey, M::Name());
+    spec.may_stay = true;
+    return internal::AsyncCall<kMethod,
+                               ValueOrRRef<internal::ResultType<kMethod>>>(
+        std::move(spec), std::forward<Args>(args)...);
+  }
+
   // A copy of the value, once it is there.
   template <typename... Before>
   Future<T> Fetch(Before&&... before) const {
@@ -107,25 +118,6 @@ class RRef {
                   "the value has no rpc::Codec and cannot leave its owner");
     return System<T>(internal::kFetch, "Fetch",
                      std::forward<Before>(before)...);
-  }
-
-  // A future of the value that fetches it with these once somebody here waits
-  // for it. What is only handed on stays with its owner: see Behind.
-  template <typename... Before>
-  Future<T> FetchWhenWanted(const Before&... before) const {
-    return Future<T>::From(
-        std::make_shared<Wanted>(
-            *this,
-            [before...](const RRef& self) { return self.Fetch(before...); }),
-        internal::CompletionsOf(internal::AgentOf(handle_)));
-  }
-  // The handle of this agent that FetchWhenWanted was called on; of other
-  // futures one that names nothing.
-  static RRef Behind(const Future<T>& future, const Agent& agent) {
-    const auto wanted = std::dynamic_pointer_cast<Wanted>(future.source());
-    const bool known =
-        wanted != nullptr && internal::IsOf(wanted->rref.handle(), agent);
-    return known ? wanted->rref : RRef();
   }
 
   // Done when the value is there; fails as its creation failed.
@@ -187,15 +179,6 @@ class RRef {
   const internal::HandlePtr& handle() const { return handle_; }
 
  private:
-  struct Wanted final : ValueSource<T> {
-    using Fetcher = std::function<Future<T>(const RRef&)>;
-    Wanted(RRef value, Fetcher get)
-        : rref(std::move(value)), fetch(std::move(get)) {}
-    Future<T> Bring() override { return fetch(rref); }
-    const RRef rref;
-    const Fetcher fetch;
-  };
-
   template <typename R, typename... Before>
   Future<R> System(uint32_t index, const char* name, Before&&... before) const {
     internal::CallSpec spec = internal::SpecFor(
@@ -220,6 +203,41 @@ struct Codec<RRef<T>> {
   }
   static RRef<T> Decode(Decoder& decoder) {
     return RRef<T>(internal::DecodeHandle(decoder, internal::kValueType<T>));
+  }
+};
+
+// What AsyncOrRemote gives.
+template <typename T>
+struct ValueOrRRef {
+  std::optional<T> value;
+  RRef<T> rref;  // where there is no value
+
+  template <typename... Before>
+  Future<T> Fetch(Before&&... before) const {
+    if (value.has_value()) return ReadyFuture<T>(*value);
+    return rref.Fetch(std::forward<Before>(before)...);
+  }
+};
+
+// As the callee writes it (incoming.cc).
+template <typename T>
+struct Codec<ValueOrRRef<T>> {
+  static void Encode(Encoder& encoder, const ValueOrRRef<T>& result) {
+    encoder.Put(!result.value.has_value());
+    if (result.value.has_value()) {
+      encoder.Put(*result.value);
+    } else {
+      encoder.Put(result.rref);
+    }
+  }
+  static ValueOrRRef<T> Decode(Decoder& decoder) {
+    ValueOrRRef<T> result;
+    if (decoder.Get<bool>()) {
+      result.rref = decoder.Get<RRef<T>>();
+    } else {
+      result.value = decoder.Get<T>();
+    }
+    return result;
   }
 };
 

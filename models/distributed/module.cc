@@ -14,4 +14,24 @@ void Place(nn::Module& module, const Placement& placement,
   module.To(placement.device.value_or(declared.device));
 }
 
+Future<Variable> Output::Of(const Context& ctx, Answer answer) {
+  const auto executor = answer.executor();
+  return Future<Variable>::From(
+      std::make_shared<Output>(ctx.call_scope(), std::move(answer)), executor);
+}
+
+Output::Answer Output::AnswerBehind(const Context& ctx,
+                                    const Future<Variable>& output) {
+  const auto source = std::dynamic_pointer_cast<Output>(output.source());
+  const bool known = source != nullptr && source->scope_ == ctx.call_scope();
+  return known ? source->answer_ : Answer();
+}
+
+Future<Variable> Output::Bring() {
+  return answer_.Then(
+      [scope = scope_](const rpc::ValueOrRRef<Variable>& answer) {
+        return answer.Fetch(scope);
+      });
+}
+
 }  // namespace baton::dist

@@ -36,6 +36,25 @@ struct Placement {
 void Place(nn::Module& module, const Placement& placement,
            const rpc::Compute& declared);
 
+// Of a module elsewhere: what Module::Forward gives, until it is wanted here.
+class Output final : public ValueSource<Variable> {
+ public:
+  using Answer = Future<rpc::ValueOrRRef<Variable>>;
+  // The value comes here by a call in `ctx`.
+  static Future<Variable> Of(const Context& ctx, Answer answer);
+  // Of a future that Of gave in `ctx`; of others an invalid one.
+  static Answer AnswerBehind(const Context& ctx,
+                             const Future<Variable>& output);
+
+  Output(std::shared_ptr<rpc::CallScope> scope, Answer answer)
+      : scope_(std::move(scope)), answer_(std::move(answer)) {}
+  Future<Variable> Bring() override;
+
+ private:
+  const std::shared_ptr<rpc::CallScope> scope_;
+  const Answer answer_;
+};
+
 // What any module can be asked from afar, beside its own exports.
 namespace module_calls {
 
@@ -66,10 +85,10 @@ auto WithParametersOfMake(Fn fn) {
   }(static_cast<Tuple*>(nullptr));
 }
 
-// M::Forward of a value that comes here from its owner.
+// M::Forward of what another module has put out, wherever that is.
 template <typename M>
 Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
-                           const RRef<Variable>& x) {
+                           const rpc::ValueOrRRef<Variable>& x) {
   return x.Fetch(call).Then([call, module](const Variable& here) {
     return module.With(call, rpc::Access::kExclusive, [here](M& local) {
       return local.Forward(local.Placed(here));
@@ -178,12 +197,20 @@ class Module {
 
   // Recorded in `ctx`; x comes to the module's device and dtype, wherever it
   // is. X is Variable, Tensor or a Future of one: the value then is sent once
-  // it is there. The result stays with the module's worker until somebody here
-  // waits for it: given to the Forward of another module it goes straight from
-  // worker to worker.
+  // it is there. A result of more than 64 KiB stays with the module's worker
+  // until somebody here waits for it: given to the Forward of another module it
+  // goes straight from worker to worker.
   template <typename X>
   Future<Variable> Forward(const Context& ctx, const X& x) const {
-    return ForwardThere(ctx, x).FetchWhenWanted(ctx.call_scope());
+    if constexpr (std::is_same_v<X, Future<Variable>>) {
+      const Output::Answer input = Output::AnswerBehind(ctx, x);
+      if (input.valid()) {
+        return Output::Of(
+            ctx, agent_->AsyncOrRemote<&module_calls::ForwardOf<M>>(
+                     rpc::Target(owner(), rpc::Place()), ctx, module_, input));
+      }
+    }
+    return Output::Of(ctx, module_.template AsyncOrRemote<&M::Forward>(ctx, x));
   }
 
   // Moves its parameters and buffers, which stay the same Variables to
@@ -214,18 +241,6 @@ class Module {
   const rpc::WorkerInfo& owner() const { return module_.owner(); }
 
  private:
-  template <typename X>
-  RRef<Variable> ForwardThere(const Context& ctx, const X& x) const {
-    if constexpr (std::is_same_v<X, Future<Variable>>) {
-      const auto elsewhere = RRef<Variable>::Behind(x, *agent_);
-      if (elsewhere.valid()) {
-        return agent_->Remote<&module_calls::ForwardOf<M>>(
-            rpc::Target(owner(), rpc::Place()), ctx, module_, elsewhere);
-      }
-    }
-    return module_.template Remote<&M::Forward>(ctx, x);
-  }
-
   rpc::Agent* agent_ = nullptr;
   RRef<M> module_;
 };

@@ -199,18 +199,12 @@ void Module::ReplaceOwn(const Change& change) {
   for (const auto& named : buffers_) *named.value = change(*named.value);
 }
 
-// And of every module below.
-template <typename Change>
-void Module::Replace(const Change& change) {
-  ReplaceOwn(change);
-  for (const auto& named : children_) named.value->Replace(change);
-}
-
 void Module::To(DType dtype) {
   if (IsFloating(dtype)) dtype_ = dtype;
-  Replace([dtype](const Tensor& t) {
+  ReplaceOwn([dtype](const Tensor& t) {
     return IsFloating(t.dtype()) ? t.To(dtype) : t;
   });
+  for (const auto& named : children_) named.value->To(dtype);
 }
 
 void Module::LowerPrecision(DType dtype) {
@@ -226,14 +220,16 @@ void Module::LowerPrecision(DType dtype) {
 }
 
 void Module::To(Device device) {
-  Replace([device](const Tensor& t) { return t.To(device); });
+  ReplaceOwn([device](const Tensor& t) { return t.To(device); });
   device_ = device;
+  for (const auto& named : children_) named.value->To(device);
 }
 
 void Module::ToFormat(MemoryFormat format) {
-  Replace([format](const Tensor& t) {
+  ReplaceOwn([format](const Tensor& t) {
     return t.rank() == 4 ? t.Contiguous(format) : t;
   });
+  for (const auto& named : children_) named.value->ToFormat(format);
 }
 
 void Module::CheckNewName(const std::string& name) const {

@@ -129,8 +129,6 @@ class Module {
   const Tensor* FirstTensor() const;  // null: it has none
   template <typename Change>
   void ReplaceOwn(const Change& change);
-  template <typename Change>
-  void Replace(const Change& change);
 
   // Behind pointers, so that references to the values stay valid.
   std::vector<Named<std::unique_ptr<Variable>>> parameters_;

@@ -39,6 +39,7 @@ void Agent() {
   request.result_fork = {2, 10};
   request.transfers = {transfer};
   request.arguments = "arguments";
+  request.may_stay = true;
   request.within = {{1, 5}, {2, 6}};
   const std::string asked = EncodeFrame(FrameKind::kRequest, request);
   Save("headers", "request", asked);

@@ -46,6 +46,14 @@ Future<int> Chain(rpc::CallContext& call, RRef<int> value, int hops) {
   const int next = (static_cast<int>(call.agent().self().rank) + 1) % size;
   return call.agent().Async<&Chain>(rpc::Rank{next}, call, value, hops - 1);
 }
+// So many bytes.
+Tensor Sevens(int64_t count) {
+  return Tensor::Full({count}, 7, {.dtype = DType::kU8});
+}
+Future<int64_t> CountThem(rpc::CallContext& call,
+                          const rpc::ValueOrRRef<Tensor>& bytes) {
+  return bytes.Fetch(call).Then([](const Tensor& x) { return x.numel(); });
+}
 // Keeps a handle beyond the call that brought it.
 struct Keeper {
   static std::unique_ptr<Keeper> Make() { return std::make_unique<Keeper>(); }
@@ -66,6 +74,8 @@ void Fill(rpc::Registry& registry) {
   registry.AddFunction<&MakeSome>();
   registry.AddFunction<&ReadLocal>();
   registry.AddFunction<&Chain>();
+  registry.AddFunction<&Sevens>();
+  registry.AddFunction<&CountThem>();
 }
 
 class RRefTest : public ::testing::TestWithParam<TransportKind> {
@@ -118,6 +128,34 @@ TEST_P(RRefTest, ResultsMayStayWithTheirOwner) {
   RRef<Tensor> twice = counter.Remote<&Counter::Scale>(scaled.Fetch());
   EXPECT_THAT(twice.Fetch().Await()->ToVector<float>(), ElementsAre(9, 9));
   EXPECT_THAT(twice.Ready().Await(), IsOk());
+}
+
+TEST_P(RRefTest, LongResultsStayWhereTheCallerLeavesThatToThem) {
+  for (const int64_t bytes : {int64_t{1} << 16, (int64_t{1} << 16) + 1}) {
+    const auto result = alice_.AsyncOrRemote<&Sevens>("bob", bytes).Await();
+    ASSERT_THAT(result, IsOk());
+    const bool is_long = bytes > 1 << 16;
+    EXPECT_EQ(result->value.has_value(), !is_long);
+    EXPECT_EQ(result->rref.owner().name, is_long ? "bob" : "");
+    EXPECT_EQ(bob_.GetDebugInfo().objects.size(), is_long ? 1u : 0u);
+    const auto tensor = result->Fetch().Await();
+    ASSERT_THAT(tensor, IsOk());
+    EXPECT_EQ(tensor->numel(), bytes);
+  }
+  // What is long already here need go nowhere.
+  const auto own = alice_.AsyncOrRemote<&Sevens>("alice", 1 << 20).Await();
+  EXPECT_TRUE(own->value.has_value());
+  const auto counter = CounterAt("bob");
+  EXPECT_EQ(counter.AsyncOrRemote<&Counter::Get>().Await()->value, 10);
+}
+
+TEST_P(RRefTest, ResultsThatStayedMayBeArguments) {
+  const auto there = alice_.AsyncOrRemote<&Sevens>("bob", 1 << 20);
+  EXPECT_EQ(*alice_.Async<&CountThem>("carol", there).Await(), 1 << 20);
+  const auto here = alice_.AsyncOrRemote<&Sevens>("bob", 5);
+  EXPECT_EQ(*alice_.Async<&CountThem>("carol", here).Await(), 5);
+  EXPECT_THAT(alice_.AsyncOrRemote<&Fail>("bob", 1).Await(),
+              Fails(StatusCode::kDataLoss, "Fail: [made] of glass"));
 }
 
 TEST_P(RRefTest, AnArgumentOfItsOwnerIsTheObjectItself) {

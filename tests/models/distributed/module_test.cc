@@ -256,6 +256,20 @@ TEST_P(PassedOn, AFutureGoesStraightFromWorkerToWorker) {
       ops::BitEqual(here->tensor(), twin->Forward(test::Put(x)).tensor()));
 }
 
+TEST_P(PassedOn, WhatIsShortComesWithTheAnswer) {
+  Context ctx(agent());
+  const auto calls_for = [&](const Module<DenseStage>& module, Shape shape) {
+    const auto calls = [&] {
+      return cluster_.at(module.owner().name).GetDebugInfo().calls_served;
+    };
+    const uint64_t before = calls();
+    EXPECT_TRUE(module.Forward(ctx, Tensor::Ones(shape)).Await().ok());
+    return calls() - before;
+  };
+  EXPECT_EQ(calls_for(back_, {1, kWidth}), 1u);
+  EXPECT_EQ(calls_for(front_, {2, 4}), 2u);
+}
+
 TEST_P(PassedOn, AFutureThatIsUsedHereAndThereGetsBothGradients) {
   Context ctx(agent());
   const Variable x(test::Put(Tensor::Ones({2, 4})), true);

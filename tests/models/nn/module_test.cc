@@ -236,6 +236,11 @@ TEST(Module, KnowsWhereItIsAndPlacesWhatItIsGiven) {
       test::Put(Tensor::Ones(y.shape(), {.dtype = DType::kBF16})));
   EXPECT_EQ(x.grad().dtype(), DType::kF32);
   EXPECT_EQ(x.grad().device(), Device::Cpu());
+  // One without tensors of its own moves along.
+  Sequential nested;
+  nested.Add("inner", std::make_shared<Sequential>());
+  nested.To(test::TestDevice());
+  EXPECT_EQ(nested.children().front().value->device(), test::TestDevice());
   const Tensor labels = Tensor::Zeros({4}, {.dtype = DType::kI64});
   EXPECT_EQ(net.Placed(labels).dtype(), DType::kI64);
 }
