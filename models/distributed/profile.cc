@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "autograd/accumulate.h"
 #include "autograd/engine.h"
+#include "autograd/functions/cast.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "core/stream.h"
@@ -107,9 +108,12 @@ class UnitMeter {
     for (size_t i = 0; i < modules_.size(); ++i) {
       const double held = LiveBytes(device_);
       inputs_.emplace_back(next, /*requires_grad=*/i > 0);
-      Variable output = modules_[i]->Forward(inputs_.back());
+      Variable output =
+          modules_[i]->Forward(modules_[i]->Placed(inputs_.back()));
       next = output.tensor();
       if (i + 1 == modules_.size()) {
+        if (IsHalf(output.dtype()))
+          output = autograd::Cast(output, DType::kF32);
         output = loss_ == Loss::kCrossEntropy
                      ? nn::CrossEntropy(output, targets)
                      : nn::MseLoss(output, targets);
@@ -218,9 +222,7 @@ absl::StatusOr<Profile> MeasureUnits(
   }
   profile.input_bytes = static_cast<double>(request.inputs.nbytes()) /
                         static_cast<double>(request.inputs.dim(0));
-  const std::vector<Variable> some = modules.front()->Parameters();
-  const Device device =
-      some.empty() ? request.inputs.device() : some.front().tensor().device();
+  const Device device = modules.front()->device();
   UnitMeter meter(modules, request.loss, device);
   const int former = ComputeThreads();
   if (request.compute_threads > 0) SetComputeThreads(request.compute_threads);

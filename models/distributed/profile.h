@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/status.h"
+#include "models/distributed/module.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/workload.h"
 #include "models/nn/module.h"
@@ -101,13 +102,14 @@ struct ClusterProfile {
 
 namespace profile_calls {
 
-// Units of M, made here for it.
+// Units of M, made for it on the device that this worker has declared.
 template <typename M>
 using OptionsOf =
     std::remove_cvref_t<decltype(std::declval<const M&>().options())>;
 
 template <typename M>
-absl::StatusOr<Profile> Measure(const OptionsOf<M>& options,
+absl::StatusOr<Profile> Measure(rpc::CallContext& call,
+                                const OptionsOf<M>& options,
                                 const ProfileRequest& request) {
   ASSIGN_OR_RETURN(const std::vector<std::string> units,
                    M::StageUnits(options, {}, 0));
@@ -116,6 +118,8 @@ absl::StatusOr<Profile> Measure(const OptionsOf<M>& options,
   for (size_t i = 0; i < units.size(); ++i) {
     ASSIGN_OR_RETURN(std::shared_ptr<M> module,
                      M::Make(options, cuts, static_cast<int>(i)));
+    RETURN_IF_ERROR(
+        CatchErrors([&] { Place(*module, Placement{}, call.compute()); }));
     modules.push_back(std::move(module));
   }
   return MeasureUnits(units, modules, request);

@@ -9,6 +9,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "core/ops/arithmetic.h"
 #include "core/parallel.h"
+#include "core/precision.h"
 #include "core/random.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/partition.h"
@@ -16,6 +17,7 @@
 #include "models/distributed/transformer_stage.h"
 #include "models/nn/loss.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
@@ -49,12 +51,14 @@ class ProfileTest : public ::testing::Test {
  protected:
   ProfileTest() : cluster_(3, AddTypes) {
     SetComputeThreads(1);  // of the process that is compared with
+    SetDeterministic(true);
     Generator generator(7);
-    request_.inputs = RandInt(0, 13, {5, 7}, generator);
-    request_.targets = RandInt(0, 13, {5, 7}, generator);
+    request_.inputs = test::Put(RandInt(0, 13, {5, 7}, generator));
+    request_.targets = test::Put(RandInt(0, 13, {5, 7}, generator));
     request_.rows = {5, 2};
     request_.compute_threads = 1;
   }
+  ~ProfileTest() override { SetDeterministic(false); }
   rpc::Agent& agent() { return cluster_.alice(); }
   absl::StatusOr<ClusterProfile> Measure() {
     return ProfileCluster<TransformerStage>(agent(), workers_, SmallModel(),
@@ -74,6 +78,7 @@ class ProfileTest : public ::testing::Test {
                                             SmallModel(), plan.cuts, i)
                .Await());
       local.push_back(*TransformerStage::Make(SmallModel(), plan.cuts, i));
+      local.back()->To(test::TestDevice());
     }
     auto pipeline =
         Pipeline::Make(agent(),
@@ -221,7 +226,7 @@ TEST_F(ProfileTest, RefusesWhatDoesNotFit) {
   request_.loss = Loss::kNone;
   EXPECT_EQ(Measure().status().code(), absl::StatusCode::kInvalidArgument);
   request_.loss = Loss::kCrossEntropy;
-  request_.inputs = Tensor::Zeros({5, 7});
+  request_.inputs = test::Put(Tensor::Zeros({5, 7}));
   EXPECT_THAT(std::string(Measure().status().message()),
               HasSubstr("expected tokens i64"));
 }
