@@ -189,7 +189,7 @@ class Optimizer {
               return All<std::vector<std::string>>(
                          locals,
                          [&](const Local& local) {
-                           return local
+                           return local.rref
                                .template Async<&LocalOptimizer<O>::Names>(
                                    options);
                          })

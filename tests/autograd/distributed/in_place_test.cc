@@ -32,7 +32,10 @@ class InPlaceValues : public ::testing::Test {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (!Info().open) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-      ASSERT_TRUE(alice().Async<&Consume>("bob", Leaf(1)).Await().ok());
+      ASSERT_TRUE(alice()
+                      .Async<&Consume>("bob", Variable(Tensor::Ones({1})))
+                      .Await()
+                      .ok());
     }
   }
   rpc::Agent& alice() { return cluster_.alice(); }
