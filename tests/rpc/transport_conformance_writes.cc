@@ -42,7 +42,8 @@ void AddOne(const Tensor& x, int how) {
       ops::AddInto(x, one, 1);
       return;
     case 2:
-      ops::SgdStep({{.value = x, .grad = one}}, {.lr = 1, .maximize = true});
+      ops::OptimizerStep({{{{.value = x, .grad = one}},
+                           ops::SgdRule{.lr = 1, .maximize = true}}});
       return;
     default:
       x.CopyFrom(Tensor::Full(x.shape(), x.Select(0, 0).Item() + 1));
