@@ -79,20 +79,23 @@ void AgentCore::Send(const CallPtr& call,
   std::vector<HandlePtr> needed = (*outbound)->handles;
   if (call->spec.object != nullptr) needed.push_back(call->spec.object);
   if (!AllSettled(needed)) (*outbound)->snapshots.Take((*outbound)->tensors);
-  const auto transmit = [core = weak_from_this(), call,
-                         outbound = *outbound](const absl::Status& status) {
-    auto self = core.lock();
-    if (self == nullptr) return;
-    const auto pins = outbound->snapshots.Restore(outbound->tensors);
-    if (!status.ok()) {
-      self->FailLater(call, status, true);
-    } else if (call->to.name == self->self().name) {
-      self->TransmitLocal(call, *outbound);
-    } else {
-      self->Transmit(call, *outbound);
-    }
-  };
-  WhenAllConfirmed(needed, transmit, SendingOf((*outbound)->tensors));
+  const Handle::Then then = SendingOf((*outbound)->tensors);
+  WhenAllConfirmed(
+      needed,
+      [core = weak_from_this(), call,
+       outbound = *outbound](const absl::Status& status) {
+        auto self = core.lock();
+        if (self == nullptr) return;
+        const auto pins = outbound->snapshots.Restore(outbound->tensors);
+        if (!status.ok()) {
+          self->FailLater(call, status, true);
+        } else if (call->to.name == self->self().name) {
+          self->TransmitLocal(call, *outbound);
+        } else {
+          self->Transmit(call, *outbound);
+        }
+      },
+      then);
 }
 
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
