@@ -37,6 +37,14 @@ std::optional<Arena::Block> Arena::Take(uint64_t bytes) {
   return std::nullopt;
 }
 
+bool Arena::HasRoom(uint64_t bytes) const {
+  const uint64_t size = PagesOf(bytes);
+  return std::any_of(gaps_.begin(), gaps_.end(), [size](const auto& segment) {
+    return std::any_of(segment.second.begin(), segment.second.end(),
+                       [size](const auto& gap) { return gap.second >= size; });
+  });
+}
+
 void Arena::Give(const Block& block) {
   Gaps& gaps = gaps_.at(block.segment);
   uint64_t offset = block.offset;

@@ -25,6 +25,7 @@ class Arena {
   void Add(uint32_t segment, uint64_t bytes);
   // Nothing when no segment has that much in one piece.
   std::optional<Block> Take(uint64_t bytes);
+  bool HasRoom(uint64_t bytes) const;
   void Give(const Block& block);
   // Whether nobody has a block of it; then it may be taken away.
   bool IsFree(uint32_t segment) const;

@@ -155,6 +155,11 @@ ExportedBlocks::Segments ExportedBlocks::Forget() {
   return std::exchange(segments_, {});
 }
 
+bool ExportedBlocks::HasRoom(uint64_t bytes) const {
+  MutexLock lock(mutex_);
+  return arena_.HasRoom(bytes);
+}
+
 uint64_t ExportedBlocks::capacity() const {
   MutexLock lock(mutex_);
   return arena_.capacity();

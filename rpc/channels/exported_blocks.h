@@ -58,6 +58,7 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
   // segments, which takes long.
   Segments Forget();
 
+  bool HasRoom(uint64_t bytes) const;
   uint64_t capacity() const;
   SentTensors counts() const;
 

@@ -311,6 +311,8 @@ void SharedMemoryEnd::Grow(uint64_t bytes) {
   const bool open = exported_->capacity() > 0;
   MutexLock lock(mutex_);
   if (!open || growing_ || lost_ || Clock::now() < grow_again_) return;
+  // It may have come since the caller looked.
+  if (exported_->HasRoom(bytes)) return;
   growing_ = true;
   Post([self = shared_from_this(), bytes] { self->GrowNow(bytes); });
 }

@@ -27,7 +27,10 @@ TEST(Arena, GivesWholePagesFromTheLowestOn) {
   const auto second = arena.Take(kPage + 1);
   EXPECT_EQ(second->segment, 7u);
   EXPECT_EQ(second->offset, kPage);
+  EXPECT_TRUE(arena.HasRoom(kPage));
+  EXPECT_FALSE(arena.HasRoom(kPage + 1));
   EXPECT_EQ(arena.Take(0)->offset, 3 * kPage);
+  EXPECT_FALSE(arena.HasRoom(1));
   EXPECT_FALSE(arena.Take(1).has_value());
 }
 

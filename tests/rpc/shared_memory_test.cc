@@ -10,9 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "core/mutex.h"
 #include "rpc/channels/dense_view.h"
@@ -121,6 +123,29 @@ TEST_F(SharedMemoryTest, RoomIsMadeOnDemandWithinTheBudget) {
   PassReleases();
   Send(tensor);
   EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({16 << 20})).has_value());
+}
+
+// Threads that find no room while it is on its way, or when it has just come,
+// need no more of it.
+TEST_F(SharedMemoryTest, RoomIsMadeOnceForAllWhoNeedIt) {
+  const TensorSpec spec = SpecOf(Tensor::Ones({1 << 18}));
+  for (int round = 0; round < 40; ++round) {
+    Open();
+    std::array<Tensor, 4> made;
+    {
+      std::vector<std::jthread> threads;
+      for (Tensor& each : made) {
+        threads.emplace_back([&] {
+          while (!each.defined()) each = alice_.channel->Make(spec);
+        });
+      }
+    }
+    const uint64_t room = alice_.channel->info().capacity_bytes;
+    // Longer than it takes to ask for more.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ASSERT_LE(alice_.made->taken(), room) << "in round " << round;
+    Lose();
+  }
 }
 
 TEST_F(SharedMemoryTest, AWithdrawnTensorLeavesItsRoom) {
