@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <bit>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -108,6 +109,25 @@ void FreePinned(void* data, size_t bytes, const std::vector<Stream>& users) {
   const absl::Status status =
       CatchErrors([&] { Pool().Free(data, bytes, users); });
   if (!status.ok()) LogError(status.ToString());
+}
+
+std::shared_ptr<void> Pin(void* data, size_t bytes) {
+  const DeviceScope scope(DeviceWithContext());
+  const RelaxedCapture relaxed;
+  const cudaError_t error =
+      cudaHostRegister(data, bytes, cudaHostRegisterPortable);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    Fail("pin",
+         absl::StrCat(bytes,
+                      " bytes are not pinned: ", cudaGetErrorString(error)),
+         absl::StatusCode::kFailedPrecondition);
+  }
+  return {data, [](void* pinned) {
+            const RelaxedCapture unpinning;
+            // At exit CUDA may have gone before.
+            if (cudaHostUnregister(pinned) != cudaSuccess) cudaGetLastError();
+          }};
 }
 
 }  // namespace baton::cuda

@@ -18,6 +18,7 @@ void* AllocatePinned(size_t) { FailWithoutCuda("allocate_pinned"); }
 void FreePinned(void*, size_t, const std::vector<Stream>&) {
   FailWithoutCuda("free_pinned");
 }
+std::shared_ptr<void> Pin(void*, size_t) { FailWithoutCuda("pin"); }
 void Copy(const Tensor&, const Tensor&, bool) { FailWithoutCuda("copy"); }
 void Fill(const Tensor&, double) { FailWithoutCuda("fill"); }
 bool PeersReach(int, int) { FailWithoutCuda("peers_reach"); }

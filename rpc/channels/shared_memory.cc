@@ -23,7 +23,7 @@ class SharedMemory final : public ChannelKind {
   explicit SharedMemory(const SharedMemoryOptions& options)
       : budget_{options.made ? options.made : SharedBudget::OfMade(),
                 options.mapped ? options.mapped : SharedBudget::OfMapped(),
-                options.bytes, options.idle},
+                options.bytes, options.idle, options.pin},
         boot_id_(BootId()),
         listener_(FdListener::Make(options.socket_path)),
         heart_(Heart::Make()),

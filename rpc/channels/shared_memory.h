@@ -4,6 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -13,6 +15,9 @@
 #include "rpc/channels/shared_budget.h"
 
 namespace baton::rpc {
+
+// Pins memory until the last copy of the result goes; null where it cannot be.
+using Pin = std::function<std::shared_ptr<void>(void* data, size_t bytes)>;
 
 struct SharedMemoryOptions {
   // Where the socket is made that hands segments on: in a directory that only
@@ -28,6 +33,10 @@ struct SharedMemoryOptions {
   // What was not used for so long is given back, where connections beat; after
   // a second when the budget is short.
   std::chrono::milliseconds idle{30'000};
+  // For all that is mapped of a peer's beyond its first 64 KB, as long as it
+  // is: GPUs of this process then copy from it at the full rate. Empty: for
+  // none.
+  Pin pin = {};
   // Of this process, where small messages shall go by rings; null: nowhere.
   std::shared_ptr<Doorbell> doorbell = nullptr;
 };

@@ -28,16 +28,19 @@ constexpr std::chrono::seconds kGrowthPause{1};
 // again.
 constexpr std::chrono::seconds kLeastIdle{1};
 
-// The part of the budget ends with the segment, whoever holds that last.
+// The part of the budget ends with the segment, and what pins it just before,
+// whoever holds it last.
 std::shared_ptr<Segment> Budgeted(Segment segment,
-                                  std::unique_ptr<SharedBudget::Part> part) {
-  struct Both {
+                                  std::unique_ptr<SharedBudget::Part> part,
+                                  std::shared_ptr<void> pinned = nullptr) {
+  struct All {
     std::unique_ptr<SharedBudget::Part> part;
     Segment segment;
+    std::shared_ptr<void> pinned;
   };
-  const auto both =
-      std::make_shared<Both>(Both{std::move(part), std::move(segment)});
-  return {both, &both->segment};
+  const auto all = std::make_shared<All>(
+      All{std::move(part), std::move(segment), std::move(pinned)});
+  return {all, &all->segment};
 }
 
 void CopyInto(const Segment& segment, uint64_t offset, const Tensor& tensor) {
@@ -223,9 +226,12 @@ absl::Status SharedMemoryEnd::Map(
     return absl::DataLossError("a segment holds something else than written");
   }
   TurnPattern(segment);
+  std::shared_ptr<void> pinned;
+  if (mapped_one_ && budget_.pin) pinned = budget_.pin(segment.data(), bytes);
   mapped_one_ = true;
-  return imported_->Add(passed.segment(),
-                        Budgeted(std::move(segment), std::move(part)));
+  return imported_->Add(
+      passed.segment(),
+      Budgeted(std::move(segment), std::move(part), std::move(pinned)));
 }
 
 absl::Status SharedMemoryEnd::Watch() {

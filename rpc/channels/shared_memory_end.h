@@ -20,6 +20,7 @@
 #include "rpc/channels/ring_ends.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/shared_budget.h"
+#include "rpc/channels/shared_memory.h"
 
 namespace baton::rpc {
 
@@ -42,6 +43,7 @@ class SharedMemoryEnd final
     std::shared_ptr<SharedBudget> made, mapped;
     uint64_t bytes = 0;
     std::chrono::milliseconds idle{0};
+    Pin pin = {};
   };
   // What takes long runs on `executor`, a thread that may be held up. `heart`
   // and `doorbell` are this process's; null where it has none, or wants no

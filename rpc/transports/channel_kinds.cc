@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/cuda/memory.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/cuda_ipc.h"
@@ -67,6 +68,19 @@ TcpOptions TcpOptionsOf(const GrpcOptions& options) {
   return tcp;
 }
 
+Pin PinFor(Device device) {
+  if (!device.is_cuda()) return {};
+  return [](void* data, size_t bytes) {
+    std::shared_ptr<void> pinned;
+    const absl::Status status =
+        CatchErrors([&] { pinned = cuda::Pin(data, bytes); });
+    if (!status.ok())
+      LogInfo("tensors by shared memory reach the GPU slowly: ",
+              status.ToString());
+    return pinned;
+  };
+}
+
 }  // namespace
 
 std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options) {
@@ -86,6 +100,7 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
   if (options.shared_memory) {
     kinds.push_back(MakeSharedMemory({.socket_path = fd_path,
                                       .bytes = options.shared_memory_bytes,
+                                      .pin = PinFor(options.device),
                                       .doorbell = std::move(bell)}));
   }
   if (options.device.is_cuda()) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "rpc/channels/dense_view.h"
 #include "rpc/channels/shared_memory.h"
@@ -22,12 +23,14 @@ inline std::string MappingsOfThisProcess() {
 }
 
 struct SharedMemorySide : ChannelSide {
-  explicit SharedMemorySide(size_t budget) : socket(*PrivateSocket::Make()) {
+  explicit SharedMemorySide(size_t budget, Pin pin = {})
+      : socket(*PrivateSocket::Make()) {
     kind = MakeSharedMemory({.socket_path = socket.fd_path(),
                              .bytes = budget,
                              .made = made,
                              .mapped = mapped,
-                             .idle = std::chrono::milliseconds(50)});
+                             .idle = std::chrono::milliseconds(50),
+                             .pin = std::move(pin)});
   }
   // As each process has its own.
   static std::shared_ptr<SharedBudget> NewBudget() {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <thread>
@@ -123,6 +124,40 @@ TEST_F(SharedMemoryTest, RoomIsMadeOnDemandWithinTheBudget) {
   PassReleases();
   Send(tensor);
   EXPECT_FALSE(alice_.channel->Export(Tensor::Ones({16 << 20})).has_value());
+}
+
+// Where GPUs read what peers send.
+class PinnedSharedMemory : public SharedMemoryTest {
+ protected:
+  void OpenPinning(Pin pin) {
+    bob_ = SharedMemorySide(kBudget, std::move(pin));
+    Open();
+  }
+};
+
+TEST_F(PinnedSharedMemory, IsPinnedUntilItIsUnmapped) {
+  std::atomic<size_t> pinned = 0;
+  OpenPinning([&pinned](void* data, size_t bytes) {
+    pinned += bytes;
+    return std::shared_ptr<void>(data, [&pinned, bytes](void* mapped) {
+      // Ends the process where it is not mapped.
+      static_cast<volatile char*>(mapped)[0] = 1;
+      pinned -= bytes;
+    });
+  });
+  Send(Tensor::Ones({100}));
+  EXPECT_EQ(pinned, 0u);
+  Tensor got = Send(Tensor::Ones({2 << 20}));
+  EXPECT_GE(pinned, got.nbytes());
+  Lose();
+  EXPECT_GE(pinned, got.nbytes());
+  got = Tensor();
+  EXPECT_TRUE(Within([&] { return pinned == 0; }));
+}
+
+TEST_F(PinnedSharedMemory, CarriesTensorsWhereItCannotBePinned) {
+  OpenPinning([](void*, size_t) { return nullptr; });
+  EXPECT_EQ(Send(Tensor::Ones({2 << 20})).Slice(0, 7, 8).Item(), 1);
 }
 
 // Threads that find no room while it is on its way, or when it has just come,

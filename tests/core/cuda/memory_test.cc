@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <memory>
 
 #include "core/cuda/allocator.h"
 #include "core/stream.h"
@@ -117,6 +120,25 @@ TEST_F(GpuMemory, PinnedCopiesRunBesideTheHost) {
   back.CopyFromAsync(there);
   CurrentStream(device_).Synchronize();
   EXPECT_EQ(back.data<float>()[(1 << 20) - 1], 3);
+}
+
+TEST_F(GpuMemory, WhatIsMappedIsPinnedForAsLongAsItIsWanted) {
+  constexpr size_t kMapped = size_t{16} << 20;
+  void* data = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(data, MAP_FAILED);
+  std::shared_ptr<void> pinned = cuda::Pin(data, kMapped);
+  constexpr int64_t kCount = kMapped / sizeof(float);
+  const Tensor here =
+      Tensor::FromStorage(Storage::Wrap(data, kMapped, Device::Cpu(), [] {}),
+                          DType::kF32, {kCount}, {1}, 0);
+  here.Fill(7);
+  EXPECT_EQ(here.To(device_).Slice(0, kCount - 1, kCount).Item(), 7);
+  EXPECT_THROW(cuda::Pin(data, kMapped), Error);
+  pinned = nullptr;
+  pinned = cuda::Pin(data, kMapped);
+  pinned = nullptr;
+  munmap(data, kMapped);
 }
 
 TEST_F(GpuMemory, ViewsOfEveryKindTravelBothWays) {
