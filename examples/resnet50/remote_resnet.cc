@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
            .schedule = options.split_size > 0 ? settings.schedule : usual,
            .loss = settings.loss,
            .checkpoint = settings.checkpoint_activations,
+           .graph = settings.graph,
            .compute_threads = options.compute_threads},
           stages));
   model->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(

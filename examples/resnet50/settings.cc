@@ -73,6 +73,10 @@ ABSL_FLAG(std::optional<double>, weight_decay, std::nullopt,
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
+ABSL_FLAG(std::string, graph, "",
+          "on: what GPUs do in each step, or of resnet50_pipeline in each "
+          "stage, is recorded and replayed as CUDA graphs; off; default on "
+          "with a GPU");
 ABSL_FLAG(int64_t, seed, 0, "of initial weights, images and their order");
 ABSL_FLAG(std::string, data, "",
           "train on these images: a folder of class folders of JPEGs or such "
@@ -281,6 +285,10 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   settings.sgd.weight_decay =
       absl::GetFlag(FLAGS_weight_decay).value_or(real ? 5e-4 : 0);
   settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
+  const std::string graph = absl::GetFlag(FLAGS_graph);
+  if (graph != "" && graph != "on" && graph != "off")
+    return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));
+  settings.graph = graph != "off";
   settings.test_data = absl::GetFlag(FLAGS_test_data);
   settings.limit = absl::GetFlag(FLAGS_limit);
   settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);

@@ -37,6 +37,7 @@ struct Settings {
   dist::Loss loss = dist::Loss::kMse;
   optim::SgdOptions sgd;
   bool checkpoint_activations = false;
+  bool graph = true;  // where there is a GPU
   // Training on real images; empty: synthetic ones.
   std::string data;
   std::string test_data;

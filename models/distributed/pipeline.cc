@@ -101,6 +101,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   StageSpec spec;
   spec.count = static_cast<int32_t>(modules.size());
   spec.checkpoint = options.checkpoint;
+  spec.graph = options.graph;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
     stages[i] = modules[i].MakeStage(agent, spec, next);

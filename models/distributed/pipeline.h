@@ -34,6 +34,7 @@ struct PipelineOptions {
   ScheduleChoice schedule = {};
   Loss loss = Loss::kCrossEntropy;
   bool checkpoint = false;  // recompute activations, see StageSpec
+  bool graph = true;        // replay recordings on GPUs, see StageSpec
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;

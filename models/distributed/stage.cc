@@ -8,12 +8,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "models/nn/graphed.h"
 
 namespace baton::dist {
 namespace {
 
 // For a pipeline that was dropped to let go of its modules.
 constexpr std::chrono::milliseconds kHandOver{5000};
+
+// The sizes of micro-batches of a step: whole ones and the last.
+constexpr int kSizes = 2;
+// More passes than any schedule has under way.
+constexpr int kManyPasses = 1024;
+
+std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
+                                     const StageSpec& spec) {
+  if (!spec.graph || spec.checkpoint) return module;
+  return std::make_shared<nn::Graphed>(
+      std::move(module),
+      nn::RecordingOptions{.kinds = kSizes, .passes = kManyPasses});
+}
 
 }  // namespace
 
@@ -43,7 +57,7 @@ Stage::Stage(std::shared_ptr<nn::Module> module,
              std::shared_ptr<rpc::ObjectLock> lock,
              std::shared_ptr<rpc::Reservation> reservation,
              const StageSpec& spec, std::optional<RRef<Stage>> next)
-    : module_(std::move(module)),
+    : module_(Replayed(std::move(module), spec)),
       lock_(std::move(lock)),
       reservation_(std::move(reservation)),
       spec_(spec),

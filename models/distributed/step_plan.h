@@ -30,9 +30,13 @@ struct StageSpec {
   // backwards, with the same random numbers: less memory for about a third more
   // time.
   bool checkpoint = false;
+  // Replays the module from recordings where it can (nn::Graphed): on a GPU,
+  // in training, without `checkpoint`. Activations of as many micro-batches as
+  // are under way at once keep their memory between steps.
+  bool graph = true;
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index, &StageSpec::count,
-                      &StageSpec::checkpoint};
+                      &StageSpec::checkpoint, &StageSpec::graph};
   }
 };
 

@@ -12,7 +12,9 @@
 #include "autograd/engine.h"
 #include "autograd/functions/function.h"
 #include "core/graph.h"
+#include "core/log.h"
 #include "core/ops/multi_tensor.h"
+#include "core/status.h"
 
 namespace baton::nn {
 namespace {
@@ -52,19 +54,23 @@ struct Graphed::Recording {
   }
 };
 
+// Those of one kind of input.
+struct Graphed::Passes {
+  std::vector<std::shared_ptr<Recording>> recordings;
+  bool refused = false;  // no more can be made
+};
+
 Graphed::Graphed(std::shared_ptr<Module> module,
                  const RecordingOptions& options)
     : module_(RegisterModule("module", std::move(module))),
+      most_passes_(options.passes),
       recordings_(options) {}
 
 Variable Graphed::Forward(const Variable& x) {
+  if (!Recordable(x)) return module_.Forward(x);
   const std::vector<Variable> parameters = module_.Parameters();
-  if (!Recordable(x, parameters)) return module_.Forward(x);
-  const std::string kind =
-      absl::StrCat(KindOf({x.tensor()}), x.requires_grad() ? "grad" : "");
-  const std::shared_ptr<Recording> recording =
-      recordings_.For(kind, parameters, [&] { return Record(x, parameters); });
-  if (recording == nullptr || recording->InUse()) return module_.Forward(x);
+  const std::shared_ptr<Recording> recording = Idle(x, parameters);
+  if (recording == nullptr) return module_.Forward(x);
 
   recording->input.CopyFrom(x.tensor());
   recording->forward->Replay();
@@ -87,18 +93,40 @@ Variable Graphed::Forward(const Variable& x) {
       });
 }
 
-bool Graphed::Recordable(const Variable& x,
-                         const std::vector<Variable>& parameters) {
-  if (!x.defined() || !x.tensor().device().is_cuda() || NoGrad::Active() ||
-      !module_.is_training()) {
-    return false;
-  }
-  return std::all_of(
+bool Graphed::Recordable(const Variable& x) const {
+  return x.defined() && x.tensor().device().is_cuda() && !NoGrad::Active() &&
+         module_.is_training();
+}
+
+std::shared_ptr<Graphed::Recording> Graphed::Idle(
+    const Variable& x, const std::vector<Variable>& parameters) {
+  const bool plain = std::all_of(
       parameters.begin(), parameters.end(), [&](const Variable& parameter) {
         const autograd::Edge edge = parameter.gradient_edge();
         return parameter.tensor().device() == x.tensor().device() &&
                !(edge.valid() && edge.node->has_hooks());
       });
+  if (!plain) return nullptr;
+  const std::string kind =
+      absl::StrCat(KindOf({x.tensor()}), x.requires_grad() ? "grad" : "");
+  const std::shared_ptr<Passes> passes = recordings_.For(
+      kind, parameters, [] { return std::make_shared<Passes>(); });
+  if (passes == nullptr) return nullptr;
+  for (const auto& recording : passes->recordings) {
+    if (!recording->InUse()) return recording;
+  }
+  if (passes->refused ||
+      passes->recordings.size() == static_cast<size_t>(most_passes_)) {
+    return nullptr;
+  }
+  const absl::Status status =
+      CatchErrors([&] { passes->recordings.push_back(Record(x, parameters)); });
+  if (status.ok()) return passes->recordings.back();
+  passes->refused = true;
+  LogWarning("a module that is to be replayed runs as it is, but for ",
+             passes->recordings.size(),
+             " passes that were recorded: ", status.ToString());
+  return nullptr;
 }
 
 std::shared_ptr<Graphed::Recording> Graphed::Record(

@@ -23,10 +23,12 @@ namespace baton::nn {
 // the input is copied in, the output and all gradients are copied out, so they
 // are the caller's as those of any module. The module runs as it is on other
 // inputs, on the CPU, in eval mode, under NoGrad, with hooks on its parameters,
-// and for a forward before the last one's backward has run or its output is
-// gone, since a recording holds the activations of one forward. What the module
-// does on the host happens no more during replays, and it may not read values
-// back. Moving or casting it drops the recordings.
+// and while as many passes as the options allow wait for their backwards (or
+// for their outputs to go), since each recording holds the activations of one.
+// What the module does on the host happens no more during replays. One that
+// cannot be recorded, as it reads values back or there is no memory for another
+// pass, runs as it is, and a warning says why. Moving or casting it drops the
+// recordings.
 //
 // The child is named "module". Thread-compatible.
 class Graphed final : public Module {
@@ -38,15 +40,20 @@ class Graphed final : public Module {
   int64_t replays() const { return replays_; }  // forwards so far that were
 
  private:
-  struct Recording;
   struct Pass;
+  struct Recording;
+  struct Passes;
 
-  bool Recordable(const Variable& x, const std::vector<Variable>& parameters);
+  bool Recordable(const Variable& x) const;
+  // Null where the forward is to run as it is.
+  std::shared_ptr<Recording> Idle(const Variable& x,
+                                  const std::vector<Variable>& parameters);
   std::shared_ptr<Recording> Record(const Variable& x,
                                     const std::vector<Variable>& parameters);
 
   Module& module_;
-  Recordings<Recording> recordings_;
+  const int most_passes_;
+  Recordings<Passes> recordings_;
   int64_t replays_ = 0;
 };
 

@@ -22,6 +22,9 @@ struct RecordingOptions {
   int warm_up = 3;
   // Kinds that are recorded, each with memory of its own: the first to be warm.
   int kinds = 1;
+  // Of a Graphed: passes whose backward is still to come that are replayed at
+  // most, each with memory for activations of its own.
+  int passes = 1;
 };
 
 // What a recording is good for: inputs of this shape, order, dtype and device.
@@ -33,9 +36,11 @@ template <typename Recording>
 class Recordings {
  public:
   explicit Recordings(const RecordingOptions& options) : options_(options) {
-    Require(options.warm_up > 0 && options.kinds > 0, "graphed",
-            "expected at least one call to warm up and one kind, got ",
-            options.warm_up, " and ", options.kinds);
+    Require(
+        options.warm_up > 0 && options.kinds > 0 && options.passes > 0,
+        "graphed",
+        "expected at least one call to warm up, one kind and one pass, got ",
+        options.warm_up, ", ", options.kinds, " and ", options.passes);
   }
 
   // The recording for inputs of `kind`, which `make` makes when it is due; null
