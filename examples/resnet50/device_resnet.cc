@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "core/status.h"
 #include "core/storage.h"
+#include "tools/view/merged_trace.h"
 
 namespace baton::examples {
 namespace {
@@ -158,7 +159,10 @@ absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
     spans = trace.Spans();
   }));
   std::ofstream file(path);
-  file << dist::ToChromeTrace(spans);
+  tools::WorkerTrace trace;
+  trace.worker.name = "devices";
+  trace.log = dist::ToTraceLog(spans);
+  file << tools::MergedTrace({trace});
   file.close();
   if (!file)
     return absl::UnavailableError(absl::StrCat("cannot write to ", path));

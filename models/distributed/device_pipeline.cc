@@ -4,18 +4,16 @@
 #include "models/distributed/device_pipeline.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
-#include "autograd/engine.h"
-#include "autograd/functions/arithmetic.h"
-#include "autograd/functions/cast.h"
+#include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
-#include "models/nn/loss.h"
-#include "models/nn/scopes.h"
+#include "core/status.h"
+#include "models/distributed/local_links.h"
 
 namespace baton::dist {
 namespace {
@@ -27,247 +25,13 @@ void RequireRows(const Tensor& inputs) {
           "expected inputs with rows");
 }
 
-Tensor Rows(const Tensor& x, const RowRange& rows) {
-  return rows.size() == x.dim(0) ? x : x.Slice(0, rows.begin, rows.end);
+template <typename T>
+T OrThrow(absl::StatusOr<T> value) {
+  if (!value.ok()) throw Error(value.status());
+  return *std::move(value);
 }
 
 }  // namespace
-
-// One step; gone with it.
-class DevicePipeline::Run {
- public:
-  Run(const DevicePipeline& pipeline, const Tensor& inputs,
-      const Tensor& targets, std::vector<RowRange> rows,
-      const StepOptions& options)
-      : stages_(pipeline.stages_),
-        options_(pipeline.options_),
-        work_(pipeline.WorkFor(rows)),
-        schedule_(pipeline.ScheduleFor(work_)),
-        inputs_(inputs),
-        targets_(targets),
-        rows_(std::move(rows)),
-        loss_scale_(options.loss_scale),
-        trace_(options.trace),
-        streams_(DevicesOf(stages_), pipeline.lanes_,
-                 {.several = options_.at_once > 1,
-                  .overlap = options_.overlap,
-                  .weights = LeavesWeights(schedule_)}),
-        in_flight_(stages_.size(), std::vector<InFlight>(rows_.size())),
-        sums_(stages_.size()),
-        postponed_(stages_.size()) {}
-
-  Tensor Train() {
-    streams_.Fork();
-    const size_t at_once = static_cast<size_t>(options_.at_once);
-    // One thread gives all devices their work, as it is expected to begin: what
-    // one sends another takes before the first sends again.
-    const absl::StatusOr<Simulation> expected = Simulate(schedule_, work_);
-    if (!expected.ok()) throw Error(expected.status());
-    for (const TimedInstruction& timed : expected->order) {
-      const auto [op, stage, group] = timed.instruction;
-      const size_t first = static_cast<size_t>(group) * at_once;
-      const size_t end = std::min(first + at_once, rows_.size());
-      for (size_t m = first; m < end; ++m)
-        Do(op, static_cast<size_t>(stage), m);
-    }
-    streams_.Join();
-    for (GradientSums& sums : sums_) sums.Leave();
-    for (nn::PostponedStatistics& postponed : postponed_) postponed.Apply();
-    return Loss();
-  }
-
- private:
-  void Do(StageOp op, size_t s, size_t m) {
-    switch (op) {
-      case StageOp::kForward:
-        return Forward(s, m);
-      case StageOp::kInputGrad:
-        return Backward(op, s, m);
-      case StageOp::kWeightGrad:
-        return Weights(op, s, m);
-      case StageOp::kBackward:
-        Backward(op, s, m);
-        return Weights(op, s, m);
-    }
-  }
-
-  // To instructions of their own.
-  static bool LeavesWeights(const Schedule& schedule) {
-    return absl::c_any_of(schedule.workers, [](const Program& program) {
-      return absl::c_any_of(program, [](const Instruction& step) {
-        return step.op == StageOp::kInputGrad;
-      });
-    });
-  }
-  bool IsLast(size_t stage) const { return stage + 1 == stages_.size(); }
-
-  static std::vector<Device> DevicesOf(const std::vector<DeviceStage>& stages) {
-    std::vector<Device> devices;
-    for (const DeviceStage& stage : stages) devices.push_back(stage.device);
-    return devices;
-  }
-
-  void Forward(size_t s, size_t m) {
-    const StreamScope scope(streams_.Forward(s, m));
-    InFlight& here = in_flight_[s][m];
-    const Tensor input =
-        s == 0 ? Rows(inputs_, rows_[m]) : std::move(here.received);
-    Compute(StageOp::kForward, s, m, input, [&] {
-      std::optional<nn::PostponedStatistics::Scope> later;
-      if (streams_.several(s)) later.emplace(postponed_[s]);
-      here.input = Variable(input, s > 0);
-      here.output = stages_[s].module->Forward(here.input);
-      if (IsLast(s)) here.output = WeightedLoss(here.output, m);
-    });
-    if (IsLast(s)) {
-      here.gradient = loss_scale_;
-      losses_.push_back(here.output.tensor());
-    } else {
-      in_flight_[s + 1][m].received = Send(s, s + 1, m, here.output.tensor());
-    }
-  }
-
-  void Backward(StageOp op, size_t s, size_t m) {
-    const Stream& stream = streams_.Backward(s, m);
-    // A forward given after this may run beside it, but not before.
-    streams_.Forward(s, m).WaitFor(stream);
-    const StreamScope scope(stream);
-    InFlight here = std::exchange(in_flight_[s][m], InFlight());
-    // A stage that does not use its input gives its predecessor no gradient.
-    if (!here.output.requires_grad() ||
-        (!IsLast(s) && !here.gradient.defined())) {
-      return;
-    }
-    InFlight& left = in_flight_[s][m];
-    Tensor of_input;
-    autograd::GraphTask::Options pass;
-    pass.sink = [&](const Variable& leaf, const Tensor& gradient) {
-      if (leaf.id() == here.input.id()) {
-        of_input = gradient;
-      } else {
-        left.gradients.emplace_back(leaf, gradient);
-      }
-    };
-    if (op == StageOp::kInputGrad) {
-      pass.postpone = [&](const Variable& leaf) {
-        return leaf.id() != here.input.id();
-      };
-      pass.later = [&](const Variable& leaf, autograd::LateGradient gradient) {
-        left.late.emplace_back(leaf, std::move(gradient));
-        // Nobody waits for the first stage's backwards.
-        if (s == 0) ComputeLate(left, s, stream);
-      };
-    }
-    Compute(op, s, m, here.gradient, [&] {
-      autograd::Backward({here.output}, {here.gradient}, std::move(pass));
-    });
-    // The stage before waits for it: sent before anything else is given.
-    if (of_input.defined())
-      in_flight_[s - 1][m].gradient = Send(s, s - 1, m, of_input);
-  }
-
-  void Weights(StageOp op, size_t s, size_t m) {
-    const Stream& stream = streams_.Backward(s, m);
-    InFlight here = std::exchange(in_flight_[s][m], InFlight());
-    const Stream beside = Stream::Beside(stream);
-    beside.WaitFor(stream);
-    const StreamScope scope(beside);
-    Compute(op, s, m, Tensor(), [&] {
-      ComputeLate(here, s, beside);
-      for (const Stream& lane : streams_.Weights(s)) beside.WaitFor(lane);
-      sums_[s].Add(std::move(here.gradients), /*last=*/rows_.size() == 1);
-    });
-  }
-
-  // The gradients left for later, once `stream` has got so far: several at once
-  // where there are streams for it, since none needs another.
-  void ComputeLate(InFlight& here, size_t s, const Stream& stream) {
-    for (auto& [leaf, gradient] : std::exchange(here.late, {})) {
-      const std::vector<Stream>& lanes = streams_.Weights(s);
-      const Stream lane =
-          lanes.empty() ? stream : lanes[next_lane_++ % lanes.size()];
-      lane.WaitFor(stream);
-      const StreamScope scope(lane);
-      here.gradients.emplace_back(leaf, gradient());
-      gradient = nullptr;
-    }
-  }
-
-  // Sums to the mean over the batch whatever the sizes of the micro-batches.
-  Variable WeightedLoss(const Variable& output, size_t m) const {
-    const Variable logits =
-        IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
-    const Tensor targets = Rows(targets_, rows_[m]);
-    Variable loss = options_.loss == Loss::kMse
-                        ? nn::MseLoss(logits, targets)
-                        : nn::CrossEntropy(logits, targets);
-    if (rows_.size() == 1) return loss;
-    return autograd::MulScalar(loss, static_cast<double>(rows_[m].size()) /
-                                         static_cast<double>(inputs_.dim(0)));
-  }
-
-  Tensor Loss() const {
-    if (losses_.size() == 1) return losses_.front();
-    Tensor loss = losses_.front().Clone();
-    for (size_t m = 1; m < losses_.size(); ++m) ops::AddInto(loss, losses_[m]);
-    return loss;
-  }
-
-  Tensor Send(size_t from, size_t to, size_t m, const Tensor& value) {
-    const Device source = stages_[from].device, target = stages_[to].device;
-    if (source == target) return value;
-    const Stream lane = Stream::ForCopies(source, target);
-    const auto copy = [&] {
-      // Memory of the lane's own: that of a computing stream would come with
-      // its waits.
-      const StreamScope scope(lane);
-      if (trace_ == nullptr) return value.To(target);
-      lane.WaitFor(CurrentStream(source));
-      Tensor arrived;
-      trace_->Time(absl::StrCat("copy ", m), DeviceTrace::Kind::kCopy,
-                   absl::StrCat(source.ToString(), " to ", target.ToString()),
-                   lane, [&] { arrived = value.To(target); });
-      return arrived;
-    };
-    if (options_.copy_streams) return copy();
-    const Stream& user = streams_.UserOf(from, to, m);
-    return InTurn(lane, {CurrentStream(source), user}, copy);
-  }
-
-  // `needed`: what may have come from another device.
-  template <typename Work>
-  void Compute(StageOp op, size_t s, size_t m, const Tensor& needed,
-               const Work& work) {
-    if (trace_ == nullptr) return work();
-    const Device device = stages_[s].device;
-    const Stream stream = CurrentStream(device);
-    if (needed.defined() && needed.storage()->use())
-      needed.storage()->use()->Read(stream);
-    std::string lane = device.ToString();
-    if (stream != Stream::Default(device))
-      absl::StrAppend(&lane, " stream ", stream.index());
-    const Instruction instruction = {op, static_cast<int>(s),
-                                     static_cast<int>(m)};
-    trace_->Time(ToString(instruction), DeviceTrace::Kind::kCompute, lane,
-                 stream, work, instruction);
-  }
-
-  const std::vector<DeviceStage>& stages_;
-  const DevicePipelineOptions& options_;
-  const Workload work_;
-  const Schedule schedule_;
-  const Tensor inputs_;
-  const Tensor targets_;
-  const std::vector<RowRange> rows_;
-  const Tensor loss_scale_;  // undefined: 1
-  DeviceTrace* const trace_;
-  const StageStreams streams_;
-  size_t next_lane_ = 0;
-  std::vector<std::vector<InFlight>> in_flight_;    // [stage][micro-batch]
-  std::vector<GradientSums> sums_;                  // of each stage
-  std::vector<nn::PostponedStatistics> postponed_;  // likewise
-  std::vector<Tensor> losses_;                      // of each micro-batch
-};
 
 DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
                                const DevicePipelineOptions& options)
@@ -292,8 +56,8 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
       stage.module->LowerPrecision(options.dtype);
     stage.module->To(stage.device);
     const int gpu = stage.device.index();
-    if (stage.device.is_cuda() && lanes_.count(gpu) == 0)
-      lanes_.emplace(gpu, MakeLanes(stage.device, options.at_once));
+    if (stage.device.is_cuda() && streams_.count(gpu) == 0)
+      streams_.emplace(gpu, StageStreams::Make(stage.device, options.at_once));
   }
 }
 
@@ -301,34 +65,90 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
                             const StepOptions& options) {
   RequireRows(inputs);
   const std::vector<RowRange> rows = RowsOf(inputs.dim(0));
-  Require(targets.rank() > 0 && targets.dim(0) == inputs.dim(0), kOp,
-          "expected targets of ", inputs.dim(0), " rows, got shape ",
-          targets.shape().ToString());
   for (Variable& parameter : Parameters()) parameter.ZeroGrad();
-  return Run(*this, Placed(inputs), targets.To(stages_.back().device), rows,
-             options)
-      .Train();
+  const Results results = Run({.training = true, .loss = options_.loss}, rows,
+                              {.inputs = Placed(inputs),
+                               .targets = targets.To(stages_.back().device),
+                               .loss_scale = options.loss_scale},
+                              options.trace);
+  if (rows.size() == 1) return results.losses.front();
+  Tensor loss = results.losses.front().Clone();
+  for (size_t m = 1; m < rows.size(); ++m)
+    ops::AddInto(loss, results.losses[m]);
+  return loss;
 }
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
   RequireRows(inputs);
-  const NoGrad no_grad;
-  std::vector<std::unique_ptr<nn::EvalScope>> evaluating;
-  for (const DeviceStage& stage : stages_)
-    evaluating.push_back(std::make_unique<nn::EvalScope>(*stage.module));
-  const Tensor placed = Placed(inputs);
-  std::vector<Tensor> outputs;
   const int64_t most = options_.micro_batches.empty()
                            ? options_.split_size
                            : *absl::c_max_element(options_.micro_batches);
-  const int64_t all = placed.dim(0);
-  for (const RowRange& rows : SplitRows(all, most > 0 ? most : all)) {
-    Tensor value = Rows(placed, rows);
-    for (const DeviceStage& stage : stages_)
-      value = stage.module->Forward(value.To(stage.device)).tensor();
-    outputs.push_back(value);
+  const int64_t all = inputs.dim(0);
+  const Results results = Run({}, SplitRows(all, most > 0 ? most : all),
+                              {.inputs = Placed(inputs)}, nullptr);
+  return results.outputs.size() == 1 ? results.outputs[0]
+                                     : ops::Cat(results.outputs, 0);
+}
+
+DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
+                                            const std::vector<RowRange>& rows,
+                                            const ProgramRun::Batch& batch,
+                                            DeviceTrace* trace) const {
+  plan.program = ProgramFor(plan.training, rows);
+  plan.rows = rows.back().end;
+  for (const RowRange& part : rows) plan.micro_batches.push_back(part.size());
+  const bool for_weights = absl::c_any_of(
+      plan.program,
+      [](const Instruction& step) { return step.op == StageOp::kInputGrad; });
+  std::deque<LocalLinks> links;  // which stay where they are
+  std::vector<ProgramRun::RunStage> stages;
+  for (const DeviceStage& stage : stages_) {
+    const StageStreams streams = StreamsOf(stage.device, for_weights);
+    LocalLinks* const previous = links.empty() ? nullptr : &links.back();
+    links.emplace_back(streams, previous,
+                       LocalLinks::Options{options_.copy_streams, trace});
+    stages.push_back({*stage.module,
+                      {.index = static_cast<int32_t>(stages.size()),
+                       .count = static_cast<int32_t>(num_stages())},
+                      streams,
+                      links.back()});
   }
-  return outputs.size() == 1 ? outputs[0] : ops::Cat(outputs, 0);
+  ProgramRun run(plan, batch, stages, {.devices = trace});
+  if (absl::Status status = run.Run(); !status.ok()) throw Error(status);
+  run.gradients().Leave();
+  return {run.last()->losses(), run.last()->outputs()};
+}
+
+Program DevicePipeline::ProgramFor(bool training,
+                                   const std::vector<RowRange>& rows) const {
+  const Workload work = WorkFor(rows);
+  const Schedule schedule =
+      training ? ScheduleFor(work) : OrThrow(MakeForwards(work));
+  // What one sends another takes before the first sends again.
+  Program program;
+  const int at_once = options_.at_once;
+  for (const TimedInstruction& timed :
+       OrThrow(Simulate(schedule, work)).order) {
+    const auto [op, stage, group] = timed.instruction;
+    const int end =
+        std::min((group + 1) * at_once, static_cast<int>(rows.size()));
+    for (int m = group * at_once; m < end; ++m)
+      program.push_back({op, stage, m});
+  }
+  return program;
+}
+
+StageStreams DevicePipeline::StreamsOf(Device device, bool for_weights) const {
+  StageStreams streams = StageStreams::Current(device);
+  if (device.is_cpu()) return streams;
+  // Where others are used the current one is not: it wrote the parameters.
+  const StageStreams& others = streams_.at(device.index());
+  if (options_.overlap || options_.at_once > 1) {
+    streams.forward = others.forward;
+    streams.backward = options_.overlap ? others.backward : others.forward;
+  }
+  if (for_weights) streams.weights = others.weights;
+  return streams;
 }
 
 std::vector<RowRange> DevicePipeline::RowsOf(int64_t batch) const {
@@ -364,6 +184,64 @@ std::vector<Device> DevicePipeline::devices() const {
     if (!absl::c_linear_search(all, stage.device)) all.push_back(stage.device);
   }
   return all;
+}
+
+Workload DevicePipeline::WorkFor(const std::vector<RowRange>& rows) const {
+  Workload work;
+  const std::vector<Device> all = devices();
+  for (const DeviceStage& stage : stages_)
+    work.worker_of_stage.push_back(
+        static_cast<int>(absl::c_find(all, stage.device) - all.begin()));
+  work.sizes = GroupSizes(rows, static_cast<size_t>(options_.at_once));
+  work.micro_batches = static_cast<int>(work.sizes.size());
+  work.costs = costs_;
+  return work;
+}
+
+Schedule DevicePipeline::ScheduleFor(const Workload& work) const {
+  return OrThrow(MakeSchedule(options_.schedule, work));
+}
+
+DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
+                                            const Tensor& targets) {
+  std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
+  for (const DeviceStage& stage : stages_) {
+    for (const auto& [name, buffer] : stage.module->NamedBuffers())
+      kept.emplace_back(buffer, buffer.Clone());
+  }
+  const Tensor placed = inputs.To(stages_.front().device);
+  const Tensor wanted = targets.To(stages_.back().device);
+  for (int i = 0; i < 2; ++i) Step(placed, wanted);  // algorithms are chosen
+  const std::vector<RowRange> rows = RowsOf(placed.dim(0));
+  if (options_.schedule.name == "auto") {
+    costs_ =
+        CostsOf(TimedStep(placed, wanted), stages_.size(), GroupSizes(rows));
+  }
+  Workload work = WorkFor(rows);
+  Timing timing;
+  timing.schedule = ScheduleFor(work);
+  const auto spans = TimedStep(placed, wanted);
+  timing.bubble = BubbleOf(spans, work.worker_of_stage);
+  work.costs = CostsOf(spans, stages_.size(), GroupSizes(rows));
+  timing.predicted = OrThrow(Simulate(timing.schedule, work));
+  for (const auto& [buffer, value] : kept) buffer.CopyFrom(value);
+  return timing;
+}
+
+std::vector<DeviceTrace::Span> DevicePipeline::TimedStep(
+    const Tensor& inputs, const Tensor& targets) {
+  DeviceTrace trace(devices());
+  const auto timed = [&] { Step(inputs, targets, {.trace = &trace}); };
+  if (streams_.size() == devices().size()) {  // no CPU among them
+    const Graph graph = Graph::Record(devices(), timed);
+    for (int i = 0; i < 2; ++i) {
+      trace.Begin();
+      graph.Replay();
+    }
+  } else {
+    timed();
+  }
+  return trace.Spans();
 }
 
 }  // namespace baton::dist

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "models/distributed/device_streams.h"
 #include "models/distributed/device_trace.h"
-#include "models/distributed/gradient_sums.h"
 #include "models/distributed/micro_batches.h"
+#include "models/distributed/program_run.h"
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
+#include "models/distributed/stage_streams.h"
 #include "models/distributed/step_plan.h"
 #include "models/nn/module.h"
 
@@ -53,9 +53,9 @@ struct DevicePipelineOptions {
 };
 
 // Trains a chain of modules on the GPUs of one machine, in micro-batches: the
-// counterpart of Pipeline without any calls. One thread gives all devices their
-// work, which goes on by itself: each computes on its current stream, and
-// activations and gradients cross on streams for copies, beside the computing.
+// Pipeline whose links are all local. One thread gives all devices their work,
+// which goes on by itself: each computes on its current stream, and activations
+// and gradients cross on streams for copies, beside the computing.
 // Nothing is read back, so that a step can be recorded (nn::GraphedStep).
 //
 //   dist::DevicePipeline pipeline({{front, Device::Cuda(0)},
@@ -121,16 +121,16 @@ class DevicePipeline {
   const DevicePipelineOptions& options() const { return options_; }
 
  private:
-  // What a stage has in hand, by micro-batch.
-  struct InFlight {
-    Tensor received;  // the input that has come
-    Variable input, output;
-    Tensor gradient;  // of the output, come from the next stage
-    LeafGradients gradients;
-    LateGradients late;
+  // What the last stage has, of each micro-batch.
+  struct Results {
+    std::vector<Tensor> losses, outputs;
   };
-  class Run;
-
+  // Runs such a step, whose micro-batches are these.
+  Results Run(StepPlan plan, const std::vector<RowRange>& rows,
+              const ProgramRun::Batch& batch, DeviceTrace* trace) const;
+  // What one thread gives to all devices, as it is expected to begin.
+  Program ProgramFor(bool training, const std::vector<RowRange>& rows) const;
+  StageStreams StreamsOf(Device device, bool for_weights) const;
   std::vector<RowRange> RowsOf(int64_t batch) const;
   // The groups of as many micro-batches as a device works on at once.
   Workload WorkFor(const std::vector<RowRange>& rows) const;
@@ -141,8 +141,9 @@ class DevicePipeline {
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;
-  std::vector<StageCosts> costs_;     // of each stage; empty: the usual ones
-  std::map<int, DeviceLanes> lanes_;  // by index of the GPU
+  std::vector<StageCosts> costs_;  // of each stage; empty: the usual ones
+  std::map<int, StageStreams>
+      streams_;  // beside the current one, by index of the GPU
 };
 
 }  // namespace baton::dist

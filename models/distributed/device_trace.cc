@@ -4,12 +4,10 @@
 #include "models/distributed/device_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace baton::dist {
 namespace {
@@ -123,28 +121,16 @@ double BubbleOf(const std::vector<Span>& spans,
   return 1 - busy / ((end - begin) * static_cast<double>(of_worker.size()));
 }
 
-std::string ToChromeTrace(const std::vector<Span>& spans) {
-  std::map<std::string, int> rows;
-  std::string events;
+rpc::TraceLog ToTraceLog(const std::vector<Span>& spans) {
+  rpc::TraceLog log;
   for (const Span& span : spans) {
-    const int next = static_cast<int>(rows.size());
-    const auto row = rows.try_emplace(span.lane, next).first;
-    absl::StrAppendFormat(
-        &events,
-        "{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%d,"
-        "\"ts\":%.3f,\"dur\":%.3f},\n",
-        span.name, span.kind == DeviceTrace::Kind::kCopy ? "copy" : "compute",
-        row->second, 1e3 * span.begin_ms, 1e3 * (span.end_ms - span.begin_ms));
+    rpc::TraceEvent& event = log.events.emplace_back();
+    event.name = span.name;
+    event.peer = span.lane;
+    event.begin_ns = std::llround(1e6 * span.begin_ms);
+    event.end_ns = std::llround(1e6 * span.end_ms);
   }
-  for (const auto& [lane, row] : rows) {
-    absl::StrAppendFormat(
-        &events,
-        "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%d,"
-        "\"args\":{\"name\":\"%s\"}},\n",
-        row, lane);
-  }
-  if (!events.empty()) events.resize(events.size() - 2);
-  return absl::StrCat("{\"traceEvents\":[\n", events, "\n]}\n");
+  return log;
 }
 
 }  // namespace baton::dist

@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "core/stream.h"
 #include "models/distributed/workload.h"
+#include "rpc/tracer.h"
 
 namespace baton::dist {
 
@@ -69,7 +70,7 @@ std::vector<StageCosts> CostsOf(const std::vector<DeviceTrace::Span>& spans,
 double BubbleOf(const std::vector<DeviceTrace::Span>& spans,
                 const std::vector<int>& worker_of_stage);
 
-// For chrome://tracing and Perfetto: a row for each lane.
-std::string ToChromeTrace(const std::vector<DeviceTrace::Span>& spans);
+// With a track for each lane.
+rpc::TraceLog ToTraceLog(const std::vector<DeviceTrace::Span>& spans);
 
 }  // namespace baton::dist

@@ -23,6 +23,7 @@ std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size) {
 
 std::vector<RowRange> SplitRows(int64_t rows,
                                 const std::vector<int64_t>& sizes) {
+  Require(!sizes.empty(), "split", "no micro-batches");
   std::vector<RowRange> parts;
   int64_t end = 0;
   for (int64_t size : sizes) {

@@ -20,8 +20,8 @@ struct RowRange {
 // Cuts `rows` into micro-batches of `split_size`; the last may be smaller.
 // Both are at least 1.
 std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
-// Into micro-batches of these sizes; throws Error unless each is at least 1 and
-// they add up to `rows`.
+// Into micro-batches of these sizes; throws Error unless there are any, each is
+// at least 1 and they add up to `rows`.
 std::vector<RowRange> SplitRows(int64_t rows,
                                 const std::vector<int64_t>& sizes);
 

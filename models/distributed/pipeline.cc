@@ -134,11 +134,10 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
   }
   StepPlan plan;
   plan.rows = inputs.dim(0);
-  plan.split_size = options_.split_size > 0
-                        ? std::min(options_.split_size, plan.rows)
-                        : plan.rows;
-  plan.micro_batches =
-      static_cast<int32_t>((plan.rows + plan.split_size - 1) / plan.split_size);
+  const int64_t most =
+      options_.split_size > 0 ? options_.split_size : plan.rows;
+  for (const RowRange& part : SplitRows(plan.rows, most))
+    plan.micro_batches.push_back(part.size());
   plan.training = training;
   plan.loss = targets.defined() ? options_.loss : Loss::kNone;
   return plan;
@@ -147,8 +146,8 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
 Workload Pipeline::WorkFor(const StepPlan& plan) const {
   Workload work;
   work.worker_of_stage = worker_of_stage_;
-  work.micro_batches = plan.micro_batches;
-  work.sizes = GroupSizes(SplitRows(plan.rows, plan.split_size));
+  work.micro_batches = static_cast<int>(plan.micro_batches.size());
+  work.sizes = GroupSizes(SplitRows(plan.rows, plan.micro_batches));
   return work;
 }
 

@@ -29,6 +29,14 @@ std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
       nn::RecordingOptions{.kinds = kSizes, .passes = kManyPasses});
 }
 
+rpc::CallOptions TimeUntil(MailLinks::Deadline deadline) {
+  rpc::CallOptions options;
+  options.timeout = std::max(std::chrono::milliseconds(1),
+                             std::chrono::ceil<std::chrono::milliseconds>(
+                                 deadline - MailLinks::Deadline::clock::now()));
+  return options;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
@@ -66,26 +74,29 @@ Stage::Stage(std::shared_ptr<nn::Module> module,
 Stage::~Stage() {
   MutexLock lock(mutex_);
   for (const auto& [step, mail] : mail_)
-    mail->Fail(Explain(absl::CancelledError("the stage was dropped")));
+    mail->Fail(spec_.Explain(absl::CancelledError("the stage was dropped")));
 }
 
-absl::Status Stage::Explain(const absl::Status& status) const {
-  return Annotate(status,
-                  absl::StrCat("stage ", spec_.index, " of ", spec_.count));
-}
-
-absl::StatusOr<std::shared_ptr<StepState>> Stage::Open(uint64_t step) {
+absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
   MutexLock lock(mutex_);
   if (step < oldest_) {
-    return Explain(absl::AbortedError(absl::StrCat("step ", step, " is over")));
+    return spec_.Explain(
+        absl::AbortedError(absl::StrCat("step ", step, " is over")));
   }
-  std::shared_ptr<StepState>& mail = mail_[step];
-  if (mail == nullptr) mail = std::make_shared<StepState>();
+  std::shared_ptr<MailLinks>& mail = mail_[step];
+  if (mail == nullptr) {
+    mail = std::make_shared<MailLinks>(
+        spec_, [next = next_, step](int micro_batch, const Tensor& output,
+                                    MailLinks::Deadline deadline) {
+          return next->Async<&Stage::PutInput>(TimeUntil(deadline), step,
+                                               int32_t{micro_batch}, output);
+        });
+  }
   return mail;
 }
 
 void Stage::Begin(uint64_t step) {
-  std::map<uint64_t, std::shared_ptr<StepState>> over;
+  std::map<uint64_t, std::shared_ptr<MailLinks>> over;
   {
     MutexLock lock(mutex_);
     oldest_ = std::max(oldest_, step);
@@ -93,12 +104,12 @@ void Stage::Begin(uint64_t step) {
       over.insert(mail_.extract(mail_.begin()));
   }
   for (const auto& [older, mail] : over)
-    mail->Fail(Explain(absl::AbortedError("a newer step began")));
+    mail->Fail(spec_.Explain(absl::AbortedError("a newer step began")));
 }
 
 Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
                                const Tensor& input) {
-  absl::StatusOr<std::shared_ptr<StepState>> mail = Open(step);
+  absl::StatusOr<std::shared_ptr<MailLinks>> mail = Open(step);
   if (!mail.ok()) return ReadyFuture<Tensor>(mail.status());
   return (*mail)->PutInput(micro_batch, input);
 }

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "models/distributed/mail_links.h"
 #include "models/distributed/step_plan.h"
-#include "models/distributed/step_state.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 
@@ -42,19 +42,13 @@ class Stage {
   using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInput>>;
 
   // For the group.
-  // The step's mail; Aborted when the step is over.
-  absl::StatusOr<std::shared_ptr<StepState>> Open(uint64_t step);
+  // The step's links; Aborted when the step is over.
+  absl::StatusOr<std::shared_ptr<MailLinks>> Open(uint64_t step);
   // The steps before this one are over.
   void Begin(uint64_t step);
-  // "stage 1 of 3: " before its text.
-  absl::Status Explain(const absl::Status& status) const;
-
   nn::Module& module() const { return *module_; }
   const std::shared_ptr<rpc::ObjectLock>& lock() const { return lock_; }
   const StageSpec& spec() const { return spec_; }
-  const std::optional<RRef<Stage>>& next() const { return next_; }
-  bool is_first() const { return spec_.index == 0; }
-  bool is_last() const { return spec_.index == spec_.count - 1; }
 
  private:
   Stage(std::shared_ptr<nn::Module> module,
@@ -68,7 +62,7 @@ class Stage {
   const StageSpec spec_;
   const std::optional<RRef<Stage>> next_;
   Mutex mutex_;
-  std::map<uint64_t, std::shared_ptr<StepState>> mail_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);
   uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over
 };
 

@@ -14,6 +14,8 @@
 #include "autograd/distributed/engine.h"
 #include "core/parallel.h"
 #include "core/status.h"
+#include "models/distributed/micro_batches.h"
+#include "models/distributed/program_run.h"
 
 namespace baton::dist {
 namespace {
@@ -100,42 +102,19 @@ void StageGroup::Progress::EndMail(const absl::Status& why) const {
 }
 
 absl::Status StageGroup::Check(const StepPlan& plan) const {
-  if (plan.rows < 1 || plan.split_size < 1 || plan.micro_batches < 1 ||
-      (plan.rows + plan.split_size - 1) / plan.split_size !=
-          plan.micro_batches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(plan.rows, " rows in parts of ", plan.split_size,
-                     " are not ", plan.micro_batches, " micro-batches"));
-  }
+  RETURN_IF_ERROR(
+      CatchErrors([&] { SplitRows(plan.rows, plan.micro_batches); }));
   if (plan.steps && !plan.training) {
     return absl::InvalidArgumentError("only training steps parameters");
   }
   std::vector<int> here;
   for (const auto& stage : stages_) {
     here.push_back(stage->spec().index);
-    if (plan.training && stage->is_last() && plan.loss == Loss::kNone)
+    if (plan.training && stage->spec().is_last() && plan.loss == Loss::kNone)
       return absl::InvalidArgumentError("training needs a loss");
   }
-  return CheckProgram(plan.program, here, plan.micro_batches);
-}
-
-absl::Status StageGroup::CheckBatch(const StepPlan& plan,
-                                    const StepOrder& order) const {
-  const auto check = [&](const Stage& stage, const Tensor& x,
-                         const char* what) {
-    if (x.defined() && x.rank() > 0 && x.dim(0) == plan.rows)
-      return absl::OkStatus();
-    return stage.Explain(absl::InvalidArgumentError(
-        absl::StrCat("expected ", what, " of ", plan.rows, " rows, got shape ",
-                     x.defined() ? x.shape().ToString() : "(undefined)")));
-  };
-  for (const auto& stage : stages_) {
-    if (stage->is_first())
-      RETURN_IF_ERROR(check(*stage, order.inputs, "inputs"));
-    if (stage->is_last() && plan.loss != Loss::kNone)
-      RETURN_IF_ERROR(check(*stage, order.targets, "targets"));
-  }
-  return absl::OkStatus();
+  return CheckProgram(plan.program, here,
+                      static_cast<int>(plan.micro_batches.size()));
 }
 
 absl::StatusOr<std::shared_ptr<StageGroup::Progress>> StageGroup::Open(
@@ -186,7 +165,6 @@ absl::Status StageGroup::Prepare(Task& task) {
   ASSIGN_OR_RETURN(KnownPlan known, PlanOf(task.order));
   task.order.new_plan.reset();
   task.plan = std::move(known.plan);
-  RETURN_IF_ERROR(CheckBatch(*task.plan, task.order));
   if (task.plan->optimizer.has_value()) {
     task.optimizer = known.optimizer.lock();
     if (task.optimizer == nullptr)
@@ -240,7 +218,7 @@ Future<void> StageGroup::BeforeOf(const StepOrder& order) {
 // The first group hears of every end of a program, and passes on that all have
 // run or that one broke.
 void StageGroup::Watch(const TaskPtr& task) const {
-  if (!stages_.front()->is_first()) return;
+  if (!stages_.front()->spec().is_first()) return;
   rpc::CallOptions options;
   options.timeout =
       LeftOf(StepClock::now() + std::min<std::chrono::milliseconds>(
@@ -301,42 +279,33 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                                                 rpc::ObjectHold hold) {
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
-  StepWork work{*task.plan, task.order, task.deadline,
-                task.call.agent().tracer()};
-  std::map<int, StageRun> runs;
+  std::vector<ProgramRun::RunStage> here;
   for (size_t i = 0; i < stages_.size(); ++i) {
-    runs.try_emplace(stages_[i]->spec().index, *stages_[i], work,
-                     task.progress->mail[i]);
+    MailLinks& links = *task.progress->mail[i];
+    links.set_deadline(task.deadline);
+    nn::Module& module = stages_[i]->module();
+    here.push_back({module, stages_[i]->spec(),
+                    StageStreams::Current(module.device()), links});
   }
-  absl::StatusOr<GroupReport> report;
+  GroupReport report;
+  std::optional<ProgramRun> run;
   absl::Status status = CatchErrors([&]() -> absl::Status {
-    report = RunProgram(task, work, runs);
-    RETURN_IF_ERROR(report.status());
-    if (task.plan->steps) return StepParameters(task, work.gradients);
+    run.emplace(*task.plan,
+                ProgramRun::Batch{task.order.inputs, task.order.targets}, here,
+                ProgramRun::Traces{.tracer = task.call.agent().tracer()});
+    RETURN_IF_ERROR(run->Run());
+    report.seconds = run->seconds();
+    report.until_end_s = SecondsSince(task.turn);
+    if (run->last() != nullptr) report.last = run->last()->Report();
+    if (task.plan->steps) return StepParameters(task, run->gradients());
     if (!task.plan->training) return absl::OkStatus();
-    for (const auto& [leaf, gradient] : work.gradients.Take())
+    for (const auto& [leaf, gradient] : run->gradients().Take())
       task.context->Accumulate(leaf, gradient);
     return absl::OkStatus();
   });
   if (status.ok()) return report;
-  for (const auto& [stage, run] : runs) run.Undo();
+  if (run.has_value()) run->Undo();
   return status;
-}
-
-absl::StatusOr<GroupReport> StageGroup::RunProgram(
-    const Task& task, StepWork& work, std::map<int, StageRun>& runs) const {
-  GroupReport report;
-  for (const Instruction& instruction : work.plan.program) {
-    StageRun& run = runs.at(instruction.stage);
-    const double waited = run.waited_s();
-    const StepClock::time_point begin = StepClock::now();
-    RETURN_IF_ERROR(run.Run(instruction));
-    report.seconds.push_back(SecondsSince(begin) - (run.waited_s() - waited));
-  }
-  report.until_end_s = SecondsSince(task.turn);
-  if (stages_.back()->is_last())
-    report.last = runs.at(stages_.back()->spec().index).Report();
-  return report;
 }
 
 absl::Status StageGroup::StepParameters(const Task& task,

@@ -14,10 +14,10 @@
 #include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "models/distributed/gradient_sums.h"
+#include "models/distributed/mail_links.h"
 #include "models/distributed/stage.h"
-#include "models/distributed/stage_run.h"
 #include "models/distributed/step_plan.h"
-#include "models/distributed/step_state.h"
 #include "rpc/agent.h"
 #include "rpc/object_hold.h"
 
@@ -72,7 +72,7 @@ class StageGroup {
  private:
   // How far a step has come here; made by whoever speaks of it first.
   struct Progress {
-    std::vector<std::shared_ptr<StepState>> mail;  // of each stage
+    std::vector<std::shared_ptr<MailLinks>> mail;  // of each stage
     bool begun = false;      // by a Run; guarded by the group's mutex
     Promise<double> ran;     // the program: as Ran says
     Promise<double> agreed;  // that parameters are stepped, as Agree says
@@ -93,14 +93,13 @@ class StageGroup {
     std::shared_ptr<OptimizerHost> optimizer = nullptr;  // null: none steps
     std::shared_ptr<Progress> progress = nullptr;
     std::shared_ptr<ContextState> context = nullptr;  // null where none is used
-    StepState::Deadline deadline{};
-    StepState::Deadline turn{};  // when the step before was over
+    MailLinks::Deadline deadline{};
+    MailLinks::Deadline turn{};  // when the step before was over
     Promise<GroupReport> report = Promise<GroupReport>();
   };
   using TaskPtr = std::shared_ptr<Task>;
 
   absl::Status Check(const StepPlan& plan) const;
-  absl::Status CheckBatch(const StepPlan& plan, const StepOrder& order) const;
   // Aborted for a step that was over long ago.
   absl::StatusOr<std::shared_ptr<Progress>> Open(uint64_t step);
   // Lets the group know the plan, if it is new. Else FailedPrecondition.
@@ -111,8 +110,6 @@ class StageGroup {
   void Begin(const TaskPtr& task);
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
-  absl::StatusOr<GroupReport> RunProgram(const Task& task, StepWork& work,
-                                         std::map<int, StageRun>& runs) const;
   absl::Status StepParameters(const Task& task, GradientSums& gradients) const;
   static void End(const Task& task, absl::StatusOr<GroupReport> report);
 

@@ -9,6 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "core/tensor.h"
 #include "models/distributed/schedule.h"
 #include "optim/distributed/local_optimizer.h"
@@ -34,19 +37,27 @@ struct StageSpec {
   // in training, without `checkpoint`. Activations of as many micro-batches as
   // are under way at once keep their memory between steps.
   bool graph = true;
+
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == count - 1; }
+  // "stage 1 of 3: " before its text.
+  absl::Status Explain(const absl::Status& status) const {
+    return Annotate(status, absl::StrCat("stage ", index, " of ", count));
+  }
+
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index, &StageSpec::count,
                       &StageSpec::checkpoint, &StageSpec::graph};
   }
 };
 
-// What one worker does in each of the steps that name the plan.
+// What one worker, or one process for all its devices, does in each of the
+// steps that name the plan.
 struct StepPlan {
   uint64_t id = 0;  // counts up
-  Program program;
-  int32_t micro_batches = 0;
-  int64_t rows = 0;        // of the whole batch
-  int64_t split_size = 0;  // of every micro-batch but maybe the last
+  Program program{};
+  int64_t rows = 0;                      // of the whole batch
+  std::vector<int64_t> micro_batches{};  // rows of each
   bool training = false;
   Loss loss = Loss::kNone;
   // Parameters are stepped once all workers have run their programs, here by
@@ -54,10 +65,10 @@ struct StepPlan {
   bool steps = false;
   std::optional<RRef<OptimizerHost>> optimizer = std::nullopt;
   static constexpr auto Fields() {
-    return std::tuple{
-        &StepPlan::id,   &StepPlan::program,    &StepPlan::micro_batches,
-        &StepPlan::rows, &StepPlan::split_size, &StepPlan::training,
-        &StepPlan::loss, &StepPlan::steps,      &StepPlan::optimizer};
+    return std::tuple{&StepPlan::id,       &StepPlan::program,
+                      &StepPlan::rows,     &StepPlan::micro_batches,
+                      &StepPlan::training, &StepPlan::loss,
+                      &StepPlan::steps,    &StepPlan::optimizer};
   }
 };
 

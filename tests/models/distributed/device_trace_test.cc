@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/ops/arithmetic.h"
 #include "tests/support/test_device.h"
 
@@ -76,18 +74,15 @@ TEST(DeviceTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
 }
 
-TEST(DeviceTrace, TheFileIsChromes) {
-  const auto json = nlohmann::json::parse(
-      ToChromeTrace({{"F0", Kind::kCompute, "cuda:0", 0, 1.5},
-                     {"copy 0", Kind::kCopy, "cuda:0 to cuda:1", 1.5, 2}}));
-  const auto& events = json.at("traceEvents");
-  ASSERT_EQ(events.size(), 4U);  // and two names of lanes
-  EXPECT_EQ(events[0].at("name"), "F0");
-  EXPECT_EQ(events[0].at("dur"), 1500);
-  EXPECT_EQ(events[1].at("ts"), 1500);
-  EXPECT_NE(events[0].at("tid"), events[1].at("tid"));
-  EXPECT_EQ(nlohmann::json::parse(ToChromeTrace({})).at("traceEvents").size(),
-            0U);
+TEST(DeviceTrace, SpansBecomeALogWithATrackForEachLane) {
+  const auto log =
+      ToTraceLog({{"F0", Kind::kCompute, "cuda:0", 0, 1.5},
+                  {"copy 0", Kind::kCopy, "cuda:0 to cuda:1", 1.5, 2}});
+  ASSERT_EQ(log.events.size(), 2U);
+  EXPECT_EQ(log.events[0].name, "F0");
+  EXPECT_EQ(log.events[0].end_ns, 1'500'000);
+  EXPECT_EQ(log.events[1].begin_ns, 1'500'000);
+  EXPECT_EQ(log.events[1].peer, "cuda:0 to cuda:1");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ TEST(SplitRows, TakesSizesThatAddUp) {
             (std::vector<RowRange>{{0, 1}, {1, 5}, {5, 7}}));
   EXPECT_THROW(SplitRows(8, sizes), Error);
   EXPECT_THROW(SplitRows(6, sizes), Error);
+  EXPECT_THROW(SplitRows(0, std::vector<int64_t>{}), Error);
   EXPECT_THROW(SplitRows(6, std::vector<int64_t>{0, 6}), Error);
   EXPECT_THROW(SplitRows(6, std::vector<int64_t>{-1, 7}), Error);
 }

@@ -370,9 +370,8 @@ TEST_F(PipelineStepsTest, WorkersTellEachOtherThatAStepBroke) {
     for (int stage : {2, 1, 0}) {
       order.new_plan = StepPlan{.id = 1,
                                 .program = {{StageOp::kForward, stage, 0}},
-                                .micro_batches = 1,
                                 .rows = 12,
-                                .split_size = 12};
+                                .micro_batches = {12}};
       runs.push_back(
           groups[static_cast<size_t>(2 - stage)].Async<&StageGroup::Run>(
               order));

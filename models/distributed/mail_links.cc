@@ -1,13 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "models/distributed/step_state.h"
+#include "models/distributed/mail_links.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace baton::dist {
 
-Future<Tensor> StepState::PutInput(int micro_batch, Tensor input) {
+Future<Tensor> MailLinks::PutInput(int micro_batch, Tensor input) {
   MutexLock lock(mutex_);
   if (!failed_.ok()) return ReadyFuture<Tensor>(failed_);
   auto [answer, is_new] = answers_.try_emplace(micro_batch);
@@ -20,14 +21,14 @@ Future<Tensor> StepState::PutInput(int micro_batch, Tensor input) {
   return answer->second.future();
 }
 
-void StepState::PutGradient(int micro_batch, Tensor gradient) {
+void MailLinks::PutGradient(int micro_batch, Tensor gradient) {
   MutexLock lock(mutex_);
   if (!failed_.ok()) return;
   gradients_.emplace(micro_batch, std::move(gradient));
   arrived_.NotifyAll();
 }
 
-void StepState::Fail(const absl::Status& why) {
+void MailLinks::Fail(const absl::Status& why) {
   std::map<int, Promise<Tensor>> answers;
   Box inputs, gradients;
   {
@@ -42,14 +43,13 @@ void StepState::Fail(const absl::Status& why) {
   for (auto& [micro_batch, answer] : answers) answer.Set(why);
 }
 
-absl::Status StepState::ended() const {
+absl::Status MailLinks::ended() const {
   MutexLock lock(mutex_);
   return failed_;
 }
 
-absl::StatusOr<Tensor> StepState::TakeFrom(Box StepState::*box, int micro_batch,
-                                           const char* what,
-                                           Deadline deadline) {
+absl::StatusOr<Tensor> MailLinks::TakeFrom(Box MailLinks::*box, int micro_batch,
+                                           const char* what) {
   MutexLock lock(mutex_);
   Box& mail = this->*box;
   for (;;) {
@@ -57,39 +57,53 @@ absl::StatusOr<Tensor> StepState::TakeFrom(Box StepState::*box, int micro_batch,
     if (auto found = mail.find(micro_batch); found != mail.end()) {
       return std::move(mail.extract(found).mapped());
     }
-    const auto before = std::chrono::steady_clock::now();
-    const bool notified = arrived_.WaitUntil(mutex_, deadline);
-    const auto now = std::chrono::steady_clock::now();
-    waited_ += now - before;
-    if (!notified && now >= deadline) {
+    if (!arrived_.WaitUntil(mutex_, deadline_) &&
+        Deadline::clock::now() >= deadline_) {
       return absl::DeadlineExceededError(absl::StrCat(
           "the ", what, " of micro-batch ", micro_batch, " did not come"));
     }
   }
 }
 
-absl::StatusOr<Tensor> StepState::TakeInput(int micro_batch,
-                                            Deadline deadline) {
-  return TakeFrom(&StepState::inputs_, micro_batch, "input", deadline);
+absl::StatusOr<Tensor> MailLinks::TakeInput(int micro_batch) {
+  return TakeFrom(&MailLinks::inputs_, micro_batch, "input");
 }
 
-absl::StatusOr<Tensor> StepState::TakeGradient(int micro_batch,
-                                               Deadline deadline) {
-  return TakeFrom(&StepState::gradients_, micro_batch, "gradient", deadline);
+absl::StatusOr<Tensor> MailLinks::TakeGradient(int micro_batch) {
+  return TakeFrom(&MailLinks::gradients_, micro_batch, "gradient");
 }
 
-std::chrono::steady_clock::duration StepState::waited() const {
-  MutexLock lock(mutex_);
-  return waited_;
+void MailLinks::SendOutput(int micro_batch, const Tensor& output) {
+  Deadline deadline;
+  {
+    MutexLock lock(mutex_);
+    deadline = deadline_;
+  }
+  deliver_(micro_batch, output, deadline)
+      .OnReady([self = shared_from_this(),
+                micro_batch](const absl::StatusOr<Tensor>& gradient) {
+        if (gradient.ok()) {
+          self->PutGradient(micro_batch, *gradient);
+          return;
+        }
+        self->Fail(self->spec_.Explain(Annotate(
+            gradient.status(),
+            absl::StrCat("micro-batch ", micro_batch, " at the next stage"))));
+      });
 }
 
-void StepState::Answer(int micro_batch, Tensor gradient) {
+void MailLinks::SendGradient(int micro_batch, Tensor gradient) {
   std::map<int, Promise<Tensor>>::node_type answer;
   {
     MutexLock lock(mutex_);
     answer = answers_.extract(micro_batch);
   }
   if (!answer.empty()) answer.mapped().Set(std::move(gradient));
+}
+
+void MailLinks::set_deadline(Deadline deadline) {
+  MutexLock lock(mutex_);
+  deadline_ = deadline;
 }
 
 }  // namespace baton::dist

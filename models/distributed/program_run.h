@@ -1,0 +1,90 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/distributed/device_trace.h"
+#include "models/distributed/gradient_sums.h"
+#include "models/distributed/micro_batches.h"
+#include "models/distributed/stage_compute.h"
+#include "models/distributed/stage_links.h"
+#include "models/distributed/step_plan.h"
+#include "rpc/tracer.h"
+
+namespace baton::dist {
+
+// One step of the stages that one thread runs: goes through the plan's program,
+// each instruction taking what it needs from its stage's links, computing, and
+// sending on what it made. On GPUs it only gives them their work, which goes on
+// by itself. Confined to that thread.
+class ProgramRun {
+ public:
+  struct RunStage {
+    nn::Module& module;
+    StageSpec spec;
+    StageStreams streams;
+    StageLinks& links;
+  };
+  struct Batch {
+    Tensor inputs;           // all rows, of the first stage
+    Tensor targets = {};     // of the last, where there is a loss
+    Tensor loss_scale = {};  // f32 [] there; undefined: 1
+  };
+  struct Traces {
+    std::shared_ptr<rpc::Tracer> tracer = nullptr;  // of the instructions' host
+    DeviceTrace* devices = nullptr;                 // of their device
+  };
+  // All that is given by reference outlives it. Throws Error where the plan's
+  // micro-batches do not add up.
+  ProgramRun(const StepPlan& plan, const Batch& batch,
+             const std::vector<RunStage>& stages, const Traces& traces);
+
+  // Once. An error names the stage.
+  absl::Status Run();
+  // Of the parameters of all stages, after a training Run.
+  GradientSums& gradients() { return gradients_; }
+  // The last stage, if it is here.
+  const StageCompute* last() const;
+  // That each instruction took, without its waits for other stages.
+  const std::vector<double>& seconds() const { return seconds_; }
+  // As StageCompute says.
+  void Undo() const;
+
+ private:
+  struct Entry {
+    Entry(const RunStage& stage, const StepPlan& plan, GradientSums& sums)
+        : compute(stage.module, stage.spec, plan, stage.streams, sums),
+          links(stage.links) {}
+    StageCompute compute;
+    StageLinks& links;
+  };
+
+  absl::Status CheckBatch() const;
+  absl::Status Do(const Instruction& step);
+  // What the instruction needs of another stage or of the batch.
+  absl::StatusOr<Tensor> Receive(const Instruction& step, Entry& at) const;
+  void Forward(const Instruction& step, Entry& at, Tensor input);
+  void Backward(const Instruction& step, Entry& at, Tensor gradient);
+  void WeightGrad(const Instruction& step, Entry& at);
+  template <typename Work>
+  void OnDevice(const Instruction& step, const Tensor& needed,
+                const Work& work);
+  Tensor RowsOf(const Tensor& x, int micro_batch) const;
+
+  const StepPlan& plan_;
+  const Batch batch_;
+  const std::vector<RowRange> rows_;
+  const Traces traces_;
+  GradientSums gradients_;
+  std::map<int, Entry> stages_;
+  std::vector<double> seconds_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,93 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "autograd/variable.h"
+#include "models/distributed/gradient_sums.h"
+#include "models/distributed/stage_streams.h"
+#include "models/distributed/step_plan.h"
+#include "models/nn/module.h"
+#include "models/nn/scopes.h"
+
+namespace baton::dist {
+
+// What one stage of a pipeline computes in one step, for one micro-batch after
+// the other. While it lives, the module is in eval mode if the plan does not
+// train. Throws Error as the module does. Confined to one thread, on whose
+// current stream of the module's device it computes.
+class StageCompute {
+ public:
+  // All that it is given by reference outlives it, but `spec`. Of the streams
+  // it uses those for weights, and postpones running statistics where forwards
+  // have several.
+  StageCompute(nn::Module& module, const StageSpec& spec, const StepPlan& plan,
+               StageStreams streams, GradientSums& sums);
+
+  // The output; of the last stage's loss, where the plan has one, `targets`.
+  Tensor Forward(int micro_batch, const Tensor& input, const Tensor& targets);
+  // From the gradient of the output (of the last stage: of the loss, undefined
+  // for one) that of the input; undefined where there is none. Those of
+  // parameters wait for WeightGrad, after a kInputGrad to be computed there.
+  Tensor Backward(StageOp op, int micro_batch, const Tensor& gradient);
+  // Adds the micro-batch's gradients of parameters to the sums.
+  void WeightGrad(int micro_batch);
+
+  // Once all work is done, on streams that have joined.
+  void MoveStatistics() { postponed_.Apply(); }
+  // Where the plan steps parameters: running statistics and generators are as
+  // the step found them.
+  void Undo() const;
+
+  // Of the last stage: losses of the micro-batches, each [], and outputs, of
+  // training those of rank 2 alone.
+  const std::vector<Tensor>& losses() const { return losses_; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  StageReport Report() const;
+
+  const StageSpec& spec() const { return spec_; }
+  const StageStreams& streams() const { return streams_; }
+  Device device() const { return device_; }
+
+ private:
+  // What a micro-batch's forward leaves behind for its backward.
+  struct Saved {
+    Variable input;
+    Tensor targets;
+    Variable result;  // output or, in the last stage, weighted loss; undefined
+                      // where it is computed again
+    nn::GeneratorStates drawn_from;  // likewise only then
+  };
+  // And its backward for the sums.
+  struct Left {
+    LeafGradients gradients;
+    LateGradients late;
+  };
+
+  Variable WeightedLoss(const Variable& output, const Tensor& targets) const;
+  Variable Recompute(const Saved& saved) const;
+  void ComputeLate(Left& left);
+
+  nn::Module& module_;
+  const Device device_;
+  const StageSpec spec_;
+  const StepPlan& plan_;
+  const StageStreams streams_;
+  GradientSums& sums_;
+  // As the step found them, where it may be undone.
+  nn::GeneratorStates drawn_from_;
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
+  std::optional<nn::EvalScope> evaluating_;
+  nn::PostponedStatistics postponed_;
+  std::map<int, Saved> saved_;
+  std::map<int, Left> left_;
+  size_t next_stream_ = 0;  // of those for weights
+  std::vector<Tensor> losses_, outputs_;
+};
+
+}  // namespace baton::dist

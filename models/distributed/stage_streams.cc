@@ -1,0 +1,49 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/stage_streams.h"
+
+namespace baton::dist {
+namespace {
+
+// More gain nothing: the largest kernels fill a GPU.
+constexpr int kWeightStreams = 4;
+
+}  // namespace
+
+StageStreams StageStreams::Current(Device device) {
+  const Stream current = CurrentStream(device);
+  return {.forward = {current}, .backward = {current}};
+}
+
+StageStreams StageStreams::Make(Device gpu, int at_once) {
+  StageStreams streams;
+  for (int i = 0; i < at_once; ++i) {
+    streams.forward.push_back(Stream::Next(gpu));
+    streams.backward.push_back(Stream::Next(gpu));
+  }
+  for (int i = 0; i < kWeightStreams; ++i)
+    streams.weights.push_back(Stream::Beside(Stream::Next(gpu)));
+  return streams;
+}
+
+std::vector<Stream> StageStreams::All() const {
+  std::vector<Stream> all = forward;
+  all.insert(all.end(), backward.begin(), backward.end());
+  all.insert(all.end(), weights.begin(), weights.end());
+  return all;
+}
+
+void StageStreams::Fork() const {
+  for (const Stream& stream : All())
+    stream.WaitFor(CurrentStream(stream.device()));
+}
+
+void StageStreams::Join() const {
+  for (const Stream& stream : All()) {
+    CurrentStream(stream.device()).WaitFor(stream);
+    CurrentStream(stream.device()).WaitFor(Stream::Beside(stream));
+  }
+}
+
+}  // namespace baton::dist
