@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
                                      static_cast<int>(count),
                                      static_cast<int>(workers.size())));
   std::unique_ptr<RemoteResNet> model(new RemoteResNet(agent));
+  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
   std::vector<Future<dist::Module<dist::ResNetStage>>> making;
   for (size_t i = 0; i < count; ++i) {
     making.push_back(dist::Module<dist::ResNetStage>::Create(
@@ -58,7 +59,8 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
       dist::Pipeline::Make(
           agent,
           {.split_size = options.split_size,
-           .schedule = options.split_size > 0 ? settings.schedule : usual,
+           .micro_batches = options.micro_batches,
+           .schedule = model->pipelined_ ? settings.schedule : usual,
            .loss = settings.loss,
            .checkpoint = settings.checkpoint_activations,
            .graph = settings.graph,
@@ -78,13 +80,13 @@ absl::StatusOr<double> RemoteResNet::TrainStep(const TrainingBatch& batch) {
 }
 
 int RemoteResNet::warm_up_steps() const {
-  return pipelined() && pipeline_->options().schedule.name == "auto" ? 2 : 1;
+  return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
 }
 
 std::vector<Detail> RemoteResNet::Details() const {
   const int measured = steps_ - warm_up_steps();
   const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
-  if (!pipelined() || measured < 1 || !predicted.ok()) return {};
+  if (!pipelined_ || measured < 1 || !predicted.ok()) return {};
   return DetailsOf({.schedule = schedule()->name,
                     .bubble = bubbles_ / measured,
                     .predicted_bubble = predicted->bubble(),
@@ -92,7 +94,7 @@ std::vector<Detail> RemoteResNet::Details() const {
 }
 
 const dist::Schedule* RemoteResNet::schedule() const {
-  return pipelined() ? pipeline_->schedule() : nullptr;
+  return pipelined_ ? pipeline_->schedule() : nullptr;
 }
 
 absl::StatusOr<dist::Pipeline::EvalResult> RemoteResNet::Evaluate(

@@ -28,7 +28,8 @@ class RemoteResNet final : public Trainable {
  public:
   struct Options {
     std::vector<std::string> cuts;
-    int64_t split_size = 0;   // 0: the whole batch at once
+    int64_t split_size = 0;                   // 0: the whole batch at once
+    std::vector<int64_t> micro_batches = {};  // in place of split_size
     int compute_threads = 0;  // of each stage; 0: the worker's own setting
   };
   // Stages are placed as the schedule needs them, one a worker where there are
@@ -54,9 +55,8 @@ class RemoteResNet final : public Trainable {
  private:
   explicit RemoteResNet(rpc::Agent& agent) : agent_(agent) {}
 
-  bool pipelined() const { return pipeline_->options().split_size > 0; }
-
   rpc::Agent& agent_;
+  bool pipelined_ = false;
   std::vector<dist::Module<dist::ResNetStage>> stages_;
   std::unique_ptr<dist::Pipeline> pipeline_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;

@@ -69,7 +69,8 @@ absl::Status Run(rpc::Agent& agent, Settings settings) {
                 std::unique_ptr<Trainable> model,
                 RemoteResNet::Make(agent, workers, settings,
                                    {.cuts = variant.cut ? settings.cuts : none,
-                                    .split_size = variant.split_size}));
+                                    .split_size = variant.split_size,
+                                    .micro_batches = variant.micro_batches}));
             if (trace.empty()) return model;
             return std::make_unique<Traced>(std::move(model), agent, trace);
           }));
@@ -87,9 +88,9 @@ absl::Status Run(rpc::Agent& agent, Settings settings) {
 
 absl::Status Main() {
   ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
-  if (!settings.micro_batches.empty()) {
+  if (!settings.micro_batches.empty() && !settings.data.empty()) {
     return absl::InvalidArgumentError(
-        "--micro_batches is for resnet50_single_machine with --device=cuda");
+        "--micro_batches is for synthetic images");
   }
   ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
                    tools::ClusterOptionsFromFlags("trainer"));

@@ -43,7 +43,7 @@ ABSL_FLAG(std::vector<std::string>, split_sizes, {},
 ABSL_FLAG(
     std::vector<std::string>, micro_batches, {},
     "instead of --split_size, images of each micro-batch, as in 20+40+60; "
-    "several give a curve; needs resnet50_single_machine --device=cuda");
+    "several give a curve; resnet50_single_machine needs --device=cuda");
 ABSL_FLAG(int64_t, batch, 120, "images of a batch");
 ABSL_FLAG(int64_t, image, 128, "height and width of the images");
 ABSL_FLAG(int64_t, batches, 3, "batches of one repeat");

@@ -80,11 +80,9 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
   RequireRows(inputs);
-  const int64_t most = options_.micro_batches.empty()
-                           ? options_.split_size
-                           : *absl::c_max_element(options_.micro_batches);
-  const int64_t all = inputs.dim(0);
-  const Results results = Run({}, SplitRows(all, most > 0 ? most : all),
+  const Results results = Run({},
+                              SplitEvaluated(inputs.dim(0), options_.split_size,
+                                             options_.micro_batches),
                               {.inputs = Placed(inputs)}, nullptr);
   return results.outputs.size() == 1 ? results.outputs[0]
                                      : ops::Cat(results.outputs, 0);
@@ -152,10 +150,7 @@ StageStreams DevicePipeline::StreamsOf(Device device, bool for_weights) const {
 }
 
 std::vector<RowRange> DevicePipeline::RowsOf(int64_t batch) const {
-  if (!options_.micro_batches.empty())
-    return SplitRows(batch, options_.micro_batches);
-  return SplitRows(batch,
-                   options_.split_size > 0 ? options_.split_size : batch);
+  return SplitRows(batch, options_.split_size, options_.micro_batches);
 }
 
 int64_t DevicePipeline::MicroBatches(int64_t rows) const {

@@ -37,6 +37,18 @@ std::vector<RowRange> SplitRows(int64_t rows,
   return parts;
 }
 
+std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size,
+                                const std::vector<int64_t>& sizes) {
+  if (!sizes.empty()) return SplitRows(rows, sizes);
+  return SplitRows(rows, split_size > 0 ? split_size : rows);
+}
+
+std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
+                                     const std::vector<int64_t>& sizes) {
+  const auto largest = std::max_element(sizes.begin(), sizes.end());
+  return SplitRows(rows, largest == sizes.end() ? split_size : *largest, {});
+}
+
 std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
                                size_t at_once) {
   std::vector<double> sizes;

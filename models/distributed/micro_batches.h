@@ -24,6 +24,14 @@ std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
 // at least 1 and they add up to `rows`.
 std::vector<RowRange> SplitRows(int64_t rows,
                                 const std::vector<int64_t>& sizes);
+// As the options of a pipeline say: into micro-batches of `sizes`, if there are
+// any, else of `split_size`, or into one where that is 0.
+std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size,
+                                const std::vector<int64_t>& sizes);
+// By the same options, of rows to evaluate, for which sizes need not add up:
+// into micro-batches as large as the largest.
+std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
+                                     const std::vector<int64_t>& sizes);
 
 // Rows of each group of `at_once` micro-batches, over the mean of the groups:
 // how their costs differ.

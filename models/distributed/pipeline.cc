@@ -25,6 +25,10 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
                      " and step timeout ", options.step_timeout.count(),
                      " ms; a split size of 0 means the whole batch"));
   }
+  if (options.split_size > 0 && !options.micro_batches.empty()) {
+    return absl::InvalidArgumentError(
+        "a pipeline takes a split size or micro-batches of given sizes");
+  }
   return absl::OkStatus();
 }
 
@@ -134,10 +138,13 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
   }
   StepPlan plan;
   plan.rows = inputs.dim(0);
-  const int64_t most =
-      options_.split_size > 0 ? options_.split_size : plan.rows;
-  for (const RowRange& part : SplitRows(plan.rows, most))
-    plan.micro_batches.push_back(part.size());
+  RETURN_IF_ERROR(CatchErrors([&] {
+    const auto& sizes = options_.micro_batches;
+    for (const RowRange& part :
+         training ? SplitRows(plan.rows, options_.split_size, sizes)
+                  : SplitEvaluated(plan.rows, options_.split_size, sizes))
+      plan.micro_batches.push_back(part.size());
+  }));
   plan.training = training;
   plan.loss = targets.defined() ? options_.loss : Loss::kNone;
   return plan;
@@ -214,6 +221,7 @@ absl::StatusOr<Simulation> Pipeline::Predict() {
 
 void Pipeline::set_split_size(int64_t rows) {
   options_.split_size = rows;
+  options_.micro_batches.clear();
   ordered_.clear();
   told_.clear();
   last_ = nullptr;

@@ -29,6 +29,9 @@ void RegisterPipeline(rpc::Registry& registry);
 
 struct PipelineOptions {
   int64_t split_size = 0;  // rows of a micro-batch; 0: the whole batch
+  // Rows of each micro-batch, in place of split_size; they add up to the batch,
+  // but need not where it is only evaluated.
+  std::vector<int64_t> micro_batches = {};
   // Of "auto" the first two steps go by usual costs, and those that follow by
   // what the second one's instructions took.
   ScheduleChoice schedule = {};
@@ -171,7 +174,7 @@ class Pipeline {
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
-  // Costs are learnt anew.
+  // Of all micro-batches from now on. Costs are learnt anew.
   void set_split_size(int64_t rows);
 
  private:

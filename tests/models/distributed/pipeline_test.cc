@@ -59,9 +59,10 @@ Variable ForwardAll(const Modules& modules, const Tensor& x) {
 // One process's gradient accumulation over the same micro-batches; the mean
 // loss of the batch.
 double AccumulateLocally(const Modules& modules, const Tensor& x,
-                         const Tensor& labels, int64_t split_size) {
+                         const Tensor& labels,
+                         const std::vector<RowRange>& parts) {
   double sum = 0;
-  for (const RowRange& rows : SplitRows(x.dim(0), split_size)) {
+  for (const RowRange& rows : parts) {
     Variable out = ForwardAll(modules, x.Slice(0, rows.begin, rows.end));
     Variable loss = autograd::MulScalar(
         nn::CrossEntropy(out, labels.Slice(0, rows.begin, rows.end)),
@@ -70,6 +71,11 @@ double AccumulateLocally(const Modules& modules, const Tensor& x,
     loss.Backward();
   }
   return sum;
+}
+
+double AccumulateLocally(const Modules& modules, const Tensor& x,
+                         const Tensor& labels, int64_t split_size) {
+  return AccumulateLocally(modules, x, labels, SplitRows(x.dim(0), split_size));
 }
 
 class PipelineTest : public ::testing::Test {
@@ -282,6 +288,36 @@ TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()),
               HasSubstr("2 micro-batches, not for 2, 2 and 3"));
+}
+
+TEST_F(PipelineTest, TakesMicroBatchesOfGivenSizes) {
+  PipelineOptions options;
+  options.micro_batches = {1, 7, 4};
+  for (const char* schedule : {"gpipe", "zb-h1", "auto"}) {
+    MakeMlp(2);
+    options.schedule.name = schedule;
+    auto pipeline = MakePipeline(options);
+    Context ctx(agent());
+    auto result = pipeline->Step(ctx, x_, labels_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->loss,
+              AccumulateLocally(local_, x_, labels_,
+                                SplitRows(12, options.micro_batches)));
+    ExpectGradientsEqual(ctx);
+    auto evaluated = pipeline->Evaluate(x_.Slice(0, 0, 9));
+    ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+    EXPECT_EQ(evaluated->outputs.dim(0), 9);
+    const absl::Status refused =
+        pipeline->Step(ctx, x_.Slice(0, 0, 9), labels_.Slice(0, 0, 9)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("1+7+4 rows do not add up to 9"));
+  }
+  options.split_size = 4;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Pipeline::Make(agent(), options,
+                     std::vector<StageModule>(remote_.begin(), remote_.end()))
+          .status()));
 }
 
 TEST_F(PipelineTest, RecomputedActivationsGiveTheSameGradients) {
