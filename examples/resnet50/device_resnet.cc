@@ -77,7 +77,7 @@ DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
 }
 
 Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
-                               dist::DeviceTrace* trace) {
+                               dist::StepTrace* trace) {
   const Device last = pipeline_.devices().back();
   Tensor loss =
       pipeline_.Step(batch.images, batch.targets,
@@ -144,9 +144,11 @@ const dist::Schedule* DeviceResNet::schedule() const {
 
 absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
                                                     const std::string& path) {
-  std::vector<dist::DeviceTrace::Span> spans;
+  std::vector<dist::StepTrace::Span> spans;
+  tools::WorkerTrace written;
+  written.worker.name = "devices";
   RETURN_IF_ERROR(CatchErrors([&] {
-    dist::DeviceTrace trace(pipeline_.devices());
+    dist::StepTrace trace(pipeline_.devices());
     if (step_ == nullptr) {
       PlainStep(batch, &trace);
     } else {
@@ -157,18 +159,16 @@ absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
       graph.Replay();
     }
     spans = trace.Spans();
+    written.log = trace.Log();
   }));
   std::ofstream file(path);
-  tools::WorkerTrace trace;
-  trace.worker.name = "devices";
-  trace.log = dist::ToTraceLog(spans);
-  file << tools::MergedTrace({trace});
+  file << tools::MergedTrace({written});
   file.close();
   if (!file)
     return absl::UnavailableError(absl::StrCat("cannot write to ", path));
   double copied = 0;
   for (const auto& span : spans) {
-    if (span.kind == dist::DeviceTrace::Kind::kCopy)
+    if (span.kind == dist::StepTrace::Kind::kCopy)
       copied += span.end_ms - span.begin_ms;
   }
   return absl::StrFormat(

@@ -45,7 +45,7 @@ class DeviceResNet final : public Trainable {
   DeviceResNet(dist::DevicePipeline pipeline, const Settings& settings,
                bool graph);
   Tensor PlainStep(const TrainingBatch& batch,
-                   dist::DeviceTrace* trace = nullptr);
+                   dist::StepTrace* trace = nullptr);
 
   dist::DevicePipeline pipeline_;
   optim::Sgd sgd_;

@@ -91,7 +91,7 @@ Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
 DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
                                             const std::vector<RowRange>& rows,
                                             const ProgramRun::Batch& batch,
-                                            DeviceTrace* trace) const {
+                                            StepTrace* trace) const {
   plan.program = ProgramFor(plan.training, rows);
   plan.rows = rows.back().end;
   for (const RowRange& part : rows) plan.micro_batches.push_back(part.size());
@@ -111,7 +111,7 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
                       streams,
                       links.back()});
   }
-  ProgramRun run(plan, batch, stages, {.devices = trace});
+  ProgramRun run(plan, batch, stages, trace);
   if (absl::Status status = run.Run(); !status.ok()) throw Error(status);
   run.gradients().Leave();
   return {run.last()->losses(), run.last()->outputs()};
@@ -223,9 +223,9 @@ DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
   return timing;
 }
 
-std::vector<DeviceTrace::Span> DevicePipeline::TimedStep(
-    const Tensor& inputs, const Tensor& targets) {
-  DeviceTrace trace(devices());
+std::vector<StepTrace::Span> DevicePipeline::TimedStep(const Tensor& inputs,
+                                                       const Tensor& targets) {
+  StepTrace trace(devices());
   const auto timed = [&] { Step(inputs, targets, {.trace = &trace}); };
   if (streams_.size() == devices().size()) {  // no CPU among them
     const Graph graph = Graph::Record(devices(), timed);

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "models/distributed/device_trace.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/program_run.h"
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_streams.h"
 #include "models/distributed/step_plan.h"
+#include "models/distributed/step_trace.h"
 #include "models/nn/module.h"
 
 namespace baton::dist {
@@ -89,8 +89,8 @@ class DevicePipeline {
   // f32 where several micro-batches add up, also of bf16 and f16 parameters.
   // Returns the mean loss, f32 (f64 for f64) [], on the last device.
   struct StepOptions {
-    Tensor loss_scale = {};        // f32 [] there: gradients are so much larger
-    DeviceTrace* trace = nullptr;  // times each instruction and copy
+    Tensor loss_scale = {};      // f32 [] there: gradients are so much larger
+    StepTrace* trace = nullptr;  // times each instruction and copy
   };
   Tensor Step(const Tensor& inputs, const Tensor& targets,
               const StepOptions& options);
@@ -127,7 +127,7 @@ class DevicePipeline {
   };
   // Runs such a step, whose micro-batches are these.
   Results Run(StepPlan plan, const std::vector<RowRange>& rows,
-              const ProgramRun::Batch& batch, DeviceTrace* trace) const;
+              const ProgramRun::Batch& batch, StepTrace* trace) const;
   // What one thread gives to all devices, as it is expected to begin.
   Program ProgramFor(bool training, const std::vector<RowRange>& rows) const;
   StageStreams StreamsOf(Device device, bool for_weights) const;
@@ -135,8 +135,8 @@ class DevicePipeline {
   // The groups of as many micro-batches as a device works on at once.
   Workload WorkFor(const std::vector<RowRange>& rows) const;
   Schedule ScheduleFor(const Workload& work) const;
-  std::vector<DeviceTrace::Span> TimedStep(const Tensor& inputs,
-                                           const Tensor& targets);
+  std::vector<StepTrace::Span> TimedStep(const Tensor& inputs,
+                                         const Tensor& targets);
   Tensor Placed(const Tensor& inputs) const;
 
   std::vector<DeviceStage> stages_;

@@ -52,7 +52,7 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
       copy();
     } else {
       options_.trace->Time(
-          absl::StrCat("copy ", micro_batch), DeviceTrace::Kind::kCopy,
+          absl::StrCat("copy ", micro_batch), StepTrace::Kind::kCopy,
           absl::StrCat(source.ToString(), " to ", target.ToString()), lane,
           copy);
     }

@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "models/distributed/device_trace.h"
 #include "models/distributed/stage_links.h"
 #include "models/distributed/stage_streams.h"
+#include "models/distributed/step_trace.h"
 
 namespace baton::dist {
 
@@ -21,7 +21,7 @@ class LocalLinks final : public StageLinks {
     // Off: after what the computing streams of both have been given, and before
     // what they are given next.
     bool copy_streams = true;
-    DeviceTrace* trace = nullptr;  // times copies
+    StepTrace* trace = nullptr;  // times copies
   };
   // Of a stage on these streams behind `previous`, which outlives it; null: the
   // first stage.

@@ -4,7 +4,6 @@
 #include "models/distributed/program_run.h"
 
 #include <chrono>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,12 +32,11 @@ absl::Status CheckRows(const Tensor& x, int64_t rows, const char* what) {
 }  // namespace
 
 ProgramRun::ProgramRun(const StepPlan& plan, const Batch& batch,
-                       const std::vector<RunStage>& stages,
-                       const Traces& traces)
+                       const std::vector<RunStage>& stages, StepTrace* trace)
     : plan_(plan),
       batch_(batch),
       rows_(SplitRows(plan.rows, plan.micro_batches)),
-      traces_(traces) {
+      trace_(trace) {
   for (const RunStage& stage : stages)
     stages_.try_emplace(stage.spec.index, stage, plan_, gradients_);
 }
@@ -84,12 +82,6 @@ absl::Status ProgramRun::Do(const Instruction& step) {
   const absl::Status status = CatchErrors([&]() -> absl::Status {
     ASSIGN_OR_RETURN(Tensor received, Receive(step, at));
     const RunClock::time_point begin = RunClock::now();
-    std::optional<rpc::TraceSpan> span;
-    if (traces_.tracer != nullptr) {
-      span.emplace(*traces_.tracer, absl::StrCat("stage ", step.stage), [&] {
-        return absl::StrCat(WorkOf(step.op), " ", step.micro_batch);
-      });
-    }
     switch (step.op) {
       case StageOp::kForward:
         Forward(step, at, std::move(received));
@@ -171,16 +163,12 @@ void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
 template <typename Work>
 void ProgramRun::OnDevice(const Instruction& step, const Tensor& needed,
                           const Work& work) {
-  if (traces_.devices == nullptr) return work();
-  const Device device = stages_.at(step.stage).compute.device();
-  const Stream stream = CurrentStream(device);
+  if (trace_ == nullptr) return work();
+  const Stream stream = CurrentStream(stages_.at(step.stage).compute.device());
   if (needed.defined() && needed.storage()->use())
     needed.storage()->use()->Read(stream);
-  std::string lane = device.ToString();
-  if (stream != Stream::Default(device))
-    absl::StrAppend(&lane, " stream ", stream.index());
-  traces_.devices->Time(ToString(step), DeviceTrace::Kind::kCompute, lane,
-                        stream, work, step);
+  trace_->Time(ToString(step), StepTrace::Kind::kCompute,
+               absl::StrCat("stage ", step.stage), stream, work, step);
 }
 
 }  // namespace baton::dist

@@ -4,19 +4,16 @@
 #pragma once
 
 #include <map>
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/distributed/device_trace.h"
 #include "models/distributed/gradient_sums.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/stage_compute.h"
 #include "models/distributed/stage_links.h"
 #include "models/distributed/step_plan.h"
-#include "rpc/tracer.h"
+#include "models/distributed/step_trace.h"
 
 namespace baton::dist {
 
@@ -37,14 +34,11 @@ class ProgramRun {
     Tensor targets = {};     // of the last, where there is a loss
     Tensor loss_scale = {};  // f32 [] there; undefined: 1
   };
-  struct Traces {
-    std::shared_ptr<rpc::Tracer> tracer = nullptr;  // of the instructions' host
-    DeviceTrace* devices = nullptr;                 // of their device
-  };
-  // All that is given by reference outlives it. Throws Error where the plan's
-  // micro-batches do not add up.
+  // All that is given by reference outlives it, as does `trace`, which times
+  // each instruction on its device. Throws Error where the plan's micro-batches
+  // do not add up.
   ProgramRun(const StepPlan& plan, const Batch& batch,
-             const std::vector<RunStage>& stages, const Traces& traces);
+             const std::vector<RunStage>& stages, StepTrace* trace);
 
   // Once. An error names the stage.
   absl::Status Run();
@@ -81,7 +75,7 @@ class ProgramRun {
   const StepPlan& plan_;
   const Batch batch_;
   const std::vector<RowRange> rows_;
-  const Traces traces_;
+  StepTrace* const trace_;
   GradientSums gradients_;
   std::map<int, Entry> stages_;
   std::vector<double> seconds_;

@@ -280,22 +280,32 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
   std::vector<ProgramRun::RunStage> here;
+  std::vector<Device> devices;
   for (size_t i = 0; i < stages_.size(); ++i) {
     MailLinks& links = *task.progress->mail[i];
     links.set_deadline(task.deadline);
     nn::Module& module = stages_[i]->module();
     here.push_back({module, stages_[i]->spec(),
                     StageStreams::Current(module.device()), links});
+    devices.push_back(module.device());
   }
   GroupReport report;
+  rpc::Tracer& tracer = *task.call.agent().tracer();
+  std::optional<StepTrace> trace;
   std::optional<ProgramRun> run;
   absl::Status status = CatchErrors([&]() -> absl::Status {
+    if (tracer.on()) trace.emplace(devices);
     run.emplace(*task.plan,
                 ProgramRun::Batch{task.order.inputs, task.order.targets}, here,
-                ProgramRun::Traces{.tracer = task.call.agent().tracer()});
-    RETURN_IF_ERROR(run->Run());
-    report.seconds = run->seconds();
+                trace.has_value() ? &*trace : nullptr);
+    const absl::Status ran = run->Run();
     report.until_end_s = SecondsSince(task.turn);
+    if (trace.has_value()) {
+      for (rpc::TraceEvent& event : trace->Log().events)
+        tracer.Add(std::move(event));
+    }
+    RETURN_IF_ERROR(ran);
+    report.seconds = run->seconds();
     if (run->last() != nullptr) report.last = run->last()->Report();
     if (task.plan->steps) return StepParameters(task, run->gradients());
     if (!task.plan->training) return absl::OkStatus();

@@ -325,11 +325,11 @@ TEST(DevicePipeline, ATraceHasEveryInstructionAndCopy) {
   DevicePipeline pipeline = Make(kTwo, {.split_size = 3});
   const Batch batch = BatchOf(6);
   pipeline.Step(batch.images, batch.labels);
-  DeviceTrace trace(pipeline.devices());
+  StepTrace trace(pipeline.devices());
   pipeline.Step(batch.images, batch.labels, {.trace = &trace});
   std::vector<std::string> computed, copied;
-  for (const DeviceTrace::Span& span : trace.Spans()) {
-    (span.kind == DeviceTrace::Kind::kCopy ? copied : computed)
+  for (const StepTrace::Span& span : trace.Spans()) {
+    (span.kind == StepTrace::Kind::kCopy ? copied : computed)
         .push_back(span.name);
     EXPECT_GE(span.begin_ms, 0) << span.name;
     EXPECT_GE(span.end_ms, span.begin_ms) << span.name;
@@ -351,7 +351,7 @@ TEST(DevicePipeline, ATraceOfARecordedStepHasTheTimesOfAReplay) {
   const Batch batch = BatchOf(6);
   const Tensor labels = batch.labels.To(pipeline.devices().back());
   pipeline.Step(batch.images, labels);
-  DeviceTrace trace(pipeline.devices());
+  StepTrace trace(pipeline.devices());
   const Graph graph = Graph::Record(pipeline.devices(), [&] {
     pipeline.Step(batch.images, labels, {.trace = &trace});
   });
@@ -360,7 +360,7 @@ TEST(DevicePipeline, ATraceOfARecordedStepHasTheTimesOfAReplay) {
     graph.Replay();
     const auto spans = trace.Spans();
     EXPECT_GE(spans.size(), 12U);
-    for (const DeviceTrace::Span& span : spans) {
+    for (const StepTrace::Span& span : spans) {
       EXPECT_GE(span.end_ms, span.begin_ms) << span.name;
       EXPECT_LT(span.end_ms, 1000) << span.name;
     }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "models/distributed/device_trace.h"
+#include "models/distributed/step_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,12 +12,13 @@
 namespace baton::dist {
 namespace {
 
-using Kind = DeviceTrace::Kind;
+using Kind = StepTrace::Kind;
 
-TEST(DeviceTrace, SpansHoldTheTimesOfTheirWork) {
+TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
   const Device device = test::TestDevice();
   const Stream stream = CurrentStream(device);
-  DeviceTrace trace({device});
+  const int64_t before = rpc::Tracer::Now();
+  StepTrace trace({device});
   Tensor x = Tensor::Ones({1 << 20}, {.device = device});
   for (const char* name : {"first", "second"}) {
     trace.Time(name, Kind::kCompute, "lane", stream,
@@ -29,10 +30,17 @@ TEST(DeviceTrace, SpansHoldTheTimesOfTheirWork) {
   EXPECT_GE(spans[0].begin_ms, 0);
   EXPECT_GT(spans[0].end_ms, spans[0].begin_ms);
   EXPECT_GE(spans[1].begin_ms, spans[0].end_ms);
+  const auto log = trace.Log();
+  ASSERT_EQ(log.events.size(), 2U);
+  EXPECT_EQ(log.events[1].name, "second");
+  EXPECT_EQ(log.events[1].peer, "lane");
+  EXPECT_GE(log.events[0].begin_ns, before);
+  EXPECT_GE(log.events[1].begin_ns, log.events[0].end_ns);
+  EXPECT_LE(log.events[1].end_ns, rpc::Tracer::Now());
 }
 
-TEST(DeviceTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
-  using Span = DeviceTrace::Span;
+TEST(StepTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
+  using Span = StepTrace::Span;
   const Span copy = {"c", Kind::kCopy, "x", 10, 20};
   EXPECT_EQ(OverlappedShare({}), 0);
   EXPECT_EQ(OverlappedShare({copy}), 0);
@@ -46,16 +54,16 @@ TEST(DeviceTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
                    1);
 }
 
-TEST(DeviceTrace, CostsAndBubbleAreThoseOfTheInstructions) {
+TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   const auto span = [](const char* text, StageOp op, int stage, int m,
                        double begin, double end) {
-    return DeviceTrace::Span{.name = text,
-                             .lane = "cuda",
-                             .begin_ms = begin,
-                             .end_ms = end,
-                             .instruction = Instruction{op, stage, m}};
+    return StepTrace::Span{.name = text,
+                           .lane = "cuda",
+                           .begin_ms = begin,
+                           .end_ms = end,
+                           .instruction = Instruction{op, stage, m}};
   };
-  const std::vector<DeviceTrace::Span> spans = {
+  const std::vector<StepTrace::Span> spans = {
       span("0F0", StageOp::kForward, 0, 0, 10, 12),
       span("1F0", StageOp::kForward, 1, 0, 12, 15),
       span("1BW0", StageOp::kBackward, 1, 0, 15, 20),
@@ -72,17 +80,6 @@ TEST(DeviceTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   // Of 20 ms one device works 11, the other 9; what overlaps counts once.
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 1}), 0.5);
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
-}
-
-TEST(DeviceTrace, SpansBecomeALogWithATrackForEachLane) {
-  const auto log =
-      ToTraceLog({{"F0", Kind::kCompute, "cuda:0", 0, 1.5},
-                  {"copy 0", Kind::kCopy, "cuda:0 to cuda:1", 1.5, 2}});
-  ASSERT_EQ(log.events.size(), 2U);
-  EXPECT_EQ(log.events[0].name, "F0");
-  EXPECT_EQ(log.events[0].end_ns, 1'500'000);
-  EXPECT_EQ(log.events[1].begin_ns, 1'500'000);
-  EXPECT_EQ(log.events[1].peer, "cuda:0 to cuda:1");
 }
 
 }  // namespace

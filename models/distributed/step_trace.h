@@ -15,22 +15,22 @@
 
 namespace baton::dist {
 
-// When the work of several devices began and ended, in milliseconds from the
-// trace's beginning. The clocks of GPUs are set by each other to some
-// microseconds. Confined to one thread.
-class DeviceTrace {
+// When the instructions of a step, and the copies between its devices, began
+// and ended there, in milliseconds from the trace's beginning. The clocks of
+// GPUs are set by each other to some microseconds. Confined to one thread.
+class StepTrace {
  public:
   enum class Kind { kCompute, kCopy };
   struct Span {
     std::string name;
     Kind kind = Kind::kCompute;
-    std::string lane;  // "cuda:0", "cuda:0 to cuda:1"
+    std::string lane;  // "stage 1", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // that it times
   };
 
-  explicit DeviceTrace(const std::vector<Device>& devices);
+  explicit StepTrace(const std::vector<Device>& devices);
   // Waits until the devices are idle: times count from here, as from the
   // constructor. For work that is timed within a recorded graph
   // (core/graph.h), to be called before a replay.
@@ -44,6 +44,8 @@ class DeviceTrace {
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
+  // Likewise, by the host's clock, with a track for each lane.
+  rpc::TraceLog Log() const;
 
  private:
   struct Timed {
@@ -53,24 +55,22 @@ class DeviceTrace {
   };
   const std::vector<Device> devices_;
   std::map<std::string, Event> origins_;  // by device
+  int64_t origin_ns_ = 0;                 // the host's clock then
   std::vector<Timed> timed_;
 };
 
 // Of the time of copies, the share in which something computes.
-double OverlappedShare(const std::vector<DeviceTrace::Span>& spans);
+double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 
 // Mean milliseconds of the instructions of each stage, for a micro-batch of
 // size 1 where they are of these sizes; 0 where none was timed.
-std::vector<StageCosts> CostsOf(const std::vector<DeviceTrace::Span>& spans,
+std::vector<StageCosts> CostsOf(const std::vector<StepTrace::Span>& spans,
                                 size_t stages,
                                 const std::vector<double>& sizes);
 
 // Of the time from the first instruction's begin to the last one's end, the
 // share in which a mean worker works on none of its stages.
-double BubbleOf(const std::vector<DeviceTrace::Span>& spans,
+double BubbleOf(const std::vector<StepTrace::Span>& spans,
                 const std::vector<int>& worker_of_stage);
-
-// With a track for each lane.
-rpc::TraceLog ToTraceLog(const std::vector<DeviceTrace::Span>& spans);
 
 }  // namespace baton::dist

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "models/distributed/device_trace.h"
+#include "models/distributed/step_trace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace baton::dist {
 namespace {
 
-using Span = DeviceTrace::Span;
+using Span = StepTrace::Span;
 
 // Of [begin, end), what lies within spans that compute.
 double Covered(double begin, double end, std::vector<Span> compute) {
@@ -32,13 +32,13 @@ double Covered(double begin, double end, std::vector<Span> compute) {
 
 }  // namespace
 
-DeviceTrace::DeviceTrace(const std::vector<Device>& devices)
-    : devices_(devices) {
+StepTrace::StepTrace(const std::vector<Device>& devices) : devices_(devices) {
   Begin();
 }
 
-void DeviceTrace::Begin() {
+void StepTrace::Begin() {
   for (Device device : devices_) Synchronize(device);
+  origin_ns_ = rpc::Tracer::Now();
   for (Device device : devices_) {
     Event origin(device);
     origin.Record(CurrentStream(device));
@@ -46,10 +46,10 @@ void DeviceTrace::Begin() {
   }
 }
 
-void DeviceTrace::Time(const std::string& name, Kind kind,
-                       const std::string& lane, const Stream& stream,
-                       absl::FunctionRef<void()> work,
-                       std::optional<Instruction> instruction) {
+void StepTrace::Time(const std::string& name, Kind kind,
+                     const std::string& lane, const Stream& stream,
+                     absl::FunctionRef<void()> work,
+                     std::optional<Instruction> instruction) {
   Timed timed = {.span = {.name = name,
                           .kind = kind,
                           .lane = lane,
@@ -63,7 +63,7 @@ void DeviceTrace::Time(const std::string& name, Kind kind,
   timed_.push_back(std::move(timed));
 }
 
-std::vector<Span> DeviceTrace::Spans() const {
+std::vector<Span> StepTrace::Spans() const {
   for (Device device : devices_) Synchronize(device);
   std::vector<Span> spans;
   for (const Timed& timed : timed_) {
@@ -75,14 +75,29 @@ std::vector<Span> DeviceTrace::Spans() const {
   return spans;
 }
 
+rpc::TraceLog StepTrace::Log() const {
+  const auto at = [&](double ms) {
+    return origin_ns_ + std::llround(1e6 * ms);
+  };
+  rpc::TraceLog log;
+  for (const Span& span : Spans()) {
+    rpc::TraceEvent& event = log.events.emplace_back();
+    event.name = span.name;
+    event.peer = span.lane;
+    event.begin_ns = at(span.begin_ms);
+    event.end_ns = at(span.end_ms);
+  }
+  return log;
+}
+
 double OverlappedShare(const std::vector<Span>& spans) {
   std::vector<Span> compute;
   for (const Span& span : spans) {
-    if (span.kind == DeviceTrace::Kind::kCompute) compute.push_back(span);
+    if (span.kind == StepTrace::Kind::kCompute) compute.push_back(span);
   }
   double copied = 0, overlapped = 0;
   for (const Span& span : spans) {
-    if (span.kind != DeviceTrace::Kind::kCopy) continue;
+    if (span.kind != StepTrace::Kind::kCopy) continue;
     copied += span.end_ms - span.begin_ms;
     overlapped += Covered(span.begin_ms, span.end_ms, compute);
   }
@@ -119,18 +134,6 @@ double BubbleOf(const std::vector<Span>& spans,
   double busy = 0;
   for (const auto& [worker, own] : of_worker) busy += Covered(begin, end, own);
   return 1 - busy / ((end - begin) * static_cast<double>(of_worker.size()));
-}
-
-rpc::TraceLog ToTraceLog(const std::vector<Span>& spans) {
-  rpc::TraceLog log;
-  for (const Span& span : spans) {
-    rpc::TraceEvent& event = log.events.emplace_back();
-    event.name = span.name;
-    event.peer = span.lane;
-    event.begin_ns = std::llround(1e6 * span.begin_ms);
-    event.end_ns = std::llround(1e6 * span.end_ms);
-  }
-  return log;
 }
 
 }  // namespace baton::dist
