@@ -67,7 +67,7 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
   const std::vector<RowRange> rows = RowsOf(inputs.dim(0));
   for (Variable& parameter : Parameters()) parameter.ZeroGrad();
   const Results results = Run({.training = true, .loss = options_.loss}, rows,
-                              {.inputs = Placed(inputs),
+                              {.inputs = inputs.To(stages_.front().device),
                                .targets = targets.To(stages_.back().device),
                                .loss_scale = options.loss_scale},
                               options.trace);
@@ -80,10 +80,11 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
 
 Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
   RequireRows(inputs);
-  const Results results = Run({},
-                              SplitEvaluated(inputs.dim(0), options_.split_size,
-                                             options_.micro_batches),
-                              {.inputs = Placed(inputs)}, nullptr);
+  const Results results =
+      Run({},
+          SplitEvaluated(inputs.dim(0), options_.split_size,
+                         options_.micro_batches),
+          {.inputs = inputs.To(stages_.front().device)}, nullptr);
   return results.outputs.size() == 1 ? results.outputs[0]
                                      : ops::Cat(results.outputs, 0);
 }
@@ -155,13 +156,6 @@ std::vector<RowRange> DevicePipeline::RowsOf(int64_t batch) const {
 
 int64_t DevicePipeline::MicroBatches(int64_t rows) const {
   return static_cast<int64_t>(RowsOf(rows).size());
-}
-
-Tensor DevicePipeline::Placed(const Tensor& inputs) const {
-  const Tensor here = inputs.To(stages_.front().device);
-  return IsHalf(options_.dtype) && IsFloating(here.dtype())
-             ? here.To(options_.dtype)
-             : here;
 }
 
 std::vector<Variable> DevicePipeline::Parameters() const {

@@ -137,7 +137,6 @@ class DevicePipeline {
   Schedule ScheduleFor(const Workload& work) const;
   std::vector<StepTrace::Span> TimedStep(const Tensor& inputs,
                                          const Tensor& targets);
-  Tensor Placed(const Tensor& inputs) const;
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;

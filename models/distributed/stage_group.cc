@@ -15,7 +15,6 @@
 #include "core/parallel.h"
 #include "core/status.h"
 #include "models/distributed/micro_batches.h"
-#include "models/distributed/program_run.h"
 
 namespace baton::dist {
 namespace {
@@ -279,43 +278,46 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                                                 rpc::ObjectHold hold) {
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
-  std::vector<ProgramRun::RunStage> here;
-  std::vector<Device> devices;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    MailLinks& links = *task.progress->mail[i];
-    links.set_deadline(task.deadline);
-    nn::Module& module = stages_[i]->module();
-    here.push_back({module, stages_[i]->spec(),
-                    StageStreams::Current(module.device()), links});
-    devices.push_back(module.device());
-  }
-  GroupReport report;
-  rpc::Tracer& tracer = *task.call.agent().tracer();
-  std::optional<StepTrace> trace;
-  std::optional<ProgramRun> run;
-  absl::Status status = CatchErrors([&]() -> absl::Status {
+  return CatchErrors([&]() -> absl::StatusOr<GroupReport> {
+    std::vector<ProgramRun::RunStage> here;
+    std::vector<Device> devices;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      MailLinks& links = *task.progress->mail[i];
+      links.set_deadline(task.deadline);
+      nn::Module& module = stages_[i]->module();
+      devices.push_back(module.device());
+      here.push_back({module, stages_[i]->spec(),
+                      StageStreams::Current(devices.back()), links});
+    }
+    rpc::Tracer& tracer = *task.call.agent().tracer();
+    std::optional<StepTrace> trace;
     if (tracer.on()) trace.emplace(devices);
-    run.emplace(*task.plan,
-                ProgramRun::Batch{task.order.inputs, task.order.targets}, here,
-                trace.has_value() ? &*trace : nullptr);
-    const absl::Status ran = run->Run();
-    report.until_end_s = SecondsSince(task.turn);
+    ProgramRun run(*task.plan, {task.order.inputs, task.order.targets}, here,
+                   trace.has_value() ? &*trace : nullptr);
+    auto report = CatchErrors([&] { return Complete(task, run); });
+    if (!report.ok()) run.Undo();
     if (trace.has_value()) {
       for (rpc::TraceEvent& event : trace->Log().events)
         tracer.Add(std::move(event));
     }
-    RETURN_IF_ERROR(ran);
-    report.seconds = run->seconds();
-    if (run->last() != nullptr) report.last = run->last()->Report();
-    if (task.plan->steps) return StepParameters(task, run->gradients());
-    if (!task.plan->training) return absl::OkStatus();
-    for (const auto& [leaf, gradient] : run->gradients().Take())
-      task.context->Accumulate(leaf, gradient);
-    return absl::OkStatus();
+    return report;
   });
-  if (status.ok()) return report;
-  if (run.has_value()) run->Undo();
-  return status;
+}
+
+absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
+                                                 ProgramRun& run) const {
+  RETURN_IF_ERROR(run.Run());
+  GroupReport report;
+  report.seconds = run.seconds();
+  report.until_end_s = SecondsSince(task.turn);
+  if (run.last() != nullptr) report.last = run.last()->Report();
+  if (task.plan->steps) {
+    RETURN_IF_ERROR(StepParameters(task, run.gradients()));
+  } else if (task.plan->training) {
+    for (const auto& [leaf, gradient] : run.gradients().Take())
+      task.context->Accumulate(leaf, gradient);
+  }
+  return report;
 }
 
 absl::Status StageGroup::StepParameters(const Task& task,

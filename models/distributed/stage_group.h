@@ -14,8 +14,8 @@
 #include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
-#include "models/distributed/gradient_sums.h"
 #include "models/distributed/mail_links.h"
+#include "models/distributed/program_run.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/step_plan.h"
 #include "rpc/agent.h"
@@ -110,6 +110,8 @@ class StageGroup {
   void Begin(const TaskPtr& task);
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
+  // Runs the program, and steps parameters or leaves their gradients.
+  absl::StatusOr<GroupReport> Complete(const Task& task, ProgramRun& run) const;
   absl::Status StepParameters(const Task& task, GradientSums& gradients) const;
   static void End(const Task& task, absl::StatusOr<GroupReport> report);
 
