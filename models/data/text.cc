@@ -4,7 +4,11 @@
 #include "models/data/text.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "models/data/archive.h"
 
@@ -20,12 +24,39 @@ Tensor BytesOf(const std::string& text) {
   return bytes;
 }
 
+absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> files;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator();
+       at.increment(error)) {
+    if (at->is_regular_file(error)) files.push_back(at->path().string());
+  }
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("cannot read ", folder, ": ", error.message()));
+  if (files.empty())
+    return absl::NotFoundError(
+        absl::StrCat(folder, " is a folder without files"));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
 
 ByteText::ByteText(const std::string& text) : bytes_(BytesOf(text)) {}
 
 absl::StatusOr<ByteText> ByteText::Read(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadUnpacked(path));
+  std::vector<std::string> files = {path};
+  std::error_code none;  // what is not there is what ReadUnpacked names
+  if (std::filesystem::is_directory(path, none)) {
+    ASSIGN_OR_RETURN(files, FilesIn(path));
+  }
+  std::string text;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::string part, ReadUnpacked(file));
+    text += part;
+  }
   return ByteText(text);
 }
 

@@ -28,7 +28,8 @@ class ByteText {
   static constexpr int64_t kVocabulary = 256;
 
   explicit ByteText(const std::string& text);
-  // Of a file, plain or compressed. Errors name it.
+  // Of a file, plain or compressed, or of all files in a folder one behind the
+  // other, by their names. Errors name it, NotFound for a folder without files.
   static absl::StatusOr<ByteText> Read(const std::string& path);
 
   int64_t size() const { return bytes_.numel(); }

@@ -68,5 +68,21 @@ TEST(ByteText, ReadsAFileAndNamesOneThatIsNotThere) {
               ::testing::HasSubstr("/nowhere/text.txt"));
 }
 
+TEST(ByteText, ReadsTheFilesOfAFolderByTheirNames) {
+  const baton::testing::TempFolder folder;
+  folder.Write("books/b.txt", "second");
+  folder.Write("books/a.txt", "first ");
+  folder.Write("books/more/c.txt", "not a file of the folder itself");
+  const auto text = ByteText::Read(folder / "books");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const Ids ids = text->Windows(0, 1, text->size() - 1).ids.ToVector<int64_t>();
+  EXPECT_EQ(std::string(ids.begin(), ids.end()), "first secon");
+  std::filesystem::create_directory(folder / "empty");
+  const auto empty = ByteText::Read(folder / "empty");
+  EXPECT_TRUE(absl::IsNotFound(empty.status())) << empty.status();
+  EXPECT_THAT(empty.status().ToString(),
+              ::testing::HasSubstr("empty is a folder without files"));
+}
+
 }  // namespace
 }  // namespace baton::data
