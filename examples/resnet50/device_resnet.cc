@@ -80,7 +80,7 @@ Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
                                dist::StepTrace* trace) {
   const Device last = pipeline_.devices().back();
   Tensor loss =
-      pipeline_.Step(batch.images, batch.targets,
+      pipeline_.Step(batch.inputs, batch.targets,
                      {.loss_scale = scaler_ ? scaler_->scale(last) : Tensor(),
                       .trace = trace});
   scaler_ ? scaler_->Step(sgd_) : sgd_.Step();
@@ -90,7 +90,7 @@ Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
 absl::StatusOr<TrainingBatch> DeviceResNet::Place(const TrainingBatch& batch) {
   TrainingBatch placed;
   RETURN_IF_ERROR(CatchErrors([&] {
-    placed = {batch.images.To(pipeline_.devices().front()),
+    placed = {batch.inputs.To(pipeline_.devices().front()),
               batch.targets.To(pipeline_.devices().back())};
   }));
   return placed;
@@ -100,9 +100,9 @@ absl::StatusOr<double> DeviceResNet::TrainStep(const TrainingBatch& batch) {
   double loss = 0;
   RETURN_IF_ERROR(CatchErrors([&] {
     if (std::exchange(to_tune_, false))
-      timing_ = pipeline_.Tune(batch.images, batch.targets);
+      timing_ = pipeline_.Tune(batch.inputs, batch.targets);
     const Tensor result =
-        step_ ? step_->Run({batch.images, batch.targets})[0] : PlainStep(batch);
+        step_ ? step_->Run({batch.inputs, batch.targets})[0] : PlainStep(batch);
     for (Device device : pipeline_.devices()) Synchronize(device);
     loss = result.Item();
   }));

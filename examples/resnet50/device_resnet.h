@@ -11,7 +11,7 @@
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/machine.h"
 #include "examples/resnet50/settings.h"
-#include "examples/resnet50/trainable.h"
+#include "examples/support/trainable.h"
 #include "models/distributed/device_pipeline.h"
 #include "models/nn/graphed_step.h"
 #include "optim/grad_scaler.h"

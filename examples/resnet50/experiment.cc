@@ -3,17 +3,14 @@
 
 #include "examples/resnet50/experiment.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/ops/indexing.h"
 #include "core/random.h"
 #include "core/status.h"
-#include "examples/support/charts.h"
 #include "examples/support/progress.h"
+#include "examples/support/report.h"
 
 namespace baton::examples {
 namespace {
@@ -22,7 +19,7 @@ Measurement Begin(const Settings& settings, const Variant& variant) {
   Measurement measurement;
   measurement.variant = variant.name;
   measurement.split_size = variant.split_size;
-  measurement.images = settings.batch * settings.batches;
+  measurement.items = settings.batch * settings.batches;
   return measurement;
 }
 
@@ -40,47 +37,24 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   for (int i = 0; i < model.warm_up_steps(); ++i) {
     RETURN_IF_ERROR(model.TrainStep(placed.front()).status());
   }
-  Progress progress(variant.name, settings.repeat * settings.batches);
+  Progress progress(variant.name, measurement.item,
+                    settings.repeat * settings.batches);
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
     const Clock::time_point begin = Clock::now();
     for (const TrainingBatch& batch : placed) {
       ASSIGN_OR_RETURN(measurement.loss, model.TrainStep(batch));
-      progress.Step(measurement.loss, batch.images.dim(0));
+      progress.Step(measurement.loss, batch.inputs.dim(0));
     }
     measurement.seconds.push_back(
         std::chrono::duration<double>(Clock::now() - begin).count());
   }
   for (Detail& detail : model.Details())
     measurement.details.push_back(std::move(detail));
-  if (!settings.save_schedule.empty() && model.schedule() != nullptr) {
-    RETURN_IF_ERROR(
-        dist::SaveSchedule(settings.save_schedule, *model.schedule()));
-  }
+  RETURN_IF_ERROR(SaveSchedule(settings, model));
   return measurement;
 }
 
 }  // namespace
-
-std::vector<Variant> VariantsOf(const Settings& settings) {
-  std::vector<Variant> variants;
-  for (const std::string& name : settings.variants) {
-    if (name != "pipelined") {
-      variants.push_back({name, name == "split", 0});
-      continue;
-    }
-    for (const std::vector<int64_t>& sizes : settings.micro_batches) {
-      variants.push_back(
-          {.name = absl::StrCat("pipelined ", absl::StrJoin(sizes, "+")),
-           .cut = true,
-           .micro_batches = sizes});
-    }
-    if (!settings.micro_batches.empty()) continue;
-    for (int64_t size : settings.split_sizes) {
-      variants.push_back({absl::StrCat("pipelined ", size), true, size});
-    }
-  }
-  return variants;
-}
 
 std::vector<TrainingBatch> SyntheticBatches(const Settings& settings) {
   Generator generator(settings.model.seed + 1);
@@ -91,7 +65,7 @@ std::vector<TrainingBatch> SyntheticBatches(const Settings& settings) {
         RandNormal({settings.batch, settings.model.in_channels, settings.image,
                     settings.image},
                    generator);
-    batch.images = images.Contiguous(MemoryFormat::kChannelsLast);
+    batch.inputs = images.Contiguous(MemoryFormat::kChannelsLast);
     batch.targets =
         RandInt(0, settings.model.num_classes, {settings.batch}, generator);
     if (settings.loss == dist::Loss::kMse) {
@@ -116,26 +90,6 @@ absl::StatusOr<std::vector<Measurement>> RunExperiment(
     measurements.push_back(std::move(measurement));
   }
   return measurements;
-}
-
-absl::Status Report(const Settings& settings, const std::string& title,
-                    const std::vector<Measurement>& measurements) {
-  std::printf("\n%s\n%s%s", title.c_str(), FormatTable(measurements).c_str(),
-              FormatBubbles(measurements).c_str());
-  std::fflush(stdout);
-  if (!settings.json.empty()) {
-    RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));
-  }
-  if (settings.plot.empty()) return absl::OkStatus();
-  const auto drawn = WriteCharts(settings.plot, title, measurements);
-  if (drawn.ok()) {
-    std::printf("charts: %s\n", absl::StrJoin(*drawn, " ").c_str());
-  } else if (absl::IsFailedPrecondition(drawn.status())) {
-    std::printf("%s\n", std::string(drawn.status().message()).c_str());
-  } else {
-    return drawn.status();
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace baton::examples

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<LocalResNet>> LocalResNet::Make(
 }
 
 absl::StatusOr<double> LocalResNet::TrainStep(const TrainingBatch& batch) {
-  Tensor value = batch.images;
+  Tensor value = batch.inputs;
   for (Device& device : devices_) {
     RETURN_IF_ERROR(
         RunOn(*device.thread, [&] { value = Forward(device, value); }));

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/executor.h"
 #include "examples/resnet50/settings.h"
-#include "examples/resnet50/trainable.h"
+#include "examples/support/trainable.h"
 #include "optim/sgd.h"
 
 namespace baton::examples {

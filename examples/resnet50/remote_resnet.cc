@@ -3,140 +3,20 @@
 
 #include "examples/resnet50/remote_resnet.h"
 
-#include <algorithm>
-#include <set>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
-#include "core/safetensors.h"
-#include "core/status.h"
-#include "models/distributed/stock.h"
-
 namespace baton::examples {
-namespace {
 
-// A large model's weights take a while on a slow network.
-constexpr std::chrono::minutes kLongTransfer{10};
-
-rpc::CallOptions Transfers(const rpc::Agent& agent) {
-  return {.timeout = std::max<std::chrono::milliseconds>(
-              agent.default_timeout(), kLongTransfer)};
-}
-
-}  // namespace
-
-rpc::Registry MakeRegistry() {
-  rpc::Registry registry;
-  dist::RegisterStock(registry);
-  return registry;
-}
-
-absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
+absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
     rpc::Agent& agent, const std::vector<std::string>& workers,
-    const Settings& settings, const Options& options) {
-  const size_t count = options.cuts.size() + 1;
-  const dist::ScheduleChoice usual;
-  ASSIGN_OR_RETURN(const std::vector<int> placed,
-                   dist::PlaceStages(count == 1 ? usual : settings.schedule,
-                                     static_cast<int>(count),
-                                     static_cast<int>(workers.size())));
-  std::unique_ptr<RemoteResNet> model(new RemoteResNet(agent));
-  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
-  std::vector<Future<dist::Module<dist::ResNetStage>>> making;
-  for (size_t i = 0; i < count; ++i) {
-    making.push_back(dist::Module<dist::ResNetStage>::Create(
-        agent, workers[static_cast<size_t>(placed[i])], settings.model,
-        options.cuts, static_cast<int>(i)));
-  }
-  // These calls end by --rpc_timeout.
-  ASSIGN_OR_RETURN(model->stages_, WaitAll(making).Await(kNoLimit));
-  std::vector<dist::StageModule> stages(model->stages_.begin(),
-                                        model->stages_.end());
-  std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_) sources.push_back(stage.ref());
-  ASSIGN_OR_RETURN(
-      model->pipeline_,
-      dist::Pipeline::Make(
-          agent,
-          {.split_size = options.split_size,
-           .micro_batches = options.micro_batches,
-           .schedule = model->pipelined_ ? settings.schedule : usual,
-           .loss = settings.loss,
-           .checkpoint = settings.checkpoint_activations,
-           .graph = settings.graph,
-           .compute_threads = options.compute_threads},
-          stages));
-  model->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(
-      agent, settings.sgd, sources);
-  RETURN_IF_ERROR(model->sgd_->Ready().Await(kNoLimit));
-  return model;
+    const Settings& settings, const RemoteResNet::Options& options) {
+  return RemoteResNet::Make(
+      agent, workers, {.model = settings.model, .optimizer = settings.sgd},
+      settings, options);
 }
 
-absl::StatusOr<double> RemoteResNet::TrainStep(const TrainingBatch& batch) {
-  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
-                   pipeline_->Step(*sgd_, batch.images, batch.targets));
-  if (++steps_ > warm_up_steps()) bubbles_ += result.bubble;
-  return result.loss;
-}
-
-int RemoteResNet::warm_up_steps() const {
-  return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
-}
-
-std::vector<Detail> RemoteResNet::Details() const {
-  const int measured = steps_ - warm_up_steps();
-  const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
-  if (!pipelined_ || measured < 1 || !predicted.ok()) return {};
-  return DetailsOf({.schedule = schedule()->name,
-                    .bubble = bubbles_ / measured,
-                    .predicted_bubble = predicted->bubble(),
-                    .held = predicted->most_held()});
-}
-
-const dist::Schedule* RemoteResNet::schedule() const {
-  return pipelined_ ? pipeline_->schedule() : nullptr;
-}
-
-absl::StatusOr<dist::Pipeline::EvalResult> RemoteResNet::Evaluate(
-    const TrainingBatch& batch) {
-  return pipeline_->Evaluate(batch.images, batch.targets);
-}
-
-absl::Status RemoteResNet::Save(const std::string& path) const {
-  SafeTensors content;
-  content.metadata["format"] = "pt";  // torchvision's names and layouts
-  for (const auto& stage : stages_) {
-    ASSIGN_OR_RETURN(nn::StateMap state,
-                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
-    for (auto& [name, tensor] : state) {
-      content.tensors[name] = tensor.Contiguous();
-    }
-  }
-  return WriteSafeTensors(path, content);
-}
-
-absl::Status RemoteResNet::Load(const std::string& path) {
-  ASSIGN_OR_RETURN(const SafeTensors content, ReadSafeTensors(path));
-  size_t used = 0;
-  for (const auto& stage : stages_) {
-    ASSIGN_OR_RETURN(const nn::StateMap wanted,
-                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
-    nn::StateMap part;
-    for (const auto& [name, tensor] : wanted) {
-      const auto found = content.tensors.find(name);
-      if (found != content.tensors.end()) part.insert(*found);
-    }
-    used += part.size();
-    RETURN_IF_ERROR(Annotate(
-        stage.LoadStateDict(part, true, Transfers(agent_)).Await(kNoLimit),
-        path));
-  }
-  if (used != content.tensors.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds ", content.tensors.size(), " tensors of which only ",
-        used, " belong to this model: other --depth, --width or --cuts?"));
-  }
-  return absl::OkStatus();
+PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings) {
+  return PlannedRemoteModel<dist::ResNetStage, optim::Sgd>(
+      agent, {.model = settings.model, .optimizer = settings.sgd},
+      settings.sgd.momentum > 0 ? 3 : 2);
 }
 
 }  // namespace baton::examples

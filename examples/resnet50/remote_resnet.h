@@ -7,61 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "examples/resnet50/settings.h"
-#include "examples/resnet50/trainable.h"
-#include "models/distributed/module.h"
-#include "models/distributed/pipeline.h"
+#include "examples/support/remote_model.h"
 #include "models/distributed/resnet_stage.h"
-#include "optim/distributed/optimizer.h"
+#include "optim/sgd.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
 
-// What every process of the ResNet programs can be asked for.
-rpc::Registry MakeRegistry();
+// A ResNet whose stages live at workers. Its files have torchvision's names.
+using RemoteResNet = RemoteModel<dist::ResNetStage, optim::Sgd>;
 
-// A ResNet whose stages live at workers, trained as a pipeline. Must not
-// outlive the agent. Confined to one thread.
-class RemoteResNet final : public Trainable {
- public:
-  struct Options {
-    std::vector<std::string> cuts;
-    int64_t split_size = 0;                   // 0: the whole batch at once
-    std::vector<int64_t> micro_batches = {};  // in place of split_size
-    int compute_threads = 0;  // of each stage; 0: the worker's own setting
-  };
-  // Stages are placed as the schedule needs them, one a worker where there are
-  // enough; errors name the worker that could not make its stage.
-  static absl::StatusOr<std::unique_ptr<RemoteResNet>> Make(
-      rpc::Agent& agent, const std::vector<std::string>& workers,
-      const Settings& settings, const Options& options);
+absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const Settings& settings, const RemoteResNet::Options& options);
 
-  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
-  // "auto" has its order after the second.
-  int warm_up_steps() const override;
-  std::vector<Detail> Details() const override;
-  const dist::Schedule* schedule() const override;
-  absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
-      const TrainingBatch& batch);
-  void set_lr(double lr) { sgd_->set_lr(lr); }
-
-  // Weights under torchvision's names, as one safetensors file. NotFound when
-  // there is no file to load.
-  absl::Status Save(const std::string& path) const;
-  absl::Status Load(const std::string& path);
-
- private:
-  explicit RemoteResNet(rpc::Agent& agent) : agent_(agent) {}
-
-  rpc::Agent& agent_;
-  bool pipelined_ = false;
-  std::vector<dist::Module<dist::ResNetStage>> stages_;
-  std::unique_ptr<dist::Pipeline> pipeline_;
-  std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
-  int steps_ = 0;
-  double bubbles_ = 0;  // sum of the steps after the warm-up
-};
+// For ChooseStages. The agent outlives it.
+PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings);
 
 }  // namespace baton::examples

@@ -11,23 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/resnet50/experiment.h"
-#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/settings.h"
-#include "examples/resnet50/traced.h"
 #include "examples/resnet50/training.h"
-#include "rpc/cluster.h"
-#include "tools/cluster_flags.h"
+#include "examples/support/planning.h"
+#include "examples/support/report.h"
+#include "examples/support/traced.h"
+#include "examples/support/trainer.h"
 #include "tools/command_line.h"
-
-ABSL_FLAG(std::string, trace, "",
-          "write a trace of one step at all workers, for ui.perfetto.dev; of "
-          "several variants the last one stays");
 
 namespace baton::examples {
 namespace {
@@ -37,45 +31,32 @@ constexpr char kUsage[] =
     "single / split / pipelined on synthetic images, with --data real ones.\n"
     "Start it by baton-run, or give --rendezvous and --world_size.";
 
-std::vector<std::string> Workers(const rpc::Agent& agent) {
-  std::vector<std::string> names;
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name != agent.self().name) names.push_back(worker.name);
-  }
-  return names;
-}
-
-absl::Status Run(rpc::Agent& agent, Settings settings) {
-  std::vector<std::string> workers = Workers(agent);
-  const std::string trace = absl::GetFlag(FLAGS_trace);
-  if (!settings.data.empty()) {
-    if (trace.empty()) return TrainOnImages(agent, workers, settings);
-    return absl::InvalidArgumentError(
-        "--trace is for synthetic images; use batonctl trace with --data");
-  }
+absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
+                 Settings settings) {
+  if (!settings.data.empty()) return TrainOnImages(agent, workers, settings);
   std::optional<dist::Plan> plan;
   if (settings.choose_stages) {
-    ASSIGN_OR_RETURN(plan, ChooseStages(agent, SyntheticBatches(settings)[0],
-                                        settings, workers));
+    ASSIGN_OR_RETURN(
+        plan, ChooseStages(PlannedResNet(agent, settings),
+                           SyntheticBatches(settings)[0], settings, workers));
   }
   ASSIGN_OR_RETURN(
       std::vector<Measurement> measurements,
-      RunExperiment(
-          settings,
-          [&](const Variant& variant)
-              -> absl::StatusOr<std::unique_ptr<Trainable>> {
-            const auto none = std::vector<std::string>();
-            ASSIGN_OR_RETURN(
-                std::unique_ptr<Trainable> model,
-                RemoteResNet::Make(agent, workers, settings,
-                                   {.cuts = variant.cut ? settings.cuts : none,
-                                    .split_size = variant.split_size,
-                                    .micro_batches = variant.micro_batches}));
-            if (trace.empty()) return model;
-            return std::make_unique<Traced>(std::move(model), agent, trace);
-          }));
+      RunExperiment(settings,
+                    [&](const Variant& variant)
+                        -> absl::StatusOr<std::unique_ptr<Trainable>> {
+                      const auto none = std::vector<std::string>();
+                      ASSIGN_OR_RETURN(
+                          std::unique_ptr<Trainable> model,
+                          MakeRemoteResNet(
+                              agent, workers, settings,
+                              {.cuts = variant.cut ? settings.cuts : none,
+                               .split_size = variant.split_size,
+                               .micro_batches = variant.micro_batches}));
+                      return WithTrace(std::move(model), agent, settings.trace);
+                    }));
   const std::string compared =
-      plan ? ComparePlan(*plan, settings, measurements) : std::string();
+      plan ? ComparePlan(*plan, settings.batches, measurements) : std::string();
   RETURN_IF_ERROR(
       Report(settings,
              absl::StrCat("ResNet", settings.model.depth, ", batches of ",
@@ -87,19 +68,18 @@ absl::Status Run(rpc::Agent& agent, Settings settings) {
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
+  ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
   if (!settings.micro_batches.empty() && !settings.data.empty()) {
     return absl::InvalidArgumentError(
         "--micro_batches is for synthetic images");
   }
-  ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
-                   tools::ClusterOptionsFromFlags("trainer"));
-  cluster.agent.on_start = dist::Attach;
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
-                   rpc::JoinCluster(std::move(cluster), MakeRegistry()));
-  const absl::Status result = Run(*agent, std::move(settings));
-  const absl::Status shutdown = agent->Shutdown();
-  return result.ok() ? shutdown : result;
+  if (!settings.trace.empty() && !settings.data.empty()) {
+    return absl::InvalidArgumentError(
+        "--trace is for synthetic images; use batonctl trace with --data");
+  }
+  return RunTrainer([&](rpc::Agent& agent, std::vector<std::string> workers) {
+    return Run(agent, std::move(workers), settings);
+  });
 }
 
 }  // namespace

@@ -14,13 +14,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "examples/resnet50/device_cluster.h"
 #include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
 #include "examples/resnet50/machine.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/settings.h"
+#include "examples/support/device_cluster.h"
+#include "examples/support/report.h"
 #include "tools/command_line.h"
 
 namespace baton::examples {
@@ -70,10 +71,10 @@ Measurements MeasureOnCpu(const Settings& settings, const Machine& machine) {
   const auto make = [&](const Variant& variant) -> Result {
     if (!variant.pipelined())
       return LocalResNet::Make(settings, variant.cut, threads);
-    return RemoteResNet::Make(cluster->trainer(), cluster->workers(), settings,
-                              {.cuts = settings.cuts,
-                               .split_size = variant.split_size,
-                               .compute_threads = threads});
+    return MakeRemoteResNet(cluster->trainer(), cluster->workers(), settings,
+                            {.cuts = settings.cuts,
+                             .split_size = variant.split_size,
+                             .compute_threads = threads});
   };
   auto measurements =
       RunExperiment(settings, make, DetailsOf(settings, machine));
@@ -131,6 +132,11 @@ absl::Status Main() {
   }
   if (settings.choose_stages)
     return absl::InvalidArgumentError("--stages=auto is for resnet50_pipeline");
+  if (!settings.trace.empty()) {
+    return absl::InvalidArgumentError(
+        "--trace is for resnet50_pipeline; --overlap_trace shows what GPUs of "
+        "this process do");
+  }
   ASSIGN_OR_RETURN(const Machine machine, MachineFromFlags(settings.stages()));
   if (!settings.micro_batches.empty() && !machine.is_cuda())
     return absl::InvalidArgumentError("--micro_batches needs --device=cuda");

@@ -5,39 +5,22 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/distributed/pipeline.h"
+#include "examples/support/pipeline_settings.h"
 #include "models/resnet.h"
 #include "optim/sgd.h"
 
 namespace baton::examples {
 
 // What the ResNet programs are told on the command line, checked.
-struct Settings {
-  // The model and where it is cut into stages.
+struct Settings : PipelineSettings {
   models::ResNetOptions model;
-  std::vector<std::string> cuts;
-  // Whether cuts, and split sizes where there are none, are to be chosen by
-  // measurement (planning.h).
-  bool choose_stages = false;
-  int64_t worker_mib = 0;  // that a worker may hold then; 0: any number
-  int trials = 4;          // of plans, before one is taken
+  optim::SgdOptions sgd;
   // The experiment: each repeat trains `batches` batches.
-  std::vector<std::string> variants;  // of single, split, pipelined
-  std::vector<int64_t> split_sizes;   // of the pipelined variant
-  // Instead of them: images of each micro-batch, one list a measurement.
-  std::vector<std::vector<int64_t>> micro_batches;
-  int64_t batch = 120;
   int64_t image = 128;
   int64_t batches = 3;
   int64_t repeat = 3;
-  dist::ScheduleChoice schedule;  // of the pipelined variant
-  dist::Loss loss = dist::Loss::kMse;
-  optim::SgdOptions sgd;
-  bool checkpoint_activations = false;
-  bool graph = true;  // where there is a GPU
   // Training on real images; empty: synthetic ones.
   std::string data;
   std::string test_data;
@@ -45,12 +28,6 @@ struct Settings {
   int64_t limit = 0;  // images of an epoch; 0: all
   int loader_threads = 1;
   std::string checkpoint;  // safetensors, read if there, written each epoch
-  // Where results go.
-  std::string json;
-  std::string plot;
-  std::string save_schedule;
-
-  int stages() const { return static_cast<int>(cuts.size()) + 1; }
 };
 
 // From the flags, after they are parsed. InvalidArgument names the flag that is

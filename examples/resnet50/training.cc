@@ -17,8 +17,8 @@
 #include "absl/strings/str_format.h"
 #include "core/ops/indexing.h"
 #include "core/status.h"
-#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
+#include "examples/support/planning.h"
 #include "examples/support/progress.h"
 #include "models/data/loader.h"
 #include "models/data/open.h"
@@ -145,7 +145,7 @@ absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings, int64_t epoch,
   result.epoch = epoch;
   const int64_t batches = BatchesOf(settings, loader);
   Progress progress(absl::StrCat("epoch ", epoch + 1, "/", settings.epochs),
-                    batches);
+                    "images", batches);
   loader.StartEpoch(epoch);
   for (int64_t i = 0; i < batches; ++i) {
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
@@ -247,13 +247,14 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                      data.train->Next());
     if (!batch.has_value())
       return absl::InvalidArgumentError("there is no image to measure with");
-    RETURN_IF_ERROR(ChooseStages(agent, ToTrainingBatch(settings, *batch),
-                                 settings, workers)
+    RETURN_IF_ERROR(ChooseStages(PlannedResNet(agent, settings),
+                                 ToTrainingBatch(settings, *batch), settings,
+                                 workers)
                         .status());
   }
   ASSIGN_OR_RETURN(
       auto model,
-      RemoteResNet::Make(
+      MakeRemoteResNet(
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
   RETURN_IF_ERROR(Resume(settings, *model));

@@ -187,7 +187,7 @@ std::string SplitSizesChart(const std::string& title,
                           absl::StrCat("title ", Quoted(m.variant)));
   }
   return Program("split_sizes", title, data,
-                 "set xlabel 'images in a micro-batch'\nset key outside bottom "
+                 "set xlabel 'rows of a micro-batch'\nset key outside bottom "
                  "center horizontal "
                  "noenhanced\nset offsets graph 0.05, graph 0.05\n",
                  plot);

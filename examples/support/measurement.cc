@@ -40,8 +40,8 @@ Summary Summarize(const Measurement& measurement) {
     squares += (value - summary.mean_s) * (value - summary.mean_s);
   }
   if (seconds.size() > 1) summary.std_s = std::sqrt(squares / (count - 1));
-  summary.images_per_s =
-      static_cast<double>(measurement.images) / summary.median_s;
+  summary.items_per_s =
+      static_cast<double>(measurement.items) / summary.median_s;
   return summary;
 }
 
@@ -50,17 +50,19 @@ std::string FormatTable(const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements) {
     width = std::max(width, m.variant.size());
   }
-  std::string table = absl::StrFormat("%-*s  %9s  %9s  %8s  %9s  %8s  %9s\n",
-                                      width, "variant", "median s", "mean s",
-                                      "std s", "images/s", "speed-up", "loss");
+  const std::string rate =
+      absl::StrCat(measurements.empty() ? "" : measurements[0].item, "/s");
+  std::string table =
+      absl::StrFormat("%-*s  %9s  %9s  %8s  %9s  %8s  %9s\n", width, "variant",
+                      "median s", "mean s", "std s", rate, "speed-up", "loss");
   double first = 0;
   for (const Measurement& m : measurements) {
     const Summary s = Summarize(m);
-    if (first == 0) first = s.images_per_s;
+    if (first == 0) first = s.items_per_s;
     absl::StrAppendFormat(&table,
                           "%-*s  %9.3f  %9.3f  %8.3f  %9.2f  %7.2fx  %9.5f\n",
                           width, m.variant, s.median_s, s.mean_s, s.std_s,
-                          s.images_per_s, s.images_per_s / first, m.loss);
+                          s.items_per_s, s.items_per_s / first, m.loss);
   }
   return table;
 }
@@ -98,7 +100,7 @@ std::string ToJsonLine(const Measurement& measurement) {
       {"median_s", s.median_s},
       {"mean_s", s.mean_s},
       {"std_s", s.std_s},
-      {"images_per_s", s.images_per_s},
+      {absl::StrCat(measurement.item, "_per_s"), s.items_per_s},
       {"loss", measurement.loss},
       {"repeats", measurement.seconds.size()},
   };

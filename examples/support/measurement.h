@@ -15,24 +15,25 @@ namespace baton::examples {
 // A further figure or circumstance: a field of the JSON line.
 struct Detail {
   std::string name;
-  std::variant<std::string, double, int64_t, bool> value;
+  std::variant<std::string, double, int64_t, bool, std::vector<double>> value;
 };
 
 // Repeated timings of one variant of an experiment.
 struct Measurement {
   std::string variant;          // "single", "split", "pipelined split 20"
-  int64_t split_size = 0;       // images in a micro-batch; 0: not pipelined
-  int64_t images = 0;           // that one repeat goes through
+  int64_t split_size = 0;       // rows of a micro-batch; 0: not pipelined
+  int64_t items = 0;            // that one repeat goes through
   std::vector<double> seconds;  // of each repeat
   double loss = 0;              // of the last step
   std::vector<Detail> details = {};
+  std::string item = "images";  // what is counted
 };
 
 struct Summary {
   double median_s = 0;
   double mean_s = 0;
-  double std_s = 0;         // of the sample; 0 for one repeat
-  double images_per_s = 0;  // by the median
+  double std_s = 0;        // of the sample; 0 for one repeat
+  double items_per_s = 0;  // by the median
 };
 // `seconds` must not be empty.
 Summary Summarize(const Measurement& measurement);
@@ -52,8 +53,8 @@ std::vector<Detail> DetailsOf(const PipelineFigures& figures);
 // A line for each measurement that has such figures.
 std::string FormatBubbles(const std::vector<Measurement>& measurements);
 
-// One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s,
-// loss, repeats, and the details.
+// One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s
+// (or what is counted), loss, repeats, and the details.
 std::string ToJsonLine(const Measurement& measurement);
 
 // Writes the lines to `path` at once, or to standard output where it is "-".

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,8 +19,10 @@ constexpr std::chrono::seconds kPlainPace{10};
 
 }  // namespace
 
-Progress::Progress(std::string label, int64_t steps, std::FILE* out)
+Progress::Progress(std::string label, std::string items, int64_t steps,
+                   std::FILE* out)
     : label_(std::move(label)),
+      items_(std::move(items)),
       steps_(steps),
       out_(out),
       terminal_(isatty(fileno(out)) != 0),
@@ -30,9 +33,9 @@ Progress::~Progress() {
   if (open_line_) std::fputc('\n', out_);
 }
 
-void Progress::Step(double loss, int64_t images) {
+void Progress::Step(double loss, int64_t items) {
   ++done_;
-  images_ += images;
+  gone_through_ += items;
   const Clock::time_point now = Clock::now();
   const bool last = done_ == steps_;
   const bool due = now - shown_ >= (terminal_ ? Clock::duration(kTerminalPace)
@@ -46,8 +49,8 @@ std::string Progress::Line(double loss, double seconds) const {
   const double left = seconds / static_cast<double>(done_) *
                       static_cast<double>(steps_ - done_);
   return absl::StrFormat(
-      "%s  step %d/%d  loss %.4f  %.1f images/s  %s", label_, done_, steps_,
-      loss, static_cast<double>(images_) / seconds,
+      "%s  step %d/%d  loss %.4f  %.1f %s/s  %s", label_, done_, steps_, loss,
+      static_cast<double>(gone_through_) / seconds, items_,
       done_ == steps_ ? FormatDuration(seconds)
                       : absl::StrCat(FormatDuration(left), " left"));
 }

@@ -14,14 +14,16 @@ namespace baton::examples {
 // plain line every few seconds otherwise. Confined to one thread.
 class Progress {
  public:
-  // `label` leads every line; `steps` is the number of Step calls to come.
-  Progress(std::string label, int64_t steps, std::FILE* out = stderr);
+  // `label` leads every line; `steps` is the number of Step calls to come, each
+  // through some `items`.
+  Progress(std::string label, std::string items, int64_t steps,
+           std::FILE* out = stderr);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // After each step: its loss and the images it went through.
-  void Step(double loss, int64_t images);
+  // After each step: its loss and the items that it went through.
+  void Step(double loss, int64_t items);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -29,13 +31,14 @@ class Progress {
   void Show(const std::string& line);
 
   const std::string label_;
+  const std::string items_;
   const int64_t steps_;
   std::FILE* const out_;
   const bool terminal_;
   const Clock::time_point begin_;
   Clock::time_point shown_;
   int64_t done_ = 0;
-  int64_t images_ = 0;
+  int64_t gone_through_ = 0;
   bool open_line_ = false;
 };
 

@@ -239,7 +239,7 @@ absl::StatusOr<Measured> Measure(const Variant& variant,
   Measurement& result = measured.measurement;
   result.variant = variant.name;
   result.split_size = variant.split_size;
-  result.images = batch.images.dim(0);
+  result.items = batch.images.dim(0);
   measured.first_loss = trainer.Step();
   for (int i = 1; i < kWarmUp + kFirstReplays; ++i) trainer.Step();
   for (int i = 0; i < absl::GetFlag(FLAGS_repeat); ++i) {
@@ -271,7 +271,7 @@ absl::Status CheckLosses(const std::vector<Measured>& all) {
 // The best measurement of each step, in order.
 std::vector<const Measured*> BestOfSteps(const std::vector<Measured>& all) {
   const auto rate = [](const Measured& one) {
-    return Summarize(one.measurement).images_per_s;
+    return Summarize(one.measurement).items_per_s;
   };
   std::map<int, const Measured*> best;
   for (const Measured& one : all) {
@@ -289,7 +289,7 @@ void PrintTable(const std::vector<Measured>& all) {
   double first = 0, before = 0;
   for (const Measured* one : BestOfSteps(all)) {
     const auto summary = Summarize(one->measurement);
-    const double rate = summary.images_per_s;
+    const double rate = summary.items_per_s;
     if (first == 0) first = before = rate;
     std::printf("%-28s %6s %9.3f %9.0f %8s %9.2f %9.2f %9.5f\n",
                 absl::StrCat(one->variant.step, " ", one->variant.name).c_str(),

@@ -10,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
-#include "examples/resnet50/device_cluster.h"
 #include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
-#include "examples/resnet50/planning.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/resnet50/training.h"
+#include "examples/support/device_cluster.h"
+#include "examples/support/planning.h"
 #include "tests/models/data/made_files.h"
 #include "tests/support/test_files.h"
 #include "tools/command_line.h"
@@ -51,11 +51,10 @@ class ResNetPrograms : public ::testing::Test {
   // One thread a stage: oneDNN's sums depend on how many there are.
   std::unique_ptr<RemoteResNet> Remote(const Settings& settings,
                                        int64_t split_size) {
-    return RemoteResNet::Make(cluster_->trainer(), cluster_->workers(),
-                              settings,
-                              {.cuts = settings.cuts,
-                               .split_size = split_size,
-                               .compute_threads = 1})
+    return MakeRemoteResNet(cluster_->trainer(), cluster_->workers(), settings,
+                            {.cuts = settings.cuts,
+                             .split_size = split_size,
+                             .compute_threads = 1})
         .value();
   }
   std::unique_ptr<DeviceCluster> cluster_;
@@ -74,8 +73,8 @@ TEST(Variants, BatchesAreTheSameForEach) {
   const auto a = SyntheticBatches(SmallSettings());
   const auto b = SyntheticBatches(SmallSettings());
   ASSERT_EQ(a.size(), 2u);
-  EXPECT_EQ(a[1].images.ToVector<float>(), b[1].images.ToVector<float>());
-  EXPECT_NE(a[0].images.ToVector<float>(), a[1].images.ToVector<float>());
+  EXPECT_EQ(a[1].inputs.ToVector<float>(), b[1].inputs.ToVector<float>());
+  EXPECT_NE(a[0].inputs.ToVector<float>(), a[1].inputs.ToVector<float>());
   EXPECT_EQ(a[0].targets.shape(), Shape({8, 4}));  // one-hot for MSE
 }
 
@@ -122,31 +121,32 @@ TEST_F(ResNetPrograms, ChooseStagesByWhatWorkersMeasure) {
   settings.trials = 2;
   const auto batch = SyntheticBatches(settings)[0];
   std::vector<std::string> workers = cluster_->workers();
-  const auto plan = ChooseStages(cluster_->trainer(), batch, settings, workers);
+  const auto plan = ChooseStages(PlannedResNet(cluster_->trainer(), settings),
+                                 batch, settings, workers);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_GT(plan->alone_s, 0);
   EXPECT_EQ(settings.cuts, plan->cuts);
   EXPECT_EQ(workers.size(), plan->workers.size());
   EXPECT_THAT(settings.split_sizes, ElementsAre(plan->split_size));
   {
-    const auto model =
-        RemoteResNet::Make(
-            cluster_->trainer(), workers, settings,
-            {.cuts = settings.cuts, .split_size = plan->split_size})
-            .value();
+    const auto model = MakeRemoteResNet(cluster_->trainer(), workers, settings,
+                                        {.cuts = settings.cuts,
+                                         .split_size = plan->split_size})
+                           .value();
     const double first = model->TrainStep(batch).value();
     EXPECT_LT(model->TrainStep(batch).value(), first);
   }
   std::vector<Measurement> measurements = {
       {.variant = "single", .seconds = {3}},
       {.variant = "pipelined", .split_size = 4, .seconds = {3}}};
-  EXPECT_THAT(ComparePlan(*plan, settings, measurements),
+  EXPECT_THAT(ComparePlan(*plan, settings.batches, measurements),
               HasSubstr("s predicted, 1.5 s measured"));
   EXPECT_TRUE(measurements[0].details.empty());
   EXPECT_THAT(ToJsonLine(measurements[1]),
               HasSubstr("\"measured_step_s\":1.5"));
   settings.worker_mib = 1;
-  EXPECT_EQ(ChooseStages(cluster_->trainer(), batch, settings, workers)
+  EXPECT_EQ(ChooseStages(PlannedResNet(cluster_->trainer(), settings), batch,
+                         settings, workers)
                 .status()
                 .code(),
             absl::StatusCode::kResourceExhausted);
@@ -206,7 +206,7 @@ TEST_F(ResNetPrograms, ExperimentMeasuresEveryVariant) {
   ASSERT_EQ(measurements->size(), 4u);
   for (const Measurement& m : *measurements) {
     EXPECT_EQ(m.seconds.size(), 2u) << m.variant;
-    EXPECT_EQ(m.images, 16) << m.variant;
+    EXPECT_EQ(m.items, 16) << m.variant;
     EXPECT_GT(m.loss, 0) << m.variant;
   }
 }
@@ -227,8 +227,8 @@ TEST_F(ResNetPrograms, WorkersMayHaveSeveralStages) {
   settings.cuts = {"layer1", "layer2"};
   settings.schedule.name = "zb-v";
   const auto refused =
-      RemoteResNet::Make(cluster_->trainer(), cluster_->workers(), settings,
-                         {.cuts = settings.cuts, .split_size = 4});
+      MakeRemoteResNet(cluster_->trainer(), cluster_->workers(), settings,
+                       {.cuts = settings.cuts, .split_size = 4});
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("two stages a worker, not 3 stages at 2"));
 }

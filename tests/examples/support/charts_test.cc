@@ -17,15 +17,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::vector<Measurement> Measurements() {
-  return {{.variant = "single", .images = 120, .seconds = {9.1, 9.3, 9.0}},
-          {.variant = "split", .images = 120, .seconds = {9.4, 9.6, 9.5}},
+  return {{.variant = "single", .items = 120, .seconds = {9.1, 9.3, 9.0}},
+          {.variant = "split", .items = 120, .seconds = {9.4, 9.6, 9.5}},
           {.variant = "pipelined 12",
            .split_size = 12,
-           .images = 120,
+           .items = 120,
            .seconds = {5.9, 5.6, 5.8}},
           {.variant = "pipelined 20",
            .split_size = 20,
-           .images = 120,
+           .items = 120,
            .seconds = {5.4, 5.5, 5.8}}};
 }
 

@@ -17,7 +17,7 @@ namespace {
 Measurement Sample() {
   return {.variant = "pipelined split 20",
           .split_size = 20,
-          .images = 120,
+          .items = 120,
           .seconds = {4.0, 1.0, 2.0, 3.0},
           .loss = 0.25};
 }
@@ -27,7 +27,7 @@ TEST(Measurement, SummaryHasMedianMeanAndSampleDeviation) {
   EXPECT_DOUBLE_EQ(s.median_s, 2.5);
   EXPECT_DOUBLE_EQ(s.mean_s, 2.5);
   EXPECT_NEAR(s.std_s, 1.2909944, 1e-6);
-  EXPECT_DOUBLE_EQ(s.images_per_s, 48.0);
+  EXPECT_DOUBLE_EQ(s.items_per_s, 48.0);
 }
 
 TEST(Measurement, OneRepeatHasNoDeviation) {
@@ -50,12 +50,21 @@ TEST(Measurement, JsonLineCarriesTheDetails) {
   sample.details = {{"device", "cuda:0"},
                     {"graph", true},
                     {"batch", int64_t{120}},
+                    {"losses", std::vector<double>{0.5, 0.1}},
                     {"peak_memory_mib", 1.5}};
   const auto line = nlohmann::json::parse(ToJsonLine(sample));
   EXPECT_EQ(line["device"], "cuda:0");
   EXPECT_EQ(line["graph"], true);
   EXPECT_EQ(line["batch"], 120);
+  EXPECT_EQ(line["losses"], (std::vector<double>{0.5, 0.1}));
   EXPECT_EQ(line["peak_memory_mib"], 1.5);
+}
+
+TEST(Measurement, SaysWhatWasCounted) {
+  Measurement sample = Sample();
+  sample.item = "tokens";
+  EXPECT_EQ(nlohmann::json::parse(ToJsonLine(sample))["tokens_per_s"], 48.0);
+  EXPECT_NE(FormatTable({sample}).find("  tokens/s"), std::string::npos);
 }
 
 TEST(Measurement, BubblesStandBesideWhatWasPredicted) {

@@ -23,7 +23,7 @@ std::string ReadAll(std::FILE* file) {
 TEST(Progress, FileGetsPlainLinesForFirstAndLastStep) {
   std::FILE* file = std::tmpfile();
   {
-    Progress progress("single", 100, file);
+    Progress progress("single", "images", 100, file);
     for (int i = 0; i < 100; ++i) progress.Step(0.5, 20);
   }
   const std::string text = ReadAll(file);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "examples/resnet50/planning.h"
+#include "examples/support/planning.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,9 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "examples/resnet50/remote_resnet.h"
 #include "models/distributed/profile.h"
-#include "models/distributed/resnet_stage.h"
 
 namespace baton::examples {
 namespace {
@@ -34,7 +32,7 @@ std::vector<std::string> WorkersOf(const dist::Plan& plan,
   return used;
 }
 
-void Follow(const dist::Plan& plan, Settings& settings,
+void Follow(const dist::Plan& plan, PipelineSettings& settings,
             std::vector<std::string>& workers) {
   settings.cuts = plan.cuts;
   settings.split_sizes = {plan.split_size};
@@ -43,14 +41,13 @@ void Follow(const dist::Plan& plan, Settings& settings,
 }
 
 // The median time of a few steps, in seconds.
-absl::StatusOr<double> TryPlan(rpc::Agent& agent, const TrainingBatch& sample,
-                               const dist::Plan& plan, Settings settings,
+absl::StatusOr<double> TryPlan(const PlannedModel& planned,
+                               const TrainingBatch& sample,
+                               const dist::Plan& plan,
+                               PipelineSettings settings,
                                std::vector<std::string> workers) {
   Follow(plan, settings, workers);
-  ASSIGN_OR_RETURN(
-      const auto model,
-      RemoteResNet::Make(agent, workers, settings,
-                         {.cuts = plan.cuts, .split_size = plan.split_size}));
+  ASSIGN_OR_RETURN(const auto model, planned.make(workers, settings));
   for (int i = 0; i < model->warm_up_steps(); ++i)
     RETURN_IF_ERROR(model->TrainStep(sample).status());
   Measurement steps;
@@ -65,16 +62,16 @@ absl::StatusOr<double> TryPlan(rpc::Agent& agent, const TrainingBatch& sample,
 }
 
 // The fastest.
-absl::StatusOr<dist::Plan> TryPlans(rpc::Agent& agent,
+absl::StatusOr<dist::Plan> TryPlans(const PlannedModel& planned,
                                     const TrainingBatch& sample,
-                                    const Settings& settings,
+                                    const PipelineSettings& settings,
                                     const std::vector<std::string>& workers,
                                     const std::vector<dist::Plan>& plans) {
   const dist::Plan* best = nullptr;
   double best_s = 0;
   for (const dist::Plan& plan : plans) {
     ASSIGN_OR_RETURN(const double seconds,
-                     TryPlan(agent, sample, plan, settings, workers));
+                     TryPlan(planned, sample, plan, settings, workers));
     std::printf("tried %s: took %.4g s\n", dist::ToString(plan).c_str(),
                 seconds);
     std::fflush(stdout);
@@ -87,38 +84,38 @@ absl::StatusOr<dist::Plan> TryPlans(rpc::Agent& agent,
 
 }  // namespace
 
-absl::StatusOr<dist::Plan> ChooseStages(rpc::Agent& agent,
+absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                                         const TrainingBatch& sample,
-                                        Settings& settings,
+                                        PipelineSettings& settings,
                                         std::vector<std::string>& workers) {
   dist::PlanRequest request;
-  request.rows = sample.images.dim(0);
+  request.rows = sample.inputs.dim(0);
   request.split_sizes = settings.split_sizes.empty()
                             ? dist::SplitSizesFor(request.rows)
                             : settings.split_sizes;
   request.schedule = settings.schedule.name;
   request.most_held = settings.schedule.most_held;
   request.most_bytes = static_cast<double>(settings.worker_mib) * (1 << 20);
-  request.parameter_copies = settings.sgd.momentum > 0 ? 3 : 2;
+  request.parameter_copies = planned.parameter_copies;
   request.recompute = settings.checkpoint_activations;
   std::printf("%d workers measure the model\n",
               static_cast<int>(workers.size()));
   std::fflush(stdout);
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const dist::ClusterProfile profile,
-                   dist::ProfileCluster<dist::ResNetStage>(
-                       agent, workers, settings.model,
-                       {.inputs = sample.images,
-                        .targets = sample.targets,
-                        .rows = dist::RowsToMeasure(request.split_sizes),
-                        .loss = settings.loss},
-                       kMeasuring));
+  ASSIGN_OR_RETURN(
+      const dist::ClusterProfile profile,
+      planned.measure(workers,
+                      {.inputs = sample.inputs,
+                       .targets = sample.targets,
+                       .rows = dist::RowsToMeasure(request.split_sizes),
+                       .loss = settings.loss},
+                      kMeasuring));
   const auto trials = static_cast<size_t>(settings.trials);
   ASSIGN_OR_RETURN(const std::vector<dist::Plan> plans,
                    dist::MakePlans(profile, request, trials));
   dist::Plan plan = plans.front();
   if (trials > 0) {
-    ASSIGN_OR_RETURN(plan, TryPlans(agent, sample, settings, workers, plans));
+    ASSIGN_OR_RETURN(plan, TryPlans(planned, sample, settings, workers, plans));
   }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;
@@ -129,13 +126,13 @@ absl::StatusOr<dist::Plan> ChooseStages(rpc::Agent& agent,
   return plan;
 }
 
-std::string ComparePlan(const dist::Plan& plan, const Settings& settings,
+std::string ComparePlan(const dist::Plan& plan, int64_t steps,
                         std::vector<Measurement>& measurements) {
   std::string lines;
   for (Measurement& measurement : measurements) {
     if (measurement.split_size == 0) continue;
     const double measured =
-        Summarize(measurement).median_s / static_cast<double>(settings.batches);
+        Summarize(measurement).median_s / static_cast<double>(steps);
     const auto stages = static_cast<int64_t>(plan.workers.size());
     const std::vector<Detail> details = {
         {"stages", stages},

@@ -14,10 +14,10 @@
 
 namespace baton::examples {
 
-// Images f32 [N, 3, H, W], channels-last, and what the loss compares with:
-// i64 [N] labels for cross-entropy, f32 [N, classes] for MSE.
+// Rows, and what the loss compares the outputs with: for cross-entropy i64, a
+// label for each row of outputs; for MSE f32, as the outputs.
 struct TrainingBatch {
-  Tensor images;
+  Tensor inputs;
   Tensor targets;
 };
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "examples/resnet50/device_cluster.h"
+#include "examples/support/device_cluster.h"
 
 #include <thread>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "core/status.h"
-#include "examples/resnet50/remote_resnet.h"
+#include "examples/support/trainer.h"
 #include "rpc/transports/in_process.h"
 
 namespace baton::examples {

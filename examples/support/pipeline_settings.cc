@@ -1,0 +1,235 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/pipeline_settings.h"
+
+#include <algorithm>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/status.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(std::string, stages, "",
+          "parts to cut the model into; default 2, or as --cuts say; "
+          "auto: workers measure the model first, and stages and cuts, and of "
+          "--split_size and --schedule what is left out, are chosen by that");
+ABSL_FLAG(int64_t, worker_mib, 0,
+          "with --stages=auto, the most MiB of weights, gradients and "
+          "activations that a worker may hold; 0: any number");
+ABSL_FLAG(int, trials, 4,
+          "with --stages=auto, how many of the best plans are tried for a few "
+          "steps, beside one worker alone, and the fastest taken; 0: none");
+ABSL_FLAG(std::vector<std::string>, cuts, {},
+          "what each stage but the last ends after, as in layer1,layer2.1 of a "
+          "ResNet or blocks.5 of a Transformer; default: as even as can be");
+ABSL_FLAG(std::vector<std::string>, variants,
+          std::vector<std::string>({"single", "split", "pipelined"}),
+          "what to measure: single (one worker), split (stage after stage), "
+          "pipelined");
+ABSL_FLAG(std::vector<std::string>, split_size, {},
+          "rows (images, texts) of a micro-batch; several, as in 10,20,40, "
+          "give the curve; default 20 images, a quarter of the texts");
+ABSL_FLAG(std::vector<std::string>, split_sizes, {},
+          "another name of --split_size, which it comes before");
+ABSL_FLAG(std::vector<std::string>, micro_batches, {},
+          "instead of --split_size, rows of each micro-batch, as in 20+40+60; "
+          "several give a curve; resnet50_single_machine needs --device=cuda");
+ABSL_FLAG(std::string, schedule, "",
+          "order of work in a pipeline: gpipe, 1f1b, interleaved-1f1b, zb-h1, "
+          "zb-v (two stages a worker), or auto, by measured costs; default "
+          "gpipe, with --stages=auto auto");
+ABSL_FLAG(std::string, schedule_file, "",
+          "instead of --schedule, the order in this file, as --save_schedule "
+          "writes it; for one split size");
+ABSL_FLAG(std::string, save_schedule, "",
+          "write the order that the pipelined variant followed to this file (- "
+          ": standard output); of several the last one stays");
+ABSL_FLAG(double, most_held, 0,
+          "with --schedule=auto, the most micro-batches whose activations a "
+          "worker may hold; 0: twice what 1f1b would hold");
+ABSL_FLAG(bool, recompute, false,
+          "keep only the inputs of micro-batches and run forwards again: less "
+          "memory, more time");
+ABSL_FLAG(std::string, graph, "",
+          "on: what GPUs do in each step, or of workers in each stage, is "
+          "recorded and replayed as CUDA graphs; off; default on with a GPU");
+ABSL_FLAG(std::string, json, "",
+          "write JSON lines of the results here (- : "
+          "standard output)");
+ABSL_FLAG(std::string, plot, "",
+          "write charts of the results into this folder (needs gnuplot)");
+ABSL_FLAG(std::string, trace, "",
+          "write a trace of one step at all workers, for ui.perfetto.dev; of "
+          "several variants the last one stays");
+
+namespace baton::examples {
+namespace {
+
+using tools::WrongFlag;
+
+bool StagesAreAuto() { return absl::GetFlag(FLAGS_stages) == "auto"; }
+
+// None where they are to be chosen.
+absl::StatusOr<std::vector<int64_t>> SplitSizes(
+    const PipelineDefaults& defaults) {
+  std::vector<std::string> texts = absl::GetFlag(FLAGS_split_sizes);
+  if (texts.empty()) texts = absl::GetFlag(FLAGS_split_size);
+  std::vector<int64_t> sizes;
+  for (const std::string& text : texts) {
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(text, &size) || size < 1 || size > defaults.batch) {
+      return WrongFlag("split_size",
+                       absl::StrCat("takes numbers from 1 to --batch (",
+                                    defaults.batch, "), got '", text, "'"));
+    }
+    sizes.push_back(size);
+  }
+  if (sizes.empty() && !StagesAreAuto())
+    sizes.push_back(std::min(defaults.batch, defaults.split_size));
+  return sizes;
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
+  std::vector<std::vector<int64_t>> lists;
+  for (const std::string& text : absl::GetFlag(FLAGS_micro_batches)) {
+    lists.emplace_back();
+    int64_t left = batch;
+    for (absl::string_view part : absl::StrSplit(text, '+')) {
+      int64_t size = 0;
+      if (!absl::SimpleAtoi(part, &size) || size < 1 || size > left) {
+        left = -1;  // nothing that follows makes it right
+        break;
+      }
+      lists.back().push_back(size);
+      left -= size;
+    }
+    if (left != 0) {
+      return WrongFlag(
+          "micro_batches",
+          absl::StrCat("takes numbers that add up to --batch (", batch,
+                       "), as in 20+40+60, got '", text, "'"));
+    }
+  }
+  return lists;
+}
+
+absl::StatusOr<std::vector<std::string>> Variants() {
+  std::vector<std::string> variants = absl::GetFlag(FLAGS_variants);
+  const std::vector<std::string> known = {"single", "split", "pipelined"};
+  for (const std::string& variant : variants) {
+    if (std::find(known.begin(), known.end(), variant) == known.end()) {
+      return WrongFlag("variants",
+                       absl::StrCat("knows single, split and pipelined, "
+                                    "not '",
+                                    variant, "'"));
+    }
+  }
+  if (variants.empty()) return WrongFlag("variants", "names none");
+  return variants;
+}
+
+absl::StatusOr<std::vector<std::string>> Cuts(
+    const PipelineDefaults& defaults) {
+  std::vector<std::string> cuts = absl::GetFlag(FLAGS_cuts);
+  const std::string text = absl::GetFlag(FLAGS_stages);
+  if (StagesAreAuto()) {
+    if (cuts.empty()) return cuts;
+    return WrongFlag("stages", "auto chooses the cuts, but --cuts are given");
+  }
+  int stages = 0;
+  if (!text.empty() && (!absl::SimpleAtoi(text, &stages) || stages < 1))
+    return WrongFlag("stages",
+                     absl::StrCat("takes a number or auto, not '", text, "'"));
+  if (!cuts.empty()) {
+    if (stages == 0 || stages == static_cast<int>(cuts.size()) + 1) return cuts;
+    return WrongFlag("stages", absl::StrCat("is ", stages, ", but --cuts make ",
+                                            cuts.size() + 1));
+  }
+  return defaults.cuts(stages == 0 ? 2 : stages);
+}
+
+absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
+  dist::ScheduleChoice choice;
+  choice.name = absl::GetFlag(FLAGS_schedule);
+  if (choice.name.empty()) choice.name = StagesAreAuto() ? "auto" : "gpipe";
+  choice.most_held = absl::GetFlag(FLAGS_most_held);
+  const std::vector<std::string> names = dist::ScheduleNames();
+  if (std::find(names.begin(), names.end(), choice.name) == names.end()) {
+    return WrongFlag("schedule", absl::StrCat("is ", absl::StrJoin(names, ", "),
+                                              ", not '", choice.name, "'"));
+  }
+  if (choice.most_held != 0 && choice.most_held < 1)
+    return WrongFlag("most_held", "takes 0, or 1 and more");
+  const std::string file = absl::GetFlag(FLAGS_schedule_file);
+  if (!file.empty() && StagesAreAuto())
+    return WrongFlag("stages",
+                     "auto makes an order, but --schedule_file is "
+                     "given");
+  if (!file.empty()) {
+    ASSIGN_OR_RETURN(choice.given, dist::LoadSchedule(file));
+    choice.name = choice.given->name;
+  }
+  return choice;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
+  if (value < 1)
+    return WrongFlag(flag, absl::StrCat("must be 1 or more, got ", value));
+  return value;
+}
+
+absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
+    const PipelineDefaults& defaults) {
+  PipelineSettings settings;
+  settings.batch = defaults.batch;
+  ASSIGN_OR_RETURN(settings.cuts, Cuts(defaults));
+  ASSIGN_OR_RETURN(settings.split_sizes, SplitSizes(defaults));
+  ASSIGN_OR_RETURN(settings.micro_batches, MicroBatches(defaults.batch));
+  ASSIGN_OR_RETURN(settings.variants, Variants());
+  ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
+  settings.choose_stages = StagesAreAuto();
+  settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
+  if (settings.worker_mib < 0)
+    return WrongFlag("worker_mib", "must not be negative");
+  settings.trials = absl::GetFlag(FLAGS_trials);
+  if (settings.trials < 0) return WrongFlag("trials", "must not be negative");
+  settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
+  const std::string graph = absl::GetFlag(FLAGS_graph);
+  if (graph != "" && graph != "on" && graph != "off")
+    return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));
+  settings.graph = graph != "off";
+  settings.json = absl::GetFlag(FLAGS_json);
+  settings.plot = absl::GetFlag(FLAGS_plot);
+  settings.trace = absl::GetFlag(FLAGS_trace);
+  settings.save_schedule = absl::GetFlag(FLAGS_save_schedule);
+  return settings;
+}
+
+std::vector<Variant> VariantsOf(const PipelineSettings& settings) {
+  std::vector<Variant> variants;
+  for (const std::string& name : settings.variants) {
+    if (name != "pipelined") {
+      variants.push_back({name, name == "split", 0});
+      continue;
+    }
+    for (const std::vector<int64_t>& sizes : settings.micro_batches) {
+      variants.push_back(
+          {.name = absl::StrCat("pipelined ", absl::StrJoin(sizes, "+")),
+           .cut = true,
+           .micro_batches = sizes});
+    }
+    if (!settings.micro_batches.empty()) continue;
+    for (int64_t size : settings.split_sizes) {
+      variants.push_back({absl::StrCat("pipelined ", size), true, size});
+    }
+  }
+  return variants;
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,256 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "core/safetensors.h"
+#include "core/status.h"
+#include "examples/support/pipeline_settings.h"
+#include "examples/support/planning.h"
+#include "examples/support/trainable.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/profile.h"
+#include "models/distributed/tied.h"
+#include "optim/distributed/optimizer.h"
+#include "optim/schedule.h"
+#include "rpc/agent.h"
+
+namespace baton::examples {
+
+// A model whose stages, M made from options, cuts and an index, live at workers
+// and are trained as a pipeline by an optimizer O. Must not outlive the agent.
+// Confined to one thread.
+template <typename M, typename O>
+class RemoteModel final : public Trainable {
+ public:
+  struct Spec {
+    dist::profile_calls::OptionsOf<M> model;
+    typename O::Options optimizer;
+    // Of the rate; null: it stays as it is.
+    optim::Schedule rates = nullptr;
+    // A parameter that the first stage and the last one have, and that is one:
+    // models/distributed/tied.h. Empty: none is.
+    std::string tied = {};
+  };
+  struct Options {
+    std::vector<std::string> cuts;
+    int64_t split_size = 0;                   // 0: the whole batch at once
+    std::vector<int64_t> micro_batches = {};  // in place of split_size
+    int compute_threads = 0;  // of each stage; 0: the worker's own setting
+  };
+  // Stages are placed as the schedule needs them, one a worker where there are
+  // enough; errors name the worker that could not make its stage.
+  static absl::StatusOr<std::unique_ptr<RemoteModel>> Make(
+      rpc::Agent& agent, const std::vector<std::string>& workers,
+      const Spec& spec, const PipelineSettings& settings,
+      const Options& options);
+
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  // "auto" has its order after the second.
+  int warm_up_steps() const override {
+    return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
+  }
+  std::vector<Detail> Details() const override;
+  const dist::Schedule* schedule() const override {
+    return pipelined_ ? pipeline_->schedule() : nullptr;
+  }
+  absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
+      const TrainingBatch& batch) {
+    return pipeline_->Evaluate(batch.inputs, batch.targets);
+  }
+  void set_lr(double lr) { optimizer_->set_lr(lr); }
+
+  // Weights under their names in the whole model, as one safetensors file.
+  // NotFound when there is no file to load.
+  absl::Status Save(const std::string& path) const;
+  absl::Status Load(const std::string& path);
+
+ private:
+  using StageHandle = dist::Module<M>;
+  explicit RemoteModel(rpc::Agent& agent) : agent_(agent) {}
+
+  static absl::StatusOr<std::vector<StageHandle>> MakeStages(
+      rpc::Agent& agent, const std::vector<std::string>& workers,
+      const Spec& spec, const dist::ScheduleChoice& schedule,
+      const std::vector<std::string>& cuts);
+  absl::StatusOr<dist::Pipeline::StepResult> Step(const TrainingBatch& batch);
+  // A large model's weights take a while on a slow network.
+  rpc::CallOptions Transfers() const {
+    return {.timeout = std::max<std::chrono::milliseconds>(
+                agent_.default_timeout(), std::chrono::minutes(10))};
+  }
+
+  rpc::Agent& agent_;
+  bool pipelined_ = false;
+  std::vector<StageHandle> stages_;
+  std::unique_ptr<dist::Pipeline> pipeline_;
+  std::unique_ptr<dist::Optimizer<O>> optimizer_;
+  std::optional<dist::TiedPair<M, M>> tied_;
+  int steps_ = 0;
+  double bubbles_ = 0;  // sum of the steps after the warm-up
+};
+
+// How ChooseStages measures and tries such models. The agent outlives it.
+template <typename M, typename O>
+PlannedModel PlannedRemoteModel(rpc::Agent& agent,
+                                const typename RemoteModel<M, O>::Spec& spec,
+                                double parameter_copies) {
+  return {.parameter_copies = parameter_copies,
+          .measure =
+              [&agent, spec](const std::vector<std::string>& workers,
+                             const dist::ProfileRequest& request,
+                             std::chrono::milliseconds timeout) {
+                return dist::ProfileCluster<M>(agent, workers, spec.model,
+                                               request, timeout);
+              },
+          .make = [&agent, spec](const std::vector<std::string>& workers,
+                                 const PipelineSettings& settings)
+              -> absl::StatusOr<std::unique_ptr<Trainable>> {
+            return RemoteModel<M, O>::Make(
+                agent, workers, spec, settings,
+                {.cuts = settings.cuts, .split_size = settings.split_sizes[0]});
+          }};
+}
+
+template <typename M, typename O>
+auto RemoteModel<M, O>::MakeStages(rpc::Agent& agent,
+                                   const std::vector<std::string>& workers,
+                                   const Spec& spec,
+                                   const dist::ScheduleChoice& schedule,
+                                   const std::vector<std::string>& cuts)
+    -> absl::StatusOr<std::vector<StageHandle>> {
+  const int count = static_cast<int>(cuts.size()) + 1;
+  ASSIGN_OR_RETURN(
+      const std::vector<int> placed,
+      dist::PlaceStages(count == 1 ? dist::ScheduleChoice() : schedule, count,
+                        static_cast<int>(workers.size())));
+  std::vector<Future<StageHandle>> making;
+  for (int i = 0; i < count; ++i) {
+    const auto worker = static_cast<size_t>(placed[static_cast<size_t>(i)]);
+    making.push_back(
+        StageHandle::Create(agent, workers[worker], spec.model, cuts, i));
+  }
+  // These calls end by --rpc_timeout.
+  return WaitAll(making).Await(kNoLimit);
+}
+
+template <typename M, typename O>
+absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const Spec& spec, const PipelineSettings& settings,
+    const Options& options) {
+  std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
+  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
+  ASSIGN_OR_RETURN(model->stages_, MakeStages(agent, workers, spec,
+                                              settings.schedule, options.cuts));
+  const std::vector<dist::StageModule> stages(model->stages_.begin(),
+                                              model->stages_.end());
+  std::vector<dist::ParameterSource> sources;
+  for (const auto& stage : model->stages_) sources.push_back(stage.ref());
+  ASSIGN_OR_RETURN(model->pipeline_,
+                   dist::Pipeline::Make(
+                       agent,
+                       {.split_size = options.split_size,
+                        .micro_batches = options.micro_batches,
+                        .schedule = model->pipelined_ ? settings.schedule
+                                                      : dist::ScheduleChoice(),
+                        .loss = settings.loss,
+                        .checkpoint = settings.checkpoint_activations,
+                        .graph = settings.graph,
+                        .compute_threads = options.compute_threads},
+                       stages));
+  model->optimizer_ =
+      std::make_unique<dist::Optimizer<O>>(agent, spec.optimizer, sources);
+  if (spec.rates) model->optimizer_->set_schedule(spec.rates);
+  if (!spec.tied.empty() && model->stages_.size() > 1) {
+    model->tied_.emplace(agent, model->stages_.front(), model->stages_.back(),
+                         spec.tied);
+  }
+  RETURN_IF_ERROR(model->optimizer_->Ready().Await(kNoLimit));
+  return model;
+}
+
+template <typename M, typename O>
+absl::StatusOr<dist::Pipeline::StepResult> RemoteModel<M, O>::Step(
+    const TrainingBatch& batch) {
+  if (!tied_) return pipeline_->Step(*optimizer_, batch.inputs, batch.targets);
+  const dist::Context ctx(agent_);
+  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
+                   pipeline_->Step(ctx, batch.inputs, batch.targets));
+  RETURN_IF_ERROR(tied_->SumGradients(ctx));
+  RETURN_IF_ERROR(optimizer_->Step(ctx));
+  return result;
+}
+
+template <typename M, typename O>
+absl::StatusOr<double> RemoteModel<M, O>::TrainStep(
+    const TrainingBatch& batch) {
+  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result, Step(batch));
+  if (++steps_ > warm_up_steps()) bubbles_ += result.bubble;
+  return result.loss;
+}
+
+template <typename M, typename O>
+std::vector<Detail> RemoteModel<M, O>::Details() const {
+  const int measured = steps_ - warm_up_steps();
+  const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
+  if (!pipelined_ || measured < 1 || !predicted.ok()) return {};
+  return DetailsOf({.schedule = schedule()->name,
+                    .bubble = bubbles_ / measured,
+                    .predicted_bubble = predicted->bubble(),
+                    .held = predicted->most_held()});
+}
+
+template <typename M, typename O>
+absl::Status RemoteModel<M, O>::Save(const std::string& path) const {
+  SafeTensors content;
+  content.metadata["format"] = "pt";  // PyTorch's names and layouts
+  for (const StageHandle& stage : stages_) {
+    ASSIGN_OR_RETURN(nn::StateMap state,
+                     stage.StateDict(Transfers()).Await(kNoLimit));
+    for (auto& [name, tensor] : state)
+      content.tensors[name] = tensor.Contiguous();
+  }
+  return WriteSafeTensors(path, content);
+}
+
+template <typename M, typename O>
+absl::Status RemoteModel<M, O>::Load(const std::string& path) {
+  ASSIGN_OR_RETURN(const SafeTensors content, ReadSafeTensors(path));
+  std::set<std::string> used;
+  for (const StageHandle& stage : stages_) {
+    ASSIGN_OR_RETURN(const nn::StateMap wanted,
+                     stage.StateDict(Transfers()).Await(kNoLimit));
+    nn::StateMap part;
+    for (const auto& [name, tensor] : wanted) {
+      const auto found = content.tensors.find(name);
+      if (found == content.tensors.end()) continue;
+      part.insert(*found);
+      used.insert(name);
+    }
+    RETURN_IF_ERROR(Annotate(
+        stage.LoadStateDict(part, true, Transfers()).Await(kNoLimit), path));
+  }
+  if (used.size() != content.tensors.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " holds ", content.tensors.size(), " tensors of which only ",
+        used.size(), " belong to this model: was it made with other flags?"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::examples

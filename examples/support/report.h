@@ -1,0 +1,26 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "examples/support/measurement.h"
+#include "examples/support/pipeline_settings.h"
+#include "examples/support/trainable.h"
+
+namespace baton::examples {
+
+// Prints the table and the bubbles, then writes JSON lines and charts where
+// they are wanted.
+absl::Status Report(const PipelineSettings& settings, const std::string& title,
+                    const std::vector<Measurement>& measurements);
+
+// Writes the order that the model's last step followed, where that is wanted
+// and it was a pipeline.
+absl::Status SaveSchedule(const PipelineSettings& settings,
+                          const Trainable& model);
+
+}  // namespace baton::examples

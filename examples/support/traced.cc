@@ -1,0 +1,53 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/traced.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "tools/view/cluster_trace.h"
+
+namespace baton::examples {
+namespace {
+
+class Traced final : public Trainable {
+ public:
+  Traced(std::unique_ptr<Trainable> model, rpc::Agent& agent, std::string path)
+      : model_(std::move(model)), agent_(agent), path_(std::move(path)) {}
+
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
+    if (++steps_ != warm_up_steps()) return model_->TrainStep(batch);
+    tools::ClusterTrace trace(agent_, agent_.workers());
+    trace.Start(std::chrono::minutes(10));
+    absl::StatusOr<double> loss = model_->TrainStep(batch);
+    RETURN_IF_ERROR(loss.status());
+    RETURN_IF_ERROR(tools::WriteTrace(path_, trace.Finish()));
+    return loss;
+  }
+  absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
+    return model_->Place(batch);
+  }
+  int warm_up_steps() const override { return model_->warm_up_steps() + 1; }
+  std::vector<Detail> Details() const override { return model_->Details(); }
+  const dist::Schedule* schedule() const override { return model_->schedule(); }
+
+ private:
+  const std::unique_ptr<Trainable> model_;
+  rpc::Agent& agent_;
+  const std::string path_;
+  int steps_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Trainable> WithTrace(std::unique_ptr<Trainable> model,
+                                     rpc::Agent& agent,
+                                     const std::string& path) {
+  if (path.empty()) return model;
+  return std::make_unique<Traced>(std::move(model), agent, path);
+}
+
+}  // namespace baton::examples

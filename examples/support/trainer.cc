@@ -1,0 +1,47 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/trainer.h"
+
+#include <memory>
+#include <utility>
+
+#include "autograd/distributed/context.h"
+#include "core/status.h"
+#include "models/distributed/stock.h"
+#include "rpc/cluster.h"
+#include "tools/cluster_flags.h"
+
+namespace baton::examples {
+namespace {
+
+std::vector<std::string> OtherWorkers(const rpc::Agent& agent) {
+  std::vector<std::string> names;
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name != agent.self().name) names.push_back(worker.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+rpc::Registry MakeRegistry() {
+  rpc::Registry registry;
+  dist::RegisterStock(registry);
+  return registry;
+}
+
+absl::Status RunTrainer(
+    const std::function<
+        absl::Status(rpc::Agent&, std::vector<std::string> workers)>& train) {
+  ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
+                   tools::ClusterOptionsFromFlags("trainer"));
+  cluster.agent.on_start = dist::Attach;
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                   rpc::JoinCluster(std::move(cluster), MakeRegistry()));
+  const absl::Status result = train(*agent, OtherWorkers(*agent));
+  const absl::Status shutdown = agent->Shutdown();
+  return result.ok() ? shutdown : result;
+}
+
+}  // namespace baton::examples
