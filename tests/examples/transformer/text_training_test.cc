@@ -1,0 +1,275 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/transformer/text_training.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/flags/reflection.h"
+#include "autograd/functions/arithmetic.h"
+#include "core/ops/arithmetic.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "examples/support/device_cluster.h"
+#include "models/distributed/micro_batches.h"
+#include "models/nn/loss.h"
+#include "models/transformer.h"
+#include "optim/adam.h"
+#include "tests/support/test_files.h"
+#include "tools/command_line.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Stages = std::vector<std::unique_ptr<models::Transformer>>;
+using Cuts = std::vector<std::string>;
+
+// As many words as validation takes.
+std::string SomeText() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the cat sat on the mat and saw it. ";
+  return text;
+}
+
+class TextTraining : public ::testing::Test {
+ protected:
+  TextTraining() {
+    // One thread a stage: oneDNN's sums depend on how many there are.
+    SetComputeThreads(1);
+    settings_.compute_threads = 1;
+    settings_.task = {
+        .model = {.context = 8, .width = 16, .layers = 3, .heads = 2},
+        .text = folder_.Write("text.txt", SomeText()),
+        .batch = 6,
+        .steps = 6,
+        .adam = {.lr = 0.01}};
+    settings_.batch = 6;
+    settings_.loss = dist::Loss::kCrossEntropy;
+    settings_.variants = {"pipelined"};
+    settings_.split_sizes = {4};  // and a ragged end
+  }
+
+  // The losses of a variant at each step, in a cluster of so many workers.
+  std::vector<Measurement> Train(int workers) {
+    const auto cluster = DeviceCluster::Make(workers).value();
+    const auto measurements =
+        TrainOnText(cluster->trainer(), cluster->workers(), settings_);
+    EXPECT_TRUE(measurements.ok()) << measurements.status();
+    const absl::Status ended = cluster->Shutdown();
+    EXPECT_TRUE(ended.ok()) << ended;
+    return *measurements;
+  }
+  static std::vector<double> LossesOf(const Measurement& measurement) {
+    for (const Detail& detail : measurement.details) {
+      if (detail.name == "losses")
+        return std::get<std::vector<double>>(detail.value);
+    }
+    return {};
+  }
+
+  // The same in this thread alone: micro-batches one after the other through
+  // stages that are cut so.
+  std::vector<double> TrainHere(const Cuts& cuts) {
+    const TextTask& task = settings_.task;
+    Stages stages;
+    std::vector<Variable> parameters;
+    for (int i = 0; i <= static_cast<int>(cuts.size()); ++i) {
+      stages.push_back(
+          models::Transformer::MakeStage(task.model, cuts, i).value());
+      for (const Variable& parameter : stages.back()->Parameters())
+        parameters.push_back(parameter);
+    }
+    optim::AdamW adam(parameters, task.adam);
+    adam.set_schedule(RatesOf(task));
+    const data::ByteText text = ReadTexts(task).value().training;
+    Generator generator(task.model.seed);
+    std::vector<double> losses;
+    for (int64_t step = 0; step < task.steps; ++step) {
+      adam.ZeroGrad();
+      losses.push_back(Accumulate(
+          stages, text.Draw(task.batch, task.model.context, generator)));
+      if (task.model.tied && stages.size() > 1) AddTied(stages);
+      adam.Step();
+    }
+    return losses;
+  }
+  double Accumulate(const Stages& stages, const data::TokenBatch& batch) const {
+    double sum = 0;
+    const int64_t rows = batch.ids.dim(0);
+    for (const dist::RowRange& part :
+         dist::SplitRows(rows, settings_.split_sizes[0])) {
+      Variable value(batch.ids.Slice(0, part.begin, part.end));
+      for (const auto& stage : stages) value = stage->Forward(value);
+      const Variable loss = autograd::MulScalar(
+          nn::CrossEntropy(value, batch.targets.Slice(0, part.begin, part.end)),
+          static_cast<double>(part.size()) / static_cast<double>(rows));
+      sum += loss.tensor().Item();
+      loss.Backward();
+    }
+    return sum;
+  }
+  // Both copies of the tokens' weight get the sum of their gradients.
+  static void AddTied(const Stages& stages) {
+    std::vector<Variable> copies;
+    for (const auto& stage : {stages.front().get(), stages.back().get()}) {
+      for (const auto& parameter : stage->NamedParameters()) {
+        if (parameter.name == "tokens.weight")
+          copies.push_back(parameter.value);
+      }
+    }
+    ASSERT_EQ(copies.size(), 2u);
+    const Tensor sum = ops::Add(copies[0].grad(), copies[1].grad());
+    for (Variable& copy : copies) copy.set_grad(sum.Clone());
+  }
+
+  const testing::TempFolder folder_;
+  TextSettings settings_;
+};
+
+TEST_F(TextTraining, LossesOverWorkersEqualThoseOfOneProcess) {
+  for (const bool tied : {false, true}) {
+    settings_.task.model.tied = tied;
+    for (const int stages : {2, 3, 4}) {
+      settings_.cuts = EvenCuts(settings_.task.model, stages).value();
+      const std::vector<Measurement> measured = Train(stages);
+      ASSERT_EQ(measured.size(), 1u);
+      EXPECT_EQ(LossesOf(measured[0]), TrainHere(settings_.cuts))
+          << stages << " stages, " << (tied ? "tied" : "apart");
+    }
+  }
+}
+
+// Bit for bit where nothing is tied. The whole model adds to the gradient of a
+// tied weight by micro-batch, head and embedding in turn, the stages first all
+// of the head's: only the order of a sum differs.
+TEST_F(TextTraining, StagesLearnAsTheWholeModel) {
+  settings_.cuts = {"blocks.0"};
+  settings_.task.model.tied = false;
+  EXPECT_EQ(LossesOf(Train(2)[0]), TrainHere({}));
+  settings_.task.model.tied = true;
+  EXPECT_THAT(LossesOf(Train(2)[0]),
+              ::testing::Pointwise(::testing::DoubleNear(1e-5), TrainHere({})));
+}
+
+TEST_F(TextTraining, MicroBatchesMayDifferInSize) {
+  settings_.cuts = {"blocks.0"};
+  const std::vector<double> losses = LossesOf(Train(2)[0]);
+  settings_.micro_batches = {{4, 2}};  // as parts of 4 come to
+  EXPECT_EQ(LossesOf(Train(2)[0]), losses);
+}
+
+TEST_F(TextTraining, EachVariantTrainsOnTheSameBatches) {
+  settings_.cuts = {"blocks.1"};
+  settings_.variants = {"single", "split", "pipelined"};
+  settings_.split_sizes = {6, 3};
+  settings_.schedule.name = "1f1b";
+  settings_.task.model.tied = false;
+  const std::vector<Measurement> measured = Train(2);
+  std::vector<std::string> names;
+  for (const Measurement& m : measured) names.push_back(m.variant);
+  ASSERT_THAT(names,
+              ElementsAre("single", "split", "pipelined 6", "pipelined 3"));
+  for (const Measurement& m : measured) {
+    EXPECT_EQ(m.seconds.size(), 5u) << m.variant;  // one is no warm-up
+    EXPECT_EQ(m.items, 48) << m.variant;
+    EXPECT_EQ(m.loss, LossesOf(m).back()) << m.variant;
+    EXPECT_LT(m.loss, LossesOf(m).front()) << m.variant;
+    const std::string line = ToJsonLine(m);
+    EXPECT_THAT(line, HasSubstr("\"tokens_per_s\":"));
+    EXPECT_THAT(line, HasSubstr("\"validation_loss\":"));
+    EXPECT_THAT(line, HasSubstr("\"workers\":\"cpu, cpu\""));
+  }
+  // Whole batches are the same work wherever it is done.
+  EXPECT_EQ(LossesOf(measured[0]), LossesOf(measured[1]));
+  EXPECT_EQ(LossesOf(measured[0]), LossesOf(measured[2]));
+  EXPECT_THAT(
+      LossesOf(measured[3]),
+      ::testing::Pointwise(::testing::DoubleNear(1e-5), LossesOf(measured[0])));
+}
+
+TEST_F(TextTraining, StagesAreChosenByWhatWorkersMeasure) {
+  settings_.choose_stages = true;
+  settings_.schedule.name = "auto";
+  settings_.split_sizes.clear();
+  settings_.trials = 1;
+  const std::vector<Measurement> measured = Train(2);
+  ASSERT_EQ(measured.size(), 1u);
+  EXPECT_EQ(LossesOf(measured[0]).size(), 6u);
+  EXPECT_THAT(ToJsonLine(measured[0]), HasSubstr("\"predicted_step_s\":"));
+}
+
+TEST_F(TextTraining, SaysWhatIsWrong) {
+  settings_.cuts = {"blocks.0"};
+  const auto cluster = DeviceCluster::Make(2).value();
+  const auto said = [&] {
+    const auto result =
+        TrainOnText(cluster->trainer(), cluster->workers(), settings_);
+    return std::string(result.status().message());
+  };
+  settings_.task.steps = 1;
+  EXPECT_THAT(said(), HasSubstr("--steps must be more than 1"));
+  settings_.task.text = folder_ / "none";
+  EXPECT_THAT(said(), HasSubstr(folder_ / "none"));
+  settings_.task.text = folder_.Write("short.txt", "too short");
+  EXPECT_THAT(said(), HasSubstr("too short for --context=8"));
+  EXPECT_TRUE(cluster->Shutdown().ok());
+}
+
+TEST(EvenCuts, CountTheHeadByItsProducts) {
+  // A head of 256 / (12 * 128 + 2 * 64) of a block.
+  EXPECT_EQ(EvenCuts({.layers = 4}, 1).value(), Cuts());
+  EXPECT_EQ(EvenCuts({.layers = 4}, 2).value(), Cuts({"blocks.1"}));
+  EXPECT_EQ(EvenCuts({.layers = 6}, 3).value(), Cuts({"blocks.1", "blocks.3"}));
+  EXPECT_EQ(EvenCuts({.layers = 2}, 3).value(), Cuts({"blocks.0", "blocks.1"}));
+  // One of 8 blocks moves the cut behind 6 of 12.
+  EXPECT_EQ(EvenCuts({.vocabulary = 8 * 1664, .layers = 4}, 2).value(),
+            Cuts({"blocks.3"}));
+  const auto many = EvenCuts({.layers = 2}, 4);
+  EXPECT_THAT(std::string(many.status().message()),
+              HasSubstr("--stages is 4, but the model's 2 blocks and its head "
+                        "make at most 3 stages"));
+}
+
+TEST(TextSettings, ComeFromFlags) {
+  const absl::FlagSaver saver;
+  const auto settings = [](std::vector<std::string> flags) {
+    const absl::FlagSaver one;
+    flags.insert(flags.begin(), "--text=t.txt");
+    EXPECT_TRUE(tools::ReadFlags(flags).ok());
+    return TextSettingsFromFlags();
+  };
+  const TextSettings usual = settings({}).value();
+  EXPECT_THAT(usual.cuts, ElementsAre("blocks.1"));
+  EXPECT_THAT(usual.split_sizes, ElementsAre(4));
+  EXPECT_EQ(usual.batch, 16);
+  EXPECT_TRUE(usual.task.model.tied);
+  EXPECT_EQ(usual.loss, dist::Loss::kCrossEntropy);
+  EXPECT_FALSE(settings({"--notied"})->task.model.tied);
+  EXPECT_TRUE(settings({"--stages=auto"})->choose_stages);
+  const std::map<std::string, std::string> wrong = {
+      {"--text=", "--text names a file or a folder"},
+      {"--stages=9", "make at most 5 stages"},
+      {"--cuts=blocks.7", "blocks.7"},
+      {"--heads=5", "5 heads do not divide a width of 128"},
+      {"--vocabulary=255", "--vocabulary must be 256 or more"},
+      {"--steps=0", "--steps must be 1 or more"},
+      {"--batch=0", "--batch must be 1 or more"},
+      {"--split_size=17", "from 1 to --batch (16)"},
+      {"--micro_batches=8+9", "add up to --batch (16)"}};
+  for (const auto& [flag, text] : wrong) {
+    const absl::Status refused = settings({flag}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << flag;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(text)) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace baton::examples
