@@ -39,7 +39,8 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
   Require(!stages_.empty(), kOp, "no stages");
   Require(options.split_size >= 0, kOp,
           "split_size is negative: ", options.split_size);
-  Require(options.loss != Loss::kNone, kOp, "training needs a loss");
+  Require(options.loss == Loss::kCrossEntropy || options.loss == Loss::kMse,
+          kOp, "training needs a loss: cross-entropy or MSE");
   Require(IsFloating(options.dtype), kOp, "expected a floating dtype, got ",
           Name(options.dtype));
   Require(options.at_once > 0, kOp,

@@ -136,10 +136,16 @@ Future<void> LoadStateDict(rpc::CallContext& call, const RRef<M>& module,
 template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
     rpc::CallContext& call, const RRef<M>& module, const StageSpec& spec,
-    const std::optional<RRef<Stage>>& next) {
+    const std::optional<RRef<Stage>>& next,
+    const std::optional<RRef<StageLoss>>& loss) {
   ASSIGN_OR_RETURN(auto local, module.LocalValue());
   ASSIGN_OR_RETURN(auto lock, module.LocalLock());
-  return Stage::Make(call, std::move(local), std::move(lock), spec, next);
+  std::shared_ptr<StageLoss> own;
+  if (loss.has_value()) {
+    ASSIGN_OR_RETURN(own, loss->LocalValue());
+  }
+  return Stage::Make(call, std::move(local), std::move(lock), spec, next,
+                     std::move(own));
 }
 
 }  // namespace module_calls

@@ -101,6 +101,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   RETURN_IF_ERROR(CheckChoice(options.schedule, workers));
   // Backwards, since each stage knows the one behind it.
   std::vector<RRef<Stage>> stages(modules.size());
+  ASSIGN_OR_RETURN(std::optional<RRef<StageLoss>> loss,
+                   options.loss.At(agent, modules.back().owner()));
   std::optional<RRef<Stage>> next;
   StageSpec spec;
   spec.count = static_cast<int32_t>(modules.size());
@@ -108,7 +110,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   spec.graph = options.graph;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
-    stages[i] = modules[i].MakeStage(agent, spec, next);
+    stages[i] = modules[i].MakeStage(agent, spec, next,
+                                     std::exchange(loss, std::nullopt));
     next = stages[i];
   }
   for (const RRef<Stage>& stage : stages) {
@@ -146,7 +149,7 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
       plan.micro_batches.push_back(part.size());
   }));
   plan.training = training;
-  plan.loss = targets.defined() ? options_.loss : Loss::kNone;
+  plan.loss = targets.defined() ? options_.loss.kind() : Loss::kNone;
   return plan;
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline_loss.h"
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_group.h"
@@ -35,7 +36,7 @@ struct PipelineOptions {
   // Of "auto" the first two steps go by usual costs, and those that follow by
   // what the second one's instructions took.
   ScheduleChoice schedule = {};
-  Loss loss = Loss::kCrossEntropy;
+  PipelineLoss loss = Loss::kCrossEntropy;
   bool checkpoint = false;  // recompute activations, see StageSpec
   bool graph = true;        // replay recordings on GPUs, see StageSpec
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
@@ -52,17 +53,20 @@ class StageModule {
   StageModule(const RRef<M>& module)
       : owner_(module.owner()),
         make_([module](rpc::Agent& agent, const StageSpec& spec,
-                       const std::optional<RRef<Stage>>& next) {
-          return agent.Remote<&module_calls::MakeStage<M>>(module.owner(),
-                                                           module, spec, next);
+                       const std::optional<RRef<Stage>>& next,
+                       const std::optional<RRef<StageLoss>>& loss) {
+          return agent.Remote<&module_calls::MakeStage<M>>(
+              module.owner(), module, spec, next, loss);
         }) {}
   template <typename M>
   StageModule(const Module<M>& module) : StageModule(module.ref()) {}
   // NOLINTEND(google-explicit-constructor)
 
-  RRef<Stage> MakeStage(rpc::Agent& agent, const StageSpec& spec,
-                        const std::optional<RRef<Stage>>& next) const {
-    return make_(agent, spec, next);
+  RRef<Stage> MakeStage(
+      rpc::Agent& agent, const StageSpec& spec,
+      const std::optional<RRef<Stage>>& next,
+      const std::optional<RRef<StageLoss>>& loss = std::nullopt) const {
+    return make_(agent, spec, next, loss);
   }
 
   const rpc::WorkerInfo& owner() const { return owner_; }
@@ -70,7 +74,8 @@ class StageModule {
  private:
   rpc::WorkerInfo owner_;
   std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
-                            const std::optional<RRef<Stage>>&)>
+                            const std::optional<RRef<Stage>>&,
+                            const std::optional<RRef<StageLoss>>&)>
       make_;
 };
 
@@ -97,18 +102,21 @@ class StageModule {
 // Must not outlive the agent. Thread-compatible.
 class Pipeline {
  public:
-  // InvalidArgument for no modules, bad options and modules that are not where
-  // the schedule needs them (PlaceStages); FailedPrecondition where a module is
-  // part of another pipeline, which must be dropped first; else the error of
-  // the worker that could not make its stages, each within the agent's default
-  // timeout. Workers count from 0 as the modules name them first.
+  // InvalidArgument for no modules, bad options, modules that are not where the
+  // schedule needs them (PlaceStages) and a loss that is not at the last one;
+  // FailedPrecondition where a module is part of another pipeline, which must
+  // be dropped first; else the error of the worker that could not make its
+  // stages, each within the agent's default timeout. Workers count from 0 as
+  // the modules name them first.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);
 
   struct StepResult {
-    double loss = 0;      // mean over the batch
-    double accuracy = 0;  // of rank-2 outputs; else 0
+    double loss = 0;  // mean over the batch
+    // Of rank-2 outputs whose targets are i64 labels, or floating and rank 2 as
+    // they are: the part of the rows whose largest elements agree. Else 0.
+    double accuracy = 0;
     // Share of the step, from when the workers were told to when the last was
     // done, in which a mean worker computed nothing.
     double bubble = 0;

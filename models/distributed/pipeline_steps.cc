@@ -68,12 +68,14 @@ double LossOf(const StageReport& report) {
   return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
-double AccuracyOf(const StageReport& report, const Tensor& targets, Loss loss) {
+double AccuracyOf(const StageReport& report, const Tensor& targets) {
   if (!report.predicted.defined()) return 0;
+  const bool labels = targets.rank() == 1 && targets.dtype() == DType::kI64;
+  if (!labels && (targets.rank() != 2 || !IsFloating(targets.dtype())))
+    return 0;
   const auto predicted = report.predicted.ToVector<int64_t>();
   const auto wanted =
-      (loss == Loss::kCrossEntropy ? targets : ops::ArgMax(targets, 1))
-          .ToVector<int64_t>();
+      (labels ? targets : ops::ArgMax(targets, 1)).ToVector<int64_t>();
   double correct = 0;
   for (size_t i = 0; i < std::min(predicted.size(), wanted.size()); ++i)
     correct += predicted[i] == wanted[i];
@@ -181,11 +183,10 @@ Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
         absl::InvalidArgumentError("a training step needs targets"));
   }
   return Begin(inputs, targets, /*training=*/true, sink)
-      .Then([targets, loss = options_.loss,
-             last = static_cast<size_t>(worker_of_stage_.back())](
+      .Then([targets, last = static_cast<size_t>(worker_of_stage_.back())](
                 const std::vector<GroupReport>& reports) {
         return StepResult{LossOf(reports[last].last),
-                          AccuracyOf(reports[last].last, targets, loss),
+                          AccuracyOf(reports[last].last, targets),
                           BubbleOf(reports)};
       });
 }
@@ -201,7 +202,7 @@ absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
   RETURN_IF_ERROR(CatchErrors([&] {
     result.outputs = ops::Cat(last.outputs, 0);
     result.loss = LossOf(last);
-    result.accuracy = AccuracyOf(last, targets, options_.loss);
+    result.accuracy = AccuracyOf(last, targets);
   }));
   return result;
 }

@@ -170,10 +170,10 @@ absl::Status CheckRequest(const ProfileRequest& request, size_t units,
                           size_t modules) {
   const auto& [inputs, targets, sizes, loss, repeats, threads] = request;
   if (units == 0 || units != modules || sizes.empty() || repeats < 1 ||
-      threads < 0 || loss == Loss::kNone) {
+      threads < 0 || loss == Loss::kNone || loss == Loss::kOwn) {
     return absl::InvalidArgumentError(
-        "a profile needs units, sizes of micro-batches, a loss and at least "
-        "one repeat");
+        "a profile needs units, sizes of micro-batches, a loss that every "
+        "worker knows and at least one repeat");
   }
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   for (const Tensor& tensor : {inputs, targets}) {

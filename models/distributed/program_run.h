@@ -28,6 +28,7 @@ class ProgramRun {
     StageSpec spec;
     StageStreams streams;
     StageLinks& links;
+    nn::LossModule* own_loss = nullptr;  // as StageCompute says
   };
   struct Batch {
     Tensor inputs;           // all rows, of the first stage
@@ -54,7 +55,8 @@ class ProgramRun {
  private:
   struct Entry {
     Entry(const RunStage& stage, const StepPlan& plan, GradientSums& sums)
-        : compute(stage.module, stage.spec, plan, stage.streams, sums),
+        : compute(stage.module, stage.spec, plan, stage.streams, sums,
+                  stage.own_loss),
           links(stage.links) {}
     StageCompute compute;
     StageLinks& links;

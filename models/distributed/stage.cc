@@ -37,12 +37,36 @@ rpc::CallOptions TimeUntil(MailLinks::Deadline deadline) {
   return options;
 }
 
+// The last stage's module, and beside it the loss.
+class WithLoss final : public nn::Module {
+ public:
+  WithLoss(std::shared_ptr<nn::Module> module,
+           std::shared_ptr<nn::LossModule> loss)
+      : module_(*module) {
+    To(module_.device());  // before it has children that would be moved
+    RegisterModule("module", std::move(module));
+    RegisterModule("loss", std::move(loss));
+  }
+  Variable Forward(const Variable& x) override {
+    return module_.Forward(module_.Placed(x));
+  }
+
+ private:
+  nn::Module& module_;
+};
+
+std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
+                                   const StageLoss* loss) {
+  if (loss == nullptr) return module;
+  return std::make_shared<WithLoss>(std::move(module), loss->module);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
     const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
     std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
-    std::optional<RRef<Stage>> next) {
+    std::optional<RRef<Stage>> next, std::shared_ptr<const StageLoss> loss) {
   const std::string who =
       absl::StrCat("stage ", spec.index, " of ", spec.count,
                    " of a pipeline of worker ", call.caller().name);
@@ -58,23 +82,30 @@ absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
   }
   return std::unique_ptr<Stage>(new Stage(std::move(module), std::move(lock),
                                           *std::move(reservation), spec,
-                                          std::move(next)));
+                                          std::move(next), std::move(loss)));
 }
 
 Stage::Stage(std::shared_ptr<nn::Module> module,
              std::shared_ptr<rpc::ObjectLock> lock,
              std::shared_ptr<rpc::Reservation> reservation,
-             const StageSpec& spec, std::optional<RRef<Stage>> next)
-    : module_(Replayed(std::move(module), spec)),
+             const StageSpec& spec, std::optional<RRef<Stage>> next,
+             std::shared_ptr<const StageLoss> loss)
+    : module_(Joined(Replayed(std::move(module), spec), loss.get())),
       lock_(std::move(lock)),
       reservation_(std::move(reservation)),
       spec_(spec),
-      next_(std::move(next)) {}
+      next_(std::move(next)),
+      loss_(std::move(loss)) {}
 
 Stage::~Stage() {
   MutexLock lock(mutex_);
   for (const auto& [step, mail] : mail_)
     mail->Fail(spec_.Explain(absl::CancelledError("the stage was dropped")));
+}
+
+std::vector<std::shared_ptr<rpc::ObjectLock>> Stage::locks() const {
+  if (loss_ == nullptr) return {lock_};
+  return {lock_, loss_->lock};
 }
 
 absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {

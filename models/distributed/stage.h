@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,10 +14,17 @@
 #include "core/mutex.h"
 #include "models/distributed/mail_links.h"
 #include "models/distributed/step_plan.h"
+#include "models/nn/loss_module.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
+
+// A user's own loss, at the worker of the last stage (pipeline_loss.h).
+struct StageLoss {
+  std::shared_ptr<nn::LossModule> module;
+  std::shared_ptr<rpc::ObjectLock> lock;
+};
 
 // One stage of a pipeline, at the worker of its module: takes the mail of the
 // steps that are under way, which the worker's StageGroup works off.
@@ -24,14 +32,15 @@ namespace baton::dist {
 // Between steps it holds nothing but its module. Thread-safe.
 class Stage {
  public:
-  // For a handler; `next` is empty for the last stage. FailedPrecondition names
-  // the pipeline that has the module already, if it goes on having it: waits
-  // for half of the call's time, but five seconds at most, for one that was
-  // dropped.
+  // For a handler; `next` is empty for the last stage, which alone has a loss,
+  // if it is a user's own. FailedPrecondition names the pipeline that has the
+  // module already, if it goes on having it: waits for half of the call's time,
+  // but five seconds at most, for one that was dropped.
   static absl::StatusOr<std::unique_ptr<Stage>> Make(
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
-      std::optional<RRef<Stage>> next);
+      std::optional<RRef<Stage>> next,
+      std::shared_ptr<const StageLoss> loss = nullptr);
   ~Stage();  // fails the steps under way
 
   // From the stage before; may come before the step begins here. The answer is
@@ -46,21 +55,25 @@ class Stage {
   absl::StatusOr<std::shared_ptr<MailLinks>> Open(uint64_t step);
   // The steps before this one are over.
   void Begin(uint64_t step);
+  // Of the last stage with the loss, if that is a user's own, as a child: what
+  // holds for its state and mode holds for the loss's.
   nn::Module& module() const { return *module_; }
-  const std::shared_ptr<rpc::ObjectLock>& lock() const { return lock_; }
+  nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
+  std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
 
  private:
   Stage(std::shared_ptr<nn::Module> module,
         std::shared_ptr<rpc::ObjectLock> lock,
         std::shared_ptr<rpc::Reservation> reservation, const StageSpec& spec,
-        std::optional<RRef<Stage>> next);
+        std::optional<RRef<Stage>> next, std::shared_ptr<const StageLoss> loss);
 
   const std::shared_ptr<nn::Module> module_;
   const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
   const std::shared_ptr<rpc::Reservation> reservation_;
   const StageSpec spec_;
   const std::optional<RRef<Stage>> next_;
+  const std::shared_ptr<const StageLoss> loss_;
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);
   uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over

@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
+#include "autograd/functions/transfer.h"
 #include "core/ops/indexing.h"
 #include "core/ops/reduce.h"
 #include "models/nn/loss.h"
@@ -14,13 +15,14 @@ namespace baton::dist {
 
 StageCompute::StageCompute(nn::Module& module, const StageSpec& spec,
                            const StepPlan& plan, StageStreams streams,
-                           GradientSums& sums)
+                           GradientSums& sums, nn::LossModule* own)
     : module_(module),
       device_(module.device()),
       spec_(spec),
       plan_(plan),
       streams_(std::move(streams)),
-      sums_(sums) {
+      sums_(sums),
+      own_(plan.loss == Loss::kOwn ? own : nullptr) {
   if (plan_.steps) {
     drawn_from_ = nn::GeneratorStates(module_);
     for (const auto& [name, buffer] : module_.NamedBuffers())
@@ -62,12 +64,17 @@ Tensor StageCompute::Forward(int micro_batch, const Tensor& input,
 // Sums to the mean over the batch whatever the sizes of the micro-batches.
 Variable StageCompute::WeightedLoss(const Variable& output,
                                     const Tensor& targets) const {
-  const Tensor wanted = targets.To(output.tensor().device());
-  const Variable whole =
-      IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output;
-  Variable loss = plan_.loss == Loss::kCrossEntropy
-                      ? nn::CrossEntropy(whole, wanted)
-                      : nn::MseLoss(whole, wanted);
+  const Device device = own_ ? own_->device() : output.tensor().device();
+  const Tensor wanted = targets.To(device);
+  const Variable whole = autograd::To(
+      IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output,
+      device);
+  const Variable loss = own_ ? own_->Loss(whole, wanted)
+                        : plan_.loss == Loss::kCrossEntropy
+                            ? nn::CrossEntropy(whole, wanted)
+                            : nn::MseLoss(whole, wanted);
+  Require(loss.tensor().numel() == 1, "loss", "expected one element, got ",
+          loss.shape().ToString());
   if (plan_.micro_batches.size() == 1) return loss;
   return autograd::MulScalar(loss, static_cast<double>(targets.dim(0)) /
                                        static_cast<double>(plan_.rows));

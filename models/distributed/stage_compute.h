@@ -12,6 +12,7 @@
 #include "models/distributed/gradient_sums.h"
 #include "models/distributed/stage_streams.h"
 #include "models/distributed/step_plan.h"
+#include "models/nn/loss_module.h"
 #include "models/nn/module.h"
 #include "models/nn/scopes.h"
 
@@ -23,11 +24,13 @@ namespace baton::dist {
 // current stream of the module's device it computes.
 class StageCompute {
  public:
-  // All that it is given by reference outlives it, but `spec`. Of the streams
-  // it uses those for weights, and postpones running statistics where forwards
-  // have several.
+  // All that it is given by reference outlives it, but `spec`, and so does
+  // `own`, the last stage's loss where the plan has Loss::kOwn, a part of the
+  // module. Of the streams it uses those for weights, and postpones running
+  // statistics where forwards have several.
   StageCompute(nn::Module& module, const StageSpec& spec, const StepPlan& plan,
-               StageStreams streams, GradientSums& sums);
+               StageStreams streams, GradientSums& sums,
+               nn::LossModule* own = nullptr);
 
   // The output; of the last stage's loss, where the plan has one, `targets`.
   Tensor Forward(int micro_batch, const Tensor& input, const Tensor& targets);
@@ -79,6 +82,7 @@ class StageCompute {
   const StepPlan& plan_;
   const StageStreams streams_;
   GradientSums& sums_;
+  nn::LossModule* const own_;
   // As the step found them, where it may be undone.
   nn::GeneratorStates drawn_from_;
   std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies

@@ -76,7 +76,9 @@ StageGroup::StageGroup(std::vector<std::shared_ptr<Stage>> stages,
       others_(std::move(others)),
       compute_(std::make_unique<ThreadPool>(
           1, absl::StrCat("stage-", stages_.front()->spec().index))) {
-  for (const auto& stage : stages_) locks_.push_back(stage->lock());
+  for (const auto& stage : stages_) {
+    for (auto& lock : stage->locks()) locks_.push_back(std::move(lock));
+  }
 }
 
 StageGroup::~StageGroup() {
@@ -111,6 +113,9 @@ absl::Status StageGroup::Check(const StepPlan& plan) const {
     here.push_back(stage->spec().index);
     if (plan.training && stage->spec().is_last() && plan.loss == Loss::kNone)
       return absl::InvalidArgumentError("training needs a loss");
+    if (plan.loss == Loss::kOwn && stage->spec().is_last() &&
+        stage->loss() == nullptr)
+      return absl::InvalidArgumentError("the last stage has no own loss");
   }
   return CheckProgram(plan.program, here,
                       static_cast<int>(plan.micro_batches.size()));
@@ -287,7 +292,8 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
       nn::Module& module = stages_[i]->module();
       devices.push_back(module.device());
       here.push_back({module, stages_[i]->spec(),
-                      StageStreams::Current(devices.back()), links});
+                      StageStreams::Current(devices.back()), links,
+                      stages_[i]->loss()});
     }
     rpc::Tracer& tracer = *task.call.agent().tracer();
     std::optional<StepTrace> trace;

@@ -24,6 +24,7 @@ enum class Loss : uint8_t {
   kNone = 0,
   kCrossEntropy = 1,  // targets: i64 [N] labels
   kMse = 2,           // targets: like the outputs
+  kOwn = 3,           // the last stage's StageLoss says
 };
 
 struct StageSpec {

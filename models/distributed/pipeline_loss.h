@@ -1,0 +1,79 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "models/distributed/module.h"
+#include "models/distributed/stage.h"
+#include "models/distributed/step_plan.h"
+#include "rpc/agent.h"
+
+namespace baton::dist {
+
+namespace module_calls {
+
+template <typename L>
+absl::StatusOr<std::shared_ptr<StageLoss>> LossAt(const RRef<L>& loss) {
+  ASSIGN_OR_RETURN(auto local, loss.LocalValue());
+  ASSIGN_OR_RETURN(auto lock, loss.LocalLock());
+  return std::make_shared<StageLoss>(
+      StageLoss{std::move(local), std::move(lock)});
+}
+
+}  // namespace module_calls
+
+// L, an nn::LossModule with Exports of its Make, with all that a pipeline and
+// an optimizer need of it. Every worker's registry needs it.
+template <typename L>
+void RegisterLoss(rpc::Registry& registry) {
+  RegisterModule<L>(registry);
+  registry.AddFunction<&module_calls::LossAt<L>>();
+}
+
+// What a pipeline minimises: a loss that every worker knows, or a module at the
+// worker of the last stage:
+//
+//   ASSIGN_OR_RETURN(auto loss, dist::Module<MyLoss>::Create(
+//       agent, back.owner().name, options).Await());
+//   dist::Pipeline::Make(agent, {.loss = loss}, {front, back});
+//   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1},
+//                                   {front.ref(), back.ref(), loss.ref()});
+//
+// A value.
+class PipelineLoss {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): options of pipelines read as such
+  PipelineLoss(Loss kind) : kind_(kind) {}
+  template <typename L>
+  PipelineLoss(const RRef<L>& loss)
+      : kind_(Loss::kOwn),
+        owner_(loss.owner()),
+        find_([loss](rpc::Agent& agent) {
+          return rpc::CreateBy<&module_calls::LossAt<L>>(agent, loss.owner(),
+                                                         loss);
+        }) {}
+  template <typename L>
+  PipelineLoss(const Module<L>& loss) : PipelineLoss(loss.ref()) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  Loss kind() const { return kind_; }
+  // The module, for the last stage, which is at `worker`; none of a loss that
+  // is known. InvalidArgument where the module is at another.
+  absl::StatusOr<std::optional<RRef<StageLoss>>> At(
+      rpc::Agent& agent, const rpc::WorkerInfo& worker) const;
+
+ private:
+  Loss kind_;
+  rpc::WorkerInfo owner_;  // of a module
+  std::function<Future<RRef<StageLoss>>(rpc::Agent&)> find_;
+};
+
+}  // namespace baton::dist
