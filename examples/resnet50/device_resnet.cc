@@ -44,14 +44,16 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
       if (stage.device.is_cuda()) ResetPeakGpuMemory(stage.device);
     }
     model.reset(new DeviceResNet(
-        dist::DevicePipeline(std::move(stages),
-                             {.split_size = variant.split_size,
-                              .micro_batches = variant.micro_batches,
-                              .schedule = schedule,
-                              .loss = settings.loss,
-                              .at_once = machine.at_once,
-                              .overlap = machine.overlap,
-                              .dtype = machine.dtype}),
+        dist::DevicePipeline(
+            std::move(stages),
+            {.split_size = variant.split_size,
+             .micro_batches = variant.micro_batches,
+             .schedule = schedule,
+             .loss = settings.loss,
+             .deferred_batch_norm = settings.deferred_batch_norm,
+             .at_once = machine.at_once,
+             .overlap = machine.overlap,
+             .dtype = machine.dtype}),
         settings, machine.graph));
   }));
   return model;

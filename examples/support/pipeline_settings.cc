@@ -57,6 +57,10 @@ ABSL_FLAG(bool, recompute, false,
 ABSL_FLAG(std::string, graph, "",
           "on: what GPUs do in each step, or of workers in each stage, is "
           "recorded and replayed as CUDA graphs; off; default on with a GPU");
+ABSL_FLAG(
+    bool, deferred_batch_norm, false,
+    "running statistics of batch norms move once a batch, by those of all "
+    "its rows, rather than by each micro-batch");
 ABSL_FLAG(std::string, json, "",
           "write JSON lines of the results here (- : "
           "standard output)");
@@ -204,6 +208,7 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   if (graph != "" && graph != "on" && graph != "off")
     return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));
   settings.graph = graph != "off";
+  settings.deferred_batch_norm = absl::GetFlag(FLAGS_deferred_batch_norm);
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
   settings.trace = absl::GetFlag(FLAGS_trace);

@@ -33,6 +33,7 @@ struct PipelineSettings {
   dist::Loss loss = dist::Loss::kMse;
   bool checkpoint_activations = false;
   bool graph = true;  // where there is a GPU
+  bool deferred_batch_norm = false;
   // Where results go; empty: nowhere.
   std::string json;
   std::string plot;

@@ -171,6 +171,7 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
                         .loss = settings.loss,
                         .checkpoint = settings.checkpoint_activations,
                         .graph = settings.graph,
+                        .deferred_batch_norm = settings.deferred_batch_norm,
                         .compute_threads = options.compute_threads},
                        stages));
   model->optimizer_ =

@@ -109,7 +109,8 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
                        LocalLinks::Options{options_.copy_streams, trace});
     stages.push_back({*stage.module,
                       {.index = static_cast<int32_t>(stages.size()),
-                       .count = static_cast<int32_t>(num_stages())},
+                       .count = static_cast<int32_t>(num_stages()),
+                       .deferred_batch_norm = options_.deferred_batch_norm},
                       streams,
                       links.back()});
   }

@@ -34,7 +34,8 @@ struct DevicePipelineOptions {
   // Its workers are the devices, from 0 as the stages name them first. "auto"
   // goes by usual costs until Tune has measured them.
   ScheduleChoice schedule = {};
-  Loss loss = Loss::kCrossEntropy;  // not kNone
+  Loss loss = Loss::kCrossEntropy;   // or kMse
+  bool deferred_batch_norm = false;  // as in PipelineOptions
   // Micro-batches that a GPU works on at once, on streams of their own: small
   // ones leave much of it idle. The schedule then orders groups of so many.
   // Running statistics move at the end of the step.

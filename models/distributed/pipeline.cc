@@ -108,6 +108,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   spec.count = static_cast<int32_t>(modules.size());
   spec.checkpoint = options.checkpoint;
   spec.graph = options.graph;
+  spec.deferred_batch_norm = options.deferred_batch_norm;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
     stages[i] = modules[i].MakeStage(agent, spec, next,

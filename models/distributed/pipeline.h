@@ -39,6 +39,11 @@ struct PipelineOptions {
   PipelineLoss loss = Loss::kCrossEntropy;
   bool checkpoint = false;  // recompute activations, see StageSpec
   bool graph = true;        // replay recordings on GPUs, see StageSpec
+  // Batch norms normalise micro-batches by their own statistics as ever, but
+  // their running ones, if these are f32, move once a training step, by the
+  // statistics of all rows that came to the layer: as far as one process would
+  // have moved them that normalises them as one batch.
+  bool deferred_batch_norm = false;
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;
@@ -98,7 +103,8 @@ class StageModule {
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(ctx, images, labels));
 //   RETURN_IF_ERROR(sgd.Step(ctx));
 //
-// Modules that read the other rows of a batch (batch norm) see micro-batches.
+// Modules that read the other rows of a batch (batch norm) see micro-batches;
+// PipelineOptions::deferred_batch_norm says what these do to statistics.
 // Must not outlive the agent. Thread-compatible.
 class Pipeline {
  public:

@@ -23,7 +23,7 @@ constexpr int kManyPasses = 1024;
 
 std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
                                      const StageSpec& spec) {
-  if (!spec.graph || spec.checkpoint) return module;
+  if (!spec.graph || spec.checkpoint || spec.deferred_batch_norm) return module;
   return std::make_shared<nn::Graphed>(
       std::move(module),
       nn::RecordingOptions{.kinds = kSizes, .passes = kManyPasses});

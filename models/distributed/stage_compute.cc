@@ -31,6 +31,14 @@ StageCompute::StageCompute(nn::Module& module, const StageSpec& spec,
   if (!plan_.training) evaluating_.emplace(module_);
 }
 
+void StageCompute::MoveStatistics() {
+  if (spec_.deferred_batch_norm) {
+    postponed_.ApplyAsOne();
+  } else {
+    postponed_.Apply();
+  }
+}
+
 void StageCompute::Undo() const {
   drawn_from_.Restore();
   for (const auto& [buffer, kept] : buffers_) buffer.CopyFrom(kept);
@@ -45,7 +53,8 @@ Tensor StageCompute::Forward(int micro_batch, const Tensor& input,
   std::optional<NoGrad> no_grad;
   if (!plan_.training || spec_.checkpoint) no_grad.emplace();
   std::optional<nn::PostponedStatistics::Scope> later;
-  if (streams_.several()) later.emplace(postponed_);
+  if (streams_.several() || spec_.deferred_batch_norm)
+    later.emplace(postponed_);
   Variable result = module_.Forward(module_.Placed(saved.input));
   Tensor output = result.tensor();
   if (spec_.is_last()) {

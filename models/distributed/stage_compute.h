@@ -27,7 +27,7 @@ class StageCompute {
   // All that it is given by reference outlives it, but `spec`, and so does
   // `own`, the last stage's loss where the plan has Loss::kOwn, a part of the
   // module. Of the streams it uses those for weights, and postpones running
-  // statistics where forwards have several.
+  // statistics where forwards have several and where the spec says so.
   StageCompute(nn::Module& module, const StageSpec& spec, const StepPlan& plan,
                StageStreams streams, GradientSums& sums,
                nn::LossModule* own = nullptr);
@@ -42,7 +42,7 @@ class StageCompute {
   void WeightGrad(int micro_batch);
 
   // Once all work is done, on streams that have joined.
-  void MoveStatistics() { postponed_.Apply(); }
+  void MoveStatistics();
   // Where the plan steps parameters: running statistics and generators are as
   // the step found them.
   void Undo() const;

@@ -34,8 +34,12 @@ struct StageSpec {
   // backwards, with the same random numbers: less memory for about a third more
   // time.
   bool checkpoint = false;
+  // Running statistics move once a step, by those of the whole batch
+  // (PipelineOptions).
+  bool deferred_batch_norm = false;
   // Replays the module from recordings where it can (nn::Graphed): on a GPU,
-  // in training, without `checkpoint`. Activations of as many micro-batches as
+  // in training, without `checkpoint` and deferred statistics, of which the
+  // host keeps account in each forward. Activations of as many micro-batches as
   // are under way at once keep their memory between steps.
   bool graph = true;
 
@@ -48,7 +52,8 @@ struct StageSpec {
 
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index, &StageSpec::count,
-                      &StageSpec::checkpoint, &StageSpec::graph};
+                      &StageSpec::checkpoint, &StageSpec::deferred_batch_norm,
+                      &StageSpec::graph};
   }
 };
 

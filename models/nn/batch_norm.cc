@@ -28,8 +28,9 @@ Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
   }
   PostponedStatistics* const postponed = PostponedStatistics::Current();
   if (postponed != nullptr && running_mean_.dtype() == DType::kF32) {
-    const Tensor batch = postponed->Add(running_mean_, running_variance_,
-                                        batches_, options_.momentum);
+    const Tensor batch =
+        postponed->Add(running_mean_, running_variance_, batches_,
+                       options_.momentum, x.tensor().numel() / x.dim(1));
     ops::BatchNormOptions alone = options;
     alone.momentum = 1;
     return autograd::BatchNormTrain(x, weight_, bias_, residual,

@@ -3,6 +3,8 @@
 
 #include "models/nn/scopes.h"
 
+#include <numeric>
+
 #include "core/ops/arithmetic.h"
 
 namespace baton::nn {
@@ -15,6 +17,29 @@ void ListModes(Module& module, std::vector<std::pair<Module*, bool>>& modes) {
 
 thread_local PostponedStatistics* postponing = nullptr;
 
+// Mean and unbiased variance [2, C] of all elements of several batches, by
+// those of each: their squares lie around the batches' means, and these around
+// the mean of all.
+Tensor StatisticsOfAll(const std::vector<Tensor>& batches,
+                       const std::vector<int64_t>& elements) {
+  if (batches.size() == 1) return batches.front();
+  const auto all = static_cast<double>(
+      std::accumulate(elements.begin(), elements.end(), int64_t{0}));
+  const Tensor joined = Tensor::ZerosLike(batches.front());
+  const Tensor mean = joined.Select(0, 0), variance = joined.Select(0, 1);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto count = static_cast<double>(elements[i]);
+    ops::AddInto(mean, batches[i].Select(0, 0), count / all);
+  }
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto count = static_cast<double>(elements[i]);
+    const Tensor off = ops::Sub(batches[i].Select(0, 0), mean);
+    ops::AddInto(variance, batches[i].Select(0, 1), (count - 1) / (all - 1));
+    ops::AddInto(variance, ops::Mul(off, off), count / (all - 1));
+  }
+  return joined;
+}
+
 }  // namespace
 
 PostponedStatistics::Scope::Scope(PostponedStatistics& postponed)
@@ -25,7 +50,8 @@ PostponedStatistics::Scope::~Scope() { postponing = former_; }
 PostponedStatistics* PostponedStatistics::Current() { return postponing; }
 
 Tensor PostponedStatistics::Add(const Tensor& mean, const Tensor& variance,
-                                const Tensor& count, double momentum) {
+                                const Tensor& count, double momentum,
+                                int64_t elements) {
   const auto [position, first] =
       positions_.try_emplace(mean.storage().get(), updates_.size());
   if (first) {
@@ -34,7 +60,9 @@ Tensor PostponedStatistics::Add(const Tensor& mean, const Tensor& variance,
                         .count = count,
                         .batches = {},
                         .momentum = momentum});
+    elements_.emplace_back();
   }
+  elements_[position->second].push_back(elements);
   std::vector<Tensor>& batches = updates_[position->second].batches;
   batches.push_back(
       Tensor::Empty({2, mean.numel()}, {.device = mean.device()}));
@@ -44,7 +72,14 @@ Tensor PostponedStatistics::Add(const Tensor& mean, const Tensor& variance,
 void PostponedStatistics::Apply() {
   ops::UpdateRunningStatistics(updates_);
   updates_.clear();
+  elements_.clear();
   positions_.clear();
+}
+
+void PostponedStatistics::ApplyAsOne() {
+  for (size_t i = 0; i < updates_.size(); ++i)
+    updates_[i].batches = {StatisticsOfAll(updates_[i].batches, elements_[i])};
+  Apply();
 }
 
 EvalScope::EvalScope(Module& module) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
@@ -54,8 +55,9 @@ class RerunScope {
 };
 
 // Running statistics that batch norms leave for later: micro-batches that a GPU
-// works on at once would else wait for each other at every layer. Only those in
-// f32 are postponed. Thread-compatible; what it collects, one thread collects.
+// works on at once would else wait for each other at every layer, and those of
+// one batch may count as one. Only those in f32 are postponed.
+// Thread-compatible; what it collects, one thread collects.
 class PostponedStatistics {
  public:
   // While it lives, batch norms that train on this thread hand their batches'
@@ -73,14 +75,18 @@ class PostponedStatistics {
   // That of the innermost scope on this thread; null outside.
   static PostponedStatistics* Current();
 
-  // Where the next batch's statistics of a layer are to be written: [2, C].
+  // Where the next batch's statistics of a layer are to be written: [2, C]. It
+  // has `elements` of each channel.
   Tensor Add(const Tensor& mean, const Tensor& variance, const Tensor& count,
-             double momentum);
+             double momentum, int64_t elements);
   // Moves the running statistics, in the order in which batches came.
   void Apply();
+  // Moves them once, by the statistics of all elements of the batches together.
+  void ApplyAsOne();
 
  private:
   std::vector<ops::RunningUpdate> updates_;     // one for each layer
+  std::vector<std::vector<int64_t>> elements_;  // of each of its batches
   std::map<const Storage*, size_t> positions_;  // by the running mean's
 };
 

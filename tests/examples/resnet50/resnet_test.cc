@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
+#include "core/ops/arithmetic.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
 #include "examples/resnet50/device_resnet.h"
@@ -110,6 +112,22 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
           << "split size " << split_size << ", step " << step;
     }
   }
+}
+
+TEST_F(ResNetPrograms, StatisticsOfTheFirstBatchNormAreTheWholeBatchs) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  const auto batch = SyntheticBatches(settings)[0];
+  std::map<int64_t, Tensor> variances;
+  settings.deferred_batch_norm = true;
+  for (const int64_t split_size : {0, 3}) {
+    const auto model = Remote(settings, split_size);
+    ASSERT_TRUE(model->TrainStep(batch).ok());
+    ASSERT_TRUE(model->Save(folder / "w.safetensors").ok());
+    variances[split_size] = ReadSafeTensors(folder / "w.safetensors")
+                                ->tensors.at("bn1.running_var");
+  }
+  EXPECT_TRUE(ops::AllClose(variances[3], variances[0], 1e-5, 1e-6));
 }
 
 TEST_F(ResNetPrograms, ChooseStagesByWhatWorkersMeasure) {

@@ -367,6 +367,23 @@ TEST(DevicePipeline, ATraceOfARecordedStepHasTheTimesOfAReplay) {
   }
 }
 
+// Those of the first layer, which all rows reach as they are.
+TEST(DevicePipeline, DeferredStatisticsAreTheWholeBatchs) {
+  const Batch batch = BatchOf(6);
+  std::vector<Tensor> variances;
+  for (const int64_t split_size : {0, 4}) {
+    const auto modules = Modules({"layer2"});
+    DevicePipeline pipeline(
+        {{modules[0], DeviceOf(0)}, {modules[1], DeviceOf(1)}},
+        {.split_size = split_size, .deferred_batch_norm = true});
+    pipeline.Step(batch.images, batch.labels);
+    const nn::StateMap state = modules[0]->StateDict();
+    variances.push_back(state.at("bn1.running_var"));
+    EXPECT_EQ(state.at("bn1.num_batches_tracked").Item(), 1);
+  }
+  EXPECT_TRUE(ops::AllClose(variances[1], variances[0], 1e-5, 1e-6));
+}
+
 TEST(DevicePipeline, BadOptionsAreNamed) {
   EXPECT_THAT(test::ErrorOf([] { DevicePipeline({}, {}); }),
               HasSubstr("no stages"));

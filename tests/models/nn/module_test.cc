@@ -270,6 +270,29 @@ TEST(PostponedStatistics, MoveLaterAsTheyWouldHaveMoved) {
   EXPECT_EQ(later.StateDict().at("num_batches_tracked").Item(), 11);
 }
 
+TEST(PostponedStatistics, OfPartsMoveAsThoseOfTheWhole) {
+  BatchNorm2d whole(3), parts(3);
+  whole.To(test::TestDevice());
+  parts.To(test::TestDevice());
+  PostponedStatistics postponed;
+  Generator generator(0);
+  for (int batch = 0; batch < 2; ++batch) {
+    const Tensor x = test::Put(RandNormal({9, 3, 2, 2}, generator));
+    whole.Forward(x);
+    const PostponedStatistics::Scope scope(postponed);
+    for (const auto& [begin, end] : {std::pair(0, 1), {1, 5}, {5, 9}})
+      parts.Forward(x.Slice(0, begin, end));
+    postponed.ApplyAsOne();
+  }
+  const StateMap expected = whole.StateDict();
+  for (const auto& [name, tensor] : parts.StateDict()) {
+    EXPECT_TRUE(ops::AllClose(tensor.To(DType::kF64),
+                              expected.at(name).To(DType::kF64), 1e-5, 1e-6))
+        << name;
+  }
+  EXPECT_EQ(parts.StateDict().at("num_batches_tracked").Item(), 2);
+}
+
 TEST(Module, ToFormatMovesFourDimensionalTensorsAlone) {
   Net net(0);
   const Tensor before = net.Parameters()[0].tensor();
