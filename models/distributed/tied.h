@@ -32,25 +32,39 @@ absl::StatusOr<Variable> ParameterOf(const M& module, const std::string& name) {
       absl::StrCat("the module has no parameter '", name, "'"));
 }
 
-// Of the call's context; undefined where none came.
+// A parameter of a module that is here, and the gradients of the call's
+// context.
+struct Found {
+  Variable parameter;
+  std::shared_ptr<ContextState> context;
+};
+template <typename M>
+absl::StatusOr<Found> Find(rpc::CallContext& call, const RRef<M>& module,
+                           const std::string& name) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<M> local, module.LocalValue());
+  ASSIGN_OR_RETURN(Variable parameter, ParameterOf(*local, name));
+  ASSIGN_OR_RETURN(auto context, ContextOf(call));
+  return Found{std::move(parameter), std::move(context)};
+}
+
+// Undefined where none came. Adding to it later leaves what was given as it is.
 template <typename M>
 absl::StatusOr<Tensor> Gradient(rpc::CallContext& call, const RRef<M>& module,
                                 const std::string& name) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<M> local, module.LocalValue());
-  ASSIGN_OR_RETURN(const auto context, ContextOf(call));
-  ASSIGN_OR_RETURN(const Variable parameter, ParameterOf(*local, name));
-  return context->GradientOf(parameter);
+  ASSIGN_OR_RETURN(const Found found, Find(call, module, name));
+  return found.context->GradientOf(found.parameter);
 }
 
 template <typename M>
-absl::Status AddGradient(rpc::CallContext& call, const RRef<M>& module,
-                         const std::string& name, const Tensor& gradient) {
-  if (!gradient.defined()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::shared_ptr<M> local, module.LocalValue());
-  ASSIGN_OR_RETURN(const auto context, ContextOf(call));
-  ASSIGN_OR_RETURN(const Variable parameter, ParameterOf(*local, name));
-  return CatchErrors([&] {
-    context->Accumulate(parameter, gradient.To(parameter.tensor().device()));
+Future<void> AddGradient(rpc::CallContext& call, const RRef<M>& module,
+                         const std::string& name,
+                         const rpc::ValueOrRRef<Tensor>& gradient) {
+  absl::StatusOr<Found> found = Find(call, module, name);
+  if (!found.ok()) return ReadyFuture<void>(found.status());
+  return gradient.Fetch(call).Then([found = *found](const Tensor& here) {
+    if (!here.defined()) return;
+    found.context->Accumulate(found.parameter,
+                              here.To(found.parameter.tensor().device()));
   });
 }
 
@@ -80,15 +94,16 @@ class TiedPair {
            std::string name)
       : agent_(&agent), a_(a.ref()), b_(b.ref()), name_(std::move(name)) {}
 
-  // Gives both the sum of their gradients in `ctx`; once a backward. Errors
-  // name the worker.
+  // Gives both the sum of their gradients in `ctx`; once a backward. Large ones
+  // go from worker to worker. Errors name the worker.
   absl::Status SumGradients(const Context& ctx) const {
-    auto of_a =
-        agent_->Async<&tied_calls::Gradient<A>>(a_.owner(), ctx, a_, name_);
-    auto of_b =
-        agent_->Async<&tied_calls::Gradient<B>>(b_.owner(), ctx, b_, name_);
-    ASSIGN_OR_RETURN(const Tensor from_a, of_a.Await());
-    ASSIGN_OR_RETURN(const Tensor from_b, of_b.Await());
+    auto of_a = agent_->AsyncOrRemote<&tied_calls::Gradient<A>>(a_.owner(), ctx,
+                                                                a_, name_);
+    auto of_b = agent_->AsyncOrRemote<&tied_calls::Gradient<B>>(b_.owner(), ctx,
+                                                                b_, name_);
+    // Neither is added to before both are there.
+    ASSIGN_OR_RETURN(const rpc::ValueOrRRef<Tensor> from_a, of_a.Await());
+    ASSIGN_OR_RETURN(const rpc::ValueOrRRef<Tensor> from_b, of_b.Await());
     Future<void> to_a = agent_->Async<&tied_calls::AddGradient<A>>(
         a_.owner(), ctx, a_, name_, from_b);
     Future<void> to_b = agent_->Async<&tied_calls::AddGradient<B>>(

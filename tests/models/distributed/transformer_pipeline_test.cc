@@ -34,16 +34,6 @@ void AddTransformer(rpc::Registry& registry) {
   registry.AddFunction<&GradientsAt<TransformerStage>>();
 }
 
-models::TransformerOptions SmallOptions(bool tied) {
-  return {.vocabulary = 13,
-          .context = 7,
-          .width = 8,
-          .layers = 3,
-          .heads = 2,
-          .tied = tied,
-          .seed = 3};
-}
-
 class TransformerPipeline : public ::testing::Test {
  protected:
   TransformerPipeline() : cluster_(4, AddTransformer) {
@@ -57,10 +47,10 @@ class TransformerPipeline : public ::testing::Test {
     const char* const workers[] = {"bob", "carol", "dave"};
     Stages stages;
     for (size_t i = 0; i <= cuts.size(); ++i) {
-      auto stage = Module<TransformerStage>::Create(agent(), workers[i],
-                                                    SmallOptions(tied), cuts,
-                                                    static_cast<int>(i))
-                       .Await();
+      auto stage =
+          Module<TransformerStage>::Create(agent(), workers[i], OptionsOf(tied),
+                                           cuts, static_cast<int>(i))
+              .Await();
       EXPECT_TRUE(stage.ok()) << stage.status();
       stages.push_back(*stage);
     }
@@ -97,6 +87,24 @@ class TransformerPipeline : public ::testing::Test {
     return sum;
   }
 
+  models::TransformerOptions OptionsOf(bool tied) const {
+    models::TransformerOptions options = options_;
+    options.tied = tied;
+    return options;
+  }
+  Tensor GradientOfTokens(const Context& ctx,
+                          const Module<TransformerStage>& stage) {
+    // Of the embedding it is the first parameter, of the head the last.
+    const std::vector<Tensor> all = GradientsOf(ctx, stage);
+    return stage.owner().name == "bob" ? all.front() : all.back();
+  }
+
+  models::TransformerOptions options_ = {.vocabulary = 13,
+                                         .context = 7,
+                                         .width = 8,
+                                         .layers = 3,
+                                         .heads = 2,
+                                         .seed = 3};
   testing::TrainingCluster cluster_;
   Tensor ids_, targets_;  // i64 [6, 7]
 };
@@ -107,8 +115,7 @@ TEST_F(TransformerPipeline, GradientsEqualThoseOfOneProcess) {
   std::vector<std::unique_ptr<models::Transformer>> here;
   std::vector<nn::Module*> modules;
   for (int i = 0; i < 3; ++i) {
-    here.push_back(
-        *models::Transformer::MakeStage(SmallOptions(false), cuts, i));
+    here.push_back(*models::Transformer::MakeStage(OptionsOf(false), cuts, i));
     here.back()->To(test::TestDevice());
     modules.push_back(here.back().get());
   }
@@ -132,7 +139,7 @@ TEST_F(TransformerPipeline, GradientsEqualThoseOfOneProcess) {
 // model.
 TEST_F(TransformerPipeline, TiedStagesTrainAsTheWholeModel) {
   const Stages stages = MakeStages(true, {"blocks.0"});
-  const auto whole = *models::Transformer::Make(SmallOptions(true));
+  const auto whole = *models::Transformer::Make(OptionsOf(true));
   whole->To(test::TestDevice());
   const auto pipeline = MakePipeline(stages);
   const TiedPair tokens(agent(), stages[0], stages[1], "tokens.weight");
@@ -157,6 +164,33 @@ TEST_F(TransformerPipeline, TiedStagesTrainAsTheWholeModel) {
   // Only the order of the sum of two gradients differs.
   EXPECT_TRUE(
       ops::AllClose(copy, whole->StateDict().at("tokens.weight"), 0, 1e-6));
+}
+
+// 75 KiB, of which the trainer sees nothing.
+TEST_F(TransformerPipeline, LargeTiedGradientsGoFromWorkerToWorker) {
+  options_.vocabulary = 600;
+  options_.width = 32;
+  const Stages stages = MakeStages(true, {"blocks.0"});
+  const auto pipeline = MakePipeline(stages);
+  const TiedPair tokens(agent(), stages[0], stages[1], "tokens.weight");
+  Context ctx(agent());
+  ASSERT_TRUE(pipeline->Step(ctx, ids_, targets_).ok());
+  const Tensor front = GradientOfTokens(ctx, stages[0]).Clone();
+  const Tensor back = GradientOfTokens(ctx, stages[1]).Clone();
+  ASSERT_THAT(tokens.SumGradients(ctx), testing::IsOk());
+  for (const auto& stage : stages) {
+    EXPECT_TRUE(
+        ops::BitEqual(GradientOfTokens(ctx, stage), ops::Add(front, back)));
+  }
+  int added = 0;
+  for (const auto& method : agent().GetDebugInfo().methods) {
+    if (method.incoming ||
+        method.method.find("AddGradient") == std::string::npos)
+      continue;
+    added += static_cast<int>(method.calls);
+    EXPECT_LT(method.bytes_sent, 10'000u) << method.method;
+  }
+  EXPECT_EQ(added, 2);
 }
 
 TEST_F(TransformerPipeline, ATiedParameterThatIsNotThereIsNamed) {
