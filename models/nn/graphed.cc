@@ -66,7 +66,9 @@ Graphed::Graphed(std::shared_ptr<Module> module,
       most_passes_(options.passes),
       recordings_(options) {}
 
-Variable Graphed::Forward(const Variable& x) {
+Variable Graphed::Forward(const Variable& given) {
+  // The module may have been cast, which this has not.
+  const Variable x = module_.Placed(given);
   if (!Recordable(x)) return module_.Forward(x);
   const std::vector<Variable> parameters = module_.Parameters();
   const std::shared_ptr<Recording> recording = Idle(x, parameters);

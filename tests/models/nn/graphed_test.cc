@@ -198,5 +198,22 @@ TEST(Graphed, NoWarmUpIsRefused) {
   EXPECT_THROW(Graphed(Mlp(), {.warm_up = 0}), Error);
 }
 
+// As a stage of a pipeline whose worker computes in another dtype is given f32.
+TEST(Graphed, TakesWhatItsModuleWants) {
+  Generator generator(1);
+  const auto linear = std::make_shared<Linear>(3, 2, generator);
+  linear->To(test::TestDevice());
+  linear->To(DType::kF64);
+  Graphed graphed(linear, {});
+  const Variable x(test::Put(RandNormal({4, 3}, generator)));
+  for (int i = 0; i < 3; ++i) {
+    const Variable y = graphed.Forward(graphed.Placed(x));
+    EXPECT_TRUE(
+        ops::BitEqual(y.tensor(), linear->Forward(linear->Placed(x)).tensor()));
+    y.Backward(Tensor::Ones(
+        {4, 2}, {.dtype = DType::kF64, .device = test::TestDevice()}));
+  }
+}
+
 }  // namespace
 }  // namespace baton::nn
