@@ -3,28 +3,12 @@
 
 #include "examples/resnet50/remote_resnet.h"
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "core/safetensors.h"
 #include "core/status.h"
 #include "models/distributed/stock.h"
 
 namespace baton::examples {
-namespace {
-
-// A large model's weights take a while on a slow network.
-constexpr std::chrono::minutes kLongTransfer{10};
-
-rpc::CallOptions Transfers(const rpc::Agent& agent) {
-  return {.timeout = std::max<std::chrono::milliseconds>(
-              agent.default_timeout(), kLongTransfer)};
-}
-
-}  // namespace
-
 rpc::Registry MakeRegistry() {
   rpc::Registry registry;
   dist::RegisterStock(registry);
@@ -52,7 +36,8 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> RemoteResNet::Make(
   std::vector<dist::StageModule> stages(model->stages_.begin(),
                                         model->stages_.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_) sources.push_back(stage.ref());
+  for (const auto& stage : model->stages_)
+    sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
   ASSIGN_OR_RETURN(
       model->pipeline_,
       dist::Pipeline::Make(
@@ -100,41 +85,11 @@ absl::StatusOr<dist::Pipeline::EvalResult> RemoteResNet::Evaluate(
   return pipeline_->Evaluate(batch.images, batch.targets);
 }
 
-absl::Status RemoteResNet::Save(const std::string& path) const {
-  SafeTensors content;
-  content.metadata["format"] = "pt";  // torchvision's names and layouts
-  for (const auto& stage : stages_) {
-    ASSIGN_OR_RETURN(nn::StateMap state,
-                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
-    for (auto& [name, tensor] : state) {
-      content.tensors[name] = tensor.Contiguous();
-    }
-  }
-  return WriteSafeTensors(path, content);
-}
-
-absl::Status RemoteResNet::Load(const std::string& path) {
-  ASSIGN_OR_RETURN(const SafeTensors content, ReadSafeTensors(path));
-  size_t used = 0;
-  for (const auto& stage : stages_) {
-    ASSIGN_OR_RETURN(const nn::StateMap wanted,
-                     stage.StateDict(Transfers(agent_)).Await(kNoLimit));
-    nn::StateMap part;
-    for (const auto& [name, tensor] : wanted) {
-      const auto found = content.tensors.find(name);
-      if (found != content.tensors.end()) part.insert(*found);
-    }
-    used += part.size();
-    RETURN_IF_ERROR(Annotate(
-        stage.LoadStateDict(part, true, Transfers(agent_)).Await(kNoLimit),
-        path));
-  }
-  if (used != content.tensors.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds ", content.tensors.size(), " tensors of which only ",
-        used, " belong to this model: other --depth, --width or --cuts?"));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<dist::Checkpointer>>
+RemoteResNet::MakeCheckpointer(const CheckpointOptions& options) {
+  return dist::Checkpointer::Make(
+      agent_, options,
+      std::vector<dist::SavedModule>(stages_.begin(), stages_.end()), {*sgd_});
 }
 
 }  // namespace baton::examples

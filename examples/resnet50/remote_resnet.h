@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "examples/resnet50/settings.h"
 #include "examples/resnet50/trainable.h"
+#include "models/distributed/checkpoint.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/resnet_stage.h"
@@ -46,10 +47,9 @@ class RemoteResNet final : public Trainable {
       const TrainingBatch& batch);
   void set_lr(double lr) { sgd_->set_lr(lr); }
 
-  // Weights under torchvision's names, as one safetensors file. NotFound when
-  // there is no file to load.
-  absl::Status Save(const std::string& path) const;
-  absl::Status Load(const std::string& path);
+  // Of weights, under torchvision's names, and optimizer. Outlived by this.
+  absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
+      const CheckpointOptions& options);
 
  private:
   explicit RemoteResNet(rpc::Agent& agent) : agent_(agent) {}

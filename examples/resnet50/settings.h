@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "examples/support/saving.h"
 #include "models/distributed/pipeline.h"
 #include "models/resnet.h"
 #include "optim/sgd.h"
@@ -44,7 +45,7 @@ struct Settings {
   int64_t epochs = 1;
   int64_t limit = 0;  // images of an epoch; 0: all
   int loader_threads = 1;
-  std::string checkpoint;  // safetensors, read if there, written each epoch
+  Saving saving;
   // Where results go.
   std::string json;
   std::string plot;
