@@ -29,23 +29,24 @@ absl::Status WriteCheckpoint(const CheckpointDraft& draft,
 
 }  // namespace
 
-NamedTensors HostCopies(const NamedTensors& tensors) {
-  NamedTensors copies;
+const NamedTensors& HostCopies::Of(const NamedTensors& tensors) {
+  NamedTensors before = std::exchange(copies_, {});
   std::set<int> gpus;
   for (const auto& [name, tensor] : tensors) {
-    if (tensor.device().is_cpu()) {
-      copies[name] = tensor.Clone();
-      continue;
+    const bool on_gpu = tensor.device().is_cuda();
+    if (on_gpu) gpus.insert(tensor.device().index());
+    Tensor& copy = copies_[name] = before[name];
+    if (!copy.defined() || copy.shape() != tensor.shape() ||
+        copy.dtype() != tensor.dtype() ||
+        copy.SuggestFormat() != tensor.SuggestFormat()) {
+      copy = Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
+                                            .format = tensor.SuggestFormat(),
+                                            .pinned = on_gpu});
     }
-    gpus.insert(tensor.device().index());
-    copies[name] =
-        Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
-                                       .format = tensor.SuggestFormat(),
-                                       .pinned = true})
-            .CopyFromAsync(tensor);
+    copy.CopyFromAsync(tensor);
   }
   for (const int gpu : gpus) CurrentStream(Device::Cuda(gpu)).Synchronize();
-  return copies;
+  return copies_;
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointOptions options)
@@ -70,7 +71,7 @@ absl::Status CheckpointWriter::Save(int64_t step, const NamedTensors& state,
     ASSIGN_OR_RETURN(elsewhere, others(draft));
   }
   NamedTensors copies;
-  RETURN_IF_ERROR(CatchErrors([&] { copies = HostCopies(state); }));
+  RETURN_IF_ERROR(CatchErrors([&] { copies = copies_.Of(state); }));
   const Promise<void> done;
   under_way_ = done.future();
   pool_.Post([draft, elsewhere, done, copies = std::move(copies),

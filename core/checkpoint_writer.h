@@ -21,9 +21,19 @@ struct CheckpointOptions {
   int keep = 3;  // the newest so many; 0: all
 };
 
-// Copies that later steps do not change. What is on a GPU comes to pinned host
-// memory, and is there when this returns.
-NamedTensors HostCopies(const NamedTensors& tensors);
+// Host memory, pinned for what is on a GPU, that tensors are copied to again
+// and again: fresh memory takes longer than the copies. Thread-compatible.
+class HostCopies {
+ public:
+  // What later steps do not change. The copies are there when this returns, in
+  // place of those of the call before where names and shapes are the same.
+  const NamedTensors& Of(const NamedTensors& tensors);
+  // Leaves the copies to those who still read them.
+  void Leave() { copies_.clear(); }
+
+ private:
+  NamedTensors copies_;
+};
 
 // Saves a training while it goes on.
 //
@@ -43,7 +53,8 @@ class CheckpointWriter {
   // Waits for the save that is under way; see Wait for how it ended.
   ~CheckpointWriter();
 
-  // Returns when `state` has been copied to host memory; a thread writes it
+  // Returns when `state` has been copied to host memory, which is kept for the
+  // next save; a thread writes it
   // meanwhile. One save is under way at a time: where the one before is, this
   // waits for it first. Gives the error of the one before, with nothing begun,
   // so that to call it again is to try again.
@@ -64,6 +75,7 @@ class CheckpointWriter {
 
  private:
   const CheckpointOptions options_;
+  HostCopies copies_;
   Future<void> under_way_;
   ThreadPool pool_{1, "checkpoint"};
 };

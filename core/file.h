@@ -29,6 +29,7 @@ class File {
   absl::StatusOr<uint64_t> Size() const;
   // DataLoss where the file ends before that.
   absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const;
+  // Behind what was written before. The disk begins with it at once.
   absl::Status Write(const void* data, size_t bytes) const;
 
  private:

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/engine.h"
-#include "core/checkpoint_writer.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -86,29 +85,32 @@ NamedTensors WorkerShard::Parts::State() const {
   return state;
 }
 
+// The save before may have failed elsewhere, and still be written here.
+void WorkerShard::Writing::Begin(const NamedTensors& state,
+                                 const CheckpointDraft& draft, int32_t number) {
+  const MutexLock lock(mutex);
+  if (written.valid() && !written.ready()) copies.Leave();
+  const Promise<Shard> promise;
+  pool.Post([mine = copies.Of(state), draft, number, promise] {
+    promise.Set(CatchErrors([&] { return WriteShard(draft, number, mine); }));
+  });
+  written = promise.future();
+}
+
 Future<void> WorkerShard::Copy(rpc::CallContext& call,
                                const CheckpointDraft& draft, int32_t number) {
-  const Promise<Shard> written;
-  {
-    const MutexLock lock(mutex_);
-    written_ = written.future();
-  }
-  return rpc::WithObjects(
-      call, parts_->locks, rpc::Access::kShared,
-      [parts = parts_, pool = pool_, draft, number, written] {
-        pool->Post([copies = HostCopies(parts->State()), draft, number,
-                    written] {
-          written.Set(
-              CatchErrors([&] { return WriteShard(draft, number, copies); }));
-        });
-      });
+  return rpc::WithObjects(call, parts_->locks, rpc::Access::kShared,
+                          [parts = parts_, writing = writing_, draft, number] {
+                            writing->Begin(parts->State(), draft, number);
+                          });
 }
 
 Future<Shard> WorkerShard::Written() {
-  const MutexLock lock(mutex_);
-  return written_.valid() ? written_
-                          : ReadyFuture<Shard>(absl::FailedPreconditionError(
-                                "nothing was copied to be written"));
+  const MutexLock lock(writing_->mutex);
+  return writing_->written.valid()
+             ? writing_->written
+             : ReadyFuture<Shard>(absl::FailedPreconditionError(
+                   "nothing was copied to be written"));
 }
 
 // All is read before anything is changed.

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/checkpoint.h"
+#include "core/checkpoint_writer.h"
 #include "core/executor.h"
 #include "core/mutex.h"
 #include "models/distributed/module.h"
@@ -93,11 +94,20 @@ class WorkerShard {
   explicit WorkerShard(std::shared_ptr<const Parts> parts)
       : parts_(std::move(parts)) {}
 
+  // Likewise.
+  struct Writing {
+    Mutex mutex;
+    HostCopies copies ABSL_GUARDED_BY(mutex);
+    Future<Shard> written ABSL_GUARDED_BY(mutex);
+    ThreadPool pool{1, "checkpoint"};
+
+    // Copies at once; `written` is of that from then on.
+    void Begin(const NamedTensors& state, const CheckpointDraft& draft,
+               int32_t number);
+  };
+
   const std::shared_ptr<const Parts> parts_;
-  Mutex mutex_;
-  Future<Shard> written_ ABSL_GUARDED_BY(mutex_);
-  const std::shared_ptr<ThreadPool> pool_ =
-      std::make_shared<ThreadPool>(1, "checkpoint");
+  const std::shared_ptr<Writing> writing_ = std::make_shared<Writing>();
 };
 
 }  // namespace baton::dist

@@ -243,6 +243,25 @@ TEST_F(CheckpointTest, TheWriterKeepsWhatItWasGiven) {
   EXPECT_TRUE(writer.Wait().ok());
 }
 
+TEST(HostCopies, TakeTheSameMemoryAgain) {
+  HostCopies copies;
+  const NamedTensors state = StateOf(3);
+  const NamedTensors first = copies.Of(state);
+  const NamedTensors second = copies.Of(StateOf(4));
+  EXPECT_TRUE(ops::BitEqual(first.at("model.a"), StateOf(4).at("model.a")));
+  EXPECT_TRUE(SameView(first.at("model.b"), second.at("model.b")));
+  copies.Leave();
+  copies.Of(state);
+  EXPECT_TRUE(ops::BitEqual(first.at("model.a"), StateOf(4).at("model.a")));
+  // Of another shape.
+  const Tensor wide =
+      Tensor::Ones({2, 3, 4, 4}, {.format = MemoryFormat::kChannelsLast});
+  const NamedTensors other = copies.Of({{"model.a", wide}});
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_TRUE(ops::BitEqual(other.at("model.a"), wide));
+  EXPECT_FALSE(SameView(other.at("model.a"), wide));
+}
+
 // Its own shard is written while the other process has not answered.
 TEST_F(CheckpointTest, AManifestWaitsForTheShardsOfOthers) {
   Promise<std::vector<Shard>> others;
