@@ -224,6 +224,8 @@ absl::StatusOr<NamedTensors> ReadSome(const File& file,
                                       const SafeTensorsIndex& index,
                                       const std::vector<std::string>& names) {
   ASSIGN_OR_RETURN(const uint64_t bytes, file.Size());
+  if (bytes < kPrefix + index.header.size())
+    return absl::DataLossError("the file ends early");
   ASSIGN_OR_RETURN(const std::string text, ReadHeader(file, bytes));
   if (text != index.header)
     return absl::DataLossError("another file than was written");

@@ -134,7 +134,7 @@ TEST_F(CheckpointTest, TornMissingAndForeignShardsAreNamed) {
 
   shard = Files(20).front();
   fs::resize_file(shard, 4);
-  expect_broken("too short");
+  expect_broken("the file ends early");
 
   shard = Files(20).front();
   {

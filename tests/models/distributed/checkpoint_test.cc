@@ -16,6 +16,8 @@
 #include "core/random.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/resnet_stage.h"
+#include "models/distributed/tied.h"
+#include "models/distributed/transformer_stage.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/status_matchers.h"
@@ -41,6 +43,8 @@ void AddTypes(rpc::Registry& registry) {
   RegisterOptimizer<optim::Adam>(registry);
   RegisterModule<ResNetStage>(registry);
   RegisterModule<NoisyStage>(registry);
+  RegisterModule<TransformerStage>(registry);
+  RegisterTied<TransformerStage>(registry);
 }
 
 // A small ResNet in stages, one a worker, with all that a checkpoint has of it.
@@ -284,6 +288,64 @@ TEST_F(CheckpointerTest, WeightsTravelAsAPlainFile) {
               Fails(absl::StatusCode::kInvalidArgument, "missing fc.weight"));
   EXPECT_THAT(other.checkpoints->LoadWeights(folder_ / "none"),
               Fails(absl::StatusCode::kNotFound, "none"));
+}
+
+// An embedding at one worker and the head at another have copies of a tensor,
+// which are one in the checkpoint, and one again in a model that is not cut.
+TEST_F(CheckpointerTest, CopiesOfATiedTensorAreOne) {
+  Generator generator(4);
+  const Tensor ids = test::Put(RandInt(0, 9, {4, 6}, generator));
+  const Tensor targets = test::Put(RandInt(0, 9, {4, 6}, generator));
+  const auto train = [&](const std::vector<std::string>& cuts, int steps,
+                         bool resume) {
+    const models::TransformerOptions model{.vocabulary = 9,
+                                           .context = 6,
+                                           .width = 8,
+                                           .layers = 2,
+                                           .heads = 2,
+                                           .seed = resume ? 2u : 1u};
+    std::vector<Module<TransformerStage>> stages;
+    std::vector<ParameterSource> sources;
+    for (size_t i = 0; i <= cuts.size(); ++i) {
+      stages.push_back(*Module<TransformerStage>::Create(agent(), kSavers[i],
+                                                         model, cuts,
+                                                         static_cast<int>(i))
+                            .Await());
+      sources.push_back(ParameterSource(stages.back().ref()).Named(""));
+    }
+    const auto pipeline =
+        *Pipeline::Make(agent(), {.split_size = 2, .compute_threads = 1},
+                        std::vector<StageModule>(stages.begin(), stages.end()));
+    Optimizer<optim::Adam> adam(agent(), {.lr = 0.01}, sources);
+    const auto checkpoints = *Checkpointer::Make(
+        agent(), {.folder = folder_ / "run"},
+        std::vector<SavedModule>(stages.begin(), stages.end()), {adam});
+    if (resume) {
+      EXPECT_THAT(checkpoints->Resume(IfBroken::kFail), IsOk());
+    }
+    double loss = 0;
+    for (int i = 0; i < steps; ++i) {
+      Context ctx(agent());
+      loss = pipeline->Step(ctx, ids, targets)->loss;
+      if (stages.size() > 1) {
+        const TiedPair tokens(agent(), stages.front(), stages.back(),
+                              "tokens.weight");
+        EXPECT_THAT(tokens.SumGradients(ctx), IsOk());
+      }
+      EXPECT_THAT(adam.Step(ctx), IsOk());
+    }
+    if (!resume) {
+      EXPECT_THAT(checkpoints->Save(steps), IsOk());
+      EXPECT_THAT(checkpoints->Wait(), IsOk());
+    }
+    return loss;
+  };
+  train({"blocks.0"}, 2, false);
+  const double cut = train({"embedding", "blocks.1"}, 2, true);
+  const double whole = train({}, 2, true);
+  EXPECT_NEAR(cut, whole, 1e-5);
+  const double further = train({"blocks.0"}, 4, false);
+  EXPECT_NEAR(cut, further, 1e-5);
 }
 
 TEST_F(CheckpointerTest, AWorkerThatDiesBreaksTheSaveAlone) {
