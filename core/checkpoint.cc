@@ -120,7 +120,6 @@ absl::StatusOr<CheckpointDraft> BeginCheckpoint(const std::string& folder,
     return absl::UnavailableError(absl::StrCat(
         draft.path, ": cannot make the folder: ", error.message()));
   }
-  FlushFolder(folder);
   return draft;
 }
 
@@ -151,6 +150,7 @@ absl::Status FinishCheckpoint(const CheckpointDraft& draft,
                        "here: all have to see the same folder"));
     }
   }
+  FlushFolder(fs::path(draft.path).parent_path());
   const std::string path = fs::path(draft.path) / kManifestFile;
   const std::string text = ManifestText(draft, shards);
   RETURN_IF_ERROR(Annotate(ReplaceFile(path,

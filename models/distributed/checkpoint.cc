@@ -121,8 +121,9 @@ absl::StatusOr<Checkpointer::Resumed> Checkpointer::Resume(IfBroken if_broken) {
   RETURN_IF_ERROR(ResumeFrom(writer_.options().folder, if_broken,
                              [&](const Checkpoint& checkpoint) {
                                auto loaded = Load(checkpoint);
-                               if (loaded.ok()) resumed = *std::move(loaded);
-                               return loaded.status();
+                               if (!loaded.ok()) return loaded.status();
+                               resumed = *std::move(loaded);
+                               return absl::OkStatus();
                              })
                       .status());
   return resumed;
