@@ -33,13 +33,14 @@ std::atomic<LogLevel>& Level() {
   return level;
 }
 
-struct Name {
+struct NameInLines {
   Mutex mutex;
   std::string text ABSL_GUARDED_BY(mutex);
 };
 
-Name& ProcessName() {
-  static Name* name = new Name;  // leaked: lines may be logged during exit
+NameInLines& ProcessName() {
+  // Leaked: lines may be logged during exit.
+  static NameInLines* name = new NameInLines;
   return *name;
 }
 

@@ -3,18 +3,16 @@
 
 #include "core/safetensors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
-#include <vector>
+
+#include "core/file.h"
 
 namespace baton {
 namespace {
@@ -47,47 +45,6 @@ std::optional<DType> DTypeOf(const std::string& name) {
   }
   return std::nullopt;
 }
-
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int descriptor() const { return descriptor_; }
-
-  absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const {
-    auto* to = static_cast<char*>(data);
-    while (bytes > 0) {
-      const ssize_t n =
-          pread(descriptor_, to, bytes, static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return absl::ErrnoToStatus(errno, "cannot read");
-      if (n == 0) return absl::DataLossError("the file ends early");
-      to += n;
-      bytes -= static_cast<size_t>(n);
-      offset += static_cast<uint64_t>(n);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Write(const void* data, size_t bytes) const {
-    const auto* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t n = write(descriptor_, from, bytes);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return absl::ErrnoToStatus(errno, "cannot write");
-      from += n;
-      bytes -= static_cast<size_t>(n);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  const int descriptor_;
-};
 
 // Where one tensor lies behind the header.
 struct Entry {
@@ -184,47 +141,111 @@ absl::Status CheckBools(const std::string& name, const Tensor& tensor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SafeTensors> Read(const File& file, uint64_t file_bytes) {
-  uint8_t prefix[8];
-  if (file_bytes < sizeof(prefix)) {
+constexpr size_t kPrefix = 8;
+
+std::string PrefixOf(const std::string& header) {
+  std::string prefix;
+  for (size_t i = 0; i < kPrefix; ++i)
+    prefix.push_back(static_cast<char>(uint64_t{header.size()} >> (8 * i)));
+  return prefix;
+}
+
+absl::StatusOr<std::string> ReadHeader(const File& file, uint64_t file_bytes) {
+  uint8_t prefix[kPrefix];
+  if (file_bytes < kPrefix)
     return absl::DataLossError("too short for a safetensors file");
-  }
-  RETURN_IF_ERROR(file.ReadAt(prefix, sizeof(prefix), 0));
+  RETURN_IF_ERROR(file.ReadAt(prefix, kPrefix, 0));
   uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | prefix[i];
-  if (header_bytes > std::min(kMaxHeader, file_bytes - sizeof(prefix))) {
+  if (header_bytes > std::min(kMaxHeader, file_bytes - kPrefix)) {
     return absl::DataLossError(
         absl::StrCat("not a safetensors file: it claims a header of ",
                      header_bytes, " bytes"));
   }
   std::string text(header_bytes, '\0');
-  RETURN_IF_ERROR(file.ReadAt(text.data(), text.size(), sizeof(prefix)));
-  const Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) {
-    return absl::DataLossError("the header is not a JSON object");
-  }
-  SafeTensors content;
+  RETURN_IF_ERROR(file.ReadAt(text.data(), text.size(), kPrefix));
+  return text;
+}
+
+struct Header {
   std::vector<Entry> entries;
-  for (const auto& [name, json] : header.items()) {
+  SafeTensors content;  // without the tensors
+};
+
+absl::StatusOr<Header> ParseHeader(const std::string& text,
+                                   uint64_t file_bytes) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object())
+    return absl::DataLossError("the header is not a JSON object");
+  Header header;
+  for (const auto& [name, value] : json.items()) {
     if (name == kMetadata) {
-      RETURN_IF_ERROR(ParseMetadata(json, content));
+      RETURN_IF_ERROR(ParseMetadata(value, header.content));
       continue;
     }
-    ASSIGN_OR_RETURN(Entry entry, ParseEntry(name, json));
-    entries.push_back(std::move(entry));
+    ASSIGN_OR_RETURN(Entry entry, ParseEntry(name, value));
+    header.entries.push_back(std::move(entry));
   }
-  const uint64_t start = sizeof(prefix) + header_bytes;
-  RETURN_IF_ERROR(CheckCover(entries, file_bytes - start));
-  for (const Entry& entry : entries) {
-    const Tensor tensor = Tensor::Empty(entry.shape, {.dtype = entry.dtype});
-    RETURN_IF_ERROR(
-        file.ReadAt(tensor.raw_data(), tensor.nbytes(), start + entry.begin));
-    if (entry.dtype == DType::kBool) {
-      RETURN_IF_ERROR(CheckBools(entry.name, tensor));
-    }
-    content.tensors[entry.name] = tensor;
+  const uint64_t start = kPrefix + text.size();
+  if (file_bytes < start) return absl::DataLossError("the file ends early");
+  RETURN_IF_ERROR(CheckCover(header.entries, file_bytes - start));
+  for (Entry& entry : header.entries) {
+    entry.begin += start;
+    entry.end += start;
   }
-  return content;
+  return header;
+}
+
+absl::StatusOr<Tensor> ReadEntry(const File& file, const Entry& entry) {
+  const Tensor tensor = Tensor::Empty(entry.shape, {.dtype = entry.dtype});
+  RETURN_IF_ERROR(file.ReadAt(tensor.raw_data(), tensor.nbytes(), entry.begin));
+  if (entry.dtype == DType::kBool)
+    RETURN_IF_ERROR(CheckBools(entry.name, tensor));
+  return tensor;
+}
+
+absl::StatusOr<SafeTensors> ReadAll(const File& file) {
+  ASSIGN_OR_RETURN(const uint64_t bytes, file.Size());
+  ASSIGN_OR_RETURN(const std::string text, ReadHeader(file, bytes));
+  ASSIGN_OR_RETURN(Header header, ParseHeader(text, bytes));
+  for (const Entry& entry : header.entries) {
+    ASSIGN_OR_RETURN(header.content.tensors[entry.name],
+                     ReadEntry(file, entry));
+  }
+  return header.content;
+}
+
+uint32_t Checksum(uint32_t before, const void* data, size_t bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(before, static_cast<const Bytef*>(data), bytes));
+}
+
+absl::StatusOr<NamedTensors> ReadSome(const File& file,
+                                      const SafeTensorsIndex& index,
+                                      const std::vector<std::string>& names) {
+  ASSIGN_OR_RETURN(const uint64_t bytes, file.Size());
+  if (bytes < kPrefix + index.header.size())
+    return absl::DataLossError("the file ends early");
+  ASSIGN_OR_RETURN(const std::string text, ReadHeader(file, bytes));
+  if (text != index.header)
+    return absl::DataLossError("another file than was written");
+  ASSIGN_OR_RETURN(const Header header, ParseHeader(text, bytes));
+  std::set<std::string> wanted(names.begin(), names.end());
+  NamedTensors tensors;
+  for (const Entry& entry : header.entries) {
+    if (wanted.erase(entry.name) == 0) continue;
+    const auto sum = index.checksums.find(entry.name);
+    ASSIGN_OR_RETURN(const Tensor tensor, ReadEntry(file, entry));
+    if (sum == index.checksums.end() ||
+        sum->second != Checksum(0, tensor.raw_data(), tensor.nbytes()))
+      return Broken(entry.name, "its checksum is not that of what was written");
+    tensors[entry.name] = tensor;
+  }
+  if (!wanted.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no tensor \"", *wanted.begin(), "\""));
+  }
+  return tensors;
 }
 
 using NamedTensor = std::pair<std::string, Tensor>;
@@ -258,20 +279,31 @@ std::string HeaderText(const SafeTensors& content,
   return text;
 }
 
-absl::Status WriteAll(const File& file, const std::string& header,
-                      const std::vector<NamedTensor>& order) {
-  uint8_t prefix[8];
-  for (int i = 0; i < 8; ++i) {
-    prefix[i] = static_cast<uint8_t>(header.size() >> (8 * i));
+// Small enough to be in the cache still when it is written.
+constexpr size_t kWrittenAtOnce = 1 << 20;
+
+absl::StatusOr<uint32_t> WriteSummed(const File& file, const char* data,
+                                     size_t bytes) {
+  uint32_t sum = 0;
+  for (size_t at = 0; at < bytes; at += kWrittenAtOnce) {
+    const size_t size = std::min(kWrittenAtOnce, bytes - at);
+    sum = Checksum(sum, data + at, size);
+    RETURN_IF_ERROR(file.Write(data + at, size));
   }
-  RETURN_IF_ERROR(file.Write(prefix, sizeof(prefix)));
-  RETURN_IF_ERROR(file.Write(header.data(), header.size()));
+  return sum;
+}
+
+absl::Status WriteAll(const File& file, const std::vector<NamedTensor>& order,
+                      SafeTensorsIndex& index) {
+  const std::string prefix = PrefixOf(index.header);
+  RETURN_IF_ERROR(file.Write(prefix.data(), prefix.size()));
+  RETURN_IF_ERROR(file.Write(index.header.data(), index.header.size()));
   for (const auto& [name, tensor] : order) {
     const Tensor dense = tensor.To(Device::Cpu()).Contiguous();
-    RETURN_IF_ERROR(file.Write(dense.raw_data(), dense.nbytes()));
-  }
-  if (fsync(file.descriptor()) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot flush");
+    ASSIGN_OR_RETURN(
+        index.checksums[name],
+        WriteSummed(file, static_cast<const char*>(dense.raw_data()),
+                    dense.nbytes()));
   }
   return absl::OkStatus();
 }
@@ -287,69 +319,50 @@ absl::Status CheckContent(const SafeTensors& content) {
   return absl::OkStatus();
 }
 
-// The rename itself survives a crash once the directory is flushed.
-void FlushDirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string directory =
-      slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const File file(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.descriptor() >= 0) fsync(file.descriptor());
-}
-
-absl::Status WriteThrough(const std::string& path, const std::string& temporary,
-                          const SafeTensors& content) {
+absl::StatusOr<SafeTensorsIndex> Write(const std::string& path,
+                                       const SafeTensors& content) {
   RETURN_IF_ERROR(CheckContent(content));
   const std::vector<NamedTensor> order = FileOrder(content);
-  std::string header;
+  SafeTensorsIndex index;
   try {
-    header = HeaderText(content, order);
+    index.header = HeaderText(content, order);
   } catch (const Json::exception&) {
     return absl::InvalidArgumentError("a name or metadata is not UTF-8");
   }
-  const File file(
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (file.descriptor() < 0) {
-    return absl::ErrnoToStatus(errno, "cannot create");
-  }
-  absl::Status status =
-      CatchErrors([&] { return WriteAll(file, header, order); });
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = absl::ErrnoToStatus(errno, "cannot rename");
-  }
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  FlushDirectoryOf(path);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(ReplaceFile(
+      path, [&](const File& file) { return WriteAll(file, order, index); }));
+  return index;
+}
+
+// Calls `use` with the file; errors name it.
+template <typename T, typename Use>
+absl::StatusOr<T> WithFile(const std::string& path, const Use& use) {
+  auto result = CatchErrors([&]() -> absl::StatusOr<T> {
+    ASSIGN_OR_RETURN(const File file, File::Open(path));
+    return use(file);
+  });
+  if (!result.ok()) return Annotate(result.status(), path);
+  return result;
 }
 
 }  // namespace
 
 absl::StatusOr<SafeTensors> ReadSafeTensors(const std::string& path) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.descriptor() < 0) {
-    return Annotate(absl::ErrnoToStatus(errno, "cannot open"), path);
-  }
-  struct stat info {};
-  if (fstat(file.descriptor(), &info) != 0) {
-    return Annotate(absl::ErrnoToStatus(errno, "cannot stat"), path);
-  }
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a file"));
-  }
-  auto content = CatchErrors(
-      [&] { return Read(file, static_cast<uint64_t>(info.st_size)); });
-  if (!content.ok()) return Annotate(content.status(), path);
-  return content;
+  return WithFile<SafeTensors>(path, ReadAll);
 }
 
-absl::Status WriteSafeTensors(const std::string& path,
-                              const SafeTensors& content) {
-  static std::atomic<int> counter{0};
-  const std::string temporary =
-      absl::StrCat(path, ".", getpid(), ".", counter++, ".tmp");
-  return Annotate(WriteThrough(path, temporary, content), path);
+absl::StatusOr<NamedTensors> ReadSafeTensors(
+    const std::string& path, const SafeTensorsIndex& index,
+    const std::vector<std::string>& names) {
+  return WithFile<NamedTensors>(
+      path, [&](const File& file) { return ReadSome(file, index, names); });
+}
+
+absl::StatusOr<SafeTensorsIndex> WriteSafeTensors(const std::string& path,
+                                                  const SafeTensors& content) {
+  auto index = Write(path, content);
+  if (!index.ok()) return Annotate(index.status(), path);
+  return index;
 }
 
 }  // namespace baton

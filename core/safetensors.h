@@ -3,8 +3,11 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,9 +17,20 @@
 // header (name -> dtype, shape, data_offsets), then the bytes, row-major.
 namespace baton {
 
+using NamedTensors = std::map<std::string, Tensor>;
+
 struct SafeTensors {
-  std::map<std::string, Tensor> tensors;
+  NamedTensors tensors;
   std::map<std::string, std::string> metadata;  // "__metadata__"
+};
+
+// What was written into a file, but for the bytes of the tensors.
+struct SafeTensorsIndex {
+  std::string header;                         // as it stands in the file
+  std::map<std::string, uint32_t> checksums;  // of each tensor: zlib's crc32
+  static constexpr auto Fields() {
+    return std::tuple{&SafeTensorsIndex::header, &SafeTensorsIndex::checksums};
+  }
 };
 
 // Errors name the file and what is wrong with it: NotFound, DataLoss for a
@@ -24,8 +38,15 @@ struct SafeTensors {
 // Tensor lacks.
 absl::StatusOr<SafeTensors> ReadSafeTensors(const std::string& path);
 
-// Writes beside `path` and renames, so that no half-written file is ever there.
-absl::Status WriteSafeTensors(const std::string& path,
-                              const SafeTensors& content);
+// Some tensors of a file that was written with this index. DataLoss where it is
+// torn, changed or another file; NotFound where there is no such file or name.
+absl::StatusOr<NamedTensors> ReadSafeTensors(
+    const std::string& path, const SafeTensorsIndex& index,
+    const std::vector<std::string>& names);
+
+// Writes beside `path` and renames (ReplaceFile), so that no half-written file
+// is ever there.
+absl::StatusOr<SafeTensorsIndex> WriteSafeTensors(const std::string& path,
+                                                  const SafeTensors& content);
 
 }  // namespace baton

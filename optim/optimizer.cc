@@ -233,16 +233,22 @@ void Optimizer::ZeroGrad() {
 }
 
 StateDict Optimizer::ExportState() const {
+  StateDict result = SharedState();
+  for (auto& [key, tensor] : result) tensor = tensor.Clone();
+  return result;
+}
+
+StateDict Optimizer::SharedState() const {
   StateDict result = rates_->Export();
   for (size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
     if (!state.steps.defined()) continue;
     const std::string prefix = names_[i] + ".";
-    result[prefix + kStep] = state.steps.Clone().To(Device::Cpu());
+    result[prefix + kStep] = state.steps.To(Device::Cpu());
     for (size_t t = 0; t < state.tensors.size(); ++t)
       if (state.tensors[t].defined())
-        result[prefix + SlotsOf(i)[t].name] = state.tensors[t].Clone();
-    if (state.master.defined()) result[prefix + kMaster] = state.master.Clone();
+        result[prefix + SlotsOf(i)[t].name] = state.tensors[t];
+    if (state.master.defined()) result[prefix + kMaster] = state.master;
   }
   return result;
 }

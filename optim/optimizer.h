@@ -102,8 +102,10 @@ class Optimizer {
   const std::vector<Variable>& parameters() const { return parameters_; }
   const std::vector<std::string>& names() const { return names_; }
 
-  // The tensors are copies.
+  // The tensors are copies, but for SharedState's, which the next step changes:
+  // for one who copies them elsewhere at once.
   StateDict ExportState() const;
+  StateDict SharedState() const;
   // Copies in; InvalidArgument names an entry that is unknown, missing or of
   // the wrong shape, and nothing changes. What is of the whole may be missing,
   // and stays then.

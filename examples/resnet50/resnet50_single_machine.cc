@@ -125,9 +125,9 @@ std::string Title(const Settings& settings, const Machine& machine) {
 
 absl::Status Main() {
   ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
-  if (!settings.data.empty() || !settings.checkpoint.empty()) {
+  if (!settings.data.empty() || settings.saving.on()) {
     return absl::InvalidArgumentError(
-        "--data and --checkpoint are for resnet50_pipeline: this program "
+        "--data and --checkpoint_dir are for resnet50_pipeline: this program "
         "measures on synthetic images");
   }
   if (settings.choose_stages)

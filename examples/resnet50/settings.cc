@@ -37,8 +37,6 @@ ABSL_FLAG(std::string, test_data, "",
 ABSL_FLAG(int64_t, epochs, 1, "passes over --data");
 ABSL_FLAG(int64_t, limit, 0, "use only so many images an epoch; 0: all");
 ABSL_FLAG(int, loader_threads, 1, "threads that read and decode images");
-ABSL_FLAG(std::string, checkpoint, "",
-          "safetensors file: read first where it exists, written each epoch");
 
 namespace baton::examples {
 namespace {
@@ -117,7 +115,7 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   settings.test_data = absl::GetFlag(FLAGS_test_data);
   settings.limit = absl::GetFlag(FLAGS_limit);
   settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);
-  settings.checkpoint = absl::GetFlag(FLAGS_checkpoint);
+  ASSIGN_OR_RETURN(settings.saving, SavingFromFlags());
   if (real && settings.split_sizes.size() > 1) {
     return WrongFlag("split_size", "takes one size with --data");
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "examples/support/pipeline_settings.h"
+#include "examples/support/saving.h"
 #include "models/resnet.h"
 #include "optim/sgd.h"
 
@@ -27,7 +28,7 @@ struct Settings : PipelineSettings {
   int64_t epochs = 1;
   int64_t limit = 0;  // images of an epoch; 0: all
   int loader_threads = 1;
-  std::string checkpoint;  // safetensors, read if there, written each epoch
+  Saving saving;
 };
 
 // From the flags, after they are parsed. InvalidArgument names the flag that is

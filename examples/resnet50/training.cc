@@ -18,6 +18,7 @@
 #include "core/ops/indexing.h"
 #include "core/status.h"
 #include "examples/resnet50/remote_resnet.h"
+#include "examples/resnet50/saved_training.h"
 #include "examples/support/planning.h"
 #include "examples/support/progress.h"
 #include "models/data/loader.h"
@@ -137,26 +138,30 @@ int64_t BatchesOf(const Settings& settings, const data::Loader& loader) {
   return std::min(wanted, loader.batches());
 }
 
-absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings, int64_t epoch,
+// What is left of the loader's epoch.
+absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
                                        data::Loader& loader,
-                                       RemoteResNet& model) {
+                                       RemoteResNet& model,
+                                       SavedTraining& saved) {
   const auto begin = std::chrono::steady_clock::now();
   EpochResult result;
-  result.epoch = epoch;
+  result.epoch = loader.epoch();
   const int64_t batches = BatchesOf(settings, loader);
-  Progress progress(absl::StrCat("epoch ", epoch + 1, "/", settings.epochs),
-                    "images", batches);
-  loader.StartEpoch(epoch);
-  for (int64_t i = 0; i < batches; ++i) {
+  Progress progress(
+      absl::StrCat("epoch ", result.epoch + 1, "/", settings.epochs), "images",
+      batches - loader.batch());
+  while (loader.batch() < batches) {
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
     if (!batch.has_value()) break;
     ASSIGN_OR_RETURN(const double loss,
                      model.TrainStep(ToTrainingBatch(settings, *batch)));
-    result.loss += loss * static_cast<double>(batch->size());
     result.images += batch->size();
     progress.Step(loss, batch->size());
+    RETURN_IF_ERROR(saved.AfterStep(loss, batch->size()));
   }
-  result.loss /= static_cast<double>(std::max<int64_t>(result.images, 1));
+  result.loss =
+      saved.progress().loss_sum /
+      static_cast<double>(std::max<int64_t>(saved.progress().images, 1));
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
@@ -209,16 +214,6 @@ absl::Status AppendJson(const std::string& path, const EpochResult& r) {
   return absl::UnavailableError(absl::StrCat("cannot write to ", path));
 }
 
-absl::Status Resume(const Settings& settings, RemoteResNet& model) {
-  if (settings.checkpoint.empty()) return absl::OkStatus();
-  absl::Status status = model.Load(settings.checkpoint);
-  if (absl::IsNotFound(status)) return absl::OkStatus();
-  if (status.ok()) {
-    std::printf("weights from %s\n", settings.checkpoint.c_str());
-  }
-  return status;
-}
-
 }  // namespace
 
 std::string TestDataBeside(const std::string& data) {
@@ -234,7 +229,8 @@ std::string TestDataBeside(const std::string& data) {
 
 absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings) {
-  RETURN_IF_ERROR(CheckWritable(settings.checkpoint));
+  RETURN_IF_ERROR(PrepareToSave(settings.saving));
+  RETURN_IF_ERROR(CheckWritable(settings.saving.weights));
   RETURN_IF_ERROR(CheckWritable(settings.json));
   ASSIGN_OR_RETURN(const Data data, OpenData(settings));
   std::printf("%d training images of %d classes from %s\n",
@@ -257,25 +253,27 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
       MakeRemoteResNet(
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
-  RETURN_IF_ERROR(Resume(settings, *model));
+  data.train->StartEpoch(0);
+  ASSIGN_OR_RETURN(auto saved,
+                   SavedTraining::Make(settings.saving, *model, *data.train));
+  RETURN_IF_ERROR(saved->Begin());
   const optim::Schedule rate =
       optim::CosineLr({.total = std::max<int64_t>(settings.epochs, 1)});
-  for (int64_t epoch = 0; epoch < settings.epochs; ++epoch) {
-    model->set_lr(rate(settings.sgd.lr, epoch));
+  while (data.train->epoch() < settings.epochs) {
+    model->set_lr(rate(settings.sgd.lr, data.train->epoch()));
     ASSIGN_OR_RETURN(EpochResult result,
-                     TrainEpoch(settings, epoch, *data.train, *model));
+                     TrainEpoch(settings, *data.train, *model, *saved));
     if (data.test != nullptr) {
       ASSIGN_OR_RETURN(result.accuracy,
                        TestAccuracy(settings, *data.test, *model));
     }
     std::printf("%s\n", Describe(result).c_str());
     std::fflush(stdout);
-    if (!settings.checkpoint.empty()) {
-      RETURN_IF_ERROR(model->Save(settings.checkpoint));
-    }
     if (!settings.json.empty()) {
       RETURN_IF_ERROR(AppendJson(settings.json, result));
     }
+    const bool last = result.epoch + 1 == settings.epochs;
+    RETURN_IF_ERROR(saved->AfterEpoch(last));
   }
   return absl::OkStatus();
 }

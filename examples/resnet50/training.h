@@ -10,8 +10,8 @@
 namespace baton::examples {
 
 // Trains on the images of settings.data over the workers, epoch by epoch, with
-// the test accuracy after each; prints a summary. Resumes from
-// settings.checkpoint and keeps it up to date. Small images (at most 64 pixels)
+// the test accuracy after each; prints a summary. Saves and
+// resumes as settings.saving says. Small images (at most 64 pixels)
 // get the stem that suits them.
 absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings);

@@ -3,24 +3,21 @@
 
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
-#include "core/safetensors.h"
 #include "core/status.h"
 #include "examples/support/pipeline_settings.h"
 #include "examples/support/planning.h"
 #include "examples/support/trainable.h"
+#include "models/distributed/checkpoint.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
@@ -74,10 +71,15 @@ class RemoteModel final : public Trainable {
   }
   void set_lr(double lr) { optimizer_->set_lr(lr); }
 
-  // Weights under their names in the whole model, as one safetensors file.
-  // NotFound when there is no file to load.
-  absl::Status Save(const std::string& path) const;
-  absl::Status Load(const std::string& path);
+  // Of weights, under their names in the whole model, and optimizer. Outlived
+  // by this.
+  absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
+      const CheckpointOptions& options) {
+    return dist::Checkpointer::Make(
+        agent_, options,
+        std::vector<dist::SavedModule>(stages_.begin(), stages_.end()),
+        {*optimizer_});
+  }
 
  private:
   using StageHandle = dist::Module<M>;
@@ -88,11 +90,6 @@ class RemoteModel final : public Trainable {
       const Spec& spec, const dist::ScheduleChoice& schedule,
       const std::vector<std::string>& cuts);
   absl::StatusOr<dist::Pipeline::StepResult> Step(const TrainingBatch& batch);
-  // A large model's weights take a while on a slow network.
-  rpc::CallOptions Transfers() const {
-    return {.timeout = std::max<std::chrono::milliseconds>(
-                agent_.default_timeout(), std::chrono::minutes(10))};
-  }
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
@@ -160,7 +157,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
   const std::vector<dist::StageModule> stages(model->stages_.begin(),
                                               model->stages_.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_) sources.push_back(stage.ref());
+  for (const auto& stage : model->stages_)
+    sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
   ASSIGN_OR_RETURN(model->pipeline_,
                    dist::Pipeline::Make(
                        agent,
@@ -214,44 +212,6 @@ std::vector<Detail> RemoteModel<M, O>::Details() const {
                     .bubble = bubbles_ / measured,
                     .predicted_bubble = predicted->bubble(),
                     .held = predicted->most_held()});
-}
-
-template <typename M, typename O>
-absl::Status RemoteModel<M, O>::Save(const std::string& path) const {
-  SafeTensors content;
-  content.metadata["format"] = "pt";  // PyTorch's names and layouts
-  for (const StageHandle& stage : stages_) {
-    ASSIGN_OR_RETURN(nn::StateMap state,
-                     stage.StateDict(Transfers()).Await(kNoLimit));
-    for (auto& [name, tensor] : state)
-      content.tensors[name] = tensor.Contiguous();
-  }
-  return WriteSafeTensors(path, content);
-}
-
-template <typename M, typename O>
-absl::Status RemoteModel<M, O>::Load(const std::string& path) {
-  ASSIGN_OR_RETURN(const SafeTensors content, ReadSafeTensors(path));
-  std::set<std::string> used;
-  for (const StageHandle& stage : stages_) {
-    ASSIGN_OR_RETURN(const nn::StateMap wanted,
-                     stage.StateDict(Transfers()).Await(kNoLimit));
-    nn::StateMap part;
-    for (const auto& [name, tensor] : wanted) {
-      const auto found = content.tensors.find(name);
-      if (found == content.tensors.end()) continue;
-      part.insert(*found);
-      used.insert(name);
-    }
-    RETURN_IF_ERROR(Annotate(
-        stage.LoadStateDict(part, true, Transfers()).Await(kNoLimit), path));
-  }
-  if (used.size() != content.tensors.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds ", content.tensors.size(), " tensors of which only ",
-        used.size(), " belong to this model: was it made with other flags?"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace baton::examples

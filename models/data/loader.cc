@@ -4,16 +4,21 @@
 #include "models/data/loader.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/parallel.h"
 #include "core/status.h"
 
 namespace baton::data {
 namespace {
+
+constexpr char kPosition[] = "position";
+constexpr char kOrder[] = "order";
 
 absl::Status Check(const Dataset* dataset, const LoaderOptions& o) {
   if (dataset == nullptr || dataset->size() == 0)
@@ -80,15 +85,50 @@ std::shared_ptr<const Loader::Epoch> Loader::MakeEpoch(int64_t number) const {
   return epoch;
 }
 
-void Loader::StartEpoch(int64_t epoch) {
+void Loader::StartAt(int64_t epoch, int64_t batch) {
   auto fresh = MakeEpoch(epoch);
-  next_ = 0;
+  number_ = epoch;
+  next_ = batch;
   MutexLock lock(mutex_);
   epoch_ = std::move(fresh);
-  begun_ = 0;
-  taken_ = 0;
+  begun_ = batch;
+  taken_ = batch;
   ready_.clear();
   work_.NotifyAll();
+}
+
+std::vector<int64_t> Loader::Order() const {
+  return {dataset_->size(), options_.batch, options_.shuffle,
+          std::bit_cast<int64_t>(options_.seed), options_.drop_last};
+}
+
+std::map<std::string, Tensor> Loader::ExportState() const {
+  return {{kPosition, Tensor::From<int64_t>({number_, next_})},
+          {kOrder, Tensor::From(Order())}};
+}
+
+absl::Status Loader::ImportState(const std::map<std::string, Tensor>& state) {
+  const auto numbers = [&](const char* key) {
+    const auto found = state.find(key);
+    return found == state.end() ? std::vector<int64_t>()
+                                : found->second.ToVector<int64_t>();
+  };
+  std::vector<int64_t> position, order;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    position = numbers(kPosition);
+    order = numbers(kOrder);
+  }));
+  if (order != Order()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Loader: the state is of samples, batch, shuffle, seed and drop_last ",
+        absl::StrJoin(order, ", "), "; this loader has ",
+        absl::StrJoin(Order(), ", ")));
+  }
+  if (position.size() != 2 || position[0] < 0 || position[1] < 0 ||
+      position[1] > batches_)
+    return absl::InvalidArgumentError("Loader: the state has no position");
+  StartAt(position[0], position[1]);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Sample> Loader::MakeSample(const Epoch& epoch,

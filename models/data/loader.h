@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -62,10 +63,20 @@ class Loader {
   const Dataset& dataset() const { return *dataset_; }
 
   // Drops what is left of the epoch before. A new loader is at epoch 0.
-  void StartEpoch(int64_t epoch);
+  void StartEpoch(int64_t epoch) { StartAt(epoch, 0); }
   // The next batch of the epoch; nullopt behind the last one. Errors name the
   // sample; a batch that failed is passed over by the Next after it.
   absl::StatusOr<std::optional<Batch>> Next();
+
+  // Where it is: the epoch, and how many of its batches Next has passed.
+  int64_t epoch() const { return number_; }
+  int64_t batch() const { return next_; }
+  // "position", and "order", which says what the order of the samples is of.
+  std::map<std::string, Tensor> ExportState() const;
+  // Goes on where the other one was; batches before that are not made.
+  // InvalidArgument, with nothing changed, for the state of a loader that has
+  // another order.
+  absl::Status ImportState(const std::map<std::string, Tensor>& state);
 
  private:
   using Result = absl::StatusOr<Batch>;
@@ -74,6 +85,8 @@ class Loader {
     std::vector<int64_t> order;  // of the samples
   };
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  void StartAt(int64_t epoch, int64_t batch);
+  std::vector<int64_t> Order() const;
   std::shared_ptr<const Epoch> MakeEpoch(int64_t number) const;
   Result MakeBatch(const Epoch& epoch, int64_t batch) const;
   absl::StatusOr<Sample> MakeSample(const Epoch& epoch, int64_t index) const;
@@ -84,7 +97,9 @@ class Loader {
   const std::shared_ptr<const Dataset> dataset_;
   const LoaderOptions options_;
   const int64_t batches_;
-  int64_t next_ = 0;  // batch that Next gives; the user's thread alone
+  // The user's thread alone: the epoch, and the batch that Next gives.
+  int64_t number_ = 0;
+  int64_t next_ = 0;
 
   Mutex mutex_;
   CondVar work_;  // for workers: something to do

@@ -55,6 +55,13 @@ class Output final : public ValueSource<Variable> {
   const Answer answer_;
 };
 
+// A module of any kind, at its worker, and its lock: for what the worker does
+// with all that it has. Stays there. Immutable.
+struct HeldModule {
+  std::shared_ptr<nn::Module> module;
+  std::shared_ptr<rpc::ObjectLock> lock;
+};
+
 // What any module can be asked from afar, beside its own exports.
 namespace module_calls {
 
@@ -134,6 +141,14 @@ Future<void> LoadStateDict(rpc::CallContext& call, const RRef<M>& module,
 }
 
 template <typename M>
+absl::StatusOr<std::shared_ptr<HeldModule>> Hold(const RRef<M>& module) {
+  auto held = std::make_shared<HeldModule>();
+  ASSIGN_OR_RETURN(held->module, module.LocalValue());
+  ASSIGN_OR_RETURN(held->lock, module.LocalLock());
+  return held;
+}
+
+template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
     rpc::CallContext& call, const RRef<M>& module, const StageSpec& spec,
     const std::optional<RRef<Stage>>& next,
@@ -164,6 +179,7 @@ void RegisterModule(rpc::Registry& registry) {
       .template AddFunction<&module_calls::NumParameters<M>>()
       .template AddFunction<&module_calls::StateDict<M>>()
       .template AddFunction<&module_calls::LoadStateDict<M>>()
+      .template AddFunction<&module_calls::Hold<M>>()
       .template AddFunction<&module_calls::MakeStage<M>>();
   RegisterParameters<M>(registry);
 }

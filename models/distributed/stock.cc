@@ -4,6 +4,7 @@
 #include "models/distributed/stock.h"
 
 #include "autograd/distributed/context.h"
+#include "models/distributed/checkpoint.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
@@ -17,6 +18,7 @@ namespace baton::dist {
 void RegisterStock(rpc::Registry& registry) {
   Register(registry);
   RegisterPipeline(registry);
+  RegisterCheckpoints(registry);
   RegisterModule<ResNetStage>(registry);
   RegisterModule<TransformerStage>(registry);
   RegisterTied<TransformerStage>(registry);

@@ -4,6 +4,7 @@
 #include "models/nn/module.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -108,15 +109,48 @@ std::vector<Named<Tensor>> Module::NamedBuffers() const {
   return all;
 }
 
-std::vector<Generator*> Module::Generators() const {
-  std::vector<Generator*> all;
+std::vector<Named<Generator*>> Module::NamedGenerators() const {
+  std::vector<Named<Generator*>> all;
   std::set<const Generator*> seen;
-  ForEach("", [&](const Module& module, const std::string&) {
-    for (const auto& generator : module.generators_) {
-      if (seen.insert(generator.get()).second) all.push_back(generator.get());
+  ForEach("", [&](const Module& module, const std::string& prefix) {
+    for (size_t i = 0; i < module.generators_.size(); ++i) {
+      Generator* const generator = module.generators_[i].get();
+      if (seen.insert(generator).second)
+        all.push_back({absl::StrCat(prefix, i), generator});
     }
   });
   return all;
+}
+
+std::vector<Generator*> Module::Generators() const {
+  std::vector<Generator*> all;
+  for (const auto& named : NamedGenerators()) all.push_back(named.value);
+  return all;
+}
+
+StateMap Module::GeneratorState() const {
+  StateMap state;
+  for (const auto& [name, generator] : NamedGenerators()) {
+    const Generator::State now = generator->state();
+    state[name] = Tensor::From<int64_t>(
+        {std::bit_cast<int64_t>(now.seed), std::bit_cast<int64_t>(now.draws)});
+  }
+  return state;
+}
+
+absl::Status Module::LoadGeneratorState(const StateMap& state) {
+  const auto generators = NamedGenerators();
+  RETURN_IF_ERROR(Compare(GeneratorState(), state, true).ToStatus());
+  return CatchErrors([&] {
+    std::vector<std::vector<int64_t>> words;
+    for (const auto& named : generators)
+      words.push_back(state.at(named.name).ToVector<int64_t>());
+    for (size_t i = 0; i < generators.size(); ++i) {
+      generators[i].value->set_state(
+          {.seed = std::bit_cast<uint64_t>(words[i][0]),
+           .draws = std::bit_cast<uint64_t>(words[i][1])});
+    }
+  });
 }
 
 int64_t Module::NumParameters() const {

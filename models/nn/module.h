@@ -59,6 +59,12 @@ class Module {
   }
   // What forwards draw from.
   std::vector<Generator*> Generators() const;
+  // Where each of them is, i64 [2], by the name of the module that has it and
+  // its number there: "layer1.dropout.0".
+  StateMap GeneratorState() const;
+  // InvalidArgument, with nothing changed, for one that is missing, unexpected
+  // or no such state.
+  absl::Status LoadGeneratorState(const StateMap& state);
   int64_t NumParameters() const;  // elements, all parameters together
 
   // For this module and all below it; a new module trains.
@@ -127,6 +133,7 @@ class Module {
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
   const Tensor* FirstTensor() const;  // null: it has none
+  std::vector<Named<Generator*>> NamedGenerators() const;
   template <typename Change>
   void ReplaceOwn(const Change& change);
 

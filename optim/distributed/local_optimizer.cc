@@ -75,22 +75,31 @@ void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,
   optimizer_->Step(gradient_of, nullptr, request.norm);
 }
 
+// Steps and rates of the whole are the trainer's.
+optim::StateDict OptimizerHost::StateHeld() const {
+  optim::StateDict state = optimizer_->SharedState();
+  std::erase_if(state, [](const auto& entry) {
+    return optim::Rates::IsKey(entry.first);
+  });
+  return state;
+}
+
+absl::Status OptimizerHost::LoadStateHeld(const optim::StateDict& state) {
+  return optimizer_->ImportState(state);
+}
+
 Future<optim::StateDict> OptimizerHost::State(const rpc::CallContext& call) {
   return rpc::WithObjects(call, locks_, rpc::Access::kShared, [this] {
-    optim::StateDict state = optimizer_->ExportState();
-    // Steps and rates of the whole are the trainer's.
-    std::erase_if(state, [](const auto& entry) {
-      return optim::Rates::IsKey(entry.first);
-    });
+    optim::StateDict state = StateHeld();
+    for (auto& [key, tensor] : state) tensor = tensor.Clone();
     return state;
   });
 }
 
 Future<void> OptimizerHost::LoadState(const rpc::CallContext& call,
                                       const optim::StateDict& state) {
-  return rpc::WithObjects(call, locks_, rpc::Access::kExclusive, [this, state] {
-    return optimizer_->ImportState(state);
-  });
+  return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
+                          [this, state] { return LoadStateHeld(state); });
 }
 
 }  // namespace baton::dist

@@ -63,6 +63,10 @@ class OptimizerHost {
   Future<optim::StateDict> State(const rpc::CallContext& call);
   Future<void> LoadState(const rpc::CallContext& call,
                          const optim::StateDict& state);
+  // For one that holds them as for StepHeld; the tensors of the state are the
+  // optimizer's own.
+  optim::StateDict StateHeld() const;
+  absl::Status LoadStateHeld(const optim::StateDict& state);
   const std::vector<std::string>& names() const { return optimizer_->names(); }
 
   // The parameters of each group, and their names; one that several shares

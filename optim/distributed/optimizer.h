@@ -151,16 +151,22 @@ class Optimizer {
     clip_ = clip;
   }
 
+  // The trainer's part of the state: steps and rates.
+  optim::StateDict ExportRates() const {
+    const MutexLock lock(mutex_);
+    return rates_.Export();
+  }
+  absl::Status ImportRates(const optim::StateDict& state) {
+    const MutexLock lock(mutex_);
+    return rates_.Import(state);
+  }
+
   // Copies of all state, "<source>.<parameter>.<name>" (see
   // ParameterSource::Named) and the steps and rates: a checkpoint that fits the
   // same parameters wherever they are placed.
   absl::StatusOr<optim::StateDict> State(
       const rpc::CallOptions& options = {}) const {
-    std::vector<optim::StateDict> states;
-    {
-      const MutexLock lock(mutex_);
-      states.push_back(rates_.Export());
-    }
+    std::vector<optim::StateDict> states = {ExportRates()};
     ASSIGN_OR_RETURN(
         const std::vector<optim::StateDict> of_workers,
         ready_
@@ -201,8 +207,7 @@ class Optimizer {
                   });
             })
             .Await(kNoLimit));
-    const MutexLock lock(mutex_);
-    return rates_.Import(state);
+    return ImportRates(state);
   }
 
  private:

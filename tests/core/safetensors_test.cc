@@ -78,10 +78,12 @@ TEST_F(SafeTensorsFile, AFailedWriteLeavesTheOldFile) {
   EXPECT_FALSE(WriteSafeTensors(Path("a"), content).ok());
   EXPECT_EQ(ReadSafeTensors(Path("a"))->tensors.size(), 1u);
   content.tensors = {{"\xff", Tensor::Ones({1})}};
-  EXPECT_TRUE(absl::IsInvalidArgument(WriteSafeTensors(Path("a"), content)));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(WriteSafeTensors(Path("a"), content).status()));
   content.tensors = {{"undefined", Tensor()}};
-  EXPECT_TRUE(absl::IsInvalidArgument(WriteSafeTensors(Path("a"), content)));
-  const absl::Status status = WriteSafeTensors(Path("no/a"), {});
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(WriteSafeTensors(Path("a"), content).status()));
+  const absl::Status status = WriteSafeTensors(Path("no/a"), {}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("no/a"));
   fs::create_directory(Path("folder"));
   EXPECT_FALSE(WriteSafeTensors(Path("folder"), {}).ok());

@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "core/checkpoint_manifest.h"
 #include "core/safetensors.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -16,6 +17,10 @@ void SaveFileSeeds() {
   content.metadata["step"] = "7";
   BATON_CHECK(
       WriteSafeTensors(PathOf("safetensors", "two").string(), content).ok());
+  Save("manifest", "two",
+       ManifestText({.path = "", .step = 7, .id = "5f0c93ab21d4e876"},
+                    {{"shard_0.5f.safetensors", {R"({"a":{}})", {{"a", 1}}}},
+                     {"shard_1.5f.safetensors", {"{}  ", {}}}}));
   const std::string images = data::MakeIdx({2, 2, 2}, "abcdefgh");
   Save("idx", "images", images);
   Save("idx", "labels", data::MakeIdx({2}, "\1\2"));

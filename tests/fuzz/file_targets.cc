@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/checkpoint_manifest.h"
 #include "core/safetensors.h"
 #include "core/status.h"
 #include "models/data/archive.h"
@@ -60,6 +61,16 @@ bool SafeTensorsFile(const std::string& bytes) {
     total += tensor.nbytes();
   }
   BATON_CHECK(total <= bytes.size());
+  return true;
+}
+
+bool CheckpointManifest(const std::string& bytes) {
+  const auto manifest = ParseManifest(bytes);
+  if (!manifest.ok()) return false;
+  // What is written of it says the same.
+  const auto again =
+      ParseManifest(ManifestText(manifest->draft, manifest->shards));
+  BATON_CHECK(again.ok() && again->shards.size() == manifest->shards.size());
   return true;
 }
 

@@ -19,6 +19,7 @@ const std::vector<Target>& Targets() {
       {"nccl", Nccl},
       {"tcp", Tcp},
       {"safetensors", SafeTensorsFile},
+      {"manifest", CheckpointManifest},
       {"idx", IdxFile},
       {"archive", ArchiveFile},
       {"cifar", CifarFile},

@@ -35,6 +35,7 @@ bool Nccl(const std::string& bytes);  // words and tickets of a channel by it
 bool Tcp(const std::string& bytes);   // tickets and the socket of one by that
 // Files.
 bool SafeTensorsFile(const std::string& bytes);
+bool CheckpointManifest(const std::string& bytes);
 bool IdxFile(const std::string& bytes);
 bool ArchiveFile(const std::string& bytes);
 bool CifarFile(const std::string& bytes);

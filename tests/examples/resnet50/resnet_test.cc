@@ -9,6 +9,7 @@
 
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
+#include "core/checkpoint.h"
 #include "core/ops/arithmetic.h"
 #include "core/parallel.h"
 #include "core/safetensors.h"
@@ -123,9 +124,14 @@ TEST_F(ResNetPrograms, StatisticsOfTheFirstBatchNormAreTheWholeBatchs) {
   for (const int64_t split_size : {0, 3}) {
     const auto model = Remote(settings, split_size);
     ASSERT_TRUE(model->TrainStep(batch).ok());
-    ASSERT_TRUE(model->Save(folder / "w.safetensors").ok());
-    variances[split_size] = ReadSafeTensors(folder / "w.safetensors")
-                                ->tensors.at("bn1.running_var");
+    const auto checkpoints =
+        model->MakeCheckpointer({.folder = folder.path()}).value();
+    ASSERT_TRUE(checkpoints->Save(split_size).ok());
+    ASSERT_TRUE(checkpoints->Wait().ok());
+    const auto saved = Checkpoint::Open(folder.path(), split_size);
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    variances[split_size] =
+        saved->ReadPart(dist::kModelPart)->at("bn1.running_var");
   }
   EXPECT_TRUE(ops::AllClose(variances[3], variances[0], 1e-5, 1e-6));
 }
@@ -280,31 +286,6 @@ TEST_F(ResNetPrograms, AnOrderIsSavedAndFollowedAgain) {
   EXPECT_THAT(line, HasSubstr("\"predicted_bubble\":0."));
 }
 
-TEST_F(ResNetPrograms, WeightsComeBackFromACheckpoint) {
-  testing::TempFolder folder;
-  const Settings settings = SmallSettings();
-  const auto batches = SyntheticBatches(settings);
-  const auto trained = Remote(settings, 4);
-  ASSERT_TRUE(trained->TrainStep(batches[0]).ok());
-  ASSERT_TRUE(trained->Save(folder / "w.safetensors").ok());
-  const auto resumed = Remote(settings, 4);
-  ASSERT_TRUE(resumed->Load(folder / "w.safetensors").ok());
-  EXPECT_EQ(trained->Evaluate(batches[1]).value().loss,
-            resumed->Evaluate(batches[1]).value().loss);
-  EXPECT_TRUE(absl::IsNotFound(resumed->Load(folder / "none.safetensors")));
-}
-
-TEST_F(ResNetPrograms, CheckpointOfAnotherModelIsRefused) {
-  testing::TempFolder folder;
-  Settings settings = SmallSettings();
-  ASSERT_TRUE(Remote(settings, 4)->Save(folder / "w.safetensors").ok());
-  settings.model.depth = 34;
-  const absl::Status status =
-      Remote(settings, 4)->Load(folder / "w.safetensors");
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("w.safetensors"));
-}
-
 // Two classes that colour alone tells apart.
 std::string ColouredFolder(const testing::TempFolder& folder,
                            const std::string& name) {
@@ -317,28 +298,82 @@ std::string ColouredFolder(const testing::TempFolder& folder,
   return folder / name;
 }
 
-TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsACheckpoint) {
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsItsWeights) {
   testing::TempFolder folder;
   Settings settings = SmallSettings();
   settings.data = ColouredFolder(folder, "train");
   ColouredFolder(folder, "test");
   settings.loss = dist::Loss::kCrossEntropy;
   settings.epochs = 3;
-  settings.checkpoint = folder / "model.safetensors";
+  settings.saving.checkpoints.folder = folder / "run";
+  settings.saving.weights = folder / "model.safetensors";
   settings.json = folder / "epochs.jsonl";
   settings.sgd = {.lr = 0.02, .momentum = 0.9};
   const absl::Status status =
       TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
   ASSERT_TRUE(status.ok()) << status;
-  const auto weights = ReadSafeTensors(settings.checkpoint);
+  const auto weights = ReadSafeTensors(settings.saving.weights);
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->tensors.at("fc.weight").dim(0), 2);
-  std::ifstream json(settings.json);
-  std::string line, last;
-  int lines = 0;
-  for (; std::getline(json, line); ++lines) last = line;
-  EXPECT_EQ(lines, 3);
-  EXPECT_THAT(last, HasSubstr("\"test_accuracy\":1.0"));
+  const std::vector<std::string> lines = LinesOf(settings.json);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines.back(), HasSubstr("\"test_accuracy\":1.0"));
+  EXPECT_THAT(CheckpointSteps(folder / "run"), ElementsAre(4, 8, 12));
+  // Another training does not go on by accident.
+  const absl::Status again =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  EXPECT_TRUE(absl::IsFailedPrecondition(again)) << again;
+  EXPECT_THAT(std::string(again.message()), HasSubstr("up to step 12"));
+  // The weights fit another model's no more than its classes do.
+  settings.saving.checkpoints.folder = folder / "deeper";
+  settings.model.depth = 34;
+  const absl::Status misfit =
+      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  EXPECT_TRUE(absl::IsInvalidArgument(misfit)) << misfit;
+  EXPECT_THAT(std::string(misfit.message()),
+              HasSubstr(settings.saving.weights));
+}
+
+// Interrupted in the middle of the second epoch, and cut elsewhere from then
+// on.
+TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.data = ColouredFolder(folder, "train");
+  settings.loss = dist::Loss::kCrossEntropy;
+  settings.epochs = 2;
+  settings.saving.checkpoints = {.folder = folder / "run", .keep = 0};
+  settings.saving.every = 1;
+  settings.json = folder / "undisturbed.jsonl";
+  settings.sgd = {.lr = 0.02, .momentum = 0.9};
+  const auto train = [&] {
+    return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  };
+  absl::Status status = train();
+  ASSERT_TRUE(status.ok()) << status;
+  for (const int step : {7, 8})
+    std::filesystem::remove_all(folder / absl::StrCat("run/step_", step));
+  settings.saving.resume = Saving::Resume::kLatest;
+  settings.cuts = {"layer1"};
+  settings.json = folder / "resumed.jsonl";
+  status = train();
+  ASSERT_TRUE(status.ok()) << status;
+  const auto loss_of = [](const std::string& line) {
+    const size_t begin = line.find("\"loss\":");
+    return line.substr(begin, line.find(',', begin) - begin);
+  };
+  const auto undisturbed = LinesOf(folder / "undisturbed.jsonl");
+  const auto resumed = LinesOf(folder / "resumed.jsonl");
+  ASSERT_EQ(undisturbed.size(), 2u);
+  ASSERT_EQ(resumed.size(), 1u);  // the second epoch
+  EXPECT_EQ(loss_of(resumed[0]), loss_of(undisturbed[1]));
 }
 
 TEST_F(ResNetPrograms, MissingImagesAreNamed) {
@@ -361,15 +396,22 @@ TEST_F(ResNetPrograms, TestImagesOfOtherClassesAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(folder / "test"));
 }
 
-TEST_F(ResNetPrograms, UnwritableCheckpointIsKnownBeforeTraining) {
+TEST_F(ResNetPrograms, UnwritableFilesAreKnownBeforeTraining) {
   testing::TempFolder folder;
   Settings settings = SmallSettings();
   settings.data = ColouredFolder(folder, "train");
-  settings.checkpoint = folder / "none/model.safetensors";
-  const absl::Status status =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  const auto train = [&] {
+    return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  };
+  settings.saving.weights = folder / "none/model.safetensors";
+  absl::Status status = train();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(settings.checkpoint));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(settings.saving.weights));
+  settings.saving.checkpoints.folder = folder.Write("file", "") + "/run";
+  status = train();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder / "file/run"));
 }
 
 TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {

@@ -211,5 +211,40 @@ TEST(Loader, RefusesOptionsThatMakeNoSense) {
             code);
 }
 
+// For threads that make batches ahead, and without.
+TEST(Loader, GoesOnWhereAnotherOneWas) {
+  for (const int workers : {0, 2}) {
+    const auto data = std::make_shared<Counting>(10);
+    const LoaderOptions options{
+        .batch = 3, .shuffle = true, .seed = 5, .workers = workers};
+    const auto first = *Loader::Make(data, options);
+    const std::vector<int64_t> whole = LabelsOfEpoch(*first, 2);
+    first->StartEpoch(2);
+    ASSERT_TRUE(first->Next().ok());
+    ASSERT_TRUE(first->Next().ok());
+    const auto state = first->ExportState();
+
+    const auto resumed = *Loader::Make(data, options);
+    ASSERT_TRUE(resumed->ImportState(state).ok());
+    EXPECT_EQ(resumed->epoch(), 2);
+    EXPECT_EQ(resumed->batch(), 2);
+    std::vector<int64_t> rest;
+    for (;;) {
+      const auto batch = resumed->Next();
+      ASSERT_TRUE(batch.ok()) << batch.status();
+      if (!*batch) break;
+      const auto labels = (*batch)->labels.ToVector<int64_t>();
+      rest.insert(rest.end(), labels.begin(), labels.end());
+    }
+    EXPECT_EQ(rest, std::vector<int64_t>(whole.begin() + 6, whole.end()));
+
+    LoaderOptions others = options;
+    others.batch = 5;
+    const auto misfit = *Loader::Make(data, others);
+    EXPECT_TRUE(absl::IsInvalidArgument(misfit->ImportState(state)));
+    EXPECT_TRUE(absl::IsInvalidArgument(resumed->ImportState({})));
+  }
+}
+
 }  // namespace
 }  // namespace baton::data

@@ -342,5 +342,32 @@ TEST(ModuleDeathTest, ANameServesOnce) {
   EXPECT_DEATH(Doubled(), "taken");
 }
 
+TEST(Module, GeneratorsGoOnFromAState) {
+  const auto make = [](uint64_t seed) {
+    auto net = std::make_shared<Sequential>();
+    net->Emplace<Dropout>(0.5, seed);
+    net->Emplace<ReLU>();
+    net->Emplace<Dropout>(0.5, ~seed);
+    return net;
+  };
+  const Tensor x = Tensor::Ones({64});
+  const auto net = make(1), other = make(2);
+  net->Forward(x);
+  const StateMap state = net->GeneratorState();
+  EXPECT_EQ(state.size(), 2u);
+  EXPECT_EQ(state.count("0.0"), 1u);
+  EXPECT_EQ(state.count("2.0"), 1u);
+  ASSERT_TRUE(other->LoadGeneratorState(state).ok());
+  EXPECT_TRUE(
+      ops::BitEqual(net->Forward(x).tensor(), other->Forward(x).tensor()));
+  const StateMap before = other->GeneratorState();
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      other->LoadGeneratorState({{"0.0", state.at("0.0")}})));
+  EXPECT_TRUE(absl::IsInvalidArgument(other->LoadGeneratorState(
+      {{"0.0", Tensor::Ones({2})}, {"2.0", Tensor::Ones({2})}})));
+  EXPECT_TRUE(
+      ops::BitEqual(other->GeneratorState().at("0.0"), before.at("0.0")));
+}
+
 }  // namespace
 }  // namespace baton::nn

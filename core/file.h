@@ -1,0 +1,50 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace baton {
+
+// An open file, closed at the end of the object. Thread-compatible.
+class File {
+ public:
+  // To read. NotFound, InvalidArgument for what is no regular file; errors do
+  // not name the path.
+  static absl::StatusOr<File> Open(const std::string& path);
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(File&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&&) = delete;
+  ~File();
+
+  int descriptor() const { return descriptor_; }
+  absl::StatusOr<uint64_t> Size() const;
+  // DataLoss where the file ends before that.
+  absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const;
+  // Behind what was written before. The disk begins with it at once.
+  absl::Status Write(const void* data, size_t bytes) const;
+
+ private:
+  int descriptor_;
+};
+
+// Puts what `write` writes in the place of `path`: into a file beside it first,
+// which is flushed to the disk and renamed. Whenever the process or the machine
+// dies, `path` is the former file or the whole new one. Errors do not name the
+// path, and leave the former file.
+absl::Status ReplaceFile(const std::string& path,
+                         absl::FunctionRef<absl::Status(const File&)> write);
+
+// Makes names that were made, renamed or removed in a folder outlive a crash of
+// the machine, as far as its file system can.
+void FlushFolder(const std::string& path);
+
+}  // namespace baton

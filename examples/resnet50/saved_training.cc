@@ -1,0 +1,95 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/resnet50/saved_training.h"
+
+#include <cstdio>
+#include <string>
+
+#include "core/status.h"
+
+namespace baton::examples {
+namespace {
+
+constexpr char kLoader[] = "loader";
+constexpr char kCounts[] = "progress.counts";
+constexpr char kLossSum[] = "progress.loss_sum";
+
+NamedTensors ToTensors(const TrainingProgress& progress) {
+  return {
+      {kCounts, Tensor::From<int64_t>({progress.steps, progress.images})},
+      {kLossSum, Tensor::From<double>({progress.loss_sum})},
+  };
+}
+
+absl::StatusOr<TrainingProgress> ToProgress(const NamedTensors& tensors) {
+  const auto counts = tensors.find(kCounts), loss = tensors.find(kLossSum);
+  if (counts == tensors.end() || loss == tensors.end() ||
+      counts->second.numel() != 2) {
+    return absl::InvalidArgumentError(
+        "the checkpoint is not of a training on images");
+  }
+  const auto numbers = counts->second.ToVector<int64_t>();
+  return TrainingProgress{.steps = numbers[0],
+                          .images = numbers[1],
+                          .loss_sum = loss->second.Item()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SavedTraining>> SavedTraining::Make(
+    const Saving& saving, RemoteResNet& model, data::Loader& loader) {
+  RETURN_IF_ERROR(PrepareToSave(saving));
+  std::unique_ptr<SavedTraining> training(new SavedTraining(saving, loader));
+  ASSIGN_OR_RETURN(training->checkpoints_,
+                   model.MakeCheckpointer(saving.checkpoints));
+  return training;
+}
+
+absl::Status SavedTraining::Begin() {
+  if (saving_.on() && saving_.resume != Saving::Resume::kNo) {
+    const auto resumed = checkpoints_->Resume(saving_.if_broken());
+    if (resumed.ok()) {
+      ASSIGN_OR_RETURN(progress_, ToProgress(resumed->trainer));
+      std::printf("resumed from step %d\n", static_cast<int>(resumed->step));
+      return loader_.ImportState(PartOf(resumed->trainer, kLoader));
+    }
+    if (!absl::IsNotFound(resumed.status())) return resumed.status();
+  }
+  if (saving_.weights.empty()) return absl::OkStatus();
+  const absl::Status loaded = checkpoints_->LoadWeights(saving_.weights);
+  if (loaded.ok()) std::printf("weights from %s\n", saving_.weights.c_str());
+  return absl::IsNotFound(loaded) ? absl::OkStatus() : loaded;
+}
+
+absl::Status SavedTraining::AfterStep(double loss, int64_t images) {
+  ++progress_.steps;
+  progress_.images += images;
+  progress_.loss_sum += loss * static_cast<double>(images);
+  if (saving_.every == 0 || progress_.steps % saving_.every != 0)
+    return absl::OkStatus();
+  return Save();
+}
+
+absl::Status SavedTraining::AfterEpoch(bool last) {
+  loader_.StartEpoch(loader_.epoch() + 1);
+  progress_.images = 0;
+  progress_.loss_sum = 0;
+  if (!saving_.on()) return absl::OkStatus();
+  const bool exported = !saving_.weights.empty();
+  if (last || exported || saving_.every == 0) RETURN_IF_ERROR(Save());
+  if (last || exported) RETURN_IF_ERROR(checkpoints_->Wait());
+  if (!exported) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const Checkpoint saved,
+      Checkpoint::Open(saving_.checkpoints.folder, progress_.steps));
+  return ExportPart(saved, dist::kModelPart, saving_.weights);
+}
+
+absl::Status SavedTraining::Save() {
+  NamedTensors trainer = ToTensors(progress_);
+  trainer.merge(AsPart(kLoader, loader_.ExportState()));
+  return checkpoints_->Save(progress_.steps, trainer);
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,55 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "examples/resnet50/remote_resnet.h"
+#include "examples/support/saving.h"
+#include "models/data/loader.h"
+#include "models/distributed/checkpoint.h"
+
+namespace baton::examples {
+
+// Where a training on images is, which a checkpoint keeps beside the model, its
+// optimizer and the loader's position.
+struct TrainingProgress {
+  int64_t steps = 0;    // since the training began
+  int64_t images = 0;   // of the epoch, so far
+  double loss_sum = 0;  // over them
+};
+
+// Saves a training on images, and resumes it. The model and the loader outlive
+// it. Confined to one thread.
+class SavedTraining {
+ public:
+  static absl::StatusOr<std::unique_ptr<SavedTraining>> Make(
+      const Saving& saving, RemoteResNet& model, data::Loader& loader);
+
+  // As `saving` says: model, loader and progress go on from a checkpoint, or
+  // the model starts from weights. Prints which.
+  absl::Status Begin();
+  // After each step.
+  absl::Status AfterStep(double loss, int64_t images);
+  // The loader goes on to the next epoch; `last`: there is none.
+  absl::Status AfterEpoch(bool last);
+
+  const TrainingProgress& progress() const { return progress_; }
+
+ private:
+  SavedTraining(Saving saving, data::Loader& loader)
+      : saving_(std::move(saving)), loader_(loader) {}
+  absl::Status Save();
+
+  const Saving saving_;
+  data::Loader& loader_;
+  std::unique_ptr<dist::Checkpointer> checkpoints_;
+  TrainingProgress progress_;
+};
+
+}  // namespace baton::examples

@@ -1,0 +1,79 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/saving.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(std::string, checkpoint_dir, "",
+          "save the training into this folder, which all workers must see");
+ABSL_FLAG(int64_t, save_every, 0, "steps; 0: after each epoch");
+ABSL_FLAG(int, keep, 3, "the newest so many checkpoints; 0: all");
+ABSL_FLAG(std::string, resume, "no",
+          "from --checkpoint_dir: no (it must have none), latest (from the "
+          "newest checkpoint, if there is one), or whole (from the newest that "
+          "is not broken)");
+ABSL_FLAG(std::string, weights, "",
+          "safetensors file of weights: read first where it exists and nothing "
+          "is resumed; with --checkpoint_dir written after each epoch");
+
+namespace baton::examples {
+namespace {
+
+using tools::WrongFlag;
+
+absl::StatusOr<Saving::Resume> ResumeFlag() {
+  const std::string name = absl::GetFlag(FLAGS_resume);
+  if (name == "no") return Saving::Resume::kNo;
+  if (name == "latest") return Saving::Resume::kLatest;
+  if (name == "whole") return Saving::Resume::kWhole;
+  return WrongFlag("resume",
+                   absl::StrCat("is no, latest or whole, not '", name, "'"));
+}
+
+}  // namespace
+
+absl::StatusOr<Saving> SavingFromFlags() {
+  Saving saving;
+  saving.checkpoints.folder = absl::GetFlag(FLAGS_checkpoint_dir);
+  saving.checkpoints.keep = absl::GetFlag(FLAGS_keep);
+  saving.every = absl::GetFlag(FLAGS_save_every);
+  saving.weights = absl::GetFlag(FLAGS_weights);
+  auto resume = ResumeFlag();
+  if (!resume.ok()) return resume.status();
+  saving.resume = *resume;
+  if (saving.checkpoints.keep < 0)
+    return WrongFlag("keep", "must not be negative");
+  if (saving.every < 0) return WrongFlag("save_every", "must not be negative");
+  if (!saving.on() &&
+      (saving.every > 0 || saving.resume != Saving::Resume::kNo))
+    return WrongFlag("checkpoint_dir",
+                     "is missing, but --save_every or --resume is given");
+  return saving;
+}
+
+absl::Status PrepareToSave(const Saving& saving) {
+  if (!saving.on()) return absl::OkStatus();
+  const std::string& folder = saving.checkpoints.folder;
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || access(folder.c_str(), W_OK) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot write to the folder ", folder, ": no folder, or not allowed"));
+  }
+  const std::vector<int64_t> steps = CheckpointSteps(folder);
+  if (steps.empty() || saving.resume != Saving::Resume::kNo)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      folder, " has checkpoints up to step ", steps.back(),
+      ": give --resume=latest to go on, or another --checkpoint_dir"));
+}
+
+}  // namespace baton::examples

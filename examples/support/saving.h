@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/checkpoint_writer.h"
+
+namespace baton::examples {
+
+// How a training program saves itself, as told on the command line.
+struct Saving {
+  enum class Resume { kNo, kLatest, kWhole };
+
+  CheckpointOptions checkpoints;  // without a folder nothing is saved
+  int64_t every = 0;              // steps; 0: when an epoch is over
+  Resume resume = Resume::kNo;
+  std::string weights;  // plain safetensors file: read first, kept up to date
+
+  bool on() const { return !checkpoints.folder.empty(); }
+  IfBroken if_broken() const {
+    return resume == Resume::kWhole ? IfBroken::kUsePrevious : IfBroken::kFail;
+  }
+};
+
+// From --checkpoint_dir, --save_every, --keep, --resume and --weights, checked.
+absl::StatusOr<Saving> SavingFromFlags();
+
+// Makes the folder, so that one that cannot be written is known before the
+// training. FailedPrecondition where it has checkpoints and none is to be
+// resumed from: later steps would be taken for this training's.
+absl::Status PrepareToSave(const Saving& saving);
+
+}  // namespace baton::examples
