@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/precision.h"
 #include "core/status.h"
 #include "models/nn/graphed.h"
 
@@ -23,7 +24,12 @@ constexpr int kManyPasses = 1024;
 
 std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
                                      const StageSpec& spec) {
-  if (!spec.graph || spec.checkpoint || spec.deferred_batch_norm) return module;
+  // A recording draws other random numbers, which no generator's state tells,
+  // and its last bits were seen to differ from those of the same work launched.
+  if (!spec.graph || spec.checkpoint || spec.deferred_batch_norm ||
+      Deterministic() || !module->Generators().empty()) {
+    return module;
+  }
   return std::make_shared<nn::Graphed>(
       std::move(module),
       nn::RecordingOptions{.kinds = kSizes, .passes = kManyPasses});

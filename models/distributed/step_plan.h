@@ -38,9 +38,10 @@ struct StageSpec {
   // (PipelineOptions).
   bool deferred_batch_norm = false;
   // Replays the module from recordings where it can (nn::Graphed): on a GPU,
-  // in training, without `checkpoint` and deferred statistics, of which the
-  // host keeps account in each forward. Activations of as many micro-batches as
-  // are under way at once keep their memory between steps.
+  // in training, where neither equal bits are wanted (core/precision.h) nor the
+  // module draws random numbers, without `checkpoint` and deferred statistics,
+  // of which the host keeps account in each forward. Activations of as many
+  // micro-batches as are under way at once keep their memory between steps.
   bool graph = true;
 
   bool is_first() const { return index == 0; }
