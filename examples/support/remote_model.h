@@ -157,8 +157,11 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
   const std::vector<dist::StageModule> stages(model->stages_.begin(),
                                               model->stages_.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_)
-    sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
+  for (const auto& stage : model->stages_) {
+    const dist::ParameterSource source(stage.ref());
+    // By names in the whole model, but where both ends have the same one.
+    sources.push_back(spec.tied.empty() ? source.Named("") : source);
+  }
   ASSIGN_OR_RETURN(model->pipeline_,
                    dist::Pipeline::Make(
                        agent,
