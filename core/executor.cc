@@ -20,6 +20,12 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(int threads, std::string name)
       : target_(threads < 1 ? 1 : threads), name_(std::move(name)) {}
+  // Where a task of its own stopped the pool and went on, a spare thread that
+  // it started then holds this last, and nobody is left to join it.
+  ~Core() {
+    for (std::thread& thread : finished_) thread.detach();
+    for (auto& [id, thread] : threads_) thread.detach();
+  }
 
   void Post(Task task) {
     std::vector<std::thread> finished;

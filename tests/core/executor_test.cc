@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -182,6 +183,27 @@ TEST(ThreadPool, ManyTasksWakeAllThreadsThatMayRun) {
     for (const auto& each : done) EXPECT_TRUE(each.Await().ok());
     EXPECT_TRUE(Eventually([&] { return pool.idle_threads() == 4; }));
   }
+}
+
+// The spare thread is the last to hold the pool.
+TEST(ThreadPool, EndsWithASpareThreadOfATaskThatStoppedIt) {
+  std::atomic<bool> ran = false;
+  auto pool = std::make_unique<ThreadPool>(1, "own");
+  ThreadPool& own = *pool;
+  own.Post([&] {
+    own.Post([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ran = true;
+    });
+    pool.reset();
+    const BlockingScope blocking;
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!ran && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(ran);
+  // For the thread to end.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 TEST(Errand, RunsOneTaskHereAndSendsTwoToTheirPool) {
