@@ -24,7 +24,6 @@
 #include "models/data/loader.h"
 #include "models/data/open.h"
 #include "models/data/transforms.h"
-#include "optim/schedule.h"
 
 namespace baton::examples {
 namespace {
@@ -254,13 +253,12 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
   data.train->StartEpoch(0);
+  model->set_schedule(settings.stepping.RatesOver(
+      settings.epochs * BatchesOf(settings, *data.train)));
   ASSIGN_OR_RETURN(auto saved,
                    SavedTraining::Make(settings.saving, *model, *data.train));
   RETURN_IF_ERROR(saved->Begin());
-  const optim::Schedule rate =
-      optim::CosineLr({.total = std::max<int64_t>(settings.epochs, 1)});
   while (data.train->epoch() < settings.epochs) {
-    model->set_lr(rate(settings.sgd.lr, data.train->epoch()));
     ASSIGN_OR_RETURN(EpochResult result,
                      TrainEpoch(settings, *data.train, *model, *saved));
     if (data.test != nullptr) {

@@ -26,9 +26,6 @@ namespace {
 
 using StepClock = std::chrono::steady_clock;
 
-// Of AdamW: weight, gradient and two means.
-constexpr double kParameterCopies = 4;
-
 absl::Status CheckDtypes(const rpc::Agent& agent,
                          const std::vector<std::string>& workers) {
   for (const rpc::WorkerInfo& worker : agent.workers()) {
@@ -179,8 +176,8 @@ absl::StatusOr<TextSettings> TextSettingsFromFlags() {
 
 RemoteTransformer::Spec SpecOf(const TextTask& task) {
   return {.model = task.model,
-          .optimizer = task.adam,
-          .rates = RatesOf(task),
+          .optimizer = task.stepping.optimizer,
+          .rates = task.stepping.RatesOver(task.steps),
           .tied = task.model.tied ? "tokens.weight" : ""};
 }
 
@@ -195,10 +192,9 @@ absl::StatusOr<std::vector<Measurement>> TrainOnText(
     const data::TokenBatch sample = texts.training.Draw(
         settings.task.batch, settings.task.model.context, generator);
     ASSIGN_OR_RETURN(
-        plan,
-        ChooseStages(PlannedRemoteModel<dist::TransformerStage, optim::AdamW>(
-                         agent, SpecOf(settings.task), kParameterCopies),
-                     {sample.ids, sample.targets}, settings, workers));
+        plan, ChooseStages(PlannedRemoteModel<dist::TransformerStage>(
+                               agent, SpecOf(settings.task)),
+                           {sample.ids, sample.targets}, settings, workers));
   }
   std::vector<Measurement> measurements;
   for (const Variant& variant : VariantsOf(settings)) {

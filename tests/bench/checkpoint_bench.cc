@@ -14,7 +14,6 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "core/checkpoint_writer.h"
 #include "core/random.h"
@@ -22,6 +21,7 @@
 #include "models/nn/loss.h"
 #include "models/resnet.h"
 #include "optim/adam.h"
+#include "tests/bench/bench_main.h"
 #include "tests/bench/timing.h"
 
 ABSL_FLAG(std::string, folder, "/tmp/checkpoint_bench",
@@ -86,8 +86,5 @@ absl::Status Run() {
 }  // namespace baton
 
 int main(int argc, char** argv) {
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = baton::CatchErrors(baton::Run);
-  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  return status.ok() ? 0 : 1;
+  return baton::bench::Main(argc, argv, baton::Run);
 }
