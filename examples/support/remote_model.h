@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
@@ -101,7 +102,7 @@ class RemoteModel final : public Trainable {
   std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
   std::optional<dist::TiedPair<M, M>> tied_;
   int steps_ = 0;
-  double bubbles_ = 0;  // sum of the steps after the warm-up
+  std::vector<double> bubbles_;  // of those after the warm-up that were timed
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
@@ -204,17 +205,18 @@ absl::StatusOr<dist::Pipeline::StepResult> RemoteModel<M>::Step(
 template <typename M>
 absl::StatusOr<double> RemoteModel<M>::TrainStep(const TrainingBatch& batch) {
   ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result, Step(batch));
-  if (++steps_ > warm_up_steps()) bubbles_ += result.bubble;
+  if (++steps_ > warm_up_steps() && result.bubble)
+    bubbles_.push_back(*result.bubble);
   return result.loss;
 }
 
 template <typename M>
 std::vector<Detail> RemoteModel<M>::Details() const {
-  const int measured = steps_ - warm_up_steps();
   const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
-  if (!pipelined_ || measured < 1 || !predicted.ok()) return {};
+  if (!pipelined_ || bubbles_.empty() || !predicted.ok()) return {};
   return DetailsOf({.schedule = schedule()->name,
-                    .bubble = bubbles_ / measured,
+                    .bubble = absl::c_accumulate(bubbles_, 0.0) /
+                              static_cast<double>(bubbles_.size()),
                     .predicted_bubble = predicted->bubble(),
                     .held = predicted->most_held()});
 }

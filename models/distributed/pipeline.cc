@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "models/distributed/micro_batches.h"
 
@@ -87,11 +88,12 @@ void RegisterPipeline(rpc::Registry& registry) {
 Pipeline::Pipeline(const PipelineOptions& options,
                    std::vector<RRef<Stage>> stages,
                    std::vector<RRef<StageGroup>> groups,
-                   std::vector<int> worker_of_stage)
+                   std::vector<int> worker_of_stage, bool on_gpus)
     : options_(options),
       stages_(std::move(stages)),
       groups_(std::move(groups)),
-      worker_of_stage_(std::move(worker_of_stage)) {}
+      worker_of_stage_(std::move(worker_of_stage)),
+      on_gpus_(on_gpus) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
@@ -124,8 +126,11 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   PipelineOptions kept = options;
   kept.step_timeout =
       std::min<std::chrono::milliseconds>(kept.step_timeout, kLongestStep);
+  const bool on_gpus = absl::c_any_of(modules, [](const StageModule& module) {
+    return module.owner().compute.device.is_cuda();
+  });
   return std::unique_ptr<Pipeline>(new Pipeline(
-      kept, std::move(stages), std::move(groups), std::move(workers)));
+      kept, std::move(stages), std::move(groups), std::move(workers), on_gpus));
 }
 
 absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
@@ -187,8 +192,9 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
   if (++ordered.steps < kUsualSteps) return;
   for (size_t worker = 0; worker < reports.size(); ++worker) {
+    if (!reports[worker].times) continue;
     const Program& program = ordered.schedule.workers[worker];
-    const std::vector<double>& seconds = reports[worker].seconds;
+    const std::vector<double>& seconds = reports[worker].times->instructions;
     for (size_t i = 0; i < std::min(program.size(), seconds.size()); ++i) {
       ordered.meter.Add(
           program[i], ordered.work.size_of(program[i].micro_batch), seconds[i]);

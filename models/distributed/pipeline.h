@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -124,9 +125,16 @@ class Pipeline {
     // they are: the part of the rows whose largest elements agree. Else 0.
     double accuracy = 0;
     // Share of the step, from when the workers were told to when the last was
-    // done, in which a mean worker computed nothing.
-    double bubble = 0;
+    // done, in which a mean worker's devices computed nothing. None where the
+    // step was not timed.
+    std::optional<double> bubble = std::nullopt;
   };
+  // Whether a training step is timed that so many of its batch size came
+  // before: on GPUs, where workers wait for the end of such a step, the first
+  // ones and a few later ones; on CPUs each.
+  static constexpr bool IsTimed(bool on_gpus, int64_t before) {
+    return !on_gpus || before < 8 || before % 16 == 0;
+  }
   // Forward and backward of one batch; inputs and targets have its rows first.
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
   // error, which names stage and worker. All stages have given up the step by
@@ -181,9 +189,10 @@ class Pipeline {
   const Schedule* schedule() const {
     return last_ ? &last_->schedule : nullptr;
   }
-  // What that order comes to by the mean costs of the steps so far, in seconds,
-  // where nothing is lost between workers. FailedPrecondition before two steps:
-  // the first one, which reserves memory and chooses kernels, does not count.
+  // What that order comes to by the mean costs of the steps that were timed, in
+  // seconds, where nothing is lost between workers. FailedPrecondition before
+  // two steps: the first one, which reserves memory and chooses kernels, does
+  // not count.
   absl::StatusOr<Simulation> Predict();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
@@ -221,7 +230,7 @@ class Pipeline {
   };
   Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
            std::vector<RRef<StageGroup>> groups,
-           std::vector<int> worker_of_stage);
+           std::vector<int> worker_of_stage, bool on_gpus);
 
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
@@ -245,6 +254,7 @@ class Pipeline {
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
   const std::vector<int> worker_of_stage_;
+  const bool on_gpus_;  // some worker has declared one
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;
   std::map<int64_t, Ordered> ordered_;  // by the rows of a batch

@@ -9,6 +9,7 @@
 #include "core/ops/indexing.h"
 #include "core/ops/reduce.h"
 #include "models/distributed/pipeline.h"
+#include "models/distributed/step_trace.h"
 
 // What the trainer sends and gets in a step.
 namespace baton::dist {
@@ -82,15 +83,6 @@ double AccuracyOf(const StageReport& report, const Tensor& targets) {
   return correct / static_cast<double>(predicted.size());
 }
 
-double BubbleOf(const std::vector<GroupReport>& reports) {
-  double makespan = 0, busy = 0;
-  for (const GroupReport& report : reports) {
-    makespan = std::max(makespan, report.until_end_s);
-    busy = std::accumulate(report.seconds.begin(), report.seconds.end(), busy);
-  }
-  return 1 - busy / (makespan * static_cast<double>(reports.size()));
-}
-
 }  // namespace
 
 Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink) {
@@ -119,10 +111,13 @@ uint64_t Pipeline::OldestPlan() const {
 absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
                                                            const Sink& sink) {
   Schedule schedule;
+  bool timed = false;
   if (plan.training) {
     ASSIGN_OR_RETURN(const Ordered* ordered, OrderedFor(plan));
     last_ = ordered;
     schedule = ordered->schedule;
+    timed = IsTimed(on_gpus_,
+                    ordered->steps + static_cast<int64_t>(under_way_.size()));
   } else {
     ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
   }
@@ -131,6 +126,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
     orders[i].oldest_plan = OldestPlan();
+    orders[i].timed = timed;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
     part.program = schedule.workers[i];

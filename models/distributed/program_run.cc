@@ -3,7 +3,6 @@
 
 #include "models/distributed/program_run.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +11,6 @@
 
 namespace baton::dist {
 namespace {
-
-using RunClock = std::chrono::steady_clock;
 
 // For people.
 const char* WorkOf(StageOp op) {
@@ -81,7 +78,6 @@ absl::Status ProgramRun::Do(const Instruction& step) {
   RETURN_IF_ERROR(at.links.ended());
   const absl::Status status = CatchErrors([&]() -> absl::Status {
     ASSIGN_OR_RETURN(Tensor received, Receive(step, at));
-    const RunClock::time_point begin = RunClock::now();
     switch (step.op) {
       case StageOp::kForward:
         Forward(step, at, std::move(received));
@@ -97,8 +93,6 @@ absl::Status ProgramRun::Do(const Instruction& step) {
         WeightGrad(step, at);
         break;
     }
-    seconds_.push_back(
-        std::chrono::duration<double>(RunClock::now() - begin).count());
     return absl::OkStatus();
   });
   return at.compute.spec().Explain(Annotate(

@@ -47,8 +47,6 @@ class ProgramRun {
   GradientSums& gradients() { return gradients_; }
   // The last stage, if it is here.
   const StageCompute* last() const;
-  // That each instruction took, without its waits for other stages.
-  const std::vector<double>& seconds() const { return seconds_; }
   // As StageCompute says.
   void Undo() const;
 
@@ -80,7 +78,6 @@ class ProgramRun {
   StepTrace* const trace_;
   GradientSums gradients_;
   std::map<int, Entry> stages_;
-  std::vector<double> seconds_;
 };
 
 }  // namespace baton::dist

@@ -90,12 +90,14 @@ struct StepOrder {
   Tensor inputs;             // the whole batch, to the first stage's
   Tensor targets;            // to the last stage's
   StepRequest request;       // to plan's optimizer
+  bool timed = false;        // the report is to have times
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
-    return std::tuple{
-        &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
-        &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
-        &StepOrder::targets,  &StepOrder::request,     &StepOrder::time_left};
+    return std::tuple{&StepOrder::step,        &StepOrder::after,
+                      &StepOrder::plan,        &StepOrder::new_plan,
+                      &StepOrder::oldest_plan, &StepOrder::inputs,
+                      &StepOrder::targets,     &StepOrder::request,
+                      &StepOrder::timed,       &StepOrder::time_left};
   }
 };
 
@@ -111,17 +113,26 @@ struct StageReport {
   }
 };
 
+// How long a worker's program took on its devices, in seconds.
+struct StepTimes {
+  // Of each instruction, without its waits, in the program's order.
+  std::vector<double> instructions;
+  double busy = 0;  // that some device computed; what overlaps counts once
+  // From when the worker was told, and was through with the step before, to the
+  // program's end.
+  double until_end = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&StepTimes::instructions, &StepTimes::busy,
+                      &StepTimes::until_end};
+  }
+};
+
 // What a worker has to say when its program has run.
 struct GroupReport {
   StageReport last;  // empty unless the worker has the last stage
-  // That each instruction computed, without its waits, in the program's order.
-  std::vector<double> seconds;
-  // From when the worker was told, and was through with the step before, to the
-  // program's end.
-  double until_end_s = 0;
+  std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
   static constexpr auto Fields() {
-    return std::tuple{&GroupReport::last, &GroupReport::seconds,
-                      &GroupReport::until_end_s};
+    return std::tuple{&GroupReport::last, &GroupReport::times};
   }
 };
 

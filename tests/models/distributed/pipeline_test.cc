@@ -31,6 +31,7 @@ namespace baton::dist {
 namespace {
 
 using testing::DenseStage;
+using ::testing::ElementsAre;
 using testing::FragileStage;
 using testing::GradientsAt;
 using ::testing::HasSubstr;
@@ -245,8 +246,9 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
     Context ctx(agent());
     auto result = pipeline->Step(ctx, x_, labels_);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_GT(result->bubble, 0);
-    EXPECT_LT(result->bubble, 1);
+    ASSERT_TRUE(result->bubble.has_value());
+    EXPECT_GT(*result->bubble, 0);
+    EXPECT_LT(*result->bubble, 1);
     ASSERT_THAT(CheckSchedule(*pipeline->schedule()), testing::IsOk());
   }
   const auto predicted = pipeline->Predict();
@@ -257,6 +259,45 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
   // Another size is another order.
   pipeline->set_split_size(12);
   EXPECT_FALSE(pipeline->Predict().ok());
+}
+
+// Workers that declare a GPU; their modules are on the CPU.
+TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
+  const rpc::Compute gpu = {.device = Device::Cuda(0)};
+  testing::TrainingCluster cluster(
+      3, AddTypes, testing::TransportKind::kInProcess,
+      {{"alice", {}}, {"bob", gpu}, {"carol", gpu}});
+  rpc::Agent& trainer = cluster.alice();
+  const Placement placement = {.device = Device::Cpu()};
+  std::vector<Module<DenseStage>> stages;
+  for (const bool first : {true, false}) {
+    stages.push_back(
+        *Module<DenseStage>::Create(trainer, first ? "bob" : "carol", placement,
+                                    int64_t{4}, int64_t{4}, first, uint64_t{1})
+             .Await());
+  }
+  PipelineOptions options;
+  options.split_size = 2;
+  options.schedule.name = "auto";
+  auto pipeline = Pipeline::Make(trainer, options, {stages[0], stages[1]});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const Tensor x = Tensor::Ones({4, 4});
+  const Tensor labels = Tensor::From<int64_t>({0, 1, 2, 3});
+  std::vector<int> timed;
+  for (int step = 0; step < 34; ++step) {
+    Context ctx(trainer);
+    const auto result = (*pipeline)->Step(ctx, x, labels);
+    ASSERT_TRUE(result.ok()) << result.status();
+    if (result->bubble) timed.push_back(step);
+  }
+  EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 16, 32));
+  EXPECT_TRUE((*pipeline)->Predict().ok());
+  // Another batch size begins anew.
+  Context ctx(trainer);
+  const auto other =
+      (*pipeline)->Step(ctx, x.Slice(0, 0, 2), labels.Slice(0, 0, 2));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE(other->bubble.has_value());
 }
 
 TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
