@@ -43,6 +43,26 @@ Variable Extremum(const char* op, const Variable& a, const Variable& b,
                 {{a, gradient(0, 1)}, {b, gradient(1, 0)}});
 }
 
+// Of pow; saved are base, exponent and power.
+Tensor BaseGradient(const Backprop& p) {
+  const Tensor &base = p.saved(0), &exponent = p.saved(1);
+  const Tensor slope =
+      ops::Mul(exponent, ops::Pow(base, ops::AddScalar(exponent, -1)));
+  const Tensor flat = ops::Equal(exponent, ScalarLike(exponent, 0));
+  return Reduced(ops::MaskedFill(ops::Mul(p.dy(), slope), flat, 0),
+                 base.shape());
+}
+
+Tensor ExponentGradient(const Backprop& p) {
+  const Tensor &base = p.saved(0), &exponent = p.saved(1);
+  const Tensor flat =
+      ops::Mul(ops::Equal(base, ScalarLike(base, 0)),
+               ops::GreaterEqual(exponent, ScalarLike(exponent, 0)));
+  const Tensor slope = ops::Mul(p.saved(2), ops::Log(base));
+  return Reduced(ops::Mul(p.dy(), ops::MaskedFill(slope, flat, 0)),
+                 exponent.shape());
+}
+
 }  // namespace
 
 Variable Add(const Variable& a, const Variable& b) {
@@ -96,6 +116,12 @@ Variable Minimum(const Variable& a, const Variable& b) {
   return Extremum("minimum", a, b, false);
 }
 
+Variable Pow(const Variable& a, const Variable& b) {
+  const Tensor y = ops::Pow(a.tensor(), b.tensor());
+  return Record("pow", y, {a.tensor(), b.tensor(), y},
+                {{a, BaseGradient}, {b, ExponentGradient}});
+}
+
 Variable AddScalar(const Variable& a, double b) {
   return Record("add_scalar", ops::AddScalar(a.tensor(), b), {},
                 {{a, [](const Backprop& p) { return p.dy(); }}});
@@ -145,6 +171,20 @@ Variable Sqrt(const Variable& x) {
                                   }}});
 }
 
+Variable Sin(const Variable& x) {
+  return Record("sin", ops::Sin(x.tensor()), {x.tensor()},
+                {{x, [](const Backprop& p) {
+                    return ops::Mul(p.dy(), ops::Cos(p.saved(0)));
+                  }}});
+}
+
+Variable Cos(const Variable& x) {
+  return Record("cos", ops::Cos(x.tensor()), {x.tensor()},
+                {{x, [](const Backprop& p) {
+                    return ops::Neg(ops::Mul(p.dy(), ops::Sin(p.saved(0))));
+                  }}});
+}
+
 Variable PowScalar(const Variable& x, double exponent) {
   return Record("pow", ops::PowScalar(x.tensor(), exponent), {x.tensor()},
                 {{x, [exponent](const Backprop& p) {
@@ -181,6 +221,15 @@ Variable Where(const Tensor& condition, const Variable& a, const Variable& b) {
           return Reduced(ops::Where(p.saved(0), ScalarLike(p.dy(), 0), p.dy()),
                          right);
         }}});
+}
+
+Variable MaskedFill(const Variable& x, const Tensor& mask, double value) {
+  const Shape& shape = x.shape();
+  return Record("masked_fill", ops::MaskedFill(x.tensor(), mask, value), {mask},
+                {{x, [shape](const Backprop& p) {
+                    return Reduced(ops::MaskedFill(p.dy(), p.saved(0), 0),
+                                   shape);
+                  }}});
 }
 
 }  // namespace baton::autograd

@@ -88,6 +88,12 @@ void Unary(UnaryOp op, const Tensor& out, const Tensor& x) {
     case UnaryOp::kSqrt:
       return MapFloating(
           kGrain, [](auto v) { return std::sqrt(v); }, out, x);
+    case UnaryOp::kSin:
+      return MapFloating(
+          kCostlyGrain, [](auto v) { return std::sin(v); }, out, x);
+    case UnaryOp::kCos:
+      return MapFloating(
+          kCostlyGrain, [](auto v) { return std::cos(v); }, out, x);
   }
 }
 

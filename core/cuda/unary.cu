@@ -57,8 +57,20 @@ struct SquareOp {
     return x * x;
   }
 };
+struct SinOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return sin(x);
+  }
+};
+struct CosOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return cos(x);
+  }
+};
 template <typename C>
-struct PowOp {
+struct PowScalarOp {
   __device__ C operator()(C x) const { return pow(x, exponent); }
   C exponent;
 };
@@ -111,6 +123,10 @@ void Unary(UnaryOp op, const Tensor& out, const Tensor& x) {
       return MapFloating<LogOp>(launch, out, x);
     case UnaryOp::kSqrt:
       return MapFloating<SqrtOp>(launch, out, x);
+    case UnaryOp::kSin:
+      return MapFloating<SinOp>(launch, out, x);
+    case UnaryOp::kCos:
+      return MapFloating<CosOp>(launch, out, x);
   }
 }
 
@@ -132,8 +148,8 @@ void Pow(const Tensor& out, const Tensor& x, double exponent) {
   VisitDeviceFloating("pow", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = Compute<T>;
-    Map<T, T>(launch, Computed<T, PowOp<C>>{{static_cast<C>(exponent)}}, out,
-              x);
+    Map<T, T>(launch, Computed<T, PowScalarOp<C>>{{static_cast<C>(exponent)}},
+              out, x);
   });
 }
 
