@@ -3,6 +3,7 @@
 
 #include "autograd/functions/conv.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "autograd/functions/shape.h"
 #include "core/ops/reduce.h"
@@ -11,8 +12,10 @@
 
 namespace baton::autograd {
 
-Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
-                const ops::Conv2dOptions& options) {
+Variable Conv2d(const Variable& given_x, const Variable& given_weight,
+                const Variable& given_bias, const ops::Conv2dOptions& options) {
+  const Variable x = Lowered(given_x), weight = Lowered(given_weight),
+                 bias = Lowered(given_bias);
   return Record(
       "conv2d",
       ops::Conv2d(x.tensor(), weight.tensor(), bias.tensor(), options),
@@ -39,8 +42,9 @@ Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
         }}});
 }
 
-Variable Conv1d(const Variable& x, const Variable& weight, const Variable& bias,
-                const Conv1dOptions& options) {
+Variable Conv1d(const Variable& x, const Variable& given_weight,
+                const Variable& bias, const Conv1dOptions& options) {
+  const Variable weight = Lowered(given_weight);  // casts of leaves are kept
   Require(x.shape().rank() == 3 && weight.shape().rank() == 3, "conv1d",
           "expected x [N, C, L] and weight [O, C/groups, k], got ",
           x.shape().ToString(), " and ", weight.shape().ToString());
@@ -52,9 +56,11 @@ Variable Conv1d(const Variable& x, const Variable& weight, const Variable& bias,
                  2);
 }
 
-Variable ConvTranspose2d(const Variable& x, const Variable& weight,
-                         const Variable& bias,
+Variable ConvTranspose2d(const Variable& given_x, const Variable& given_weight,
+                         const Variable& given_bias,
                          const ops::ConvTranspose2dOptions& options) {
+  const Variable x = Lowered(given_x), weight = Lowered(given_weight),
+                 bias = Lowered(given_bias);
   return Record(
       "conv_transpose2d",
       ops::ConvTranspose2d(x.tensor(), weight.tensor(), bias.tensor(), options),

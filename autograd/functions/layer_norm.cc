@@ -3,6 +3,7 @@
 
 #include "autograd/functions/layer_norm.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/layer_norm.h"
 
@@ -38,16 +39,18 @@ Variable RecordNorm(const char* op, const Variable& x, const Variable& gamma,
 
 }  // namespace
 
-Variable LayerNorm(const Variable& x, const Variable& gamma,
+Variable LayerNorm(const Variable& given, const Variable& gamma,
                    const Variable& beta, double eps) {
+  const Variable x = InF32(given);
   return RecordNorm(
       "layer_norm", x, gamma, beta,
       ops::LayerNorm(x.tensor(), gamma.tensor(), beta.tensor(), eps),
       ops::LayerNormBackward, ops::LayerNormParameterGradients);
 }
 
-Variable GroupNorm(const Variable& x, int64_t groups, const Variable& gamma,
+Variable GroupNorm(const Variable& given, int64_t groups, const Variable& gamma,
                    const Variable& beta, double eps) {
+  const Variable x = InF32(given);
   using Forward = ops::LayerNormResult;
   return RecordNorm(
       "group_norm", x, gamma, beta,
