@@ -3,6 +3,7 @@
 
 #include "autograd/functions/arithmetic.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
@@ -65,7 +66,8 @@ Tensor ExponentGradient(const Backprop& p) {
 
 }  // namespace
 
-Variable Add(const Variable& a, const Variable& b) {
+Variable Add(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const auto pass = [](const Shape& shape) {
     return [shape](const Backprop& p) { return Reduced(p.dy(), shape); };
   };
@@ -73,7 +75,8 @@ Variable Add(const Variable& a, const Variable& b) {
                 {{a, pass(a.shape())}, {b, pass(b.shape())}});
 }
 
-Variable Sub(const Variable& a, const Variable& b) {
+Variable Sub(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Shape &left = a.shape(), &right = b.shape();
   return Record(
       "sub", ops::Sub(a.tensor(), b.tensor()), {},
@@ -83,7 +86,8 @@ Variable Sub(const Variable& a, const Variable& b) {
         }}});
 }
 
-Variable Mul(const Variable& a, const Variable& b) {
+Variable Mul(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const auto times = [](size_t mine, size_t other) {
     return [=](const Backprop& p) {
       return Reduced(ops::Mul(p.dy(), p.saved(other)), p.saved(mine).shape());
@@ -93,7 +97,8 @@ Variable Mul(const Variable& a, const Variable& b) {
                 {a.tensor(), b.tensor()}, {{a, times(0, 1)}, {b, times(1, 0)}});
 }
 
-Variable Div(const Variable& a, const Variable& b) {
+Variable Div(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Tensor y = ops::Div(a.tensor(), b.tensor());
   const Shape& left = a.shape();
   return Record("div", y, {b.tensor(), y},
@@ -109,14 +114,15 @@ Variable Div(const Variable& a, const Variable& b) {
 }
 
 Variable Maximum(const Variable& a, const Variable& b) {
-  return Extremum("maximum", a, b, true);
+  return Extremum("maximum", AsWide(a, b), AsWide(b, a), true);
 }
 
 Variable Minimum(const Variable& a, const Variable& b) {
-  return Extremum("minimum", a, b, false);
+  return Extremum("minimum", AsWide(a, b), AsWide(b, a), false);
 }
 
-Variable Pow(const Variable& a, const Variable& b) {
+Variable Pow(const Variable& base, const Variable& exponent) {
+  const Variable a = InF32(base), b = InF32(exponent);
   const Tensor y = ops::Pow(a.tensor(), b.tensor());
   return Record("pow", y, {a.tensor(), b.tensor(), y},
                 {{a, BaseGradient}, {b, ExponentGradient}});
@@ -150,14 +156,16 @@ Variable Abs(const Variable& x) {
                   }}});
 }
 
-Variable Exp(const Variable& x) {
+Variable Exp(const Variable& given) {
+  const Variable x = InF32(given);
   const Tensor y = ops::Exp(x.tensor());
   return Record(
       "exp", y, {y},
       {{x, [](const Backprop& p) { return ops::Mul(p.dy(), p.saved(0)); }}});
 }
 
-Variable Log(const Variable& x) {
+Variable Log(const Variable& given) {
+  const Variable x = InF32(given);
   return Record(
       "log", ops::Log(x.tensor()), {x.tensor()},
       {{x, [](const Backprop& p) { return ops::Div(p.dy(), p.saved(0)); }}});
@@ -185,7 +193,8 @@ Variable Cos(const Variable& x) {
                   }}});
 }
 
-Variable PowScalar(const Variable& x, double exponent) {
+Variable PowScalar(const Variable& given, double exponent) {
+  const Variable x = InF32(given);
   return Record("pow", ops::PowScalar(x.tensor(), exponent), {x.tensor()},
                 {{x, [exponent](const Backprop& p) {
                     // 0 * 0^-1 is not the 0 that it should be.
@@ -208,7 +217,9 @@ Variable Clamp(const Variable& x, double low, double high) {
                   }}});
 }
 
-Variable Where(const Tensor& condition, const Variable& a, const Variable& b) {
+Variable Where(const Tensor& condition, const Variable& given_a,
+               const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Shape &left = a.shape(), &right = b.shape();
   return Record(
       "where", ops::Where(condition, a.tensor(), b.tensor()), {condition},

@@ -3,6 +3,7 @@
 
 #include "autograd/functions/indexing.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/indexing.h"
 #include "core/status.h"
@@ -19,7 +20,8 @@ Tensors TensorsOf(const std::vector<Variable>& variables) {
 
 }  // namespace
 
-Variable Cat(const std::vector<Variable>& parts, int axis) {
+Variable Cat(const std::vector<Variable>& given, int axis) {
+  const std::vector<Variable> parts = AsWide(given);
   const Tensor y = ops::Cat(TensorsOf(parts), axis);
   std::vector<int64_t> sizes;
   for (const Variable& part : parts) sizes.push_back(part.dim(axis));
@@ -34,7 +36,8 @@ Variable Cat(const std::vector<Variable>& parts, int axis) {
   });
 }
 
-Variable Stack(const std::vector<Variable>& parts, int axis) {
+Variable Stack(const std::vector<Variable>& given, int axis) {
+  const std::vector<Variable> parts = AsWide(given);
   const size_t count = parts.size();
   return RecordJoint("stack", ops::Stack(TensorsOf(parts), axis), {}, parts,
                      [count, axis](const Backprop& p) {
@@ -59,8 +62,10 @@ Variable Gather(const Variable& x, int axis, const Tensor& index) {
                   }}});
 }
 
-Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
-                    const Variable& source) {
+Variable ScatterAdd(const Variable& given_x, int axis, const Tensor& index,
+                    const Variable& given_source) {
+  const Variable x = AsWide(given_x, given_source),
+                 source = AsWide(given_source, given_x);
   Require(index.shape() == source.shape(), "scatter_add", "expected index ",
           index.shape().ToString(), " and source ", source.shape().ToString(),
           " of one shape");

@@ -3,13 +3,15 @@
 
 #include "autograd/functions/loss.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/softmax.h"
 
 namespace baton::autograd {
 
-Variable CrossEntropy(const Variable& logits, const Tensor& labels) {
+Variable CrossEntropy(const Variable& given, const Tensor& labels) {
+  const Variable logits = InF32(given);
   const ops::CrossEntropyResult result =
       ops::CrossEntropy(logits.tensor(), labels);
   return Record("cross_entropy", result.loss, {result.log_softmax, labels},
@@ -19,7 +21,8 @@ Variable CrossEntropy(const Variable& logits, const Tensor& labels) {
                   }}});
 }
 
-Variable MseLoss(const Variable& x, const Variable& target) {
+Variable MseLoss(const Variable& given_x, const Variable& given_target) {
+  const Variable x = InF32(given_x), target = InF32(given_target);
   return Record("mse_loss", ops::MseLoss(x.tensor(), target.tensor()),
                 {x.tensor(), target.tensor()},
                 {{x,
