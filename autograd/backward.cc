@@ -74,9 +74,10 @@ std::vector<Tensor> Grad(const std::vector<Variable>& outputs,
   if (inputs.empty()) return results;
   GraphTask::Options options;
   options.retain_graph = retain_graph;
+  options.scope.all = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    options.wanted.push_back(inputs[i].gradient_edge());
-    Require(options.wanted.back().valid(), "grad", "input ", i,
+    options.scope.wanted.push_back(inputs[i].gradient_edge());
+    Require(options.scope.wanted.back().valid(), "grad", "input ", i,
             " does not require grad");
   }
   options.capture = [&](size_t i, const Tensor& grad) { results[i] = grad; };

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "autograd/accumulate.h"
-#include "autograd/graph_plan.h"
 #include "core/mutex.h"
 
 namespace baton::autograd {
@@ -30,7 +29,7 @@ class GraphTask::Work final
  public:
   Work(const std::vector<std::shared_ptr<Node>>& roots, Options options)
       : options_(std::move(options)),
-        plan_(roots, options_.wanted),
+        plan_(roots, options_.scope),
         left_(plan_.nodes().size()),
         finished_(left_ == 0) {}
   ~Work();

@@ -9,6 +9,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "autograd/graph_plan.h"
 #include "autograd/node.h"
 
 namespace baton::autograd {
@@ -50,9 +51,10 @@ class GraphTask {
     std::function<bool(const Variable& leaf)> postpone = nullptr;
     std::function<void(const Variable& leaf, LateGradient gradient)> later =
         nullptr;
-    // When not empty, only what leads to these places runs, no sink is called,
-    // and `capture(i, grad)` gets the gradient of wanted[i] where one flows.
-    std::vector<Edge> wanted = {};
+    // Unless it is for all, only what leads to these places and ends runs, no
+    // sink is called, and `capture(i, grad)` gets the gradient of
+    // scope.wanted[i] where one flows.
+    PlanScope scope = {};
     std::function<void(size_t i, const Tensor& grad)> capture = nullptr;
   };
   GraphTask(const std::vector<std::shared_ptr<Node>>& roots, Options options);

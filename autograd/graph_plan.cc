@@ -49,13 +49,14 @@ int PositionOf(const Positions& positions, const Node* node) {
   return found == positions.end() ? -1 : found->second;
 }
 
-// Drops the nodes from which no wanted place can be reached.
-std::vector<NodePtr> OnTheWayTo(const std::vector<Edge>& wanted,
+// Drops the nodes from which no wanted place and no end can be reached.
+std::vector<NodePtr> OnTheWayTo(const PlanScope& scope,
                                 std::vector<NodePtr> order) {
   std::unordered_map<const Node*, bool> useful;
-  for (const Edge& edge : wanted) {
+  for (const Edge& edge : scope.wanted) {
     if (edge.valid()) useful[edge.node.get()] = true;
   }
+  for (const NodePtr& end : scope.ends) useful[end.get()] = true;
   std::vector<NodePtr> kept;
   for (size_t i = order.size(); i-- > 0;) {
     const std::vector<Edge>& edges = order[i]->edges();
@@ -91,9 +92,9 @@ Tensor GradientSum::Lend(int rank) {
 }
 
 GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,
-                     const std::vector<Edge>& wanted) {
+                     const PlanScope& scope) {
   std::vector<NodePtr> order = TopologicalOrder(roots);
-  if (!wanted.empty()) order = OnTheWayTo(wanted, std::move(order));
+  if (!scope.all) order = OnTheWayTo(scope, std::move(order));
 
   Positions positions;
   nodes_.resize(order.size());
@@ -114,7 +115,7 @@ GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,
     ranks[i].assign(nodes_[i].sums.size(), nodes_[i].pending);
   }
   for (PlannedNode& planned : nodes_) {
-    planned.captured_only = !wanted.empty();
+    planned.captured_only = !scope.all;
     for (const Edge& edge : planned.node->edges()) {
       PlannedNode::Flow flow;
       if (edge.valid()) flow.to = PositionOf(positions, edge.node.get());
@@ -128,10 +129,15 @@ GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,
       planned.flows.push_back(flow);
     }
   }
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const int at = PositionOf(positions, wanted[i].node.get());
+  for (const NodePtr& end : scope.ends) {
+    const int at = PositionOf(positions, end.get());
+    if (at >= 0) nodes_[static_cast<size_t>(at)].captured_only = false;
+  }
+  for (size_t i = 0; i < scope.wanted.size(); ++i) {
+    const Edge& place = scope.wanted[i];
+    const int at = PositionOf(positions, place.node.get());
     if (at >= 0)
-      nodes_[static_cast<size_t>(at)].captures.emplace_back(wanted[i].index, i);
+      nodes_[static_cast<size_t>(at)].captures.emplace_back(place.index, i);
   }
 }
 

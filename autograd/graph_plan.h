@@ -49,12 +49,19 @@ struct PlannedNode {
   bool captured_only = false;  // nothing wanted lies beyond it
 };
 
+// What of the graph a pass is for: all, or what leads to some places.
+struct PlanScope {
+  bool all = true;
+  std::vector<Edge> wanted = {};  // of whose gradients the pass knows
+  std::vector<std::shared_ptr<Node>> ends = {};  // that run, too
+};
+
 // The nodes of a pass in the order that GraphTask promises.
 class GraphPlan {
  public:
   GraphPlan() = default;
   GraphPlan(const std::vector<std::shared_ptr<Node>>& roots,
-            const std::vector<Edge>& wanted);
+            const PlanScope& scope);
 
   std::vector<PlannedNode>& nodes() { return nodes_; }
   // Position in nodes() of each root; -1 when nothing wanted lies beyond it.

@@ -3,6 +3,8 @@
 
 #include "autograd/node.h"
 
+#include <algorithm>
+
 #include "core/status.h"
 
 namespace baton::autograd {
@@ -33,6 +35,23 @@ Node::~Node() {
 std::vector<Tensor> Node::BackwardAs(const std::vector<Tensor>& grads,
                                      std::vector<GradientRequest>&) {
   return Backward(grads);
+}
+
+void Node::Sign(Signature& signature) const {
+  signature.Add(name());
+  signature.Add(static_cast<uint64_t>(num_outputs_));
+}
+
+bool Node::KeptSignature(Signature& signature) const {
+  signature.high_ = signature_high_.load(std::memory_order_acquire);
+  signature.low_ = signature_low_.load(std::memory_order_relaxed);
+  return signature.high_ != 0;
+}
+
+void Node::KeepSignature(const Signature& signature) const {
+  signature_low_.store(signature.low_, std::memory_order_relaxed);
+  signature_high_.store(std::max<uint64_t>(signature.high_, 1),
+                        std::memory_order_release);
 }
 
 void Node::AddHook(int output, Hook hook) {

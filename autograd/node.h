@@ -3,12 +3,14 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "autograd/signature.h"
 #include "autograd/variable.h"
 #include "core/tensor.h"
 
@@ -57,6 +59,7 @@ class Node {
   }
   int num_outputs() const { return num_outputs_; }  // of the forward op
 
+  // Before anybody asks for its signature.
   void SetEdges(std::vector<Edge> edges) { edges_ = std::move(edges); }
   void SetNumOutputs(int count) { num_outputs_ = count; }
 
@@ -67,9 +70,21 @@ class Node {
   void RunHooks(std::vector<Tensor>& grads) const;
   bool has_hooks() const { return !hooks_.empty(); }
 
+ protected:
+  // What tells it from other nodes with the same edges.
+  virtual void Sign(Signature& signature) const;
+
  private:
+  friend Signature SignatureOf(const Node& node);
+  // False when it has none yet.
+  bool KeptSignature(Signature& signature) const;
+  // Threads that make it at once make the same.
+  void KeepSignature(const Signature& signature) const;
+
   std::vector<Edge> edges_;
   int num_outputs_ = 1;
+  mutable std::atomic<uint64_t> signature_low_{0};
+  mutable std::atomic<uint64_t> signature_high_{0};  // 0: none yet
   std::vector<std::pair<int, Hook>> hooks_;
 };
 

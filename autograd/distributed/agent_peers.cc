@@ -23,13 +23,25 @@ absl::StatusOr<std::shared_ptr<Engine>> EngineAt(const rpc::CallContext& call) {
   return engine;
 }
 
-Future<std::vector<std::string>> MarkGraph(rpc::CallContext& call,
-                                           const MarkRequest& request) {
-  auto engine = EngineAt(call);
-  if (!engine.ok()) {
-    return ReadyFuture<std::vector<std::string>>(engine.status());
-  }
-  return (*engine)->OnMark(call.caller().name, request);
+// What `call` of the engine gives, or that there is none.
+template <typename T, typename Call>
+Future<T> AskEngine(const rpc::CallContext& context, Call call) {
+  auto engine = EngineAt(context);
+  if (!engine.ok()) return ReadyFuture<T>(engine.status());
+  return call(**engine);
+}
+
+Future<Marking> MarkGraph(rpc::CallContext& call, const MarkRequest& request) {
+  return AskEngine<Marking>(call, [&](Engine& engine) {
+    return engine.OnMark(call.caller().name, request);
+  });
+}
+
+absl::StatusOr<WantedPlaces> WantGradients(rpc::CallContext& call,
+                                           const WantRequest& request) {
+  ASSIGN_OR_RETURN(auto engine, EngineAt(call));
+  ASSIGN_OR_RETURN(auto list, request.parameters.LocalValue());
+  return engine->OnWant(call.caller().name, request.pass, *list);
 }
 
 absl::Status TakeGradient(rpc::CallContext& call, GradientMessage message) {
@@ -37,25 +49,32 @@ absl::Status TakeGradient(rpc::CallContext& call, GradientMessage message) {
   return engine->OnGradient(call.caller().name, std::move(message));
 }
 
-Future<void> FinishBackward(rpc::CallContext& call, const ContextId& context,
-                            PassId pass) {
-  auto engine = EngineAt(call);
-  if (!engine.ok()) return ReadyFuture<void>(engine.status());
-  return (*engine)->OnFinish(context, pass);
+Future<std::vector<Tensor>> FinishBackward(rpc::CallContext& call,
+                                           const FinishRequest& request) {
+  return AskEngine<std::vector<Tensor>>(call, [&](Engine& engine) {
+    return engine.OnFinish(call.caller().name, request);
+  });
 }
 
-absl::StatusOr<std::string> AbortBackward(rpc::CallContext& call,
-                                          const ContextId& context, PassId pass,
-                                          const absl::Status& why) {
-  ASSIGN_OR_RETURN(auto engine, EngineAt(call));
-  return engine->OnAbort(context, pass, why);
+Future<std::string> AbortBackward(rpc::CallContext& call,
+                                  const ContextId& context, PassId pass,
+                                  const absl::Status& why) {
+  return AskEngine<std::string>(
+      call, [&](Engine& engine) { return engine.OnAbort(context, pass, why); });
+}
+
+Future<void> MoveGradients(rpc::CallContext& call, const ContextId& context,
+                           uint64_t number) {
+  return AskEngine<void>(call, [&](Engine& engine) {
+    return engine.OnMove(call.caller().name, context, number);
+  });
 }
 
 Future<void> ReleaseContext(rpc::CallContext& call, const ContextId& context,
                             const std::string& why) {
-  auto engine = EngineAt(call);
-  if (!engine.ok()) return ReadyFuture<void>(engine.status());
-  return (*engine)->OnRelease(call.caller().name, context, why);
+  return AskEngine<void>(call, [&](Engine& engine) {
+    return engine.OnRelease(call.caller().name, context, why);
+  });
 }
 
 absl::Status JoinContext(rpc::CallContext& call, const ContextId& context) {
@@ -67,18 +86,26 @@ absl::Status JoinContext(rpc::CallContext& call, const ContextId& context) {
 
 void Register(rpc::Registry& registry) {
   registry.AddFunction<&autograd_calls::MarkGraph>()
+      .AddFunction<&autograd_calls::WantGradients>()
       .AddFunction<&autograd_calls::TakeGradient>()
       .AddFunction<&autograd_calls::FinishBackward>()
       .AddFunction<&autograd_calls::AbortBackward>()
+      .AddFunction<&autograd_calls::MoveGradients>()
       .AddFunction<&autograd_calls::ReleaseContext>()
       .AddFunction<&autograd_calls::JoinContext>();
   RegisterParameters<Variable>(registry);
 }
 
-Future<std::vector<std::string>> AgentPeers::Mark(const std::string& to,
-                                                  const MarkRequest& request) {
+Future<Marking> AgentPeers::Mark(const std::string& to,
+                                 const MarkRequest& request) {
   return agent_->Async<&autograd_calls::MarkGraph>(
-      to, rpc::CallOptions{.timeout = request.time_left}, request);
+      to, rpc::CallOptions{.timeout = request.pass.time_left}, request);
+}
+
+Future<WantedPlaces> AgentPeers::Want(const std::string& to,
+                                      const WantRequest& request) {
+  return agent_->Async<&autograd_calls::WantGradients>(
+      to, rpc::CallOptions{.timeout = request.pass.time_left}, request);
 }
 
 Future<void> AgentPeers::Gradient(const std::string& to,
@@ -88,11 +115,10 @@ Future<void> AgentPeers::Gradient(const std::string& to,
       to, rpc::CallOptions{.timeout = timeout}, message);
 }
 
-Future<void> AgentPeers::Finish(const std::string& to, const ContextId& context,
-                                PassId pass,
-                                std::chrono::milliseconds timeout) {
+Future<std::vector<Tensor>> AgentPeers::Finish(const std::string& to,
+                                               const FinishRequest& request) {
   return agent_->Async<&autograd_calls::FinishBackward>(
-      to, rpc::CallOptions{.timeout = timeout}, context, pass);
+      to, rpc::CallOptions{.timeout = request.pass.time_left}, request);
 }
 
 Future<std::string> AgentPeers::Abort(const std::string& to,
@@ -101,6 +127,11 @@ Future<std::string> AgentPeers::Abort(const std::string& to,
                                       std::chrono::milliseconds timeout) {
   return agent_->Async<&autograd_calls::AbortBackward>(
       to, rpc::CallOptions{.timeout = timeout}, context, pass, why);
+}
+
+Future<void> AgentPeers::MoveToGrad(const std::string& to,
+                                    const ContextId& context, uint64_t number) {
+  return agent_->Async<&autograd_calls::MoveGradients>(to, context, number);
 }
 
 Future<void> AgentPeers::Release(const std::string& to,

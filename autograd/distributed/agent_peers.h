@@ -16,15 +16,19 @@ class AgentPeers final : public Peers {
  public:
   explicit AgentPeers(rpc::Agent* agent) : agent_(agent) {}
 
-  Future<std::vector<std::string>> Mark(const std::string& to,
-                                        const MarkRequest& request) override;
+  Future<Marking> Mark(const std::string& to,
+                       const MarkRequest& request) override;
+  Future<WantedPlaces> Want(const std::string& to,
+                            const WantRequest& request) override;
   Future<void> Gradient(const std::string& to, const GradientMessage& message,
                         std::chrono::milliseconds timeout) override;
-  Future<void> Finish(const std::string& to, const ContextId& context,
-                      PassId pass, std::chrono::milliseconds timeout) override;
+  Future<std::vector<Tensor>> Finish(const std::string& to,
+                                     const FinishRequest& request) override;
   Future<std::string> Abort(const std::string& to, const ContextId& context,
                             PassId pass, const absl::Status& why,
                             std::chrono::milliseconds timeout) override;
+  Future<void> MoveToGrad(const std::string& to, const ContextId& context,
+                          uint64_t number) override;
   Future<void> Release(const std::string& to, const ContextId& context,
                        const std::string& why) override;
   Future<void> Join(const ContextId& context) override;

@@ -13,6 +13,10 @@ namespace {
 // Beyond the backward's own deadline, which brings the better message.
 constexpr std::chrono::milliseconds kGrace{5000};
 
+std::chrono::milliseconds LimitOf(const BackwardOptions& options) {
+  return options.timeout == kNoLimit ? kNoLimit : options.timeout + kGrace;
+}
+
 std::shared_ptr<Engine> EngineOf(const rpc::Agent& agent) {
   std::shared_ptr<Engine> engine = agent.service<Engine>();
   Require(engine != nullptr, "context", "worker ", agent.self().name,
@@ -40,7 +44,7 @@ std::vector<ContextId> OpenContexts(const rpc::Agent& agent) {
 }
 
 Context::Context(rpc::Agent& agent)
-    : engine_(EngineOf(agent)), state_(engine_->NewContext()) {}
+    : agent_(&agent), engine_(EngineOf(agent)), state_(engine_->NewContext()) {}
 
 Context::~Context() {
   // Nobody is left to wait; what cannot be told notices by itself.
@@ -55,15 +59,41 @@ absl::Status Context::Backward(const Variable& loss,
 absl::Status Context::Backward(const std::vector<Variable>& roots,
                                const std::vector<Tensor>& grad_outputs,
                                const BackwardOptions& options) {
-  auto limit =
-      options.timeout == kNoLimit ? kNoLimit : options.timeout + kGrace;
-  return BackwardAsync(roots, grad_outputs, options).Await(limit);
+  return BackwardAsync(roots, grad_outputs, options).Await(LimitOf(options));
 }
 
 Future<void> Context::BackwardAsync(const std::vector<Variable>& roots,
                                     const std::vector<Tensor>& grad_outputs,
                                     const BackwardOptions& options) {
   return engine_->Backward(state_, roots, grad_outputs, options);
+}
+
+Future<GradientPlace> GradInput::Find(rpc::Agent& agent) const {
+  if (!source_.has_value())
+    return ReadyFuture<GradientPlace>(GradientPlace{.here = value_});
+  const RRef<ParameterList> list = source_->List(agent);
+  return list.Ready().Then([list, owner = source_->owner().name] {
+    return GradientPlace{.worker = owner, .there = list};
+  });
+}
+
+absl::StatusOr<std::vector<Tensor>> Context::Grad(
+    const std::vector<Variable>& roots, const std::vector<GradInput>& inputs,
+    const std::vector<Tensor>& grad_outputs, const BackwardOptions& options) {
+  return GradAsync(roots, inputs, grad_outputs, options)
+      .Await(LimitOf(options));
+}
+
+Future<std::vector<Tensor>> Context::GradAsync(
+    const std::vector<Variable>& roots, const std::vector<GradInput>& inputs,
+    const std::vector<Tensor>& grad_outputs, const BackwardOptions& options) {
+  std::vector<Future<GradientPlace>> places;
+  for (const GradInput& input : inputs) places.push_back(input.Find(*agent_));
+  return WaitAll(places).Then(
+      [engine = engine_, state = state_, roots, grad_outputs,
+       options](const std::vector<GradientPlace>& found) {
+        return engine->Gradients(state, roots, found, grad_outputs, options);
+      });
 }
 
 Tensor Context::GradientOf(const Variable& leaf) const {
@@ -77,6 +107,8 @@ std::vector<std::pair<Variable, Tensor>> Context::Gradients() const {
 void Context::WriteToGrad() const {
   for (auto& [leaf, grad] : state_->Gradients()) leaf.AccumulateGrad(grad);
 }
+
+Future<void> Context::MoveToGrad() { return engine_->MoveToGrad(state_); }
 
 Future<void> Context::Release() { return engine_->Release(id()); }
 

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "autograd/distributed/codec_variable.h"
 #include "autograd/distributed/engine.h"
+#include "autograd/distributed/parameter_list.h"
 #include "autograd/variable.h"
 #include "core/future.h"
 #include "rpc/agent.h"
@@ -26,6 +28,26 @@ void Attach(rpc::Agent& agent);
 
 // The contexts that are open at this worker, whoever opened them.
 std::vector<ContextId> OpenContexts(const rpc::Agent& agent);
+
+// What Context::Grad is with respect to: a value at this worker, leaf or not,
+// or what is behind a handle, wherever that is: a value, or the parameters of a
+// module, all or those that a ParameterSource names. Value type.
+class GradInput {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): each is such an input
+  GradInput(Variable value) : value_(std::move(value)) {}
+  GradInput(ParameterSource source) : source_(std::move(source)) {}
+  template <typename M>
+  GradInput(const RRef<M>& object) : source_(ParameterSource(object)) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  // Its place, once its owner knows which values are meant.
+  Future<GradientPlace> Find(rpc::Agent& agent) const;
+
+ private:
+  Variable value_;
+  std::optional<ParameterSource> source_;
+};
 
 // One training step over any number of workers. Calls made with it are
 // recorded, and so are the calls that their handlers make in turn; Backward
@@ -55,9 +77,10 @@ class Context {
   // at whatever worker. Only what the loss reaches is waited for. Repeated
   // backwards add up; without retain_graph each needs a new graph. Errors name
   // the worker: InvalidArgument for a value without graph or with one of
-  // another context, FailedPrecondition
-  // while another backward of this context runs, DeadlineExceeded naming what
-  // was waited for. After an error gradients may be incomplete.
+  // another context, FailedPrecondition where another backward of this context
+  // that has not ended has some node or parameter in common with this one,
+  // DeadlineExceeded naming what was waited for. After an error gradients may
+  // be incomplete, and another backward may follow.
   absl::Status Backward(const Variable& loss,
                         const BackwardOptions& options = {});
   // From several values, weighted by gradients of their shapes.
@@ -68,16 +91,34 @@ class Context {
                              const std::vector<Tensor>& grad_outputs = {},
                              const BackwardOptions& options = {});
 
+  // Gradients with respect to `inputs` alone, one tensor for each value of an
+  // input, in order; undefined where none came. Nothing is added to the
+  // context's gradients. Errors as those of Backward; InvalidArgument for an
+  // input that does not require grad.
+  absl::StatusOr<std::vector<Tensor>> Grad(
+      const std::vector<Variable>& roots, const std::vector<GradInput>& inputs,
+      const std::vector<Tensor>& grad_outputs = {},
+      const BackwardOptions& options = {});
+  Future<std::vector<Tensor>> GradAsync(
+      const std::vector<Variable>& roots, const std::vector<GradInput>& inputs,
+      const std::vector<Tensor>& grad_outputs = {},
+      const BackwardOptions& options = {});
+
   // Of leaves at this worker. Undefined where no gradient came.
   Tensor GradientOf(const Variable& leaf) const;
   std::vector<std::pair<Variable, Tensor>> Gradients() const;
   // Adds them to the leaves' grad(), for code that looks there.
   void WriteToGrad() const;
+  // Takes the gradients out of the context, at every worker that has some, and
+  // adds them to the leaves' grad() there. FailedPrecondition while a backward
+  // runs.
+  Future<void> MoveToGrad();
 
   // Ends the context early; done when the other workers know. Idempotent.
   Future<void> Release();
 
  private:
+  rpc::Agent* const agent_;
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<ContextState> state_;
 };

@@ -3,6 +3,8 @@
 
 #include "autograd/distributed/context_state.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "autograd/accumulate.h"
 #include "rpc/codec.h"
@@ -39,15 +41,20 @@ std::unique_ptr<rpc::Crossing> ContextState::BeginSend(
 std::string ContextState::FinishSend(rpc::Crossing& crossing) {
   const auto& sent = static_cast<const SendCrossing&>(crossing);
   ScopeNote note{.context = id_};
+  std::shared_ptr<SendNode> node;
+  if (!sent.values().empty()) {
+    {
+      MutexLock lock(mutex_);
+      note.edge = EdgeId{++last_edge_};
+    }
+    node = std::make_shared<SendNode>(note.edge, sent.to(), sent.values());
+    note.values = static_cast<int>(sent.values().size());
+    note.graph = autograd::SignatureOf(*node);
+  }
   MutexLock lock(mutex_);
   note.released = released_;
   note.why = why_;
-  if (!sent.values().empty() && !released_) {
-    note.edge = EdgeId{++last_edge_};
-    note.values = static_cast<int>(sent.values().size());
-    sends_.emplace(note.edge, std::make_shared<SendNode>(note.edge, sent.to(),
-                                                         sent.values()));
-  }
+  if (node != nullptr && !released_) sends_.emplace(note.edge, std::move(node));
   return Encode(note);
 }
 
@@ -66,8 +73,8 @@ absl::StatusOr<std::unique_ptr<rpc::Crossing>> ContextState::BeginReceive(
   }
   std::shared_ptr<ReceiveNode> node;
   if (note.values > 0) {
-    node =
-        std::make_shared<ReceiveNode>(id_, note.edge, from.name, note.values);
+    node = std::make_shared<ReceiveNode>(id_, note.edge, from.name, note.values,
+                                         note.graph);
   }
   return std::make_unique<ReceiveCrossing>(std::move(node));
 }
@@ -82,6 +89,18 @@ std::shared_ptr<SendNode> ContextState::FindSend(EdgeId edge) const {
   return found == sends_.end() ? nullptr : found->second;
 }
 
+std::vector<std::shared_ptr<autograd::Node>> ContextState::Sends() const {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<autograd::Node>> all;
+  for (const auto& [id, node] : sends_) all.push_back(node);
+  return all;
+}
+
+std::set<std::string> ContextState::KnownWorkers() const {
+  MutexLock lock(mutex_);
+  return known_workers_;
+}
+
 void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
   MutexLock lock(mutex_);
   AccumulateLocked(leaf, grad);
@@ -90,8 +109,7 @@ void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
 void ContextState::AccumulateFor(PassId id, const Variable& leaf,
                                  const Tensor& grad) {
   MutexLock lock(mutex_);
-  if (pass_ == nullptr || pass_->id() != id) return;
-  AccumulateLocked(leaf, grad);
+  if (passes_.count(id) > 0) AccumulateLocked(leaf, grad);
 }
 
 void ContextState::AccumulateLocked(const Variable& leaf, const Tensor& grad) {
@@ -116,45 +134,79 @@ std::vector<std::pair<Variable, Tensor>> ContextState::Gradients() const {
   return all;
 }
 
-void ContextState::ClearGradients() {
+std::vector<std::pair<Variable, Tensor>> ContextState::TakeGradients() {
+  std::vector<std::pair<Variable, Tensor>> all;
   MutexLock lock(mutex_);
+  for (Gradient& gradient : gradients_) {
+    all.emplace_back(std::move(gradient.leaf), std::move(gradient.sum));
+  }
   gradients_.clear();
   gradient_of_.clear();
+  return all;
+}
+
+bool ContextState::BeginMove(uint64_t number) {
+  MutexLock lock(mutex_);
+  return moves_.insert(number).second;
+}
+
+absl::StatusOr<uint64_t> ContextState::NumberMove() {
+  MutexLock lock(mutex_);
+  if (released_) return OverLocked();
+  if (!backwards_.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a backward of ", id_.ToString(), " runs: wait for it"));
+  }
+  return ++last_move_;
 }
 
 absl::StatusOr<std::shared_ptr<Pass>> ContextState::OpenPass(
-    PassId id, Pass::Options options) {
+    PassId id, PassId oldest, const std::function<Pass::Options()>& make) {
   std::shared_ptr<Pass> pass;
-  std::shared_ptr<Pass> old;
+  std::vector<std::shared_ptr<Pass>> over;
   {
     MutexLock lock(mutex_);
     if (released_) return OverLocked();
-    if (pass_ != nullptr && pass_->id() == id) return pass_;
-    if (id <= ended_pass_ || (pass_ != nullptr && id < pass_->id())) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("this backward of ", id_.ToString(), " is over"));
+    oldest_ = std::max(oldest_, oldest);
+    ended_.erase(ended_.begin(), ended_.lower_bound(oldest_));
+    while (!passes_.empty() && passes_.begin()->first < oldest_) {
+      over.push_back(std::move(passes_.begin()->second));
+      passes_.erase(passes_.begin());
     }
-    old = std::move(pass_);
-    pass_ = pass = std::make_shared<Pass>(id, std::move(options));
+    if (!HasEndedLocked(id)) {
+      auto& found = passes_[id];
+      if (found == nullptr) found = std::make_shared<Pass>(id, make());
+      pass = found;
+    }
   }
-  if (old != nullptr) old->Fail(absl::CancelledError("a newer backward began"));
-  return pass;
+  for (const auto& old : over)
+    old->Fail(absl::CancelledError("its root has ended it"));
+  if (pass != nullptr) return pass;
+  return absl::FailedPreconditionError(
+      absl::StrCat("this backward of ", id_.ToString(), " is over"));
 }
 
 absl::StatusOr<std::shared_ptr<Pass>> ContextState::FindPass(PassId id) const {
   MutexLock lock(mutex_);
-  if (pass_ == nullptr || pass_->id() != id) {
-    return absl::NotFoundError(
-        absl::StrCat("no such backward of ", id_.ToString()));
-  }
-  return pass_;
+  const auto found = passes_.find(id);
+  if (found != passes_.end()) return found->second;
+  return absl::NotFoundError(
+      absl::StrCat("no such backward of ", id_.ToString()));
+}
+
+bool ContextState::HasEnded(PassId id) const {
+  MutexLock lock(mutex_);
+  return HasEndedLocked(id);
 }
 
 std::shared_ptr<Pass> ContextState::EndPass(PassId id) {
   MutexLock lock(mutex_);
-  ended_pass_ = std::max(ended_pass_, id);
-  if (pass_ == nullptr || pass_->id() != id) return nullptr;
-  return std::exchange(pass_, nullptr);
+  if (!HasEndedLocked(id)) ended_.insert(id);
+  const auto found = passes_.find(id);
+  if (found == passes_.end()) return nullptr;
+  std::shared_ptr<Pass> pass = std::move(found->second);
+  passes_.erase(found);
+  return pass;
 }
 
 std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
@@ -167,19 +219,20 @@ std::shared_ptr<Pass> ContextState::AbortPass(PassId id,
 absl::StatusOr<PassId> ContextState::BeginBackward() {
   MutexLock lock(mutex_);
   if (released_) return OverLocked();
-  if (backward_runs_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a backward of ", id_.ToString(),
-                     " runs already; wait for it or use another context"));
-  }
-  backward_runs_ = true;
-  return PassId{++last_backward_};
+  const PassId id{++last_backward_};
+  backwards_.insert(id);
+  return id;
 }
 
 void ContextState::EndBackward(PassId id) {
   EndPass(id);
   MutexLock lock(mutex_);
-  backward_runs_ = false;
+  backwards_.erase(id);
+}
+
+PassId ContextState::OldestBackward() const {
+  MutexLock lock(mutex_);
+  return backwards_.empty() ? PassId{last_backward_} : *backwards_.begin();
 }
 
 absl::Status ContextState::AddWorker(const std::string& name) {
@@ -193,7 +246,7 @@ std::set<std::string> ContextState::Release(const std::string& why) {
   // Destroyed without the lock: nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<Gradient> gradients;
-  std::shared_ptr<Pass> pass;
+  std::map<PassId, std::shared_ptr<Pass>> passes;
   std::set<std::string> workers;
   {
     MutexLock lock(mutex_);
@@ -202,9 +255,10 @@ std::set<std::string> ContextState::Release(const std::string& why) {
     gradients.swap(gradients_);
     gradient_of_.clear();
     workers.swap(known_workers_);
-    pass.swap(pass_);
+    passes.swap(passes_);
   }
-  if (pass != nullptr) pass->Fail(absl::AbortedError(id_.Over(why)));
+  for (const auto& [number, pass] : passes)
+    pass->Fail(absl::AbortedError(id_.Over(why)));
   return workers;
 }
 
@@ -214,7 +268,7 @@ ContextState::Summary ContextState::summary() const {
                       std::chrono::steady_clock::now() - since_),
                   .gradients = gradients_.size(),
                   .sends = sends_.size(),
-                  .backward_runs = pass_ != nullptr};
+                  .backward_runs = !passes_.empty()};
   for (const Gradient& gradient : gradients_) {
     if (gradient.sum.defined()) summary.gradient_bytes += gradient.sum.nbytes();
   }

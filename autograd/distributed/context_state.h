@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +19,7 @@
 #include "autograd/distributed/context_id.h"
 #include "autograd/distributed/edges.h"
 #include "autograd/distributed/pass.h"
+#include "autograd/signature.h"
 #include "autograd/variable.h"
 #include "core/mutex.h"
 #include "rpc/call_scope.h"
@@ -28,11 +30,13 @@ namespace baton::dist {
 struct ScopeNote {
   ContextId context;
   EdgeId edge{};
-  int values = 0;         // on the edge; 0: no edge
-  bool released = false;  // the sender's share of the context is gone
-  std::string why = "";   // and for what reason, unless the root ended it
+  int values = 0;                  // on the edge; 0: no edge
+  autograd::Signature graph = {};  // of what the sender sent
+  bool released = false;           // the sender's share of the context is gone
+  std::string why = "";  // and for what reason, unless the root ended it
   static constexpr auto Fields() {
-    return std::tuple{&ScopeNote::context, &ScopeNote::edge, &ScopeNote::values,
+    return std::tuple{&ScopeNote::context,  &ScopeNote::edge,
+                      &ScopeNote::values,   &ScopeNote::graph,
                       &ScopeNote::released, &ScopeNote::why};
   }
 };
@@ -40,7 +44,7 @@ std::string Encode(const ScopeNote& note);
 absl::StatusOr<ScopeNote> DecodeScopeNote(const std::string& bytes);
 
 // One worker's share of a context: its ends of the edges, the gradients of its
-// leaves, and the pass that runs. Owned by the Engine. Thread-safe.
+// leaves, and the passes that are under way. Owned by the Engine. Thread-safe.
 class ContextState final : public rpc::CallScope {
  public:
   // `opened_by`: the worker whose call brought the context here, or the root
@@ -58,6 +62,7 @@ class ContextState final : public rpc::CallScope {
     bool backward_runs = false;
   };
   Summary summary() const;
+  const std::shared_ptr<NodeClaims>& claims() const { return claims_; }
 
   std::unique_ptr<rpc::Crossing> BeginSend(const rpc::WorkerInfo& to) override;
   std::string FinishSend(rpc::Crossing& crossing) override;
@@ -67,6 +72,10 @@ class ContextState final : public rpc::CallScope {
 
   // Null when this worker sent no such edge.
   std::shared_ptr<SendNode> FindSend(EdgeId edge) const;
+  // All that this worker sent.
+  std::vector<std::shared_ptr<autograd::Node>> Sends() const;
+  // That were sent to, or added.
+  std::set<std::string> KnownWorkers() const;
 
   // Adds to the gradient of `leaf`, or drops it once released. Sums of several
   // bf16 or f16 gradients are f32.
@@ -75,15 +84,22 @@ class ContextState final : public rpc::CallScope {
   Tensor GradientOf(const Variable& leaf) const;
   // In the order in which they first came.
   std::vector<std::pair<Variable, Tensor>> Gradients() const;
-  void ClearGradients();
 
-  // The pass `id`, made with `options` at its first mention, when an older one
-  // that may still run is failed. FailedPrecondition for an older pass, Aborted
-  // for a released context.
-  absl::StatusOr<std::shared_ptr<Pass>> OpenPass(PassId id,
-                                                 Pass::Options options);
+  // The same, and has none any more.
+  std::vector<std::pair<Variable, Tensor>> TakeGradients();
+  // True for the first mention of the root's move of gradients `number`.
+  bool BeginMove(uint64_t number);
+  // At the root: numbers one. FailedPrecondition while a backward runs.
+  absl::StatusOr<uint64_t> NumberMove();
+
+  // The pass `id`, made at its first mention with what `make` gives. Those
+  // before `oldest` are over at the root, and fail. FailedPrecondition for one
+  // that is over, Aborted for a released context.
+  absl::StatusOr<std::shared_ptr<Pass>> OpenPass(
+      PassId id, PassId oldest, const std::function<Pass::Options()>& make);
   // NotFound unless `id` is under way.
   absl::StatusOr<std::shared_ptr<Pass>> FindPass(PassId id) const;
+  bool HasEnded(PassId id) const;
   // Lets go of pass `id`, running or yet to be marked, and takes no more for
   // it; null when it is not under way.
   std::shared_ptr<Pass> EndPass(PassId id);
@@ -92,10 +108,11 @@ class ContextState final : public rpc::CallScope {
   // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
   void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
 
-  // At the root: takes the right to run a backward and gives its number.
-  // FailedPrecondition while another runs.
+  // At the root: the number of a new backward, until EndBackward.
   absl::StatusOr<PassId> BeginBackward();
   void EndBackward(PassId id);
+  // The first of those that have not ended; one of these is asked for.
+  PassId OldestBackward() const;
 
   // Lets the worker be told of the end; Aborted once released.
   absl::Status AddWorker(const std::string& name);
@@ -110,6 +127,9 @@ class ContextState final : public rpc::CallScope {
   };
   absl::Status OverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return absl::AbortedError(id_.Over(why_));
+  }
+  bool HasEndedLocked(PassId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return id < oldest_ || ended_.count(id) > 0;
   }
   void AccumulateLocked(const Variable& leaf, const Tensor& grad)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,10 +147,14 @@ class ContextState final : public rpc::CallScope {
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
   std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);  // that is under way
-  PassId ended_pass_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin
+  const std::shared_ptr<NodeClaims> claims_ = std::make_shared<NodeClaims>();
+  std::map<PassId, std::shared_ptr<Pass>> passes_ ABSL_GUARDED_BY(mutex_);
+  PassId oldest_ ABSL_GUARDED_BY(mutex_){};         // all before it are over,
+  std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and these
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool backward_runs_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<PassId> backwards_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_move_ ABSL_GUARDED_BY(mutex_) = 0;    // of the root's
+  std::set<uint64_t> moves_ ABSL_GUARDED_BY(mutex_);  // heard of
 };
 
 }  // namespace baton::dist

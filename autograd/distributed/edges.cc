@@ -64,9 +64,20 @@ GradientCarrier::Running::~Running() { running_carrier = before_; }
 GradientCarrier* GradientCarrier::Running::Get() { return running_carrier; }
 
 ReceiveNode::ReceiveNode(ContextId context, EdgeId id, std::string from,
-                         int values)
-    : context_(std::move(context)), id_(id), from_(std::move(from)) {
+                         int values, const autograd::Signature& sent)
+    : context_(std::move(context)),
+      id_(id),
+      from_(std::move(from)),
+      sent_(sent) {
   SetNumOutputs(values);
+}
+
+// Not the context, which is another one in each step: a pass checks it.
+void ReceiveNode::Sign(autograd::Signature& signature) const {
+  Node::Sign(signature);
+  signature.Add(static_cast<uint64_t>(id_));
+  signature.Add(from_);
+  signature.Add(sent_);
 }
 
 std::vector<Tensor> ReceiveNode::Backward(const std::vector<Tensor>& grads) {

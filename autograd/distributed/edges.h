@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "autograd/distributed/context_id.h"
 #include "autograd/node.h"
+#include "autograd/signature.h"
 #include "rpc/call_scope.h"
 
 // Where the graph crosses from one worker to another. A message that carries
@@ -73,7 +74,9 @@ class GradientCarrier {
 // as in a backward without the context. Thread-compatible.
 class ReceiveNode final : public autograd::Node {
  public:
-  ReceiveNode(ContextId context, EdgeId id, std::string from, int values);
+  // `sent`: of the sender's graph of the values.
+  ReceiveNode(ContextId context, EdgeId id, std::string from, int values,
+              const autograd::Signature& sent);
 
   const char* name() const override { return "receive"; }
   std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
@@ -82,10 +85,14 @@ class ReceiveNode final : public autograd::Node {
   EdgeId id() const { return id_; }                  // within the context
   const std::string& from() const { return from_; }  // worker
 
+ protected:
+  void Sign(autograd::Signature& signature) const override;
+
  private:
   const ContextId context_;
   const EdgeId id_;
   const std::string from_;
+  const autograd::Signature sent_;
 };
 
 // Collects the values of one outgoing message that require grad.

@@ -11,12 +11,10 @@
 namespace baton::dist {
 namespace {
 
-using Nodes = std::vector<std::shared_ptr<autograd::Node>>;
-
 // Sums of gradients follow the order of the roots: that of the sends, not that
 // in which marks happened to arrive. A backward's own root, which is no send,
 // comes first.
-void SortByEdge(Nodes& roots) {
+void SortByEdge(Pass::Nodes& roots) {
   auto key = [](const std::shared_ptr<autograd::Node>& node) {
     auto* edge = dynamic_cast<const SendNode*>(node.get());
     return edge == nullptr ? 0 : static_cast<uint64_t>(edge->id());
@@ -30,43 +28,75 @@ void SortByEdge(Nodes& roots) {
 Pass::Pass(PassId id, Options options)
     : id_(id), options_(std::move(options)) {}
 
-Pass::~Pass() = default;
+Pass::~Pass() { GiveBackNodes(); }
+
+Pass::Terms Pass::terms() const {
+  MutexLock lock(mutex_);
+  return terms_;
+}
 
 std::chrono::milliseconds Pass::TimeLeft() const {
   return std::max(std::chrono::milliseconds(1),
                   std::chrono::ceil<std::chrono::milliseconds>(
-                      options_.deadline - std::chrono::steady_clock::now()));
+                      terms().deadline - std::chrono::steady_clock::now()));
+}
+
+absl::StatusOr<size_t> Pass::Want(const std::vector<Variable>& places) {
+  MutexLock lock(mutex_);
+  if (!failed_.ok()) return failed_;
+  if (task_ != nullptr)
+    return absl::FailedPreconditionError("the pass has begun to run");
+  const size_t first = wanted_.size();
+  for (size_t i = 0; i < places.size(); ++i) {
+    autograd::Edge edge = places[i].gradient_edge();
+    if (!edge.valid()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("value ", i, " does not require grad"));
+    }
+    wanted_.push_back(std::move(edge));
+  }
+  captured_.resize(wanted_.size());
+  return first;
+}
+
+bool Pass::wants() const {
+  MutexLock lock(mutex_);
+  return !wanted_.empty();
+}
+
+std::vector<Tensor> Pass::TakeWanted() {
+  MutexLock lock(mutex_);
+  return std::exchange(captured_, {});
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<ReceiveNode>>> Pass::Mark(
-    const Nodes& roots) {
+    const Nodes& roots, const Terms& terms) {
   MutexLock lock(mutex_);
   if (!failed_.ok()) return failed_;
+  std::vector<std::shared_ptr<ReceiveNode>> reached;
+  if (!std::exchange(marked_, true)) terms_ = terms;
+  if (roots.empty()) return reached;
   if (task_ != nullptr) {
     return absl::FailedPreconditionError(
         "an edge was marked after its pass began to run");
   }
-  std::vector<std::shared_ptr<ReceiveNode>> reached;
-  Nodes open;
+  ASSIGN_OR_RETURN(Nodes taken, options_.claims->Take(id_, roots));
   for (const auto& root : roots) {
-    if (!unfed_.insert(root.get()).second) continue;
-    roots_.push_back(root);
-    if (visited_.insert(root.get()).second) open.push_back(root);
+    if (unfed_.insert(root.get()).second) roots_.push_back(root);
   }
-  while (!open.empty()) {
-    std::shared_ptr<autograd::Node> node = std::move(open.back());
-    open.pop_back();
-    if (auto edge = std::dynamic_pointer_cast<ReceiveNode>(node)) {
-      reached.push_back(std::move(edge));
-      continue;
-    }
-    for (const autograd::Edge& edge : node->edges()) {
-      if (edge.valid() && visited_.insert(edge.node.get()).second) {
-        open.push_back(edge.node);
-      }
-    }
+  for (const auto& node : taken) {
+    taken_.push_back(node.get());
+    auto edge = std::dynamic_pointer_cast<ReceiveNode>(node);
+    if (edge == nullptr) continue;
+    ends_.push_back(node);
+    reached.push_back(std::move(edge));
   }
   return reached;
+}
+
+std::vector<Pass::Fed> Pass::TakeEarly() {
+  MutexLock lock(mutex_);
+  return std::exchange(early_, {});
 }
 
 void Pass::AddPeer(const std::string& worker) {
@@ -79,77 +109,127 @@ std::set<std::string> Pass::TakePeers() {
   return std::exchange(peers_, {});
 }
 
-std::shared_ptr<autograd::GraphTask> Pass::TaskLocked() {
-  if (task_ == nullptr) {
+bool Pass::TakeFinish() {
+  MutexLock lock(mutex_);
+  return !std::exchange(finish_taken_, true);
+}
+
+// What is called back runs on the threads that feed, so that it is over before
+// the graph is.
+autograd::GraphTask::Options Pass::TaskOptionsLocked() {
+  autograd::GraphTask::Options options;
+  options.retain_graph = terms_.retain_graph;
+  options.sink = options_.sink;
+  options.scope.all = !terms_.only_wanted;
+  if (!terms_.only_wanted) return options;
+  options.scope.wanted = wanted_;
+  options.scope.ends = ends_;
+  options.capture = [weak = weak_from_this()](size_t i, const Tensor& grad) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    MutexLock lock(self->mutex_);
+    if (i < self->captured_.size()) self->captured_[i] = grad;
+  };
+  return options;
+}
+
+std::shared_ptr<autograd::GraphTask> Pass::Task() {
+  std::shared_ptr<autograd::GraphTask> task;
+  {
+    MutexLock lock(mutex_);
+    if (task_ != nullptr || !failed_.ok()) return task_;
     SortByEdge(roots_);
-    autograd::GraphTask::Options options;
-    options.retain_graph = options_.retain_graph;
-    options.sink = options_.sink;
-    task_ = std::make_shared<autograd::GraphTask>(roots_, std::move(options));
+    task = task_ =
+        std::make_shared<autograd::GraphTask>(roots_, TaskOptionsLocked());
   }
-  return task_;
+  task->OnDone([weak = weak_from_this()](const absl::Status& status) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    {
+      MutexLock lock(self->mutex_);
+      self->graph_done_ = true;
+      if (self->failed_.ok()) self->failed_ = status;
+    }
+    self->Settle();
+  });
+  return task;
+}
+
+absl::Status Pass::Failure() const {
+  MutexLock lock(mutex_);
+  return failed_;
 }
 
 absl::Status Pass::Feed(const std::shared_ptr<autograd::Node>& root,
                         std::vector<Tensor> grads) {
-  std::shared_ptr<autograd::GraphTask> task;
   {
     MutexLock lock(mutex_);
     if (!failed_.ok()) return failed_;
+    if (!marked_) {
+      early_.push_back({root, std::move(grads)});
+      return absl::OkStatus();
+    }
     if (unfed_.erase(root.get()) == 0) {
       return absl::InvalidArgumentError(
           "a gradient came for an edge that is not waited for");
     }
-    task = TaskLocked();
   }
-  Running running(this);
-  return task->Feed(root, std::move(grads));
+  const auto task = Task();
+  if (task == nullptr) return Failure();
+  {
+    Running running(this);
+    RETURN_IF_ERROR(task->Feed(root, std::move(grads)));
+  }
+  Settle();
+  return absl::OkStatus();
 }
 
 void Pass::Fail(const absl::Status& status) {
   std::shared_ptr<autograd::GraphTask> task;
   {
     MutexLock lock(mutex_);
-    if (!failed_.ok()) return;
+    if (over_ || !failed_.ok()) return;
     failed_ = status;
+    early_.clear();
     task = task_;
   }
-  finished_.Set(status);
   if (task != nullptr) task->Fail(status);
+  Settle();
 }
 
 Future<void> Pass::Finished() {
-  std::shared_ptr<autograd::GraphTask> task;
-  {
-    MutexLock lock(mutex_);
-    if (failed_.ok() && !watched_) {
-      watched_ = true;
-      task = TaskLocked();
-    }
-  }
-  if (task != nullptr) {
-    task->OnDone([weak = weak_from_this()](const absl::Status& status) {
-      if (auto self = weak.lock()) self->Settle(status);
-    });
-  }
-  return finished_.future();
+  Task();
+  return Ended();
 }
 
-// One of the things that Finished waits for is over.
-void Pass::Settle(const absl::Status& status) {
-  if (!status.ok()) {
-    Fail(status);
-    return;
-  }
+void Pass::Settle() {
+  absl::Status status;
   {
     MutexLock lock(mutex_);
-    if (--unsettled_ > 0) return;
+    if (over_) return;
+    const bool ends = failed_.ok()
+                          ? graph_done_ && unfed_.empty() && sends_ == 0
+                          : task_ == nullptr || graph_done_;
+    if (!ends) return;
+    over_ = true;
+    status = failed_;
   }
-  finished_.Set(absl::OkStatus());
+  GiveBackNodes();
+  ended_.Set(status);
+}
+
+void Pass::GiveBackNodes() {
+  std::vector<const autograd::Node*> taken;
+  {
+    MutexLock lock(mutex_);
+    taken.swap(taken_);
+  }
+  if (!taken.empty()) options_.claims->GiveBack(taken);
 }
 
 std::string Pass::WaitsFor() const {
   MutexLock lock(mutex_);
+  if (!marked_) return "word from the root";
   for (const auto& root : roots_) {
     if (unfed_.count(root.get()) == 0) continue;
     if (auto edge = std::dynamic_pointer_cast<SendNode>(root)) {
@@ -164,11 +244,16 @@ std::string Pass::WaitsFor() const {
 void Pass::Carry(const ReceiveNode& edge, std::vector<Tensor> grads) {
   {
     MutexLock lock(mutex_);
-    ++unsettled_;
+    ++sends_;
   }
   options_.send(*this, edge, std::move(grads))
       .OnReady([self = shared_from_this()](const absl::Status& status) {
-        self->Settle(status);
+        {
+          MutexLock lock(self->mutex_);
+          --self->sends_;
+        }
+        if (!status.ok()) self->Fail(status);
+        self->Settle();
       });
 }
 

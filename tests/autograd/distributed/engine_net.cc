@@ -9,7 +9,6 @@ namespace baton::dist {
 namespace {
 
 using std::chrono::milliseconds;
-using Names = std::vector<std::string>;
 
 }  // namespace
 
@@ -33,9 +32,19 @@ bool Eventually(const std::function<bool()>& holds) {
   return holds();
 }
 
-Future<Names> NetPeers::Mark(const std::string& to, const MarkRequest& r) {
-  return net_->Post<Names>(
+Future<Marking> NetPeers::Mark(const std::string& to, const MarkRequest& r) {
+  ++net_->marks;
+  return net_->Post<Marking>(
       to, [self = self_, r](Engine& e) { return e.OnMark(self, r); });
+}
+
+Future<WantedPlaces> NetPeers::Want(const std::string& to,
+                                    const WantRequest& r) {
+  return net_->Post<WantedPlaces>(to, [self = self_, r](Engine& e) {
+    const auto list = r.parameters.LocalValue();
+    return ReadyFuture<WantedPlaces>(list.ok() ? e.OnWant(self, r.pass, **list)
+                                               : list.status());
+  });
 }
 
 Future<void> NetPeers::Gradient(const std::string& to, const GradientMessage& m,
@@ -47,19 +56,27 @@ Future<void> NetPeers::Gradient(const std::string& to, const GradientMessage& m,
 }
 
 // Where the answer would never come its deadline passes at once.
-Future<void> NetPeers::Finish(const std::string& to, const ContextId& c,
-                              PassId p, milliseconds) {
+Future<std::vector<Tensor>> NetPeers::Finish(const std::string& to,
+                                             const FinishRequest& r) {
   if (net_->LosesGradientsTo(to)) {
-    return ReadyFuture<void>(absl::DeadlineExceededError("no answer"));
+    return ReadyFuture<std::vector<Tensor>>(
+        absl::DeadlineExceededError("no answer"));
   }
-  return net_->Post<void>(to, [c, p](Engine& e) { return e.OnFinish(c, p); });
+  return net_->Post<std::vector<Tensor>>(
+      to, [self = self_, r](Engine& e) { return e.OnFinish(self, r); });
 }
 
 Future<std::string> NetPeers::Abort(const std::string& to, const ContextId& c,
                                     PassId p, const absl::Status& why,
                                     milliseconds) {
-  return net_->Post<std::string>(to, [c, p, why](Engine& e) {
-    return ReadyFuture<std::string>(e.OnAbort(c, p, why));
+  return net_->Post<std::string>(
+      to, [c, p, why](Engine& e) { return e.OnAbort(c, p, why); });
+}
+
+Future<void> NetPeers::MoveToGrad(const std::string& to, const ContextId& c,
+                                  uint64_t number) {
+  return net_->Post<void>(to, [self = self_, c, number](Engine& e) {
+    return e.OnMove(self, c, number);
   });
 }
 

@@ -25,15 +25,18 @@ class Net;
 class NetPeers final : public Peers {
  public:
   NetPeers(Net* net, std::string self) : net_(net), self_(std::move(self)) {}
-  Future<std::vector<std::string>> Mark(const std::string& to,
-                                        const MarkRequest& r) override;
+  Future<Marking> Mark(const std::string& to, const MarkRequest& r) override;
+  Future<WantedPlaces> Want(const std::string& to,
+                            const WantRequest& r) override;
   Future<void> Gradient(const std::string& to, const GradientMessage& m,
                         std::chrono::milliseconds timeout) override;
-  Future<void> Finish(const std::string& to, const ContextId& c, PassId p,
-                      std::chrono::milliseconds timeout) override;
+  Future<std::vector<Tensor>> Finish(const std::string& to,
+                                     const FinishRequest& r) override;
   Future<std::string> Abort(const std::string& to, const ContextId& c, PassId p,
                             const absl::Status& why,
                             std::chrono::milliseconds timeout) override;
+  Future<void> MoveToGrad(const std::string& to, const ContextId& c,
+                          uint64_t number) override;
   Future<void> Release(const std::string& to, const ContextId& c,
                        const std::string& why) override;
   Future<void> Join(const ContextId& c) override;
@@ -130,6 +133,7 @@ class Net {
 
   Promise<void> lost;         // what waits for a lost message waits on this
   std::atomic<int> joins{0};  // asked of roots
+  std::atomic<int> marks{0};  // asked of workers
 
  private:
   std::map<std::string, std::shared_ptr<Engine>> engines_;

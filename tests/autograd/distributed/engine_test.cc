@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "tests/autograd/distributed/engine_net.h"
@@ -141,23 +144,134 @@ TEST_F(EngineTest, AMissedDeadlineNamesTheEdgeAndTheWorker) {
                 "alice"));
 }
 
-TEST_F(EngineTest, ASecondBackwardAtOnceIsRefused) {
-  Variable x = Leaf(2);
-  Variable slow = x * 1.0;
+// A value whose backward stands still until it may go on, and how often that
+// runs at once.
+struct Gate {
+  Variable Of(const Variable& x) {
+    Variable y = x * 1.0;
+    y.AddHook([this](const Tensor&) {
+      most = std::max(most.load(), ++inside);
+      reached.Set(absl::OkStatus());
+      go.future().Await().IgnoreError();
+      --inside;
+      return Tensor();
+    });
+    return y;
+  }
   Promise<void> go, reached;
-  slow.AddHook([&](const Tensor&) {
-    reached.Set(absl::OkStatus());
-    go.future().Await().IgnoreError();
-    return Tensor();
-  });
+  std::atomic<int> inside{0}, most{0};
+};
+
+TEST_F(EngineTest, ASecondBackwardAtOnceOfTheSameParameterIsRefused) {
+  Variable x = Leaf(2);
+  Gate gate;
   Future<void> first =
-      net_.at("alice").Backward(context_, {autograd::Sum(slow)}, {}, {});
-  ASSERT_TRUE(reached.future().Await().ok());
+      net_.at("alice").Backward(context_, {autograd::Sum(gate.Of(x))}, {}, {});
+  ASSERT_TRUE(gate.reached.future().Await().ok());
   absl::Status second = Backward(autograd::Sum(x * 2.0));
   EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
-  go.Set(absl::OkStatus());
+  EXPECT_THAT(std::string(second.message()), HasSubstr("the parameter f32"));
+  gate.go.Set(absl::OkStatus());
   EXPECT_TRUE(first.Await().ok());
   EXPECT_TRUE(Backward(autograd::Sum(x * 2.0)).ok());
+}
+
+TEST_F(EngineTest, TheRefusalNamesTheWorkerOfTheSharedParameter) {
+  Variable x = Leaf(2), y = Leaf(3), w = Leaf(5);
+  Gate gate;
+  Variable one = Move("bob", "alice", gate.Of(Move("alice", "bob", x) * w));
+  Variable two = Move("bob", "alice", Move("alice", "bob", y) * w);
+  Future<void> first =
+      net_.at("alice").Backward(context_, {autograd::Sum(one)}, {}, {});
+  ASSERT_TRUE(gate.reached.future().Await().ok());
+  const Variable loss = autograd::Sum(two);
+  absl::Status second = Backward(loss);
+  EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
+  EXPECT_THAT(std::string(second.message()), HasSubstr("worker bob"));
+  gate.go.Set(absl::OkStatus());
+  ASSERT_TRUE(first.Await().ok());
+  EXPECT_TRUE(Backward(loss).ok());
+  EXPECT_EQ(GradientAt("bob", w), 5);  // x + y
+}
+
+TEST_F(EngineTest, BackwardsThatShareNothingRunBesideEachOther) {
+  Variable x = Leaf(2), y = Leaf(3), w = Leaf(5), v = Leaf(7);
+  Gate gate;
+  Variable one = Move("bob", "alice", gate.Of(Move("alice", "bob", x) * w));
+  Variable two = Move("bob", "alice", Move("alice", "bob", y) * v);
+  Future<void> first =
+      net_.at("alice").Backward(context_, {autograd::Sum(one)}, {}, {});
+  ASSERT_TRUE(gate.reached.future().Await().ok());
+  ASSERT_TRUE(Backward(autograd::Sum(two)).ok());
+  EXPECT_EQ(GradientAt("bob", v), 3);
+  EXPECT_EQ(GradientAt("alice", y), 7);
+  EXPECT_EQ(GradientAt("bob", w), -1);
+  gate.go.Set(absl::OkStatus());
+  ASSERT_TRUE(first.Await().ok());
+  EXPECT_EQ(GradientAt("bob", w), 2);
+}
+
+TEST_F(EngineTest, ManyBackwardsOfOneContextRunAtOnce) {
+  constexpr size_t kPasses = 30;
+  std::vector<Variable> leaves;
+  std::vector<Future<void>> passes;
+  for (size_t i = 0; i < kPasses; ++i) {
+    leaves.push_back(Leaf(static_cast<double>(i)));
+    Variable there = Move("alice", "bob", leaves.back());
+    Variable home = Move("bob", "alice", there * there);
+    passes.push_back(
+        net_.at("alice").Backward(context_, {autograd::Sum(home)}, {}, {}));
+  }
+  EXPECT_TRUE(WaitAll(passes).Await().ok());
+  for (size_t i = 0; i < kPasses; ++i) {
+    EXPECT_EQ(GradientAt("alice", leaves[i]), 2 * static_cast<double>(i));
+  }
+}
+
+// Carol breaks while a node of another worker runs.
+class RetryTest : public EngineTest,
+                  public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, RetryTest, ::testing::Values("alice", "bob"));
+
+TEST_P(RetryTest, OfAFailedBackwardRunsNoNodeThatStillRuns) {
+  Gate gate;
+  std::atomic<bool> broken{true};
+  Variable x = Leaf(2), y = Leaf(3);
+  const bool here = GetParam() == std::string("alice");
+  Variable slow = here ? gate.Of(x)
+                       : Move("bob", "alice", gate.Of(Move("alice", "bob", x)));
+  Variable fragile = Move("alice", "carol", y) * 1.0;
+  fragile.AddHook([&](const Tensor&) {
+    // Not before the other one is on its way.
+    gate.reached.future().Await().IgnoreError();
+    if (broken) Fail("fragile", "broke");
+    return Tensor();
+  });
+  const Variable from_carol = Move("carol", "alice", fragile);
+  // The edge from carol first, so that alice's own node does not hold it up.
+  const std::vector<Variable> roots = {from_carol, slow};
+  const std::vector<Tensor> ones(2, Tensor::Ones({2, 2}));
+  const auto run = [&] {
+    return net_.at("alice").Backward(context_, roots, ones,
+                                     {.retain_graph = true});
+  };
+  Future<void> first = run();
+  ASSERT_TRUE(gate.reached.future().Await().ok());
+  Promise<void> retried;
+  first.OnReady([&](const absl::Status&) {
+    broken = false;
+    run().OnReady([&](const absl::Status& status) { retried.Set(status); });
+  });
+  // The share of the failed backward is over there but for the node that runs.
+  ASSERT_TRUE(Eventually([&] {
+    return !net_.StateAt(GetParam(), context_->id())->summary().backward_runs;
+  }));
+  EXPECT_FALSE(first.ready());
+  gate.go.Set(absl::OkStatus());
+  EXPECT_THAT(std::string(first.Await().message()), HasSubstr("broke"));
+  const absl::Status second = retried.future().Await();
+  EXPECT_TRUE(second.ok()) << second;
+  EXPECT_EQ(gate.most, 1);
 }
 
 // A node that holds `token` for as long as it is in a graph.
@@ -215,8 +329,8 @@ TEST_F(EngineTest, GarbageFromTheWireIsRefused) {
   EXPECT_FALSE(net_.at("bob").Open(Worker("eve"), "").ok());
   EXPECT_FALSE(net_.at("bob").Open(Worker("eve"), "\x04\xff\xff\xff").ok());
   MarkRequest mark;
-  mark.context = context_->id();
-  mark.pass = PassId{1};
+  mark.pass.context = context_->id();
+  mark.pass.pass = PassId{1};
   mark.edges = {99};
   EXPECT_FALSE(net_.at("bob").OnMark("eve", mark).Await().ok());
   Variable x = Leaf(2);
