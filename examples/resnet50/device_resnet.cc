@@ -130,11 +130,7 @@ std::vector<Detail> DeviceResNet::Details() const {
                                         static_cast<double>(micro_batches_)});
   }
   if (timing_) {
-    const auto figures =
-        DetailsOf({.schedule = timing_->schedule.name,
-                   .bubble = timing_->bubble,
-                   .predicted_bubble = timing_->predicted.bubble(),
-                   .held = timing_->predicted.most_held()});
+    const auto figures = DetailsOf(*timing_);
     details.insert(details.end(), figures.begin(), figures.end());
   }
   return details;

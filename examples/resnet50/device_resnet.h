@@ -52,8 +52,8 @@ class DeviceResNet final : public Trainable {
   std::unique_ptr<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: plain
   int64_t micro_batches_ = 1;
-  bool to_tune_ = false;                                // by the first batch
-  std::optional<dist::DevicePipeline::Timing> timing_;  // of Tune
+  bool to_tune_ = false;                        // by the first batch
+  std::optional<dist::PipelineTiming> timing_;  // of Tune
 };
 
 }  // namespace baton::examples

@@ -21,6 +21,7 @@
 #include "examples/resnet50/saved_training.h"
 #include "examples/support/planning.h"
 #include "examples/support/progress.h"
+#include "examples/support/train_steps.h"
 #include "models/data/loader.h"
 #include "models/data/open.h"
 #include "models/data/transforms.h"
@@ -149,15 +150,21 @@ absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
   Progress progress(
       absl::StrCat("epoch ", result.epoch + 1, "/", settings.epochs), "images",
       batches - loader.batch());
+  TrainSteps steps(model, [&](const TrainSteps::Done& step) {
+    result.images += step.rows;
+    progress.Step(step.loss, step.rows);
+    saved.Count(step.loss, step.rows);
+    return absl::OkStatus();
+  });
   while (loader.batch() < batches) {
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
     if (!batch.has_value()) break;
-    ASSIGN_OR_RETURN(const double loss,
-                     model.TrainStep(ToTrainingBatch(settings, *batch)));
-    result.images += batch->size();
-    progress.Step(loss, batch->size());
-    RETURN_IF_ERROR(saved.AfterStep(loss, batch->size()));
+    RETURN_IF_ERROR(steps.Begin(ToTrainingBatch(settings, *batch)));
+    if (!saved.IsDue(steps.under_way())) continue;
+    RETURN_IF_ERROR(steps.Finish());
+    RETURN_IF_ERROR(saved.Save());
   }
+  RETURN_IF_ERROR(steps.Finish());
   result.loss =
       saved.progress().loss_sum /
       static_cast<double>(std::max<int64_t>(saved.progress().images, 1));

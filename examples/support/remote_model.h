@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
@@ -58,7 +57,11 @@ class RemoteModel final : public Trainable {
       const Spec& spec, const PipelineSettings& settings,
       const Options& options);
 
-  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
+    return TrainStepAsync(batch).Await(kNoLimit);
+  }
+  // Over on return where a parameter is tied.
+  Future<double> TrainStepAsync(const TrainingBatch& batch) override;
   // "auto" has its order after the second.
   int warm_up_steps() const override {
     return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
@@ -93,7 +96,7 @@ class RemoteModel final : public Trainable {
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const dist::ScheduleChoice& schedule,
       const std::vector<std::string>& cuts);
-  absl::StatusOr<dist::Pipeline::StepResult> Step(const TrainingBatch& batch);
+  absl::StatusOr<double> TiedStep(const TrainingBatch& batch);
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
@@ -101,8 +104,6 @@ class RemoteModel final : public Trainable {
   std::unique_ptr<dist::Pipeline> pipeline_;
   std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
   std::optional<dist::TiedPair<M, M>> tied_;
-  int steps_ = 0;
-  std::vector<double> bubbles_;  // of those after the warm-up that were timed
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
@@ -191,34 +192,27 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
 }
 
 template <typename M>
-absl::StatusOr<dist::Pipeline::StepResult> RemoteModel<M>::Step(
-    const TrainingBatch& batch) {
-  if (!tied_) return pipeline_->Step(*optimizer_, batch.inputs, batch.targets);
+Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
+  if (tied_) return ReadyFuture<double>(TiedStep(batch));
+  return pipeline_->StepAsync(*optimizer_, batch.inputs, batch.targets)
+      .Then([](const dist::Pipeline::StepResult& step) { return step.loss; });
+}
+
+template <typename M>
+absl::StatusOr<double> RemoteModel<M>::TiedStep(const TrainingBatch& batch) {
   const dist::Context ctx(agent_);
   ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
                    pipeline_->Step(ctx, batch.inputs, batch.targets));
   RETURN_IF_ERROR(tied_->SumGradients(ctx));
   RETURN_IF_ERROR(optimizer_->Step(ctx));
-  return result;
-}
-
-template <typename M>
-absl::StatusOr<double> RemoteModel<M>::TrainStep(const TrainingBatch& batch) {
-  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result, Step(batch));
-  if (++steps_ > warm_up_steps() && result.bubble)
-    bubbles_.push_back(*result.bubble);
   return result.loss;
 }
 
 template <typename M>
 std::vector<Detail> RemoteModel<M>::Details() const {
-  const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
-  if (!pipelined_ || bubbles_.empty() || !predicted.ok()) return {};
-  return DetailsOf({.schedule = schedule()->name,
-                    .bubble = absl::c_accumulate(bubbles_, 0.0) /
-                              static_cast<double>(bubbles_.size()),
-                    .predicted_bubble = predicted->bubble(),
-                    .held = predicted->most_held()});
+  const absl::StatusOr<dist::PipelineTiming> timing = pipeline_->Timing();
+  if (!pipelined_ || !timing.ok()) return {};
+  return DetailsOf(*timing);
 }
 
 }  // namespace baton::examples

@@ -193,8 +193,8 @@ Schedule DevicePipeline::ScheduleFor(const Workload& work) const {
   return OrThrow(MakeSchedule(options_.schedule, work));
 }
 
-DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
-                                            const Tensor& targets) {
+PipelineTiming DevicePipeline::Tune(const Tensor& inputs,
+                                    const Tensor& targets) {
   std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
   for (const DeviceStage& stage : stages_) {
     for (const auto& [name, buffer] : stage.module->NamedBuffers())
@@ -209,7 +209,7 @@ DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
         CostsOf(TimedStep(placed, wanted), stages_.size(), GroupSizes(rows));
   }
   Workload work = WorkFor(rows);
-  Timing timing;
+  PipelineTiming timing;
   timing.schedule = ScheduleFor(work);
   const auto spans = TimedStep(placed, wanted);
   timing.bubble = BubbleOf(spans, work.worker_of_stage);

@@ -99,17 +99,12 @@ class DevicePipeline {
     return Step(inputs, targets, StepOptions());
   }
 
-  // What a step by the present order comes to.
-  struct Timing {
-    Schedule schedule;
-    double bubble = 0;     // measured: the share in which a mean device idles
-    Simulation predicted;  // by the costs that were measured, in milliseconds
-  };
   // Times a step on such a batch, by which the steps of "auto" are ordered from
-  // now on. Takes some steps, which leave parameters and buffers as they were,
-  // but gradients of their own, and random numbers drawn. Not within a
-  // recording, nor after one was made.
-  Timing Tune(const Tensor& inputs, const Tensor& targets);
+  // now on: what it comes to, in milliseconds, the devices for workers. Takes
+  // some steps, which leave parameters and buffers as they were, but gradients
+  // of their own, and random numbers drawn. Not within a recording, nor after
+  // one was made.
+  PipelineTiming Tune(const Tensor& inputs, const Tensor& targets);
 
   // The forwards alone, in eval mode; the outputs, on the last device.
   Tensor Evaluate(const Tensor& inputs);

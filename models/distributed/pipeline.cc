@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "models/distributed/micro_batches.h"
+#include "models/distributed/step_trace.h"
 
 namespace baton::dist {
 namespace {
@@ -176,6 +177,7 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   } else if (options_.schedule.name == "auto" && !ordered.by_costs &&
              ordered.steps >= kUsualSteps) {
     ordered.by_costs = true;
+    ordered.bubbles = ordered.timed = 0;
     ordered.work.costs = ordered.meter.Mean();
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
@@ -191,6 +193,10 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
 void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
   if (++ordered.steps < kUsualSteps) return;
+  if (const std::optional<double> bubble = BubbleOf(reports)) {
+    ordered.bubbles += *bubble;
+    ++ordered.timed;
+  }
   for (size_t worker = 0; worker < reports.size(); ++worker) {
     if (!reports[worker].times) continue;
     const Program& program = ordered.schedule.workers[worker];
@@ -218,15 +224,19 @@ void Pipeline::Collect() {
                    under_way_.end());
 }
 
-absl::StatusOr<Simulation> Pipeline::Predict() {
+absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   Collect();
-  if (last_ == nullptr || last_->steps < kUsualSteps) {
+  if (last_ == nullptr || last_->timed == 0) {
     return absl::FailedPreconditionError(
-        "a prediction needs the costs of two steps");
+        "no step was timed yet beside the first one");
   }
+  PipelineTiming timing;
+  timing.schedule = last_->schedule;
+  timing.bubble = last_->bubbles / last_->timed;
   Workload work = last_->work;
   work.costs = last_->meter.Mean();
-  return Simulate(last_->schedule, work);
+  ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
+  return timing;
 }
 
 void Pipeline::set_split_size(int64_t rows) {

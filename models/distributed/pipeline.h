@@ -189,11 +189,12 @@ class Pipeline {
   const Schedule* schedule() const {
     return last_ ? &last_->schedule : nullptr;
   }
-  // What that order comes to by the mean costs of the steps that were timed, in
-  // seconds, where nothing is lost between workers. FailedPrecondition before
-  // two steps: the first one, which reserves memory and chooses kernels, does
-  // not count.
-  absl::StatusOr<Simulation> Predict();
+  // What that order comes to, in seconds, by the steps that were timed: the
+  // mean of their bubbles, and what is predicted by their mean costs where
+  // nothing is lost between workers. FailedPrecondition before there is one
+  // that counts: the first one of a batch size, which reserves memory and
+  // chooses kernels, does not.
+  absl::StatusOr<PipelineTiming> Timing();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
@@ -206,6 +207,8 @@ class Pipeline {
     Workload work;
     Schedule schedule;
     CostMeter meter;
+    double bubbles = 0;  // of so many steps, by the present order
+    int timed = 0;
     int steps = 0;
     bool by_costs = false;
   };

@@ -21,6 +21,7 @@
 #include "examples/support/device_cluster.h"
 #include "examples/support/planning.h"
 #include "optim/adam.h"
+#include "examples/support/train_steps.h"
 #include "tests/models/data/made_files.h"
 #include "tests/support/test_files.h"
 #include "tools/command_line.h"
@@ -112,6 +113,32 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
       EXPECT_NEAR(remote->TrainStep(batches[0]).value(),
                   local->TrainStep(placed).value(), 1e-6)
           << "split size " << split_size << ", step " << step;
+    }
+  }
+}
+
+// Momentum, batch norm and all: bit for bit.
+TEST_F(ResNetPrograms, TwoStepsUnderWayLearnWhatOneAtATimeLearns) {
+  Settings settings = SmallSettings();
+  settings.batches = 5;
+  settings.sgd.momentum = 0.9;
+  const auto batches = SyntheticBatches(settings);
+  for (const int64_t split_size : {0, 3}) {
+    for (const char* schedule : {"gpipe", "auto"}) {
+      settings.schedule.name = schedule;
+      std::vector<double> in_turn, under_way;
+      const auto one = Remote(settings, split_size);
+      for (const TrainingBatch& batch : batches)
+        in_turn.push_back(one->TrainStep(batch).value());
+      const auto two = Remote(settings, split_size);
+      TrainSteps steps(*two, [&](const TrainSteps::Done& step) {
+        under_way.push_back(step.loss);
+        return absl::OkStatus();
+      });
+      for (const TrainingBatch& batch : batches)
+        ASSERT_TRUE(steps.Begin(batch).ok());
+      ASSERT_TRUE(steps.Finish().ok());
+      EXPECT_EQ(under_way, in_turn) << split_size << " " << schedule;
     }
   }
 }
@@ -351,7 +378,7 @@ TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
   settings.loss = dist::Loss::kCrossEntropy;
   settings.epochs = 2;
   settings.saving.checkpoints = {.folder = folder / "run", .keep = 0};
-  settings.saving.every = 1;
+  settings.saving.every = 2;  // two steps are under way between
   settings.json = folder / "undisturbed.jsonl";
   settings.stepping.optimizer = {.lr = 0.02, .others = {{"momentum", 0.9}}};
   settings.stepping.schedule = "one-cycle";
@@ -360,8 +387,8 @@ TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
   };
   absl::Status status = train();
   ASSERT_TRUE(status.ok()) << status;
-  for (const int step : {7, 8})
-    std::filesystem::remove_all(folder / absl::StrCat("run/step_", step));
+  EXPECT_THAT(CheckpointSteps(folder / "run"), ElementsAre(2, 4, 6, 8));
+  std::filesystem::remove_all(folder / "run/step_8");
   settings.saving.resume = Saving::Resume::kLatest;
   settings.cuts = {"layer1"};
   settings.json = folder / "resumed.jsonl";

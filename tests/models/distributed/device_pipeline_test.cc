@@ -188,7 +188,7 @@ TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
   const Batch batch = BatchOf(7);
   const DevicePipelineOptions options = {.split_size = 2, .schedule = {"auto"}};
   DevicePipeline plain = Make(kFour, options), tuned = Make(kFour, options);
-  const DevicePipeline::Timing timing = tuned.Tune(batch.images, batch.labels);
+  const PipelineTiming timing = tuned.Tune(batch.images, batch.labels);
   EXPECT_EQ(timing.schedule.name, "auto");
   EXPECT_EQ(timing.schedule.micro_batches(), 4);
   EXPECT_GE(timing.bubble, 0);

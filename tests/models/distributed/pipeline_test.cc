@@ -241,7 +241,8 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
   options.schedule.name = "auto";
   auto pipeline = MakePipeline(options);
   EXPECT_EQ(pipeline->schedule(), nullptr);
-  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Predict().status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Timing().status()));
+  std::vector<double> bubbles;
   for (int step = 0; step < 4; ++step) {
     Context ctx(agent());
     auto result = pipeline->Step(ctx, x_, labels_);
@@ -249,16 +250,20 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
     ASSERT_TRUE(result->bubble.has_value());
     EXPECT_GT(*result->bubble, 0);
     EXPECT_LT(*result->bubble, 1);
+    bubbles.push_back(*result->bubble);
     ASSERT_THAT(CheckSchedule(*pipeline->schedule()), testing::IsOk());
   }
-  const auto predicted = pipeline->Predict();
-  ASSERT_TRUE(predicted.ok()) << predicted.status();
-  EXPECT_GT(predicted->makespan, 0);
-  EXPECT_GE(predicted->bubble(), 0);
-  EXPECT_LT(predicted->bubble(), 1);
+  const auto timing = pipeline->Timing();
+  ASSERT_TRUE(timing.ok()) << timing.status();
+  EXPECT_EQ(timing->schedule, *pipeline->schedule());
+  // Two steps by the costs of the second one.
+  EXPECT_DOUBLE_EQ(timing->bubble, (bubbles[2] + bubbles[3]) / 2);
+  EXPECT_GT(timing->predicted.makespan, 0);
+  EXPECT_GE(timing->predicted.bubble(), 0);
+  EXPECT_LT(timing->predicted.bubble(), 1);
   // Another size is another order.
   pipeline->set_split_size(12);
-  EXPECT_FALSE(pipeline->Predict().ok());
+  EXPECT_FALSE(pipeline->Timing().ok());
 }
 
 // Workers that declare a GPU; their modules are on the CPU.
@@ -291,7 +296,7 @@ TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
     if (result->bubble) timed.push_back(step);
   }
   EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 16, 32));
-  EXPECT_TRUE((*pipeline)->Predict().ok());
+  EXPECT_TRUE((*pipeline)->Timing().ok());
   // Another batch size begins anew.
   Context ctx(trainer);
   const auto other =
