@@ -21,11 +21,11 @@ Tensor ScalarLike(const Tensor& x, double value) {
                       {.dtype = x.dtype(), .device = x.device()});
 }
 
-// 1 where a > b, 1/2 where a == b, else 0.
+// 0 where a < b, 1/2 where a == b, else 1: of NaN, both sides get all.
 Tensor ShareOfLarger(const Tensor& a, const Tensor& b) {
-  return ops::MulScalar(ops::Add(ops::Greater(a, b).To(a.dtype()),
-                                 ops::GreaterEqual(a, b).To(a.dtype())),
-                        0.5);
+  const Tensor less = ops::Add(ops::Less(a, b).To(a.dtype()),
+                               ops::LessEqual(a, b).To(a.dtype()));
+  return ops::AddScalar(ops::MulScalar(less, -0.5), 1);
 }
 
 Variable Extremum(const char* op, const Variable& a, const Variable& b,

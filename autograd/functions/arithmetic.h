@@ -13,7 +13,8 @@ Variable Add(const Variable& a, const Variable& b);
 Variable Sub(const Variable& a, const Variable& b);
 Variable Mul(const Variable& a, const Variable& b);
 Variable Div(const Variable& a, const Variable& b);
-// Where both sides are equal each gets half of the gradient.
+// Where both sides are equal each gets half of the gradient, and where one is
+// NaN each gets all of it.
 Variable Maximum(const Variable& a, const Variable& b);
 Variable Minimum(const Variable& a, const Variable& b);
 // As in PyTorch: no gradient comes to a base whose exponent is 0, nor to the

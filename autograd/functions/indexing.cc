@@ -78,13 +78,21 @@ Variable ScatterAdd(const Variable& given_x, int axis, const Tensor& index,
                   }}});
 }
 
-Variable Embedding(const Variable& table, const Tensor& index) {
+Variable Embedding(const Variable& table, const Tensor& index,
+                   const EmbeddingOptions& options) {
   const Tensor y = ops::Embedding(table.tensor(), index);
   const int64_t rows = table.dim(0);
-  return Record("embedding", y, {index}, {{table, [rows](const Backprop& p) {
-                                             return ops::EmbeddingBackward(
-                                                 p.dy(), p.saved(0), rows);
-                                           }}});
+  int64_t padding = -1;
+  if (options.padding) {
+    padding = *options.padding < 0 ? *options.padding + rows : *options.padding;
+    Require(padding >= 0 && padding < rows, "embedding", "padding row ",
+            *options.padding, " is not among ", rows);
+  }
+  return Record("embedding", y, {index},
+                {{table, [rows, padding](const Backprop& p) {
+                    return ops::EmbeddingBackward(p.dy(), p.saved(0), rows,
+                                                  padding);
+                  }}});
 }
 
 }  // namespace baton::autograd

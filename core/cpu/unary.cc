@@ -114,6 +114,10 @@ void Pow(const Tensor& out, const Tensor& x, double exponent) {
         kGrain, [](auto v) { return v * v; }, out, x);
   }
   if (exponent == 0.5) return Unary(UnaryOp::kSqrt, out, x);
+  if (exponent == -0.5) {
+    return MapFloating(
+        kGrain, [](auto v) { return decltype(v)(1) / std::sqrt(v); }, out, x);
+  }
   MapFloating(
       kCostlyGrain,
       [exponent](auto v) {

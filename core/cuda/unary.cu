@@ -51,6 +51,12 @@ struct SqrtOp {
     return sqrt(x);
   }
 };
+struct InverseSqrtOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return C(1) / sqrt(x);
+  }
+};
 struct SquareOp {
   template <typename C>
   __device__ C operator()(C x) const {
@@ -144,6 +150,7 @@ void Affine(const Tensor& out, const Tensor& x, double scale, double shift) {
 void Pow(const Tensor& out, const Tensor& x, double exponent) {
   if (exponent == 0.5) return Unary(UnaryOp::kSqrt, out, x);
   const Launch launch("pow", {&out}, {&x});
+  if (exponent == -0.5) return MapFloating<InverseSqrtOp>(launch, out, x);
   if (exponent == 2) return MapFloating<SquareOp>(launch, out, x);
   VisitDeviceFloating("pow", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -29,6 +29,7 @@ Tensor Log(const Tensor& x);
 Tensor Sqrt(const Tensor& x);
 Tensor Sin(const Tensor& x);
 Tensor Cos(const Tensor& x);
+// The square root and its inverse for 1/2 and -1/2.
 Tensor PowScalar(const Tensor& x, double exponent);
 Tensor Clamp(const Tensor& x, double low, double high);
 

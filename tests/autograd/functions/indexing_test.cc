@@ -3,6 +3,9 @@
 
 #include "autograd/functions/indexing.h"
 
+#include <cmath>
+
+#include "core/ops/arithmetic.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/test_device.h"
 
@@ -63,6 +66,25 @@ TEST(IndexingGradients, EmbeddingSumsRepeats) {
   const Tensor index = Put<int64_t>({4, 0, 4, 1}, {2, 2});
   EXPECT_TRUE(GradCheck([&](Inputs v) { return Embedding(v[0], index); },
                         {Random({5, 3})}));
+}
+
+TEST(IndexingGradients, EmbeddingsPaddingGetsNone) {
+  const Tensor index = Put<int64_t>({4, 0, 4, 1}, {2, 2});
+  for (const int64_t padding : {int64_t{4}, int64_t{-1}}) {
+    const Variable table(Random({5, 3}), true);
+    const Variable y = Embedding(table, index, {.padding = padding});
+    EXPECT_TRUE(ops::BitEqual(y.tensor(), Embedding(table, index).tensor()));
+    y.Backward(Put(Tensor::Full(y.shape(), NAN, {.dtype = DType::kF64})));
+    const auto grad = table.grad().ToVector<double>();
+    for (size_t i = 0; i < grad.size(); ++i) {
+      EXPECT_EQ(std::isnan(grad[i]), i < 6) << i;  // rows 0 and 1
+      if (i >= 6) {
+        EXPECT_EQ(grad[i], 0) << i;
+      }
+    }
+  }
+  EXPECT_THROW(Embedding(Random({5, 3}), index, {.padding = 5}), Error);
+  EXPECT_THROW(Embedding(Random({5, 3}), index, {.padding = -6}), Error);
 }
 
 }  // namespace
