@@ -121,7 +121,7 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
 TEST_F(ResNetPrograms, TwoStepsUnderWayLearnWhatOneAtATimeLearns) {
   Settings settings = SmallSettings();
   settings.batches = 5;
-  settings.sgd.momentum = 0.9;
+  settings.stepping.optimizer.others["momentum"] = 0.9;
   const auto batches = SyntheticBatches(settings);
   for (const int64_t split_size : {0, 3}) {
     for (const char* schedule : {"gpipe", "auto"}) {
