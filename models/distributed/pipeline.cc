@@ -31,7 +31,7 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
     return absl::InvalidArgumentError(
         "a pipeline takes a split size or micro-batches of given sizes");
   }
-  return absl::OkStatus();
+  return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
 // Workers count from 0 in the order in which the stages name them.
@@ -102,21 +102,24 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   RETURN_IF_ERROR(CheckOptions(options, modules.size()));
   std::vector<int> workers = WorkersOf(modules);
   RETURN_IF_ERROR(CheckChoice(options.schedule, workers));
-  // Backwards, since each stage knows the one behind it.
+  // Backwards, since each stage knows those behind it.
   std::vector<RRef<Stage>> stages(modules.size());
   ASSIGN_OR_RETURN(std::optional<RRef<StageLoss>> loss,
                    options.loss.At(agent, modules.back().owner()));
-  std::optional<RRef<Stage>> next;
   StageSpec spec;
   spec.count = static_cast<int32_t>(modules.size());
   spec.checkpoint = options.checkpoint;
   spec.graph = options.graph;
   spec.deferred_batch_norm = options.deferred_batch_norm;
+  spec.routes = options.routes;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
-    stages[i] = modules[i].MakeStage(agent, spec, next,
+    std::map<int32_t, RRef<Stage>> behind;
+    const StageWiring wiring(spec.index, spec.count, spec.routes);
+    for (int target : wiring.targets())
+      behind.emplace(target, stages[static_cast<size_t>(target)]);
+    stages[i] = modules[i].MakeStage(agent, spec, behind,
                                      std::exchange(loss, std::nullopt));
-    next = stages[i];
   }
   for (const RRef<Stage>& stage : stages) {
     // The call ends by the agent's own time limit.
@@ -134,20 +137,17 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
       kept, std::move(stages), std::move(groups), std::move(workers), on_gpus));
 }
 
-absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
+absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
                                            const Tensor& targets,
                                            bool training) const {
-  if (!inputs.defined() || inputs.rank() == 0 || inputs.dim(0) == 0) {
-    return absl::InvalidArgumentError("a pipeline step needs at least one row");
-  }
+  StepPlan plan;
+  ASSIGN_OR_RETURN(plan.rows, inputs.Rows());
   if (targets.defined() &&
-      (targets.rank() == 0 || targets.dim(0) != inputs.dim(0))) {
+      (targets.rank() == 0 || targets.dim(0) != plan.rows)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "inputs of shape ", inputs.shape().ToString(),
+        "inputs of shape ", inputs.values().front().shape().ToString(),
         " do not go with targets of shape ", targets.shape().ToString()));
   }
-  StepPlan plan;
-  plan.rows = inputs.dim(0);
   RETURN_IF_ERROR(CatchErrors([&] {
     const auto& sizes = options_.micro_batches;
     for (const RowRange& part :

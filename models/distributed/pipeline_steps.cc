@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/ops/indexing.h"
 #include "core/ops/reduce.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/step_trace.h"
@@ -137,7 +136,23 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
   return orders;
 }
 
-Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
+// Each to the workers whose stages take it.
+absl::Status Pipeline::PutInputs(const BatchInputs& inputs,
+                                 std::vector<StepOrder>& orders) const {
+  const Values& values = inputs.values();
+  const StageWiring wiring(kBatch, num_stages(), options_.routes);
+  return CatchErrors([&] {
+    for (int stage : wiring.targets()) {
+      const int worker = worker_of_stage_[static_cast<size_t>(stage)];
+      Values& there = orders[static_cast<size_t>(worker)].inputs;
+      there.resize(values.size());
+      for (size_t i : wiring.OutputsTo(stage, values.size()))
+        there[i] = values[i];
+    }
+  });
+}
+
+Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
                                                  const Tensor& targets,
                                                  bool training,
                                                  const Sink& sink) {
@@ -154,6 +169,8 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
   if (!plan.ok()) return refuse(plan.status());
   auto orders = OrdersFor(*plan, sink);
   if (!orders.ok()) return refuse(orders.status());
+  if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
+    return refuse(status);
   const uint64_t step = ++last_step_;
   for (StepOrder& order : *orders) {
     order.step = step;
@@ -161,7 +178,6 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
     order.request = sink.request;
     order.time_left = options_.step_timeout;
   }
-  orders->front().inputs = inputs;
   if (plan->loss != Loss::kNone)
     (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
   rpc::CallOptions options;
@@ -172,7 +188,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
 }
 
 Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
-                                             const Tensor& inputs,
+                                             const BatchInputs& inputs,
                                              const Tensor& targets) {
   if (!targets.defined()) {
     return ReadyFuture<StepResult>(
@@ -187,8 +203,8 @@ Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
       });
 }
 
-absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
-                                                        const Tensor& targets) {
+absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(
+    const BatchInputs& inputs, const Tensor& targets) {
   ASSIGN_OR_RETURN(
       const std::vector<GroupReport> reports,
       Begin(inputs, targets, /*training=*/false, {}).Await(kNoLimit));
@@ -196,7 +212,7 @@ absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
       reports[static_cast<size_t>(worker_of_stage_.back())].last;
   EvalResult result;
   RETURN_IF_ERROR(CatchErrors([&] {
-    result.outputs = ops::Cat(last.outputs, 0);
+    result.outputs = Joined(last.outputs);
     result.loss = LossOf(last);
     result.accuracy = AccuracyOf(last, targets);
   }));

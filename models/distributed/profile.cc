@@ -96,22 +96,28 @@ class UnitMeter {
 
  private:
   void Forwards(int m, std::vector<UnitCosts>& costs) {
-    Tensor next = inputs_;
+    Values next = {inputs_};
     Lap();
     for (size_t i = 0; i < stages_.size(); ++i) {
+      const int stage = static_cast<int>(i);
       const double held = LiveBytes(device_);
-      next = stages_[i].Forward(m, next, targets_);
+      Parcels outputs = stages_[i].Forward(m, {{stage - 1, next}}, targets_);
+      next = std::move(outputs[stage + 1]);
       costs[i].seconds.forward = Lap();
       costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
-      costs[i].output_bytes = static_cast<double>(next.nbytes());
+      for (const Tensor& value : next)
+        costs[i].output_bytes += static_cast<double>(value.nbytes());
     }
   }
 
   void Backwards(int m, std::vector<UnitCosts>& costs) {
-    Tensor gradient;  // of the loss: one
+    Values next;
     Lap();
     for (size_t i = stages_.size(); i-- > 0;) {
-      gradient = stages_[i].Backward(StageOp::kInputGrad, m, gradient);
+      const int stage = static_cast<int>(i);
+      Parcels gradients = stages_[i].Backward(
+          StageOp::kInputGrad, m, {{stage + 1, next}}, /*of_loss=*/Tensor());
+      next = std::move(gradients[stage - 1]);
       costs[i].seconds.input_grad = Lap();
       stages_[i].WeightGrad(m);
       costs[i].seconds.weight_grad = Lap();

@@ -46,8 +46,12 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Throws Error where x does not fit.
-  virtual Variable Forward(const Variable& x) = 0;
+  // What it gives for x; throws Error where that does not fit. A module that
+  // takes or gives several values overrides ForwardAll in its place.
+  virtual Variable Forward(const Variable& x);
+  // What it gives for all that it takes. Of other modules: Forward of the one
+  // value; throws Error for another number.
+  virtual std::vector<Variable> ForwardAll(const std::vector<Variable>& values);
 
   // Of this module and all below it: its own first, then child by child, in
   // the order of registration. What is registered twice is listed once.
@@ -83,6 +87,7 @@ class Module {
   // x as Forward wants it: on device() and, if it is floating, of dtype().
   // Gradients come back to x as it is.
   Variable Placed(const Variable& x) const;
+  std::vector<Variable> Placed(const std::vector<Variable>& values) const;
 
   void ZeroGrad();
 

@@ -346,7 +346,7 @@ TEST_F(PipelineTest, TakesMicroBatchesOfGivenSizes) {
     ExpectGradientsEqual(ctx);
     auto evaluated = pipeline->Evaluate(x_.Slice(0, 0, 9));
     ASSERT_TRUE(evaluated.ok()) << evaluated.status();
-    EXPECT_EQ(evaluated->outputs.dim(0), 9);
+    EXPECT_EQ(evaluated->outputs[0].dim(0), 9);
     const absl::Status refused =
         pipeline->Step(ctx, x_.Slice(0, 0, 9), labels_.Slice(0, 0, 9)).status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
@@ -430,14 +430,14 @@ TEST_F(PipelineTest, EvaluatesInEvalModeWithoutAContext) {
         ForwardAll(local_, x_.Slice(0, rows.begin, rows.end)).tensor());
   }
   Tensor expected = ops::Cat(parts, 0);
-  EXPECT_TRUE(ops::BitEqual(result->outputs, expected));
+  EXPECT_TRUE(ops::BitEqual(result->outputs[0], expected));
   EXPECT_NEAR(result->loss, nn::CrossEntropy(expected, labels_).tensor().Item(),
               1e-6);
   EXPECT_EQ(result->accuracy,
             static_cast<double>(nn::CountCorrect(expected, labels_)) / 12);
   auto bare = pipeline->Evaluate(x_);
   ASSERT_TRUE(bare.ok()) << bare.status();
-  EXPECT_TRUE(ops::BitEqual(bare->outputs, expected));
+  EXPECT_TRUE(ops::BitEqual(bare->outputs[0], expected));
   // Training goes on after it.
   Context ctx(agent());
   EXPECT_TRUE(pipeline->Step(ctx, x_, labels_).ok());
