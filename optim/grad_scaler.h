@@ -57,7 +57,7 @@ class GradScaler {
     Tensor overflow;  // of the last step: 1 or 0
   };
   const Place& At(Device device) const;
-  std::map<const void*, Tensor> Unscale(const Optimizer& optimizer);
+  std::map<const void*, Gradient> Unscale(const Optimizer& optimizer);
   void ShareOverflow();
   void Adapt();
 

@@ -136,7 +136,7 @@ void Optimizer::Overwrite(const State& to, const State& from) {
   if (to.master.defined()) to.master.CopyFrom(from.master);
 }
 
-ops::StepTarget Optimizer::TargetOf(size_t i, const Tensor& grad,
+ops::StepTarget Optimizer::TargetOf(size_t i, const Gradient& grad,
                                     State& state) {
   const Tensor& parameter = parameters_[i].tensor();
   if (state.steps.defined()) {
@@ -146,15 +146,16 @@ ops::StepTarget Optimizer::TargetOf(size_t i, const Tensor& grad,
   }
   const bool has_master = state.master.defined();
   return {.value = has_master ? state.master : parameter,
-          .grad = grad,
+          .grad = grad.values(),
           .state = state.tensors,
+          .rows = grad.index(),
           .lowered = has_master ? parameter : Tensor(),
           .rate = rates_->On(group_of_[i], parameter.device()),
           .count = state.steps};
 }
 
 void Optimizer::Step() {
-  Step([](const Variable& parameter) { return parameter.grad(); });
+  Step([](const Variable& parameter) { return parameter.gradient(); });
 }
 
 void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on,
@@ -162,7 +163,7 @@ void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on,
   std::vector<State> states = states_;  // tensors are handles: this is cheap
   Targets targets(groups());
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = gradient_of(parameters_[i]);
+    const Gradient grad = gradient_of(parameters_[i]);
     if (!grad.defined()) continue;
     ops::StepTarget target = TargetOf(i, grad, states[i]);
     if (skip_on) target.skip = skip_on(grad.device());

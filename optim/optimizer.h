@@ -22,7 +22,7 @@
 namespace baton::optim {
 
 // The gradient to step a parameter by; undefined: leave the parameter alone.
-using GradientOf = std::function<Tensor(const Variable& parameter)>;
+using GradientOf = std::function<Gradient(const Variable& parameter)>;
 
 // See Step.
 using SkipOn = std::function<Tensor(Device)>;
@@ -145,7 +145,7 @@ class Optimizer {
   static void Overwrite(const State& to, const State& from);
   void BeginState(size_t i, State& state) const;
   static void FollowParameter(const Tensor& parameter, State& state);
-  ops::StepTarget TargetOf(size_t i, const Tensor& grad, State& state);
+  ops::StepTarget TargetOf(size_t i, const Gradient& grad, State& state);
   void LimitNorm(Targets& targets, std::optional<double> norm);
   void AfterStep();
   using Keys = std::set<std::string>;

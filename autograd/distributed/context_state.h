@@ -70,11 +70,11 @@ class ContextState final : public rpc::CallScope {
 
   // Adds to the gradient of `leaf`, or drops it once released. Sums of several
   // bf16 or f16 gradients are f32.
-  void Accumulate(const Variable& leaf, const Tensor& grad);
+  void Accumulate(const Variable& leaf, const Gradient& grad);
   // Undefined where no gradient came.
-  Tensor GradientOf(const Variable& leaf) const;
+  Gradient GradientOf(const Variable& leaf) const;
   // In the order in which they first came.
-  std::vector<std::pair<Variable, Tensor>> Gradients() const;
+  std::vector<std::pair<Variable, Gradient>> Gradients() const;
   void ClearGradients();
 
   // The pass `id`, made with `options` at its first mention, when an older one
@@ -90,7 +90,7 @@ class ContextState final : public rpc::CallScope {
   // The same, and fails it with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
   // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
-  void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
+  void AccumulateFor(PassId id, const Variable& leaf, const Gradient& grad);
 
   // At the root: takes the right to run a backward and gives its number.
   // FailedPrecondition while another runs.
@@ -104,14 +104,14 @@ class ContextState final : public rpc::CallScope {
   std::set<std::string> Release(const std::string& why);
 
  private:
-  struct Gradient {
+  struct LeafGradient {
     Variable leaf;
-    Tensor sum;
+    Gradient sum;
   };
   absl::Status OverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return absl::AbortedError(id_.Over(why_));
   }
-  void AccumulateLocked(const Variable& leaf, const Tensor& grad)
+  void AccumulateLocked(const Variable& leaf, const Gradient& grad)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ContextId id_;
@@ -125,7 +125,7 @@ class ContextState final : public rpc::CallScope {
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
+  std::vector<LeafGradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Pass> pass_ ABSL_GUARDED_BY(mutex_);  // that is under way
   PassId ended_pass_ ABSL_GUARDED_BY(mutex_){};  // no pass up to it may begin

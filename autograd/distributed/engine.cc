@@ -204,7 +204,7 @@ Pass::Options Engine::PassOptions(const std::shared_ptr<ContextState>& context,
   Pass::Options options;
   options.retain_graph = retain_graph;
   options.deadline = std::chrono::steady_clock::now() + time_left;
-  options.sink = [weak, pass](const Variable& leaf, const Tensor& grad) {
+  options.sink = [weak, pass](const Variable& leaf, const Gradient& grad) {
     if (auto state = weak.lock()) state->AccumulateFor(pass, leaf, grad);
   };
   options.send = [engine = weak_from_this(), id = context->id()](

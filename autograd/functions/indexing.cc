@@ -6,6 +6,7 @@
 #include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/indexing.h"
+#include "core/ops/rows.h"
 #include "core/status.h"
 
 namespace baton::autograd {
@@ -78,13 +79,21 @@ Variable ScatterAdd(const Variable& given_x, int axis, const Tensor& index,
                   }}});
 }
 
-Variable Embedding(const Variable& table, const Tensor& index) {
+Variable Embedding(const Variable& table, const Tensor& index, bool sparse) {
   const Tensor y = ops::Embedding(table.tensor(), index);
   const int64_t rows = table.dim(0);
-  return Record("embedding", y, {index}, {{table, [rows](const Backprop& p) {
-                                             return ops::EmbeddingBackward(
-                                                 p.dy(), p.saved(0), rows);
-                                           }}});
+  const auto gradient = [rows](const Backprop& p) {
+    return ops::EmbeddingBackward(p.dy(), p.saved(0), rows);
+  };
+  RowsFormula of_rows = nullptr;
+  if (sparse) {
+    of_rows = [rows](const Backprop& p) {
+      const Tensor numbers = p.saved(0).Flatten();
+      const Tensor values = p.dy().Reshape({numbers.numel(), p.dy().dim(-1)});
+      return Gradient(ops::Coalesce({numbers, values}, rows), rows);
+    };
+  }
+  return Record("embedding", y, {index}, {{table, gradient, nullptr, of_rows}});
 }
 
 }  // namespace baton::autograd

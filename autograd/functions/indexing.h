@@ -17,7 +17,9 @@ Variable Gather(const Variable& x, int axis, const Tensor& index);
 // x plus source[i][j] added at [index[i][j]][j] for axis 0, and so on.
 Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
                     const Variable& source);
-// Rows of table [V, D] by index [...] -> [..., D].
-Variable Embedding(const Variable& table, const Tensor& index);
+// Rows of table [V, D] by index [...] -> [..., D]. `sparse`: the gradient of a
+// table that is a leaf without hooks is rows (autograd/gradient.h).
+Variable Embedding(const Variable& table, const Tensor& index,
+                   bool sparse = false);
 
 }  // namespace baton::autograd

@@ -134,9 +134,9 @@ class UnitMeter {
     {
       const Variable output = std::move(outputs_[unit]);
       autograd::GraphTask::Options pass;
-      pass.sink = [&](const Variable& leaf, const Tensor& grad) {
+      pass.sink = [&](const Variable& leaf, const Gradient& grad) {
         if (leaf.id() == input.id()) {
-          input_gradient = grad;
+          input_gradient = grad.Dense();
         } else {
           autograd::AddGradient(sums_[leaf.id()], grad);
         }
@@ -162,7 +162,7 @@ class UnitMeter {
   const Loss loss_;
   const Device device_;
   std::vector<Variable> inputs_, outputs_;  // of each unit
-  std::map<const void*, Tensor> sums_;      // of gradients, as in training
+  std::map<const void*, Gradient> sums_;    // of gradients, as in training
   ProfileClock::time_point lap_;
 };
 

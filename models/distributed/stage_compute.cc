@@ -105,9 +105,9 @@ Tensor StageCompute::Backward(StageOp op, int micro_batch,
   if (!saved.result.requires_grad()) return Tensor();
   Tensor of_input;
   autograd::GraphTask::Options pass;
-  pass.sink = [&](const Variable& leaf, const Tensor& value) {
+  pass.sink = [&](const Variable& leaf, const Gradient& value) {
     if (leaf.id() == saved.input.id()) {
-      of_input = value;
+      of_input = value.Dense();
     } else {
       left.gradients.emplace_back(leaf, value);
     }

@@ -7,13 +7,15 @@
 
 namespace baton::nn {
 
-Embedding::Embedding(int64_t rows, int64_t width, Generator& generator)
-    : weight_(RegisterParameter("weight", Tensor::Empty({rows, width}))) {
+Embedding::Embedding(int64_t rows, int64_t width, Generator& generator,
+                     bool sparse)
+    : weight_(RegisterParameter("weight", Tensor::Empty({rows, width}))),
+      sparse_(sparse) {
   FillNormal(weight_.tensor(), 0, 1, generator);
 }
 
 Variable Embedding::Forward(const Variable& x) {
-  return autograd::Embedding(weight_, x.tensor());
+  return autograd::Embedding(weight_, x.tensor(), sparse_);
 }
 
 }  // namespace baton::nn

@@ -147,8 +147,8 @@ std::shared_ptr<Graphed::Recording> Graphed::Record(
   std::map<const void*, Tensor> found;
   recording->backward = Graph::Record({device}, [&] {
     autograd::Backward({output}, {recording->dy}, false,
-                       [&](const Variable& leaf, const Tensor& gradient) {
-                         found[leaf.id()] = gradient;
+                       [&](const Variable& leaf, const Gradient& gradient) {
+                         found[leaf.id()] = gradient.Dense();
                        });
   });
   recording->gradients.push_back(found[input.id()]);
