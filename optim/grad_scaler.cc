@@ -50,6 +50,10 @@ const Tensor& GradScaler::scale(Device device) const {
 
 void GradScaler::Step(Optimizer& optimizer) {
   const std::map<const void*, Gradient> unscaled = Unscale(optimizer);
+  if (unscaled.empty()) {
+    Fail(kScaler, "no parameter has a gradient to look at before the step",
+         absl::StatusCode::kFailedPrecondition);
+  }
   ShareOverflow();
   optimizer.Step(
       [&](const Variable& parameter) {

@@ -44,7 +44,9 @@ class GradScaler {
   const Tensor& scale(Device device) const;
 
   // The step of `optimizer` by the parameters' unscaled gradients; their grad()
-  // stays as it is. All devices take the step, or none does.
+  // stays as it is. All devices take the step, or none does. Throws Error where
+  // there is no gradient, as after Optimizer::BackwardStep: whether one
+  // overflowed must be known before the first is used.
   void Step(Optimizer& optimizer);
 
   // "scale", and "steps" without overflow since it changed.
