@@ -9,6 +9,7 @@
 #include "optim/adam.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
+#include "optim/sparse_adam.h"
 
 namespace baton::optim {
 
@@ -22,8 +23,9 @@ struct Kind {
 // All optimizers: a new one is listed here, and is known to every worker's
 // registry and to the programs that choose by name.
 inline constexpr std::tuple kKinds{
-    Kind<Sgd>{"sgd"}, Kind<Adam>{"adam"}, Kind<AdamW>{"adamw"},
-    Kind<Adagrad>{"adagrad"}, Kind<RmsProp>{"rmsprop"}};
+    Kind<Sgd>{"sgd"},         Kind<Adam>{"adam"},
+    Kind<AdamW>{"adamw"},     Kind<Adagrad>{"adagrad"},
+    Kind<RmsProp>{"rmsprop"}, Kind<SparseAdam>{"sparse-adam"}};
 
 // Calls fn(kind) for each.
 template <typename Fn>

@@ -6,6 +6,7 @@
 #include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/indexing.h"
+#include "core/ops/rows.h"
 #include "core/status.h"
 
 namespace baton::autograd {
@@ -88,11 +89,25 @@ Variable Embedding(const Variable& table, const Tensor& index,
     Require(padding >= 0 && padding < rows, "embedding", "padding row ",
             *options.padding, " is not among ", rows);
   }
-  return Record("embedding", y, {index},
-                {{table, [rows, padding](const Backprop& p) {
-                    return ops::EmbeddingBackward(p.dy(), p.saved(0), rows,
-                                                  padding);
-                  }}});
+  const auto gradient = [rows, padding](const Backprop& p) {
+    return ops::EmbeddingBackward(p.dy(), p.saved(0), rows, padding);
+  };
+  RowsFormula of_rows = nullptr;
+  if (options.sparse) {
+    of_rows = [rows, padding](const Backprop& p) {
+      const Tensor numbers = p.saved(0).Flatten();
+      Tensor values = p.dy().Reshape({numbers.numel(), p.dy().dim(-1)});
+      if (padding >= 0) {
+        const Tensor row = Tensor::Full(
+            {1}, static_cast<double>(padding),
+            {.dtype = numbers.dtype(), .device = numbers.device()});
+        values = ops::MaskedFill(
+            values, ops::Equal(numbers, row).Reshape({numbers.numel(), 1}), 0);
+      }
+      return Gradient(ops::Coalesce({numbers, values}, rows), rows);
+    };
+  }
+  return Record("embedding", y, {index}, {{table, gradient, nullptr, of_rows}});
 }
 
 }  // namespace baton::autograd

@@ -23,6 +23,9 @@ struct EmbeddingOptions {
   // The row that gets a gradient of zero; a negative number counts from the
   // back.
   std::optional<int64_t> padding = std::nullopt;
+  // The gradient of a table that is a leaf without hooks is rows
+  // (autograd/gradient.h).
+  bool sparse = false;
 };
 // Rows of table [V, D] by index [...] -> [..., D].
 Variable Embedding(const Variable& table, const Tensor& index,

@@ -26,6 +26,7 @@ struct SgdRule {
                       &R::weight_decay, &R::nesterov, &R::maximize};
   }
   void Check() const;
+  bool StepsRows() const { return momentum == 0 && weight_decay == 0; }
 
   static constexpr int kSlots = 1;
   static constexpr unsigned kRequired = 0;

@@ -213,9 +213,9 @@ Values StageCompute::RunBackward(StageOp op, const Saved& saved,
   };
   const auto count = static_cast<std::ptrdiff_t>(of_inputs.size());
   autograd::GraphTask::Options pass;
-  pass.sink = [&](const Variable& leaf, const Tensor& value) {
+  pass.sink = [&](const Variable& leaf, const Gradient& value) {
     if (const auto at = input_of(leaf); at < count) {
-      of_inputs[static_cast<size_t>(at)] = value;
+      of_inputs[static_cast<size_t>(at)] = value.Dense();
     } else {
       left.gradients.emplace_back(leaf, value);
     }

@@ -331,11 +331,11 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 
 absl::Status StageGroup::StepParameters(const Task& task,
                                         GradientSums& gradients) const {
-  std::unordered_map<const void*, Tensor> sums;
+  std::unordered_map<const void*, Gradient> sums;
   for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
   const auto gradient_of = [&](const Variable& parameter) {
     const auto found = sums.find(parameter.id());
-    return found == sums.end() ? Tensor() : found->second;
+    return found == sums.end() ? Gradient() : found->second;
   };
   StepRequest request = task.order.request;
   const bool clips = request.clip_norm != optim::Clip::kNone;

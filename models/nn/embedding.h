@@ -11,7 +11,9 @@ namespace baton::nn {
 
 // Rows of a table by number: x i64 [...] -> [..., width]. Parameter "weight"
 // [rows, width], normal(0, 1) at first; the row of padding, where options name
-// one, is 0 and stays so. Thread-compatible.
+// one, is 0 and stays so. With `sparse` its gradient is the rows that were
+// looked up (autograd/gradient.h), for optimizers that step rows: Sgd, Adagrad
+// and SparseAdam. Thread-compatible.
 class Embedding final : public Module {
  public:
   // Throws Error where there is no such row.

@@ -202,8 +202,8 @@ std::shared_ptr<Graphed::Recording> Graphed::Record(
   std::map<const void*, Tensor> found;
   recording->backward = Graph::Record({device}, [&] {
     autograd::Backward(roots, recording->dys, false,
-                       [&](const Variable& leaf, const Tensor& gradient) {
-                         found[leaf.id()] = gradient;
+                       [&](const Variable& leaf, const Gradient& gradient) {
+                         found[leaf.id()] = gradient.Dense();
                        });
   });
   for (const std::vector<Variable>& leaves : {own, parameters}) {
