@@ -43,7 +43,7 @@ struct Net {
   }
   Variable Loss() const {
     Variable x = autograd::Embedding(parameters[0], Put<int64_t>({1, 5, 1, 3}),
-                                     sparse_table);
+                                     {.sparse = sparse_table});
     for (int64_t i = 1; i <= kLayers; ++i) {
       x = autograd::Tanh(
           autograd::Linear(x, parameters[static_cast<size_t>(i)], Variable()));

@@ -33,7 +33,9 @@ class WordStage final : public nn::Module {
   }
   explicit WordStage(bool sparse)
       : generator_(3),
-        words_(MakeModule<nn::Embedding>("words", 50, 4, generator_, sparse)) {}
+        words_(MakeModule<nn::Embedding>(
+            "words", 50, 4, generator_,
+            autograd::EmbeddingOptions{.sparse = sparse})) {}
   Variable Forward(const Variable& ids) override { return words_.Forward(ids); }
   using Exports = rpc::Methods<&WordStage::Make, &WordStage::Forward>;
 
