@@ -36,8 +36,7 @@ class GrpcDial : public ::testing::Test {
   }
 
   const GrpcOptions options_{.unix_socket = false,
-                             .connect_timeout = milliseconds(500),
-                             .reconnect_timeout = milliseconds(500)};
+                             .reconnect_timeout = std::chrono::seconds(10)};
   std::unique_ptr<TestWorker> alice_ = NewWorker("alice", 0, options_);
   std::unique_ptr<TestWorker> bob_ = NewWorker("bob", 1, options_);
   std::string tcp_;

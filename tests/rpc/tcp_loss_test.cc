@@ -72,7 +72,8 @@ class TcpWorkers : public ::testing::Test {
  protected:
   static constexpr char kName[] = "TCP";
   static GrpcOptions Options() {
-    return {.reconnect_timeout = milliseconds(300), .shared_memory = false};
+    return {.reconnect_timeout = std::chrono::seconds(10),
+            .shared_memory = false};
   }
   void Meet(TestWorker& alice, const WorkerInfo& bob) {
     alice.transport->AddPeer(bob);
