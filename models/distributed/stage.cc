@@ -54,7 +54,7 @@ class WithLoss final : public nn::Module {
     RegisterModule("loss", std::move(loss));
   }
   Variable Forward(const Variable& x) override {
-    return module_.Forward(module_.Placed(x));
+    return module_(module_.Placed(x));
   }
 
  private:

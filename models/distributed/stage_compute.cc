@@ -55,7 +55,7 @@ Tensor StageCompute::Forward(int micro_batch, const Tensor& input,
   std::optional<nn::PostponedStatistics::Scope> later;
   if (streams_.several() || spec_.deferred_batch_norm)
     later.emplace(postponed_);
-  Variable result = module_.Forward(module_.Placed(saved.input));
+  Variable result = module_(module_.Placed(saved.input));
   Tensor output = result.tensor();
   if (spec_.is_last()) {
     if (!plan_.training || output.rank() == 2) outputs_.push_back(output);
@@ -91,7 +91,7 @@ Variable StageCompute::WeightedLoss(const Variable& output,
 
 Variable StageCompute::Recompute(const Saved& saved) const {
   const nn::RerunScope rerun(module_, saved.drawn_from);
-  Variable result = module_.Forward(module_.Placed(saved.input));
+  Variable result = module_(module_.Placed(saved.input));
   return spec_.is_last() ? WeightedLoss(result, saved.targets) : result;
 }
 

@@ -69,10 +69,10 @@ Graphed::Graphed(std::shared_ptr<Module> module,
 Variable Graphed::Forward(const Variable& given) {
   // The module may have been cast, which this has not.
   const Variable x = module_.Placed(given);
-  if (!Recordable(x)) return module_.Forward(x);
+  if (!Recordable(x)) return module_(x);
   const std::vector<Variable> parameters = module_.Parameters();
   const std::shared_ptr<Recording> recording = Idle(x, parameters);
-  if (recording == nullptr) return module_.Forward(x);
+  if (recording == nullptr) return module_(x);
 
   recording->input.CopyFrom(x.tensor());
   recording->forward->Replay();
@@ -97,7 +97,7 @@ Variable Graphed::Forward(const Variable& given) {
 
 bool Graphed::Recordable(const Variable& x) const {
   return x.defined() && x.tensor().device().is_cuda() && !NoGrad::Active() &&
-         module_.is_training();
+         module_.is_training() && !module_.HasHooks();
 }
 
 std::shared_ptr<Graphed::Recording> Graphed::Idle(
@@ -139,7 +139,7 @@ std::shared_ptr<Graphed::Recording> Graphed::Record(
   const Variable input(recording->input, x.requires_grad());
   Variable output;
   recording->forward =
-      Graph::Record({device}, [&] { output = module_.Forward(input); });
+      Graph::Record({device}, [&] { output = module_(input); });
   recording->output = output.tensor();
   if (!output.requires_grad()) return recording;
 
