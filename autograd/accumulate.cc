@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
 #include "core/ops/multi_tensor.h"
 
 namespace baton::autograd {
@@ -15,6 +16,31 @@ namespace {
 bool IsDense(const Tensor& tensor) {
   return tensor.IsContiguous() ||
          tensor.IsContiguous(MemoryFormat::kChannelsLast);
+}
+
+void RequireAlike(const Gradient& sum, const Gradient& addend) {
+  Require(sum.shape() == addend.shape() && sum.dtype() == addend.dtype(),
+          "accumulate", "gradients of one value differ: ", Name(sum.dtype()),
+          sum.shape().ToString(), " and ", Name(addend.dtype()),
+          addend.shape().ToString());
+}
+
+// Where one of the two is rows, or both are.
+void AddRows(Gradient& sum, Gradient addend) {
+  RequireAlike(sum, addend);
+  if (sum.is_rows() && addend.is_rows()) {
+    const int64_t table_rows = sum.shape()[0];
+    sum = Gradient(ops::Coalesce({ops::Cat({sum.index(), addend.index()}, 0),
+                                  ops::Cat({sum.values(), addend.values()}, 0)},
+                                 table_rows),
+                   table_rows);
+    return;
+  }
+  if (sum.is_rows()) std::swap(sum, addend);
+  Tensor dense = std::exchange(sum, {}).values();
+  if (!dense.IsContiguous() || !IsExclusive(dense)) dense = dense.Clone();
+  ops::AddRowsInto(dense, {addend.index(), addend.values()});
+  sum = std::move(dense);
 }
 
 }  // namespace
@@ -38,10 +64,7 @@ void AccumulateInto(Tensor& sum, Tensor addend) {
     sum = std::move(addend);
     return;
   }
-  Require(sum.shape() == addend.shape() && sum.dtype() == addend.dtype(),
-          "accumulate", "gradients of one value differ: ", Name(sum.dtype()),
-          sum.shape().ToString(), " and ", Name(addend.dtype()),
-          addend.shape().ToString());
+  RequireAlike(sum, addend);
   if (IsExclusive(sum)) {
     ops::AddInto(sum, addend);
   } else if (IsExclusive(addend)) {
@@ -52,15 +75,32 @@ void AccumulateInto(Tensor& sum, Tensor addend) {
   }
 }
 
-void AddGradient(Tensor& sum, Tensor addend) {
-  if (sum.defined() && addend.defined() && IsHalf(addend.dtype())) {
-    // A cast is a tensor of its own, so that it may be added to.
-    if (IsHalf(sum.dtype())) sum = sum.To(DType::kF32);
-    if (!IsExclusive(sum)) sum = sum.Clone();
-    ops::AddIntoMany({sum}, {addend});
+void AccumulateInto(Gradient& sum, Gradient addend) {
+  if (!addend.defined()) return;
+  if (!sum.defined()) {
+    sum = std::move(addend);
     return;
   }
-  AccumulateInto(sum, std::move(addend));
+  if (!sum.is_rows() && !addend.is_rows()) {
+    Tensor dense = std::exchange(sum, {}).values();
+    AccumulateInto(dense, std::exchange(addend, {}).values());
+    sum = std::move(dense);
+    return;
+  }
+  AddRows(sum, std::move(addend));
+}
+
+void AddGradient(Gradient& sum, Gradient addend) {
+  if (!sum.defined() || !addend.defined() || !IsHalf(addend.dtype()))
+    return AccumulateInto(sum, std::move(addend));
+  // A cast is a tensor of its own, so that it may be added to.
+  if (IsHalf(sum.dtype())) sum = sum.WithValues(sum.values().To(DType::kF32));
+  if (sum.is_rows() || addend.is_rows()) {
+    addend = addend.WithValues(addend.values().To(DType::kF32));
+    return AddRows(sum, std::move(addend));
+  }
+  if (!IsExclusive(sum.values())) sum = sum.values().Clone();
+  ops::AddIntoMany({sum.values()}, {addend.values()});
 }
 
 }  // namespace baton::autograd

@@ -14,11 +14,12 @@
 namespace baton::autograd {
 namespace {
 
-void AddToLeaf(const Variable& leaf, const Tensor& grad) {
+void AddToLeaf(const Variable& leaf, const Gradient& grad) {
   Variable(leaf).AccumulateGrad(grad);
 }
 
 using Tensors = std::vector<Tensor>;
+using Gradients = std::vector<Gradient>;
 
 }  // namespace
 
@@ -57,14 +58,15 @@ class GraphTask::Work final
   void Deliver(Fed fed);
   void Arrived(int to);
   void Run(PlannedNode& planned);
-  Tensors RunNode(const PlannedNode& planned, const Tensors& grads);
-  bool MayPostpone(const PlannedNode& target) const;
+  Gradients RunNode(const PlannedNode& planned, const Tensors& grads);
+  void LeaveAt(const Accumulator& leaf, const Gradient& grad) const;
+  bool MayPostpone(const Variable& leaf) const;
   GradientSum& SumOf(const PlannedNode::Flow& flow) {
     return plan_.nodes()[static_cast<size_t>(flow.to)]
         .sums[static_cast<size_t>(flow.output)];
   }
   void Capture(const PlannedNode& planned, const Tensors& grads) const;
-  void FlowOn(const PlannedNode& planned, Tensors results);
+  void FlowOn(const PlannedNode& planned, Gradients results);
 
   const Options options_;
   GraphPlan plan_;  // its roots() never change
@@ -201,18 +203,25 @@ void GraphTask::Work::Arrived(int to) {
 
 void GraphTask::Work::Run(PlannedNode& planned) {
   Node& node = *planned.node;
+  const auto* leaf = dynamic_cast<const Accumulator*>(&node);
   Tensors grads;
-  for (GradientSum& sum : planned.sums) grads.push_back(sum.Take());
-  Tensors results;
+  Gradient rows;  // no one but a leaf gets them
+  for (GradientSum& sum : planned.sums) {
+    Gradient grad = sum.Take();
+    if (grad.is_rows()) {
+      rows = std::move(grad);
+    } else {
+      grads.push_back(grad.values());
+    }
+  }
+  Gradients results;
   const absl::Status status = CatchErrors([&] {
+    if (rows.defined()) return LeaveAt(*leaf, rows);
     node.RunHooks(grads);
     Capture(planned, grads);
     if (planned.captured_only) return;
-    if (const auto* leaf = dynamic_cast<const Accumulator*>(&node)) {
-      const Variable variable = leaf->leaf();
-      if (!grads[0].defined() || !variable.defined()) return;
-      const Tensor grad = Dense(grads[0]);
-      options_.sink ? options_.sink(variable, grad) : AddToLeaf(variable, grad);
+    if (leaf != nullptr) {
+      if (grads[0].defined()) LeaveAt(*leaf, Dense(grads[0]));
       return;
     }
     results = RunNode(planned, grads);
@@ -226,27 +235,32 @@ void GraphTask::Work::Run(PlannedNode& planned) {
   if (!results.empty()) FlowOn(planned, std::move(results));
 }
 
-bool GraphTask::Work::MayPostpone(const PlannedNode& target) const {
-  if (!options_.postpone) return false;
-  const auto* accumulator = dynamic_cast<const Accumulator*>(target.node.get());
-  if (accumulator == nullptr || accumulator->has_hooks() ||
-      !target.captures.empty())
-    return false;
-  const Variable leaf = accumulator->leaf();
-  return leaf.defined() && options_.postpone(leaf);
+void GraphTask::Work::LeaveAt(const Accumulator& leaf,
+                              const Gradient& grad) const {
+  const Variable variable = leaf.leaf();
+  if (!variable.defined()) return;
+  options_.sink ? options_.sink(variable, grad) : AddToLeaf(variable, grad);
 }
 
-Tensors GraphTask::Work::RunNode(const PlannedNode& planned,
-                                 const Tensors& grads) {
+bool GraphTask::Work::MayPostpone(const Variable& leaf) const {
+  return options_.postpone && leaf.defined() && options_.postpone(leaf);
+}
+
+Gradients GraphTask::Work::RunNode(const PlannedNode& planned,
+                                   const Tensors& grads) {
   std::vector<GradientRequest> requests(planned.flows.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     const PlannedNode::Flow& flow = planned.flows[i];
     if (flow.to < 0) continue;
-    requests[i].postpone =
-        MayPostpone(plan_.nodes()[static_cast<size_t>(flow.to)]);
+    const PlannedNode& target = plan_.nodes()[static_cast<size_t>(flow.to)];
+    const auto* leaf = dynamic_cast<const Accumulator*>(target.node.get());
+    if (leaf != nullptr && !leaf->has_hooks() && target.captures.empty()) {
+      requests[i].rows = true;
+      requests[i].postpone = MayPostpone(leaf->leaf());
+    }
     requests[i].sum = SumOf(flow).Lend(flow.rank);
   }
-  Tensors results = planned.node->BackwardAs(grads, requests);
+  Gradients results = planned.node->BackwardAs(grads, requests);
   for (size_t i = 0; i < requests.size(); ++i) {
     GradientRequest& request = requests[i];
     const PlannedNode::Flow& flow = planned.flows[i];
@@ -267,7 +281,7 @@ void GraphTask::Work::Capture(const PlannedNode& planned,
   }
 }
 
-void GraphTask::Work::FlowOn(const PlannedNode& planned, Tensors results) {
+void GraphTask::Work::FlowOn(const PlannedNode& planned, Gradients results) {
   for (size_t i = 0; i < planned.flows.size(); ++i) {
     const PlannedNode::Flow& flow = planned.flows[i];
     if (flow.to < 0) continue;

@@ -16,7 +16,8 @@ namespace baton::autograd {
 
 // Where a pass leaves the gradients of leaves. The default adds to leaf.grad().
 // Called from the thread that runs the node.
-using GradSink = std::function<void(const Variable& leaf, const Tensor& grad)>;
+using GradSink =
+    std::function<void(const Variable& leaf, const Gradient& grad)>;
 
 // One backward pass over the part of the graph that `roots` reach. It may be
 // fed piecemeal: a node runs once every edge into it from reached nodes and, if

@@ -72,7 +72,7 @@ std::vector<NodePtr> OnTheWayTo(const PlanScope& scope,
 
 }  // namespace
 
-void GradientSum::Add(int rank, Tensor grad) {
+void GradientSum::Add(int rank, Gradient grad) {
   if (rank != next_) {
     early_.emplace(rank, std::move(grad));
     return;
@@ -87,8 +87,9 @@ void GradientSum::Add(int rank, Tensor grad) {
 }
 
 Tensor GradientSum::Lend(int rank) {
-  const bool can = rank == next_ && sum_.defined() && IsExclusive(sum_);
-  return can ? std::move(sum_) : Tensor();
+  const bool can = rank == next_ && sum_.defined() && !sum_.is_rows() &&
+                   IsExclusive(sum_.values());
+  return can ? std::exchange(sum_, {}).values() : Tensor();
 }
 
 GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,

@@ -18,18 +18,18 @@ namespace baton::autograd {
 class GradientSum {
  public:
   // The gradient of `rank`, one of 0, 1, 2...; undefined adds nothing.
-  void Add(int rank, Tensor grad);
-  Tensor Take() { return std::move(sum_); }
+  void Add(int rank, Gradient grad);
+  Gradient Take() { return std::move(sum_); }
   // What is summed so far, for the sender of `rank` to add to in place;
-  // undefined unless it comes next and nobody else holds the sum.
+  // undefined unless it comes next and nobody else holds the sum, a tensor.
   Tensor Lend(int rank);
   // Gives that back; then Add tells of the sender without a gradient.
   void Return(Tensor sum) { sum_ = std::move(sum); }
 
  private:
-  Tensor sum_;
+  Gradient sum_;
   int next_ = 0;
-  std::map<int, Tensor> early_;  // by rank, all above next_
+  std::map<int, Gradient> early_;  // by rank, all above next_
 };
 
 // One reached node of a pass.

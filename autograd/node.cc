@@ -32,9 +32,10 @@ Node::~Node() {
   orphans = nullptr;
 }
 
-std::vector<Tensor> Node::BackwardAs(const std::vector<Tensor>& grads,
-                                     std::vector<GradientRequest>&) {
-  return Backward(grads);
+std::vector<Gradient> Node::BackwardAs(const std::vector<Tensor>& grads,
+                                       std::vector<GradientRequest>&) {
+  std::vector<Tensor> results = Backward(grads);
+  return {results.begin(), results.end()};
 }
 
 void Node::Sign(Signature& signature) const {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "autograd/gradient.h"
 #include "autograd/hooks.h"
 #include "autograd/signature.h"
 #include "autograd/variable.h"
@@ -19,7 +20,7 @@ namespace baton::autograd {
 
 // Computes a gradient that a pass has left for later. To be called once; holds
 // all it needs, and throws when some of that was written in place since.
-using LateGradient = std::function<Tensor()>;
+using LateGradient = std::function<Gradient()>;
 
 // How an engine would like the gradient of one forward input, and what the node
 // made of that.
@@ -30,6 +31,7 @@ struct GradientRequest {
   // Where defined, nobody else's: rather added to this, and an undefined
   // result.
   Tensor sum = {};
+  bool rows = false;  // the result may be rows: it goes to a leaf alone
 };
 
 // One recorded op. Its inputs in the backward direction are the gradients of
@@ -49,7 +51,7 @@ class Node {
   // result may be undefined when the input needs no gradient (see needs(i)).
   virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
   // The same with a request for each edge, which nodes need not grant.
-  virtual std::vector<Tensor> BackwardAs(
+  virtual std::vector<Gradient> BackwardAs(
       const std::vector<Tensor>& grads, std::vector<GradientRequest>& requests);
   // Frees saved tensors after a pass that does not retain the graph.
   virtual void Release() {}

@@ -20,7 +20,7 @@ struct VariableState {
   Edge made_by;                // invalid for leaves
   bool requires_grad = false;  // of leaves
   mutable Mutex mutex;
-  Tensor grad ABSL_GUARDED_BY(mutex);
+  Gradient grad ABSL_GUARDED_BY(mutex);
   // Made when first asked for: most leaves are plain inputs.
   std::shared_ptr<Accumulator> accumulator ABSL_GUARDED_BY(mutex);
 };
@@ -85,13 +85,13 @@ void Variable::set_requires_grad(bool requires_grad) {
   state_->requires_grad = requires_grad;
 }
 
-Tensor Variable::grad() const {
-  if (state_ == nullptr) return Tensor();
+Gradient Variable::gradient() const {
+  if (state_ == nullptr) return {};
   MutexLock lock(state_->mutex);
   return state_->grad;
 }
 
-void Variable::set_grad(Tensor grad) {
+void Variable::set_grad(Gradient grad) {
   RequireDefined(state_);
   MutexLock lock(state_->mutex);
   std::swap(state_->grad, grad);
@@ -101,7 +101,7 @@ void Variable::ZeroGrad() {
   if (state_ != nullptr) set_grad(Tensor());
 }
 
-void Variable::AccumulateGrad(const Tensor& grad) {
+void Variable::AccumulateGrad(const Gradient& grad) {
   RequireDefined(state_);
   const bool wide = IsHalf(dtype()) && grad.dtype() == DType::kF32;
   Require(grad.shape() == shape() && (wide || grad.dtype() == dtype()) &&
@@ -111,7 +111,8 @@ void Variable::AccumulateGrad(const Tensor& grad) {
           shape().ToString(), "; they are on ", grad.device().ToString(),
           " and ", tensor().device().ToString());
   MutexLock lock(state_->mutex);
-  autograd::AddGradient(state_->grad, autograd::Dense(grad));
+  autograd::AddGradient(state_->grad,
+                        grad.is_rows() ? grad : autograd::Dense(grad.values()));
 }
 
 autograd::Edge Variable::gradient_edge() const {

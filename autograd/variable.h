@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "autograd/gradient.h"
 #include "autograd/hooks.h"
 #include "core/tensor.h"
 
@@ -53,14 +54,17 @@ class Variable {
   // Leaves of floating dtype only; throws otherwise.
   void set_requires_grad(bool requires_grad);
 
-  Tensor grad() const;  // undefined before the first Backward
-  void set_grad(Tensor grad);
+  // Undefined before the first Backward. Of rows a copy with zeros between
+  // them, but the gradient itself is as it is.
+  Tensor grad() const { return gradient().Dense(); }
+  Gradient gradient() const;
+  void set_grad(Gradient grad);
   void ZeroGrad();  // back to undefined
   // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
   // Later ones are added in place unless someone else holds the old grad, which
   // then stays as it is. Sums of several bf16 or f16 gradients are f32. Throws
   // unless shape, device and dtype are the leaf's; f32 fits these types too.
-  void AccumulateGrad(const Tensor& grad);
+  void AccumulateGrad(const Gradient& grad);
 
   // Where gradients of this value flow: the op that made it, or, for a leaf
   // that requires grad, its accumulator. Invalid when it requires none.

@@ -154,7 +154,7 @@ absl::Status FinishCheckpoint(const CheckpointDraft& draft,
   const std::string path = fs::path(draft.path) / kManifestFile;
   const std::string text = ManifestText(draft, shards);
   RETURN_IF_ERROR(Annotate(ReplaceFile(path,
-                                       [&](const File& file) {
+                                       [&](FileWriter& file) {
                                          return file.Write(text.data(),
                                                            text.size());
                                        }),

@@ -33,19 +33,21 @@ const NamedTensors& HostCopies::Of(const NamedTensors& tensors) {
   NamedTensors before = std::exchange(copies_, {});
   std::set<int> gpus;
   for (const auto& [name, tensor] : tensors) {
-    const bool on_gpu = tensor.device().is_cuda();
-    if (on_gpu) gpus.insert(tensor.device().index());
+    const Device device = tensor.device();
+    if (device.is_cuda()) gpus.insert(device.index());
     Tensor& copy = copies_[name] = before[name];
     if (!copy.defined() || copy.shape() != tensor.shape() ||
         copy.dtype() != tensor.dtype() ||
         copy.SuggestFormat() != tensor.SuggestFormat()) {
       copy = Tensor::Empty(tensor.shape(), {.dtype = tensor.dtype(),
                                             .format = tensor.SuggestFormat(),
-                                            .pinned = on_gpu});
+                                            .pinned = device.is_cuda()});
     }
+    const StreamScope scope(Stream::ForCopies(device, Device::Cpu()));
     copy.CopyFromAsync(tensor);
   }
-  for (const int gpu : gpus) CurrentStream(Device::Cuda(gpu)).Synchronize();
+  for (const int gpu : gpus)
+    Stream::ForCopies(Device::Cuda(gpu), Device::Cpu()).Synchronize();
   return copies_;
 }
 

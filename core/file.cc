@@ -7,14 +7,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 
 namespace baton {
+namespace {
+
+// What a disk is given at a time, and what its blocks begin at multiples of.
+constexpr size_t kBufferBytes = size_t{4} << 20;
+constexpr size_t kAligned = 4096;
+
+}  // namespace
 
 absl::StatusOr<File> File::Open(const std::string& path) {
   File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -51,32 +62,73 @@ absl::Status File::ReadAt(void* data, size_t bytes, uint64_t offset) const {
   return absl::OkStatus();
 }
 
-absl::Status File::Write(const void* data, size_t bytes) const {
+FileWriter::FileWriter(const File& file)
+    : descriptor_(file.descriptor()),
+      buffer_(static_cast<char*>(std::aligned_alloc(kAligned, kBufferBytes)),
+              std::free) {
+  if (buffer_ == nullptr) throw std::bad_alloc();
+}
+
+absl::Status FileWriter::Write(const void* data, size_t bytes) {
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
+    const size_t size = std::min(bytes, kBufferBytes - filled_);
+    std::memcpy(buffer_.get() + filled_, from, size);
+    filled_ += size;
+    from += size;
+    bytes -= size;
+    if (filled_ < kBufferBytes) continue;
+    SetDirect(true);
+    RETURN_IF_ERROR(WriteBuffer());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::WriteBuffer() {
+  const char* from = buffer_.get();
+  for (size_t bytes = std::exchange(filled_, 0); bytes > 0;) {
     const ssize_t n = write(descriptor_, from, bytes);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINVAL &&
+        direct_) {  // it takes other blocks, or none
+      SetDirect(false);
+      continue;
+    }
     if (n < 0) return absl::ErrnoToStatus(errno, "cannot write");
     from += n;
     bytes -= static_cast<size_t>(n);
   }
-  // Else a large file waits in memory for the flush at its end. A hint: where
-  // it is not taken, the flush does all.
-  sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
+  return absl::OkStatus();
+}
+
+// Where the file system cannot it stays as it is.
+void FileWriter::SetDirect(bool direct) {
+  const int flags = fcntl(descriptor_, F_GETFL);
+  direct_ = fcntl(descriptor_, F_SETFL,
+                  direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 &&
+            direct;
+}
+
+absl::Status FileWriter::Flush() {
+  if (direct_) SetDirect(false);  // the rest is no whole block
+  RETURN_IF_ERROR(WriteBuffer());
+  if (fsync(descriptor_) != 0)
+    return absl::ErrnoToStatus(errno, "cannot flush");
   return absl::OkStatus();
 }
 
 absl::Status ReplaceFile(const std::string& path,
-                         absl::FunctionRef<absl::Status(const File&)> write) {
+                         absl::FunctionRef<absl::Status(FileWriter&)> write) {
   static std::atomic<int> counter{0};
   const std::string aside =
       absl::StrCat(path, ".", getpid(), ".", counter++, ".tmp");
-  const File file(
-      open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  File file(open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.descriptor() < 0) return absl::ErrnoToStatus(errno, "cannot create");
-  absl::Status status = CatchErrors([&] { return write(file); });
-  if (status.ok() && fsync(file.descriptor()) != 0)
-    status = absl::ErrnoToStatus(errno, "cannot flush");
+  absl::Status status = CatchErrors([&]() -> absl::Status {
+    FileWriter writer(file);
+    RETURN_IF_ERROR(write(writer));
+    return writer.Flush();
+  });
   if (status.ok() && rename(aside.c_str(), path.c_str()) != 0)
     status = absl::ErrnoToStatus(errno, "cannot rename");
   if (!status.ok()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -29,11 +30,30 @@ class File {
   absl::StatusOr<uint64_t> Size() const;
   // DataLoss where the file ends before that.
   absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const;
-  // Behind what was written before. The disk begins with it at once.
-  absl::Status Write(const void* data, size_t bytes) const;
 
  private:
   int descriptor_;
+};
+
+// Writes a file from its beginning on, past the page cache where the file
+// system can: memory for pages of the cache may take longer to find than the
+// disk to write. Thread-compatible.
+class FileWriter {
+ public:
+  explicit FileWriter(const File& file);
+
+  absl::Status Write(const void* data, size_t bytes);
+  // Once, at the end: what was written is on the disk.
+  absl::Status Flush();
+
+ private:
+  absl::Status WriteBuffer();
+  void SetDirect(bool direct);
+
+  const int descriptor_;
+  const std::unique_ptr<char, void (*)(void*)> buffer_;
+  size_t filled_ = 0;
+  bool direct_ = false;
 };
 
 // Puts what `write` writes in the place of `path`: into a file beside it first,
@@ -41,7 +61,7 @@ class File {
 // dies, `path` is the former file or the whole new one. Errors do not name the
 // path, and leave the former file.
 absl::Status ReplaceFile(const std::string& path,
-                         absl::FunctionRef<absl::Status(const File&)> write);
+                         absl::FunctionRef<absl::Status(FileWriter&)> write);
 
 // Makes names that were made, renamed or removed in a folder outlive a crash of
 // the machine, as far as its file system can.

@@ -3,8 +3,6 @@
 
 #include "core/safetensors.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/cpu/crc32.h"
 #include "core/file.h"
 
 namespace baton {
@@ -215,11 +214,6 @@ absl::StatusOr<SafeTensors> ReadAll(const File& file) {
   return header.content;
 }
 
-uint32_t Checksum(uint32_t before, const void* data, size_t bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(before, static_cast<const Bytef*>(data), bytes));
-}
-
 absl::StatusOr<NamedTensors> ReadSome(const File& file,
                                       const SafeTensorsIndex& index,
                                       const std::vector<std::string>& names) {
@@ -237,7 +231,7 @@ absl::StatusOr<NamedTensors> ReadSome(const File& file,
     const auto sum = index.checksums.find(entry.name);
     ASSIGN_OR_RETURN(const Tensor tensor, ReadEntry(file, entry));
     if (sum == index.checksums.end() ||
-        sum->second != Checksum(0, tensor.raw_data(), tensor.nbytes()))
+        sum->second != cpu::Crc32(0, tensor.raw_data(), tensor.nbytes()))
       return Broken(entry.name, "its checksum is not that of what was written");
     tensors[entry.name] = tensor;
   }
@@ -282,18 +276,18 @@ std::string HeaderText(const SafeTensors& content,
 // Small enough to be in the cache still when it is written.
 constexpr size_t kWrittenAtOnce = 1 << 20;
 
-absl::StatusOr<uint32_t> WriteSummed(const File& file, const char* data,
+absl::StatusOr<uint32_t> WriteSummed(FileWriter& file, const char* data,
                                      size_t bytes) {
   uint32_t sum = 0;
   for (size_t at = 0; at < bytes; at += kWrittenAtOnce) {
     const size_t size = std::min(kWrittenAtOnce, bytes - at);
-    sum = Checksum(sum, data + at, size);
+    sum = cpu::Crc32(sum, data + at, size);
     RETURN_IF_ERROR(file.Write(data + at, size));
   }
   return sum;
 }
 
-absl::Status WriteAll(const File& file, const std::vector<NamedTensor>& order,
+absl::Status WriteAll(FileWriter& file, const std::vector<NamedTensor>& order,
                       SafeTensorsIndex& index) {
   const std::string prefix = PrefixOf(index.header);
   RETURN_IF_ERROR(file.Write(prefix.data(), prefix.size()));
@@ -330,7 +324,7 @@ absl::StatusOr<SafeTensorsIndex> Write(const std::string& path,
     return absl::InvalidArgumentError("a name or metadata is not UTF-8");
   }
   RETURN_IF_ERROR(ReplaceFile(
-      path, [&](const File& file) { return WriteAll(file, order, index); }));
+      path, [&](FileWriter& file) { return WriteAll(file, order, index); }));
   return index;
 }
 

@@ -49,28 +49,34 @@ const Tensor& GradScaler::scale(Device device) const {
 }
 
 void GradScaler::Step(Optimizer& optimizer) {
-  const std::map<const void*, Tensor> unscaled = Unscale(optimizer);
+  const std::map<const void*, Gradient> unscaled = Unscale(optimizer);
+  if (unscaled.empty()) {
+    Fail(kScaler, "no parameter has a gradient to look at before the step",
+         absl::StatusCode::kFailedPrecondition);
+  }
   ShareOverflow();
   optimizer.Step(
       [&](const Variable& parameter) {
         const auto found = unscaled.find(parameter.id());
-        return found == unscaled.end() ? Tensor() : found->second;
+        return found == unscaled.end() ? Gradient() : found->second;
       },
       [&](Device device) { return At(device).overflow; });
   Adapt();
 }
 
-std::map<const void*, Tensor> GradScaler::Unscale(const Optimizer& optimizer) {
-  std::map<const void*, Tensor> unscaled;
+std::map<const void*, Gradient> GradScaler::Unscale(
+    const Optimizer& optimizer) {
+  std::map<const void*, Gradient> unscaled;
   std::map<std::string, std::pair<std::vector<Tensor>, std::vector<Tensor>>>
       by_device;  // targets and sources
   for (const Variable& parameter : optimizer.parameters()) {
-    const Tensor grad = parameter.grad();
-    if (!grad.defined()) continue;
+    const Gradient gradient = parameter.gradient();
+    if (!gradient.defined()) continue;
+    const Tensor& grad = gradient.values();
     const Tensor target = Tensor::Empty(
         grad.shape(),
         {.device = grad.device(), .format = grad.SuggestFormat()});
-    unscaled[parameter.id()] = target;
+    unscaled[parameter.id()] = gradient.WithValues(target);
     auto& [targets, sources] = by_device[grad.device().ToString()];
     targets.push_back(target);
     sources.push_back(grad);

@@ -44,7 +44,9 @@ class GradScaler {
   const Tensor& scale(Device device) const;
 
   // The step of `optimizer` by the parameters' unscaled gradients; their grad()
-  // stays as it is. All devices take the step, or none does.
+  // stays as it is. All devices take the step, or none does. Throws Error where
+  // there is no gradient, as after Optimizer::BackwardStep: whether one
+  // overflowed must be known before the first is used.
   void Step(Optimizer& optimizer);
 
   // "scale", and "steps" without overflow since it changed.
@@ -57,7 +59,7 @@ class GradScaler {
     Tensor overflow;  // of the last step: 1 or 0
   };
   const Place& At(Device device) const;
-  std::map<const void*, Tensor> Unscale(const Optimizer& optimizer);
+  std::map<const void*, Gradient> Unscale(const Optimizer& optimizer);
   void ShareOverflow();
   void Adapt();
 

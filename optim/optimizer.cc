@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/engine.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
@@ -136,7 +137,7 @@ void Optimizer::Overwrite(const State& to, const State& from) {
   if (to.master.defined()) to.master.CopyFrom(from.master);
 }
 
-ops::StepTarget Optimizer::TargetOf(size_t i, const Tensor& grad,
+ops::StepTarget Optimizer::TargetOf(size_t i, const Gradient& grad,
                                     State& state) {
   const Tensor& parameter = parameters_[i].tensor();
   if (state.steps.defined()) {
@@ -146,31 +147,88 @@ ops::StepTarget Optimizer::TargetOf(size_t i, const Tensor& grad,
   }
   const bool has_master = state.master.defined();
   return {.value = has_master ? state.master : parameter,
-          .grad = grad,
+          .grad = grad.values(),
           .state = state.tensors,
+          .rows = grad.index(),
           .lowered = has_master ? parameter : Tensor(),
           .rate = rates_->On(group_of_[i], parameter.device()),
           .count = state.steps};
 }
 
 void Optimizer::Step() {
-  Step([](const Variable& parameter) { return parameter.grad(); });
+  Step([](const Variable& parameter) { return parameter.gradient(); });
 }
 
 void Optimizer::Step(const GradientOf& gradient_of, const SkipOn& skip_on,
                      std::optional<double> norm) {
-  std::vector<State> states = states_;  // tensors are handles: this is cheap
-  Targets targets(groups());
+  std::vector<Due> due;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor grad = gradient_of(parameters_[i]);
-    if (!grad.defined()) continue;
-    ops::StepTarget target = TargetOf(i, grad, states[i]);
-    if (skip_on) target.skip = skip_on(grad.device());
+    Gradient gradient = gradient_of(parameters_[i]);
+    if (gradient.defined()) due.push_back({i, std::move(gradient)});
+  }
+  StepDue(due, skip_on, norm);
+  AfterStep();
+}
+
+void Optimizer::StepDue(const std::vector<Due>& due, const SkipOn& skip_on,
+                        std::optional<double> norm) {
+  std::vector<State> states;  // tensors are handles: copies are cheap
+  Targets targets(groups());
+  for (const auto& [i, gradient] : due) {
+    states.push_back(states_[i]);
+    ops::StepTarget target = TargetOf(i, gradient, states.back());
+    if (skip_on) target.skip = skip_on(gradient.device());
     targets[group_of_[i]].push_back(std::move(target));
   }
   if (clip_.norm != Clip::kNone) LimitNorm(targets, norm);
   Apply(targets, clip_.value);  // throws before it writes
-  states_ = std::move(states);
+  for (size_t k = 0; k < due.size(); ++k)
+    states_[due[k].parameter] = std::move(states[k]);
+}
+
+// The number of each parameter.
+std::unordered_map<const void*, size_t> Optimizer::WithoutGradients() const {
+  std::unordered_map<const void*, size_t> numbers;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].gradient().defined()) {
+      Fail(kOp,
+           absl::StrCat("parameter ", names_[i],
+                        " has a gradient from before: a step within backward "
+                        "is by that of one backward alone"),
+           absl::StatusCode::kFailedPrecondition);
+    }
+    numbers.emplace(parameters_[i].id(), i);
+  }
+  return numbers;
+}
+
+void Optimizer::BackwardStep(const std::vector<Variable>& outputs,
+                             const std::vector<Tensor>& grad_outputs,
+                             size_t bucket_bytes) {
+  if (clip_.norm != Clip::kNone) {
+    Fail(kOp,
+         "a step within backward does not know the norm of all gradients, by "
+         "which they are clipped: take Backward and Step",
+         absl::StatusCode::kFailedPrecondition);
+  }
+  const auto numbers = WithoutGradients();
+  std::vector<Due> due;
+  size_t bytes = 0;
+  const auto step = [&] {
+    StepDue(due, nullptr, std::nullopt);
+    due.clear();
+    bytes = 0;
+  };
+  autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
+                     [&](const Variable& leaf, const Gradient& gradient) {
+                       const auto found = numbers.find(leaf.id());
+                       if (found == numbers.end())
+                         return Variable(leaf).AccumulateGrad(gradient);
+                       due.push_back({found->second, gradient});
+                       bytes += gradient.nbytes();
+                       if (bytes >= bucket_bytes) step();
+                     });
+  step();
   AfterStep();
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@
 namespace baton::optim {
 
 // The gradient to step a parameter by; undefined: leave the parameter alone.
-using GradientOf = std::function<Tensor(const Variable& parameter)>;
+using GradientOf = std::function<Gradient(const Variable& parameter)>;
 
 // See Step.
 using SkipOn = std::function<Tensor(Device)>;
@@ -78,6 +79,19 @@ class Optimizer {
   void Step(const GradientOf& gradient_of, const SkipOn& skip_on = nullptr,
             std::optional<double> norm = std::nullopt);
   void ZeroGrad();
+
+  // Backward and Step in one, for less memory: a parameter is stepped as soon
+  // as its gradient is complete, with those of `bucket_bytes` together, which
+  // are then given back. The values are those of Backward and Step, bit for
+  // bit; no parameter has a gradient afterwards. Gradients of other leaves are
+  // added to theirs. Throws Error, and changes nothing, where what is to be
+  // looked at before a step is not there yet: with a limit to the norm, and
+  // where a parameter has a gradient from before, which is part of an
+  // accumulation; so do GradScaler's steps after it. What the backward itself
+  // throws may leave some parameters stepped.
+  void BackwardStep(const std::vector<Variable>& outputs,
+                    const std::vector<Tensor>& grad_outputs = {},
+                    size_t bucket_bytes = size_t{1} << 22);
 
   // Of the step to come.
   double lr(size_t group = 0) const { return rates_->now().at(group); }
@@ -142,10 +156,17 @@ class Optimizer {
   const std::vector<ops::StateSlot>& SlotsOf(size_t parameter) const {
     return slots_[group_of_[parameter]];
   }
+  struct Due {
+    size_t parameter;
+    Gradient gradient;
+  };
+  void StepDue(const std::vector<Due>& due, const SkipOn& skip_on,
+               std::optional<double> norm);
+  std::unordered_map<const void*, size_t> WithoutGradients() const;
   static void Overwrite(const State& to, const State& from);
   void BeginState(size_t i, State& state) const;
   static void FollowParameter(const Tensor& parameter, State& state);
-  ops::StepTarget TargetOf(size_t i, const Tensor& grad, State& state);
+  ops::StepTarget TargetOf(size_t i, const Gradient& grad, State& state);
   void LimitNorm(Targets& targets, std::optional<double> norm);
   void AfterStep();
   using Keys = std::set<std::string>;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 
 namespace baton::optim {
@@ -27,6 +30,16 @@ double Anneal(bool cosine, double from, double to, double done) {
 void RequireTotal(const char* op, int64_t total) {
   Require(total > 0, op, "total is not positive: ", total);
 }
+
+// After a rise of a tenth of the steps.
+template <typename Then>
+Schedule Warm(int64_t total, Then then) {
+  const int64_t rise = std::max<int64_t>(total / 10, 1);
+  return WarmUp(rise, then(std::max<int64_t>(total - rise, 1)));
+}
+
+Schedule Cosine(int64_t total) { return CosineLr({.total = total}); }
+Schedule Linear(int64_t total) { return PolynomialLr({.total = total}); }
 
 }  // namespace
 
@@ -120,6 +133,25 @@ Schedule WarmUp(int64_t steps, Schedule then) {
     return then(base, 0) * Fraction(done + 1, steps);
   };
   return SequentialLr({rise, std::move(then)}, {steps});
+}
+
+absl::StatusOr<Schedule> ScheduleNamed(const std::string& name, int64_t total) {
+  using Maker = Schedule (*)(int64_t total);
+  static const std::map<std::string, Maker> kMakers = {
+      {"constant", [](int64_t) { return Schedule(); }},
+      {"cosine", Cosine},
+      {"linear", Linear},
+      {"one-cycle", [](int64_t steps) { return OneCycleLr({.total = steps}); }},
+      {"warm-cosine", [](int64_t steps) { return Warm(steps, Cosine); }},
+      {"warm-linear", [](int64_t steps) { return Warm(steps, Linear); }},
+  };
+  const auto found = kMakers.find(name);
+  if (found != kMakers.end()) return found->second(total);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is no schedule '", name, "'; there are ",
+      absl::StrJoin(kMakers, ", ", [](std::string* to, const auto& maker) {
+        to->append(maker.first);
+      })));
 }
 
 }  // namespace baton::optim

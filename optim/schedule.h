@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace baton::optim {
 
@@ -67,5 +70,10 @@ Schedule SequentialLr(std::vector<Schedule> schedules,
 Schedule ChainedLr(std::vector<Schedule> schedules);
 // 1 / steps, 2 / steps, ... of what `then` begins with, then that.
 Schedule WarmUp(int64_t steps, Schedule then);
+
+// By name, of a training of `total` steps: "constant", "linear" and "cosine"
+// down to 0, "one-cycle", "warm-cosine" and "warm-linear", which rise for a
+// tenth of the steps. InvalidArgument lists them.
+absl::StatusOr<Schedule> ScheduleNamed(const std::string& name, int64_t total);
 
 }  // namespace baton::optim

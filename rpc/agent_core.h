@@ -213,6 +213,9 @@ class AgentCore final : public MessageHandler,
   void Watch(const CallPtr& call);
   void Unwatch(const OutgoingCall& call, const Watches& watches);
   void FailLater(const CallPtr& call, const absl::Status& why, bool retryable);
+  // The end of a call that was claimed; runs the caller's continuations.
+  void ConcludeFailed(const CallPtr& call, const absl::Status& why,
+                      bool retryable);
   absl::StatusOr<std::shared_ptr<Outbound>> Encode(
       const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
   void Transmit(const CallPtr& call, Outbound& outbound);
@@ -227,6 +230,7 @@ class AgentCore final : public MessageHandler,
   void Deliver(const CallPtr& call, ResponseFrame& frame,
                std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
   void CancelRemote(const CallPtr& call);
+  // All end with `why`, whatever comes later.
   void FailCallsTo(const WorkerInfo& peer, const absl::Status& why);
   void FailAllCalls(const absl::Status& why);
 

@@ -128,7 +128,11 @@ bool AgentCore::Claim(const CallPtr& call) {
 
 void AgentCore::Fail(const CallPtr& call, const absl::Status& why,
                      bool retryable) {
-  if (!Claim(call)) return;
+  if (Claim(call)) ConcludeFailed(call, why, retryable);
+}
+
+void AgentCore::ConcludeFailed(const CallPtr& call, const absl::Status& why,
+                               bool retryable) {
   call->failed = true;
   RecordMade(call, false);
   const bool given_up = absl::IsDeadlineExceeded(why) || absl::IsCancelled(why);
@@ -179,14 +183,16 @@ void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
       if (IsIncarnation(call->to, peer)) calls.push_back(call);
     }
   }
-  if (calls.empty()) return;
-  completions_->Post([this, calls = std::move(calls), why] {
-    for (const CallPtr& call : calls) {
-      Fail(call, why, false);
+  for (const CallPtr& call : calls) {
+    // Here and not by who concludes it: what the transport reports of its
+    // request comes to another thread, and says less.
+    if (!Claim(call)) continue;
+    completions_->Post([this, call, why] {
+      ConcludeFailed(call, why, false);
       // Its request may be yet to leave by the next connection.
-      if (call->failed) CancelRemote(call);
-    }
-  });
+      CancelRemote(call);
+    });
+  }
 }
 
 void AgentCore::FailAllCalls(const absl::Status& why) {

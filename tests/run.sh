@@ -6,6 +6,8 @@
 # Sets the machine up (apt; root or sudo), builds everything and runs all tests.
 #   --preset NAME   release (default), debug, asan, tsan or gate
 #   --built         build nothing: run what is there
+#   --second-try    tests that failed run once more, one at a time, and are named;
+#                   only those that fail again fail the run
 # Other options go to ctest, for example:
 #   tests/run.sh -R Rref            only tests whose names match
 #   tests/run.sh -R Rref --verbose  and show what they print
@@ -15,12 +17,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 preset=release
 built=''
+second_try=''
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '5,12s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+    -h | --help) sed -n '5,14s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
     --preset) preset=${2:?"--preset needs a name"}; shift 2 ;;
     --preset=*) preset=${1#*=}; shift ;;
     --built) built=1; shift ;;
+    --second-try) second_try=1; shift ;;
     *) break ;;
   esac
 done
@@ -29,4 +33,13 @@ done
 cd "$root"
 # Most tests wait for others most of the time: three share a core, and those that
 # compute say that they need as much (cmake/BatonTests.cmake).
-exec ctest --preset "$preset" --parallel "$((3 * $(nproc)))" "$@"
+ctest --preset "$preset" --parallel "$((3 * $(nproc)))" "$@" && exit
+status=$?
+failed=build/$preset/Testing/Temporary/LastTestsFailed.log
+[ -n "$second_try" ] && [ -s "$failed" ] || exit "$status"
+
+names=$(cut -d: -f2- "$failed")
+printf '\nOnce more, one at a time, what failed:\n%s\n' "$names"
+ctest --preset "$preset" --parallel 1 --rerun-failed
+printf '\nPassed at the second try only, so either the test or the product has a defect:\n%s\n' \
+  "$names"

@@ -97,11 +97,14 @@ Future<std::vector<Tensor>> Context::GradAsync(
 }
 
 Tensor Context::GradientOf(const Variable& leaf) const {
-  return state_->GradientOf(leaf);
+  return state_->GradientOf(leaf).Dense();
 }
 
 std::vector<std::pair<Variable, Tensor>> Context::Gradients() const {
-  return state_->Gradients();
+  std::vector<std::pair<Variable, Tensor>> all;
+  for (const auto& [leaf, grad] : state_->Gradients())
+    all.emplace_back(leaf, grad.Dense());
+  return all;
 }
 
 void Context::WriteToGrad() const {

@@ -105,7 +105,8 @@ class Context {
       const std::vector<Tensor>& grad_outputs = {},
       const BackwardOptions& options = {});
 
-  // Of leaves at this worker. Undefined where no gradient came.
+  // Of leaves at this worker. Undefined where no gradient came; of rows a copy
+  // with zeros between them.
   Tensor GradientOf(const Variable& leaf) const;
   std::vector<std::pair<Variable, Tensor>> Gradients() const;
   // Adds them to the leaves' grad(), for code that looks there.

@@ -101,43 +101,45 @@ std::set<std::string> ContextState::KnownWorkers() const {
   return known_workers_;
 }
 
-void ContextState::Accumulate(const Variable& leaf, const Tensor& grad) {
+void ContextState::Accumulate(const Variable& leaf, const Gradient& grad) {
   MutexLock lock(mutex_);
   AccumulateLocked(leaf, grad);
 }
 
 void ContextState::AccumulateFor(PassId id, const Variable& leaf,
-                                 const Tensor& grad) {
+                                 const Gradient& grad) {
   MutexLock lock(mutex_);
   if (passes_.count(id) > 0) AccumulateLocked(leaf, grad);
 }
 
-void ContextState::AccumulateLocked(const Variable& leaf, const Tensor& grad) {
+void ContextState::AccumulateLocked(const Variable& leaf,
+                                    const Gradient& grad) {
   if (released_) return;
   auto [found, is_new] = gradient_of_.emplace(leaf.id(), gradients_.size());
-  if (is_new) gradients_.push_back({leaf, Tensor()});
+  if (is_new) gradients_.push_back({leaf, {}});
   autograd::AddGradient(gradients_[found->second].sum, grad);
 }
 
-Tensor ContextState::GradientOf(const Variable& leaf) const {
+Gradient ContextState::GradientOf(const Variable& leaf) const {
   MutexLock lock(mutex_);
   auto found = gradient_of_.find(leaf.id());
-  return found == gradient_of_.end() ? Tensor() : gradients_[found->second].sum;
+  return found == gradient_of_.end() ? Gradient()
+                                     : gradients_[found->second].sum;
 }
 
-std::vector<std::pair<Variable, Tensor>> ContextState::Gradients() const {
+std::vector<std::pair<Variable, Gradient>> ContextState::Gradients() const {
   MutexLock lock(mutex_);
-  std::vector<std::pair<Variable, Tensor>> all;
-  for (const Gradient& gradient : gradients_) {
+  std::vector<std::pair<Variable, Gradient>> all;
+  for (const LeafGradient& gradient : gradients_) {
     all.emplace_back(gradient.leaf, gradient.sum);
   }
   return all;
 }
 
-std::vector<std::pair<Variable, Tensor>> ContextState::TakeGradients() {
-  std::vector<std::pair<Variable, Tensor>> all;
+std::vector<std::pair<Variable, Gradient>> ContextState::TakeGradients() {
+  std::vector<std::pair<Variable, Gradient>> all;
   MutexLock lock(mutex_);
-  for (Gradient& gradient : gradients_) {
+  for (LeafGradient& gradient : gradients_) {
     all.emplace_back(std::move(gradient.leaf), std::move(gradient.sum));
   }
   gradients_.clear();
@@ -245,7 +247,7 @@ absl::Status ContextState::AddWorker(const std::string& name) {
 std::set<std::string> ContextState::Release(const std::string& why) {
   // Destroyed without the lock: nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
-  std::vector<Gradient> gradients;
+  std::vector<LeafGradient> gradients;
   std::map<PassId, std::shared_ptr<Pass>> passes;
   std::set<std::string> workers;
   {
@@ -269,7 +271,7 @@ ContextState::Summary ContextState::summary() const {
                   .gradients = gradients_.size(),
                   .sends = sends_.size(),
                   .backward_runs = !passes_.empty()};
-  for (const Gradient& gradient : gradients_) {
+  for (const LeafGradient& gradient : gradients_) {
     if (gradient.sum.defined()) summary.gradient_bytes += gradient.sum.nbytes();
   }
   return summary;

@@ -79,14 +79,14 @@ class ContextState final : public rpc::CallScope {
 
   // Adds to the gradient of `leaf`, or drops it once released. Sums of several
   // bf16 or f16 gradients are f32.
-  void Accumulate(const Variable& leaf, const Tensor& grad);
+  void Accumulate(const Variable& leaf, const Gradient& grad);
   // Undefined where no gradient came.
-  Tensor GradientOf(const Variable& leaf) const;
+  Gradient GradientOf(const Variable& leaf) const;
   // In the order in which they first came.
-  std::vector<std::pair<Variable, Tensor>> Gradients() const;
+  std::vector<std::pair<Variable, Gradient>> Gradients() const;
 
   // The same, and has none any more.
-  std::vector<std::pair<Variable, Tensor>> TakeGradients();
+  std::vector<std::pair<Variable, Gradient>> TakeGradients();
   // True for the first mention of the root's move of gradients `number`.
   bool BeginMove(uint64_t number);
   // At the root: numbers one. FailedPrecondition while a backward runs.
@@ -106,7 +106,7 @@ class ContextState final : public rpc::CallScope {
   // The same, and fails it with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
   // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
-  void AccumulateFor(PassId id, const Variable& leaf, const Tensor& grad);
+  void AccumulateFor(PassId id, const Variable& leaf, const Gradient& grad);
 
   // At the root: the number of a new backward, until EndBackward.
   absl::StatusOr<PassId> BeginBackward();
@@ -121,9 +121,9 @@ class ContextState final : public rpc::CallScope {
   std::set<std::string> Release(const std::string& why);
 
  private:
-  struct Gradient {
+  struct LeafGradient {
     Variable leaf;
-    Tensor sum;
+    Gradient sum;
   };
   absl::Status OverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return absl::AbortedError(id_.Over(why_));
@@ -131,7 +131,7 @@ class ContextState final : public rpc::CallScope {
   bool HasEndedLocked(PassId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return id < oldest_ || ended_.count(id) > 0;
   }
-  void AccumulateLocked(const Variable& leaf, const Tensor& grad)
+  void AccumulateLocked(const Variable& leaf, const Gradient& grad)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ContextId id_;
@@ -145,7 +145,7 @@ class ContextState final : public rpc::CallScope {
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Gradient> gradients_ ABSL_GUARDED_BY(mutex_);
+  std::vector<LeafGradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<NodeClaims> claims_ = std::make_shared<NodeClaims>();
   std::map<PassId, std::shared_ptr<Pass>> passes_ ABSL_GUARDED_BY(mutex_);

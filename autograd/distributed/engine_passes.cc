@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<Pass>> Engine::OpenPass(
     const std::weak_ptr<ContextState> weak = context;
     Pass::Options options;
     options.claims = context->claims();
-    options.sink = [weak, id](const Variable& leaf, const Tensor& grad) {
+    options.sink = [weak, id](const Variable& leaf, const Gradient& grad) {
       if (auto state = weak.lock()) state->AccumulateFor(id, leaf, grad);
     };
     options.send = [engine = weak_from_this(), of = context->id()](

@@ -40,6 +40,13 @@ Variable Silu(const Variable& x) {
   return Activated("silu", Activation::kSilu, x);
 }
 
+Variable LeakyRelu(const Variable& x, double slope) {
+  return Record("leaky_relu", ops::LeakyRelu(x.tensor(), slope), {x.tensor()},
+                {{x, [slope](const Backprop& p) {
+                    return ops::LeakyReluBackward(p.dy(), p.saved(0), slope);
+                  }}});
+}
+
 Variable Dropout(const Variable& x, double p, Generator& generator) {
   const ops::DropoutResult result = ops::Dropout(x.tensor(), p, generator);
   return Record("dropout", result.y, {result.mask},

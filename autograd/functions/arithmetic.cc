@@ -3,6 +3,7 @@
 
 #include "autograd/functions/arithmetic.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
@@ -20,11 +21,11 @@ Tensor ScalarLike(const Tensor& x, double value) {
                       {.dtype = x.dtype(), .device = x.device()});
 }
 
-// 1 where a > b, 1/2 where a == b, else 0.
+// 0 where a < b, 1/2 where a == b, else 1: of NaN, both sides get all.
 Tensor ShareOfLarger(const Tensor& a, const Tensor& b) {
-  return ops::MulScalar(ops::Add(ops::Greater(a, b).To(a.dtype()),
-                                 ops::GreaterEqual(a, b).To(a.dtype())),
-                        0.5);
+  const Tensor less = ops::Add(ops::Less(a, b).To(a.dtype()),
+                               ops::LessEqual(a, b).To(a.dtype()));
+  return ops::AddScalar(ops::MulScalar(less, -0.5), 1);
 }
 
 Variable Extremum(const char* op, const Variable& a, const Variable& b,
@@ -43,9 +44,30 @@ Variable Extremum(const char* op, const Variable& a, const Variable& b,
                 {{a, gradient(0, 1)}, {b, gradient(1, 0)}});
 }
 
+// Of pow; saved are base, exponent and power.
+Tensor BaseGradient(const Backprop& p) {
+  const Tensor &base = p.saved(0), &exponent = p.saved(1);
+  const Tensor slope =
+      ops::Mul(exponent, ops::Pow(base, ops::AddScalar(exponent, -1)));
+  const Tensor flat = ops::Equal(exponent, ScalarLike(exponent, 0));
+  return Reduced(ops::MaskedFill(ops::Mul(p.dy(), slope), flat, 0),
+                 base.shape());
+}
+
+Tensor ExponentGradient(const Backprop& p) {
+  const Tensor &base = p.saved(0), &exponent = p.saved(1);
+  const Tensor flat =
+      ops::Mul(ops::Equal(base, ScalarLike(base, 0)),
+               ops::GreaterEqual(exponent, ScalarLike(exponent, 0)));
+  const Tensor slope = ops::Mul(p.saved(2), ops::Log(base));
+  return Reduced(ops::Mul(p.dy(), ops::MaskedFill(slope, flat, 0)),
+                 exponent.shape());
+}
+
 }  // namespace
 
-Variable Add(const Variable& a, const Variable& b) {
+Variable Add(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const auto pass = [](const Shape& shape) {
     return [shape](const Backprop& p) { return Reduced(p.dy(), shape); };
   };
@@ -53,7 +75,8 @@ Variable Add(const Variable& a, const Variable& b) {
                 {{a, pass(a.shape())}, {b, pass(b.shape())}});
 }
 
-Variable Sub(const Variable& a, const Variable& b) {
+Variable Sub(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Shape &left = a.shape(), &right = b.shape();
   return Record(
       "sub", ops::Sub(a.tensor(), b.tensor()), {},
@@ -63,7 +86,8 @@ Variable Sub(const Variable& a, const Variable& b) {
         }}});
 }
 
-Variable Mul(const Variable& a, const Variable& b) {
+Variable Mul(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const auto times = [](size_t mine, size_t other) {
     return [=](const Backprop& p) {
       return Reduced(ops::Mul(p.dy(), p.saved(other)), p.saved(mine).shape());
@@ -73,7 +97,8 @@ Variable Mul(const Variable& a, const Variable& b) {
                 {a.tensor(), b.tensor()}, {{a, times(0, 1)}, {b, times(1, 0)}});
 }
 
-Variable Div(const Variable& a, const Variable& b) {
+Variable Div(const Variable& given_a, const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Tensor y = ops::Div(a.tensor(), b.tensor());
   const Shape& left = a.shape();
   return Record("div", y, {b.tensor(), y},
@@ -89,11 +114,18 @@ Variable Div(const Variable& a, const Variable& b) {
 }
 
 Variable Maximum(const Variable& a, const Variable& b) {
-  return Extremum("maximum", a, b, true);
+  return Extremum("maximum", AsWide(a, b), AsWide(b, a), true);
 }
 
 Variable Minimum(const Variable& a, const Variable& b) {
-  return Extremum("minimum", a, b, false);
+  return Extremum("minimum", AsWide(a, b), AsWide(b, a), false);
+}
+
+Variable Pow(const Variable& base, const Variable& exponent) {
+  const Variable a = InF32(base), b = InF32(exponent);
+  const Tensor y = ops::Pow(a.tensor(), b.tensor());
+  return Record("pow", y, {a.tensor(), b.tensor(), y},
+                {{a, BaseGradient}, {b, ExponentGradient}});
 }
 
 Variable AddScalar(const Variable& a, double b) {
@@ -124,14 +156,16 @@ Variable Abs(const Variable& x) {
                   }}});
 }
 
-Variable Exp(const Variable& x) {
+Variable Exp(const Variable& given) {
+  const Variable x = InF32(given);
   const Tensor y = ops::Exp(x.tensor());
   return Record(
       "exp", y, {y},
       {{x, [](const Backprop& p) { return ops::Mul(p.dy(), p.saved(0)); }}});
 }
 
-Variable Log(const Variable& x) {
+Variable Log(const Variable& given) {
+  const Variable x = InF32(given);
   return Record(
       "log", ops::Log(x.tensor()), {x.tensor()},
       {{x, [](const Backprop& p) { return ops::Div(p.dy(), p.saved(0)); }}});
@@ -145,7 +179,22 @@ Variable Sqrt(const Variable& x) {
                                   }}});
 }
 
-Variable PowScalar(const Variable& x, double exponent) {
+Variable Sin(const Variable& x) {
+  return Record("sin", ops::Sin(x.tensor()), {x.tensor()},
+                {{x, [](const Backprop& p) {
+                    return ops::Mul(p.dy(), ops::Cos(p.saved(0)));
+                  }}});
+}
+
+Variable Cos(const Variable& x) {
+  return Record("cos", ops::Cos(x.tensor()), {x.tensor()},
+                {{x, [](const Backprop& p) {
+                    return ops::Neg(ops::Mul(p.dy(), ops::Sin(p.saved(0))));
+                  }}});
+}
+
+Variable PowScalar(const Variable& given, double exponent) {
+  const Variable x = InF32(given);
   return Record("pow", ops::PowScalar(x.tensor(), exponent), {x.tensor()},
                 {{x, [exponent](const Backprop& p) {
                     // 0 * 0^-1 is not the 0 that it should be.
@@ -168,7 +217,9 @@ Variable Clamp(const Variable& x, double low, double high) {
                   }}});
 }
 
-Variable Where(const Tensor& condition, const Variable& a, const Variable& b) {
+Variable Where(const Tensor& condition, const Variable& given_a,
+               const Variable& given_b) {
+  const Variable a = AsWide(given_a, given_b), b = AsWide(given_b, given_a);
   const Shape &left = a.shape(), &right = b.shape();
   return Record(
       "where", ops::Where(condition, a.tensor(), b.tensor()), {condition},
@@ -181,6 +232,15 @@ Variable Where(const Tensor& condition, const Variable& a, const Variable& b) {
           return Reduced(ops::Where(p.saved(0), ScalarLike(p.dy(), 0), p.dy()),
                          right);
         }}});
+}
+
+Variable MaskedFill(const Variable& x, const Tensor& mask, double value) {
+  const Shape& shape = x.shape();
+  return Record("masked_fill", ops::MaskedFill(x.tensor(), mask, value), {mask},
+                {{x, [shape](const Backprop& p) {
+                    return Reduced(ops::MaskedFill(p.dy(), p.saved(0), 0),
+                                   shape);
+                  }}});
 }
 
 }  // namespace baton::autograd

@@ -13,9 +13,13 @@ Variable Add(const Variable& a, const Variable& b);
 Variable Sub(const Variable& a, const Variable& b);
 Variable Mul(const Variable& a, const Variable& b);
 Variable Div(const Variable& a, const Variable& b);
-// Where both sides are equal each gets half of the gradient.
+// Where both sides are equal each gets half of the gradient, and where one is
+// NaN each gets all of it.
 Variable Maximum(const Variable& a, const Variable& b);
 Variable Minimum(const Variable& a, const Variable& b);
+// As in PyTorch: no gradient comes to a base whose exponent is 0, nor to the
+// exponent, if it is not negative, of a base of 0.
+Variable Pow(const Variable& a, const Variable& b);
 Variable AddScalar(const Variable& a, double b);
 Variable MulScalar(const Variable& a, double b);
 
@@ -24,10 +28,14 @@ Variable Abs(const Variable& x);  // gradient 0 at 0
 Variable Exp(const Variable& x);
 Variable Log(const Variable& x);
 Variable Sqrt(const Variable& x);
+Variable Sin(const Variable& x);
+Variable Cos(const Variable& x);
 Variable PowScalar(const Variable& x, double exponent);
 Variable Clamp(const Variable& x, double low, double high);
 // `condition` is bool.
 Variable Where(const Tensor& condition, const Variable& a, const Variable& b);
+// `mask` is bool.
+Variable MaskedFill(const Variable& x, const Tensor& mask, double value);
 
 }  // namespace baton::autograd
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/status.h"
 
@@ -33,8 +34,11 @@ std::array<Tensor, 3> Parts(const Tensor& qkv, int64_t heads) {
 
 }  // namespace
 
-Variable Attention(const Variable& q, const Variable& k, const Variable& v,
+Variable Attention(const Variable& given_q, const Variable& given_k,
+                   const Variable& given_v,
                    const ops::AttentionOptions& options) {
+  const Variable q = Lowered(given_q), k = Lowered(given_k),
+                 v = Lowered(given_v);
   const ops::AttentionResult result =
       ops::Attention({q.tensor(), k.tensor(), v.tensor()}, options);
   return RecordJoint(
@@ -51,8 +55,9 @@ Variable Attention(const Variable& q, const Variable& k, const Variable& v,
       });
 }
 
-Variable SelfAttention(const Variable& qkv, int64_t heads,
+Variable SelfAttention(const Variable& given_qkv, int64_t heads,
                        const ops::AttentionOptions& options) {
+  const Variable qkv = Lowered(given_qkv);
   const Tensor all = qkv.tensor().Contiguous();
   Require(all.rank() == 3 && heads > 0 && all.dim(2) % (3 * heads) == 0,
           "self_attention", "expected qkv [N, T, 3 * H * D] of ", heads,

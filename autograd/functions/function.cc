@@ -13,6 +13,7 @@ namespace {
 struct InputFormulas {
   Formula gradient;
   AddingFormula add_gradient;
+  RowsFormula rows;
 };
 
 // The one kind of node that local ops record.
@@ -30,26 +31,32 @@ class FunctionNode final : public Node,
 
   Tensors Backward(const Tensors& grads) override {
     std::vector<GradientRequest> requests(edges().size());
-    return BackwardAs(grads, requests);
+    Tensors results;
+    for (const Gradient& result : BackwardAs(grads, requests))
+      results.push_back(result.values());  // no rows were asked for
+    return results;
   }
 
-  Tensors BackwardAs(const Tensors& grads,
-                     std::vector<GradientRequest>& requests) override {
-    Tensors results(edges().size());
+  std::vector<Gradient> BackwardAs(
+      const Tensors& grads, std::vector<GradientRequest>& requests) override {
+    std::vector<Gradient> results(edges().size());
     const bool used = std::any_of(grads.begin(), grads.end(),
                                   [](const Tensor& g) { return g.defined(); });
     if (!used) return results;
-    if (joint_) return Jointly(grads, requests);
+    if (joint_) {
+      Tensors all = Jointly(grads, requests);
+      return {all.begin(), all.end()};
+    }
     const Backprop pass(op_, *this, grads, saved_);
     for (size_t i = 0; i < each_.size(); ++i) {
       if (!each_[i].gradient) continue;
       GradientRequest& request = requests[i];
       if (request.postpone) {
-        request.late = Late(each_[i].gradient, grads);
+        request.late = Late(i, grads, request.rows);
       } else if (request.sum.defined() && each_[i].add_gradient) {
         each_[i].add_gradient(pass, request.sum);
       } else {
-        results[i] = each_[i].gradient(pass);
+        results[i] = Compute(i, pass, request.rows);
       }
     }
     return results;
@@ -70,9 +77,15 @@ class FunctionNode final : public Node,
     for (Tensor& tensor : saved) saved_.emplace_back(std::move(tensor));
   }
 
-  LateGradient Late(const Formula& formula, const Tensors& grads) {
-    return [self = shared_from_this(), formula, grads, saved = saved_] {
-      return formula(Backprop(self->op_, *self, grads, saved));
+  Gradient Compute(size_t i, const Backprop& pass, bool rows) const {
+    const InputFormulas& formulas = each_[i];
+    return rows && formulas.rows ? formulas.rows(pass)
+                                 : formulas.gradient(pass);
+  }
+
+  LateGradient Late(size_t i, const Tensors& grads, bool rows) {
+    return [self = shared_from_this(), i, grads, saved = saved_, rows] {
+      return self->Compute(i, Backprop(self->op_, *self, grads, saved), rows);
     };
   }
 
@@ -121,8 +134,9 @@ Variable Record(const char* op, Tensor y, Tensors saved,
   std::vector<InputFormulas> each;
   for (const Input& input : inputs) {
     const bool needed = edges[each.size()].valid();
-    each.push_back(needed ? InputFormulas{input.gradient, input.add_gradient}
-                          : InputFormulas());
+    each.push_back(
+        needed ? InputFormulas{input.gradient, input.add_gradient, input.rows}
+               : InputFormulas());
   }
   const auto node =
       std::make_shared<FunctionNode>(op, std::move(saved), std::move(each));

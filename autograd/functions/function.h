@@ -47,6 +47,7 @@ class Backprop {
 };
 
 using Formula = std::function<Tensor(const Backprop&)>;
+using RowsFormula = std::function<Gradient(const Backprop&)>;
 using JointFormula = std::function<Tensors(const Backprop&)>;
 // Adds the gradient to `sum`, of its shape, dtype and device.
 using AddingFormula = std::function<void(const Backprop&, const Tensor& sum)>;
@@ -57,6 +58,7 @@ struct Input {
   const Variable& value;
   Formula gradient;
   AddingFormula add_gradient = nullptr;  // where that is cheaper than a sum
+  RowsFormula rows = nullptr;            // in place of a leaf's gradient
 };
 
 // `y` as a Variable which remembers, unless NoGrad is in force or no input

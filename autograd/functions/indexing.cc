@@ -3,8 +3,10 @@
 
 #include "autograd/functions/indexing.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/indexing.h"
+#include "core/ops/rows.h"
 #include "core/status.h"
 
 namespace baton::autograd {
@@ -19,7 +21,8 @@ Tensors TensorsOf(const std::vector<Variable>& variables) {
 
 }  // namespace
 
-Variable Cat(const std::vector<Variable>& parts, int axis) {
+Variable Cat(const std::vector<Variable>& given, int axis) {
+  const std::vector<Variable> parts = AsWide(given);
   const Tensor y = ops::Cat(TensorsOf(parts), axis);
   std::vector<int64_t> sizes;
   for (const Variable& part : parts) sizes.push_back(part.dim(axis));
@@ -34,7 +37,8 @@ Variable Cat(const std::vector<Variable>& parts, int axis) {
   });
 }
 
-Variable Stack(const std::vector<Variable>& parts, int axis) {
+Variable Stack(const std::vector<Variable>& given, int axis) {
+  const std::vector<Variable> parts = AsWide(given);
   const size_t count = parts.size();
   return RecordJoint("stack", ops::Stack(TensorsOf(parts), axis), {}, parts,
                      [count, axis](const Backprop& p) {
@@ -59,8 +63,10 @@ Variable Gather(const Variable& x, int axis, const Tensor& index) {
                   }}});
 }
 
-Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
-                    const Variable& source) {
+Variable ScatterAdd(const Variable& given_x, int axis, const Tensor& index,
+                    const Variable& given_source) {
+  const Variable x = AsWide(given_x, given_source),
+                 source = AsWide(given_source, given_x);
   Require(index.shape() == source.shape(), "scatter_add", "expected index ",
           index.shape().ToString(), " and source ", source.shape().ToString(),
           " of one shape");
@@ -73,13 +79,35 @@ Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
                   }}});
 }
 
-Variable Embedding(const Variable& table, const Tensor& index) {
+Variable Embedding(const Variable& table, const Tensor& index,
+                   const EmbeddingOptions& options) {
   const Tensor y = ops::Embedding(table.tensor(), index);
   const int64_t rows = table.dim(0);
-  return Record("embedding", y, {index}, {{table, [rows](const Backprop& p) {
-                                             return ops::EmbeddingBackward(
-                                                 p.dy(), p.saved(0), rows);
-                                           }}});
+  int64_t padding = -1;
+  if (options.padding) {
+    padding = *options.padding < 0 ? *options.padding + rows : *options.padding;
+    Require(padding >= 0 && padding < rows, "embedding", "padding row ",
+            *options.padding, " is not among ", rows);
+  }
+  const auto gradient = [rows, padding](const Backprop& p) {
+    return ops::EmbeddingBackward(p.dy(), p.saved(0), rows, padding);
+  };
+  RowsFormula of_rows = nullptr;
+  if (options.sparse) {
+    of_rows = [rows, padding](const Backprop& p) {
+      const Tensor numbers = p.saved(0).Flatten();
+      Tensor values = p.dy().Reshape({numbers.numel(), p.dy().dim(-1)});
+      if (padding >= 0) {
+        const Tensor row = Tensor::Full(
+            {1}, static_cast<double>(padding),
+            {.dtype = numbers.dtype(), .device = numbers.device()});
+        values = ops::MaskedFill(
+            values, ops::Equal(numbers, row).Reshape({numbers.numel(), 1}), 0);
+      }
+      return Gradient(ops::Coalesce({numbers, values}, rows), rows);
+    };
+  }
+  return Record("embedding", y, {index}, {{table, gradient, nullptr, of_rows}});
 }
 
 }  // namespace baton::autograd

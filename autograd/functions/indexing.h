@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -17,7 +19,16 @@ Variable Gather(const Variable& x, int axis, const Tensor& index);
 // x plus source[i][j] added at [index[i][j]][j] for axis 0, and so on.
 Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
                     const Variable& source);
+struct EmbeddingOptions {
+  // The row that gets a gradient of zero; a negative number counts from the
+  // back.
+  std::optional<int64_t> padding = std::nullopt;
+  // The gradient of a table that is a leaf without hooks is rows
+  // (autograd/gradient.h).
+  bool sparse = false;
+};
 // Rows of table [V, D] by index [...] -> [..., D].
-Variable Embedding(const Variable& table, const Tensor& index);
+Variable Embedding(const Variable& table, const Tensor& index,
+                   const EmbeddingOptions& options = {});
 
 }  // namespace baton::autograd

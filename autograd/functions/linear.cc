@@ -3,6 +3,7 @@
 
 #include "autograd/functions/linear.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
@@ -38,7 +39,8 @@ Tensors LinearBackward(const Backprop& p, const Tensor& dz) {
 
 }  // namespace
 
-Variable Matmul(const Variable& a, const Variable& b) {
+Variable Matmul(const Variable& given_a, const Variable& given_b) {
+  const Variable a = Lowered(given_a), b = Lowered(given_b);
   return Record(
       "matmul", ops::Matmul(a.tensor(), b.tensor()), {a.tensor(), b.tensor()},
       {{a,
@@ -55,8 +57,10 @@ Variable Matmul(const Variable& a, const Variable& b) {
         }}});
 }
 
-Variable Linear(const Variable& x, const Variable& weight,
-                const Variable& bias) {
+Variable Linear(const Variable& given_x, const Variable& given_weight,
+                const Variable& given_bias) {
+  const Variable x = Lowered(given_x), weight = Lowered(given_weight),
+                 bias = Lowered(given_bias);
   return RecordJoint(
       "linear", ops::Linear(x.tensor(), weight.tensor(), bias.tensor()),
       {x.tensor(), weight.tensor()}, {x, weight, bias},
@@ -64,8 +68,11 @@ Variable Linear(const Variable& x, const Variable& weight,
       GradientParts::kApart);
 }
 
-Variable LinearActivation(Activation activation, const Variable& x,
-                          const Variable& weight, const Variable& bias) {
+Variable LinearActivation(Activation activation, const Variable& given_x,
+                          const Variable& given_weight,
+                          const Variable& given_bias) {
+  const Variable x = Lowered(given_x), weight = Lowered(given_weight),
+                 bias = Lowered(given_bias);
   const auto [y, saved] = ops::LinearActivation(activation, x.tensor(),
                                                 weight.tensor(), bias.tensor());
   return RecordJoint(

@@ -3,15 +3,18 @@
 
 #include "autograd/functions/norm.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 
 namespace baton::autograd {
-Variable BatchNormTrain(const Variable& x, const Variable& gamma,
-                        const Variable& beta, const Variable& residual,
+Variable BatchNormTrain(const Variable& given_x, const Variable& gamma,
+                        const Variable& beta, const Variable& given_residual,
                         const Tensor& running_mean,
                         const Tensor& running_variance,
                         const ops::BatchNormOptions& options,
                         const Tensor& batches) {
+  const Variable x = AsWide(given_x, given_residual),
+                 residual = AsWide(given_residual, given_x);
   const ops::BatchNormResult result = ops::BatchNormTrain(
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options, batches);
@@ -31,11 +34,13 @@ Variable BatchNormTrain(const Variable& x, const Variable& gamma,
       });
 }
 
-Variable BatchNormEval(const Variable& x, const Variable& gamma,
-                       const Variable& beta, const Variable& residual,
+Variable BatchNormEval(const Variable& given_x, const Variable& gamma,
+                       const Variable& beta, const Variable& given_residual,
                        const Tensor& running_mean,
                        const Tensor& running_variance,
                        const ops::BatchNormOptions& options) {
+  const Variable x = AsWide(given_x, given_residual),
+                 residual = AsWide(given_residual, given_x);
   const Tensor result = ops::BatchNormEval(
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options);

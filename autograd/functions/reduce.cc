@@ -3,6 +3,7 @@
 
 #include "autograd/functions/reduce.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
@@ -45,25 +46,31 @@ ValuesAndIndices Extremum(const char* op, const Variable& x, int axis,
 
 }  // namespace
 
-Variable Sum(const Variable& x) {
+Variable Sum(const Variable& given) {
+  const Variable x = InF32(given);
   const Shape kept(Dims(static_cast<size_t>(x.shape().rank()), 1));
   return Record("sum", ops::Sum(x.tensor()), {},
                 {{x, Spread(x.shape(), kept, 1)}});
 }
 
-Variable Sum(const Variable& x, const std::vector<int>& axes, bool keep_dims) {
+Variable Sum(const Variable& given, const std::vector<int>& axes,
+             bool keep_dims) {
+  const Variable x = InF32(given);
   return Record("sum", ops::Sum(x.tensor(), axes, keep_dims), {},
                 {{x, Spread(x.shape(), KeepDims("sum", x.shape(), axes), 1)}});
 }
 
-Variable Mean(const Variable& x) {
+Variable Mean(const Variable& given) {
+  const Variable x = InF32(given);
   const Shape kept(Dims(static_cast<size_t>(x.shape().rank()), 1));
   const double share = 1 / static_cast<double>(x.shape().numel());
   return Record("mean", ops::Mean(x.tensor()), {},
                 {{x, Spread(x.shape(), kept, share)}});
 }
 
-Variable Mean(const Variable& x, const std::vector<int>& axes, bool keep_dims) {
+Variable Mean(const Variable& given, const std::vector<int>& axes,
+              bool keep_dims) {
+  const Variable x = InF32(given);
   const Shape kept = KeepDims("mean", x.shape(), axes);
   const double share = static_cast<double>(kept.numel()) /
                        static_cast<double>(x.shape().numel());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 
 namespace baton::autograd {
@@ -38,9 +39,13 @@ Tensors Gradients(const Backprop& p, const ops::RnnOptions& options,
 
 }  // namespace
 
-RnnOutputs Rnn(const Variable& x, const Variable& h, const Variable& c,
-               const std::vector<Variable>& weights,
+RnnOutputs Rnn(const Variable& given_x, const Variable& given_h,
+               const Variable& given_c,
+               const std::vector<Variable>& given_weights,
                const ops::RnnOptions& options) {
+  const Variable x = Lowered(given_x), h = Lowered(given_h),
+                 c = Lowered(given_c);
+  const std::vector<Variable> weights = Lowered(given_weights);
   std::vector<Variable> inputs = {x, h, c};
   inputs.insert(inputs.end(), weights.begin(), weights.end());
   ops::RnnInputs in = {x.tensor(), h.tensor(), c.tensor(), {}};

@@ -3,12 +3,14 @@
 
 #include "autograd/functions/softmax.h"
 
+#include "autograd/autocast.h"
 #include "autograd/functions/function.h"
 #include "core/ops/softmax.h"
 
 namespace baton::autograd {
 
-Variable Softmax(const Variable& x, int axis) {
+Variable Softmax(const Variable& given, int axis) {
+  const Variable x = InF32(given);
   const Tensor y = ops::Softmax(x.tensor(), axis);
   return Record("softmax", y, {y}, {{x, [axis](const Backprop& p) {
                                        return ops::SoftmaxBackward(
@@ -16,7 +18,8 @@ Variable Softmax(const Variable& x, int axis) {
                                      }}});
 }
 
-Variable LogSoftmax(const Variable& x, int axis) {
+Variable LogSoftmax(const Variable& given, int axis) {
+  const Variable x = InF32(given);
   const Tensor y = ops::LogSoftmax(x.tensor(), axis);
   return Record("log_softmax", y, {y}, {{x, [axis](const Backprop& p) {
                                            return ops::LogSoftmaxBackward(

@@ -128,6 +128,37 @@ void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
   }
 }
 
+void LeakyRelu(const Tensor& out, const Tensor& x, double slope) {
+  VisitFloating("leaky_relu", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const C factor = Convert<C>(slope);
+    Map<T, T>(
+        kGrain,
+        [factor](T v) {
+          const C value = Convert<C>(v);
+          return Convert<T>(value > C(0) ? value : value * factor);
+        },
+        out, x);
+  });
+}
+
+void LeakyReluBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
+                       double slope) {
+  VisitFloating("leaky_relu_backward", dx.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const C factor = Convert<C>(slope);
+    Map<T, T, T>(
+        kGrain,
+        [factor](T d, T v) {
+          const C grad = Convert<C>(d);
+          return Convert<T>(Convert<C>(v) > C(0) ? grad : grad * factor);
+        },
+        dx, dy, x);
+  });
+}
+
 void MaskAndScale(const Tensor& out, const Tensor& x, const Tensor& mask,
                   double scale) {
   VisitFloating("dropout", x.dtype(), [&](auto type) {

@@ -13,6 +13,9 @@ void Activate(Activation function, const Tensor& out, const Tensor& x);
 // `saved` is what ops::SavesInput says.
 void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
                       const Tensor& saved);
+void LeakyRelu(const Tensor& out, const Tensor& x, double slope);
+void LeakyReluBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
+                       double slope);
 
 // mask ? x * scale : 0; `mask` is bool.
 void MaskAndScale(const Tensor& out, const Tensor& x, const Tensor& mask,

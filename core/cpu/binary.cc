@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <atomic>
+#include <cmath>
 #include <type_traits>
 
 #include "core/cpu/elementwise.h"
@@ -100,6 +101,21 @@ void Divide(const Tensor& out, const Tensor& a, const Tensor& b) {
   });
 }
 
+struct PowOp {
+  template <typename T>
+  BATON_SIMD_INLINE T operator()(T a, T b) const {
+    return std::pow(a, b);
+  }
+};
+
+void Raise(const Tensor& out, const Tensor& a, const Tensor& b) {
+  constexpr int64_t kCostly = 4096;  // elements of some nanoseconds each
+  VisitFloating("pow", out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    Map<T, T, T>(kCostly, Computed<T, PowOp>{}, out, a, b);
+  });
+}
+
 }  // namespace
 
 void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -116,6 +132,8 @@ void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b) {
       return Run<MaximumOp>(out, a, b);
     case BinaryOp::kMinimum:
       return Run<MinimumOp>(out, a, b);
+    case BinaryOp::kPow:
+      return Raise(out, a, b);
   }
 }
 

@@ -65,4 +65,15 @@ void Where(const Tensor& out, const Tensor& condition, const Tensor& a,
   });
 }
 
+void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
+                double value) {
+  VisitDType(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T filling = Convert<T>(value);
+    Map<T, T, bool>(
+        kGrain, [filling](T v, bool m) { return m ? filling : v; }, out, x,
+        mask);
+  });
+}
+
 }  // namespace baton::cpu

@@ -12,7 +12,7 @@
 namespace baton::cpu {
 
 // Integers wrap, and bool adds as "or" and multiplies as "and". Throws Error
-// where an integer is divided by zero.
+// where an integer is divided by zero. kPow takes floating dtypes alone.
 void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b);
 
 // `out` is bool and gets (a op b) != negate. Floats that do not compare, as
@@ -32,5 +32,8 @@ void Clamp(const Tensor& out, const Tensor& x, double low, double high);
 // `condition` is bool.
 void Where(const Tensor& out, const Tensor& condition, const Tensor& a,
            const Tensor& b);
+// `value` where `mask`, which is bool, holds, else x.
+void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
+                double value);
 
 }  // namespace baton::cpu

@@ -136,6 +136,22 @@ void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index) {
   });
 }
 
+int64_t RowSlots(const Tensor& slots, const Tensor& unique, const Tensor& index,
+                 int64_t) {
+  const int64_t* numbers = index.data<int64_t>();
+  int64_t* to = slots.data<int64_t>();
+  int64_t* kept = unique.data<int64_t>();
+  int64_t* const end = std::copy_if(numbers, numbers + index.numel(), kept,
+                                    [](int64_t number) { return number >= 0; });
+  std::sort(kept, end);
+  int64_t* const last = std::unique(kept, end);
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    to[i] =
+        numbers[i] < 0 ? -1 : std::lower_bound(kept, last, numbers[i]) - kept;
+  }
+  return last - kept;
+}
+
 void OneHot(const Tensor& out, const Tensor& labels) {
   const int64_t* label = labels.data<int64_t>();
   float* to = out.data<float>();

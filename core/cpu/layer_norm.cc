@@ -28,35 +28,62 @@ BATON_SIMD_INLINE C MeanOf(int64_t count, Load load) {
          static_cast<C>(count);
 }
 
+// Where a row's gamma and beta are: each element's own, or its channel's.
+// Visit calls body(i, gamma, beta) for every element of the row.
+template <typename C>
+struct ElementGains {
+  const C* gamma;
+  const C* beta;
+  template <typename Body>
+  BATON_SIMD_INLINE void Visit(int64_t count, Body body) const {
+    for (int64_t i = 0; i < count; ++i) body(i, gamma[i], beta[i]);
+  }
+};
+template <typename C>
+struct ChannelGains {
+  const C* gamma;
+  const C* beta;
+  int64_t inner;  // elements of a channel
+  template <typename Body>
+  BATON_SIMD_INLINE void Visit(int64_t count, Body body) const {
+    for (int64_t first = 0, c = 0; first < count; first += inner, ++c) {
+      const C g = gamma[c], b = beta[c];
+      for (int64_t i = first; i < first + inner; ++i) body(i, g, b);
+    }
+  }
+};
+
 // Row kernels: `row` is scratch memory of `count` elements.
 struct NormaliseRow {
-  template <typename T, typename C>
+  template <typename T, typename C, typename Gains>
   BATON_SIMD_INLINE void operator()(T* y, C* mean, C* scale, const T* x,
-                                    const C* gamma, const C* beta, C eps,
-                                    C* row, int64_t count) const {
+                                    Gains gains, C eps, C* row,
+                                    int64_t count) const {
     for (int64_t i = 0; i < count; ++i) row[i] = Convert<C>(x[i]);
     const C center = MeanOf<C>(count, [row](int64_t i) { return row[i]; });
     for (int64_t i = 0; i < count; ++i) row[i] -= center;
     const C variance =
         MeanOf<C>(count, [row](int64_t i) { return row[i] * row[i]; });
     const C factor = C(1) / std::sqrt(variance + eps);
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = Convert<T>(row[i] * factor * gamma[i] + beta[i]);
-    }
+    gains.Visit(count, [=](int64_t i, C gamma, C beta) {
+      y[i] = Convert<T>(row[i] * factor * gamma + beta);
+    });
     *mean = center;
     *scale = factor;
   }
 };
 
 struct NormaliseBackwardRow {
-  template <typename T, typename C>
-  BATON_SIMD_INLINE void operator()(T* dx, const T* dy, const T* x,
-                                    const C* gamma, C center, C factor, C* row,
+  template <typename T, typename C, typename Gains>
+  BATON_SIMD_INLINE void operator()(T* dx, const T* dy, const T* x, Gains gains,
+                                    C center, C factor, C* row,
                                     int64_t count) const {
     const auto normal = [=](int64_t i) {
       return (Convert<C>(x[i]) - center) * factor;
     };
-    for (int64_t i = 0; i < count; ++i) row[i] = Convert<C>(dy[i]) * gamma[i];
+    gains.Visit(count, [=](int64_t i, C gamma, C) {
+      row[i] = Convert<C>(dy[i]) * gamma;
+    });
     const C mean = MeanOf<C>(count, [row](int64_t i) { return row[i]; });
     const C along =
         MeanOf<C>(count, [=](int64_t i) { return row[i] * normal(i); });
@@ -80,6 +107,50 @@ struct AddParametersRow {
   }
 };
 
+// The two sums of one channel of one image.
+template <typename C>
+struct ChannelSums {
+  C dgamma, dbeta;
+};
+struct AddChannel {
+  template <typename T, typename C>
+  BATON_SIMD_INLINE void operator()(C* dgamma, C* dbeta, const T* dy,
+                                    const T* x, C center, C factor,
+                                    int64_t count) const {
+    const auto term = [=](int64_t i) {
+      const C d = Convert<C>(dy[i]);
+      return ChannelSums<C>{d * ((Convert<C>(x[i]) - center) * factor), d};
+    };
+    const auto sum = ReduceLanes<ChannelSums<C>>(
+        count, {C(0), C(0)}, term,
+        [](const ChannelSums<C>& a, const ChannelSums<C>& b) {
+          return ChannelSums<C>{a.dgamma + b.dgamma, a.dbeta + b.dbeta};
+        });
+    *dgamma += sum.dgamma;
+    *dbeta += sum.dbeta;
+  }
+};
+
+// Calls fn(row -> gains of that row).
+template <typename C, typename Fn>
+void WithGains(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+               int64_t groups, Fn fn) {
+  const C *g = gamma.data<C>(), *b = beta.data<C>();
+  const int64_t channels = gamma.numel() / groups;
+  const int64_t inner = x.dim(1) / channels;
+  if (inner == 1) {
+    fn([=](int64_t row) {
+      const int64_t first = row % groups * channels;
+      return ElementGains<C>{g + first, b + first};
+    });
+  } else {
+    fn([=](int64_t row) {
+      const int64_t first = row % groups * channels;
+      return ChannelGains<C>{g + first, b + first, inner};
+    });
+  }
+}
+
 // fn(row, scratch row) for every row of x, whose elements are T.
 template <typename T, typename Fn>
 void ForNormRows(const Tensor& x, Fn fn) {
@@ -95,42 +166,82 @@ void ForNormRows(const Tensor& x, Fn fn) {
 
 void LayerNorm(const Tensor& y, const Tensor& mean,
                const Tensor& inverse_stddev, const Tensor& x,
-               const Tensor& gamma, const Tensor& beta, double eps) {
+               const Tensor& gamma, const Tensor& beta, double eps,
+               int64_t groups) {
   VisitFloating(kNormOp, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = ComputeType<T>;
     const int64_t width = x.dim(1);
-    ForNormRows<T>(x, [&](int64_t i, C* row) {
-      RunSimd(NormaliseRow{}, y.data<T>() + i * width, mean.data<C>() + i,
-              inverse_stddev.data<C>() + i,
-              static_cast<const T*>(x.data<T>() + i * width),
-              static_cast<const C*>(gamma.data<C>()),
-              static_cast<const C*>(beta.data<C>()), static_cast<C>(eps), row,
-              width);
+    WithGains<C>(x, gamma, beta, groups, [&](auto gains) {
+      ForNormRows<T>(x, [&](int64_t i, C* row) {
+        RunSimd(NormaliseRow{}, y.data<T>() + i * width, mean.data<C>() + i,
+                inverse_stddev.data<C>() + i,
+                static_cast<const T*>(x.data<T>() + i * width), gains(i),
+                static_cast<C>(eps), row, width);
+      });
     });
   });
 }
 
 void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                        const Tensor& gamma, const Tensor& mean,
-                       const Tensor& inverse_stddev) {
+                       const Tensor& inverse_stddev, int64_t groups) {
   VisitFloating(kNormOp, x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = ComputeType<T>;
     const int64_t width = x.dim(1);
-    ForNormRows<T>(x, [&](int64_t i, C* row) {
-      RunSimd(NormaliseBackwardRow{}, dx.data<T>() + i * width,
-              static_cast<const T*>(dy.data<T>() + i * width),
-              static_cast<const T*>(x.data<T>() + i * width),
-              static_cast<const C*>(gamma.data<C>()), mean.data<C>()[i],
-              inverse_stddev.data<C>()[i], row, width);
+    WithGains<C>(x, gamma, gamma, groups, [&](auto gains) {
+      ForNormRows<T>(x, [&](int64_t i, C* row) {
+        RunSimd(NormaliseBackwardRow{}, dx.data<T>() + i * width,
+                static_cast<const T*>(dy.data<T>() + i * width),
+                static_cast<const T*>(x.data<T>() + i * width), gains(i),
+                mean.data<C>()[i], inverse_stddev.data<C>()[i], row, width);
+      });
     });
   });
 }
 
+namespace {
+
+// Each thread has some of the channels, and adds the images in their order.
+void ChannelParameters(const Tensor& dgamma, const Tensor& dbeta,
+                       const Tensor& dy, const Tensor& x, const Tensor& mean,
+                       const Tensor& inverse_stddev, int64_t groups) {
+  const int64_t all = dgamma.numel(), channels = all / groups;
+  const int64_t images = x.dim(0) / groups, inner = x.dim(1) / channels;
+  const int64_t work = std::max<int64_t>(1, images * inner);
+  VisitFloating(kNormOp, x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    ParallelFor(all, std::max<int64_t>(1, kNormGrain / work),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t c = begin; c < end; ++c) {
+                    C* const to_gamma = dgamma.data<C>() + c;
+                    C* const to_beta = dbeta.data<C>() + c;
+                    *to_gamma = *to_beta = C(0);
+                    for (int64_t image = 0; image < images; ++image) {
+                      const int64_t at = (image * all + c) * inner;
+                      const int64_t row = image * groups + c / channels;
+                      RunSimd(AddChannel{}, to_gamma, to_beta,
+                              static_cast<const T*>(dy.data<T>() + at),
+                              static_cast<const T*>(x.data<T>() + at),
+                              mean.data<C>()[row],
+                              inverse_stddev.data<C>()[row], inner);
+                    }
+                  }
+                });
+  });
+}
+
+}  // namespace
+
 void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
                          const Tensor& dy, const Tensor& x, const Tensor& mean,
-                         const Tensor& inverse_stddev) {
+                         const Tensor& inverse_stddev, int64_t groups) {
+  if (groups > 1 || dgamma.numel() != x.dim(1)) {
+    return ChannelParameters(dgamma, dbeta, dy, x, mean, inverse_stddev,
+                             groups);
+  }
   const int64_t rows = x.dim(0), width = x.dim(1);
   const int64_t summed =
       std::max(kFewestSummed, (rows + kMostSums - 1) / kMostSums);

@@ -47,34 +47,38 @@ const T* At(const void* array, int64_t index) {
   return static_cast<const T*>(array) + index;
 }
 
+struct Part {
+  int64_t begin, count, grad_begin;
+};
+
 template <typename Rule, unsigned kUsed, typename T, typename G,
           size_t... kSlot>
 void RunStep(const Rule& rule, const StepArrays& arrays,
-             const StepArguments& arguments, int64_t begin, int64_t count,
+             const StepArguments& arguments, Part part,
              std::index_sequence<kSlot...>) {
   const typename Rule::template Element<T> element(
       rule, rule.FactorsOf(arguments.rate, arguments.step));
   const ops::GradientClip<T> clip{static_cast<T>(arguments.limit),
                                   static_cast<T>(arguments.scale)};
-  RunSimd(StepRow<Rule, kUsed>(), At<T>(arrays.value, begin),
-          At<G>(arrays.grad, begin), count, &element, &clip,
-          At<T>(arrays.state[kSlot], begin)...);
+  RunSimd(StepRow<Rule, kUsed>(), At<T>(arrays.value, part.begin),
+          At<G>(arrays.grad, part.grad_begin), part.count, &element, &clip,
+          At<T>(arrays.state[kSlot], part.begin)...);
 }
 
 // Finds, from kUsed on, the slots that are used.
 template <typename T, typename G, unsigned kUsed, typename Rule>
 void RunUsed(unsigned used, const Rule& rule, const StepArrays& arrays,
-             const StepArguments& arguments, int64_t begin, int64_t count) {
+             const StepArguments& arguments, Part part) {
   constexpr bool kPossible = (kUsed & Rule::kRequired) == Rule::kRequired;
   if constexpr (kPossible) {
     if (used == kUsed) {
       return RunStep<Rule, kUsed, T, G>(
-          rule, arrays, arguments, begin, count,
+          rule, arrays, arguments, part,
           std::make_index_sequence<Rule::kSlots>());
     }
   }
   if constexpr (kUsed + 1 < (1U << Rule::kSlots)) {
-    RunUsed<T, G, kUsed + 1>(used, rule, arrays, arguments, begin, count);
+    RunUsed<T, G, kUsed + 1>(used, rule, arrays, arguments, part);
   }
 }
 
@@ -145,14 +149,16 @@ void Lower(const StepArrays& arrays, int64_t begin, int64_t end) {
 }  // namespace
 
 void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
-               const StepArguments& arguments, int64_t begin, int64_t end) {
+               const StepArguments& arguments, int64_t begin, int64_t end,
+               int64_t grad_begin) {
   if (arrays.lowered != nullptr) TakeBack(arrays, begin, end);
   const unsigned used = UsedSlots(arrays);
   VisitTypes(arrays.dtype, arrays.grad_dtype, [&](auto t, auto g) {
     using T = typename decltype(t)::type;
     using G = typename decltype(g)::type;
     const auto run = [&](const auto& of_kind) {
-      RunUsed<T, G, 0>(used, of_kind, arrays, arguments, begin, end - begin);
+      RunUsed<T, G, 0>(used, of_kind, arrays, arguments,
+                       {begin, end - begin, grad_begin});
     };
     std::visit(run, rule);
   });

@@ -30,8 +30,9 @@ struct StepArguments {
   double limit, scale;  // of gradients
 };
 
-// Steps elements begin .. end.
+// Steps elements begin .. end by those of the gradient from `grad_begin` on.
 void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
-               const StepArguments& arguments, int64_t begin, int64_t end);
+               const StepArguments& arguments, int64_t begin, int64_t end,
+               int64_t grad_begin);
 
 }  // namespace baton::cpu

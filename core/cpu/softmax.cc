@@ -3,11 +3,11 @@
 
 #include "core/cpu/softmax.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "core/cpu/copy.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/math.h"
 #include "core/cpu/simd.h"
@@ -88,12 +88,21 @@ struct LogSoftmaxBackwardRow {
   }
 };
 
+// scale * softmax, less `spread` times each class's weight.
 struct CrossEntropyBackwardRow {
   template <typename T, typename C>
-  BATON_SIMD_INLINE void operator()(T* dx, const T* log_softmax, C scale,
+  BATON_SIMD_INLINE void operator()(T* dx, const T* log_softmax,
+                                    const T* weight, C scale, C spread,
                                     int64_t count) const {
-    for (int64_t i = 0; i < count; ++i) {
-      dx[i] = Convert<T>(scale * Exp(Convert<C>(log_softmax[i])));
+    if (weight == nullptr) {
+      for (int64_t i = 0; i < count; ++i) {
+        dx[i] = Convert<T>(scale * Exp(Convert<C>(log_softmax[i])) - spread);
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        dx[i] = Convert<T>(scale * Exp(Convert<C>(log_softmax[i])) -
+                           spread * Convert<C>(weight[i]));
+      }
     }
   }
 };
@@ -135,19 +144,41 @@ void RunBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   });
 }
 
-double MeanNegativeLogLikelihood(const Tensor& log_softmax,
-                                 const Tensor& labels) {
-  const int64_t* label = labels.data<int64_t>();
-  return VisitFloating("cross_entropy", log_softmax.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* values = log_softmax.data<T>();
-    double sum = 0;
-    for (int64_t i = 0; i < labels.numel(); ++i) {
-      sum -= Convert<double>(values[i * log_softmax.dim(1) + label[i]]);
+// What a label wants of each class: `hit` of its own, and `spread` times the
+// class's weight of every one.
+template <typename T>
+struct ClassTargets {
+  using C = ComputeType<T>;
+  const int64_t* labels;
+  const T* weight;  // null: ones
+  int64_t ignored;
+  C kept, spread;
+  C spread_sum = 0;  // over all classes
+
+  ClassTargets(const Tensor& label_rows, int64_t classes,
+               const ClassLossOptions& options)
+      : labels(label_rows.data<int64_t>()),
+        weight(options.weight.defined() ? options.weight.data<T>() : nullptr),
+        ignored(options.ignore_index),
+        kept(Convert<C>(1 - options.label_smoothing)),
+        spread(Convert<C>(options.label_smoothing /
+                          static_cast<double>(classes))) {
+    if (spread == 0) return;
+    for (int64_t c = 0; c < classes; ++c) spread_sum += spread * WeightOf(c);
+  }
+  C WeightOf(int64_t c) const {
+    return weight == nullptr ? C(1) : Convert<C>(weight[c]);
+  }
+  // The loss of a row that counts.
+  C LossOf(const T* log_softmax, int64_t classes, int64_t label) const {
+    C loss = -(kept * WeightOf(label)) * Convert<C>(log_softmax[label]);
+    if (spread == 0) return loss;
+    for (int64_t c = 0; c < classes; ++c) {
+      loss -= spread * WeightOf(c) * Convert<C>(log_softmax[c]);
     }
-    return sum / static_cast<double>(labels.numel());
-  });
-}
+    return loss;
+  }
+};
 
 }  // namespace
 
@@ -162,27 +193,55 @@ void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   RunBackward<LogSoftmaxBackwardRow>(dx, dy, y);
 }
 
-void CrossEntropy(const Tensor& loss, const Tensor& log_softmax,
-                  const Tensor& logits, const Tensor& labels) {
+void CrossEntropy(const Tensor& parts, const Tensor& log_softmax,
+                  const Tensor& logits, const Tensor& labels,
+                  const ClassLossOptions& options) {
   LogSoftmax(log_softmax, logits);
-  Fill(loss, MeanNegativeLogLikelihood(log_softmax, labels));
+  VisitFloating("cross_entropy", logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    using C = ComputeType<T>;
+    const int64_t rows = labels.numel(), classes = logits.dim(1);
+    const ClassTargets<T> targets(labels, classes, options);
+    const T* from = log_softmax.data<T>();
+    C* losses = parts.data<C>();
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t label = targets.labels[i];
+      const bool counts = label != targets.ignored;
+      losses[i] =
+          counts ? targets.LossOf(from + i * classes, classes, label) : C(0);
+      losses[rows + i] = counts ? targets.WeightOf(label) : C(0);
+    }
+  });
 }
 
 void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
-                          const Tensor& labels, const Tensor& dy) {
-  const double scale = dy.Item() / static_cast<double>(labels.numel());
-  const int64_t* label = labels.data<int64_t>();
+                          const Tensor& labels, const Tensor& dy,
+                          const Tensor& divisor,
+                          const ClassLossOptions& options) {
+  const double total = divisor.defined() ? divisor.Item() : 1;
   VisitFloating("cross_entropy", dx.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = ComputeType<T>;
+    const int64_t classes = dx.dim(1);
+    const ClassTargets<T> targets(labels, classes, options);
     T* to = dx.data<T>();
     const T* from = log_softmax.data<T>();
-    const C factor = Convert<C>(scale);
-    const int64_t width = dx.dim(1);
+    const T* grads = dy.data<T>();
+    const int64_t step = dy.numel() == 1 ? 0 : 1;
     ForRows<T>(dx, [&](int64_t at, C*) {
-      RunSimd(CrossEntropyBackwardRow{}, to + at, from + at, factor, width);
-      const int64_t hit = at + label[at / width];
-      to[hit] = Convert<T>(factor * (Exp(Convert<C>(from[hit])) - C(1)));
+      const int64_t row = at / classes, label = targets.labels[row];
+      if (label == targets.ignored) {
+        std::fill_n(to + at, classes, T());
+        return;
+      }
+      const C scale = Convert<C>(Convert<double>(grads[row * step]) / total);
+      const C hit = targets.kept * targets.WeightOf(label);
+      const C sum = hit + targets.spread_sum;
+      RunSimd(CrossEntropyBackwardRow{}, to + at, from + at, targets.weight,
+              scale * sum, scale * targets.spread, classes);
+      const C wanted = hit + targets.spread * targets.WeightOf(label);
+      to[at + label] = Convert<T>(
+          scale * (sum * Exp(Convert<C>(from[at + label])) - wanted));
     });
   });
 }

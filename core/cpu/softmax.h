@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/ops/loss_args.h"
 #include "core/tensor.h"
 
 // Over the last axis of dense floating tensors of one shape.
@@ -13,12 +14,17 @@ void LogSoftmax(const Tensor& y, const Tensor& x);
 void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 
-// log_softmax [N, C] of the logits, and loss [] = the mean of
-// -log_softmax[i][labels[i]]; labels [N], dense, in [0, C).
-void CrossEntropy(const Tensor& loss, const Tensor& log_softmax,
-                  const Tensor& logits, const Tensor& labels);
-// dx = dy / N * (exp(log_softmax) - one_hot(labels)).
+// log_softmax [N, C] of the logits, and parts [2, N], f64 for f64 and else f32:
+// the loss of each row, and its weight in a mean. labels [N] are dense, and
+// each is in [0, C) or ignored; so is the weight [C].
+void CrossEntropy(const Tensor& parts, const Tensor& log_softmax,
+                  const Tensor& logits, const Tensor& labels,
+                  const ClassLossOptions& options);
+// dy [1] or, of each row, [N] in the logits' dtype, dense; where `divisor` []
+// is defined, of the dtype of parts, it divides dy.
 void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
-                          const Tensor& labels, const Tensor& dy);
+                          const Tensor& labels, const Tensor& dy,
+                          const Tensor& divisor,
+                          const ClassLossOptions& options);
 
 }  // namespace baton::cpu

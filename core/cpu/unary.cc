@@ -88,6 +88,12 @@ void Unary(UnaryOp op, const Tensor& out, const Tensor& x) {
     case UnaryOp::kSqrt:
       return MapFloating(
           kGrain, [](auto v) { return std::sqrt(v); }, out, x);
+    case UnaryOp::kSin:
+      return MapFloating(
+          kCostlyGrain, [](auto v) { return std::sin(v); }, out, x);
+    case UnaryOp::kCos:
+      return MapFloating(
+          kCostlyGrain, [](auto v) { return std::cos(v); }, out, x);
   }
 }
 
@@ -108,6 +114,10 @@ void Pow(const Tensor& out, const Tensor& x, double exponent) {
         kGrain, [](auto v) { return v * v; }, out, x);
   }
   if (exponent == 0.5) return Unary(UnaryOp::kSqrt, out, x);
+  if (exponent == -0.5) {
+    return MapFloating(
+        kGrain, [](auto v) { return decltype(v)(1) / std::sqrt(v); }, out, x);
+  }
   MapFloating(
       kCostlyGrain,
       [exponent](auto v) {

@@ -74,6 +74,21 @@ struct SiluOp {
 };
 
 template <typename T>
+struct LeakyReluFn {
+  __device__ T operator()(T x) const {
+    using C = Compute<T>;
+    const C value = As<C>(x);
+    return As<T>(value > C(0) ? value : value * slope);
+  }
+  __device__ T operator()(T dy, T x) const {
+    using C = Compute<T>;
+    const C grad = As<C>(dy);
+    return As<T>(As<C>(x) > C(0) ? grad : grad * slope);
+  }
+  Compute<T> slope;
+};
+
+template <typename T>
 struct MaskFn {
   __device__ T operator()(T x, bool keep) const {
     using C = Compute<T>;
@@ -118,6 +133,25 @@ void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
       using T = typename decltype(type)::type;
       Map<T, T, T>(launch, Computed<T, decltype(op)>{}, dx, dy, saved);
     });
+  });
+}
+
+void LeakyRelu(const Tensor& out, const Tensor& x, double slope) {
+  const Launch launch("leaky_relu", {&out}, {&x});
+  VisitDeviceFloating("leaky_relu", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto factor = static_cast<Compute<T>>(slope);
+    Map<T, T>(launch, LeakyReluFn<T>{factor}, out, x);
+  });
+}
+
+void LeakyReluBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
+                       double slope) {
+  const Launch launch("leaky_relu_backward", {&dx}, {&dy, &x});
+  VisitDeviceFloating("leaky_relu_backward", dx.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const auto factor = static_cast<Compute<T>>(slope);
+    Map<T, T, T>(launch, LeakyReluFn<T>{factor}, dx, dy, x);
   });
 }
 

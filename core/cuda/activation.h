@@ -12,6 +12,9 @@ namespace baton::cuda {
 void Activate(Activation function, const Tensor& out, const Tensor& x);
 void ActivateBackward(Activation function, const Tensor& dx, const Tensor& dy,
                       const Tensor& saved);
+void LeakyRelu(const Tensor& out, const Tensor& x, double slope);
+void LeakyReluBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
+                       double slope);
 void MaskAndScale(const Tensor& out, const Tensor& x, const Tensor& mask,
                   double scale);
 

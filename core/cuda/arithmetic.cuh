@@ -83,6 +83,13 @@ struct MinimumOp {
   }
 };
 
+struct PowOp {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return pow(a, b);
+  }
+};
+
 // Op on elements of T, in its compute type.
 template <typename T, typename Op>
 struct Computed {

@@ -27,6 +27,8 @@ struct AnyOp {
         return MaximumOp{}(a, b);
       case BinaryOp::kMinimum:
         return MinimumOp{}(a, b);
+      case BinaryOp::kPow:
+        break;  // of floating values alone
     }
     return a;
   }
@@ -48,6 +50,8 @@ void VisitOp(BinaryOp op, Fn&& fn) {
       return fn(MaximumOp{});
     case BinaryOp::kMinimum:
       return fn(MinimumOp{});
+    case BinaryOp::kPow:
+      return fn(PowOp{});
   }
 }
 

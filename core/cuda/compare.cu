@@ -1,6 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <bit>
+
 #include "core/cuda/bits.cuh"
 #include "core/cuda/elementwise.h"
 #include "core/cuda/map.cuh"
@@ -29,6 +31,12 @@ struct WhereFn {
   }
 };
 
+template <typename T>
+struct MaskedFillFn {
+  __device__ T operator()(T x, bool mask) const { return mask ? value : x; }
+  T value;
+};
+
 }  // namespace
 
 void Compare(CompareOp op, bool negate, const Tensor& out, const Tensor& a,
@@ -46,6 +54,18 @@ void Where(const Tensor& out, const Tensor& condition, const Tensor& a,
   VisitBits(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     Map<T, bool, T, T>(launch, WhereFn{}, out, condition, a, b);
+  });
+}
+
+void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
+                double value) {
+  const Launch launch("masked_fill", {&out}, {&x, &mask});
+  VisitDType(out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    // The bits of the value, which are the same on both sides.
+    const auto filling = std::bit_cast<DeviceType<T>>(Convert<T>(value));
+    Map<DeviceType<T>, DeviceType<T>, bool>(
+        launch, MaskedFillFn<DeviceType<T>>{filling}, out, x, mask);
   });
 }
 

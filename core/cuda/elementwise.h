@@ -22,5 +22,7 @@ void Pow(const Tensor& out, const Tensor& x, double exponent);
 void Clamp(const Tensor& out, const Tensor& x, double low, double high);
 void Where(const Tensor& out, const Tensor& condition, const Tensor& a,
            const Tensor& b);
+void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
+                double value);
 
 }  // namespace baton::cuda

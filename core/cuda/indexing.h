@@ -22,6 +22,11 @@ void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
 // Floating. Sums the rows of one index as Scatter does.
 void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);
 
+// As in core/cpu/indexing.h, but `unique` has as many numbers as `index`: -1
+// where one is there already or is not in [0, rows).
+int64_t RowSlots(const Tensor& slots, const Tensor& unique, const Tensor& index,
+                 int64_t rows);
+
 // out [N, C] f32 = 1 where the column is the label [N], else 0. A row whose
 // label is out of range is NaN.
 void OneHot(const Tensor& out, const Tensor& labels);

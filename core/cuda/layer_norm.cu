@@ -4,13 +4,15 @@
 #include <algorithm>
 
 #include "core/cuda/layer_norm.h"
+#include "core/cuda/offsets.cuh"
 #include "core/cuda/reduce.h"
 #include "core/cuda/rows.cuh"
 
 // A group of threads takes a row and reads it three times, the later ones from
 // the cache: mean, then squares around it, then what is written. Parameters'
 // gradients are sums over rows: each block has those of some columns and some
-// rows, which SumAxes adds up.
+// rows, which SumAxes adds up; where channels are several elements, each block
+// has a channel.
 namespace baton::cuda {
 namespace {
 
@@ -35,9 +37,22 @@ struct Statistics {
   Compute<T>* scale;  // 1 / stddev
 };
 
-template <int kPack, typename T>
+// Where gamma and beta of an element are: its own, or its channel's.
+struct ElementGains {
+  __device__ __forceinline__ int64_t At(int64_t, int64_t column) const {
+    return column;
+  }
+};
+struct ChannelGains {
+  int64_t groups, channels, inner;
+  __device__ __forceinline__ int64_t At(int64_t row, int64_t column) const {
+    return row % groups * channels + Quotient(column, inner);
+  }
+};
+
+template <int kPack, typename Gains, typename T>
 __global__ void __launch_bounds__(kGroupThreads)
-    NormaliseKernel(T* y, Statistics<T> statistics, const T* x,
+    NormaliseKernel(T* y, Statistics<T> statistics, const T* x, Gains gains,
                     const Compute<T>* gamma, const Compute<T>* beta,
                     Compute<T> eps, int64_t rows, int64_t width, int group) {
   using C = Compute<T>;
@@ -70,8 +85,8 @@ __global__ void __launch_bounds__(kGroupThreads)
       LoadAs(from, p, values);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        const int64_t column = p * kPack + j;
-        values[j] = (values[j] - mean) * scale * gamma[column] + beta[column];
+        const int64_t at = gains.At(row, p * kPack + j);
+        values[j] = (values[j] - mean) * scale * gamma[at] + beta[at];
       }
       StoreAs(y + row * width, p, values);
     }
@@ -96,9 +111,9 @@ struct AddRowSums {
   }
 };
 
-template <int kPack, typename T>
+template <int kPack, typename Gains, typename T>
 __global__ void __launch_bounds__(kGroupThreads)
-    NormaliseBackwardKernel(T* dx, const T* dy, const T* x,
+    NormaliseBackwardKernel(T* dx, const T* dy, const T* x, Gains gains,
                             const Compute<T>* gamma, const Compute<T>* means,
                             const Compute<T>* scales, int64_t rows,
                             int64_t width, int group) {
@@ -116,7 +131,7 @@ __global__ void __launch_bounds__(kGroupThreads)
       LoadAs(given, p, grads);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        const C g = grads[j] * gamma[p * kPack + j];
+        const C g = grads[j] * gamma[gains.At(row, p * kPack + j)];
         sums.plain += g;
         sums.along += g * (values[j] - mean) * scale;
       }
@@ -131,7 +146,7 @@ __global__ void __launch_bounds__(kGroupThreads)
       LoadAs(given, p, grads);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
-        const C g = grads[j] * gamma[p * kPack + j];
+        const C g = grads[j] * gamma[gains.At(row, p * kPack + j)];
         const C normal = (values[j] - mean) * scale;
         grads[j] = scale * (g - plain - normal * along);
       }
@@ -187,16 +202,78 @@ __global__ void __launch_bounds__(kGroupThreads)
   }
 }
 
+// Each block sums one channel of all images.
+template <typename T>
+__global__ void __launch_bounds__(kGroupThreads)
+    ChannelParametersKernel(Compute<T>* dgamma, Compute<T>* dbeta, const T* dy,
+                            const T* x, const Compute<T>* means,
+                            const Compute<T>* scales, ChannelGains shape,
+                            int64_t images) {
+  using C = Compute<T>;
+  const int64_t channel = blockIdx.x, all = gridDim.x;
+  const int64_t group = channel / shape.channels;
+  RowSums<C> sums = {C(0), C(0)};
+#pragma unroll 2
+  for (int64_t i = threadIdx.x; i < images * shape.inner; i += kGroupThreads) {
+    const int64_t image = Quotient(i, shape.inner);
+    const int64_t at =
+        (image * all + channel) * shape.inner + (i - image * shape.inner);
+    const int64_t row = image * shape.groups + group;
+    const C d = As<C>(dy[at]);
+    sums.plain += d;
+    sums.along += d * ((As<C>(x[at]) - means[row]) * scales[row]);
+  }
+  sums = CombineGroup(sums, kGroupThreads, AddRowSums{});
+  if (threadIdx.x != 0) return;
+  dgamma[channel] = sums.along;
+  dbeta[channel] = sums.plain;
+}
+
 template <typename T>
 const Compute<T>* ComputeData(const Tensor& x) {
   return static_cast<const Compute<T>*>(x.raw_data());
+}
+
+ChannelGains GainsOf(const Tensor& x, const Tensor& gamma, int64_t groups) {
+  const int64_t channels = gamma.numel() / groups;
+  return {groups, channels, x.dim(1) / channels};
+}
+
+template <typename Fn>
+void WithGains(const Tensor& x, const Tensor& gamma, int64_t groups, Fn fn) {
+  const ChannelGains gains = GainsOf(x, gamma, groups);
+  if (groups == 1 && gains.inner == 1) {
+    fn(ElementGains{});
+  } else {
+    fn(gains);
+  }
+}
+
+void ChannelParameters(const Tensor& dgamma, const Tensor& dbeta,
+                       const Tensor& dy, const Tensor& x, const Tensor& mean,
+                       const Tensor& inverse_stddev, int64_t groups) {
+  const Launch launch(kNormOp, {&dgamma, &dbeta},
+                      {&dy, &x, &mean, &inverse_stddev});
+  VisitDeviceFloating(kNormOp, x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ChannelParametersKernel<<<static_cast<unsigned>(dgamma.numel()),
+                              kGroupThreads, 0, launch.stream()>>>(
+        static_cast<Compute<T>*>(dgamma.raw_data()),
+        static_cast<Compute<T>*>(dbeta.raw_data()),
+        static_cast<const T*>(dy.raw_data()),
+        static_cast<const T*>(x.raw_data()), ComputeData<T>(mean),
+        ComputeData<T>(inverse_stddev), GainsOf(x, dgamma, groups),
+        x.dim(0) / groups);
+    launch.Check();
+  });
 }
 
 }  // namespace
 
 void LayerNorm(const Tensor& y, const Tensor& mean,
                const Tensor& inverse_stddev, const Tensor& x,
-               const Tensor& gamma, const Tensor& beta, double eps) {
+               const Tensor& gamma, const Tensor& beta, double eps,
+               int64_t groups) {
   if (x.numel() == 0) return;
   const Launch launch(kNormOp, {&y, &mean, &inverse_stddev},
                       {&x, &gamma, &beta});
@@ -208,18 +285,21 @@ void LayerNorm(const Tensor& y, const Tensor& mean,
         static_cast<Compute<T>*>(mean.raw_data()),
         static_cast<Compute<T>*>(inverse_stddev.raw_data())};
     const int group = GroupSize(launch, rows, width / kPack);
-    NormaliseKernel<kPack><<<GroupBlocks(launch, rows, group), kGroupThreads, 0,
-                             launch.stream()>>>(
-        static_cast<T*>(y.raw_data()), statistics,
-        static_cast<const T*>(x.raw_data()), ComputeData<T>(gamma),
-        ComputeData<T>(beta), static_cast<Compute<T>>(eps), rows, width, group);
-    launch.Check();
+    WithGains(x, gamma, groups, [&](auto gains) {
+      NormaliseKernel<kPack><<<GroupBlocks(launch, rows, group), kGroupThreads,
+                               0, launch.stream()>>>(
+          static_cast<T*>(y.raw_data()), statistics,
+          static_cast<const T*>(x.raw_data()), gains, ComputeData<T>(gamma),
+          ComputeData<T>(beta), static_cast<Compute<T>>(eps), rows, width,
+          group);
+      launch.Check();
+    });
   });
 }
 
 void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                        const Tensor& gamma, const Tensor& mean,
-                       const Tensor& inverse_stddev) {
+                       const Tensor& inverse_stddev, int64_t groups) {
   if (x.numel() == 0) return;
   const Launch launch(kNormOp, {&dx},
                       {&dy, &x, &gamma, &mean, &inverse_stddev});
@@ -228,24 +308,30 @@ void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
     const int group = GroupSize(launch, rows, width / kPack);
-    NormaliseBackwardKernel<kPack><<<GroupBlocks(launch, rows, group),
-                                     kGroupThreads, 0, launch.stream()>>>(
-        static_cast<T*>(dx.raw_data()), static_cast<const T*>(dy.raw_data()),
-        static_cast<const T*>(x.raw_data()), ComputeData<T>(gamma),
-        ComputeData<T>(mean), ComputeData<T>(inverse_stddev), rows, width,
-        group);
-    launch.Check();
+    WithGains(x, gamma, groups, [&](auto gains) {
+      NormaliseBackwardKernel<kPack><<<GroupBlocks(launch, rows, group),
+                                       kGroupThreads, 0, launch.stream()>>>(
+          static_cast<T*>(dx.raw_data()), static_cast<const T*>(dy.raw_data()),
+          static_cast<const T*>(x.raw_data()), gains, ComputeData<T>(gamma),
+          ComputeData<T>(mean), ComputeData<T>(inverse_stddev), rows, width,
+          group);
+      launch.Check();
+    });
   });
 }
 
 void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
                          const Tensor& dy, const Tensor& x, const Tensor& mean,
-                         const Tensor& inverse_stddev) {
+                         const Tensor& inverse_stddev, int64_t groups) {
   const int64_t rows = x.dim(0), width = x.dim(1);
   if (rows == 0) {
     dgamma.Fill(0);
     dbeta.Fill(0);
     return;
+  }
+  if (groups > 1 || dgamma.numel() != width) {
+    return ChannelParameters(dgamma, dbeta, dy, x, mean, inverse_stddev,
+                             groups);
   }
   const int64_t share =
       std::max<int64_t>((rows + kMostParts - 1) / kMostParts, 4 * kWarps);

@@ -5,19 +5,19 @@
 
 #include "core/tensor.h"
 
-// On a GPU, of the dense rows of x [rows, width]; gamma, beta [width] and the
-// statistics [rows] are f64 for f64, else f32.
+// On a GPU, as in core/cpu/layer_norm.h.
 namespace baton::cuda {
 
 void LayerNorm(const Tensor& y, const Tensor& mean,
                const Tensor& inverse_stddev, const Tensor& x,
-               const Tensor& gamma, const Tensor& beta, double eps);
+               const Tensor& gamma, const Tensor& beta, double eps,
+               int64_t groups);
 void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                        const Tensor& gamma, const Tensor& mean,
-                       const Tensor& inverse_stddev);
-// dgamma and dbeta, width elements each, dense.
+                       const Tensor& inverse_stddev, int64_t groups);
+// dgamma and dbeta, of gamma's size each, dense.
 void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
                          const Tensor& dy, const Tensor& x, const Tensor& mean,
-                         const Tensor& inverse_stddev);
+                         const Tensor& inverse_stddev, int64_t groups);
 
 }  // namespace baton::cuda

@@ -65,17 +65,72 @@ __device__ __forceinline__ void Include(Exponentials<C>& seen,
   for (int j = 0; j < kPack; ++j) seen.sum += Exp(values[j] - seen.max);
 }
 
-// What cross entropy wants from log-softmax beside it; null pointers otherwise.
-template <typename C>
-struct RowLosses {
+// Labels [rows], and what they want of each class: of its own `kept` times the
+// class's weight, and of every one `spread` times its weight.
+template <typename T>
+struct ClassTargets {
+  using C = Compute<T>;
   const int64_t* labels = nullptr;
-  C* losses = nullptr;
+  const T* weight = nullptr;      // null: ones
+  const T* weight_sum = nullptr;  // null: the number of classes
+  int64_t ignored = 0;
+  int64_t classes = 0;
+  C kept = 1, spread = 0;
+
+  __device__ __forceinline__ C WeightOf(int64_t c) const {
+    return weight == nullptr ? C(1) : As<C>(weight[c]);
+  }
+  __device__ __forceinline__ bool IsClass(int64_t label) const {
+    return label >= 0 && label < classes;
+  }
+  __device__ __forceinline__ C SpreadSum() const {
+    return spread * (weight_sum == nullptr ? static_cast<C>(classes)
+                                           : As<C>(*weight_sum));
+  }
 };
+
+// What cross entropy wants from log-softmax beside it: the losses of rows and
+// their weights in a mean; null pointers otherwise.
+template <typename T>
+struct RowLosses {
+  ClassTargets<T> targets;
+  Compute<T>* losses = nullptr;
+  Compute<T>* shares = nullptr;
+};
+
+// The loss of a row. All threads of the block call, `live` or not; `LogOf(c)`
+// is the class's log-softmax.
+template <typename T, typename LogOf>
+__device__ __forceinline__ void StoreLoss(const RowLosses<T>& wanted,
+                                          int64_t row, bool live, int member,
+                                          int group, LogOf log_of) {
+  using C = Compute<T>;
+  const ClassTargets<T>& targets = wanted.targets;
+  C smooth = 0;
+  if (targets.spread != C(0)) {
+    for (int64_t c = member; live && c < targets.classes; c += group) {
+      smooth += targets.WeightOf(c) * log_of(c);
+    }
+    smooth = CombineGroup(smooth, group, [](C a, C b) { return a + b; });
+  }
+  if (!live || member != 0) return;
+  const int64_t label = targets.labels[row];
+  const bool ignored = label == targets.ignored;
+  C loss = ignored ? C(0) : NotANumber<C>();
+  C share = ignored ? C(0) : C(1);
+  if (!ignored && targets.IsClass(label)) {
+    share = targets.WeightOf(label);
+    loss = -(targets.kept * share) * log_of(label);
+    if (targets.spread != C(0)) loss -= targets.spread * smooth;
+  }
+  wanted.losses[row] = loss;
+  wanted.shares[row] = share;
+}
 
 template <bool kLog, int kPack, typename T>
 __global__ void __launch_bounds__(kThreads)
     ForwardKernel(T* y, const T* x, int64_t rows, int64_t width, int group,
-                  RowLosses<Compute<T>> wanted) {
+                  RowLosses<T> wanted) {
   using C = Compute<T>;
   const int64_t packs = width / kPack;
   ForRows(rows, group, [&](int64_t row, bool live, int member) {
@@ -89,11 +144,10 @@ __global__ void __launch_bounds__(kThreads)
       Include(seen, values);
     }
     seen = CombineGroup(seen, group, Merge{});
-    if (!live) return;
     const C scale = C(1) / seen.sum;
     const C log_sum = kLog ? Log(seen.sum) : C(0);
 #pragma unroll 2
-    for (int64_t p = member; p < packs; p += group) {
+    for (int64_t p = member; live && p < packs; p += group) {
       LoadAs(from, p, values);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
@@ -102,11 +156,10 @@ __global__ void __launch_bounds__(kThreads)
       }
       StoreAs(to, p, values);
     }
-    if (kLog && wanted.losses != nullptr && member == 0) {
-      const int64_t label = wanted.labels[row];
-      const bool valid = label >= 0 && label < width;
-      wanted.losses[row] =
-          valid ? log_sum - (As<C>(from[label]) - seen.max) : NotANumber<C>();
+    if (kLog && wanted.losses != nullptr) {
+      StoreLoss(wanted, row, live, member, group, [&](int64_t c) {
+        return (As<C>(from[c]) - seen.max) - log_sum;
+      });
     }
   });
 }
@@ -147,43 +200,88 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+// Row i of dx is that of the loss's gradient dy[i * dy_step] / *divisor.
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kThreads)
     CrossEntropyBackwardKernel(T* dx, const T* log_softmax,
-                               const int64_t* labels, const T* dy, int64_t rows,
-                               int64_t width) {
+                               ClassTargets<T> targets, const T* dy,
+                               int64_t dy_step, const Compute<T>* divisor,
+                               int64_t rows) {
   using C = Compute<T>;
-  const C scale = As<C>(*dy) / static_cast<C>(rows);
+  const int64_t width = targets.classes;
+  const C total = divisor == nullptr ? C(1) : *divisor;
+  const C spread_sum = targets.spread == C(0) ? C(0) : targets.SpreadSum();
   const int64_t packs = rows * (width / kPack);
   for (int64_t p = int64_t{blockIdx.x} * kThreads + threadIdx.x; p < packs;
        p += int64_t{gridDim.x} * kThreads) {
     const int64_t row = Quotient(p * kPack, width);
     const int64_t column = p * kPack - row * width;
-    const int64_t label = labels[row];
-    const bool valid = label >= 0 && label < width;
+    const int64_t label = targets.labels[row];
+    const bool ignored = label == targets.ignored;
+    const bool valid = targets.IsClass(label);
+    const C scale = As<C>(dy[row * dy_step]) / total;
+    const C own = valid ? targets.kept * targets.WeightOf(label) : C(0);
     C values[kPack];
     LoadAs(log_softmax, p, values);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) {
-      const C hit = column + j == label ? C(1) : C(0);
-      values[j] = valid ? scale * (Exp(values[j]) - hit) : NotANumber<C>();
+      C hit = column + j == label ? own : C(0);
+      if (targets.spread != C(0)) {
+        hit += targets.spread * targets.WeightOf(column + j);
+      }
+      values[j] = scale * ((own + spread_sum) * Exp(values[j]) - hit);
+      if (!valid) values[j] = NotANumber<C>();
+      if (ignored) values[j] = C(0);
     }
     StoreAs(dx, p, values);
   }
 }
 
+// `weight_sum` is defined where weights are spread.
+template <typename T>
+ClassTargets<T> TargetsOf(const Tensor& labels, int64_t classes,
+                          const ClassLossOptions& options,
+                          const Tensor& weight_sum) {
+  using C = Compute<T>;
+  ClassTargets<T> targets;
+  targets.labels = static_cast<const int64_t*>(labels.raw_data());
+  if (options.weight.defined()) {
+    targets.weight = static_cast<const T*>(options.weight.raw_data());
+  }
+  if (weight_sum.defined()) {
+    targets.weight_sum = static_cast<const T*>(weight_sum.raw_data());
+  }
+  targets.ignored = options.ignore_index;
+  targets.classes = classes;
+  targets.kept = static_cast<C>(1 - options.label_smoothing);
+  targets.spread =
+      static_cast<C>(options.label_smoothing / static_cast<double>(classes));
+  return targets;
+}
+
+Tensor SumOfSpreadWeights(const ClassLossOptions& options) {
+  if (!options.weight.defined() || options.label_smoothing == 0) return {};
+  const Tensor sum = Tensor::Empty({1}, {.dtype = options.weight.dtype(),
+                                         .device = options.weight.device()});
+  SumAxes(sum, options.weight, {true}, 1);
+  return sum;
+}
+
+// `parts` as CrossEntropy's, with labels and options; undefined without.
 template <bool kLog>
 void RunForward(const Launch& launch, const Tensor& y, const Tensor& x,
-                const Tensor& labels, const Tensor& losses) {
+                const Tensor& labels = {}, const Tensor& parts = {},
+                const ClassLossOptions& options = {}) {
   const int64_t width = x.dim(-1);
   const int64_t rows = x.numel() / width;
   VisitPacks(kOp, {&y, &x}, [&](auto type, auto pack) {
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
-    RowLosses<Compute<T>> wanted;
-    if (losses.defined()) {
-      wanted = {static_cast<const int64_t*>(labels.raw_data()),
-                static_cast<Compute<T>*>(losses.raw_data())};
+    RowLosses<T> wanted;
+    if (parts.defined()) {
+      wanted.targets = TargetsOf<T>(labels, width, options, Tensor());
+      wanted.losses = static_cast<Compute<T>*>(parts.raw_data());
+      wanted.shares = wanted.losses + rows;
     }
     const int group = GroupSize(launch, rows, width / kPack);
     ForwardKernel<kLog, kPack>
@@ -217,11 +315,11 @@ void RunBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
 
 void Softmax(const Tensor& y, const Tensor& x) {
   if (x.numel() == 0) return;
-  RunForward<false>(Launch(kOp, {&y}, {&x}), y, x, Tensor(), Tensor());
+  RunForward<false>(Launch(kOp, {&y}, {&x}), y, x);
 }
 void LogSoftmax(const Tensor& y, const Tensor& x) {
   if (x.numel() == 0) return;
-  RunForward<true>(Launch(kOp, {&y}, {&x}), y, x, Tensor(), Tensor());
+  RunForward<true>(Launch(kOp, {&y}, {&x}), y, x);
 }
 void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   RunBackward<false>(dx, dy, y);
@@ -230,27 +328,27 @@ void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   RunBackward<true>(dx, dy, y);
 }
 
-void CrossEntropy(const Tensor& loss, const Tensor& log_softmax,
-                  const Tensor& logits, const Tensor& labels) {
-  const int64_t rows = labels.numel();
-  const DType sums = logits.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
-  const Tensor losses =
-      Tensor::Empty({rows}, {.dtype = sums, .device = logits.device()});
+void CrossEntropy(const Tensor& parts, const Tensor& log_softmax,
+                  const Tensor& logits, const Tensor& labels,
+                  const ClassLossOptions& options) {
   if (logits.numel() > 0) {
-    const Launch launch("cross_entropy", {&log_softmax, &losses},
-                        {&logits, &labels});
-    RunForward<true>(launch, log_softmax, logits, labels, losses);
+    const Launch launch("cross_entropy", {&log_softmax, &parts},
+                        {&logits, &labels, &options.weight});
+    RunForward<true>(launch, log_softmax, logits, labels, parts, options);
   } else {
-    losses.Fill(std::nan(""));  // no label is in range of no classes
+    parts.Fill(std::nan(""));  // no label is in range of no classes
   }
-  SumParts(loss, losses, 1 / static_cast<double>(rows));
 }
 
 void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
-                          const Tensor& labels, const Tensor& dy) {
+                          const Tensor& labels, const Tensor& dy,
+                          const Tensor& divisor,
+                          const ClassLossOptions& options) {
   if (dx.numel() == 0) return;
-  const Launch launch("cross_entropy_backward", {&dx},
-                      {&log_softmax, &labels, &dy});
+  const Tensor weight_sum = SumOfSpreadWeights(options);
+  const Launch launch(
+      "cross_entropy_backward", {&dx},
+      {&log_softmax, &labels, &dy, &divisor, &options.weight, &weight_sum});
   VisitPacks(kOp, {&dx, &log_softmax}, [&](auto type, auto pack) {
     using T = typename decltype(type)::type;
     constexpr int kPack = decltype(pack)::value;
@@ -258,8 +356,11 @@ void CrossEntropyBackward(const Tensor& dx, const Tensor& log_softmax,
     CrossEntropyBackwardKernel<kPack><<<blocks, kThreads, 0, launch.stream()>>>(
         static_cast<T*>(dx.raw_data()),
         static_cast<const T*>(log_softmax.raw_data()),
-        static_cast<const int64_t*>(labels.raw_data()),
-        static_cast<const T*>(dy.raw_data()), dx.dim(0), dx.dim(1));
+        TargetsOf<T>(labels, dx.dim(1), options, weight_sum),
+        static_cast<const T*>(dy.raw_data()), dy.numel() == 1 ? 0 : 1,
+        divisor.defined() ? static_cast<const Compute<T>*>(divisor.raw_data())
+                          : nullptr,
+        dx.dim(0));
     launch.Check();
   });
 }

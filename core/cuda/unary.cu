@@ -51,14 +51,32 @@ struct SqrtOp {
     return sqrt(x);
   }
 };
+struct InverseSqrtOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return C(1) / sqrt(x);
+  }
+};
 struct SquareOp {
   template <typename C>
   __device__ C operator()(C x) const {
     return x * x;
   }
 };
+struct SinOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return sin(x);
+  }
+};
+struct CosOp {
+  template <typename C>
+  __device__ C operator()(C x) const {
+    return cos(x);
+  }
+};
 template <typename C>
-struct PowOp {
+struct PowScalarOp {
   __device__ C operator()(C x) const { return pow(x, exponent); }
   C exponent;
 };
@@ -111,6 +129,10 @@ void Unary(UnaryOp op, const Tensor& out, const Tensor& x) {
       return MapFloating<LogOp>(launch, out, x);
     case UnaryOp::kSqrt:
       return MapFloating<SqrtOp>(launch, out, x);
+    case UnaryOp::kSin:
+      return MapFloating<SinOp>(launch, out, x);
+    case UnaryOp::kCos:
+      return MapFloating<CosOp>(launch, out, x);
   }
 }
 
@@ -128,12 +150,13 @@ void Affine(const Tensor& out, const Tensor& x, double scale, double shift) {
 void Pow(const Tensor& out, const Tensor& x, double exponent) {
   if (exponent == 0.5) return Unary(UnaryOp::kSqrt, out, x);
   const Launch launch("pow", {&out}, {&x});
+  if (exponent == -0.5) return MapFloating<InverseSqrtOp>(launch, out, x);
   if (exponent == 2) return MapFloating<SquareOp>(launch, out, x);
   VisitDeviceFloating("pow", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = Compute<T>;
-    Map<T, T>(launch, Computed<T, PowOp<C>>{{static_cast<C>(exponent)}}, out,
-              x);
+    Map<T, T>(launch, Computed<T, PowScalarOp<C>>{{static_cast<C>(exponent)}},
+              out, x);
   });
 }
 

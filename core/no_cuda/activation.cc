@@ -13,6 +13,12 @@ void Activate(Activation, const Tensor&, const Tensor&) {
 void ActivateBackward(Activation, const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("activation_backward");
 }
+void LeakyRelu(const Tensor&, const Tensor&, double) {
+  FailWithoutCuda("leaky_relu");
+}
+void LeakyReluBackward(const Tensor&, const Tensor&, const Tensor&, double) {
+  FailWithoutCuda("leaky_relu_backward");
+}
 void MaskAndScale(const Tensor&, const Tensor&, const Tensor&, double) {
   FailWithoutCuda("dropout");
 }

@@ -27,5 +27,8 @@ void Clamp(const Tensor&, const Tensor&, double, double) {
 void Where(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("where");
 }
+void MaskedFill(const Tensor&, const Tensor&, const Tensor&, double) {
+  FailWithoutCuda("masked_fill");
+}
 
 }  // namespace baton::cuda

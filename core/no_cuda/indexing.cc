@@ -19,6 +19,9 @@ void TakeRows(const Tensor&, const Tensor&, const Tensor&) {
 void AddToRows(const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("embedding_backward");
 }
+int64_t RowSlots(const Tensor&, const Tensor&, const Tensor&, int64_t) {
+  FailWithoutCuda("coalesce");
+}
 void OneHot(const Tensor&, const Tensor&) { FailWithoutCuda("one_hot"); }
 
 }  // namespace baton::cuda

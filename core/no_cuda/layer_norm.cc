@@ -8,15 +8,15 @@
 namespace baton::cuda {
 
 void LayerNorm(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-               const Tensor&, const Tensor&, double) {
+               const Tensor&, const Tensor&, double, int64_t) {
   FailWithoutCuda("layer_norm");
 }
 void LayerNormBackward(const Tensor&, const Tensor&, const Tensor&,
-                       const Tensor&, const Tensor&, const Tensor&) {
+                       const Tensor&, const Tensor&, const Tensor&, int64_t) {
   FailWithoutCuda("layer_norm_backward");
 }
 void LayerNormParameters(const Tensor&, const Tensor&, const Tensor&,
-                         const Tensor&, const Tensor&, const Tensor&) {
+                         const Tensor&, const Tensor&, const Tensor&, int64_t) {
   FailWithoutCuda("layer_norm_backward");
 }
 

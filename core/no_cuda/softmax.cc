@@ -17,11 +17,13 @@ void SoftmaxBackward(const Tensor&, const Tensor&, const Tensor&) {
 void LogSoftmaxBackward(const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("log_softmax_backward");
 }
-void CrossEntropy(const Tensor&, const Tensor&, const Tensor&, const Tensor&) {
+void CrossEntropy(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                  const ClassLossOptions&) {
   FailWithoutCuda("cross_entropy");
 }
 void CrossEntropyBackward(const Tensor&, const Tensor&, const Tensor&,
-                          const Tensor&) {
+                          const Tensor&, const Tensor&,
+                          const ClassLossOptions&) {
   FailWithoutCuda("cross_entropy_backward");
 }
 

@@ -99,6 +99,27 @@ Tensor GeluBackward(const Tensor& dy, const Tensor& x) {
   return ActivateBackward(Activation::kGelu, dy, x);
 }
 
+Tensor LeakyRelu(const Tensor& x, double slope) {
+  constexpr char kOp[] = "leaky_relu";
+  RequireOneDevice(kOp, x);
+  RequireFloating(kOp, x);
+  Tensor out = Tensor::EmptyLike(x);
+  KernelFor(out, cpu::LeakyRelu, cuda::LeakyRelu)(out, x, slope);
+  return out;
+}
+
+Tensor LeakyReluBackward(const Tensor& dy, const Tensor& x, double slope) {
+  constexpr char kOp[] = "leaky_relu_backward";
+  RequireOneDevice(kOp, dy, x);
+  RequireFloating(kOp, dy);
+  RequireSameDType(kOp, dy, x);
+  RequireSameShape(kOp, dy, x);
+  Tensor dx = Tensor::EmptyLike(x);
+  KernelFor(dx, cpu::LeakyReluBackward, cuda::LeakyReluBackward)(dx, dy, x,
+                                                                 slope);
+  return dx;
+}
+
 DropoutResult Dropout(const Tensor& x, double p, Generator& generator) {
   RequireOneDevice("dropout", x);
   RequireFloating("dropout", x);

@@ -22,7 +22,12 @@ Tensor GeluBackward(const Tensor& dy, const Tensor& x);
 Tensor Silu(const Tensor& x);  // x * sigmoid(x)
 Tensor SiluBackward(const Tensor& dy, const Tensor& x);
 
-// The same by name. `saved` is x where SavesInput, else the forward's result.
+// x where it is positive, else x * slope, as where it is NaN.
+Tensor LeakyRelu(const Tensor& x, double slope);
+Tensor LeakyReluBackward(const Tensor& dy, const Tensor& x, double slope);
+
+// The same by name, but for the last. `saved` is x where SavesInput, else the
+// forward's result.
 Tensor Activate(Activation function, const Tensor& x);
 Tensor ActivateBackward(Activation function, const Tensor& dy,
                         const Tensor& saved);

@@ -28,6 +28,7 @@ struct AdagradRule {
                       &R::eps,          &R::maximize};
   }
   void Check() const;
+  bool StepsRows() const { return weight_decay == 0; }
 
   static constexpr int kSlots = 1;
   static constexpr unsigned kRequired = 1;

@@ -31,6 +31,7 @@ struct AdamRule {
                       &R::maximize,     &R::decoupled_weight_decay};
   }
   void Check() const;
+  bool StepsRows() const { return false; }
 
   static constexpr int kSlots = 3;
   static constexpr unsigned kRequired = 0b011;

@@ -106,6 +106,12 @@ Tensor Minimum(const Tensor& a, const Tensor& b) {
   return Binary("minimum", BinaryOp::kMinimum, a, b);
 }
 
+Tensor Pow(const Tensor& a, const Tensor& b) {
+  RequireOneDevice("pow", a, b);
+  RequireFloating("pow", a);
+  return Binary("pow", BinaryOp::kPow, a, b);
+}
+
 Tensor AddScalar(const Tensor& a, double b) {
   RequireOneDevice("add_scalar", a);
   RequireScalarFits("add_scalar", a, b);
@@ -139,6 +145,9 @@ Tensor Log(const Tensor& x) { return FloatingUnary("log", UnaryOp::kLog, x); }
 Tensor Sqrt(const Tensor& x) {
   return FloatingUnary("sqrt", UnaryOp::kSqrt, x);
 }
+
+Tensor Sin(const Tensor& x) { return FloatingUnary("sin", UnaryOp::kSin, x); }
+Tensor Cos(const Tensor& x) { return FloatingUnary("cos", UnaryOp::kCos, x); }
 
 Tensor PowScalar(const Tensor& x, double exponent) {
   RequireOneDevice("pow_scalar", x);
@@ -185,6 +194,18 @@ Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   Tensor out = EmptyResult(shape, a.dtype(), a, b);
   KernelFor(out, cpu::Where, cuda::Where)(out, condition.Expand(shape),
                                           a.Expand(shape), b.Expand(shape));
+  return out;
+}
+
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value) {
+  constexpr char kOp[] = "masked_fill";
+  RequireOneDevice(kOp, x, mask);
+  RequireDType(kOp, "a mask", mask, DType::kBool);
+  RequireScalarFits(kOp, x, value);
+  const Shape shape = BroadcastShapes(kOp, x.shape(), mask.shape());
+  Tensor out = EmptyResult(shape, x.dtype(), x, mask);
+  KernelFor(out, cpu::MaskedFill, cuda::MaskedFill)(out, x.Expand(shape),
+                                                    mask.Expand(shape), value);
   return out;
 }
 

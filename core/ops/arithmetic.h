@@ -17,6 +17,8 @@ Tensor Mul(const Tensor& a, const Tensor& b);
 Tensor Div(const Tensor& a, const Tensor& b);
 Tensor Maximum(const Tensor& a, const Tensor& b);
 Tensor Minimum(const Tensor& a, const Tensor& b);
+// a to the power of b; floating.
+Tensor Pow(const Tensor& a, const Tensor& b);
 Tensor AddScalar(const Tensor& a, double b);
 Tensor MulScalar(const Tensor& a, double b);
 
@@ -25,6 +27,9 @@ Tensor Abs(const Tensor& x);
 Tensor Exp(const Tensor& x);
 Tensor Log(const Tensor& x);
 Tensor Sqrt(const Tensor& x);
+Tensor Sin(const Tensor& x);
+Tensor Cos(const Tensor& x);
+// The square root and its inverse for 1/2 and -1/2.
 Tensor PowScalar(const Tensor& x, double exponent);
 Tensor Clamp(const Tensor& x, double low, double high);
 
@@ -35,7 +40,10 @@ Tensor Less(const Tensor& a, const Tensor& b);
 Tensor LessEqual(const Tensor& a, const Tensor& b);
 Tensor Greater(const Tensor& a, const Tensor& b);
 Tensor GreaterEqual(const Tensor& a, const Tensor& b);
+// `a` where the bool condition holds, else `b`; all three broadcast.
 Tensor Where(const Tensor& condition, const Tensor& a, const Tensor& b);
+// `value` where the bool mask holds, else x; both broadcast.
+Tensor MaskedFill(const Tensor& x, const Tensor& mask, double value);
 
 // In place; each counts a version of `target`. `source` broadcasts to it.
 void AddInto(const Tensor& target, const Tensor& source, double alpha = 1.0);

@@ -141,10 +141,13 @@ Tensor Embedding(const Tensor& table, const Tensor& index) {
   return out;
 }
 
-Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
+Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows,
+                         int64_t padding) {
   constexpr char kOp[] = "embedding_backward";
   RequireOneDevice(kOp, dy, index);
   RequireFloating(kOp, dy);
+  Require(padding >= -1 && padding < rows, kOp, "padding row ", padding,
+          " is outside [0, ", rows, ")");
   Dims dims = index.shape().dims();
   Require(dy.rank() == index.rank() + 1, kOp, "expected dy [..., D] for index ",
           index.shape().ToString(), ", got ", dy.shape().ToString());
@@ -157,6 +160,7 @@ Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows) {
                                {.dtype = dy.dtype(), .device = dy.device()});
   KernelFor(table, cpu::AddToRows, cuda::AddToRows)(table, dy.Contiguous(),
                                                     checked);
+  if (padding >= 0) table.Select(0, padding).Fill(0);
   return table;
 }
 

@@ -24,8 +24,10 @@ Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source);
 // Rows of table [V, D] by index [...] -> [..., D].
 Tensor Embedding(const Tensor& table, const Tensor& index);
-// Sums rows of dy [..., D] into a zero table [rows, D].
-Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows);
+// Sums rows of dy [..., D] into a zero table [rows, D], whose row `padding`
+// stays zero: -1 is none.
+Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows,
+                         int64_t padding = -1);
 // labels [N] i64 -> [N, classes] f32.
 Tensor OneHot(const Tensor& labels, int64_t classes);
 

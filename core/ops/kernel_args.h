@@ -9,11 +9,11 @@
 // the kernel of the tensors' device (core/ops/dispatch.h).
 namespace baton {
 
-enum class BinaryOp { kAdd, kSub, kMul, kDiv, kMaximum, kMinimum };
+enum class BinaryOp { kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPow };
 
 enum class CompareOp { kEqual, kLess, kLessEqual };
 
-enum class UnaryOp { kNeg, kAbs, kExp, kLog, kSqrt };
+enum class UnaryOp { kNeg, kAbs, kExp, kLog, kSqrt, kSin, kCos };
 
 enum class Activation { kRelu, kSigmoid, kTanh, kGelu, kSilu };
 

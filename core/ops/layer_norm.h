@@ -36,4 +36,16 @@ LayerNormGradients LayerNormParameterGradients(const Tensor& dy,
                                                const Tensor& gamma,
                                                const LayerNormResult& forward);
 
+// The same with x [N, C, ...] and gamma and beta [C]: a row is one image's
+// C / groups channels, so that there are N * groups of them; `groups` divides
+// C.
+LayerNormResult GroupNorm(const Tensor& x, int64_t groups, const Tensor& gamma,
+                          const Tensor& beta, double eps);
+Tensor GroupNormBackward(const Tensor& dy, const Tensor& x, int64_t groups,
+                         const Tensor& gamma, const LayerNormResult& forward);
+LayerNormGradients GroupNormParameterGradients(const Tensor& dy,
+                                               const Tensor& x, int64_t groups,
+                                               const Tensor& gamma,
+                                               const LayerNormResult& forward);
+
 }  // namespace baton::ops

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <variant>
 
 #include "absl/functional/function_ref.h"
 #include "core/cpu/optimizer.h"
 #include "core/cuda/optimizer.h"
+#include "core/ops/rows.h"
 #include "core/parallel.h"
 
 namespace baton::ops {
@@ -52,7 +54,8 @@ void CheckScalar(const char* op, const Tensor& value, const Tensor& scalar,
 }
 
 // The gradient in the parameter's order of elements.
-Tensor CheckedGrad(const char* op, const Tensor& value, const Tensor& grad) {
+Tensor CheckedGrad(const char* op, const StepTarget& target) {
+  const auto& [value, grad] = std::tie(target.value, target.grad);
   Require(value.dtype() == DType::kF32 || value.dtype() == DType::kF64, op,
           "expected f32 or f64 parameters, got ", Name(value.dtype()));
   Require(SameOrder(value, value), op,
@@ -60,11 +63,18 @@ Tensor CheckedGrad(const char* op, const Tensor& value, const Tensor& grad) {
   const bool fits = grad.defined() &&
                     (grad.dtype() == value.dtype() ||
                      (value.dtype() == DType::kF32 && IsLower(grad.dtype())));
-  Require(
-      fits && grad.shape() == value.shape() && grad.device() == value.device(),
-      op, "expected a gradient like the parameter ", Name(value.dtype()),
-      value.shape().ToString(), ", got ",
-      grad.defined() ? grad.ToString() : std::string("none"));
+  const bool of_rows = target.rows.defined();
+  Require(fits && (of_rows || grad.shape() == value.shape()) &&
+              grad.device() == value.device(),
+          op, "expected a gradient like the parameter ", Name(value.dtype()),
+          value.shape().ToString(), ", got ",
+          grad.defined() ? grad.ToString() : std::string("none"));
+  if (of_rows) {
+    RequireRows(op, value.shape(), {target.rows, grad});
+    Require(value.IsContiguous() && target.rows.IsContiguous(), op,
+            "expected a parameter and numbers of rows that are contiguous");
+    return grad.Contiguous();
+  }
   if (SameOrder(value, grad)) return grad;
   Tensor ordered =
       Tensor::Empty(value.shape(), {.dtype = grad.dtype(),
@@ -88,13 +98,17 @@ void CheckLowered(const char* op, const Tensor& value, const Tensor& lowered) {
 StepGroup Checked(const char* op, StepGroup group) {
   for (StepTarget& target : group.targets) {
     const Tensor& value = target.value;
-    target.grad = CheckedGrad(op, value, target.grad);
+    target.grad = CheckedGrad(op, target);
     CheckLowered(op, value, target.lowered);
     CheckScalar(op, value, target.rate, DType::kF64, "rate");
     CheckScalar(op, value, target.count, DType::kI64, "count");
     CheckScalar(op, value, target.scale, DType::kF64, "scale");
     CheckScalar(op, value, target.skip, DType::kF32, "skip");
     const auto check_state = [&](const auto& rule) {
+      Require(!target.rows.defined() || rule.StepsRows(), op,
+              "such a step cannot be of some rows alone (nn::Embedding's "
+              "sparse): take SparseAdam, or Sgd or Adagrad without momentum "
+              "and weight decay");
       target.state.resize(rule.kSlots);
       size_t i = 0;
       for (const StateSlot& slot : rule.Slots()) {
@@ -143,7 +157,7 @@ void ForEachWritten(const std::vector<StepGroup>& groups,
   }
 }
 
-// Calls body(i, begin, end) for parts of all targets' elements.
+// Calls body(i, begin, end) for parts of all targets' gradients.
 void ForEachChunk(const std::vector<StepTarget>& targets,
                   absl::FunctionRef<void(size_t, int64_t, int64_t)> body) {
   struct Chunk {
@@ -152,14 +166,14 @@ void ForEachChunk(const std::vector<StepTarget>& targets,
   };
   std::vector<Chunk> chunks;
   for (size_t i = 0; i < targets.size(); ++i) {
-    for (int64_t begin = 0; begin < targets[i].value.numel(); begin += kChunk)
+    for (int64_t begin = 0; begin < targets[i].grad.numel(); begin += kChunk)
       chunks.push_back({i, begin});
   }
   ParallelFor(
       static_cast<int64_t>(chunks.size()), 1, [&](int64_t first, int64_t last) {
         for (int64_t c = first; c < last; ++c) {
           const Chunk& chunk = chunks[static_cast<size_t>(c)];
-          const int64_t size = targets[chunk.target].value.numel();
+          const int64_t size = targets[chunk.target].grad.numel();
           body(chunk.target, chunk.begin, std::min(chunk.begin + kChunk, size));
         }
       });
@@ -182,6 +196,24 @@ cpu::StepArrays ArraysOf(const StepTarget& target) {
   return arrays;
 }
 
+// By elements begin .. end of the gradient.
+void StepPart(const StepTarget& target, const StepRule& rule,
+              const cpu::StepArguments& arguments, int64_t begin, int64_t end) {
+  const cpu::StepArrays arrays = ArraysOf(target);
+  if (!target.rows.defined())
+    return cpu::StepRange(rule, arrays, arguments, begin, end, begin);
+  const int64_t width = target.grad.dim(1);
+  const int64_t* rows = target.rows.data<int64_t>();
+  for (int64_t at = begin; at < end;) {
+    const int64_t row = at / width;
+    const int64_t stop = std::min(end, (row + 1) * width);
+    const int64_t ahead = (rows[row] - row) * width;
+    if (rows[row] >= 0)
+      cpu::StepRange(rule, arrays, arguments, at + ahead, stop + ahead, at);
+    at = stop;
+  }
+}
+
 void StepOnCpu(const StepGroup& group, double limit) {
   if (Skips(group)) return;
   std::vector<int64_t> steps;
@@ -193,12 +225,12 @@ void StepOnCpu(const StepGroup& group, double limit) {
     const StepTarget& target = group.targets[i];
     const double scale =
         target.scale.defined() ? *target.scale.data<double>() : 1;
-    cpu::StepRange(group.rule, ArraysOf(target),
-                   {.rate = RateOf(target.rate, group.rule),
-                    .step = steps[i],
-                    .limit = limit,
-                    .scale = scale},
-                   begin, end);
+    StepPart(target, group.rule,
+             {.rate = RateOf(target.rate, group.rule),
+              .step = steps[i],
+              .limit = limit,
+              .scale = scale},
+             begin, end);
   });
 }
 

@@ -21,6 +21,9 @@ namespace baton::ops {
 // f64; the value must be dense. Gradients of f32 values may be bf16 or f16.
 //
 // Any target may have besides:
+//   rows     i64 [n], the rows of a value [V, D] that grad [n, D] is of, each
+//            once (core/ops/rows.h): the step is of these alone; for rules that
+//            StepsRows()
 //   lowered  a bf16 or f16 copy of an f32 value, which gets the new value,
 //            rounded, in the same pass; an element of it that is not the value
 //            rounded was written by others, and is what the step begins from
@@ -37,6 +40,7 @@ struct StepTarget {
   Tensor grad = {};
   std::vector<Tensor> state = {};  // the rule's slots; unused ones undefined
   int64_t step = 1;  // this one, the first is 1; not read beside a count
+  Tensor rows = {};
   Tensor lowered = {}, rate = {}, count = {}, scale = {}, skip = {};
 };
 

@@ -18,6 +18,11 @@ void RequireNotNegative(const char* op, std::initializer_list<Option> options) {
     Require(value >= 0, op, name, " is negative: ", value);
 }
 
+void RequireBetas(const char* op, std::initializer_list<double> betas) {
+  for (double beta : betas)
+    Require(beta >= 0 && beta < 1, op, "a beta is not in [0, 1): ", beta);
+}
+
 }  // namespace
 
 void SgdRule::Check() const {
@@ -32,8 +37,13 @@ void AdamRule::Check() const {
   const char* const op = decoupled_weight_decay ? "adamw" : "adam";
   RequireNotNegative(
       op, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
-  for (double beta : {beta1, beta2})
-    Require(beta >= 0 && beta < 1, op, "a beta is not in [0, 1): ", beta);
+  RequireBetas(op, {beta1, beta2});
+}
+
+void SparseAdamRule::Check() const {
+  constexpr char kOp[] = "sparse_adam";
+  RequireNotNegative(kOp, {{"lr", lr}, {"eps", eps}});
+  RequireBetas(kOp, {beta1, beta2});
 }
 
 void AdagradRule::Check() const {

@@ -10,11 +10,13 @@
 #include "core/ops/adam_rule.h"
 #include "core/ops/rmsprop_rule.h"
 #include "core/ops/sgd_rule.h"
+#include "core/ops/sparse_adam_rule.h"
 
 namespace baton::ops {
 
 // All rules that there are kernels for: a new one is listed here.
-using StepRule = std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule>;
+using StepRule =
+    std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule, SparseAdamRule>;
 
 inline constexpr size_t kMaxStateSlots = 3;
 

@@ -28,6 +28,7 @@ struct RmsPropRule {
                       &R::momentum, &R::centered, &R::maximize};
   }
   void Check() const;
+  bool StepsRows() const { return false; }
 
   static constexpr int kSlots = 3;
   static constexpr unsigned kRequired = 1;

@@ -26,6 +26,7 @@ struct SgdRule {
                       &R::weight_decay, &R::nesterov, &R::maximize};
   }
   void Check() const;
+  bool StepsRows() const { return momentum == 0 && weight_decay == 0; }
 
   static constexpr int kSlots = 1;
   static constexpr unsigned kRequired = 0;
@@ -47,7 +48,7 @@ struct SgdRule {
   template <typename T>
   struct Element {
     T lr, momentum, damped, lookahead, decay, sign;
-    bool nesterov;
+    T nesterov;  // 1 or 0: compilers vectorise no loop that looks at a bool
 
     BATON_RULE Element(const SgdRule& rule, const Factors& factors)
         : lr(static_cast<T>(factors.lr)),
@@ -56,7 +57,7 @@ struct SgdRule {
           lookahead(static_cast<T>(rule.momentum)),
           decay(static_cast<T>(rule.weight_decay)),
           sign(rule.maximize ? T(-1) : T(1)),
-          nesterov(rule.nesterov) {}
+          nesterov(rule.nesterov ? T(1) : T(0)) {}
 
     BATON_RULE void operator()(T& value, T grad, T (&state)[kSlots],
                                unsigned used) const {
@@ -64,7 +65,7 @@ struct SgdRule {
       if ((used & 1U) != 0) {
         const T m = momentum * state[0] + damped * step;
         state[0] = m;
-        step = nesterov ? step + lookahead * m : m;
+        step = nesterov != 0 ? step + lookahead * m : m;
       }
       value -= lr * step;
     }

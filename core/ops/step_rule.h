@@ -7,6 +7,8 @@
 // that has
 //   Fields()          of the options, for whoever sends or prints them
 //   Check()           throws Error on options out of range
+//   StepsRows()       whether a step by some rows of a gradient leaves the
+//                     others, and what is kept of them, as they are
 //   kSlots, Slots()   tensors that it keeps of a parameter
 //   kRequired         the slots that no option leaves empty, as bits
 //   Factors           numbers of a step, and FactorsOf(rate, step)

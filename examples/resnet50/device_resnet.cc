@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
 DeviceResNet::DeviceResNet(dist::DevicePipeline pipeline,
                            const Settings& settings, bool graph)
     : pipeline_(std::move(pipeline)),
-      sgd_(pipeline_.Parameters(), settings.sgd) {
+      optimizer_(pipeline_.Parameters(), settings.stepping.optimizer) {
   micro_batches_ = pipeline_.MicroBatches(settings.batch);
   if (pipeline_.options().dtype == DType::kF16) {
     scaler_ = std::make_unique<optim::GradScaler>(pipeline_.devices(),
@@ -85,7 +85,7 @@ Tensor DeviceResNet::PlainStep(const TrainingBatch& batch,
       pipeline_.Step(batch.inputs, batch.targets,
                      {.loss_scale = scaler_ ? scaler_->scale(last) : Tensor(),
                       .trace = trace});
-  scaler_ ? scaler_->Step(sgd_) : sgd_.Step();
+  scaler_ ? scaler_->Step(optimizer_) : optimizer_.Step();
   return loss;
 }
 
@@ -130,11 +130,7 @@ std::vector<Detail> DeviceResNet::Details() const {
                                         static_cast<double>(micro_batches_)});
   }
   if (timing_) {
-    const auto figures =
-        DetailsOf({.schedule = timing_->schedule.name,
-                   .bubble = timing_->bubble,
-                   .predicted_bubble = timing_->predicted.bubble(),
-                   .held = timing_->predicted.most_held()});
+    const auto figures = DetailsOf(*timing_);
     details.insert(details.end(), figures.begin(), figures.end());
   }
   return details;

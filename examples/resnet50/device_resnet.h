@@ -14,8 +14,8 @@
 #include "examples/support/trainable.h"
 #include "models/distributed/device_pipeline.h"
 #include "models/nn/graphed_step.h"
+#include "optim/any.h"
 #include "optim/grad_scaler.h"
-#include "optim/sgd.h"
 
 namespace baton::examples {
 
@@ -48,12 +48,12 @@ class DeviceResNet final : public Trainable {
                    dist::StepTrace* trace = nullptr);
 
   dist::DevicePipeline pipeline_;
-  optim::Sgd sgd_;
+  optim::Any optimizer_;
   std::unique_ptr<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: plain
   int64_t micro_batches_ = 1;
-  bool to_tune_ = false;                                // by the first batch
-  std::optional<dist::DevicePipeline::Timing> timing_;  // of Tune
+  bool to_tune_ = false;                        // by the first batch
+  std::optional<dist::PipelineTiming> timing_;  // of Tune
 };
 
 }  // namespace baton::examples

@@ -3,7 +3,6 @@
 
 #include "examples/resnet50/experiment.h"
 
-#include <chrono>
 #include <utility>
 
 #include "core/ops/indexing.h"
@@ -11,6 +10,7 @@
 #include "core/status.h"
 #include "examples/support/progress.h"
 #include "examples/support/report.h"
+#include "examples/support/train_steps.h"
 
 namespace baton::examples {
 namespace {
@@ -27,7 +27,6 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
                                     const Variant& variant,
                                     const std::vector<TrainingBatch>& batches,
                                     Trainable& model) {
-  using Clock = std::chrono::steady_clock;
   Measurement measurement = Begin(settings, variant);
   std::vector<TrainingBatch> placed;
   for (const TrainingBatch& batch : batches) {
@@ -39,15 +38,19 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   }
   Progress progress(variant.name, measurement.item,
                     settings.repeat * settings.batches);
+  int64_t done = 0;
+  TrainSteps steps(model, [&](const TrainSteps::Done& step) {
+    if (done++ % settings.batches == 0) measurement.seconds.push_back(0);
+    measurement.seconds.back() += step.seconds;
+    measurement.loss = step.loss;
+    progress.Step(step.loss, step.rows);
+    return absl::OkStatus();
+  });
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
-    const Clock::time_point begin = Clock::now();
-    for (const TrainingBatch& batch : placed) {
-      ASSIGN_OR_RETURN(measurement.loss, model.TrainStep(batch));
-      progress.Step(measurement.loss, batch.inputs.dim(0));
-    }
-    measurement.seconds.push_back(
-        std::chrono::duration<double>(Clock::now() - begin).count());
+    for (const TrainingBatch& batch : placed)
+      RETURN_IF_ERROR(steps.Begin(batch));
   }
+  RETURN_IF_ERROR(steps.Finish());
   for (Detail& detail : model.Details())
     measurement.details.push_back(std::move(detail));
   RETURN_IF_ERROR(SaveSchedule(settings, model));

@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<LocalResNet>> LocalResNet::Make(
   std::unique_ptr<LocalResNet> model(new LocalResNet(settings.loss));
   for (auto& stage : stages) {
     Device device;
-    device.sgd =
-        std::make_unique<optim::Sgd>(stage->Parameters(), settings.sgd);
+    device.optimizer = std::make_unique<optim::Any>(
+        stage->Parameters(), settings.stepping.optimizer);
     device.stage = std::move(stage);
     device.thread = std::make_unique<ThreadPool>(1, "device");
     RETURN_IF_ERROR(RunOn(*device.thread, [threads_per_stage] {
@@ -62,7 +62,7 @@ absl::StatusOr<double> LocalResNet::TrainStep(const TrainingBatch& batch) {
     Device& device = devices_[i];
     RETURN_IF_ERROR(RunOn(*device.thread, [&] {
       value = Backward(device, value);
-      device.sgd->Step();
+      device.optimizer->Step();
       device.stage->ZeroGrad();
     }));
   }

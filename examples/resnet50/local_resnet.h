@@ -10,7 +10,7 @@
 #include "core/executor.h"
 #include "examples/resnet50/settings.h"
 #include "examples/support/trainable.h"
-#include "optim/sgd.h"
+#include "optim/any.h"
 
 namespace baton::examples {
 
@@ -29,7 +29,7 @@ class LocalResNet final : public Trainable {
  private:
   struct Device {
     std::unique_ptr<models::ResNet> stage;
-    std::unique_ptr<optim::Sgd> sgd;
+    std::unique_ptr<optim::Any> optimizer;
     Variable input;
     Variable output;
     std::unique_ptr<ThreadPool> thread;  // last: it uses the others

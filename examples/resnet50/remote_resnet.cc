@@ -9,14 +9,15 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const Settings& settings, const RemoteResNet::Options& options) {
   return RemoteResNet::Make(
-      agent, workers, {.model = settings.model, .optimizer = settings.sgd},
+      agent, workers,
+      {.model = settings.model, .optimizer = settings.stepping.optimizer},
       settings, options);
 }
 
 PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings) {
-  return PlannedRemoteModel<dist::ResNetStage, optim::Sgd>(
-      agent, {.model = settings.model, .optimizer = settings.sgd},
-      settings.sgd.momentum > 0 ? 3 : 2);
+  return PlannedRemoteModel<dist::ResNetStage>(
+      agent,
+      {.model = settings.model, .optimizer = settings.stepping.optimizer});
 }
 
 }  // namespace baton::examples

@@ -11,13 +11,12 @@
 #include "examples/resnet50/settings.h"
 #include "examples/support/remote_model.h"
 #include "models/distributed/resnet_stage.h"
-#include "optim/sgd.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
 
 // A ResNet whose stages live at workers. Its files have torchvision's names.
-using RemoteResNet = RemoteModel<dist::ResNetStage, optim::Sgd>;
+using RemoteResNet = RemoteModel<dist::ResNetStage>;
 
 absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
     rpc::Agent& agent, const std::vector<std::string>& workers,

@@ -62,13 +62,14 @@ absl::Status SavedTraining::Begin() {
   return absl::IsNotFound(loaded) ? absl::OkStatus() : loaded;
 }
 
-absl::Status SavedTraining::AfterStep(double loss, int64_t images) {
+void SavedTraining::Count(double loss, int64_t images) {
   ++progress_.steps;
   progress_.images += images;
   progress_.loss_sum += loss * static_cast<double>(images);
-  if (saving_.every == 0 || progress_.steps % saving_.every != 0)
-    return absl::OkStatus();
-  return Save();
+}
+
+bool SavedTraining::IsDue(int64_t steps) const {
+  return saving_.every > 0 && (progress_.steps + steps) % saving_.every == 0;
 }
 
 absl::Status SavedTraining::AfterEpoch(bool last) {

@@ -35,7 +35,11 @@ class SavedTraining {
   // the model starts from weights. Prints which.
   absl::Status Begin();
   // After each step.
-  absl::Status AfterStep(double loss, int64_t images);
+  void Count(double loss, int64_t images);
+  // Whether to Save once so many more steps are over.
+  bool IsDue(int64_t steps) const;
+  // While no step is under way, at the batch that the loader gives next.
+  absl::Status Save();
   // The loader goes on to the next epoch; `last`: there is none.
   absl::Status AfterEpoch(bool last);
 
@@ -44,7 +48,6 @@ class SavedTraining {
  private:
   SavedTraining(Saving saving, data::Loader& loader)
       : saving_(std::move(saving)), loader_(loader) {}
-  absl::Status Save();
 
   const Saving saving_;
   data::Loader& loader_;

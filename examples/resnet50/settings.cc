@@ -3,8 +3,6 @@
 
 #include "examples/resnet50/settings.h"
 
-#include <optional>
-
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -21,12 +19,6 @@ ABSL_FLAG(int64_t, repeat, 3, "times that each variant is measured");
 ABSL_FLAG(std::string, loss, "",
           "mse (on one-hot labels) or cross_entropy; default mse for synthetic "
           "images, cross_entropy for --data");
-ABSL_FLAG(std::optional<double>, lr, std::nullopt,
-          "learning rate; default 0.001, with --data 0.05");
-ABSL_FLAG(std::optional<double>, momentum, std::nullopt,
-          "of SGD; default 0, with --data 0.9");
-ABSL_FLAG(std::optional<double>, weight_decay, std::nullopt,
-          "of SGD; default 0, with --data 0.0005");
 ABSL_FLAG(int64_t, seed, 0, "of initial weights, images and their order");
 ABSL_FLAG(std::string, data, "",
           "train on these images: a folder of class folders of JPEGs or such "
@@ -70,6 +62,14 @@ absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
                    absl::StrCat("is mse or cross_entropy, not '", name, "'"));
 }
 
+Stepping UsualStepping(bool real_data) {
+  if (!real_data) return {};
+  return {.optimizer = {.kind = "sgd",
+                        .lr = 0.05,
+                        .others = {{"momentum", 0.9}, {"weight_decay", 5e-4}}},
+          .schedule = "warm-cosine"};
+}
+
 absl::Status ReadModel(Settings& settings) {
   settings.model.depth = absl::GetFlag(FLAGS_depth);
   settings.model.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
@@ -107,11 +107,7 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   RETURN_IF_ERROR(ReadModel(settings));
   RETURN_IF_ERROR(ReadExperiment(settings));
   ASSIGN_OR_RETURN(settings.loss, LossFlag(real));
-  settings.sgd.lr = absl::GetFlag(FLAGS_lr).value_or(real ? 0.05 : 0.001);
-  settings.sgd.momentum =
-      absl::GetFlag(FLAGS_momentum).value_or(real ? 0.9 : 0);
-  settings.sgd.weight_decay =
-      absl::GetFlag(FLAGS_weight_decay).value_or(real ? 5e-4 : 0);
+  ASSIGN_OR_RETURN(settings.stepping, SteppingFromFlags(UsualStepping(real)));
   settings.test_data = absl::GetFlag(FLAGS_test_data);
   settings.limit = absl::GetFlag(FLAGS_limit);
   settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);
@@ -119,6 +115,8 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   if (real && settings.split_sizes.size() > 1) {
     return WrongFlag("split_size", "takes one size with --data");
   }
+  if (!real && settings.stepping.schedule != "constant")
+    return WrongFlag("lr_schedule", "is for --data");
   if (settings.limit < 0) return WrongFlag("limit", "must not be negative");
   if (settings.loader_threads < 0) {
     return WrongFlag("loader_threads", "must not be negative");

@@ -7,17 +7,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "examples/support/optimizer_flags.h"
 #include "examples/support/pipeline_settings.h"
 #include "examples/support/saving.h"
 #include "models/resnet.h"
-#include "optim/sgd.h"
 
 namespace baton::examples {
 
 // What the ResNet programs are told on the command line, checked.
 struct Settings : PipelineSettings {
   models::ResNetOptions model;
-  optim::SgdOptions sgd;
+  Stepping stepping;
   // The experiment: each repeat trains `batches` batches.
   int64_t image = 128;
   int64_t batches = 3;

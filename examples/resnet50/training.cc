@@ -21,10 +21,10 @@
 #include "examples/resnet50/saved_training.h"
 #include "examples/support/planning.h"
 #include "examples/support/progress.h"
+#include "examples/support/train_steps.h"
 #include "models/data/loader.h"
 #include "models/data/open.h"
 #include "models/data/transforms.h"
-#include "optim/schedule.h"
 
 namespace baton::examples {
 namespace {
@@ -150,15 +150,21 @@ absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
   Progress progress(
       absl::StrCat("epoch ", result.epoch + 1, "/", settings.epochs), "images",
       batches - loader.batch());
+  TrainSteps steps(model, [&](const TrainSteps::Done& step) {
+    result.images += step.rows;
+    progress.Step(step.loss, step.rows);
+    saved.Count(step.loss, step.rows);
+    return absl::OkStatus();
+  });
   while (loader.batch() < batches) {
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
     if (!batch.has_value()) break;
-    ASSIGN_OR_RETURN(const double loss,
-                     model.TrainStep(ToTrainingBatch(settings, *batch)));
-    result.images += batch->size();
-    progress.Step(loss, batch->size());
-    RETURN_IF_ERROR(saved.AfterStep(loss, batch->size()));
+    RETURN_IF_ERROR(steps.Begin(ToTrainingBatch(settings, *batch)));
+    if (!saved.IsDue(steps.under_way())) continue;
+    RETURN_IF_ERROR(steps.Finish());
+    RETURN_IF_ERROR(saved.Save());
   }
+  RETURN_IF_ERROR(steps.Finish());
   result.loss =
       saved.progress().loss_sum /
       static_cast<double>(std::max<int64_t>(saved.progress().images, 1));
@@ -254,13 +260,12 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
   data.train->StartEpoch(0);
+  model->set_schedule(settings.stepping.RatesOver(
+      settings.epochs * BatchesOf(settings, *data.train)));
   ASSIGN_OR_RETURN(auto saved,
                    SavedTraining::Make(settings.saving, *model, *data.train));
   RETURN_IF_ERROR(saved->Begin());
-  const optim::Schedule rate =
-      optim::CosineLr({.total = std::max<int64_t>(settings.epochs, 1)});
   while (data.train->epoch() < settings.epochs) {
-    model->set_lr(rate(settings.sgd.lr, data.train->epoch()));
     ASSIGN_OR_RETURN(EpochResult result,
                      TrainEpoch(settings, *data.train, *model, *saved));
     if (data.test != nullptr) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "examples/support/train_steps.h"
 #include "models/distributed/profile.h"
 
 namespace baton::examples {
@@ -48,17 +49,18 @@ absl::StatusOr<double> TryPlan(const PlannedModel& planned,
                                std::vector<std::string> workers) {
   Follow(plan, settings, workers);
   ASSIGN_OR_RETURN(const auto model, planned.make(workers, settings));
+  Measurement measured;
+  TrainSteps steps(*model, [&](const TrainSteps::Done& step) {
+    measured.seconds.push_back(step.seconds);
+    return absl::OkStatus();
+  });
   for (int i = 0; i < model->warm_up_steps(); ++i)
-    RETURN_IF_ERROR(model->TrainStep(sample).status());
-  Measurement steps;
-  for (int i = 0; i < kTriedSteps; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    RETURN_IF_ERROR(model->TrainStep(sample).status());
-    const std::chrono::duration<double> took =
-        std::chrono::steady_clock::now() - begin;
-    steps.seconds.push_back(took.count());
-  }
-  return Summarize(steps).median_s;
+    RETURN_IF_ERROR(steps.Begin(sample));
+  RETURN_IF_ERROR(steps.Finish());
+  measured.seconds.clear();
+  for (int i = 0; i < kTriedSteps; ++i) RETURN_IF_ERROR(steps.Begin(sample));
+  RETURN_IF_ERROR(steps.Finish());
+  return Summarize(measured).median_s;
 }
 
 // The fastest.

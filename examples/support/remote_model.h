@@ -22,6 +22,7 @@
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
 #include "models/distributed/tied.h"
+#include "optim/any.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/schedule.h"
 #include "rpc/agent.h"
@@ -29,14 +30,14 @@
 namespace baton::examples {
 
 // A model whose stages, M made from options, cuts and an index, live at workers
-// and are trained as a pipeline by an optimizer O. Must not outlive the agent.
+// and are trained as a pipeline. Must not outlive the agent.
 // Confined to one thread.
-template <typename M, typename O>
+template <typename M>
 class RemoteModel final : public Trainable {
  public:
   struct Spec {
     dist::profile_calls::OptionsOf<M> model;
-    typename O::Options optimizer;
+    optim::AnyOptions optimizer;
     // Of the rate; null: it stays as it is.
     optim::Schedule rates = nullptr;
     // A parameter that the first stage and the last one have, and that is one:
@@ -56,7 +57,11 @@ class RemoteModel final : public Trainable {
       const Spec& spec, const PipelineSettings& settings,
       const Options& options);
 
-  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
+    return TrainStepAsync(batch).Await(kNoLimit);
+  }
+  // Over on return where a parameter is tied.
+  Future<double> TrainStepAsync(const TrainingBatch& batch) override;
   // "auto" has its order after the second.
   int warm_up_steps() const override {
     return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
@@ -69,7 +74,9 @@ class RemoteModel final : public Trainable {
       const TrainingBatch& batch) {
     return pipeline_->Evaluate(batch.inputs, batch.targets);
   }
-  void set_lr(double lr) { optimizer_->set_lr(lr); }
+  void set_schedule(optim::Schedule rates) {
+    optimizer_->set_schedule(std::move(rates));
+  }
 
   // Of weights, under their names in the whole model, and optimizer. Outlived
   // by this.
@@ -89,24 +96,22 @@ class RemoteModel final : public Trainable {
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const dist::ScheduleChoice& schedule,
       const std::vector<std::string>& cuts);
-  absl::StatusOr<dist::Pipeline::StepResult> Step(const TrainingBatch& batch);
+  absl::StatusOr<double> TiedStep(const TrainingBatch& batch);
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
   std::vector<StageHandle> stages_;
   std::unique_ptr<dist::Pipeline> pipeline_;
-  std::unique_ptr<dist::Optimizer<O>> optimizer_;
+  std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
   std::optional<dist::TiedPair<M, M>> tied_;
-  int steps_ = 0;
-  double bubbles_ = 0;  // sum of the steps after the warm-up
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
-template <typename M, typename O>
+template <typename M>
 PlannedModel PlannedRemoteModel(rpc::Agent& agent,
-                                const typename RemoteModel<M, O>::Spec& spec,
-                                double parameter_copies) {
-  return {.parameter_copies = parameter_copies,
+                                const typename RemoteModel<M>::Spec& spec) {
+  // Weights, gradients and what the optimizer keeps.
+  return {.parameter_copies = 2.0 + spec.optimizer.state_tensors(),
           .measure =
               [&agent, spec](const std::vector<std::string>& workers,
                              const dist::ProfileRequest& request,
@@ -117,18 +122,18 @@ PlannedModel PlannedRemoteModel(rpc::Agent& agent,
           .make = [&agent, spec](const std::vector<std::string>& workers,
                                  const PipelineSettings& settings)
               -> absl::StatusOr<std::unique_ptr<Trainable>> {
-            return RemoteModel<M, O>::Make(
+            return RemoteModel<M>::Make(
                 agent, workers, spec, settings,
                 {.cuts = settings.cuts, .split_size = settings.split_sizes[0]});
           }};
 }
 
-template <typename M, typename O>
-auto RemoteModel<M, O>::MakeStages(rpc::Agent& agent,
-                                   const std::vector<std::string>& workers,
-                                   const Spec& spec,
-                                   const dist::ScheduleChoice& schedule,
-                                   const std::vector<std::string>& cuts)
+template <typename M>
+auto RemoteModel<M>::MakeStages(rpc::Agent& agent,
+                                const std::vector<std::string>& workers,
+                                const Spec& spec,
+                                const dist::ScheduleChoice& schedule,
+                                const std::vector<std::string>& cuts)
     -> absl::StatusOr<std::vector<StageHandle>> {
   const int count = static_cast<int>(cuts.size()) + 1;
   ASSIGN_OR_RETURN(
@@ -145,8 +150,8 @@ auto RemoteModel<M, O>::MakeStages(rpc::Agent& agent,
   return WaitAll(making).Await(kNoLimit);
 }
 
-template <typename M, typename O>
-absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
+template <typename M>
+absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const Spec& spec, const PipelineSettings& settings,
     const Options& options) {
@@ -175,8 +180,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
                         .deferred_batch_norm = settings.deferred_batch_norm,
                         .compute_threads = options.compute_threads},
                        stages));
-  model->optimizer_ =
-      std::make_unique<dist::Optimizer<O>>(agent, spec.optimizer, sources);
+  model->optimizer_ = std::make_unique<dist::Optimizer<optim::Any>>(
+      agent, spec.optimizer, sources);
   if (spec.rates) model->optimizer_->set_schedule(spec.rates);
   if (!spec.tied.empty() && model->stages_.size() > 1) {
     model->tied_.emplace(agent, model->stages_.front(), model->stages_.back(),
@@ -186,35 +191,28 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M, O>>> RemoteModel<M, O>::Make(
   return model;
 }
 
-template <typename M, typename O>
-absl::StatusOr<dist::Pipeline::StepResult> RemoteModel<M, O>::Step(
-    const TrainingBatch& batch) {
-  if (!tied_) return pipeline_->Step(*optimizer_, batch.inputs, batch.targets);
+template <typename M>
+Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
+  if (tied_) return ReadyFuture<double>(TiedStep(batch));
+  return pipeline_->StepAsync(*optimizer_, batch.inputs, batch.targets)
+      .Then([](const dist::Pipeline::StepResult& step) { return step.loss; });
+}
+
+template <typename M>
+absl::StatusOr<double> RemoteModel<M>::TiedStep(const TrainingBatch& batch) {
   const dist::Context ctx(agent_);
   ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
                    pipeline_->Step(ctx, batch.inputs, batch.targets));
   RETURN_IF_ERROR(tied_->SumGradients(ctx));
   RETURN_IF_ERROR(optimizer_->Step(ctx));
-  return result;
-}
-
-template <typename M, typename O>
-absl::StatusOr<double> RemoteModel<M, O>::TrainStep(
-    const TrainingBatch& batch) {
-  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result, Step(batch));
-  if (++steps_ > warm_up_steps()) bubbles_ += result.bubble;
   return result.loss;
 }
 
-template <typename M, typename O>
-std::vector<Detail> RemoteModel<M, O>::Details() const {
-  const int measured = steps_ - warm_up_steps();
-  const absl::StatusOr<dist::Simulation> predicted = pipeline_->Predict();
-  if (!pipelined_ || measured < 1 || !predicted.ok()) return {};
-  return DetailsOf({.schedule = schedule()->name,
-                    .bubble = bubbles_ / measured,
-                    .predicted_bubble = predicted->bubble(),
-                    .held = predicted->most_held()});
+template <typename M>
+std::vector<Detail> RemoteModel<M>::Details() const {
+  const absl::StatusOr<dist::PipelineTiming> timing = pipeline_->Timing();
+  if (!pipelined_ || !timing.ok()) return {};
+  return DetailsOf(*timing);
 }
 
 }  // namespace baton::examples

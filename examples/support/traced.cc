@@ -27,6 +27,10 @@ class Traced final : public Trainable {
     RETURN_IF_ERROR(tools::WriteTrace(path_, trace.Finish()));
     return loss;
   }
+  Future<double> TrainStepAsync(const TrainingBatch& batch) override {
+    if (steps_ < warm_up_steps()) return ReadyFuture<double>(TrainStep(batch));
+    return model_->TrainStepAsync(batch);
+  }
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
     return model_->Place(batch);
   }

@@ -8,9 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/tensor.h"
 #include "examples/support/measurement.h"
 #include "models/distributed/schedule.h"
+#include "models/distributed/simulation.h"
 
 namespace baton::examples {
 
@@ -28,6 +30,11 @@ class Trainable {
   virtual ~Trainable() = default;
   // Forward, backward and optimizer; the mean loss before the update.
   virtual absl::StatusOr<double> TrainStep(const TrainingBatch& batch) = 0;
+  // The same for TrainSteps, which has two under way; by default it is over on
+  // return. The batch stays as it is until then.
+  virtual Future<double> TrainStepAsync(const TrainingBatch& batch) {
+    return ReadyFuture<double>(TrainStep(batch));
+  }
   // The batch where TrainStep takes it without a copy; not timed.
   virtual absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) {
     return batch;
@@ -39,5 +46,14 @@ class Trainable {
   // The order that the last step followed; null: it was no pipeline.
   virtual const dist::Schedule* schedule() const { return nullptr; }
 };
+
+// What there is to say of a pipeline.
+inline std::vector<Detail> DetailsOf(const dist::PipelineTiming& timing) {
+  return DetailsOf(
+      PipelineFigures{.schedule = timing.schedule.name,
+                      .bubble = timing.bubble,
+                      .predicted_bubble = timing.predicted.bubble(),
+                      .held = timing.predicted.most_held()});
+}
 
 }  // namespace baton::examples

@@ -22,7 +22,6 @@ ABSL_FLAG(int64_t, vocabulary, baton::data::ByteText::kVocabulary,
           "tokens that the model knows; a text needs 256");
 ABSL_FLAG(int64_t, heads, 4, "of attention");
 ABSL_FLAG(bool, tied, true, "the head's weight is the tokens' embedding");
-ABSL_FLAG(double, lr, 1e-3, "AdamW's largest rate, after a tenth of the steps");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and batches");
 
 namespace baton::examples {
@@ -44,7 +43,9 @@ absl::StatusOr<TextTask> TextTaskFromFlags() {
   task.text = absl::GetFlag(FLAGS_text);
   task.batch = absl::GetFlag(FLAGS_batch);
   task.steps = absl::GetFlag(FLAGS_steps);
-  task.adam = {.lr = absl::GetFlag(FLAGS_lr)};
+  ASSIGN_OR_RETURN(task.stepping,
+                   SteppingFromFlags({.optimizer = {.kind = "adamw"},
+                                      .schedule = "warm-cosine"}));
   if (task.text.empty())
     return tools::WrongFlag("text", "names a file or a folder of files");
   if (task.steps < 1) return tools::WrongFlag("steps", "must be 1 or more");
@@ -63,13 +64,6 @@ absl::StatusOr<Texts> ReadTexts(const TextTask& task) {
         absl::StrCat(task.text, ": a tenth of ", all.size(),
                      " bytes is too short for --context=", task.model.context));
   return Texts{all.Part(0, kept), all.Part(kept, all.size())};
-}
-
-optim::Schedule RatesOf(const TextTask& task) {
-  const int64_t warm_up = std::max<int64_t>(task.steps / 10, 1);
-  return optim::WarmUp(
-      warm_up,
-      optim::CosineLr({.total = std::max<int64_t>(task.steps - warm_up, 1)}));
 }
 
 absl::StatusOr<double> ValidationLoss(

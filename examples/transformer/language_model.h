@@ -8,10 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "examples/support/optimizer_flags.h"
 #include "models/data/text.h"
 #include "models/transformer.h"
-#include "optim/adam.h"
-#include "optim/schedule.h"
 
 namespace baton::examples {
 
@@ -22,7 +21,7 @@ struct TextTask {
   std::string text;  // a file or a folder of files
   int64_t batch = 16;
   int64_t steps = 200;
-  optim::AdamWOptions adam;
+  Stepping stepping;
 
   int64_t tokens() const { return batch * model.context; }  // of a batch
 };
@@ -36,9 +35,6 @@ struct Texts {
   data::ByteText training, validation;
 };
 absl::StatusOr<Texts> ReadTexts(const TextTask& task);
-
-// The rate rises for a tenth of the steps, then falls to nothing.
-optim::Schedule RatesOf(const TextTask& task);
 
 // Mean of `loss_of` over windows of the text that lie apart.
 absl::StatusOr<double> ValidationLoss(

@@ -4,7 +4,6 @@
 #include "examples/transformer/text_training.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -19,15 +18,11 @@
 #include "examples/support/progress.h"
 #include "examples/support/report.h"
 #include "examples/support/traced.h"
+#include "examples/support/train_steps.h"
 #include "tools/command_line.h"
 
 namespace baton::examples {
 namespace {
-
-using StepClock = std::chrono::steady_clock;
-
-// Of AdamW: weight, gradient and two means.
-constexpr double kParameterCopies = 4;
 
 absl::Status CheckDtypes(const rpc::Agent& agent,
                          const std::vector<std::string>& workers) {
@@ -64,8 +59,8 @@ absl::StatusOr<std::vector<double>> Train(const TextTask& task,
                                           const data::ByteText& text,
                                           Trainable& model,
                                           Measurement& measurement) {
-  const int warm_up = model.warm_up_steps();
-  if (task.steps <= warm_up) {
+  const auto warm_up = static_cast<size_t>(model.warm_up_steps());
+  if (task.steps <= model.warm_up_steps()) {
     return tools::WrongFlag(
         "steps", absl::StrCat("must be more than ", warm_up,
                               ", the steps whose time does not count"));
@@ -73,17 +68,19 @@ absl::StatusOr<std::vector<double>> Train(const TextTask& task,
   Generator generator(task.model.seed);
   Progress progress(measurement.variant, measurement.item, task.steps);
   std::vector<double> losses;
+  TrainSteps steps(model, [&](const TrainSteps::Done& step) {
+    losses.push_back(step.loss);
+    if (losses.size() > warm_up) measurement.seconds.push_back(step.seconds);
+    progress.Step(step.loss, task.tokens());
+    return absl::OkStatus();
+  });
   for (int64_t step = 0; step < task.steps; ++step) {
+    if (step == model.warm_up_steps()) RETURN_IF_ERROR(steps.Finish());
     const data::TokenBatch drawn =
         text.Draw(task.batch, task.model.context, generator);
-    const StepClock::time_point begin = StepClock::now();
-    ASSIGN_OR_RETURN(const double loss,
-                     model.TrainStep({drawn.ids, drawn.targets}));
-    const std::chrono::duration<double> took = StepClock::now() - begin;
-    if (step >= warm_up) measurement.seconds.push_back(took.count());
-    losses.push_back(loss);
-    progress.Step(loss, task.tokens());
+    RETURN_IF_ERROR(steps.Begin({drawn.ids, drawn.targets}));
   }
+  RETURN_IF_ERROR(steps.Finish());
   return losses;
 }
 
@@ -179,8 +176,8 @@ absl::StatusOr<TextSettings> TextSettingsFromFlags() {
 
 RemoteTransformer::Spec SpecOf(const TextTask& task) {
   return {.model = task.model,
-          .optimizer = task.adam,
-          .rates = RatesOf(task),
+          .optimizer = task.stepping.optimizer,
+          .rates = task.stepping.RatesOver(task.steps),
           .tied = task.model.tied ? "tokens.weight" : ""};
 }
 
@@ -195,10 +192,9 @@ absl::StatusOr<std::vector<Measurement>> TrainOnText(
     const data::TokenBatch sample = texts.training.Draw(
         settings.task.batch, settings.task.model.context, generator);
     ASSIGN_OR_RETURN(
-        plan,
-        ChooseStages(PlannedRemoteModel<dist::TransformerStage, optim::AdamW>(
-                         agent, SpecOf(settings.task), kParameterCopies),
-                     {sample.ids, sample.targets}, settings, workers));
+        plan, ChooseStages(PlannedRemoteModel<dist::TransformerStage>(
+                               agent, SpecOf(settings.task)),
+                           {sample.ids, sample.targets}, settings, workers));
   }
   std::vector<Measurement> measurements;
   for (const Variant& variant : VariantsOf(settings)) {

@@ -12,7 +12,6 @@
 #include "examples/support/remote_model.h"
 #include "examples/transformer/language_model.h"
 #include "models/distributed/transformer_stage.h"
-#include "optim/adam.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
@@ -30,7 +29,7 @@ absl::StatusOr<std::vector<std::string>> EvenCuts(
     const models::TransformerOptions& model, int stages);
 
 // A Transformer whose stages live at workers.
-using RemoteTransformer = RemoteModel<dist::TransformerStage, optim::AdamW>;
+using RemoteTransformer = RemoteModel<dist::TransformerStage>;
 RemoteTransformer::Spec SpecOf(const TextTask& task);
 
 // Trains a new model in each variant on the same batches of the text: a repeat

@@ -19,7 +19,7 @@
 #include "models/nn/loss.h"
 #include "models/nn/scopes.h"
 #include "models/transformer.h"
-#include "optim/adam.h"
+#include "optim/any.h"
 #include "tools/command_line.h"
 #include "tools/compute_flags.h"
 
@@ -51,13 +51,13 @@ absl::StatusOr<double> LossOnTheRest(models::Transformer& model,
 }
 
 // Forward, backward and optimizer: one graph where there is a GPU.
-nn::GraphedStep StepOf(models::Transformer& model, optim::AdamW& adam,
+nn::GraphedStep StepOf(models::Transformer& model, optim::Any& optimizer,
                        Device device) {
   return nn::GraphedStep(
       [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
         const Variable loss = nn::CrossEntropy(model.Forward(in[0]), in[1]);
         loss.Backward();
-        adam.Step();
+        optimizer.Step();
         return {loss.tensor()};
       },
       {device}, model.Parameters());
@@ -66,9 +66,9 @@ nn::GraphedStep StepOf(models::Transformer& model, optim::AdamW& adam,
 absl::Status Train(models::Transformer& model, const TextTask& task,
                    const data::ByteText& text, Device device) {
   const int64_t every = std::max<int64_t>(task.steps / kPrinted, 1);
-  optim::AdamW adam(model.Parameters(), task.adam);
-  adam.set_schedule(RatesOf(task));
-  nn::GraphedStep step = StepOf(model, adam, device);
+  optim::Any optimizer(model.Parameters(), task.stepping.optimizer);
+  optimizer.set_schedule(task.stepping.RatesOver(task.steps));
+  nn::GraphedStep step = StepOf(model, optimizer, device);
   Generator generator(task.model.seed);
   Clock::time_point begin;
   for (int64_t i = 1; i <= task.steps; ++i) {

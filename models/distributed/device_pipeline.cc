@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
-#include "core/ops/indexing.h"
 #include "core/status.h"
 #include "models/distributed/local_links.h"
 
@@ -19,11 +19,6 @@ namespace baton::dist {
 namespace {
 
 constexpr char kOp[] = "device_pipeline";
-
-void RequireRows(const Tensor& inputs) {
-  Require(inputs.defined() && inputs.rank() > 0 && inputs.dim(0) > 0, kOp,
-          "expected inputs with rows");
-}
 
 template <typename T>
 T OrThrow(absl::StatusOr<T> value) {
@@ -39,8 +34,12 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
   Require(!stages_.empty(), kOp, "no stages");
   Require(options.split_size >= 0, kOp,
           "split_size is negative: ", options.split_size);
-  Require(options.loss == Loss::kCrossEntropy || options.loss == Loss::kMse,
-          kOp, "training needs a loss: cross-entropy or MSE");
+  Require(options.own_loss != nullptr || options.loss == Loss::kCrossEntropy ||
+              options.loss == Loss::kMse,
+          kOp, "training needs a loss: cross-entropy, MSE or one's own");
+  if (const absl::Status status = CheckRoutes(options.routes, num_stages());
+      !status.ok())
+    throw Error(status);
   Require(IsFloating(options.dtype), kOp, "expected a floating dtype, got ",
           Name(options.dtype));
   Require(options.at_once > 0, kOp,
@@ -51,8 +50,11 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
   const auto& given = options.schedule.given;
   ScheduleFor(WorkFor(SplitRows(
       (given ? given->micro_batches() : 1) * int64_t{options.at_once}, 1)));
-  for (const DeviceStage& stage : stages_) {
+  for (DeviceStage& stage : stages_) {
     Require(stage.module != nullptr, kOp, "a stage has no module");
+    if (options.own_loss != nullptr && &stage == &stages_.back())
+      stage.module = std::make_shared<nn::WithLoss>(std::move(stage.module),
+                                                    options.own_loss);
     if (options.dtype != DType::kF32)
       stage.module->LowerPrecision(options.dtype);
     stage.module->To(stage.device);
@@ -62,13 +64,14 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
   }
 }
 
-Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
+Tensor DevicePipeline::Step(const BatchInputs& inputs, const Tensor& targets,
                             const StepOptions& options) {
-  RequireRows(inputs);
-  const std::vector<RowRange> rows = RowsOf(inputs.dim(0));
+  const std::vector<RowRange> rows = RowsOf(OrThrow(inputs.Rows()));
+  const Loss loss_kind =
+      options_.own_loss == nullptr ? options_.loss : Loss::kOwn;
   for (Variable& parameter : Parameters()) parameter.ZeroGrad();
-  const Results results = Run({.training = true, .loss = options_.loss}, rows,
-                              {.inputs = inputs.To(stages_.front().device),
+  const Results results = Run({.training = true, .loss = loss_kind}, rows,
+                              {.inputs = Placed(inputs),
                                .targets = targets.To(stages_.back().device),
                                .loss_scale = options.loss_scale},
                               options.trace);
@@ -79,15 +82,23 @@ Tensor DevicePipeline::Step(const Tensor& inputs, const Tensor& targets,
   return loss;
 }
 
-Tensor DevicePipeline::Evaluate(const Tensor& inputs) {
-  RequireRows(inputs);
-  const Results results =
-      Run({},
-          SplitEvaluated(inputs.dim(0), options_.split_size,
-                         options_.micro_batches),
-          {.inputs = inputs.To(stages_.front().device)}, nullptr);
-  return results.outputs.size() == 1 ? results.outputs[0]
-                                     : ops::Cat(results.outputs, 0);
+Values DevicePipeline::Evaluate(const BatchInputs& inputs) {
+  const std::vector<RowRange> rows = SplitEvaluated(
+      OrThrow(inputs.Rows()), options_.split_size, options_.micro_batches);
+  return Joined(Run({}, rows, {.inputs = Placed(inputs)}, nullptr).outputs);
+}
+
+Values DevicePipeline::Placed(const BatchInputs& inputs) const {
+  Values values = inputs.values();
+  std::set<size_t> placed;
+  const StageWiring wiring(kBatch, num_stages(), options_.routes);
+  for (int stage : wiring.targets()) {
+    for (size_t i : wiring.OutputsTo(stage, values.size())) {
+      if (placed.insert(i).second)
+        values[i] = values[i].To(stages_[static_cast<size_t>(stage)].device);
+    }
+  }
+  return values;
 }
 
 DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
@@ -104,15 +115,17 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
   std::vector<ProgramRun::RunStage> stages;
   for (const DeviceStage& stage : stages_) {
     const StageStreams streams = StreamsOf(stage.device, for_weights);
-    LocalLinks* const previous = links.empty() ? nullptr : &links.back();
-    links.emplace_back(streams, previous,
+    const int index = static_cast<int>(links.size());
+    links.emplace_back(index, streams, links,
                        LocalLinks::Options{options_.copy_streams, trace});
     stages.push_back({*stage.module,
-                      {.index = static_cast<int32_t>(stages.size()),
-                       .count = static_cast<int32_t>(num_stages()),
-                       .deferred_batch_norm = options_.deferred_batch_norm},
+                      {.index = index,
+                       .count = num_stages(),
+                       .deferred_batch_norm = options_.deferred_batch_norm,
+                       .routes = options_.routes},
                       streams,
-                      links.back()});
+                      links.back(),
+                      options_.own_loss.get()});
   }
   ProgramRun run(plan, batch, stages, trace);
   if (absl::Status status = run.Run(); !status.ok()) throw Error(status);
@@ -193,23 +206,23 @@ Schedule DevicePipeline::ScheduleFor(const Workload& work) const {
   return OrThrow(MakeSchedule(options_.schedule, work));
 }
 
-DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
-                                            const Tensor& targets) {
+PipelineTiming DevicePipeline::Tune(const BatchInputs& inputs,
+                                    const Tensor& targets) {
   std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
   for (const DeviceStage& stage : stages_) {
     for (const auto& [name, buffer] : stage.module->NamedBuffers())
       kept.emplace_back(buffer, buffer.Clone());
   }
-  const Tensor placed = inputs.To(stages_.front().device);
+  const std::vector<RowRange> rows = RowsOf(OrThrow(inputs.Rows()));
+  const BatchInputs placed = Placed(inputs);
   const Tensor wanted = targets.To(stages_.back().device);
   for (int i = 0; i < 2; ++i) Step(placed, wanted);  // algorithms are chosen
-  const std::vector<RowRange> rows = RowsOf(placed.dim(0));
   if (options_.schedule.name == "auto") {
     costs_ =
         CostsOf(TimedStep(placed, wanted), stages_.size(), GroupSizes(rows));
   }
   Workload work = WorkFor(rows);
-  Timing timing;
+  PipelineTiming timing;
   timing.schedule = ScheduleFor(work);
   const auto spans = TimedStep(placed, wanted);
   timing.bubble = BubbleOf(spans, work.worker_of_stage);
@@ -219,8 +232,8 @@ DevicePipeline::Timing DevicePipeline::Tune(const Tensor& inputs,
   return timing;
 }
 
-std::vector<StepTrace::Span> DevicePipeline::TimedStep(const Tensor& inputs,
-                                                       const Tensor& targets) {
+std::vector<StepTrace::Span> DevicePipeline::TimedStep(
+    const BatchInputs& inputs, const Tensor& targets) {
   StepTrace trace(devices());
   const auto timed = [&] { Step(inputs, targets, {.trace = &trace}); };
   if (streams_.size() == devices().size()) {  // no CPU among them

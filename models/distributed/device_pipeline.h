@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograd/variable.h"
+#include "models/distributed/batch_inputs.h"
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/program_run.h"
 #include "models/distributed/schedules.h"
@@ -16,6 +17,7 @@
 #include "models/distributed/stage_streams.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_trace.h"
+#include "models/nn/loss_module.h"
 #include "models/nn/module.h"
 
 namespace baton::dist {
@@ -34,8 +36,11 @@ struct DevicePipelineOptions {
   // Its workers are the devices, from 0 as the stages name them first. "auto"
   // goes by usual costs until Tune has measured them.
   ScheduleChoice schedule = {};
-  Loss loss = Loss::kCrossEntropy;   // or kMse
-  bool deferred_batch_norm = false;  // as in PipelineOptions
+  Loss loss = Loss::kCrossEntropy;  // or kMse
+  // In its place: a loss of one's own, which moves to the last device.
+  std::shared_ptr<nn::LossModule> own_loss = nullptr;
+  std::vector<StageRoute> routes = {};  // as in PipelineOptions
+  bool deferred_batch_norm = false;     // as in PipelineOptions
   // Micro-batches that a GPU works on at once, on streams of their own: small
   // ones leave much of it idle. The schedule then orders groups of so many.
   // Running statistics move at the end of the step.
@@ -80,7 +85,7 @@ class DevicePipeline {
  public:
   // Moves each module to its device, before anything else has its parameters.
   // Throws Error for no stages, a stage without a module, bad options and
-  // devices that are not there.
+  // routes, and devices that are not there.
   DevicePipeline(std::vector<DeviceStage> stages,
                  const DevicePipelineOptions& options);
 
@@ -93,38 +98,35 @@ class DevicePipeline {
     Tensor loss_scale = {};      // f32 [] there: gradients are so much larger
     StepTrace* trace = nullptr;  // times each instruction and copy
   };
-  Tensor Step(const Tensor& inputs, const Tensor& targets,
+  Tensor Step(const BatchInputs& inputs, const Tensor& targets,
               const StepOptions& options);
-  Tensor Step(const Tensor& inputs, const Tensor& targets) {
+  Tensor Step(const BatchInputs& inputs, const Tensor& targets) {
     return Step(inputs, targets, StepOptions());
   }
 
-  // What a step by the present order comes to.
-  struct Timing {
-    Schedule schedule;
-    double bubble = 0;     // measured: the share in which a mean device idles
-    Simulation predicted;  // by the costs that were measured, in milliseconds
-  };
   // Times a step on such a batch, by which the steps of "auto" are ordered from
-  // now on. Takes some steps, which leave parameters and buffers as they were,
-  // but gradients of their own, and random numbers drawn. Not within a
-  // recording, nor after one was made.
-  Timing Tune(const Tensor& inputs, const Tensor& targets);
+  // now on: what it comes to, in milliseconds, the devices for workers. Takes
+  // some steps, which leave parameters and buffers as they were, but gradients
+  // of their own, and random numbers drawn. Not within a recording, nor after
+  // one was made.
+  PipelineTiming Tune(const BatchInputs& inputs, const Tensor& targets);
 
   // The forwards alone, in eval mode; the outputs, on the last device.
-  Tensor Evaluate(const Tensor& inputs);
+  Values Evaluate(const BatchInputs& inputs);
 
   // That a step on so many rows has; throws Error as Step does.
   int64_t MicroBatches(int64_t rows) const;
-  std::vector<Variable> Parameters() const;  // of all stages, in order
-  std::vector<Device> devices() const;       // each once, in order
+  // Of all stages, in order, and of a loss of one's own.
+  std::vector<Variable> Parameters() const;
+  std::vector<Device> devices() const;  // each once, in order
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const DevicePipelineOptions& options() const { return options_; }
 
  private:
   // What the last stage has, of each micro-batch.
   struct Results {
-    std::vector<Tensor> losses, outputs;
+    std::vector<Tensor> losses;
+    std::vector<Values> outputs;
   };
   // Runs such a step, whose micro-batches are these.
   Results Run(StepPlan plan, const std::vector<RowRange>& rows,
@@ -136,8 +138,10 @@ class DevicePipeline {
   // The groups of as many micro-batches as a device works on at once.
   Workload WorkFor(const std::vector<RowRange>& rows) const;
   Schedule ScheduleFor(const Workload& work) const;
-  std::vector<StepTrace::Span> TimedStep(const Tensor& inputs,
+  std::vector<StepTrace::Span> TimedStep(const BatchInputs& inputs,
                                          const Tensor& targets);
+  // Each where the first stage that takes it computes.
+  Values Placed(const BatchInputs& inputs) const;
 
   std::vector<DeviceStage> stages_;
   const DevicePipelineOptions options_;

@@ -20,26 +20,34 @@ Tensor F32Like(const Tensor& x) {
 void GradientSums::Add(LeafGradients gradients, bool last) {
   std::vector<Tensor> sums, addends;  // sums[i] += addends[i]
   std::vector<Tensor> wide, low;      // wide[i] = low[i]
+  LeafGradients one_by_one;           // rows, and what is added to them
   for (auto& [leaf, gradient] : gradients) {
     const auto [place, first] = places_.try_emplace(leaf.id(), leaves_.size());
-    if (!first) {
-      sums.push_back(sums_[place->second]);
-      addends.push_back(std::move(gradient));
-      continue;
+    if (first) {
+      leaves_.push_back(leaf);
+      sums_.emplace_back();
     }
-    leaves_.push_back(leaf);
-    if (!last && IsHalf(gradient.dtype())) {
-      wide.push_back(F32Like(gradient));
-      low.push_back(std::move(gradient));
-      sums_.push_back(wide.back());
-    } else if (last || autograd::IsExclusive(gradient)) {
-      sums_.push_back(std::move(gradient));
+    Gradient& sum = sums_[place->second];
+    if (gradient.is_rows() || sum.is_rows()) {
+      one_by_one.emplace_back(leaf, std::move(gradient));
+    } else if (sum.defined()) {
+      sums.push_back(sum.values());
+      addends.push_back(gradient.values());
+    } else if (!last && IsHalf(gradient.dtype())) {
+      wide.push_back(F32Like(gradient.values()));
+      low.push_back(gradient.values());
+      sum = wide.back();
+    } else if (last || autograd::IsExclusive(gradient.values())) {
+      sum = std::move(gradient);
     } else {
-      sums_.push_back(gradient.Clone());
+      sum = gradient.values().Clone();
     }
   }
   ops::CastMany(wide, low);
   ops::AddIntoMany(sums, addends);
+  sums.clear();  // so that nobody else holds them
+  for (auto& [leaf, gradient] : one_by_one)
+    autograd::AddGradient(sums_[places_.at(leaf.id())], std::move(gradient));
 }
 
 LeafGradients GradientSums::Take() {

@@ -12,7 +12,7 @@
 
 namespace baton::dist {
 
-using LeafGradients = std::vector<std::pair<Variable, Tensor>>;
+using LeafGradients = std::vector<std::pair<Variable, Gradient>>;
 using LateGradients = std::vector<std::pair<Variable, autograd::LateGradient>>;
 
 // Gradients of parameters, summed over micro-batches: one launch a micro-batch
@@ -29,7 +29,7 @@ class GradientSums {
 
  private:
   std::vector<Variable> leaves_;
-  std::vector<Tensor> sums_;  // one for each leaf
+  std::vector<Gradient> sums_;  // one for each leaf
   std::unordered_map<const void*, size_t> places_;
 };
 

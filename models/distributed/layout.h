@@ -23,7 +23,7 @@ struct UnitSums {
 
   std::vector<double> forward{0}, input_grad{0}, weight_grad{0}, held_bytes{0},
       parameter_bytes{0};
-  // No sums: of what each unit is given, and the last one gives.
+  // No sums: of what each unit is given, and behind the last one nothing.
   std::vector<double> input_bytes;
 };
 

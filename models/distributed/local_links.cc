@@ -9,29 +9,46 @@
 
 namespace baton::dist {
 
-LocalLinks::LocalLinks(StageStreams streams, LocalLinks* previous,
-                       const Options& options)
-    : streams_(std::move(streams)), previous_(previous), options_(options) {
-  if (previous_ != nullptr) previous_->next_ = this;
+LocalLinks::LocalLinks(int stage, StageStreams streams,
+                       std::deque<LocalLinks>& all, const Options& options)
+    : stage_(stage),
+      streams_(std::move(streams)),
+      all_(all),
+      options_(options) {}
+
+Values LocalLinks::TakeFrom(Box& box, int stage, int micro_batch) {
+  auto found = box.extract({stage, micro_batch});
+  return found.empty() ? Values() : std::move(found.mapped());
 }
 
-absl::StatusOr<Tensor> LocalLinks::TakeInput(int micro_batch) {
-  return std::exchange(inputs_[micro_batch], Tensor());
+absl::StatusOr<Values> LocalLinks::TakeInputs(int source, int micro_batch) {
+  return TakeFrom(inputs_, source, micro_batch);
 }
 
-absl::StatusOr<Tensor> LocalLinks::TakeGradient(int micro_batch) {
-  return std::exchange(gradients_[micro_batch], Tensor());
+absl::StatusOr<Values> LocalLinks::TakeGradients(int target, int micro_batch) {
+  return TakeFrom(gradients_, target, micro_batch);
 }
 
-void LocalLinks::SendOutput(int micro_batch, const Tensor& output) {
-  next_->inputs_[micro_batch] =
-      Send(micro_batch, output, next_->streams_.Forward(micro_batch));
+void LocalLinks::SendOutputs(int target, int micro_batch,
+                             const Values& values) {
+  LocalLinks& user = At(target);
+  user.inputs_[{stage_, micro_batch}] =
+      SendAll(micro_batch, values, user.streams_.Forward(micro_batch));
 }
 
-void LocalLinks::SendGradient(int micro_batch, Tensor gradient) {
-  if (previous_ == nullptr || !gradient.defined()) return;
-  previous_->gradients_[micro_batch] =
-      Send(micro_batch, gradient, previous_->streams_.Backward(micro_batch));
+void LocalLinks::SendGradients(int source, int micro_batch, Values gradients) {
+  LocalLinks& user = At(source);
+  user.gradients_[{stage_, micro_batch}] =
+      SendAll(micro_batch, gradients, user.streams_.Backward(micro_batch));
+}
+
+Values LocalLinks::SendAll(int micro_batch, const Values& values,
+                           const Stream& user) const {
+  Values arrived;
+  for (const Tensor& value : values)
+    arrived.push_back(value.defined() ? Send(micro_batch, value, user)
+                                      : Tensor());
+  return arrived;
 }
 
 Tensor LocalLinks::Send(int micro_batch, const Tensor& value,

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <deque>
 #include <map>
+#include <utility>
 
 #include "models/distributed/stage_links.h"
 #include "models/distributed/stage_streams.h"
@@ -23,27 +25,33 @@ class LocalLinks final : public StageLinks {
     bool copy_streams = true;
     StepTrace* trace = nullptr;  // times copies
   };
-  // Of a stage on these streams behind `previous`, which outlives it; null: the
-  // first stage.
-  LocalLinks(StageStreams streams, LocalLinks* previous,
+  // Of a stage on these streams. `all`, which outlive it, are the pipeline's,
+  // in the order of its stages.
+  LocalLinks(int stage, StageStreams streams, std::deque<LocalLinks>& all,
              const Options& options);
 
   absl::Status ended() const override { return absl::OkStatus(); }
-  absl::StatusOr<Tensor> TakeInput(int micro_batch) override;
-  absl::StatusOr<Tensor> TakeGradient(int micro_batch) override;
-  void SendOutput(int micro_batch, const Tensor& output) override;
-  void SendGradient(int micro_batch, Tensor gradient) override;
+  absl::StatusOr<Values> TakeInputs(int source, int micro_batch) override;
+  absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
+  void SendOutputs(int target, int micro_batch, const Values& values) override;
+  void SendGradients(int source, int micro_batch, Values gradients) override;
 
  private:
+  using Box = std::map<std::pair<int, int>, Values>;  // by stage, micro-batch
+
+  static Values TakeFrom(Box& box, int stage, int micro_batch);
+  LocalLinks& At(int stage) const { return all_[static_cast<size_t>(stage)]; }
   Device device() const { return streams_.forward.front().device(); }
-  // `value` where `user` is, which will use it.
+  // `values` where `user` is, which will use them.
+  Values SendAll(int micro_batch, const Values& values,
+                 const Stream& user) const;
   Tensor Send(int micro_batch, const Tensor& value, const Stream& user) const;
 
+  const int stage_;
   const StageStreams streams_;
-  LocalLinks* const previous_;
-  LocalLinks* next_ = nullptr;
+  std::deque<LocalLinks>& all_;
   const Options options_;
-  std::map<int, Tensor> inputs_, gradients_;  // that have come
+  Box inputs_, gradients_;  // that have come
 };
 
 }  // namespace baton::dist

@@ -8,28 +8,31 @@
 
 namespace baton::dist {
 
-Future<Tensor> MailLinks::PutInput(int micro_batch, Tensor input) {
+Future<Values> MailLinks::PutInputs(int source, int micro_batch,
+                                    Values inputs) {
+  const Key key(source, micro_batch);
   MutexLock lock(mutex_);
-  if (!failed_.ok()) return ReadyFuture<Tensor>(failed_);
-  auto [answer, is_new] = answers_.try_emplace(micro_batch);
+  if (!failed_.ok()) return ReadyFuture<Values>(failed_);
+  auto [answer, is_new] = answers_.try_emplace(key);
   if (!is_new) {
-    return ReadyFuture<Tensor>(absl::InvalidArgumentError(
-        absl::StrCat("the input of micro-batch ", micro_batch, " came twice")));
+    return ReadyFuture<Values>(absl::InvalidArgumentError(
+        absl::StrCat("the input of micro-batch ", micro_batch, " from stage ",
+                     source, " came twice")));
   }
-  inputs_.emplace(micro_batch, std::move(input));
+  inputs_.emplace(key, std::move(inputs));
   arrived_.NotifyAll();
   return answer->second.future();
 }
 
-void MailLinks::PutGradient(int micro_batch, Tensor gradient) {
+void MailLinks::PutGradients(Key key, Values gradients) {
   MutexLock lock(mutex_);
   if (!failed_.ok()) return;
-  gradients_.emplace(micro_batch, std::move(gradient));
+  gradients_.emplace(key, std::move(gradients));
   arrived_.NotifyAll();
 }
 
 void MailLinks::Fail(const absl::Status& why) {
-  std::map<int, Promise<Tensor>> answers;
+  std::map<Key, Promise<Values>> answers;
   Box inputs, gradients;
   {
     MutexLock lock(mutex_);
@@ -40,7 +43,7 @@ void MailLinks::Fail(const absl::Status& why) {
     gradients.swap(gradients_);
     arrived_.NotifyAll();
   }
-  for (auto& [micro_batch, answer] : answers) answer.Set(why);
+  for (auto& [key, answer] : answers) answer.Set(why);
 }
 
 absl::Status MailLinks::ended() const {
@@ -48,57 +51,58 @@ absl::Status MailLinks::ended() const {
   return failed_;
 }
 
-absl::StatusOr<Tensor> MailLinks::TakeFrom(Box MailLinks::*box, int micro_batch,
+absl::StatusOr<Values> MailLinks::TakeFrom(Box MailLinks::*box, Key key,
                                            const char* what) {
   MutexLock lock(mutex_);
   Box& mail = this->*box;
   for (;;) {
     if (!failed_.ok()) return failed_;
-    if (auto found = mail.find(micro_batch); found != mail.end()) {
+    if (auto found = mail.find(key); found != mail.end()) {
       return std::move(mail.extract(found).mapped());
     }
     if (!arrived_.WaitUntil(mutex_, deadline_) &&
         Deadline::clock::now() >= deadline_) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "the ", what, " of micro-batch ", micro_batch, " did not come"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("the ", what, " of micro-batch ", key.second,
+                       " from stage ", key.first, " did not come"));
     }
   }
 }
 
-absl::StatusOr<Tensor> MailLinks::TakeInput(int micro_batch) {
-  return TakeFrom(&MailLinks::inputs_, micro_batch, "input");
+absl::StatusOr<Values> MailLinks::TakeInputs(int source, int micro_batch) {
+  return TakeFrom(&MailLinks::inputs_, {source, micro_batch}, "input");
 }
 
-absl::StatusOr<Tensor> MailLinks::TakeGradient(int micro_batch) {
-  return TakeFrom(&MailLinks::gradients_, micro_batch, "gradient");
+absl::StatusOr<Values> MailLinks::TakeGradients(int target, int micro_batch) {
+  return TakeFrom(&MailLinks::gradients_, {target, micro_batch}, "gradient");
 }
 
-void MailLinks::SendOutput(int micro_batch, const Tensor& output) {
+void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
   Deadline deadline;
   {
     MutexLock lock(mutex_);
     deadline = deadline_;
   }
-  deliver_(micro_batch, output, deadline)
-      .OnReady([self = shared_from_this(),
-                micro_batch](const absl::StatusOr<Tensor>& gradient) {
-        if (gradient.ok()) {
-          self->PutGradient(micro_batch, *gradient);
+  deliver_(target, micro_batch, values, deadline)
+      .OnReady([self = shared_from_this(), target,
+                micro_batch](const absl::StatusOr<Values>& gradients) {
+        if (gradients.ok()) {
+          self->PutGradients({target, micro_batch}, *gradients);
           return;
         }
         self->Fail(self->spec_.Explain(Annotate(
-            gradient.status(),
-            absl::StrCat("micro-batch ", micro_batch, " at the next stage"))));
+            gradients.status(),
+            absl::StrCat("micro-batch ", micro_batch, " at stage ", target))));
       });
 }
 
-void MailLinks::SendGradient(int micro_batch, Tensor gradient) {
-  std::map<int, Promise<Tensor>>::node_type answer;
+void MailLinks::SendGradients(int source, int micro_batch, Values gradients) {
+  std::map<Key, Promise<Values>>::node_type answer;
   {
     MutexLock lock(mutex_);
-    answer = answers_.extract(micro_batch);
+    answer = answers_.extract({source, micro_batch});
   }
-  if (!answer.empty()) answer.mapped().Set(std::move(gradient));
+  if (!answer.empty()) answer.mapped().Set(std::move(gradients));
 }
 
 void MailLinks::set_deadline(Deadline deadline) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "core/ops/indexing.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -47,6 +48,18 @@ std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
                                      const std::vector<int64_t>& sizes) {
   const auto largest = std::max_element(sizes.begin(), sizes.end());
   return SplitRows(rows, largest == sizes.end() ? split_size : *largest, {});
+}
+
+Values Joined(const std::vector<Values>& micro_batches) {
+  Require(!micro_batches.empty(), "split", "no micro-batches");
+  if (micro_batches.size() == 1) return micro_batches.front();
+  Values joined;
+  for (size_t i = 0; i < micro_batches.front().size(); ++i) {
+    std::vector<Tensor> parts;
+    for (const Values& values : micro_batches) parts.push_back(values.at(i));
+    joined.push_back(ops::Cat(parts, 0));
+  }
+  return joined;
 }
 
 std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,

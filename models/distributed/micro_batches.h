@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/distributed/stage_routes.h"
+
 namespace baton::dist {
 
 // Rows of a batch that make up one micro-batch: [begin, end).
@@ -32,6 +34,9 @@ std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size,
 // into micro-batches as large as the largest.
 std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
                                      const std::vector<int64_t>& sizes);
+
+// Of what each micro-batch gave, as many values each, all rows of each value.
+Values Joined(const std::vector<Values>& micro_batches);
 
 // Rows of each group of `at_once` micro-batches, over the mean of the groups:
 // how their costs differ.

@@ -184,7 +184,7 @@ Future<std::shared_ptr<RemoteHooks>> AddHook(rpc::CallContext& call,
 template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
     rpc::CallContext& call, const RRef<M>& module, const StageSpec& spec,
-    const std::optional<RRef<Stage>>& next,
+    const std::map<int32_t, RRef<Stage>>& behind,
     const std::optional<RRef<StageLoss>>& loss) {
   ASSIGN_OR_RETURN(auto local, module.LocalValue());
   ASSIGN_OR_RETURN(auto lock, module.LocalLock());
@@ -192,7 +192,7 @@ absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
   if (loss.has_value()) {
     ASSIGN_OR_RETURN(own, loss->LocalValue());
   }
-  return Stage::Make(call, std::move(local), std::move(lock), spec, next,
+  return Stage::Make(call, std::move(local), std::move(lock), spec, behind,
                      std::move(own));
 }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "models/distributed/micro_batches.h"
+#include "models/distributed/step_trace.h"
 
 namespace baton::dist {
 namespace {
@@ -29,7 +31,7 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
     return absl::InvalidArgumentError(
         "a pipeline takes a split size or micro-batches of given sizes");
   }
-  return absl::OkStatus();
+  return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
 // Workers count from 0 in the order in which the stages name them.
@@ -87,11 +89,12 @@ void RegisterPipeline(rpc::Registry& registry) {
 Pipeline::Pipeline(const PipelineOptions& options,
                    std::vector<RRef<Stage>> stages,
                    std::vector<RRef<StageGroup>> groups,
-                   std::vector<int> worker_of_stage)
+                   std::vector<int> worker_of_stage, bool on_gpus)
     : options_(options),
       stages_(std::move(stages)),
       groups_(std::move(groups)),
-      worker_of_stage_(std::move(worker_of_stage)) {}
+      worker_of_stage_(std::move(worker_of_stage)),
+      on_gpus_(on_gpus) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
@@ -99,21 +102,24 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   RETURN_IF_ERROR(CheckOptions(options, modules.size()));
   std::vector<int> workers = WorkersOf(modules);
   RETURN_IF_ERROR(CheckChoice(options.schedule, workers));
-  // Backwards, since each stage knows the one behind it.
+  // Backwards, since each stage knows those behind it.
   std::vector<RRef<Stage>> stages(modules.size());
   ASSIGN_OR_RETURN(std::optional<RRef<StageLoss>> loss,
                    options.loss.At(agent, modules.back().owner()));
-  std::optional<RRef<Stage>> next;
   StageSpec spec;
   spec.count = static_cast<int32_t>(modules.size());
   spec.checkpoint = options.checkpoint;
   spec.graph = options.graph;
   spec.deferred_batch_norm = options.deferred_batch_norm;
+  spec.routes = options.routes;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
-    stages[i] = modules[i].MakeStage(agent, spec, next,
+    std::map<int32_t, RRef<Stage>> behind;
+    const StageWiring wiring(spec.index, spec.count, spec.routes);
+    for (int target : wiring.targets())
+      behind.emplace(target, stages[static_cast<size_t>(target)]);
+    stages[i] = modules[i].MakeStage(agent, spec, behind,
                                      std::exchange(loss, std::nullopt));
-    next = stages[i];
   }
   for (const RRef<Stage>& stage : stages) {
     // The call ends by the agent's own time limit.
@@ -124,24 +130,24 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   PipelineOptions kept = options;
   kept.step_timeout =
       std::min<std::chrono::milliseconds>(kept.step_timeout, kLongestStep);
+  const bool on_gpus = absl::c_any_of(modules, [](const StageModule& module) {
+    return module.owner().compute.device.is_cuda();
+  });
   return std::unique_ptr<Pipeline>(new Pipeline(
-      kept, std::move(stages), std::move(groups), std::move(workers)));
+      kept, std::move(stages), std::move(groups), std::move(workers), on_gpus));
 }
 
-absl::StatusOr<StepPlan> Pipeline::PlanFor(const Tensor& inputs,
+absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
                                            const Tensor& targets,
                                            bool training) const {
-  if (!inputs.defined() || inputs.rank() == 0 || inputs.dim(0) == 0) {
-    return absl::InvalidArgumentError("a pipeline step needs at least one row");
-  }
+  StepPlan plan;
+  ASSIGN_OR_RETURN(plan.rows, inputs.Rows());
   if (targets.defined() &&
-      (targets.rank() == 0 || targets.dim(0) != inputs.dim(0))) {
+      (targets.rank() == 0 || targets.dim(0) != plan.rows)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "inputs of shape ", inputs.shape().ToString(),
+        "inputs of shape ", inputs.values().front().shape().ToString(),
         " do not go with targets of shape ", targets.shape().ToString()));
   }
-  StepPlan plan;
-  plan.rows = inputs.dim(0);
   RETURN_IF_ERROR(CatchErrors([&] {
     const auto& sizes = options_.micro_batches;
     for (const RowRange& part :
@@ -171,6 +177,7 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   } else if (options_.schedule.name == "auto" && !ordered.by_costs &&
              ordered.steps >= kUsualSteps) {
     ordered.by_costs = true;
+    ordered.bubbles = ordered.timed = 0;
     ordered.work.costs = ordered.meter.Mean();
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
@@ -186,9 +193,14 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
 void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
   if (++ordered.steps < kUsualSteps) return;
+  if (const std::optional<double> bubble = BubbleOf(reports)) {
+    ordered.bubbles += *bubble;
+    ++ordered.timed;
+  }
   for (size_t worker = 0; worker < reports.size(); ++worker) {
+    if (!reports[worker].times) continue;
     const Program& program = ordered.schedule.workers[worker];
-    const std::vector<double>& seconds = reports[worker].seconds;
+    const std::vector<double>& seconds = reports[worker].times->instructions;
     for (size_t i = 0; i < std::min(program.size(), seconds.size()); ++i) {
       ordered.meter.Add(
           program[i], ordered.work.size_of(program[i].micro_batch), seconds[i]);
@@ -212,15 +224,19 @@ void Pipeline::Collect() {
                    under_way_.end());
 }
 
-absl::StatusOr<Simulation> Pipeline::Predict() {
+absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   Collect();
-  if (last_ == nullptr || last_->steps < kUsualSteps) {
+  if (last_ == nullptr || last_->timed == 0) {
     return absl::FailedPreconditionError(
-        "a prediction needs the costs of two steps");
+        "no step was timed yet beside the first one");
   }
+  PipelineTiming timing;
+  timing.schedule = last_->schedule;
+  timing.bubble = last_->bubbles / last_->timed;
   Workload work = last_->work;
   work.costs = last_->meter.Mean();
-  return Simulate(last_->schedule, work);
+  ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
+  return timing;
 }
 
 void Pipeline::set_split_size(int64_t rows) {

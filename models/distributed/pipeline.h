@@ -9,12 +9,14 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
+#include "models/distributed/batch_inputs.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline_loss.h"
 #include "models/distributed/schedules.h"
@@ -37,6 +39,12 @@ struct PipelineOptions {
   // what the second one's instructions took.
   ScheduleChoice schedule = {};
   PipelineLoss loss = Loss::kCrossEntropy;
+  // Values that do not pass along the chain of stages (stage_routes.h): skips,
+  // and inputs of the batch for other stages than the first. Schedules need not
+  // know of them, as a skip comes no later than what passes along the chain.
+  // Simulations and plans (partition.h) count neither their transfers nor their
+  // memory, which is held from the one stage's forward to its backward.
+  std::vector<StageRoute> routes = {};
   bool checkpoint = false;  // recompute activations, see StageSpec
   bool graph = true;        // replay recordings on GPUs, see StageSpec
   // Batch norms normalise micro-batches by their own statistics as ever, but
@@ -58,10 +66,10 @@ class StageModule {
   StageModule(const RRef<M>& module)
       : owner_(module.owner()),
         make_([module](rpc::Agent& agent, const StageSpec& spec,
-                       const std::optional<RRef<Stage>>& next,
+                       const std::map<int32_t, RRef<Stage>>& behind,
                        const std::optional<RRef<StageLoss>>& loss) {
           return agent.Remote<&module_calls::MakeStage<M>>(
-              module.owner(), module, spec, next, loss);
+              module.owner(), module, spec, behind, loss);
         }) {}
   template <typename M>
   StageModule(const Module<M>& module) : StageModule(module.ref()) {}
@@ -69,9 +77,9 @@ class StageModule {
 
   RRef<Stage> MakeStage(
       rpc::Agent& agent, const StageSpec& spec,
-      const std::optional<RRef<Stage>>& next,
+      const std::map<int32_t, RRef<Stage>>& behind,
       const std::optional<RRef<StageLoss>>& loss = std::nullopt) const {
-    return make_(agent, spec, next, loss);
+    return make_(agent, spec, behind, loss);
   }
 
   const rpc::WorkerInfo& owner() const { return owner_; }
@@ -79,18 +87,23 @@ class StageModule {
  private:
   rpc::WorkerInfo owner_;
   std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
-                            const std::optional<RRef<Stage>>&,
+                            const std::map<int32_t, RRef<Stage>>&,
                             const std::optional<RRef<StageLoss>>&)>
       make_;
 };
 
 // Trains a chain of modules, each at its worker, in micro-batches that are in
-// flight on all stages at once. The trainer tells every worker once what its
-// stages do in steps of one kind, and then sends it one message a step, with
-// the inputs to the first stage's and the targets to the last stage's;
-// activations and gradients pass from stage to stage. A step's gradients equal,
-// bit for bit, those of one process that accumulates over the same
-// micro-batches in order.
+// flight on all stages at once. A stage may take and give several values
+// (nn::Module::ForwardAll), and by PipelineOptions::routes a value may skip
+// stages; each has the micro-batch's rows first, and integers have no gradient.
+// The trainer tells every worker once what its stages do in steps of one kind,
+// and then sends it one message a step, with the inputs to the first stage's
+// and the targets to the last stage's; activations and gradients pass from
+// stage to stage. A step's gradients equal, bit for bit, those of one process
+// that accumulates over the same micro-batches in order. (A value that more
+// than two stages use gets their gradients added up from the last of these on;
+// one process does so as well where each uses it once, on the way to what it
+// gives the next.)
 //
 //   ASSIGN_OR_RETURN(auto pipeline, dist::Pipeline::Make(
 //       agent, {.split_size = 20}, {front, back}));
@@ -108,31 +121,39 @@ class StageModule {
 // Must not outlive the agent. Thread-compatible.
 class Pipeline {
  public:
-  // InvalidArgument for no modules, bad options, modules that are not where the
-  // schedule needs them (PlaceStages) and a loss that is not at the last one;
-  // FailedPrecondition where a module is part of another pipeline, which must
-  // be dropped first; else the error of the worker that could not make its
-  // stages, each within the agent's default timeout. Workers count from 0 as
-  // the modules name them first.
+  // InvalidArgument for no modules, bad options and routes, modules that are
+  // not where the schedule needs them (PlaceStages) and a loss that is not at
+  // the last one; FailedPrecondition where a module is part of another
+  // pipeline, which must be dropped first; else the error of the worker that
+  // could not make its stages, each within the agent's default timeout. Workers
+  // count from 0 as the modules name them first.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);
 
   struct StepResult {
     double loss = 0;  // mean over the batch
-    // Of rank-2 outputs whose targets are i64 labels, or floating and rank 2 as
-    // they are: the part of the rows whose largest elements agree. Else 0.
+    // Of rank-2 outputs, the first where there are several, whose targets are
+    // i64 labels, or floating and rank 2 as they are: the part of the rows
+    // whose largest elements agree. Else 0.
     double accuracy = 0;
     // Share of the step, from when the workers were told to when the last was
-    // done, in which a mean worker computed nothing.
-    double bubble = 0;
+    // done, in which a mean worker's devices computed nothing. None where the
+    // step was not timed.
+    std::optional<double> bubble = std::nullopt;
   };
+  // Whether a training step is timed that so many of its batch size came
+  // before: on GPUs, where workers wait for the end of such a step, the first
+  // ones and a few later ones; on CPUs each.
+  static constexpr bool IsTimed(bool on_gpus, int64_t before) {
+    return !on_gpus || before < 8 || before % 16 == 0;
+  }
   // Forward and backward of one batch; inputs and targets have its rows first.
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
   // error, which names stage and worker. All stages have given up the step by
   // then or are lost, and the next may follow. Modules run in the mode that
   // they are in: what was set to eval stays frozen.
-  absl::StatusOr<StepResult> Step(const Context& ctx, const Tensor& inputs,
+  absl::StatusOr<StepResult> Step(const Context& ctx, const BatchInputs& inputs,
                                   const Tensor& targets) {
     return StepAsync(ctx, inputs, targets).Await(kNoLimit);
   }
@@ -140,7 +161,8 @@ class Pipeline {
   // that breaks changes nothing anywhere, with the exceptions that StageGroup
   // names. What the optimizer has at other workers is not stepped.
   template <typename O>
-  absl::StatusOr<StepResult> Step(Optimizer<O>& optimizer, const Tensor& inputs,
+  absl::StatusOr<StepResult> Step(Optimizer<O>& optimizer,
+                                  const BatchInputs& inputs,
                                   const Tensor& targets) {
     return StepAsync(optimizer, inputs, targets).Await(kNoLimit);
   }
@@ -152,12 +174,13 @@ class Pipeline {
   // until then, and the time limit counts from here. Waits itself until the
   // optimizer has been made.
   static constexpr size_t kMostUnderWay = 2;
-  Future<StepResult> StepAsync(const Context& ctx, const Tensor& inputs,
+  Future<StepResult> StepAsync(const Context& ctx, const BatchInputs& inputs,
                                const Tensor& targets) {
     return Train({.scope = ctx.call_scope()}, inputs, targets);
   }
   template <typename O>
-  Future<StepResult> StepAsync(Optimizer<O>& optimizer, const Tensor& inputs,
+  Future<StepResult> StepAsync(Optimizer<O>& optimizer,
+                               const BatchInputs& inputs,
                                const Tensor& targets) {
     auto hosts = optimizer.Hosts().Await(kNoLimit);
     if (!hosts.ok()) return ReadyFuture<StepResult>(hosts.status());
@@ -168,23 +191,25 @@ class Pipeline {
   }
 
   struct EvalResult {
-    Tensor outputs;
+    Values outputs;  // of the last stage, each of all rows
     double loss = 0;
     double accuracy = 0;
   };
   // The forwards alone, in eval mode, after which each module is in the mode
   // that it had before. Without targets no loss and accuracy.
-  absl::StatusOr<EvalResult> Evaluate(const Tensor& inputs,
+  absl::StatusOr<EvalResult> Evaluate(const BatchInputs& inputs,
                                       const Tensor& targets = Tensor());
 
   // The order of the last training step; null before one.
   const Schedule* schedule() const {
     return last_ ? &last_->schedule : nullptr;
   }
-  // What that order comes to by the mean costs of the steps so far, in seconds,
-  // where nothing is lost between workers. FailedPrecondition before two steps:
-  // the first one, which reserves memory and chooses kernels, does not count.
-  absl::StatusOr<Simulation> Predict();
+  // What that order comes to, in seconds, by the steps that were timed: the
+  // mean of their bubbles, and what is predicted by their mean costs where
+  // nothing is lost between workers. FailedPrecondition before there is one
+  // that counts: the first one of a batch size, which reserves memory and
+  // chooses kernels, does not.
+  absl::StatusOr<PipelineTiming> Timing();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
@@ -197,6 +222,8 @@ class Pipeline {
     Workload work;
     Schedule schedule;
     CostMeter meter;
+    double bubbles = 0;  // of so many steps, by the present order
+    int timed = 0;
     int steps = 0;
     bool by_costs = false;
   };
@@ -221,22 +248,24 @@ class Pipeline {
   };
   Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
            std::vector<RRef<StageGroup>> groups,
-           std::vector<int> worker_of_stage);
+           std::vector<int> worker_of_stage, bool on_gpus);
 
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Learns from the steps that are over.
   void Collect();
-  absl::StatusOr<StepPlan> PlanFor(const Tensor& inputs, const Tensor& targets,
-                                   bool training) const;
+  absl::StatusOr<StepPlan> PlanFor(const BatchInputs& inputs,
+                                   const Tensor& targets, bool training) const;
+  absl::Status PutInputs(const BatchInputs& inputs,
+                         std::vector<StepOrder>& orders) const;
   Told& ToldFor(const StepPlan& plan, const Sink& sink);
   // With the plan, unless all workers know it.
   absl::StatusOr<std::vector<StepOrder>> OrdersFor(const StepPlan& plan,
                                                    const Sink& sink);
-  Future<StepResult> Train(const Sink& sink, const Tensor& inputs,
+  Future<StepResult> Train(const Sink& sink, const BatchInputs& inputs,
                            const Tensor& targets);
-  Future<std::vector<GroupReport>> Begin(const Tensor& inputs,
+  Future<std::vector<GroupReport>> Begin(const BatchInputs& inputs,
                                          const Tensor& targets, bool training,
                                          const Sink& sink);
   uint64_t OldestPlan() const;
@@ -245,6 +274,7 @@ class Pipeline {
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
   const std::vector<int> worker_of_stage_;
+  const bool on_gpus_;  // some worker has declared one
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;
   std::map<int64_t, Ordered> ordered_;  // by the rows of a batch

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/ops/indexing.h"
 #include "core/ops/reduce.h"
 #include "models/distributed/pipeline.h"
+#include "models/distributed/step_trace.h"
 
 // What the trainer sends and gets in a step.
 namespace baton::dist {
@@ -82,15 +82,6 @@ double AccuracyOf(const StageReport& report, const Tensor& targets) {
   return correct / static_cast<double>(predicted.size());
 }
 
-double BubbleOf(const std::vector<GroupReport>& reports) {
-  double makespan = 0, busy = 0;
-  for (const GroupReport& report : reports) {
-    makespan = std::max(makespan, report.until_end_s);
-    busy = std::accumulate(report.seconds.begin(), report.seconds.end(), busy);
-  }
-  return 1 - busy / (makespan * static_cast<double>(reports.size()));
-}
-
 }  // namespace
 
 Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink) {
@@ -119,10 +110,13 @@ uint64_t Pipeline::OldestPlan() const {
 absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
                                                            const Sink& sink) {
   Schedule schedule;
+  bool timed = false;
   if (plan.training) {
     ASSIGN_OR_RETURN(const Ordered* ordered, OrderedFor(plan));
     last_ = ordered;
     schedule = ordered->schedule;
+    timed = IsTimed(on_gpus_,
+                    ordered->steps + static_cast<int64_t>(under_way_.size()));
   } else {
     ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
   }
@@ -131,6 +125,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
     orders[i].oldest_plan = OldestPlan();
+    orders[i].timed = timed;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
     part.program = schedule.workers[i];
@@ -141,7 +136,23 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
   return orders;
 }
 
-Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
+// Each to the workers whose stages take it.
+absl::Status Pipeline::PutInputs(const BatchInputs& inputs,
+                                 std::vector<StepOrder>& orders) const {
+  const Values& values = inputs.values();
+  const StageWiring wiring(kBatch, num_stages(), options_.routes);
+  return CatchErrors([&] {
+    for (int stage : wiring.targets()) {
+      const int worker = worker_of_stage_[static_cast<size_t>(stage)];
+      Values& there = orders[static_cast<size_t>(worker)].inputs;
+      there.resize(values.size());
+      for (size_t i : wiring.OutputsTo(stage, values.size()))
+        there[i] = values[i];
+    }
+  });
+}
+
+Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
                                                  const Tensor& targets,
                                                  bool training,
                                                  const Sink& sink) {
@@ -158,6 +169,8 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
   if (!plan.ok()) return refuse(plan.status());
   auto orders = OrdersFor(*plan, sink);
   if (!orders.ok()) return refuse(orders.status());
+  if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
+    return refuse(status);
   const uint64_t step = ++last_step_;
   for (StepOrder& order : *orders) {
     order.step = step;
@@ -165,7 +178,6 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
     order.request = sink.request;
     order.time_left = options_.step_timeout;
   }
-  orders->front().inputs = inputs;
   if (plan->loss != Loss::kNone)
     (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
   rpc::CallOptions options;
@@ -176,7 +188,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const Tensor& inputs,
 }
 
 Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
-                                             const Tensor& inputs,
+                                             const BatchInputs& inputs,
                                              const Tensor& targets) {
   if (!targets.defined()) {
     return ReadyFuture<StepResult>(
@@ -191,8 +203,8 @@ Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
       });
 }
 
-absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
-                                                        const Tensor& targets) {
+absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(
+    const BatchInputs& inputs, const Tensor& targets) {
   ASSIGN_OR_RETURN(
       const std::vector<GroupReport> reports,
       Begin(inputs, targets, /*training=*/false, {}).Await(kNoLimit));
@@ -200,7 +212,7 @@ absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(const Tensor& inputs,
       reports[static_cast<size_t>(worker_of_stage_.back())].last;
   EvalResult result;
   RETURN_IF_ERROR(CatchErrors([&] {
-    result.outputs = ops::Cat(last.outputs, 0);
+    result.outputs = Joined(last.outputs);
     result.loss = LossOf(last);
     result.accuracy = AccuracyOf(last, targets);
   }));

@@ -4,18 +4,15 @@
 #include "models/distributed/profile.h"
 
 #include <algorithm>
-#include <map>
+#include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "autograd/accumulate.h"
-#include "autograd/engine.h"
-#include "autograd/functions/cast.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "core/stream.h"
 #include "models/distributed/gradient_sums.h"
-#include "models/nn/loss.h"
+#include "models/distributed/stage_compute.h"
 
 namespace baton::dist {
 namespace {
@@ -62,33 +59,68 @@ std::vector<UnitCosts> Medians(
   return medians;
 }
 
-// Trains the units one after the other, each as if it were a stage.
+// Trains the units as the stages of a pipeline, each stage on the whole
+// micro-batch before the next one.
 class UnitMeter {
  public:
   UnitMeter(const std::vector<std::shared_ptr<nn::Module>>& modules, Loss loss,
-            Device device)
-      : modules_(modules), loss_(loss), device_(device) {}
+            const Tensor& inputs, const Tensor& targets, int repeats)
+      : device_(modules.front()->device()),
+        inputs_(inputs.To(device_)),
+        targets_(targets.To(device_)) {
+    const auto rounds = static_cast<size_t>(repeats) + 1;
+    plan_.training = true;
+    plan_.loss = loss;
+    plan_.micro_batches.assign(rounds, inputs.dim(0));
+    plan_.rows = inputs.dim(0) * static_cast<int64_t>(rounds);
+    StageSpec spec;
+    spec.count = static_cast<int32_t>(modules.size());
+    for (const auto& module : modules) {
+      stages_.emplace_back(*module, spec, plan_, StageStreams::Current(device_),
+                           sums_);
+      ++spec.index;
+    }
+  }
 
-  // The medians of several rounds.
-  std::vector<UnitCosts> Measure(const Tensor& inputs, const Tensor& targets,
-                                 int repeats) {
+  // The medians of all micro-batches but the first.
+  std::vector<UnitCosts> Measure() {
     std::vector<std::vector<UnitCosts>> rounds;
-    for (int i = 0; i <= repeats; ++i) {
-      std::vector<UnitCosts> round(modules_.size());
-      Train(inputs, targets, round);
-      if (i > 0) rounds.push_back(std::move(round));
+    for (int m = 0; m < static_cast<int>(plan_.micro_batches.size()); ++m) {
+      std::vector<UnitCosts> round(stages_.size());
+      Forwards(m, round);
+      Backwards(m, round);
+      if (m > 0) rounds.push_back(std::move(round));
     }
     return Medians(rounds);
   }
 
  private:
-  void Train(const Tensor& inputs, const Tensor& targets,
-             std::vector<UnitCosts>& costs) {
-    Forwards(inputs, targets, costs);
-    Tensor gradient;  // of the loss: one
-    for (size_t i = modules_.size(); i-- > 0;) {
-      if (i + 1 == modules_.size() || gradient.defined())
-        gradient = Backward(i, gradient, costs[i].seconds);
+  void Forwards(int m, std::vector<UnitCosts>& costs) {
+    Values next = {inputs_};
+    Lap();
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const int stage = static_cast<int>(i);
+      const double held = LiveBytes(device_);
+      Parcels outputs = stages_[i].Forward(m, {{stage - 1, next}}, targets_);
+      next = std::move(outputs[stage + 1]);
+      costs[i].seconds.forward = Lap();
+      costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
+      for (const Tensor& value : next)
+        costs[i].output_bytes += static_cast<double>(value.nbytes());
+    }
+  }
+
+  void Backwards(int m, std::vector<UnitCosts>& costs) {
+    Values next;
+    Lap();
+    for (size_t i = stages_.size(); i-- > 0;) {
+      const int stage = static_cast<int>(i);
+      Parcels gradients = stages_[i].Backward(
+          StageOp::kInputGrad, m, {{stage + 1, next}}, /*of_loss=*/Tensor());
+      next = std::move(gradients[stage - 1]);
+      costs[i].seconds.input_grad = Lap();
+      stages_[i].WeightGrad(m);
+      costs[i].seconds.weight_grad = Lap();
     }
   }
 
@@ -99,70 +131,11 @@ class UnitMeter {
     return std::chrono::duration<double>(lap_ - before).count();
   }
 
-  void Forwards(const Tensor& inputs, const Tensor& targets,
-                std::vector<UnitCosts>& costs) {
-    inputs_.clear();
-    outputs_.clear();
-    Tensor next = inputs;
-    Lap();
-    for (size_t i = 0; i < modules_.size(); ++i) {
-      const double held = LiveBytes(device_);
-      inputs_.emplace_back(next, /*requires_grad=*/i > 0);
-      Variable output =
-          modules_[i]->Forward(modules_[i]->Placed(inputs_.back()));
-      next = output.tensor();
-      if (i + 1 == modules_.size()) {
-        if (IsHalf(output.dtype()))
-          output = autograd::Cast(output, DType::kF32);
-        output = loss_ == Loss::kCrossEntropy
-                     ? nn::CrossEntropy(output, targets)
-                     : nn::MseLoss(output, targets);
-      }
-      outputs_.push_back(std::move(output));
-      costs[i].seconds.forward = Lap();
-      costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
-      costs[i].output_bytes = static_cast<double>(next.nbytes());
-    }
-  }
-
-  // The gradient of the unit's input.
-  Tensor Backward(size_t unit, const Tensor& gradient, StageCosts& costs) {
-    const Variable input = std::move(inputs_[unit]);
-    Tensor input_gradient;
-    LateGradients late;
-    Lap();
-    {
-      const Variable output = std::move(outputs_[unit]);
-      autograd::GraphTask::Options pass;
-      pass.sink = [&](const Variable& leaf, const Tensor& grad) {
-        if (leaf.id() == input.id()) {
-          input_gradient = grad;
-        } else {
-          autograd::AddGradient(sums_[leaf.id()], grad);
-        }
-      };
-      pass.postpone = [&](const Variable& leaf) {
-        return leaf.id() != input.id();
-      };
-      pass.later = [&](const Variable& leaf, autograd::LateGradient one) {
-        late.emplace_back(leaf, std::move(one));
-      };
-      autograd::Backward({output}, {gradient}, std::move(pass));
-    }
-    costs.input_grad = Lap();
-    for (auto& [leaf, one] : late) {
-      autograd::AddGradient(sums_[leaf.id()], one());
-      one = nullptr;
-    }
-    costs.weight_grad = Lap();
-    return input_gradient;
-  }
-
-  const std::vector<std::shared_ptr<nn::Module>>& modules_;
-  const Loss loss_;
   const Device device_;
-  std::vector<Variable> inputs_, outputs_;  // of each unit
-  std::map<const void*, Tensor> sums_;      // of gradients, as in training
+  const Tensor inputs_, targets_;
+  StepPlan plan_;
+  GradientSums sums_;
+  std::deque<StageCompute> stages_;  // which stay where they are
   ProfileClock::time_point lap_;
 };
 
@@ -222,8 +195,6 @@ absl::StatusOr<Profile> MeasureUnits(
   }
   profile.input_bytes = static_cast<double>(request.inputs.nbytes()) /
                         static_cast<double>(request.inputs.dim(0));
-  const Device device = modules.front()->device();
-  UnitMeter meter(modules, request.loss, device);
   const int former = ComputeThreads();
   if (request.compute_threads > 0) SetComputeThreads(request.compute_threads);
   std::vector<int64_t> sizes = request.rows;
@@ -231,11 +202,10 @@ absl::StatusOr<Profile> MeasureUnits(
   absl::Status status;
   for (int64_t rows : sizes) {
     status = CatchErrors([&] {
-      std::vector<UnitCosts> costs = meter.Measure(
-          request.inputs.Slice(0, 0, rows).To(device),
-          request.targets.Slice(0, 0, rows).To(device), request.repeats);
+      UnitMeter meter(modules, request.loss, request.inputs.Slice(0, 0, rows),
+                      request.targets.Slice(0, 0, rows), request.repeats);
+      profile.costs.insert(profile.costs.begin(), meter.Measure());
       profile.rows.insert(profile.rows.begin(), rows);
-      profile.costs.insert(profile.costs.begin(), std::move(costs));
     });
     if (!status.ok()) break;
   }

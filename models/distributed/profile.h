@@ -29,8 +29,9 @@ namespace baton::dist {
 // Of one unit, on one micro-batch.
 struct UnitCosts {
   StageCosts seconds;
-  double held_bytes = 0;    // from F until W, the output among them
-  double output_bytes = 0;  // to the next unit; the gradient has as many
+  double held_bytes = 0;  // from F until W, the output among them
+  // To the next unit, none of the last; the gradients have as many.
+  double output_bytes = 0;
   static constexpr auto Fields() {
     return std::tuple{&UnitCosts::seconds, &UnitCosts::held_bytes,
                       &UnitCosts::output_bytes};

@@ -3,17 +3,15 @@
 
 #include "models/distributed/program_run.h"
 
-#include <chrono>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "core/storage.h"
 
 namespace baton::dist {
 namespace {
-
-using RunClock = std::chrono::steady_clock;
 
 // For people.
 const char* WorkOf(StageOp op) {
@@ -52,12 +50,19 @@ absl::Status ProgramRun::Run() {
   });
 }
 
-absl::Status ProgramRun::CheckBatch() const {
-  for (const auto& [index, stage] : stages_) {
-    const StageSpec& spec = stage.compute.spec();
-    if (spec.is_first()) {
+absl::Status ProgramRun::CheckBatch() {
+  for (auto& entry : stages_) {
+    Entry& at = entry.second;
+    const StageSpec& spec = at.compute.spec();
+    if (absl::c_linear_search(at.compute.wiring().sources(), kBatch)) {
+      RETURN_IF_ERROR(spec.Explain(CatchErrors([&] {
+        at.of_batch = StageWiring(kBatch, spec.count, spec.routes)
+                          .OutputsTo(spec.index, batch_.inputs.size());
+      })));
+    }
+    for (size_t i : at.of_batch) {
       RETURN_IF_ERROR(
-          spec.Explain(CheckRows(batch_.inputs, plan_.rows, "inputs")));
+          spec.Explain(CheckRows(batch_.inputs[i], plan_.rows, "inputs")));
     }
     if (spec.is_last() && plan_.loss != Loss::kNone) {
       RETURN_IF_ERROR(
@@ -80,8 +85,7 @@ absl::Status ProgramRun::Do(const Instruction& step) {
   Entry& at = stages_.at(step.stage);
   RETURN_IF_ERROR(at.links.ended());
   const absl::Status status = CatchErrors([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(Tensor received, Receive(step, at));
-    const RunClock::time_point begin = RunClock::now();
+    ASSIGN_OR_RETURN(Parcels received, Receive(step, at));
     switch (step.op) {
       case StageOp::kForward:
         Forward(step, at, std::move(received));
@@ -97,8 +101,6 @@ absl::Status ProgramRun::Do(const Instruction& step) {
         WeightGrad(step, at);
         break;
     }
-    seconds_.push_back(
-        std::chrono::duration<double>(RunClock::now() - begin).count());
     return absl::OkStatus();
   });
   return at.compute.spec().Explain(Annotate(
@@ -111,43 +113,70 @@ Tensor ProgramRun::RowsOf(const Tensor& x, int micro_batch) const {
   return rows.size() == x.dim(0) ? x : x.Slice(0, rows.begin, rows.end);
 }
 
-absl::StatusOr<Tensor> ProgramRun::Receive(const Instruction& step,
-                                           Entry& at) const {
-  const int m = step.micro_batch;
-  const StageSpec& spec = at.compute.spec();
-  if (step.op == StageOp::kWeightGrad) return Tensor();
-  if (step.op != StageOp::kForward)
-    return spec.is_last() ? batch_.loss_scale : at.links.TakeGradient(m);
-  if (spec.is_first()) return RowsOf(batch_.inputs, m);
-  ASSIGN_OR_RETURN(Tensor input, at.links.TakeInput(m));
-  RETURN_IF_ERROR(
-      CheckRows(input, rows_[static_cast<size_t>(m)].size(), "an input"));
-  return input;
+absl::StatusOr<Parcels> ProgramRun::Receive(const Instruction& step,
+                                            Entry& at) const {
+  if (step.op == StageOp::kForward) return ReceiveInputs(step.micro_batch, at);
+  Parcels gradients;
+  if (step.op == StageOp::kWeightGrad) return gradients;
+  for (int target : at.compute.wiring().targets()) {
+    ASSIGN_OR_RETURN(gradients[target],
+                     at.links.TakeGradients(target, step.micro_batch));
+  }
+  return gradients;
 }
 
-void ProgramRun::Forward(const Instruction& step, Entry& at, Tensor input) {
-  const int m = step.micro_batch;
-  const bool is_last = at.compute.spec().is_last();
-  const StreamScope scope(at.compute.streams().Forward(m));
-  Tensor targets, output;
-  if (is_last && plan_.loss != Loss::kNone) targets = RowsOf(batch_.targets, m);
-  OnDevice(step, input,
-           [&] { output = at.compute.Forward(m, input, targets); });
-  if (!is_last) at.links.SendOutput(m, output);
-  if (!plan_.training) at.links.SendGradient(m, Tensor());
+absl::StatusOr<Parcels> ProgramRun::ReceiveInputs(int micro_batch,
+                                                  Entry& at) const {
+  Parcels inputs;
+  for (int source : at.compute.wiring().sources()) {
+    Values& parcel = inputs[source];
+    if (source == kBatch) {
+      for (size_t i : at.of_batch)
+        parcel.push_back(RowsOf(batch_.inputs[i], micro_batch));
+      continue;
+    }
+    ASSIGN_OR_RETURN(parcel, at.links.TakeInputs(source, micro_batch));
+    const int64_t rows = rows_[static_cast<size_t>(micro_batch)].size();
+    for (const Tensor& value : parcel)
+      RETURN_IF_ERROR(CheckRows(value, rows, "an input"));
+  }
+  return inputs;
 }
 
-void ProgramRun::Backward(const Instruction& step, Entry& at, Tensor gradient) {
+void ProgramRun::Forward(const Instruction& step, Entry& at, Parcels inputs) {
+  const int m = step.micro_batch;
+  const StageCompute& compute = at.compute;
+  const StreamScope scope(compute.streams().Forward(m));
+  Tensor targets;
+  Parcels outputs;
+  if (compute.spec().is_last() && plan_.loss != Loss::kNone)
+    targets = RowsOf(batch_.targets, m);
+  OnDevice(step, inputs, [&] {
+    outputs = at.compute.Forward(m, std::move(inputs), targets);
+  });
+  for (const auto& [target, values] : outputs)
+    at.links.SendOutputs(target, m, values);
+  if (plan_.training) return;
+  for (int source : compute.wiring().sources()) {
+    if (source != kBatch) at.links.SendGradients(source, m, {});
+  }
+}
+
+void ProgramRun::Backward(const Instruction& step, Entry& at,
+                          Parcels gradients) {
   const int m = step.micro_batch;
   const Stream& stream = at.compute.streams().Backward(m);
   // A forward given after this may run beside it, but not before.
   at.compute.streams().Forward(m).WaitFor(stream);
   const StreamScope scope(stream);
-  Tensor of_input;
-  OnDevice(step, gradient,
-           [&] { of_input = at.compute.Backward(step.op, m, gradient); });
+  Parcels back;
+  OnDevice(step, gradients, [&] {
+    back = at.compute.Backward(step.op, m, std::move(gradients),
+                               batch_.loss_scale);
+  });
   // The stage before waits for it: sent before anything else is given.
-  at.links.SendGradient(m, std::move(of_input));
+  for (auto parcel = back.rbegin(); parcel != back.rend(); ++parcel)
+    at.links.SendGradients(parcel->first, m, std::move(parcel->second));
 }
 
 void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
@@ -155,18 +184,22 @@ void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
   const Stream beside = Stream::Beside(stream);
   beside.WaitFor(stream);
   const StreamScope scope(beside);
-  OnDevice(step, Tensor(), [&] { at.compute.WeightGrad(step.micro_batch); });
+  OnDevice(step, {}, [&] { at.compute.WeightGrad(step.micro_batch); });
 }
 
 // Timed from when the stream has come there and `needed`, which may have come
 // from another device, is there.
 template <typename Work>
-void ProgramRun::OnDevice(const Instruction& step, const Tensor& needed,
+void ProgramRun::OnDevice(const Instruction& step, const Parcels& needed,
                           const Work& work) {
   if (trace_ == nullptr) return work();
   const Stream stream = CurrentStream(stages_.at(step.stage).compute.device());
-  if (needed.defined() && needed.storage()->use())
-    needed.storage()->use()->Read(stream);
+  for (const auto& [stage, values] : needed) {
+    for (const Tensor& value : values) {
+      if (value.defined() && value.storage()->use())
+        value.storage()->use()->Read(stream);
+    }
+  }
   trace_->Time(ToString(step), StepTrace::Kind::kCompute,
                absl::StrCat("stage ", step.stage), stream, work, step);
 }

@@ -31,8 +31,9 @@ class ProgramRun {
     nn::LossModule* own_loss = nullptr;  // as StageCompute says
   };
   struct Batch {
-    Tensor inputs;           // all rows, of the first stage
-    Tensor targets = {};     // of the last, where there is a loss
+    // All rows of the inputs; undefined where no stage that is here takes one.
+    Values inputs;
+    Tensor targets = {};     // of the last stage, where there is a loss
     Tensor loss_scale = {};  // f32 [] there; undefined: 1
   };
   // All that is given by reference outlives it, as does `trace`, which times
@@ -47,8 +48,6 @@ class ProgramRun {
   GradientSums& gradients() { return gradients_; }
   // The last stage, if it is here.
   const StageCompute* last() const;
-  // That each instruction took, without its waits for other stages.
-  const std::vector<double>& seconds() const { return seconds_; }
   // As StageCompute says.
   void Undo() const;
 
@@ -60,17 +59,19 @@ class ProgramRun {
           links(stage.links) {}
     StageCompute compute;
     StageLinks& links;
+    std::vector<size_t> of_batch = {};  // inputs of the batch that it takes
   };
 
-  absl::Status CheckBatch() const;
+  absl::Status CheckBatch();
   absl::Status Do(const Instruction& step);
   // What the instruction needs of another stage or of the batch.
-  absl::StatusOr<Tensor> Receive(const Instruction& step, Entry& at) const;
-  void Forward(const Instruction& step, Entry& at, Tensor input);
-  void Backward(const Instruction& step, Entry& at, Tensor gradient);
+  absl::StatusOr<Parcels> Receive(const Instruction& step, Entry& at) const;
+  absl::StatusOr<Parcels> ReceiveInputs(int micro_batch, Entry& at) const;
+  void Forward(const Instruction& step, Entry& at, Parcels inputs);
+  void Backward(const Instruction& step, Entry& at, Parcels gradients);
   void WeightGrad(const Instruction& step, Entry& at);
   template <typename Work>
-  void OnDevice(const Instruction& step, const Tensor& needed,
+  void OnDevice(const Instruction& step, const Parcels& needed,
                 const Work& work);
   Tensor RowsOf(const Tensor& x, int micro_batch) const;
 
@@ -80,7 +81,6 @@ class ProgramRun {
   StepTrace* const trace_;
   GradientSums gradients_;
   std::map<int, Entry> stages_;
-  std::vector<double> seconds_;
 };
 
 }  // namespace baton::dist

@@ -43,6 +43,13 @@ struct Simulation {
 absl::StatusOr<Simulation> Simulate(const Schedule& schedule,
                                     const Workload& work);
 
+// What the steps of a pipeline come to. Plain data.
+struct PipelineTiming {
+  Schedule schedule;
+  double bubble = 0;     // measured: the share in which a mean worker idles
+  Simulation predicted;  // by the costs that were measured
+};
+
 // A step that is being made up: when the instructions given so far begin and
 // end, and what workers hold. Outlived by the workload. Thread-compatible.
 class Timeline {

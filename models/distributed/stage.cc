@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/precision.h"
 #include "core/status.h"
@@ -43,28 +44,26 @@ rpc::CallOptions TimeUntil(MailLinks::Deadline deadline) {
   return options;
 }
 
-// The last stage's module, and beside it the loss.
-class WithLoss final : public nn::Module {
- public:
-  WithLoss(std::shared_ptr<nn::Module> module,
-           std::shared_ptr<nn::LossModule> loss)
-      : module_(*module) {
-    To(module_.device());  // before it has children that would be moved
-    RegisterModule("module", std::move(module));
-    RegisterModule("loss", std::move(loss));
-  }
-  Variable Forward(const Variable& x) override {
-    return module_(module_.Placed(x));
-  }
-
- private:
-  nn::Module& module_;
-};
-
 std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
                                    const StageLoss* loss) {
   if (loss == nullptr) return module;
-  return std::make_shared<WithLoss>(std::move(module), loss->module);
+  return std::make_shared<nn::WithLoss>(std::move(module), loss->module);
+}
+
+absl::Status CheckSpec(const StageSpec& spec,
+                       const std::map<int32_t, RRef<Stage>>& behind) {
+  if (spec.index < 0 || spec.index >= spec.count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no stage ", spec.index, " of ", spec.count));
+  }
+  RETURN_IF_ERROR(CheckRoutes(spec.routes, spec.count));
+  const StageWiring wiring(spec.index, spec.count, spec.routes);
+  for (int target : wiring.targets()) {
+    if (behind.count(target) == 0)
+      return spec.Explain(absl::InvalidArgumentError(
+          absl::StrCat("it is not told where stage ", target, " is")));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -72,7 +71,9 @@ std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
 absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
     const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
     std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
-    std::optional<RRef<Stage>> next, std::shared_ptr<const StageLoss> loss) {
+    std::map<int32_t, RRef<Stage>> behind,
+    std::shared_ptr<const StageLoss> loss) {
+  RETURN_IF_ERROR(CheckSpec(spec, behind));
   const std::string who =
       absl::StrCat("stage ", spec.index, " of ", spec.count,
                    " of a pipeline of worker ", call.caller().name);
@@ -88,19 +89,20 @@ absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
   }
   return std::unique_ptr<Stage>(new Stage(std::move(module), std::move(lock),
                                           *std::move(reservation), spec,
-                                          std::move(next), std::move(loss)));
+                                          std::move(behind), std::move(loss)));
 }
 
 Stage::Stage(std::shared_ptr<nn::Module> module,
              std::shared_ptr<rpc::ObjectLock> lock,
              std::shared_ptr<rpc::Reservation> reservation,
-             const StageSpec& spec, std::optional<RRef<Stage>> next,
+             const StageSpec& spec, std::map<int32_t, RRef<Stage>> behind,
              std::shared_ptr<const StageLoss> loss)
     : module_(Joined(Replayed(std::move(module), spec), loss.get())),
       lock_(std::move(lock)),
       reservation_(std::move(reservation)),
       spec_(spec),
-      next_(std::move(next)),
+      wiring_(spec.index, spec.count, spec.routes),
+      behind_(std::move(behind)),
       loss_(std::move(loss)) {}
 
 Stage::~Stage() {
@@ -123,10 +125,11 @@ absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
   std::shared_ptr<MailLinks>& mail = mail_[step];
   if (mail == nullptr) {
     mail = std::make_shared<MailLinks>(
-        spec_, [next = next_, step](int micro_batch, const Tensor& output,
-                                    MailLinks::Deadline deadline) {
-          return next->Async<&Stage::PutInput>(TimeUntil(deadline), step,
-                                               int32_t{micro_batch}, output);
+        spec_, [behind = behind_, self = spec_.index, step](
+                   int target, int micro_batch, const Values& outputs,
+                   MailLinks::Deadline deadline) {
+          return behind.at(target).Async<&Stage::PutInputs>(
+              TimeUntil(deadline), step, self, int32_t{micro_batch}, outputs);
         });
   }
   return mail;
@@ -144,11 +147,15 @@ void Stage::Begin(uint64_t step) {
     mail->Fail(spec_.Explain(absl::AbortedError("a newer step began")));
 }
 
-Future<Tensor> Stage::PutInput(uint64_t step, int32_t micro_batch,
-                               const Tensor& input) {
+Future<Values> Stage::PutInputs(uint64_t step, int32_t source,
+                                int32_t micro_batch, const Values& inputs) {
+  if (source == kBatch || !absl::c_linear_search(wiring_.sources(), source)) {
+    return ReadyFuture<Values>(spec_.Explain(absl::InvalidArgumentError(
+        absl::StrCat("it takes nothing from stage ", source))));
+  }
   absl::StatusOr<std::shared_ptr<MailLinks>> mail = Open(step);
-  if (!mail.ok()) return ReadyFuture<Tensor>(mail.status());
-  return (*mail)->PutInput(micro_batch, input);
+  if (!mail.ok()) return ReadyFuture<Values>(mail.status());
+  return (*mail)->PutInputs(source, micro_batch, inputs);
 }
 
 }  // namespace baton::dist

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,27 +27,29 @@ struct StageLoss {
 
 // One stage of a pipeline, at the worker of its module: takes the mail of the
 // steps that are under way, which the worker's StageGroup works off.
-// Activations go to the next stage as calls, whose answers are the gradients.
+// Activations go to stages behind it as calls, whose answers are the gradients.
 // Between steps it holds nothing but its module. Thread-safe.
 class Stage {
  public:
-  // For a handler; `next` is empty for the last stage, which alone has a loss,
-  // if it is a user's own. FailedPrecondition names the pipeline that has the
-  // module already, if it goes on having it: waits for half of the call's time,
-  // but five seconds at most, for one that was dropped.
+  // For a handler; `behind` are the stages that outputs go to, by index. The
+  // last stage alone has a loss, if it is a user's own. InvalidArgument for
+  // routes that are wrong or lead to a stage that is not among these;
+  // FailedPrecondition names the pipeline that has the module already, if it
+  // goes on having it: waits for half of the call's time, but five seconds at
+  // most, for one that was dropped.
   static absl::StatusOr<std::unique_ptr<Stage>> Make(
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
-      std::optional<RRef<Stage>> next,
+      std::map<int32_t, RRef<Stage>> behind,
       std::shared_ptr<const StageLoss> loss = nullptr);
   ~Stage();  // fails the steps under way
 
-  // From the stage before; may come before the step begins here. The answer is
-  // the input's gradient.
-  Future<Tensor> PutInput(uint64_t step, int32_t micro_batch,
-                          const Tensor& input);
+  // From a stage before this one; may come before the step begins here. The
+  // answer is of the inputs' gradients.
+  Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
+                           const Values& inputs);
 
-  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInput>>;
+  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>>;
 
   // For the group.
   // The step's links; Aborted when the step is over.
@@ -66,13 +67,15 @@ class Stage {
   Stage(std::shared_ptr<nn::Module> module,
         std::shared_ptr<rpc::ObjectLock> lock,
         std::shared_ptr<rpc::Reservation> reservation, const StageSpec& spec,
-        std::optional<RRef<Stage>> next, std::shared_ptr<const StageLoss> loss);
+        std::map<int32_t, RRef<Stage>> behind,
+        std::shared_ptr<const StageLoss> loss);
 
   const std::shared_ptr<nn::Module> module_;
   const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
   const std::shared_ptr<rpc::Reservation> reservation_;
   const StageSpec spec_;
-  const std::optional<RRef<Stage>> next_;
+  const StageWiring wiring_;
+  const std::map<int32_t, RRef<Stage>> behind_;
   const std::shared_ptr<const StageLoss> loss_;
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,10 @@
 
 #include "models/distributed/stage_compute.h"
 
+#include <cstddef>
+
+#include "absl/algorithm/container.h"
+#include "autograd/accumulate.h"
 #include "autograd/engine.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
@@ -19,6 +23,7 @@ StageCompute::StageCompute(nn::Module& module, const StageSpec& spec,
     : module_(module),
       device_(module.device()),
       spec_(spec),
+      wiring_(spec.index, spec.count, spec.routes),
       plan_(plan),
       streams_(std::move(streams)),
       sums_(sums),
@@ -44,10 +49,36 @@ void StageCompute::Undo() const {
   for (const auto& [buffer, kept] : buffers_) buffer.CopyFrom(kept);
 }
 
-Tensor StageCompute::Forward(int micro_batch, const Tensor& input,
-                             const Tensor& targets) {
+std::vector<Variable> StageCompute::InputsOf(Parcels parcels) const {
+  const Values values = wiring_.Join(std::move(parcels));
+  std::vector<bool> of_batch(values.size(), false);
+  if (absl::c_linear_search(wiring_.sources(), kBatch)) {
+    for (size_t i : wiring_.InputsFrom(kBatch, values.size()))
+      of_batch[i] = true;
+  }
+  std::vector<Variable> inputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    inputs.emplace_back(values[i], plan_.training && !of_batch[i] &&
+                                       IsFloating(values[i].dtype()));
+  }
+  return inputs;
+}
+
+std::vector<Variable> StageCompute::Compute(
+    const std::vector<Variable>& inputs) const {
+  std::vector<Variable> outputs = module_.ForwardAll(module_.Placed(inputs));
+  Require(!outputs.empty(), "forward", "the module gave no value");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Require(outputs[i].defined(), "forward", "output ", i,
+            " of the module is undefined");
+  }
+  return outputs;
+}
+
+Parcels StageCompute::Forward(int micro_batch, Parcels inputs,
+                              const Tensor& targets) {
   Saved saved;
-  saved.input = Variable(input, plan_.training && !spec_.is_first());
+  saved.inputs = InputsOf(std::move(inputs));
   saved.targets = targets;
   if (spec_.checkpoint) saved.drawn_from = nn::GeneratorStates(module_);
   std::optional<NoGrad> no_grad;
@@ -55,33 +86,50 @@ Tensor StageCompute::Forward(int micro_batch, const Tensor& input,
   std::optional<nn::PostponedStatistics::Scope> later;
   if (streams_.several() || spec_.deferred_batch_norm)
     later.emplace(postponed_);
-  Variable result = module_(module_.Placed(saved.input));
-  Tensor output = result.tensor();
+  std::vector<Variable> results = Compute(saved.inputs);
+  Values outputs;
+  for (const Variable& result : results) outputs.push_back(result.tensor());
   if (spec_.is_last()) {
-    if (!plan_.training || output.rank() == 2) outputs_.push_back(output);
+    if (!plan_.training) {
+      outputs_.push_back(outputs);
+    } else if (outputs.front().rank() == 2) {
+      outputs_.push_back({outputs.front()});
+    }
     if (plan_.loss != Loss::kNone) {
-      result = WeightedLoss(result, targets);
-      losses_.push_back(result.tensor());
+      results = {WeightedLoss(results, targets)};
+      losses_.push_back(results.front().tensor());
     }
   }
-  if (!plan_.training) return output;
-  if (!spec_.checkpoint) saved.result = std::move(result);
-  saved_[micro_batch] = std::move(saved);
-  return output;
+  if (plan_.training) {
+    if (!spec_.checkpoint) saved.results = std::move(results);
+    saved_[micro_batch] = std::move(saved);
+  }
+  return wiring_.Split(outputs);
+}
+
+Variable StageCompute::LossOf(const std::vector<Variable>& outputs,
+                              const Tensor& targets) const {
+  const Device device =
+      own_ ? own_->device() : outputs.front().tensor().device();
+  const Tensor wanted = targets.To(device);
+  std::vector<Variable> whole;
+  for (const Variable& output : outputs) {
+    whole.push_back(autograd::To(
+        IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output,
+        device));
+  }
+  if (own_) return own_->LossOfAll(whole, wanted);
+  Require(whole.size() == 1, "loss", "the last stage gave ", whole.size(),
+          " outputs, of which only a loss of one's own takes more than one");
+  return plan_.loss == Loss::kCrossEntropy
+             ? nn::CrossEntropy(whole.front(), wanted)
+             : nn::MseLoss(whole.front(), wanted);
 }
 
 // Sums to the mean over the batch whatever the sizes of the micro-batches.
-Variable StageCompute::WeightedLoss(const Variable& output,
+Variable StageCompute::WeightedLoss(const std::vector<Variable>& outputs,
                                     const Tensor& targets) const {
-  const Device device = own_ ? own_->device() : output.tensor().device();
-  const Tensor wanted = targets.To(device);
-  const Variable whole = autograd::To(
-      IsHalf(output.dtype()) ? autograd::Cast(output, DType::kF32) : output,
-      device);
-  const Variable loss = own_ ? own_->Loss(whole, wanted)
-                        : plan_.loss == Loss::kCrossEntropy
-                            ? nn::CrossEntropy(whole, wanted)
-                            : nn::MseLoss(whole, wanted);
+  const Variable loss = LossOf(outputs, targets);
   Require(loss.tensor().numel() == 1, "loss", "expected one element, got ",
           loss.shape().ToString());
   if (plan_.micro_batches.size() == 1) return loss;
@@ -89,32 +137,92 @@ Variable StageCompute::WeightedLoss(const Variable& output,
                                        static_cast<double>(plan_.rows));
 }
 
-Variable StageCompute::Recompute(const Saved& saved) const {
+std::vector<Variable> StageCompute::Recompute(const Saved& saved) const {
   const nn::RerunScope rerun(module_, saved.drawn_from);
-  Variable result = module_(module_.Placed(saved.input));
-  return spec_.is_last() ? WeightedLoss(result, saved.targets) : result;
+  std::vector<Variable> results = Compute(saved.inputs);
+  if (spec_.is_last()) return {WeightedLoss(results, saved.targets)};
+  return results;
 }
 
-Tensor StageCompute::Backward(StageOp op, int micro_batch,
-                              const Tensor& gradient) {
+// One process's engine adds them up in this order too where each stage uses the
+// value once, on the way to what it gives the next.
+Values StageCompute::SumsOf(Parcels gradients,
+                            const std::vector<Variable>& outputs) const {
+  Values sums(outputs.size());
+  for (auto of = gradients.rbegin(); of != gradients.rend(); ++of) {
+    auto& [target, parcel] = *of;
+    if (parcel.empty()) continue;
+    const auto places = wiring_.OutputsTo(target, outputs.size());
+    Require(places.size() == parcel.size(), "backward", parcel.size(),
+            " gradients came from stage ", target, " for ", places.size(),
+            " outputs");
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (!parcel[i].defined()) continue;
+      // That stage may compute on another device.
+      parcel[i] = parcel[i].To(outputs[places[i]].tensor().device());
+      autograd::AccumulateInto(sums[places[i]], std::move(parcel[i]));
+    }
+  }
+  return sums;
+}
+
+Parcels StageCompute::Backward(StageOp op, int micro_batch, Parcels gradients,
+                               const Tensor& of_loss) {
   Saved saved = std::move(saved_.extract(micro_batch).mapped());
   Left& left = left_[micro_batch];
-  // A stage that does not use its input gives its predecessor no gradient.
-  if (!spec_.is_last() && !gradient.defined()) return Tensor();
-  if (spec_.checkpoint) saved.result = Recompute(saved);
-  if (!saved.result.requires_grad()) return Tensor();
-  Tensor of_input;
+  const bool used =
+      spec_.is_last() || absl::c_any_of(gradients, [](const auto& parcel) {
+        return absl::c_any_of(parcel.second,
+                              [](const Tensor& x) { return x.defined(); });
+      });
+  Values of_inputs(saved.inputs.size());
+  if (used) {
+    if (spec_.checkpoint) saved.results = Recompute(saved);
+    Values sums = spec_.is_last() ? Values{of_loss}
+                                  : SumsOf(std::move(gradients), saved.results);
+    of_inputs = RunBackward(op, saved, std::move(sums), left);
+  }
+  Parcels back;
+  for (int source : wiring_.sources()) {
+    if (source == kBatch) continue;
+    Values& parcel = back[source];
+    for (size_t i : wiring_.InputsFrom(source, of_inputs.size()))
+      parcel.push_back(of_inputs[i]);
+  }
+  return back;
+}
+
+// The gradients of the inputs; undefined where there is none.
+Values StageCompute::RunBackward(StageOp op, const Saved& saved,
+                                 Values gradients, Left& left) {
+  std::vector<Variable> roots;
+  Values of_roots;
+  for (size_t i = 0; i < saved.results.size(); ++i) {
+    const bool used = gradients[i].defined() || spec_.is_last();
+    if (!used || !saved.results[i].requires_grad()) continue;
+    roots.push_back(saved.results[i]);
+    of_roots.push_back(std::move(gradients[i]));
+  }
+  Values of_inputs(saved.inputs.size());
+  if (roots.empty()) return of_inputs;
+  const auto input_of = [&](const Variable& leaf) {
+    return absl::c_find_if(
+               saved.inputs,
+               [&](const Variable& input) { return input.id() == leaf.id(); }) -
+           saved.inputs.begin();
+  };
+  const auto count = static_cast<std::ptrdiff_t>(of_inputs.size());
   autograd::GraphTask::Options pass;
-  pass.sink = [&](const Variable& leaf, const Tensor& value) {
-    if (leaf.id() == saved.input.id()) {
-      of_input = value;
+  pass.sink = [&](const Variable& leaf, const Gradient& value) {
+    if (const auto at = input_of(leaf); at < count) {
+      of_inputs[static_cast<size_t>(at)] = value.Dense();
     } else {
       left.gradients.emplace_back(leaf, value);
     }
   };
   if (op == StageOp::kInputGrad) {
     pass.postpone = [&](const Variable& leaf) {
-      return leaf.id() != saved.input.id();
+      return input_of(leaf) == count;
     };
     pass.later = [&](const Variable& leaf, autograd::LateGradient value) {
       left.late.emplace_back(leaf, std::move(value));
@@ -122,12 +230,8 @@ Tensor StageCompute::Backward(StageOp op, int micro_batch,
       if (spec_.is_first() && !streams_.weights.empty()) ComputeLate(left);
     };
   }
-  // The next stage may compute on another device.
-  const Tensor here = gradient.defined()
-                          ? gradient.To(saved.result.tensor().device())
-                          : gradient;
-  autograd::Backward({saved.result}, {here}, std::move(pass));
-  return of_input;
+  autograd::Backward(roots, of_roots, std::move(pass));
+  return of_inputs;
 }
 
 void StageCompute::WeightGrad(int micro_batch) {
@@ -159,12 +263,12 @@ StageReport StageCompute::Report() const {
   };
   std::vector<Tensor> losses, predicted;
   for (const Tensor& loss : losses_) losses.push_back(loss.Reshape({1}));
-  for (const Tensor& output : outputs_) {
-    if (plan_.loss != Loss::kNone && output.rank() == 2)
-      predicted.push_back(ops::ArgMax(output, 1));
+  for (const Values& outputs : outputs_) {
+    if (plan_.loss != Loss::kNone && outputs.front().rank() == 2)
+      predicted.push_back(ops::ArgMax(outputs.front(), 1));
   }
   return {joined(losses), joined(predicted),
-          plan_.training ? std::vector<Tensor>() : outputs_};
+          plan_.training ? std::vector<Values>() : outputs_};
 }
 
 }  // namespace baton::dist

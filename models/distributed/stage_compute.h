@@ -10,6 +10,7 @@
 
 #include "autograd/variable.h"
 #include "models/distributed/gradient_sums.h"
+#include "models/distributed/stage_routes.h"
 #include "models/distributed/stage_streams.h"
 #include "models/distributed/step_plan.h"
 #include "models/nn/loss_module.h"
@@ -32,12 +33,15 @@ class StageCompute {
                StageStreams streams, GradientSums& sums,
                nn::LossModule* own = nullptr);
 
-  // The output; of the last stage's loss, where the plan has one, `targets`.
-  Tensor Forward(int micro_batch, const Tensor& input, const Tensor& targets);
-  // From the gradient of the output (of the last stage: of the loss, undefined
-  // for one) that of the input; undefined where there is none. Those of
+  // From what came of its sources what goes to its targets; of the last stage's
+  // loss, where the plan has one, `targets`.
+  Parcels Forward(int micro_batch, Parcels inputs, const Tensor& targets);
+  // From what its targets gave back that for the sources that are stages; what
+  // several gave for one output is added up from the last of them on. Of the
+  // last stage: from the gradient of the loss, undefined for one. Those of
   // parameters wait for WeightGrad, after a kInputGrad to be computed there.
-  Tensor Backward(StageOp op, int micro_batch, const Tensor& gradient);
+  Parcels Backward(StageOp op, int micro_batch, Parcels gradients,
+                   const Tensor& of_loss);
   // Adds the micro-batch's gradients of parameters to the sums.
   void WeightGrad(int micro_batch);
 
@@ -48,22 +52,24 @@ class StageCompute {
   void Undo() const;
 
   // Of the last stage: losses of the micro-batches, each [], and outputs, of
-  // training those of rank 2 alone.
+  // training only the first where it is of rank 2.
   const std::vector<Tensor>& losses() const { return losses_; }
-  const std::vector<Tensor>& outputs() const { return outputs_; }
+  const std::vector<Values>& outputs() const { return outputs_; }
   StageReport Report() const;
 
   const StageSpec& spec() const { return spec_; }
+  const StageWiring& wiring() const { return wiring_; }
   const StageStreams& streams() const { return streams_; }
   Device device() const { return device_; }
 
  private:
   // What a micro-batch's forward leaves behind for its backward.
   struct Saved {
-    Variable input;
+    std::vector<Variable> inputs;
     Tensor targets;
-    Variable result;  // output or, in the last stage, weighted loss; undefined
-                      // where it is computed again
+    // Outputs or, in the last stage, the weighted loss; none where they are
+    // computed again.
+    std::vector<Variable> results;
     nn::GeneratorStates drawn_from;  // likewise only then
   };
   // And its backward for the sums.
@@ -72,13 +78,23 @@ class StageCompute {
     LateGradients late;
   };
 
-  Variable WeightedLoss(const Variable& output, const Tensor& targets) const;
-  Variable Recompute(const Saved& saved) const;
+  std::vector<Variable> InputsOf(Parcels parcels) const;
+  std::vector<Variable> Compute(const std::vector<Variable>& inputs) const;
+  Variable LossOf(const std::vector<Variable>& outputs,
+                  const Tensor& targets) const;
+  Variable WeightedLoss(const std::vector<Variable>& outputs,
+                        const Tensor& targets) const;
+  std::vector<Variable> Recompute(const Saved& saved) const;
+  // Of each output.
+  Values SumsOf(Parcels gradients, const std::vector<Variable>& outputs) const;
+  Values RunBackward(StageOp op, const Saved& saved, Values gradients,
+                     Left& left);
   void ComputeLate(Left& left);
 
   nn::Module& module_;
   const Device device_;
   const StageSpec spec_;
+  const StageWiring wiring_;
   const StepPlan& plan_;
   const StageStreams streams_;
   GradientSums& sums_;
@@ -91,7 +107,8 @@ class StageCompute {
   std::map<int, Saved> saved_;
   std::map<int, Left> left_;
   size_t next_stream_ = 0;  // of those for weights
-  std::vector<Tensor> losses_, outputs_;
+  std::vector<Tensor> losses_;
+  std::vector<Values> outputs_;
 };
 
 }  // namespace baton::dist

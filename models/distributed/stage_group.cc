@@ -296,13 +296,18 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                       stages_[i]->loss()});
     }
     rpc::Tracer& tracer = *task.call.agent().tracer();
+    const double waited = SecondsSince(task.turn);
     std::optional<StepTrace> trace;
-    if (tracer.on()) trace.emplace(devices);
+    if (task.order.timed || tracer.on()) trace.emplace(devices);
     ProgramRun run(*task.plan, {task.order.inputs, task.order.targets}, here,
                    trace.has_value() ? &*trace : nullptr);
     auto report = CatchErrors([&] { return Complete(task, run); });
     if (!report.ok()) run.Undo();
-    if (trace.has_value()) {
+    if (report.ok() && task.order.timed) {
+      report->times = TimesOf(trace->Spans());
+      report->times->until_end += waited;
+    }
+    if (trace.has_value() && tracer.on()) {
       for (rpc::TraceEvent& event : trace->Log().events)
         tracer.Add(std::move(event));
     }
@@ -314,8 +319,6 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
                                                  ProgramRun& run) const {
   RETURN_IF_ERROR(run.Run());
   GroupReport report;
-  report.seconds = run.seconds();
-  report.until_end_s = SecondsSince(task.turn);
   if (run.last() != nullptr) report.last = run.last()->Report();
   if (task.plan->steps) {
     RETURN_IF_ERROR(StepParameters(task, run.gradients()));
@@ -328,11 +331,11 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 
 absl::Status StageGroup::StepParameters(const Task& task,
                                         GradientSums& gradients) const {
-  std::unordered_map<const void*, Tensor> sums;
+  std::unordered_map<const void*, Gradient> sums;
   for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
   const auto gradient_of = [&](const Variable& parameter) {
     const auto found = sums.find(parameter.id());
-    return found == sums.end() ? Tensor() : found->second;
+    return found == sums.end() ? Gradient() : found->second;
   };
   StepRequest request = task.order.request;
   const bool clips = request.clip_norm != optim::Clip::kNone;

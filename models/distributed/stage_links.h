@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/tensor.h"
+#include "models/distributed/stage_routes.h"
 
 namespace baton::dist {
 
@@ -19,16 +19,17 @@ class StageLinks {
 
   // Why the step has ended; OK while it goes on.
   virtual absl::Status ended() const = 0;
-  // Waits for the output of the stage before; not of the first stage.
-  virtual absl::StatusOr<Tensor> TakeInput(int micro_batch) = 0;
-  // Waits for the gradient of what SendOutput gave; undefined where the next
-  // stage does not use it.
-  virtual absl::StatusOr<Tensor> TakeGradient(int micro_batch) = 0;
-  // To the next stage; not of the last.
-  virtual void SendOutput(int micro_batch, const Tensor& output) = 0;
-  // To the stage before, if there is one: undefined where it gets none, as
-  // without training.
-  virtual void SendGradient(int micro_batch, Tensor gradient) = 0;
+  // Waits for what a stage before this one gives it.
+  virtual absl::StatusOr<Values> TakeInputs(int source, int micro_batch) = 0;
+  // Waits for the gradients of what SendOutputs gave that stage: undefined ones
+  // where it does not use a value, none where it uses none.
+  virtual absl::StatusOr<Values> TakeGradients(int target, int micro_batch) = 0;
+  // To a stage behind this one.
+  virtual void SendOutputs(int target, int micro_batch,
+                           const Values& values) = 0;
+  // To the stage that the inputs came from; none where it gets none, as without
+  // training.
+  virtual void SendGradients(int source, int micro_batch, Values gradients) = 0;
 };
 
 }  // namespace baton::dist

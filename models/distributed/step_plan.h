@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "models/distributed/schedule.h"
+#include "models/distributed/stage_routes.h"
 #include "optim/distributed/local_optimizer.h"
 #include "rpc/codec.h"
 
@@ -43,6 +44,8 @@ struct StageSpec {
   // of which the host keeps account in each forward. Activations of as many
   // micro-batches as are under way at once keep their memory between steps.
   bool graph = true;
+  // Of the whole pipeline.
+  std::vector<StageRoute> routes = {};
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }
@@ -52,9 +55,9 @@ struct StageSpec {
   }
 
   static constexpr auto Fields() {
-    return std::tuple{&StageSpec::index, &StageSpec::count,
+    return std::tuple{&StageSpec::index,      &StageSpec::count,
                       &StageSpec::checkpoint, &StageSpec::deferred_batch_norm,
-                      &StageSpec::graph};
+                      &StageSpec::graph,      &StageSpec::routes};
   }
 };
 
@@ -87,41 +90,54 @@ struct StepOrder {
   // Where the worker may not have it yet.
   std::optional<StepPlan> new_plan = std::nullopt;
   uint64_t oldest_plan = 0;  // those before it are named no more
-  Tensor inputs;             // the whole batch, to the first stage's
-  Tensor targets;            // to the last stage's
-  StepRequest request;       // to plan's optimizer
+  // The whole batch, to the first stage's and where routes of it lead;
+  // undefined what is for others, none where all is.
+  Values inputs{};
+  Tensor targets;       // to the last stage's
+  StepRequest request;  // to plan's optimizer
+  bool timed = false;   // the report is to have times
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
-    return std::tuple{
-        &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
-        &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
-        &StepOrder::targets,  &StepOrder::request,     &StepOrder::time_left};
+    return std::tuple{&StepOrder::step,        &StepOrder::after,
+                      &StepOrder::plan,        &StepOrder::new_plan,
+                      &StepOrder::oldest_plan, &StepOrder::inputs,
+                      &StepOrder::targets,     &StepOrder::request,
+                      &StepOrder::timed,       &StepOrder::time_left};
   }
 };
 
 // What the last stage has to say of a step. Undefined tensors where there is no
-// loss, and where outputs are not of rank 2.
+// loss, and where its first outputs are not of rank 2.
 struct StageReport {
   Tensor losses;     // of each micro-batch; their sum is the mean of the batch
-  Tensor predicted;  // i64 [rows]: where each row of outputs is largest
-  std::vector<Tensor> outputs;  // of each micro-batch; only without training
+  Tensor predicted;  // i64 [rows]: where each row of first outputs is largest
+  std::vector<Values> outputs;  // of each micro-batch; only without training
   static constexpr auto Fields() {
     return std::tuple{&StageReport::losses, &StageReport::predicted,
                       &StageReport::outputs};
   }
 };
 
+// How long a worker's program took on its devices, in seconds.
+struct StepTimes {
+  // Of each instruction, without its waits, in the program's order.
+  std::vector<double> instructions;
+  double busy = 0;  // that some device computed; what overlaps counts once
+  // From when the worker was told, and was through with the step before, to the
+  // program's end.
+  double until_end = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&StepTimes::instructions, &StepTimes::busy,
+                      &StepTimes::until_end};
+  }
+};
+
 // What a worker has to say when its program has run.
 struct GroupReport {
   StageReport last;  // empty unless the worker has the last stage
-  // That each instruction computed, without its waits, in the program's order.
-  std::vector<double> seconds;
-  // From when the worker was told, and was through with the step before, to the
-  // program's end.
-  double until_end_s = 0;
+  std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
   static constexpr auto Fields() {
-    return std::tuple{&GroupReport::last, &GroupReport::seconds,
-                      &GroupReport::until_end_s};
+    return std::tuple{&GroupReport::last, &GroupReport::times};
   }
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 namespace baton::dist {
@@ -28,6 +27,23 @@ double Covered(double begin, double end, std::vector<Span> compute) {
     begin = to;  // spans of other lanes count once
   }
   return covered;
+}
+
+// Milliseconds of each, in the order in which they were given.
+struct InstructionTime {
+  Instruction instruction;
+  double ms = 0;
+};
+std::vector<InstructionTime> InstructionTimes(const std::vector<Span>& spans) {
+  std::vector<InstructionTime> times;
+  for (const Span& span : spans) {
+    if (!span.instruction) continue;
+    // A BW comes in two parts.
+    if (times.empty() || !(times.back().instruction == *span.instruction))
+      times.push_back({*span.instruction});
+    times.back().ms += span.end_ms - span.begin_ms;
+  }
+  return times;
 }
 
 }  // namespace
@@ -104,19 +120,40 @@ double OverlappedShare(const std::vector<Span>& spans) {
   return copied > 0 ? overlapped / copied : 0;
 }
 
+StepTimes TimesOf(const std::vector<Span>& spans) {
+  StepTimes times;
+  std::vector<Span> compute;
+  double end_ms = 0;
+  for (const Span& span : spans) {
+    if (!span.instruction) continue;
+    compute.push_back(span);
+    end_ms = std::max(end_ms, span.end_ms);
+  }
+  for (const auto& [instruction, ms] : InstructionTimes(compute))
+    times.instructions.push_back(1e-3 * ms);
+  times.busy = 1e-3 * Covered(0, end_ms, std::move(compute));
+  times.until_end = 1e-3 * end_ms;
+  return times;
+}
+
 std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages,
                                 const std::vector<double>& sizes) {
   CostMeter meter(stages);
-  std::set<std::string> seen;
-  for (const Span& span : spans) {
-    if (!span.instruction) continue;
-    const auto m = static_cast<size_t>(span.instruction->micro_batch);
-    // A BW comes in two parts.
-    const bool is_new = seen.insert(ToString(*span.instruction)).second;
-    meter.Add(*span.instruction, is_new ? sizes[m] : 0,
-              span.end_ms - span.begin_ms);
+  for (const auto& [instruction, ms] : InstructionTimes(spans)) {
+    meter.Add(instruction, sizes[static_cast<size_t>(instruction.micro_batch)],
+              ms);
   }
   return meter.Mean();
+}
+
+std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
+  double end = 0, busy = 0;
+  for (const GroupReport& report : reports) {
+    if (!report.times) return std::nullopt;
+    end = std::max(end, report.times->until_end);
+    busy += report.times->busy;
+  }
+  return 1 - busy / (end * static_cast<double>(reports.size()));
 }
 
 double BubbleOf(const std::vector<Span>& spans,

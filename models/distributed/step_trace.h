@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "core/stream.h"
+#include "models/distributed/step_plan.h"
 #include "models/distributed/workload.h"
 #include "rpc/tracer.h"
 
@@ -62,12 +63,18 @@ class StepTrace {
 // Of the time of copies, the share in which something computes.
 double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 
+// What one worker's program, begun at the trace's beginning, has to report.
+StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
+
 // Mean milliseconds of the instructions of each stage, for a micro-batch of
 // size 1 where they are of these sizes; 0 where none was timed.
 std::vector<StageCosts> CostsOf(const std::vector<StepTrace::Span>& spans,
                                 size_t stages,
                                 const std::vector<double>& sizes);
 
+// Of the time until the last worker's end, the share in which a mean one works
+// on nothing; nullopt unless all have times.
+std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
 // Of the time from the first instruction's begin to the last one's end, the
 // share in which a mean worker works on none of its stages.
 double BubbleOf(const std::vector<StepTrace::Span>& spans,

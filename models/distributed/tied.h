@@ -52,7 +52,7 @@ template <typename M>
 absl::StatusOr<Tensor> Gradient(rpc::CallContext& call, const RRef<M>& module,
                                 const std::string& name) {
   ASSIGN_OR_RETURN(const Found found, Find(call, module, name));
-  return found.context->GradientOf(found.parameter);
+  return found.context->GradientOf(found.parameter).Dense();
 }
 
 template <typename M>

@@ -13,4 +13,8 @@ Variable Tanh::Forward(const Variable& x) { return autograd::Tanh(x); }
 Variable GELU::Forward(const Variable& x) { return autograd::Gelu(x); }
 Variable SiLU::Forward(const Variable& x) { return autograd::Silu(x); }
 
+Variable LeakyReLU::Forward(const Variable& x) {
+  return autograd::LeakyRelu(x, slope_);
+}
+
 }  // namespace baton::nn

@@ -29,6 +29,16 @@ class GELU final : public Module {
   Variable Forward(const Variable& x) override;
 };
 
+// x where it is positive, else x * slope.
+class LeakyReLU final : public Module {
+ public:
+  explicit LeakyReLU(double slope = 0.01) : slope_(slope) {}
+  Variable Forward(const Variable& x) override;
+
+ private:
+  const double slope_;
+};
+
 // x * sigmoid(x).
 class SiLU final : public Module {
  public:

@@ -6,14 +6,9 @@
 #include <array>
 
 #include "core/ops/conv.h"
-#include "core/random.h"
-#include "models/nn/module.h"
+#include "models/nn/conv_module.h"
 
 namespace baton::nn {
-
-// How weights start: as a new layer of PyTorch's, or as torchvision's ResNets,
-// KaimingNormal by fan-out and a bias of 0.
-enum class ConvInit { kDefault, kKaimingFanOut };
 
 struct Conv2dOptions {
   std::array<int64_t, 2> kernel = {3, 3};  // height, width
@@ -27,19 +22,14 @@ struct Conv2dOptions {
 
 // x [N, in, H, W] -> [N, out, H', W']. Parameters "weight" [out, in/groups, kH,
 // kW] and, unless turned off, "bias" [out]. Thread-compatible.
-class Conv2d final : public Module {
+class Conv2d final : public ConvModule {
  public:
   Conv2d(int64_t in, int64_t out, const Conv2dOptions& options,
          Generator& generator);
   Variable Forward(const Variable& x) override;
 
-  const Variable& weight() const { return weight_; }
-  const Variable* bias() const { return bias_; }  // null without one
-
  private:
   const ops::Conv2dOptions options_;
-  Variable& weight_;
-  Variable* bias_ = nullptr;
 };
 
 }  // namespace baton::nn

@@ -3,22 +3,29 @@
 
 #pragma once
 
+#include "autograd/functions/indexing.h"
 #include "core/random.h"
 #include "models/nn/module.h"
 
 namespace baton::nn {
 
 // Rows of a table by number: x i64 [...] -> [..., width]. Parameter "weight"
-// [rows, width], normal(0, 1) at first. Thread-compatible.
+// [rows, width], normal(0, 1) at first; the row of padding, where options name
+// one, is 0 and stays so. With `sparse` its gradient is the rows that were
+// looked up (autograd/gradient.h), for optimizers that step rows: Sgd, Adagrad
+// and SparseAdam. Thread-compatible.
 class Embedding final : public Module {
  public:
-  Embedding(int64_t rows, int64_t width, Generator& generator);
+  // Throws Error where there is no such row.
+  Embedding(int64_t rows, int64_t width, Generator& generator,
+            const autograd::EmbeddingOptions& options = {});
   Variable Forward(const Variable& x) override;
 
   const Variable& weight() const { return weight_; }
 
  private:
   Variable& weight_;
+  const autograd::EmbeddingOptions options_;
 };
 
 }  // namespace baton::nn

@@ -43,14 +43,26 @@ struct Graphed::Pass {
 };
 
 struct Graphed::Recording {
-  Tensor input, output, dy;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<bool> needs_dy;  // of each output
+  std::vector<Tensor> dys;     // of those that need one
   std::optional<Graph> forward, backward;
-  std::vector<Tensor> gradients;  // of the input, then of each parameter
+  std::vector<Tensor> gradients;  // of the inputs, then of each parameter
   std::weak_ptr<Pass> pass;
 
   bool InUse() const {
     const std::shared_ptr<Pass> last = pass.lock();
     return last != nullptr && !last->over;
+  }
+  void RunBackward(const autograd::Backprop& p) const {
+    for (size_t i = 0; i < dys.size(); ++i) {
+      if (p.dy(i).defined()) {
+        dys[i].CopyFrom(p.dy(i));
+      } else {
+        dys[i].Fill(0);
+      }
+    }
+    backward->Replay();
   }
 };
 
@@ -66,51 +78,86 @@ Graphed::Graphed(std::shared_ptr<Module> module,
       most_passes_(options.passes),
       recordings_(options) {}
 
-Variable Graphed::Forward(const Variable& given) {
-  // The module may have been cast, which this has not.
-  const Variable x = module_.Placed(given);
-  if (!Recordable(x)) return module_(x);
-  const std::vector<Variable> parameters = module_.Parameters();
-  const std::shared_ptr<Recording> recording = Idle(x, parameters);
-  if (recording == nullptr) return module_(x);
+Variable Graphed::Forward(const Variable& x) {
+  const std::vector<Variable> outputs = ForwardAll({x});
+  Require(outputs.size() == 1, kOp, "the module gave ", outputs.size(),
+          " values: call ForwardAll");
+  return outputs.front();
+}
 
-  recording->input.CopyFrom(x.tensor());
+std::vector<Variable> Graphed::ForwardAll(const std::vector<Variable>& given) {
+  // The module may have been cast, which this has not.
+  const std::vector<Variable> inputs = module_.Placed(given);
+  if (!Recordable(inputs)) return module_.ForwardAll(inputs);
+  const std::vector<Variable> parameters = module_.Parameters();
+  const std::shared_ptr<Recording> recording = Idle(inputs, parameters);
+  if (recording == nullptr) return module_.ForwardAll(inputs);
+  return Replay(recording, inputs, parameters);
+}
+
+std::vector<Variable> Graphed::Replay(
+    const std::shared_ptr<Recording>& recording,
+    const std::vector<Variable>& inputs,
+    const std::vector<Variable>& parameters) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    recording->inputs[i].CopyFrom(inputs[i].tensor());
   recording->forward->Replay();
   ++replays_;
-  const Tensor y = recording->output.Clone();
-  if (!recording->backward) return Variable(y);
+  std::vector<Variable> outputs;
+  std::vector<Tensor> flowing;  // those that need gradients
+  for (size_t i = 0; i < recording->outputs.size(); ++i) {
+    outputs.emplace_back(recording->outputs[i].Clone());
+    if (recording->needs_dy[i]) flowing.push_back(outputs.back().tensor());
+  }
+  if (!recording->backward) return outputs;
   auto pass = std::make_shared<Pass>();
   recording->pass = pass;
-  std::vector<Variable> inputs = {x};
-  inputs.insert(inputs.end(), parameters.begin(), parameters.end());
-  return autograd::RecordJoint(
-      kOp, y, {}, inputs, [recording, pass](const autograd::Backprop& p) {
+  std::vector<Variable> leaves = inputs;
+  leaves.insert(leaves.end(), parameters.begin(), parameters.end());
+  const std::vector<Variable> made = autograd::RecordMany(
+      kOp, flowing, {}, leaves, [recording, pass](const autograd::Backprop& p) {
         Require(recording->pass.lock() == pass, kOp,
                 "a later forward has overwritten the activations that this "
                 "second backward needs");
-        recording->dy.CopyFrom(p.dy());
-        recording->backward->Replay();
+        recording->RunBackward(p);
         pass->over = true;
         return CopiesOf(recording->gradients);
       });
+  size_t next = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (recording->needs_dy[i]) outputs[i] = made[next++];
+  }
+  return outputs;
 }
 
-bool Graphed::Recordable(const Variable& x) const {
-  return x.defined() && x.tensor().device().is_cuda() && !NoGrad::Active() &&
-         module_.is_training() && !module_.HasHooks();
+bool Graphed::Recordable(const std::vector<Variable>& inputs) const {
+  if (inputs.empty() || NoGrad::Active() || !module_.is_training() ||
+      module_.HasHooks())
+    return false;
+  return std::all_of(inputs.begin(), inputs.end(), [&](const Variable& x) {
+    return x.defined() && x.tensor().device().is_cuda() &&
+           x.tensor().device() == inputs.front().tensor().device();
+  });
 }
 
 std::shared_ptr<Graphed::Recording> Graphed::Idle(
-    const Variable& x, const std::vector<Variable>& parameters) {
+    const std::vector<Variable>& inputs,
+    const std::vector<Variable>& parameters) {
+  const Device device = inputs.front().tensor().device();
   const bool plain = std::all_of(
       parameters.begin(), parameters.end(), [&](const Variable& parameter) {
         const autograd::Edge edge = parameter.gradient_edge();
-        return parameter.tensor().device() == x.tensor().device() &&
+        return parameter.tensor().device() == device &&
                !(edge.valid() && edge.node->has_hooks());
       });
   if (!plain) return nullptr;
-  const std::string kind =
-      absl::StrCat(KindOf({x.tensor()}), x.requires_grad() ? "grad" : "");
+  std::vector<Tensor> tensors;
+  std::string kind;
+  for (const Variable& x : inputs) {
+    tensors.push_back(x.tensor());
+    kind += x.requires_grad() ? 'g' : '-';
+  }
+  kind += KindOf(tensors);
   const std::shared_ptr<Passes> passes = recordings_.For(
       kind, parameters, [] { return std::make_shared<Passes>(); });
   if (passes == nullptr) return nullptr;
@@ -121,8 +168,8 @@ std::shared_ptr<Graphed::Recording> Graphed::Idle(
       passes->recordings.size() == static_cast<size_t>(most_passes_)) {
     return nullptr;
   }
-  const absl::Status status =
-      CatchErrors([&] { passes->recordings.push_back(Record(x, parameters)); });
+  const absl::Status status = CatchErrors(
+      [&] { passes->recordings.push_back(Record(inputs, parameters)); });
   if (status.ok()) return passes->recordings.back();
   passes->refused = true;
   LogWarning("a module that is to be replayed runs as it is, but for ",
@@ -132,28 +179,38 @@ std::shared_ptr<Graphed::Recording> Graphed::Idle(
 }
 
 std::shared_ptr<Graphed::Recording> Graphed::Record(
-    const Variable& x, const std::vector<Variable>& parameters) {
-  const Device device = x.tensor().device();
+    const std::vector<Variable>& inputs,
+    const std::vector<Variable>& parameters) {
+  const Device device = inputs.front().tensor().device();
   auto recording = std::make_shared<Recording>();
-  recording->input = Tensor::EmptyLike(x.tensor());
-  const Variable input(recording->input, x.requires_grad());
-  Variable output;
+  std::vector<Variable> own;
+  for (const Variable& x : inputs) {
+    recording->inputs.push_back(Tensor::EmptyLike(x.tensor()));
+    own.emplace_back(recording->inputs.back(), x.requires_grad());
+  }
+  std::vector<Variable> outputs, roots;
   recording->forward =
-      Graph::Record({device}, [&] { output = module_(input); });
-  recording->output = output.tensor();
-  if (!output.requires_grad()) return recording;
+      Graph::Record({device}, [&] { outputs = module_.ForwardAll(own); });
+  for (const Variable& output : outputs) {
+    recording->outputs.push_back(output.tensor());
+    recording->needs_dy.push_back(output.requires_grad());
+    if (!output.requires_grad()) continue;
+    roots.push_back(output);
+    recording->dys.push_back(Tensor::EmptyLike(output.tensor()));
+  }
+  if (roots.empty()) return recording;
 
-  recording->dy = Tensor::EmptyLike(output.tensor());
   std::map<const void*, Tensor> found;
   recording->backward = Graph::Record({device}, [&] {
-    autograd::Backward({output}, {recording->dy}, false,
-                       [&](const Variable& leaf, const Tensor& gradient) {
-                         found[leaf.id()] = gradient;
+    autograd::Backward(roots, recording->dys, false,
+                       [&](const Variable& leaf, const Gradient& gradient) {
+                         found[leaf.id()] = gradient.Dense();
                        });
   });
-  recording->gradients.push_back(found[input.id()]);
-  for (const Variable& parameter : parameters)
-    recording->gradients.push_back(found[parameter.id()]);
+  for (const std::vector<Variable>& leaves : {own, parameters}) {
+    for (const Variable& leaf : leaves)
+      recording->gradients.push_back(found[leaf.id()]);
+  }
   return recording;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "models/nn/module.h"
 #include "models/nn/recordings.h"
@@ -20,8 +21,8 @@ namespace baton::nn {
 //
 // After some forwards on inputs of one shape, dtype and device, in training and
 // with gradients recorded, one records them, and that and later ones replay:
-// the input is copied in, the output and all gradients are copied out, so they
-// are the caller's as those of any module. The module runs as it is on other
+// inputs are copied in, outputs and all gradients are copied out, so they are
+// the caller's as those of any module. The module runs as it is on other
 // inputs, on the CPU, in eval mode, under NoGrad, with hooks on its parameters,
 // and while as many passes as the options allow wait for their backwards (or
 // for their outputs to go), since each recording holds the activations of one.
@@ -36,6 +37,8 @@ class Graphed final : public Module {
   explicit Graphed(std::shared_ptr<Module> module,
                    const RecordingOptions& options = {});
   Variable Forward(const Variable& x) override;
+  std::vector<Variable> ForwardAll(
+      const std::vector<Variable>& values) override;
 
   int64_t replays() const { return replays_; }  // forwards so far that were
 
@@ -44,12 +47,15 @@ class Graphed final : public Module {
   struct Recording;
   struct Passes;
 
-  bool Recordable(const Variable& x) const;
+  bool Recordable(const std::vector<Variable>& inputs) const;
   // Null where the forward is to run as it is.
-  std::shared_ptr<Recording> Idle(const Variable& x,
+  std::shared_ptr<Recording> Idle(const std::vector<Variable>& inputs,
                                   const std::vector<Variable>& parameters);
-  std::shared_ptr<Recording> Record(const Variable& x,
+  std::shared_ptr<Recording> Record(const std::vector<Variable>& inputs,
                                     const std::vector<Variable>& parameters);
+  std::vector<Variable> Replay(const std::shared_ptr<Recording>& recording,
+                               const std::vector<Variable>& inputs,
+                               const std::vector<Variable>& parameters);
 
   Module& module_;
   const int most_passes_;

@@ -50,7 +50,7 @@ std::shared_ptr<GraphedStep::Recording> GraphedStep::Record(
   recording->graph = std::make_unique<Graph>(Graph::Record(
       devices_, [&] { recording->results = function_(recording->inputs); }));
   for (const Variable& parameter : parameters_)
-    recording->gradients.push_back(parameter.grad());
+    recording->gradients.push_back(parameter.gradient());
   return recording;
 }
 

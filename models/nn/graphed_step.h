@@ -62,7 +62,7 @@ class GraphedStep {
   struct Recording {
     std::vector<Tensor> inputs;
     std::vector<Tensor> results;
-    std::vector<Tensor> gradients;  // of the parameters; some undefined
+    std::vector<Gradient> gradients;  // of the parameters; some undefined
     std::unique_ptr<Graph> graph;
   };
 

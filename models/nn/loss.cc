@@ -5,18 +5,9 @@
 
 #include <vector>
 
-#include "autograd/functions/loss.h"
 #include "core/ops/reduce.h"
 
 namespace baton::nn {
-
-Variable CrossEntropy(const Variable& logits, const Tensor& labels) {
-  return autograd::CrossEntropy(logits, labels);
-}
-
-Variable MseLoss(const Variable& x, const Variable& target) {
-  return autograd::MseLoss(x, target);
-}
 
 int64_t CountCorrect(const Tensor& logits, const Tensor& labels) {
   Require(logits.rank() == 2 && labels.rank() == 1 &&

@@ -3,17 +3,14 @@
 
 #pragma once
 
-#include "autograd/variable.h"
+#include "autograd/functions/loss.h"
 
 namespace baton::nn {
 
-// Mean over all labels of -log softmax(logits)[label], shape []. Images have
-// logits [N, C] and labels [N], texts [N, T, C] and [N, T]; labels are i64 in
-// [0, C).
-Variable CrossEntropy(const Variable& logits, const Tensor& labels);
-
-// Mean of (x - target)^2 over all elements, shape [].
-Variable MseLoss(const Variable& x, const Variable& target);
+// The losses that every pipeline knows; the others are modules
+// (models/nn/losses.h) and functions (autograd/functions/loss.h).
+using autograd::CrossEntropy;
+using autograd::MseLoss;
 
 // How many rows of logits [N, C] have their maximum at the label.
 int64_t CountCorrect(const Tensor& logits, const Tensor& labels);

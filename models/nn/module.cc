@@ -191,6 +191,23 @@ Variable Module::Placed(const Variable& x) const {
              : here;
 }
 
+std::vector<Variable> Module::Placed(
+    const std::vector<Variable>& values) const {
+  std::vector<Variable> placed;
+  for (const Variable& x : values) placed.push_back(Placed(x));
+  return placed;
+}
+
+Variable Module::Forward(const Variable&) {
+  Fail("forward", "the module takes or gives several values: call ForwardAll");
+}
+
+std::vector<Variable> Module::ForwardAll(const std::vector<Variable>& values) {
+  Require(values.size() == 1, "forward", "the module takes one value, got ",
+          values.size());
+  return {(*this)(values.front())};
+}
+
 void Module::Train(bool training) {
   training_ = training;
   for (const auto& named : children_) named.value->Train(training);

@@ -50,8 +50,12 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Throws Error where x does not fit.
-  virtual Variable Forward(const Variable& x) = 0;
+  // What it gives for x; throws Error where that does not fit. A module that
+  // takes or gives several values overrides ForwardAll in its place.
+  virtual Variable Forward(const Variable& x);
+  // What it gives for all that it takes. Of other modules: Forward of the one
+  // value, with the hooks; throws Error for another number.
+  virtual std::vector<Variable> ForwardAll(const std::vector<Variable>& values);
 
   // Forward with the hooks, each in the order in which it was added: what
   // modules, pipelines and calls from other workers use. Throws what Forward
@@ -130,6 +134,7 @@ class Module {
   // x as Forward wants it: on device() and, if it is floating, of dtype().
   // Gradients come back to x as it is.
   Variable Placed(const Variable& x) const;
+  std::vector<Variable> Placed(const std::vector<Variable>& values) const;
 
   void ZeroGrad();
 

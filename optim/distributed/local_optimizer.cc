@@ -42,8 +42,8 @@ absl::StatusOr<OptimizerHost::Parameters> OptimizerHost::Gather(
 double OptimizerHost::SquareNorm(const optim::GradientOf& gradient_of) const {
   std::vector<Tensor> gradients;
   for (const Variable& parameter : optimizer_->parameters()) {
-    const Tensor gradient = gradient_of(parameter);
-    if (gradient.defined()) gradients.push_back(gradient);
+    const Gradient gradient = gradient_of(parameter);
+    if (gradient.defined()) gradients.push_back(gradient.values());
   }
   return optim::Optimizer::SquareNorm(gradients).Item();
 }

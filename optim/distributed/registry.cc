@@ -3,20 +3,18 @@
 
 #include "optim/distributed/registry.h"
 
-#include "optim/adagrad.h"
-#include "optim/adam.h"
+#include "optim/any.h"
 #include "optim/distributed/optimizer.h"
-#include "optim/rmsprop.h"
-#include "optim/sgd.h"
+#include "optim/kinds.h"
 
 namespace baton::dist {
 
 void RegisterOptimizers(rpc::Registry& registry) {
-  RegisterOptimizer<optim::Sgd>(registry);
-  RegisterOptimizer<optim::Adam>(registry);
-  RegisterOptimizer<optim::AdamW>(registry);
-  RegisterOptimizer<optim::Adagrad>(registry);
-  RegisterOptimizer<optim::RmsProp>(registry);
+  RegisterOptimizer<optim::Any>(registry);
+  optim::ForEachKind([&](const auto& kind) {
+    using Kind = std::decay_t<decltype(kind)>;
+    RegisterOptimizer<typename Kind::Optimizer>(registry);
+  });
 }
 
 }  // namespace baton::dist

@@ -75,7 +75,13 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
     return;
   }
   if (message->channels() != nullptr && message->channels() != channels_) {
-    message->Fail(LostLocked(absl::UnavailableError("it broke meanwhile")));
+    // Behind the OnPeerLost of the connection whose channels took it.
+    deliveries_->PushTask(
+        [message = std::move(message),
+         broken = LostLocked(absl::UnavailableError("it broke meanwhile"))] {
+          message->Fail(broken);
+        });
+    deliveries_->Post();
     return;
   }
   Side& side = message->bulk() ? bulk_ : control_;

@@ -234,7 +234,7 @@ TEST(Backward, LeavesGradientsOfLeavesForLater) {
                                       : "hooked";
   };
   GraphTask::Options options;
-  options.sink = [&](const Variable& leaf, const Tensor&) {
+  options.sink = [&](const Variable& leaf, const Gradient&) {
     now.push_back(name(leaf));
   };
   options.postpone = [&](const Variable& leaf) { return leaf.id() != x.id(); };
@@ -246,7 +246,7 @@ TEST(Backward, LeavesGradientsOfLeavesForLater) {
   EXPECT_EQ(hooks, 1);
   ASSERT_EQ(late.size(), 2U);
   for (auto& [leaf, gradient] : late) {
-    const Tensor of_weight = gradient();
+    const Tensor of_weight = gradient().values();
     EXPECT_EQ(of_weight.shape(), leaf.tensor().shape()) << name(leaf);
     EXPECT_THAT(of_weight.Contiguous().ToVector<float>(), Each(8))
         << name(leaf);  // 4 rows by 2 columns

@@ -309,8 +309,8 @@ TEST(GraphTask, SinkSeesEachLeafOnceWithItsSum) {
   Variable x = Leaf(), y = Leaf();
   NodePtr root = (x * 2.0 + y + x).gradient_edge().node;
   std::vector<std::pair<const void*, double>> seen;
-  GraphTask task({root}, {.sink = [&](const Variable& leaf, const Tensor& g) {
-                   seen.emplace_back(leaf.id(), g.Item());
+  GraphTask task({root}, {.sink = [&](const Variable& leaf, const Gradient& g) {
+                   seen.emplace_back(leaf.id(), g.values().Item());
                  }});
   EXPECT_TRUE(task.Feed(root, {Value(1)}).ok());
   std::sort(seen.begin(), seen.end());

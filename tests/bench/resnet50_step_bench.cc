@@ -29,6 +29,8 @@ ABSL_FLAG(int, threads, 2, "compute threads");
 ABSL_FLAG(std::string, format, "channels_last",
           "memory order of activations: channels_last or contiguous");
 ABSL_FLAG(int, classes, 1000, "size of the last layer");
+ABSL_FLAG(bool, step_in_backward, false,
+          "step each parameter when its gradient is complete");
 
 namespace baton {
 namespace {
@@ -75,8 +77,12 @@ absl::StatusOr<Report> Run(MemoryFormat format) {
   auto step = [&] {
     sgd.ZeroGrad();
     const Variable loss = nn::MseLoss(model->Forward(x), target);
-    loss.Backward();
-    sgd.Step();
+    if (absl::GetFlag(FLAGS_step_in_backward)) {
+      sgd.BackwardStep({loss});
+    } else {
+      loss.Backward();
+      sgd.Step();
+    }
     report.loss = loss.tensor().Item();
   };
   step();

@@ -13,13 +13,13 @@
 
 #include "core/checkpoint.h"
 #include "tests/support/child_process.h"
+#include "tests/support/kills.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 
 namespace baton {
 namespace {
 
-constexpr int kKills = 40;
 constexpr int kKept = 2;
 
 // Reads all of a checkpoint, whose numbers are its step.
@@ -46,8 +46,9 @@ TEST(CheckpointKill, WhatIsFoundIsAlwaysWhole) {
   const std::string run = folder / "run";
   std::mt19937 random(17);
   std::uniform_int_distribution<int> wait_us(0, 40'000);
+  const int kills = testing::Kills(40);
   int64_t newest = 0;
-  for (int kill = 0; kill < kKills; ++kill) {
+  for (int kill = 0; kill < kills; ++kill) {
     ChildProcess saver({testing::ProgramPath("checkpoint_saver"), run,
                         std::to_string(newest + 1), std::to_string(kKept)});
     // One is on the disk, so that the kill falls into the saving of another.
@@ -66,7 +67,7 @@ TEST(CheckpointKill, WhatIsFoundIsAlwaysWhole) {
     for (const int64_t step : steps) ExpectWhole(run, step);
     newest = steps.back();
   }
-  EXPECT_GE(newest, kKills);
+  EXPECT_GE(newest, kills);
 }
 
 }  // namespace

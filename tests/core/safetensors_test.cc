@@ -141,6 +141,45 @@ TEST_F(SafeTensorsFile, BrokenFilesAreDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(ReadBytes(std::string(16, '\xff'))));
 }
 
+// As other programs write them.
+TEST_F(SafeTensorsFile, NamesSayWhichTensorIsWhichInAnyOrder) {
+  const std::string u8 = R"({"dtype": "U8", "shape": [1], "data_offsets": )";
+  for (const std::string& header :
+       {R"({"a": )" + u8 + R"([0, 1]}, "b": )" + u8 + R"([1, 2]}})",
+        R"({"b": )" + u8 + R"([1, 2]}, "a": )" + u8 + R"([0, 1]}})"}) {
+    EXPECT_TRUE(ReadBack(header, "xy").ok());
+    const auto read = ReadSafeTensors(Path("raw"));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->tensors.at("a").Item(), 'x') << header;
+    EXPECT_EQ(read->tensors.at("b").Item(), 'y') << header;
+  }
+  EXPECT_TRUE(
+      ReadBack(R"({"a": )" + u8 + R"([1, 2]}, "b": )" + u8 + R"([0, 1]}})",
+               "xy")
+          .ok());
+  EXPECT_EQ(ReadSafeTensors(Path("raw"))->tensors.at("a").Item(), 'y');
+}
+
+// More than is written at a time, and no whole blocks; also where the file
+// system is memory.
+TEST_F(SafeTensorsFile, LargeOnesRoundTrip) {
+  SafeTensors content;
+  content.tensors["a"] = Tensor::Arange(9'000'001, DType::kF32);
+  content.tensors["b"] = Tensor::Full({5'000'003}, 7, {.dtype = DType::kU8});
+  std::vector<std::string> paths = {Path("large")};
+  if (fs::is_directory("/dev/shm"))
+    paths.push_back("/dev/shm/" + directory_.filename().string());
+  for (const std::string& path : paths) {
+    const auto index = WriteSafeTensors(path, content);
+    ASSERT_TRUE(index.ok()) << index.status();
+    const auto read = ReadSafeTensors(path, *index, {"a", "b"});
+    ASSERT_TRUE(read.ok()) << read.status();
+    for (const auto& [name, tensor] : content.tensors)
+      EXPECT_TRUE(ops::BitEqual(read->at(name), tensor)) << name;
+    fs::remove(path);
+  }
+}
+
 TEST_F(SafeTensorsFile, UnknownDTypesAreInvalid) {
   const absl::Status status = ReadBack(
       R"({"x":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", "a");

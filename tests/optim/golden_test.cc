@@ -3,18 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/indexing.h"
+#include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
-#include "optim/adagrad.h"
-#include "optim/adam.h"
-#include "optim/rmsprop.h"
+#include "optim/any.h"
 #include "optim/sgd.h"
 #include "tests/support/golden/golden_path.h"
 #include "tests/support/named.h"
@@ -27,73 +26,23 @@ namespace {
 using nlohmann::json;
 using NamedDType = testing::Named<DType>;
 
-void Read(const json& from, const char* name, double& option) {
-  option = from.value(name, option);
-}
-void Read(const json& from, const char* name, bool& option) {
-  option = from.value(name, option);
-}
-
-// Fields() in words, which the values of PyTorch go by.
-template <typename Options>
-constexpr std::array<const char*, 0> kNames = {};
-template <>
-constexpr std::array kNames<SgdOptions> = {
-    "lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize"};
-template <>
-constexpr std::array kNames<AdamOptions> = {
-    "lr",           "beta1",   "beta2",    "eps",
-    "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay"};
-template <>
-constexpr std::array kNames<AdamWOptions> = {
-    "lr", "beta1", "beta2", "eps", "weight_decay", "amsgrad", "maximize"};
-template <>
-constexpr std::array kNames<AdagradOptions> = {
-    "lr",  "lr_decay", "weight_decay", "initial_accumulator_value",
-    "eps", "maximize"};
-template <>
-constexpr std::array kNames<RmsPropOptions> = {
-    "lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize"};
-
-template <typename Options>
-Options OptionsFrom(const json& from) {
-  Options options;
-  size_t read = 0;
-  std::apply(
-      [&](auto... field) {
-        size_t i = 0;
-        (Read(from, kNames<Options>.at(i++), options.*field), ...);
-      },
-      Options::Fields());
-  for (const char* name : kNames<Options>) read += from.count(name);
-  EXPECT_EQ(read, from.size()) << from;
+AnyOptions OptionsFrom(const json& a_case, const char* which) {
+  AnyOptions options = AnyOptions::Parse(a_case["kind"]).value();
+  for (const auto& [name, value] : a_case[which].items()) {
+    const absl::Status set = options.Set(
+        name, value.is_boolean() ? value.get<bool>() : value.get<double>());
+    EXPECT_TRUE(set.ok()) << set;
+  }
   return options;
 }
 
 // The parameters, or all but the first in a group of their own.
-template <typename O>
-std::unique_ptr<Optimizer> Made(const std::vector<Variable>& parameters,
-                                const json& a_case) {
-  using Options = typename O::Options;
-  const auto options = OptionsFrom<Options>(a_case["options"]);
-  if (!a_case.contains("second"))
-    return std::make_unique<O>(parameters, options);
+Any Make(const std::vector<Variable>& parameters, const json& a_case) {
+  const AnyOptions options = OptionsFrom(a_case, "options");
+  if (!a_case.contains("second")) return Any(parameters, options);
   const std::vector<Variable> rest(parameters.begin() + 1, parameters.end());
-  const typename O::Groups groups = {
-      {{parameters[0]}, options},
-      {rest, OptionsFrom<Options>(a_case["second"])}};
-  return std::make_unique<O>(groups);
-}
-
-std::unique_ptr<Optimizer> Make(const std::vector<Variable>& parameters,
-                                const json& a_case) {
-  const std::string kind = a_case["kind"];
-  if (kind == "adam") return Made<Adam>(parameters, a_case);
-  if (kind == "adamw") return Made<AdamW>(parameters, a_case);
-  if (kind == "adagrad") return Made<Adagrad>(parameters, a_case);
-  if (kind == "rmsprop") return Made<RmsProp>(parameters, a_case);
-  EXPECT_EQ(kind, "sgd");
-  return Made<Sgd>(parameters, a_case);
+  return Any(Any::Groups{{{parameters[0]}, options},
+                         {rest, OptionsFrom(a_case, "second")}});
 }
 
 class Golden : public ::testing::TestWithParam<NamedDType> {
@@ -115,24 +64,57 @@ class Golden : public ::testing::TestWithParam<NamedDType> {
     return tensors;
   }
 
+  double Tolerance() const {
+    return GetParam().value == DType::kF64 ? 1e-12 : 2e-6;
+  }
+
+  Tensor Of(const json& values, const Shape& shape) const {
+    return test::Put(values.get<std::vector<double>>(), shape)
+        .To(GetParam().value);
+  }
+
+  // As many steps by the rows that an embedding looks up, some several times.
+  void RunRows(const json& rows, const json& a_case) const {
+    const Shape shape({rows["shape"][0], rows["shape"][1]});
+    const Variable table(Of(rows["start"], shape).Clone(), true);
+    Any optimizer({table}, OptionsFrom(a_case, "options"));
+    optimizer.set_clip({.norm = a_case.value("clip_norm", Clip::kNone)});
+    for (size_t step = 0; step < rows["indices"].size(); ++step) {
+      const auto index = rows["indices"][step].get<std::vector<int64_t>>();
+      const Tensor weights = Of(rows["weights"][step],
+                                {static_cast<int64_t>(index.size()), shape[1]});
+      optimizer.ZeroGrad();
+      autograd::Sum(autograd::Embedding(table, test::Put(Tensor::From(index)),
+                                        /*sparse=*/true) *
+                    Variable(weights))
+          .Backward();
+      ASSERT_TRUE(table.gradient().is_rows());
+      optimizer.Step();
+      EXPECT_TRUE(ops::AllClose(table.tensor(),
+                                Of(a_case["values"][step], shape), Tolerance(),
+                                Tolerance()))
+          << a_case["kind"] << a_case["options"] << " step " << step << ": "
+          << table.tensor().ToString();
+    }
+  }
+
   void Run(const json& a_case) const {
     std::vector<Variable> parameters;
     for (const Tensor& start : TensorsOf(golden_["starts"]))
       parameters.emplace_back(start.Clone(), true);
-    const auto optimizer = Make(parameters, a_case);
-    optimizer->set_clip({.norm = a_case.value("clip_norm", Clip::kNone),
-                         .value = a_case.value("clip_value", Clip::kNone)});
-    const double tolerance = GetParam().value == DType::kF64 ? 1e-12 : 2e-6;
+    Any optimizer = Make(parameters, a_case);
+    optimizer.set_clip({.norm = a_case.value("clip_norm", Clip::kNone),
+                        .value = a_case.value("clip_value", Clip::kNone)});
     for (size_t step = 0; step < golden_["grads"].size(); ++step) {
       std::vector<Tensor> grads = TensorsOf(golden_["grads"][step]);
       if (step == 1) grads[1] = Tensor();  // absent there, too
       for (size_t i = 0; i < grads.size(); ++i)
         parameters[i].set_grad(grads[i]);
-      optimizer->Step();
+      optimizer.Step();
       const std::vector<Tensor> expected = TensorsOf(a_case["values"][step]);
       for (size_t i = 0; i < expected.size(); ++i) {
         EXPECT_TRUE(ops::AllClose(parameters[i].tensor(), expected[i],
-                                  tolerance, tolerance))
+                                  Tolerance(), Tolerance()))
             << a_case["kind"] << a_case["options"] << " step " << step
             << ": parameter " << i << " " << parameters[i].tensor().ToString()
             << ", expected " << expected[i].ToString();
@@ -146,6 +128,12 @@ class Golden : public ::testing::TestWithParam<NamedDType> {
 TEST_P(Golden, StepsEqualPyTorchs) {
   ASSERT_GE(golden_["cases"].size(), 30u);
   for (const json& a_case : golden_["cases"]) Run(a_case);
+}
+
+TEST_P(Golden, StepsByRowsEqualPyTorchs) {
+  const json& rows = golden_["rows"];
+  ASSERT_GE(rows["cases"].size(), 8u);
+  for (const json& a_case : rows["cases"]) RunRows(rows, a_case);
 }
 
 TEST(GoldenSchedules, EqualPyTorchs) {

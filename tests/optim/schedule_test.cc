@@ -36,6 +36,23 @@ TEST(Schedule, WarmsUpToWhatFollows) {
   EXPECT_DOUBLE_EQ(schedule(1, 6), 0.5);
 }
 
+TEST(Schedule, HasAName) {
+  EXPECT_EQ(ScheduleNamed("constant", 5).value(), nullptr);
+  const Schedule warm = ScheduleNamed("warm-cosine", 20).value();
+  EXPECT_DOUBLE_EQ(warm(1, 0), 0.5);
+  EXPECT_DOUBLE_EQ(warm(1, 2), 1);
+  EXPECT_DOUBLE_EQ(warm(1, 11), 0.5);
+  EXPECT_DOUBLE_EQ(warm(1, 20), 0);
+  const Schedule straight = ScheduleNamed("warm-linear", 20).value();
+  EXPECT_DOUBLE_EQ(straight(1, 11), 0.5);
+  EXPECT_DOUBLE_EQ(ScheduleNamed("linear", 4).value()(1, 1), 0.75);
+  EXPECT_DOUBLE_EQ(ScheduleNamed("one-cycle", 10).value()(1, 2), 1);
+  const absl::Status unknown = ScheduleNamed("cycle", 5).status();
+  EXPECT_EQ(unknown.message(),
+            "there is no schedule 'cycle'; there are constant, cosine, linear, "
+            "one-cycle, warm-cosine, warm-linear");
+}
+
 TEST(Schedule, RefusesOptionsOutOfRange) {
   EXPECT_THROW(StepLr({.every = 0}), Error);
   EXPECT_THROW(LinearLr({.total = 0}), Error);

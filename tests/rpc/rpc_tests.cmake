@@ -3,6 +3,7 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
   protobuf::libprotobuf SHARDS 12
   TIMING */StuckPeer.DoesNotHoldUp* StuckPeerOfAProcess.* StuckPeers.*
     SilentWorkerTest.* KilledWorkerTest.* KillDetection.* StopDetection.*
+    LostCalls.OverTcp*
     GrpcLoss.OfAKilledProcess* GrpcSilence.* GrpcRingSilence.*
     Grpc.AWorkerThatDiedBeforeTheFirstMessageIsNotAwaited
     Grpc.AShutdownDoesNotWaitForAPeerThat*

@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<Tensor>> GradientsAt(rpc::CallContext& call,
   ASSIGN_OR_RETURN(auto context, dist::ContextOf(call));
   std::vector<Tensor> grads;
   for (const Variable& parameter : local->Parameters()) {
-    grads.push_back(context->GradientOf(parameter));
+    grads.push_back(context->GradientOf(parameter).Dense());
   }
   return grads;
 }

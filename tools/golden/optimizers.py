@@ -2,7 +2,8 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/golden/optimizers.json: parameters after each step of PyTorch's
-optimizers on fixed gradients, with options, groups, clipping and schedules.
+optimizers on fixed gradients, with options, groups, clipping and schedules, and
+a table after each step by gradients of rows.
 Run: tools/golden/optimizers.py > FILE"""
 
 import json
@@ -46,7 +47,18 @@ GROUPS = [
 ]
 CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam,
            "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
-           "rmsprop": torch.optim.RMSprop}
+           "rmsprop": torch.optim.RMSprop,
+           "sparse-adam": torch.optim.SparseAdam}
+# On the gradients of an embedding with sparse=True.
+ROWS = [
+    ("sgd", dict(lr=0.1)),
+    ("sgd", dict(lr=0.1, maximize=True)),
+    ("adagrad", dict(lr=0.1, lr_decay=0.2, eps=1e-4)),
+    ("adagrad", dict(lr=0.1, initial_accumulator_value=0.5)),
+    ("sparse-adam", dict()),
+    ("sparse-adam", dict(lr=0.05, betas=(0.8, 0.95), eps=1e-4)),
+    ("sparse-adam", dict(lr=0.05, maximize=True)),
+]
 CLIPS = [("norm", 0.7), ("norm", 1e3), ("value", 0.4)]
 
 
@@ -107,6 +119,42 @@ def run(kind, options, second, starts, grads, clip=None):
     return values
 
 
+def run_rows(kind, options, start, indices, weights, clip=None):
+    table = torch.nn.Parameter(start.clone())
+    optimizer = CLASSES[kind]([table], **options)
+    values = []
+    for index, weight in zip(indices, weights):
+        optimizer.zero_grad()
+        rows = torch.nn.functional.embedding(index, table, sparse=True)
+        (rows * weight).sum().backward()
+        assert table.grad.is_sparse
+        if clip:
+            table.grad = table.grad.coalesce()
+            norm = table.grad.values().norm()
+            table.grad = table.grad * min(1.0, clip / (norm + 1e-6))
+        optimizer.step()
+        values.append(table.detach().flatten().tolist())
+    return values
+
+
+def rows():
+    start = torch.randn(7, 3, dtype=torch.float64)
+    indices = [torch.randint(7, (2, 2)) for _ in range(STEPS)]
+    indices[0] = torch.tensor([[5, 1], [5, 5]])
+    weights = [torch.randn(2, 2, 3, dtype=torch.float64) for _ in indices]
+    cases = [{"kind": kind, "options": plain(options),
+              "values": run_rows(kind, options, start, indices, weights)}
+             for kind, options in ROWS]
+    options = dict(lr=0.1)
+    cases.append({"kind": "sgd", "options": options, "clip_norm": 0.7,
+                  "values": run_rows("sgd", options, start, indices, weights,
+                                     0.7)})
+    flat = lambda tensors: [t.flatten().tolist() for t in tensors]
+    return {"shape": [7, 3], "start": start.flatten().tolist(),
+            "indices": flat(indices), "weights": flat(weights),
+            "cases": cases}
+
+
 def rates(make):
     parameter = torch.nn.Parameter(torch.zeros(1))
     parameter.grad = torch.zeros(1)
@@ -152,7 +200,7 @@ def main():
     print(json.dumps({"torch": torch.__version__, "shapes": shapes,
                       "starts": flat(starts),
                       "grads": [flat(g) for g in grads], "cases": cases,
-                      "schedules": schedules}))
+                      "schedules": schedules, "rows": rows()}))
 
 
 if __name__ == "__main__":

@@ -174,7 +174,8 @@ class EngineTest : public ::testing::Test {
   }
   // -1: none.
   double GradientAt(const char* worker, const Variable& leaf) {
-    return First(net_.StateAt(worker, context_->id())->GradientOf(leaf));
+    return First(
+        net_.StateAt(worker, context_->id())->GradientOf(leaf).Dense());
   }
 
   Net net_;

@@ -39,7 +39,7 @@ TEST_F(EngineTest, GradientsComeToTheDeviceOfWhatWasSent) {
   const absl::Status status = Backward(autograd::Sum(home * home));
   ASSERT_TRUE(status.ok()) << status;
   const Tensor gradient =
-      net_.StateAt("bob", context_->id())->GradientOf(w);  // 2 w x^2
+      net_.StateAt("bob", context_->id())->GradientOf(w).Dense();  // 2 w x^2
   EXPECT_EQ(gradient.device(), test::TestDevice());
   EXPECT_EQ(First(gradient), 24);
 }
@@ -367,7 +367,7 @@ TEST_F(EngineTest, ManyContextsRunAtOnce) {
   }
   EXPECT_TRUE(WaitAll(passes).Await().ok());
   for (size_t i = 0; i < kContexts; ++i) {
-    EXPECT_EQ(First(contexts[i]->GradientOf(leaves[i])),
+    EXPECT_EQ(First(contexts[i]->GradientOf(leaves[i]).Dense()),
               2 * static_cast<double>(i));
     EXPECT_TRUE(net_.at("alice").Release(contexts[i]->id()).Await().ok());
   }

@@ -51,7 +51,7 @@ Variable Scale::Forward(const Variable& x) { return x * factor_; }
 
 absl::StatusOr<Tensor> Scale::Gradient(rpc::CallContext& call) {
   ASSIGN_OR_RETURN(auto context, ContextOf(call));
-  return context->GradientOf(factor_);
+  return context->GradientOf(factor_).Dense();
 }
 
 void AddRemoteMath(rpc::Registry& registry) {

@@ -44,6 +44,13 @@ TEST(ActivationGradients, Silu) {
       GradCheck([](Inputs v) { return Silu(v[0]); }, {Random({9}, -4, 4)}));
 }
 
+TEST(ActivationGradients, LeakyRelu) {
+  for (const double slope : {0.01, 0.0, 2.0}) {
+    EXPECT_TRUE(GradCheck([=](Inputs v) { return LeakyRelu(v[0], slope); },
+                          {Random({3, 7})}));
+  }
+}
+
 TEST(ActivationGradients, Dropout) {
   EXPECT_TRUE(GradCheck(
       [](Inputs v) {

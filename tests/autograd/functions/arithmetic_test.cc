@@ -111,6 +111,26 @@ TEST(ArithmeticGradients, PowScalarByZeroIsFlatEvenAtZero) {
   EXPECT_EQ(x.grad().ToVector<float>(), (std::vector<float>{0, 0}));
 }
 
+TEST(ArithmeticGradients, Pow) {
+  EXPECT_TRUE(GradCheck([](Inputs v) { return Pow(v[0], v[1]); },
+                        {Random({2, 3}, 0.5, 2), Random({4, 1, 3}, -2, 2)}));
+}
+
+TEST(ArithmeticGradients, SinAndCos) {
+  EXPECT_TRUE(
+      GradCheck([](Inputs v) { return Sin(v[0]); }, {Random({9}, -7, 7)}));
+  EXPECT_TRUE(
+      GradCheck([](Inputs v) { return Cos(v[0]); }, {Random({9}, -7, 7)}));
+}
+
+TEST(ArithmeticGradients, MaskedFill) {
+  const Tensor mask = Put<bool>({true, false, true});
+  EXPECT_TRUE(GradCheck([&](Inputs v) { return MaskedFill(v[0], mask, 2); },
+                        {Random({2, 3})}));
+  EXPECT_TRUE(GradCheck([&](Inputs v) { return MaskedFill(v[0], mask, 2); },
+                        {Random({2, 1})}));
+}
+
 TEST(ArithmeticGradients, Clamp) {
   EXPECT_TRUE(GradCheck([](Inputs v) { return Clamp(v[0], -0.4, 0.5); },
                         {Random({20})}));

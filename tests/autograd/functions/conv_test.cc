@@ -75,5 +75,35 @@ TEST(ConvGradients, ChannelsLast) {
       {Random({2, 3, 4, 4}), Random({4, 3, 3, 3}), Random({4})}));
 }
 
+TEST(ConvTransposeGradients, StridePaddingAndGroups) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return ConvTranspose2d(v[0], v[1], v[2],
+                               {.stride = {2, 3},
+                                .padding = {1, 0},
+                                .output_padding = {1, 2},
+                                .groups = 2});
+      },
+      {Random({2, 4, 3, 4}), Random({4, 2, 3, 2}), Random({4})}));
+}
+
+TEST(ConvTransposeGradients, OutputPaddingOfTheDilation) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return ConvTranspose2d(v[0], v[1], Variable(),
+                               {.output_padding = {1, 2}, .dilation = {2, 3}});
+      },
+      {Random({1, 2, 3, 3}), Random({2, 3, 2, 2})}));
+}
+
+TEST(Conv1dGradients, StridePaddingDilationAndGroups) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) {
+        return Conv1d(v[0], v[1], v[2],
+                      {.stride = 2, .padding = 2, .dilation = 2, .groups = 2});
+      },
+      {Random({2, 4, 9}), Random({6, 2, 3}), Random({6})}));
+}
+
 }  // namespace
 }  // namespace baton::autograd

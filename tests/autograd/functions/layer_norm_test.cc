@@ -42,5 +42,28 @@ TEST(LayerNormGradients, OfParametersHaveTheirDType) {
             (std::vector<float>{2, 2, 2, 2}));
 }
 
+TEST(GroupNormGradients, OfImages) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) { return GroupNorm(v[0], 2, v[1], v[2]); },
+      {Random({3, 4, 5, 3}), Random({4}, 0.5, 2), Random({4})}, kLooseRows));
+}
+
+TEST(GroupNormGradients, OfVectorsAndOfOneGroup) {
+  EXPECT_TRUE(GradCheck(
+      [](Inputs v) { return GroupNorm(v[0], 2, v[1], v[2], 1e-2); },
+      {Random({5, 6}), Random({6}, 0.5, 2), Random({6})}, kLooseRows));
+  EXPECT_TRUE(GradCheck([](Inputs v) { return GroupNorm(v[0], 1, v[1], v[2]); },
+                        {Random({2, 3, 8}), Random({3}, 0.5, 2), Random({3})},
+                        kLooseRows));
+}
+
+// Rows long enough for packs and for whole blocks of a GPU.
+TEST(GroupNormGradients, OfLargeImages) {
+  const auto norm = [](Inputs v) { return GroupNorm(v[0], 2, v[1], v[2]); };
+  EXPECT_TRUE(GradCheck(
+      norm, {Random({1, 4, 33, 31}), Random({4}, 0.5, 2), Random({4})},
+      {.tolerance = 1e-5, .f32_tolerance = 2e-4}));
+}
+
 }  // namespace
 }  // namespace baton::autograd

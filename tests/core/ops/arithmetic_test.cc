@@ -132,6 +132,53 @@ TEST(Arithmetic, UnaryFunctionsMatchTheCLibrary) {
   }
 }
 
+TEST(Arithmetic, SinAndCosMatchTheCLibrary) {
+  Generator generator(4);
+  const Tensor x = Put(RandUniform({5000}, -1000, 1000, generator));
+  const auto in = x.ToVector<float>();
+  const auto sine = Sin(x).ToVector<float>();
+  const auto cosine = Cos(x).ToVector<float>();
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_NEAR(sine[i], std::sin(double{in[i]}), 2e-7) << in[i];
+    EXPECT_NEAR(cosine[i], std::cos(double{in[i]}), 2e-7) << in[i];
+  }
+  EXPECT_TRUE(std::isnan(Sin(Put<float>({INFINITY})).ToVector<float>()[0]));
+  EXPECT_THAT(ErrorOf([&] { Cos(Put<int32_t>({1})); }), StartsWith("[cos]"));
+}
+
+TEST(Arithmetic, PowBroadcastsAndKnowsTheLimits) {
+  const Tensor base = Put<float>({2, -2, 0, NAN, 1}, {5, 1});
+  const Tensor exponent = Put<float>({3, 0, -1});
+  const auto y = Pow(base, exponent).ToVector<float>();
+  EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + 9),
+              ElementsAre(8, 1, 0.5, -8, 1, -0.5, 0, 1, INFINITY));
+  EXPECT_TRUE(std::isnan(y[9]));
+  EXPECT_EQ(y[10], 1);
+  EXPECT_EQ(Pow(Put<float>({1}), Put<float>({NAN})).Item(), 1);
+  EXPECT_TRUE(std::isnan(Pow(Put<float>({-2}), Put<float>({0.5})).Item()));
+  EXPECT_EQ(Pow(base.To(DType::kBF16), exponent.To(DType::kBF16)).dtype(),
+            DType::kBF16);
+  EXPECT_THAT(ErrorOf([&] { Pow(Put<int32_t>({1}), Put<int32_t>({1})); }),
+              StartsWith("[pow]"));
+}
+
+TEST(Arithmetic, MaskedFillBroadcastsBothSides) {
+  const Tensor mask = Put<bool>({true, false, true});
+  for (DType dtype : kNumbers) {
+    const Tensor x = Put<double>({1, 2}, {2, 1}).To(dtype);
+    EXPECT_THAT(Doubles(MaskedFill(x, mask, 7)), ElementsAre(7, 1, 7, 7, 2, 7));
+  }
+  const auto y =
+      MaskedFill(Put<float>({NAN, NAN, 3}), mask, -INFINITY).ToVector<float>();
+  EXPECT_EQ(y[0], -INFINITY);
+  EXPECT_TRUE(std::isnan(y[1]));
+  EXPECT_EQ(MaskedFill(Put(Tensor::Zeros({0, 3})), mask, 1).numel(), 0);
+  EXPECT_THAT(ErrorOf([&] { MaskedFill(Put<int32_t>({1}), mask, 0.5); }),
+              StartsWith("[masked_fill]"));
+  EXPECT_THAT(ErrorOf([&] { MaskedFill(mask, Put<float>({1}), 0); }),
+              StartsWith("[masked_fill] expected a mask of bool"));
+}
+
 TEST(Arithmetic, ExpReachesItsLimits) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const auto y = Exp(Put<float>({kInf, -kInf, 0.f, 88.72f, 89.f, -100.f, NAN}))

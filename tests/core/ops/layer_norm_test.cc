@@ -172,5 +172,98 @@ TEST(LayerNorm, WrongArgumentsAreNamed) {
       HasSubstr("[layer_norm_backward]"));
 }
 
+// Images of few and of many pixels, whole packs and not, of one group and more.
+TEST(GroupNorm, AgreesWithTheDefinitionInEveryDTypeAndSize) {
+  constexpr double kEps = 1e-5;
+  struct Case {
+    int64_t images, groups, channels, pixels;
+  };
+  for (const Case& c : {Case{3, 2, 3, 35}, Case{2, 4, 8, 256}, Case{5, 3, 1, 1},
+                        Case{1, 1, 6, 1001}, Case{40, 8, 4, 16}}) {
+    const int64_t rows = c.images * c.groups, width = c.channels * c.pixels;
+    const int64_t all = c.groups * c.channels;
+    const Rows r = MakeRows(rows, width, kEps);
+    Generator generator(5);
+    const Tensor gamma = Put(RandNormal({all}, generator).To(DType::kBF16));
+    const Tensor beta = Put(RandNormal({all}, generator).To(DType::kBF16));
+    const Shape planes = {c.images, all, c.pixels};
+    const auto spread = [&](const Tensor& parameter) {
+      return parameter.To(DType::kF64)
+          .Reshape({1, all, 1})
+          .Expand(planes)
+          .Contiguous()
+          .Reshape({rows, width});
+    };
+    const auto of_channels = [&](const Tensor& terms) {
+      return Sum(terms.Reshape(planes), {0, 2});
+    };
+    const Tensor want = Add(Mul(r.normal, spread(gamma)), spread(beta));
+    const Tensor g = Mul(r.dy, spread(gamma));
+    const Tensor along = Mean(Mul(g, r.normal), {1}, true);
+    const Tensor dx =
+        Mul(r.factor, Sub(Sub(g, Mean(g, {1}, true)), Mul(r.normal, along)));
+    for (DType dtype : kFloats) {
+      SCOPED_TRACE(::testing::Message() << Name(dtype) << " " << c.pixels);
+      const Tensor x = r.x.To(dtype).Reshape(planes);
+      const Tensor dy = r.dy.To(dtype).Reshape(planes);
+      const Tensor scale = gamma.To(dtype);
+      const auto forward = GroupNorm(x, c.groups, scale, beta.To(dtype), kEps);
+      ASSERT_EQ(forward.y.dtype(), dtype);
+      ExpectNear(forward.y, want.Reshape(planes), ToleranceOf(dtype));
+      ExpectNear(GroupNormBackward(dy, x, c.groups, scale, forward),
+                 dx.Reshape(planes), ToleranceOf(dtype));
+      const auto grads =
+          GroupNormParameterGradients(dy, x, c.groups, scale, forward);
+      const double of_sums = dtype == DType::kF64 ? 1e-10 : 1e-4;
+      ExpectNear(grads.dgamma, of_channels(Mul(r.dy, r.normal)), of_sums);
+      ExpectNear(grads.dbeta, of_channels(r.dy), of_sums);
+    }
+  }
+}
+
+TEST(GroupNorm, ReadsChannelsLastImagesAndIsTheSameForAnyNumberOfThreads) {
+  const Rows r = MakeRows(8, 60, 1e-5);
+  const Tensor x = r.x.To(DType::kF32).Reshape({4, 6, 4, 5});
+  const Tensor dy = r.dy.To(DType::kF32).Reshape({4, 6, 4, 5});
+  const Tensor ones = Put(Tensor::Ones({6})), zeros = Put(Tensor::Zeros({6}));
+  const auto plain = GroupNorm(x, 2, ones, zeros, 1e-5);
+  const auto last = GroupNorm(x.Contiguous(MemoryFormat::kChannelsLast), 2,
+                              ones, zeros, 1e-5);
+  EXPECT_TRUE(BitEqual(plain.y, last.y));
+  const int before = ComputeThreads();
+  std::vector<LayerNormGradients> grads;
+  for (int threads : {1, 3}) {
+    SetComputeThreads(threads);
+    grads.push_back(GroupNormParameterGradients(dy, x, 2, ones, plain));
+  }
+  SetComputeThreads(before);
+  EXPECT_TRUE(BitEqual(grads[0].dgamma, grads[1].dgamma));
+  EXPECT_TRUE(BitEqual(grads[0].dbeta, grads[1].dbeta));
+}
+
+TEST(GroupNorm, OfNoImagesOrPixelsIsEmpty) {
+  const Tensor ones = Put(Tensor::Ones({4}));
+  for (const Shape& shape : {Shape({0, 4, 3}), Shape({2, 4, 0})}) {
+    const Tensor x = Put(Tensor::Empty(shape));
+    const auto forward = GroupNorm(x, 2, ones, ones, 1e-5);
+    EXPECT_EQ(forward.y.shape(), shape);
+    EXPECT_EQ(GroupNormBackward(x, x, 2, ones, forward).shape(), shape);
+    const auto grads = GroupNormParameterGradients(x, x, 2, ones, forward);
+    EXPECT_EQ(grads.dgamma.ToVector<float>(), (std::vector<float>{0, 0, 0, 0}));
+  }
+}
+
+TEST(GroupNorm, WrongArgumentsAreNamed) {
+  const Tensor x = Put(Tensor::Ones({2, 4, 3}));
+  const Tensor ones = Put(Tensor::Ones({4}));
+  for (const int64_t groups : {0, 3, -2}) {
+    EXPECT_THAT(ErrorOf([&] { GroupNorm(x, groups, ones, ones, 1e-5); }),
+                HasSubstr("[group_norm] expected x [N, C, ...]"));
+  }
+  EXPECT_THAT(
+      ErrorOf([&] { GroupNorm(x, 2, Put(Tensor::Ones({2})), ones, 1e-5); }),
+      HasSubstr("gamma [C]"));
+}
+
 }  // namespace
 }  // namespace baton::ops

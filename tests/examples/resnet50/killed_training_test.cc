@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/checkpoint.h"
 #include "tests/support/child_process.h"
+#include "tests/support/kills.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 
@@ -21,65 +22,70 @@ namespace baton::examples {
 namespace {
 
 constexpr int kSteps = 40;
-constexpr int kLeastKills = 8;
 
 class KilledTraining : public ::testing::Test {
  protected:
-  static std::vector<std::string> Command(
-      const std::string& folder, const std::vector<std::string>& cuts) {
+  // Of two stages and of three, by turns: another cut, other workers.
+  ChildProcess Resume(const std::string& folder) {
+    const std::vector<std::string> cuts[] = {{"layer2"}, {"layer1", "layer3"}};
     std::vector<std::string> command = {testing::ProgramPath("killed_trainer"),
                                         folder, absl::StrCat(kSteps)};
-    command.insert(command.end(), cuts.begin(), cuts.end());
-    return command;
+    const std::vector<std::string>& cut = cuts[begun_++ % 2];
+    command.insert(command.end(), cut.begin(), cut.end());
+    return ChildProcess(command);
   }
-  // What a line says of the loss of a step is said by all that have it.
-  void Note(const std::string& line) {
-    const size_t blank = line.find(' ');
-    const std::string loss = line.substr(blank + 1);
-    const auto [found, is_new] = losses_.emplace(line.substr(0, blank), loss);
-    EXPECT_EQ(found->second, loss) << "step " << line;
+  // Reads what the trainer says of at most so many steps; true if it says no
+  // more. What a line says of the loss of a step is said by all that have it.
+  bool Note(ChildProcess& trainer, int steps) {
+    for (; steps > 0; --steps) {
+      const std::string line = trainer.ReadLine();
+      if (line.empty()) return true;
+      const size_t blank = line.find(' ');
+      const std::string loss = line.substr(blank + 1);
+      const auto [found, is_new] = losses_.emplace(line.substr(0, blank), loss);
+      EXPECT_EQ(found->second, loss) << "step " << line;
+    }
+    return false;
+  }
+  void ExpectEnd(ChildProcess& trainer, const std::string& folder) {
+    EXPECT_TRUE(Note(trainer, kSteps + 1));
+    EXPECT_EQ(trainer.Wait(), 0);
+    EXPECT_EQ(losses_.size(), static_cast<size_t>(kSteps));
+    EXPECT_EQ(CheckpointSteps(folder).back(), kSteps);
   }
 
   const testing::TempFolder folder_;
   std::map<std::string, std::string> losses_;
+  int begun_ = 0;
 };
 
-// Killed at random moments of training and of saving, and resumed in two stages
-// and in three by turns.
+// Killed at random moments of training and of saving, and resumed. One that was
+// faster than its killer is followed by one in another folder.
 TEST_F(KilledTraining, HasTheLossesOfTheUndisturbedOne) {
-  const std::vector<std::string> cuts[] = {{"layer2"}, {"layer1", "layer3"}};
   {
-    ChildProcess whole(Command(folder_ / "whole", cuts[0]));
-    for (std::string line = whole.ReadLine(); !line.empty();
-         line = whole.ReadLine())
-      Note(line);
-    ASSERT_EQ(whole.Wait(), 0);
-    ASSERT_EQ(losses_.size(), static_cast<size_t>(kSteps));
+    const std::string whole = folder_ / "whole";
+    ChildProcess trainer = Resume(whole);
+    ExpectEnd(trainer, whole);
   }
   std::mt19937 random(5);
-  std::uniform_int_distribution<int> steps(1, 4), wait_us(0, 30'000);
-  const std::string run = folder_ / "run";
-  int kills = 0;
-  for (bool over = false; !over; ++kills) {
-    ChildProcess trainer(Command(run, cuts[kills % 2]));
-    for (int left = steps(random); left > 0 && !over; --left) {
-      const std::string line = trainer.ReadLine();
-      over = line.empty();
-      if (!over) Note(line);
-    }
-    if (over) {
-      EXPECT_EQ(trainer.Wait(), 0);
-      break;
+  std::uniform_int_distribution<int> steps(0, 4), wait_us(0, 30'000);
+  const int kills = testing::Kills(8);
+  int trainings = 0;
+  std::string run = folder_ / "run_0";
+  for (int kill = 0; kill < kills;) {
+    ChildProcess trainer = Resume(run);
+    if (Note(trainer, steps(random))) {
+      ExpectEnd(trainer, run);
+      run = folder_ / absl::StrCat("run_", ++trainings);
+      continue;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us(random)));
     trainer.Kill(SIGKILL);
-    for (std::string line = trainer.ReadLine(); !line.empty();
-         line = trainer.ReadLine())
-      Note(line);
-    ASSERT_LT(kills, 10 * kSteps) << "it does not get on";
+    ++kill;
+    EXPECT_TRUE(Note(trainer, kSteps + 1));
   }
-  EXPECT_GE(kills, kLeastKills);
-  EXPECT_EQ(CheckpointSteps(run).back(), kSteps);
+  ChildProcess last = Resume(run);
+  ExpectEnd(last, run);
 }
 
 }  // namespace

@@ -20,6 +20,8 @@
 #include "examples/resnet50/training.h"
 #include "examples/support/device_cluster.h"
 #include "examples/support/planning.h"
+#include "examples/support/train_steps.h"
+#include "optim/adam.h"
 #include "tests/models/data/made_files.h"
 #include "tests/support/test_files.h"
 #include "tools/command_line.h"
@@ -40,7 +42,7 @@ Settings SmallSettings() {
   settings.image = 32;
   settings.batches = 2;
   settings.repeat = 2;
-  settings.sgd.lr = 0.01;
+  settings.stepping.optimizer.lr = 0.01;
   return settings;
 }
 
@@ -111,6 +113,32 @@ TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
       EXPECT_NEAR(remote->TrainStep(batches[0]).value(),
                   local->TrainStep(placed).value(), 1e-6)
           << "split size " << split_size << ", step " << step;
+    }
+  }
+}
+
+// Momentum, batch norm and all: bit for bit.
+TEST_F(ResNetPrograms, TwoStepsUnderWayLearnWhatOneAtATimeLearns) {
+  Settings settings = SmallSettings();
+  settings.batches = 5;
+  settings.stepping.optimizer.others["momentum"] = 0.9;
+  const auto batches = SyntheticBatches(settings);
+  for (const int64_t split_size : {0, 3}) {
+    for (const char* schedule : {"gpipe", "auto"}) {
+      settings.schedule.name = schedule;
+      std::vector<double> in_turn, under_way;
+      const auto one = Remote(settings, split_size);
+      for (const TrainingBatch& batch : batches)
+        in_turn.push_back(one->TrainStep(batch).value());
+      const auto two = Remote(settings, split_size);
+      TrainSteps steps(*two, [&](const TrainSteps::Done& step) {
+        under_way.push_back(step.loss);
+        return absl::OkStatus();
+      });
+      for (const TrainingBatch& batch : batches)
+        ASSERT_TRUE(steps.Begin(batch).ok());
+      ASSERT_TRUE(steps.Finish().ok());
+      EXPECT_EQ(under_way, in_turn) << split_size << " " << schedule;
     }
   }
 }
@@ -315,7 +343,7 @@ TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsItsWeights) {
   settings.saving.checkpoints.folder = folder / "run";
   settings.saving.weights = folder / "model.safetensors";
   settings.json = folder / "epochs.jsonl";
-  settings.sgd = {.lr = 0.02, .momentum = 0.9};
+  settings.stepping.optimizer = {.lr = 0.02, .others = {{"momentum", 0.9}}};
   const absl::Status status =
       TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
   ASSERT_TRUE(status.ok()) << status;
@@ -350,16 +378,17 @@ TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
   settings.loss = dist::Loss::kCrossEntropy;
   settings.epochs = 2;
   settings.saving.checkpoints = {.folder = folder / "run", .keep = 0};
-  settings.saving.every = 1;
+  settings.saving.every = 2;  // two steps are under way between
   settings.json = folder / "undisturbed.jsonl";
-  settings.sgd = {.lr = 0.02, .momentum = 0.9};
+  settings.stepping.optimizer = {.lr = 0.02, .others = {{"momentum", 0.9}}};
+  settings.stepping.schedule = "one-cycle";
   const auto train = [&] {
     return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
   };
   absl::Status status = train();
   ASSERT_TRUE(status.ok()) << status;
-  for (const int step : {7, 8})
-    std::filesystem::remove_all(folder / absl::StrCat("run/step_", step));
+  EXPECT_THAT(CheckpointSteps(folder / "run"), ElementsAre(2, 4, 6, 8));
+  std::filesystem::remove_all(folder / "run/step_8");
   settings.saving.resume = Saving::Resume::kLatest;
   settings.cuts = {"layer1"};
   settings.json = folder / "resumed.jsonl";
@@ -445,6 +474,45 @@ TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
               HasSubstr("zb-v, auto, not 'fast'"));
   EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
   EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
+}
+
+TEST(SettingsFromFlags, TakesOptimizersAndSchedulesByName) {
+  const absl::FlagSaver saver;
+  const auto settings = [](const std::vector<std::string>& flags) {
+    const absl::FlagSaver one;
+    EXPECT_TRUE(tools::ReadFlags(flags).ok());
+    return SettingsFromFlags();
+  };
+  const Stepping usual = settings({}).value().stepping;
+  EXPECT_EQ(usual.optimizer.kind, "sgd");
+  EXPECT_EQ(usual.optimizer.state_tensors(), 0);
+  const Stepping images = settings({"--data=x", "--lr=0.1"}).value().stepping;
+  EXPECT_EQ(images.schedule, "warm-cosine");
+  EXPECT_EQ(images.optimizer.lr, 0.1);
+  EXPECT_EQ(images.optimizer.others.at("momentum"), 0.9);
+  EXPECT_GT(images.RatesOver(100)(1, 9), images.RatesOver(100)(1, 0));
+  EXPECT_LT(images.RatesOver(100)(1, 90), images.RatesOver(100)(1, 50));
+  const Stepping adam =
+      settings({"--data=x", "--optimizer=adam,beta2=0.9", "--weight_decay=0.5",
+                "--lr_schedule=one-cycle"})
+          .value()
+          .stepping;
+  const auto rule = std::get<ops::AdamRule>(ops::StepRule(adam.optimizer));
+  EXPECT_EQ(rule.lr, optim::AdamOptions().lr);
+  EXPECT_EQ(rule.beta2, 0.9);
+  EXPECT_EQ(rule.weight_decay, 0.5);
+  EXPECT_EQ(adam.schedule, "one-cycle");
+  for (const auto& [wrong, why] : std::map<std::string, std::string>{
+           {"--optimizer=sdg", "there are sgd, adam"},
+           {"--optimizer=adam,beta3=1", "it has lr, beta1"},
+           {"--optimizer=adam,beta2=2", "not in [0, 1)"},
+           {"--lr_schedule=steep", "there are constant, cosine"},
+           {"--lr_schedule=cosine", "is for --data"},
+           {"--lr=-1", "negative"}}) {
+    const absl::Status status = settings({wrong}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  }
 }
 
 TEST(SettingsFromFlags, LeavesOpenWhatIsToBeChosen) {

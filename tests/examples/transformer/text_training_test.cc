@@ -50,7 +50,8 @@ class TextTraining : public ::testing::Test {
         .text = folder_.Write("text.txt", SomeText()),
         .batch = 6,
         .steps = 6,
-        .adam = {.lr = 0.01}};
+        .stepping = {.optimizer = {.kind = "adamw", .lr = 0.01},
+                     .schedule = "warm-cosine"}};
     settings_.batch = 6;
     settings_.loss = dist::Loss::kCrossEntropy;
     settings_.variants = {"pipelined"};
@@ -87,8 +88,8 @@ class TextTraining : public ::testing::Test {
       for (const Variable& parameter : stages.back()->Parameters())
         parameters.push_back(parameter);
     }
-    optim::AdamW adam(parameters, task.adam);
-    adam.set_schedule(RatesOf(task));
+    optim::Any adam(parameters, task.stepping.optimizer);
+    adam.set_schedule(task.stepping.RatesOver(task.steps));
     const data::ByteText text = ReadTexts(task).value().training;
     Generator generator(task.model.seed);
     std::vector<double> losses;

@@ -181,14 +181,14 @@ TEST(DevicePipeline, TakesMicroBatchesOfGivenSizes) {
   }
   // The rows of a test set need not add up.
   DevicePipeline pipeline = Make(kTwo, {.micro_batches = sizes});
-  EXPECT_EQ(pipeline.Evaluate(BatchOf(10).images).dim(0), 10);
+  EXPECT_EQ(pipeline.Evaluate(BatchOf(10).images)[0].dim(0), 10);
 }
 
 TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
   const Batch batch = BatchOf(7);
   const DevicePipelineOptions options = {.split_size = 2, .schedule = {"auto"}};
   DevicePipeline plain = Make(kFour, options), tuned = Make(kFour, options);
-  const DevicePipeline::Timing timing = tuned.Tune(batch.images, batch.labels);
+  const PipelineTiming timing = tuned.Tune(batch.images, batch.labels);
   EXPECT_EQ(timing.schedule.name, "auto");
   EXPECT_EQ(timing.schedule.micro_batches(), 4);
   EXPECT_GE(timing.bubble, 0);
@@ -200,7 +200,7 @@ TEST(DevicePipeline, TuningChangesNothingButTheOrder) {
   for (size_t i = 0; i < a.size(); ++i)
     ExpectEqual(b[i].grad(), a[i].grad(), absl::StrCat("parameter ", i));
   // Running statistics too.
-  ExpectEqual(tuned.Evaluate(batch.images), plain.Evaluate(batch.images),
+  ExpectEqual(tuned.Evaluate(batch.images)[0], plain.Evaluate(batch.images)[0],
               "outputs");
 }
 
@@ -216,7 +216,7 @@ TEST(DevicePipeline, MicroBatchesAtOnceChangeNothing) {
   for (size_t i = 0; i < a.size(); ++i)
     ExpectEqual(b[i].grad(), a[i].grad(), absl::StrCat("parameter ", i));
   // Running statistics too.
-  ExpectEqual(several.Evaluate(batch.images), one.Evaluate(batch.images),
+  ExpectEqual(several.Evaluate(batch.images)[0], one.Evaluate(batch.images)[0],
               "outputs");
 }
 
@@ -314,7 +314,7 @@ TEST(DevicePipeline, EvaluatesInEvalModeAndLeavesTheMode) {
   whole->To(TestDevice());
   whole->Eval();
   const Batch batch = BatchOf(7);
-  const Tensor outputs = pipeline.Evaluate(batch.images);
+  const Tensor outputs = pipeline.Evaluate(batch.images)[0];
   EXPECT_TRUE(ops::AllClose(
       outputs.To(Device::Cpu()),
       whole->Forward(batch.images).tensor().To(Device::Cpu()), 1e-3, 1e-4));

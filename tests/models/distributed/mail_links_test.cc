@@ -18,64 +18,84 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Sent {
-  Tensor output;
-  Promise<Tensor> answer;
+  int target = 0;
+  Values outputs;
+  Promise<Values> answer;
 };
 std::shared_ptr<MailLinks> LinksThatKeep(std::vector<Sent>& sent) {
-  return std::make_shared<
-      MailLinks>(StageSpec{.index = 0, .count = 2}, [&sent](
-                                                        int,
-                                                        const Tensor& output,
-                                                        MailLinks::Deadline) {
-    return sent.emplace_back(Sent{output, Promise<Tensor>()}).answer.future();
-  });
+  return std::make_shared<MailLinks>(
+      StageSpec{.index = 0, .count = 3},
+      [&sent](int target, int, const Values& outputs, MailLinks::Deadline) {
+        return sent.emplace_back(Sent{target, outputs, Promise<Values>()})
+            .answer.future();
+      });
 }
 
-TEST(MailLinks, TheAnswerToAnOutputIsItsGradient) {
+TEST(MailLinks, TheAnswersToOutputsAreTheirGradients) {
   std::vector<Sent> sent;
   const auto links = LinksThatKeep(sent);
-  links->SendOutput(0, Tensor::Ones({2}));
-  ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].output.numel(), 2);
-  sent[0].answer.Set(Tensor::Ones({3}));
-  const auto gradient = links->TakeGradient(0);
-  ASSERT_TRUE(gradient.ok());
-  EXPECT_EQ(gradient->numel(), 3);
+  links->SendOutputs(1, 0, {Tensor::Ones({2}), Tensor::Ones({4})});
+  links->SendOutputs(2, 0, {Tensor::Ones({2})});
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].target, 1);
+  ASSERT_EQ(sent[0].outputs.size(), 2U);
+  EXPECT_EQ(sent[0].outputs[1].numel(), 4);
+  sent[1].answer.Set(Values{Tensor::Ones({5})});
+  sent[0].answer.Set(Values{Tensor::Ones({3}), Tensor()});
+  const auto gradients = links->TakeGradients(1, 0);
+  ASSERT_TRUE(gradients.ok());
+  ASSERT_EQ(gradients->size(), 2U);
+  EXPECT_EQ((*gradients)[0].numel(), 3);
+  EXPECT_FALSE((*gradients)[1].defined());
+  const auto of_skip = links->TakeGradients(2, 0);
+  ASSERT_TRUE(of_skip.ok());
+  EXPECT_EQ(of_skip->front().numel(), 5);
 }
 
-TEST(MailLinks, ALostNextStageEndsTheStep) {
+TEST(MailLinks, InputsAreKeptByTheStageThatTheyComeFrom) {
+  MailLinks links(StageSpec{.index = 2, .count = 3}, nullptr);
+  Future<Values> skipped = links.PutInputs(0, 1, {Tensor::Ones({2})});
+  Future<Values> passed = links.PutInputs(1, 1, {Tensor::Ones({3})});
+  EXPECT_EQ(links.TakeInputs(1, 1)->front().numel(), 3);
+  EXPECT_EQ(links.TakeInputs(0, 1)->front().numel(), 2);
+  links.SendGradients(0, 1, {Tensor::Ones({4})});
+  EXPECT_FALSE(passed.ready());
+  EXPECT_EQ(skipped.Await()->front().numel(), 4);
+}
+
+TEST(MailLinks, ALostStageEndsTheStep) {
   std::vector<Sent> sent;
   const auto links = LinksThatKeep(sent);
-  links->SendOutput(4, Tensor::Ones({2}));
+  links->SendOutputs(2, 4, {Tensor::Ones({2})});
   sent[0].answer.Set(absl::UnavailableError("gone"));
-  const absl::Status status = links->TakeGradient(4).status();
+  const absl::Status status = links->TakeGradients(1, 4).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("stage 0 of 2: micro-batch 4 at the next stage: gone"));
+              HasSubstr("stage 0 of 3: micro-batch 4 at stage 2: gone"));
   EXPECT_EQ(links->ended(), status);
 }
 
 TEST(MailLinks, FailureEndsWaitsAndAnswers) {
   MailLinks links(StageSpec(), nullptr);
   EXPECT_TRUE(links.ended().ok());
-  Future<Tensor> answer = links.PutInput(0, Tensor::Ones({1}));
-  EXPECT_FALSE(links.PutInput(0, Tensor::Ones({1})).Await().ok());
+  Future<Values> answer = links.PutInputs(0, 0, {Tensor::Ones({1})});
+  EXPECT_FALSE(links.PutInputs(0, 0, {Tensor::Ones({1})}).Await().ok());
   links.Fail(absl::CancelledError("first"));
   links.Fail(absl::InternalError("second"));
   EXPECT_TRUE(absl::IsCancelled(links.ended()));
   EXPECT_TRUE(absl::IsCancelled(answer.Await().status()));
-  EXPECT_TRUE(absl::IsCancelled(links.TakeInput(0).status()));
-  EXPECT_TRUE(absl::IsCancelled(links.PutInput(1, Tensor()).Await().status()));
-  EXPECT_TRUE(absl::IsCancelled(links.TakeGradient(0).status()));
+  EXPECT_TRUE(absl::IsCancelled(links.TakeInputs(0, 0).status()));
+  EXPECT_TRUE(absl::IsCancelled(links.PutInputs(0, 1, {}).Await().status()));
+  EXPECT_TRUE(absl::IsCancelled(links.TakeGradients(1, 0).status()));
 }
 
 TEST(MailLinks, WaitsHaveADeadlineThatSaysWhatIsMissing) {
   MailLinks links(StageSpec(), nullptr);
   links.set_deadline(MailLinks::Deadline::clock::now());
-  absl::Status status = links.TakeGradient(3).status();
+  absl::Status status = links.TakeGradients(1, 3).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("gradient of micro-batch 3"));
+              HasSubstr("gradient of micro-batch 3 from stage 1"));
 }
 
 }  // namespace

@@ -344,16 +344,16 @@ TEST_F(PipelineStepsTest, WorkersTellEachOtherThatAStepBroke) {
     const std::vector<std::string> workers = {"bob", "carol", "dave"};
     std::vector<RRef<Stage>> stages(3);
     std::vector<RRef<StageGroup>> groups;
-    std::optional<RRef<Stage>> next;
+    std::map<int32_t, RRef<Stage>> behind;
     for (int i = 2; i >= 0; --i) {
       const auto at = static_cast<size_t>(i);
       const Fault fault =
           workers[at] == culprit ? Fault::kForward : Fault::kNone;
       const StageModule module =
           *Module<FragileStage>::Create(agent(), workers[at], fault, 0).Await();
-      stages[at] = module.MakeStage(agent(), {.index = i, .count = 3}, next);
+      stages[at] = module.MakeStage(agent(), {.index = i, .count = 3}, behind);
       ASSERT_THAT(stages[at].Ready().Await(), IsOk());
-      next = stages[at];
+      behind[i] = stages[at];
     }
     for (size_t at : {2, 1, 0}) {
       auto others = at == 0 ? groups : std::vector<RRef<StageGroup>>();
@@ -364,7 +364,7 @@ TEST_F(PipelineStepsTest, WorkersTellEachOtherThatAStepBroke) {
     }
     StepOrder order;
     order.step = order.plan = 1;
-    order.inputs = x_;
+    order.inputs = {x_};
     order.time_left = std::chrono::minutes(1);
     std::vector<Future<GroupReport>> runs;
     for (int stage : {2, 1, 0}) {

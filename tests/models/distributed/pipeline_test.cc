@@ -31,6 +31,7 @@ namespace baton::dist {
 namespace {
 
 using testing::DenseStage;
+using ::testing::ElementsAre;
 using testing::FragileStage;
 using testing::GradientsAt;
 using ::testing::HasSubstr;
@@ -240,23 +241,68 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
   options.schedule.name = "auto";
   auto pipeline = MakePipeline(options);
   EXPECT_EQ(pipeline->schedule(), nullptr);
-  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Predict().status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Timing().status()));
+  std::vector<double> bubbles;
   for (int step = 0; step < 4; ++step) {
     Context ctx(agent());
     auto result = pipeline->Step(ctx, x_, labels_);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_GT(result->bubble, 0);
-    EXPECT_LT(result->bubble, 1);
+    ASSERT_TRUE(result->bubble.has_value());
+    EXPECT_GT(*result->bubble, 0);
+    EXPECT_LT(*result->bubble, 1);
+    bubbles.push_back(*result->bubble);
     ASSERT_THAT(CheckSchedule(*pipeline->schedule()), testing::IsOk());
   }
-  const auto predicted = pipeline->Predict();
-  ASSERT_TRUE(predicted.ok()) << predicted.status();
-  EXPECT_GT(predicted->makespan, 0);
-  EXPECT_GE(predicted->bubble(), 0);
-  EXPECT_LT(predicted->bubble(), 1);
+  const auto timing = pipeline->Timing();
+  ASSERT_TRUE(timing.ok()) << timing.status();
+  EXPECT_EQ(timing->schedule, *pipeline->schedule());
+  // Two steps by the costs of the second one.
+  EXPECT_DOUBLE_EQ(timing->bubble, (bubbles[2] + bubbles[3]) / 2);
+  EXPECT_GT(timing->predicted.makespan, 0);
+  EXPECT_GE(timing->predicted.bubble(), 0);
+  EXPECT_LT(timing->predicted.bubble(), 1);
   // Another size is another order.
   pipeline->set_split_size(12);
-  EXPECT_FALSE(pipeline->Predict().ok());
+  EXPECT_FALSE(pipeline->Timing().ok());
+}
+
+// Workers that declare a GPU; their modules are on the CPU.
+TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
+  const rpc::Compute gpu = {.device = Device::Cuda(0)};
+  testing::TrainingCluster cluster(
+      3, AddTypes, testing::TransportKind::kInProcess,
+      {{"alice", {}}, {"bob", gpu}, {"carol", gpu}});
+  rpc::Agent& trainer = cluster.alice();
+  const Placement placement = {.device = Device::Cpu()};
+  std::vector<Module<DenseStage>> stages;
+  for (const bool first : {true, false}) {
+    stages.push_back(
+        *Module<DenseStage>::Create(trainer, first ? "bob" : "carol", placement,
+                                    int64_t{4}, int64_t{4}, first, uint64_t{1})
+             .Await());
+  }
+  PipelineOptions options;
+  options.split_size = 2;
+  options.schedule.name = "auto";
+  auto pipeline = Pipeline::Make(trainer, options, {stages[0], stages[1]});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const Tensor x = Tensor::Ones({4, 4});
+  const Tensor labels = Tensor::From<int64_t>({0, 1, 2, 3});
+  std::vector<int> timed;
+  for (int step = 0; step < 34; ++step) {
+    Context ctx(trainer);
+    const auto result = (*pipeline)->Step(ctx, x, labels);
+    ASSERT_TRUE(result.ok()) << result.status();
+    if (result->bubble) timed.push_back(step);
+  }
+  EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 16, 32));
+  EXPECT_TRUE((*pipeline)->Timing().ok());
+  // Another batch size begins anew.
+  Context ctx(trainer);
+  const auto other =
+      (*pipeline)->Step(ctx, x.Slice(0, 0, 2), labels.Slice(0, 0, 2));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE(other->bubble.has_value());
 }
 
 TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
@@ -300,7 +346,7 @@ TEST_F(PipelineTest, TakesMicroBatchesOfGivenSizes) {
     ExpectGradientsEqual(ctx);
     auto evaluated = pipeline->Evaluate(x_.Slice(0, 0, 9));
     ASSERT_TRUE(evaluated.ok()) << evaluated.status();
-    EXPECT_EQ(evaluated->outputs.dim(0), 9);
+    EXPECT_EQ(evaluated->outputs[0].dim(0), 9);
     const absl::Status refused =
         pipeline->Step(ctx, x_.Slice(0, 0, 9), labels_.Slice(0, 0, 9)).status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
@@ -384,14 +430,14 @@ TEST_F(PipelineTest, EvaluatesInEvalModeWithoutAContext) {
         ForwardAll(local_, x_.Slice(0, rows.begin, rows.end)).tensor());
   }
   Tensor expected = ops::Cat(parts, 0);
-  EXPECT_TRUE(ops::BitEqual(result->outputs, expected));
+  EXPECT_TRUE(ops::BitEqual(result->outputs[0], expected));
   EXPECT_NEAR(result->loss, nn::CrossEntropy(expected, labels_).tensor().Item(),
               1e-6);
   EXPECT_EQ(result->accuracy,
             static_cast<double>(nn::CountCorrect(expected, labels_)) / 12);
   auto bare = pipeline->Evaluate(x_);
   ASSERT_TRUE(bare.ok()) << bare.status();
-  EXPECT_TRUE(ops::BitEqual(bare->outputs, expected));
+  EXPECT_TRUE(ops::BitEqual(bare->outputs[0], expected));
   // Training goes on after it.
   Context ctx(agent());
   EXPECT_TRUE(pipeline->Step(ctx, x_, labels_).ok());

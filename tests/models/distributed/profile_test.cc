@@ -141,7 +141,7 @@ TEST_F(ProfileTest, SaysWhatEachUnitCostsAtEachWorker) {
         EXPECT_GT(costs.seconds.forward, 0);
         EXPECT_GT(costs.seconds.input_grad, 0);
         EXPECT_GE(costs.seconds.weight_grad, 0);
-        const double width = unit < 5 ? 8 : 13;
+        const double width = unit < 5 ? 8 : 0;
         EXPECT_EQ(costs.output_bytes,
                   static_cast<double>(worker.rows[at]) * 7 * width * 4);
       }
@@ -175,6 +175,34 @@ TEST_F(ProfileTest, CountsWhatABackwardWaitsFor) {
     EXPECT_LE(profile->costs[at][0].held_bytes, rows * 256 * 4 * 3);
     EXPECT_LT(profile->costs[at][1].held_bytes, rows * 256 * 4);
   }
+}
+
+// Passes no gradient to the unit before it.
+class DetachingStage final : public nn::Module {
+ public:
+  Variable Forward(const Variable& x) override {
+    return linear_.Forward(Variable(x.tensor()));
+  }
+
+ private:
+  Generator generator_{1};
+  nn::Linear& linear_ = MakeModule<nn::Linear>("linear", 8, 4, generator_);
+};
+
+TEST_F(ProfileTest, AUnitWithoutAGradientCostsNoUsualTime) {
+  const std::vector<std::shared_ptr<nn::Module>> modules = {
+      testing::DenseStage::Make(8, 8, true, 1),
+      std::make_shared<DetachingStage>()};
+  Generator generator(1);
+  const auto profile = MeasureUnits({"a", "b"}, modules,
+                                    {.inputs = RandNormal({4, 8}, generator),
+                                     .targets = RandInt(0, 4, {4}, generator),
+                                     .rows = {4}});
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  const StageCosts& costs = profile->costs[0][0].seconds;
+  EXPECT_GT(costs.forward, 0);
+  EXPECT_NE(costs.input_grad, StageCosts().input_grad);
+  EXPECT_NE(costs.weight_grad, StageCosts().weight_grad);
 }
 
 // Batch norm over images of one pixel.

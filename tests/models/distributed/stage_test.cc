@@ -143,7 +143,7 @@ TEST_F(StageTest, AnEvaluationLeavesEveryModuleInTheModeItHad) {
   // Nothing was dropped, no statistics moved.
   auto second = pipeline->Evaluate(x_, labels_);
   ASSERT_THAT(second, IsOk());
-  EXPECT_TRUE(ops::BitEqual(first->outputs, second->outputs));
+  EXPECT_TRUE(ops::BitEqual(first->outputs[0], second->outputs[0]));
 }
 
 TEST_F(StageTest, AStepLeavesFrozenModulesFrozen) {

@@ -12,6 +12,8 @@
 namespace baton::dist {
 namespace {
 
+using ::testing::DoubleEq;
+using ::testing::Pointwise;
 using Kind = StepTrace::Kind;
 
 TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
@@ -54,6 +56,30 @@ TEST(StepTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
                    1);
 }
 
+TEST(StepTrace, AWorkersTimesAreThoseOfItsInstructions) {
+  StepTrace trace({Device::Cpu()});
+  const Stream stream = CurrentStream(Device::Cpu());
+  const auto time = [&](const Instruction& instruction) {
+    const auto work = [] {
+      const int64_t begin = rpc::Tracer::Now();
+      while (rpc::Tracer::Now() < begin + 1'000'000) {
+      }
+    };
+    trace.Time("work", Kind::kCompute, "stage 0", stream, work, instruction);
+  };
+  const Instruction forward = {StageOp::kForward, 0, 0};
+  const Instruction backward = {StageOp::kBackward, 0, 0};
+  for (const Instruction& each : {forward, backward, backward}) time(each);
+  trace.Time("copy", Kind::kCopy, "x", stream, [] {});
+  const StepTimes times = TimesOf(trace.Spans());
+  ASSERT_EQ(times.instructions.size(), 2U);  // a BW in two parts
+  EXPECT_GE(times.instructions[0], 1e-3);
+  EXPECT_GE(times.instructions[1], 2e-3);
+  EXPECT_NEAR(times.busy, times.instructions[0] + times.instructions[1], 1e-9);
+  EXPECT_GE(times.until_end, times.busy);
+  EXPECT_TRUE(TimesOf({}).instructions.empty());
+}
+
 TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   const auto span = [](const char* text, StageOp op, int stage, int m,
                        double begin, double end) {
@@ -80,6 +106,17 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   // Of 20 ms one device works 11, the other 9; what overlaps counts once.
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 1}), 0.5);
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
+  // Both at one worker, which began 10 ms before.
+  const StepTimes times = TimesOf(spans);
+  EXPECT_THAT(times.instructions,
+              Pointwise(DoubleEq(), {2e-3, 3e-3, 6e-3, 4e-3, 6e-3}));
+  EXPECT_DOUBLE_EQ(times.busy, 20e-3);
+  EXPECT_DOUBLE_EQ(times.until_end, 30e-3);
+  const auto report = [](double busy, double until_end) {
+    return GroupReport{.last = {}, .times = StepTimes{{}, busy, until_end}};
+  };
+  EXPECT_DOUBLE_EQ(*BubbleOf({report(2, 10), report(4, 8)}), 0.7);
+  EXPECT_FALSE(BubbleOf({report(2, 10), GroupReport()}).has_value());
 }
 
 }  // namespace

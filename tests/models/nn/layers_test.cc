@@ -19,6 +19,7 @@
 #include "models/nn/loss.h"
 #include "models/nn/pool.h"
 #include "models/nn/sequential.h"
+#include "tests/support/test_device.h"
 
 namespace baton::nn {
 namespace {
@@ -193,6 +194,23 @@ TEST(Dropout, PassesOnInEvalModeAndRefusesSillyProbabilities) {
   EXPECT_EQ(Values(dropout.Forward(x)), Values(x));
   EXPECT_THROW(Dropout(1.0, 0), Error);
   EXPECT_THROW(Dropout(-0.1, 0), Error);
+}
+
+TEST(Embedding, ThePaddingRowIsZeroAndStaysSo) {
+  Generator generator(1);
+  for (const int64_t padding : {int64_t{3}, int64_t{-2}}) {
+    Embedding embedding(5, 2, generator, {.padding = padding});
+    embedding.To(test::TestDevice());
+    const Variable y = embedding.Forward(test::Put<int64_t>({3, 0, 3}));
+    y.Backward(test::Put(Tensor::Ones({3, 2})));
+    EXPECT_EQ(embedding.weight().grad().ToVector<float>(),
+              std::vector<float>({1, 1, 0, 0, 0, 0, 0, 0, 0, 0}));
+    const auto values = embedding.weight().tensor().ToVector<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_EQ(values[i] == 0, i == 6 || i == 7) << i;
+  }
+  EXPECT_THROW(Embedding(5, 2, generator, {.padding = 5}), Error);
+  EXPECT_THROW(Embedding(5, 2, generator, {.padding = -6}), Error);
 }
 
 TEST(Embedding, LooksUpRowsAndSumsTheirGradients) {

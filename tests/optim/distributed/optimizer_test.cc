@@ -14,6 +14,7 @@
 #include "models/distributed/pipeline.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/any.h"
 #include "optim/distributed/registry.h"
 #include "optim/rmsprop.h"
 #include "optim/sgd.h"
@@ -132,6 +133,11 @@ TEST_F(OptimizerTest, TheOthersStepAsTheLocalOnesDo) {
       {.lr = 0.001, .momentum = 0.5, .centered = true});
 }
 
+TEST_F(OptimizerTest, OneThatIsChosenByNameStepsAsTheLocalOneDoes) {
+  ExpectSameAsLocal<optim::Any>(
+      *optim::AnyOptions::Parse("rmsprop,momentum=0.5,centered=1"));
+}
+
 // Biases, of both layers, in a group of their own.
 TEST_F(OptimizerTest, GroupsOfParametersHaveTheirOwnOptions) {
   const optim::AdamWOptions biases{.lr = 0.02, .weight_decay = 0};
@@ -188,6 +194,31 @@ TEST_F(OptimizerTest, GradientsAreClippedOverAllWorkers) {
   Context ctx(agent());
   Backward(ctx);
   EXPECT_TRUE(absl::IsInvalidArgument(remote.Step(ctx)));
+}
+
+// Beside the call of the step itself, whose answer says that it is done.
+TEST_F(OptimizerTest, ClippingByTheNormCostsOneCallOfEachOwner) {
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, Sources());
+  ASSERT_TRUE(sgd.Ready().Await().ok());
+  const auto calls_of_step = [&] {
+    Context ctx(agent());
+    Backward(ctx);
+    const auto calls = [&] {
+      return std::pair(cluster_.at("bob").GetDebugInfo().calls_served,
+                       cluster_.at("carol").GetDebugInfo().calls_served);
+    };
+    const auto before = calls();
+    const absl::Status status = sgd.Step(ctx);
+    EXPECT_TRUE(status.ok()) << status;
+    const auto after = calls();
+    EXPECT_TRUE(ctx.Release().Await().ok());  // no call of it comes later
+    return std::pair(after.first - before.first, after.second - before.second);
+  };
+  EXPECT_EQ(calls_of_step(), std::pair(uint64_t{1}, uint64_t{1}));
+  sgd.set_clip({.norm = 0.5});
+  EXPECT_EQ(calls_of_step(), std::pair(uint64_t{2}, uint64_t{2}));
+  sgd.set_clip({.value = 0.5});
+  EXPECT_EQ(calls_of_step(), std::pair(uint64_t{1}, uint64_t{1}));
 }
 
 TEST_F(OptimizerTest, AScheduleGoesOnWhereTheStateWasSaved) {

@@ -28,6 +28,22 @@ inline double LargestDistance(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
+// Equal shapes, and values that are both NaN, equal, or within tolerance * (1 +
+// |wanted|) of each other.
+inline void ExpectSame(const Tensor& got, const Tensor& wanted,
+                       double tolerance, const std::string& what) {
+  ASSERT_TRUE(got.defined() && wanted.defined()) << what;
+  ASSERT_EQ(got.shape(), wanted.shape()) << what;
+  const std::vector<double> x = got.ToVector<double>();
+  const std::vector<double> y = wanted.ToVector<double>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool same = x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i])) ||
+                      std::abs(x[i] - y[i]) <= tolerance * (1 + std::abs(y[i]));
+    EXPECT_TRUE(same) << what << " at " << i << ": " << x[i] << ", wanted "
+                      << y[i];
+  }
+}
+
 // The tensors "NAME...." of a file that tools/golden made, on the test's
 // device.
 class GoldenCase {

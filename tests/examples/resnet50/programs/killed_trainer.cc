@@ -27,7 +27,7 @@ absl::Status Train(const std::string& folder, int64_t steps,
   settings.batch = 4;
   settings.image = 16;
   settings.batches = 5;
-  settings.sgd = {.lr = 0.01, .momentum = 0.9};
+  settings.stepping.optimizer = {.lr = 0.01, .others = {{"momentum", 0.9}}};
   const std::vector<TrainingBatch> batches = SyntheticBatches(settings);
   ASSIGN_OR_RETURN(const auto cluster, DeviceCluster::Make(settings.stages()));
   ASSIGN_OR_RETURN(

@@ -1,0 +1,13 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "autograd/variable.h"
+
+namespace baton::autograd {
+
+// Sums along `axis` up to and with each element.
+Variable CumSum(const Variable& x, int axis);
+
+}  // namespace baton::autograd

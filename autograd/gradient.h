@@ -1,0 +1,75 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "core/ops/rows.h"
+#include "core/tensor.h"
+
+namespace baton {
+
+// The gradient of a leaf: a tensor like it, or, of a table that few rows are
+// looked up in (nn::Embedding's sparse), those rows, of which the others are 0.
+// Handle, as tensors are. Thread-compatible.
+class Gradient {
+ public:
+  Gradient() = default;  // none: defined() is false
+  // Implicit, so that plain tensors may be given where gradients are wanted.
+  Gradient(Tensor dense)  // NOLINT(google-explicit-constructor)
+      : values_(std::move(dense)) {}
+  // Coalesced rows (core/ops/rows.h) of a table with so many.
+  Gradient(ops::Rows rows, int64_t table_rows)
+      : values_(std::move(rows.values)),
+        index_(std::move(rows.index)),
+        table_rows_(table_rows) {}
+
+  bool defined() const { return values_.defined(); }
+  bool is_rows() const { return index_.defined(); }
+  // All that is kept: what norms, limits and factors are of. Rows: [n, D].
+  const Tensor& values() const { return values_; }
+  const Tensor& index() const { return index_; }  // of rows, i64 [n]
+
+  Shape shape() const {
+    return is_rows() ? Shape({table_rows_, values_.dim(1)}) : values_.shape();
+  }
+  DType dtype() const { return values_.dtype(); }
+  Device device() const { return values_.device(); }
+  size_t nbytes() const {
+    return values_.nbytes() + (is_rows() ? index_.nbytes() : 0);
+  }
+
+  // The same rows, or everything, with other values.
+  Gradient WithValues(Tensor values) const {
+    Gradient other = *this;
+    other.values_ = std::move(values);
+    return other;
+  }
+  Gradient To(Device device) const {
+    Gradient there = WithValues(values_.To(device));
+    if (is_rows()) there.index_ = index_.To(device);
+    return there;
+  }
+  // Itself, or a copy with zeros between the rows.
+  Tensor Dense() const {
+    if (!is_rows()) return values_;
+    const Tensor table =
+        Tensor::Zeros(shape(), {.dtype = dtype(), .device = device()});
+    ops::AddRowsInto(table, {index_, values_});
+    return table;
+  }
+
+  static constexpr auto Fields() {
+    return std::tuple{&Gradient::values_, &Gradient::index_,
+                      &Gradient::table_rows_};
+  }
+
+ private:
+  Tensor values_, index_;
+  int64_t table_rows_ = 0;
+};
+
+}  // namespace baton

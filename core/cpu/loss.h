@@ -1,0 +1,16 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/ops/loss_args.h"
+#include "core/tensor.h"
+
+namespace baton::cpu {
+
+// Element by element (core/ops/point_loss_formula.h); of one shape and dtype,
+// floating. Inputs may be expanded views.
+void ComputePointLoss(const Tensor& out, PointLoss loss, LossPart part,
+                      const Tensor& x, const Tensor& target, double parameter);
+
+}  // namespace baton::cpu

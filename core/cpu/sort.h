@@ -1,0 +1,17 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::cpu {
+
+// The first elements, in order, of each line along the last axis of x, and
+// where they are; all three are dense, and differ in their last extent alone,
+// which says how many are wanted. NaN is greater than all numbers; equal
+// elements stay in their order.
+void Sort(const Tensor& values, const Tensor& indices, const Tensor& x,
+          bool descending);
+
+}  // namespace baton::cpu

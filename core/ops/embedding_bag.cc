@@ -1,0 +1,146 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/ops/embedding_bag.h"
+
+#include "core/cpu/embedding_bag.h"
+#include "core/cuda/embedding_bag.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/checks.h"
+#include "core/ops/dispatch.h"
+#include "core/ops/indexing.h"
+#include "core/ops/reduce.h"
+#include "core/status.h"
+
+namespace baton::ops {
+namespace {
+
+constexpr char kBagOp[] = "embedding_bag";
+
+int64_t CheckBags(const Tensor& index, const Tensor& offsets,
+                  const EmbeddingBagOptions& options) {
+  RequireDType(kBagOp, "an index", index, DType::kI64);
+  if (!offsets.defined()) {
+    Require(index.rank() == 2, kBagOp,
+            "expected an index [B, n], or [L] with offsets, got ",
+            index.shape().ToString());
+    return index.dim(0);
+  }
+  RequireOneDevice(kBagOp, index, offsets);
+  RequireDType(kBagOp, "offsets", offsets, DType::kI64);
+  Require(index.rank() == 1 && offsets.rank() == 1, kBagOp,
+          "expected an index [L] with offsets [B], got ",
+          index.shape().ToString(), " and ", offsets.shape().ToString());
+  const int64_t bags = offsets.numel() - (options.include_last_offset ? 1 : 0);
+  Require(bags > 0 || (bags == 0 && index.numel() == 0), kBagOp,
+          "expected offsets for ", index.numel(), " indices, got ",
+          offsets.shape().ToString());
+  return bags;
+}
+
+// To look at a GPU's would be to wait for it: its kernel takes bags from where
+// the one before ends, and none from outside.
+void CheckValuesOnCpu(const Tensor& index, const Tensor& offsets, int64_t rows,
+                      const EmbeddingBagOptions& options) {
+  if (index.device().is_cuda()) return;
+  const int64_t* row = index.data<int64_t>();
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    Require(row[i] >= 0 && row[i] < rows, kBagOp, "index ", row[i],
+            " (element ", i, ") is outside [0, ", rows, ")");
+  }
+  if (!offsets.defined() || offsets.numel() == 0) return;
+  const int64_t* begin = offsets.data<int64_t>();
+  Require(begin[0] == 0, kBagOp, "expected a first offset of 0, got ",
+          begin[0]);
+  for (int64_t i = 0; i < offsets.numel(); ++i) {
+    Require(begin[i] <= index.numel() && (i == 0 || begin[i] >= begin[i - 1]),
+            kBagOp, "expected offsets that ascend to at most ", index.numel(),
+            ", got ", begin[i], " (element ", i, ")");
+  }
+  Require(!options.include_last_offset ||
+              begin[offsets.numel() - 1] == index.numel(),
+          kBagOp, "expected a last offset of ", index.numel(), ", got ",
+          begin[offsets.numel() - 1]);
+}
+
+void CheckWeights(const Tensor& table, const Tensor& index,
+                  const Tensor& weights, const EmbeddingBagOptions& options) {
+  if (!weights.defined()) return;
+  Require(options.mode == BagMode::kSum, kBagOp,
+          "expected weights of sums alone");
+  RequireOneDevice(kBagOp, table, weights);
+  RequireSameDType(kBagOp, table, weights);
+  RequireSameShape(kBagOp, index, weights);
+}
+
+// x with rows of 0 where the index is that of the padding; x [L, ...].
+Tensor WithoutPadding(const Tensor& x, const Tensor& flat_index,
+                      const EmbeddingBagOptions& options) {
+  if (options.padding_index < 0) return x;
+  const Tensor padding =
+      Tensor::Full({}, static_cast<double>(options.padding_index),
+                   {.dtype = DType::kI64, .device = x.device()});
+  Tensor is_padding = Equal(flat_index, padding);
+  while (is_padding.rank() < x.rank()) is_padding = is_padding.Unsqueeze(-1);
+  return Where(is_padding.Expand(x.shape()), Tensor::ZerosLike(x), x);
+}
+
+}  // namespace
+
+EmbeddingBagResult EmbeddingBag(const Tensor& table, const Tensor& index,
+                                const Tensor& offsets, const Tensor& weights,
+                                const EmbeddingBagOptions& options) {
+  RequireOneDevice(kBagOp, table, index);
+  RequireFloating(kBagOp, table);
+  Require(table.rank() == 2, kBagOp, "expected a table [V, D], got ",
+          table.shape().ToString());
+  const int64_t bags = CheckBags(index, offsets, options);
+  CheckWeights(table, index, weights, options);
+  const Tensor flat = index.Contiguous().Flatten();
+  const Tensor begins = offsets.defined() ? offsets.Contiguous() : offsets;
+  CheckValuesOnCpu(flat, begins, table.dim(0), options);
+  const TensorOptions like = {.dtype = table.dtype(), .device = table.device()};
+  const TensorOptions numbers = {.dtype = DType::kI64,
+                                 .device = table.device()};
+  const int64_t width = table.dim(1);
+  const EmbeddingBagResult result = {
+      Tensor::Empty({bags, width}, like), Tensor::Empty(flat.shape(), numbers),
+      Tensor::Empty({bags}, like),
+      options.mode == BagMode::kMax ? Tensor::Empty({bags, width}, numbers)
+                                    : Tensor()};
+  KernelFor(table, cpu::EmbeddingBag, cuda::EmbeddingBag)(
+      result, table.Contiguous(), flat, begins,
+      weights.defined() ? weights.Contiguous().Flatten() : weights, options);
+  return result;
+}
+
+Tensor EmbeddingBagBackward(const Tensor& dy, const Tensor& index,
+                            const Tensor& weights,
+                            const EmbeddingBagResult& forward, int64_t rows,
+                            const EmbeddingBagOptions& options) {
+  RequireOneDevice(kBagOp, dy, index, forward.bags, forward.scale);
+  const Tensor scaled = Mul(dy, forward.scale.Unsqueeze(1));
+  if (options.mode == BagMode::kMax) {
+    const Tensor zeros = Tensor::Zeros(
+        {rows, dy.dim(1)}, {.dtype = dy.dtype(), .device = dy.device()});
+    return ScatterAdd(zeros, 0, forward.rows, scaled);
+  }
+  const Tensor flat = index.Contiguous().Flatten();
+  Tensor each = Embedding(scaled, forward.bags);
+  if (weights.defined()) each = Mul(each, weights.Reshape({flat.numel(), 1}));
+  return EmbeddingBackward(WithoutPadding(each, flat, options), flat, rows);
+}
+
+Tensor EmbeddingBagBackwardWeights(const Tensor& dy, const Tensor& table,
+                                   const Tensor& index,
+                                   const EmbeddingBagResult& forward,
+                                   const EmbeddingBagOptions& options) {
+  RequireOneDevice(kBagOp, dy, table, index, forward.bags);
+  const Tensor flat = index.Contiguous().Flatten();
+  const Tensor products =
+      Mul(Embedding(dy, forward.bags), Embedding(table, flat));
+  return WithoutPadding(Sum(products, {1}), flat, options)
+      .Reshape(index.shape());
+}
+
+}  // namespace baton::ops

@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "optim/any.h"
+#include "optim/schedule.h"
+
+namespace baton::examples {
+
+// How a program's parameters are stepped, as told on the command line.
+struct Stepping {
+  optim::AnyOptions optimizer;
+  std::string schedule = "constant";  // of the rate, by its name
+
+  // For a training of so many steps.
+  optim::Schedule RatesOver(int64_t steps) const;
+};
+
+// From --optimizer, --lr, --momentum, --weight_decay and --lr_schedule.
+// `usual`: what is not given; of another optimizer than its own, that one's
+// defaults. InvalidArgument lists what there is.
+absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual);
+
+}  // namespace baton::examples
