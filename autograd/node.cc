@@ -55,17 +55,17 @@ void Node::KeepSignature(const Signature& signature) const {
                         std::memory_order_release);
 }
 
-void Node::AddHook(int output, Hook hook) {
-  hooks_.emplace_back(output, std::move(hook));
+HookHandle Node::AddHook(int output, Hook hook, const std::string& name) {
+  return hooks_.Add({output, std::move(hook)}, name);
 }
 
 void Node::RunHooks(std::vector<Tensor>& grads) const {
-  for (const auto& [output, hook] : hooks_) {
-    Tensor& grad = grads[static_cast<size_t>(output)];
-    if (!grad.defined()) continue;
-    Tensor replacement = hook(grad);
+  hooks_.ForEach([&](const std::pair<int, Hook>& hook) {
+    Tensor& grad = grads[static_cast<size_t>(hook.first)];
+    if (!grad.defined()) return;
+    Tensor replacement = hook.second(grad);
     if (replacement.defined()) grad = std::move(replacement);
-  }
+  });
 }
 
 Accumulator::Accumulator(std::weak_ptr<VariableState> leaf)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autograd/gradient.h"
+#include "autograd/hooks.h"
 #include "autograd/signature.h"
 #include "autograd/variable.h"
 #include "core/tensor.h"
@@ -66,9 +67,9 @@ class Node {
   void SetNumOutputs(int count) { num_outputs_ = count; }
 
   // Hooks on output i's gradient, from Variable::AddHook. They see defined
-  // gradients only.
+  // gradients only, and may come and go on any thread.
   using Hook = std::function<Tensor(const Tensor&)>;
-  void AddHook(int output, Hook hook);
+  HookHandle AddHook(int output, Hook hook, const std::string& name = "");
   void RunHooks(std::vector<Tensor>& grads) const;
   bool has_hooks() const { return !hooks_.empty(); }
 
@@ -87,7 +88,7 @@ class Node {
   int num_outputs_ = 1;
   mutable std::atomic<uint64_t> signature_low_{0};
   mutable std::atomic<uint64_t> signature_high_{0};  // 0: none yet
-  std::vector<std::pair<int, Hook>> hooks_;
+  Hooks<std::pair<int, Hook>> hooks_;
 };
 
 // The end of the graph at a leaf. Never run: engines hand its gradient to the

@@ -127,10 +127,11 @@ autograd::Edge Variable::gradient_edge() const {
 
 Variable Variable::Detach() const { return Variable(tensor()); }
 
-void Variable::AddHook(std::function<Tensor(const Tensor&)> hook) {
+autograd::HookHandle Variable::AddHook(
+    std::function<Tensor(const Tensor&)> hook, const std::string& name) {
   Require(requires_grad(), "add_hook", "the value does not require grad");
   const autograd::Edge edge = gradient_edge();
-  edge.node->AddHook(edge.index, std::move(hook));
+  return edge.node->AddHook(edge.index, std::move(hook), name);
 }
 
 void Variable::Backward(const Tensor& gradient, bool retain_graph) const {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "autograd/gradient.h"
+#include "autograd/hooks.h"
 #include "core/tensor.h"
 
 namespace baton {
@@ -73,8 +74,10 @@ class Variable {
   Variable Detach() const;
   // `hook` sees the gradient of this value when it is complete and may return a
   // replacement (an undefined tensor leaves it). Hooks run in order of
-  // addition. Throws unless the value requires grad.
-  void AddHook(std::function<Tensor(const Tensor&)> hook);
+  // addition, and what one throws ends the pass, led by "hook NAME: ". Throws
+  // unless the value requires grad.
+  autograd::HookHandle AddHook(std::function<Tensor(const Tensor&)> hook,
+                               const std::string& name = "");
 
   // Identity of the shared state; equal for copies of one handle.
   const void* id() const { return state_.get(); }

@@ -26,10 +26,10 @@ Variable LeNet::Forward(const Variable& x) {
           "lenet", "expected images [N, 1, 28, 28], got ",
           x.shape().ToString());
   using namespace autograd;  // NOLINT(google-build-using-namespace)
-  Variable y = MaxPool2d(Relu(conv1_.Forward(x)), {});  // [N, 6, 14, 14]
-  y = MaxPool2d(Relu(conv2_.Forward(y)), {});           // [N, 16, 5, 5]
-  y = Relu(fc1_.Forward(Flatten(y, 1)));
-  return fc3_.Forward(Relu(fc2_.Forward(y)));
+  Variable y = MaxPool2d(Relu(conv1_(x)), {});  // [N, 6, 14, 14]
+  y = MaxPool2d(Relu(conv2_(y)), {});           // [N, 16, 5, 5]
+  y = Relu(fc1_(Flatten(y, 1)));
+  return fc3_(Relu(fc2_(y)));
 }
 
 }  // namespace baton::models

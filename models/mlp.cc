@@ -27,7 +27,7 @@ Mlp::Mlp(const MlpOptions& options, Generator& generator)
 }
 
 Variable Mlp::Forward(const Variable& x) {
-  return layers_.Forward(x.tensor().rank() == 2 ? x : autograd::Flatten(x, 1));
+  return layers_(x.tensor().rank() == 2 ? x : autograd::Flatten(x, 1));
 }
 
 }  // namespace baton::models

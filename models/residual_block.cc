@@ -48,9 +48,9 @@ BasicBlock::BasicBlock(const ResidualBlockOptions& o, Generator& generator)
 }
 
 Variable BasicBlock::Forward(const Variable& x) {
-  const Variable shortcut = downsample_ ? downsample_->Forward(x) : x;
-  const Variable y = bn1_.ForwardRelu(conv1_.Forward(x));
-  return bn2_.ForwardAddRelu(conv2_.Forward(y), shortcut);
+  const Variable shortcut = downsample_ ? (*downsample_)(x) : x;
+  const Variable y = bn1_.ForwardRelu(conv1_(x));
+  return bn2_.ForwardAddRelu(conv2_(y), shortcut);
 }
 
 Bottleneck::Bottleneck(const ResidualBlockOptions& o, Generator& generator)
@@ -70,10 +70,10 @@ Bottleneck::Bottleneck(const ResidualBlockOptions& o, Generator& generator)
 }
 
 Variable Bottleneck::Forward(const Variable& x) {
-  const Variable shortcut = downsample_ ? downsample_->Forward(x) : x;
-  Variable y = bn1_.ForwardRelu(conv1_.Forward(x));
-  y = bn2_.ForwardRelu(conv2_.Forward(y));
-  return bn3_.ForwardAddRelu(conv3_.Forward(y), shortcut);
+  const Variable shortcut = downsample_ ? (*downsample_)(x) : x;
+  Variable y = bn1_.ForwardRelu(conv1_(x));
+  y = bn2_.ForwardRelu(conv2_(y));
+  return bn3_.ForwardAddRelu(conv3_(y), shortcut);
 }
 
 }  // namespace baton::models

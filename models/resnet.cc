@@ -182,16 +182,15 @@ void ResNet::AddHead(Generator& generator) {
 Variable ResNet::Forward(const Variable& x) {
   Variable y = autograd::Contiguous(x, options_.format);
   if (conv1_ != nullptr) {
-    y = bn1_->ForwardRelu(conv1_->Forward(y));
+    y = bn1_->ForwardRelu((*conv1_)(y));
     if (!options_.cifar_stem) {
       y = autograd::MaxPool2d(
           y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     }
   }
-  for (nn::Module* block : blocks_) y = block->Forward(y);
+  for (nn::Module* block : blocks_) y = (*block)(y);
   if (fc_ != nullptr)
-    y = fc_->Forward(
-        autograd::Flatten(autograd::AdaptiveAvgPool2d(y, 1, 1), 1));
+    y = (*fc_)(autograd::Flatten(autograd::AdaptiveAvgPool2d(y, 1, 1), 1));
   return y;
 }
 

@@ -16,11 +16,9 @@ Variable ToyModel::Forward(const Variable& x) {
 }
 
 Variable ToyModel::ForwardFront(const Variable& x) {
-  return autograd::Relu(net1_.Forward(x));
+  return autograd::Relu(net1_(x));
 }
 
-Variable ToyModel::ForwardBack(const Variable& hidden) {
-  return net2_.Forward(hidden);
-}
+Variable ToyModel::ForwardBack(const Variable& hidden) { return net2_(hidden); }
 
 }  // namespace baton::models

@@ -137,15 +137,15 @@ Variable Transformer::Embed(const Variable& ids) {
   Variable positions = positions_->weight();
   if (length < options_.context)
     positions = autograd::Slice(positions, 0, 0, length);
-  return tokens_->Forward(ids) + positions;
+  return (*tokens_)(ids) + positions;
 }
 
 Variable Transformer::Forward(const Variable& x) {
   Variable y = positions_ == nullptr ? x : Embed(x);
-  if (blocks_ != nullptr) y = blocks_->Forward(y);
+  if (blocks_ != nullptr) y = (*blocks_)(y);
   if (norm_ == nullptr) return y;
   const Variable& weight = options_.tied ? tokens_->weight() : head_->weight();
-  const Variable logits = autograd::Linear(norm_->Forward(y), weight);
+  const Variable logits = autograd::Linear((*norm_)(y), weight);
   // Log-softmax keeps its argument's dtype, and bf16 has too few digits for it.
   return IsHalf(logits.dtype()) ? autograd::Cast(logits, DType::kF32) : logits;
 }

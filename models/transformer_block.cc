@@ -38,10 +38,9 @@ TransformerBlock::TransformerBlock(const TransformerBlockOptions& o,
 }
 
 Variable TransformerBlock::Forward(const Variable& x) {
-  const Variable attended = x + attention_.Forward(norm1_.Forward(x));
-  const Variable hidden =
-      autograd::Gelu(linear1_.Forward(norm2_.Forward(attended)));
-  return attended + linear2_.Forward(hidden);
+  const Variable attended = x + attention_(norm1_(x));
+  const Variable hidden = autograd::Gelu(linear1_(norm2_(attended)));
+  return attended + linear2_(hidden);
 }
 
 }  // namespace baton::models

@@ -288,6 +288,17 @@ void ReplyFrom(Call call, const Reply& reply) {
   }
 }
 
+// What runs where a worker calls kMethod of a T: what a CalledAs of T says,
+// else kMethod itself.
+template <typename T, auto kMethod>
+constexpr auto Called() {
+  if constexpr (requires { T::template CalledAs<T, kMethod>(); }) {
+    return T::template CalledAs<T, kMethod>();
+  } else {
+    return kMethod;
+  }
+}
+
 // The Handler of a method of T (or of a free or static function, T = void).
 template <typename T, auto kMethod>
 void Invoke(CallContext& context, Decoder& arguments, void* object,

@@ -81,7 +81,7 @@ class Registry {
     return {
         std::move(name),
         std::string(internal::FullTypeName<decltype(kMethod)>()),
-        &internal::Invoke<T, kMethod>,
+        &internal::Invoke<T, internal::Called<T, kMethod>()>,
         !std::is_void_v<typename internal::Signature<decltype(kMethod)>::Class>,
         access};
   }

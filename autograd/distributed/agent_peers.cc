@@ -8,6 +8,7 @@
 
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
+#include "autograd/distributed/remote_hooks.h"
 
 namespace baton::dist {
 namespace autograd_calls {
@@ -93,6 +94,7 @@ void Register(rpc::Registry& registry) {
       .AddFunction<&autograd_calls::MoveGradients>()
       .AddFunction<&autograd_calls::ReleaseContext>()
       .AddFunction<&autograd_calls::JoinContext>();
+  registry.Add<RemoteHooks>();
   RegisterParameters<Variable>(registry);
 }
 

@@ -30,8 +30,9 @@ void Attach(rpc::Agent& agent);
 std::vector<ContextId> OpenContexts(const rpc::Agent& agent);
 
 // What Context::Grad is with respect to: a value at this worker, leaf or not,
-// or what is behind a handle, wherever that is: a value, or the parameters of a
-// module, all or those that a ParameterSource names. Value type.
+// or what is behind a handle, wherever that is, once it is there (RRef::Ready):
+// a value, or the parameters of a module, all or those that a ParameterSource
+// names. Value type.
 class GradInput {
  public:
   // NOLINTBEGIN(google-explicit-constructor): each is such an input

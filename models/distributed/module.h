@@ -11,11 +11,13 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
+#include "autograd/distributed/remote_hooks.h"
 #include "models/distributed/stage.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
@@ -83,6 +85,21 @@ absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
   return made;
 }
 
+// A forward pre-hook, a forward hook or a backward hook, by what kHook takes.
+template <auto kHook>
+autograd::HookHandle AddTo(nn::Module& module) {
+  const std::string name = rpc::internal::FunctionName<kHook>();
+  if constexpr (std::is_convertible_v<decltype(kHook),
+                                      nn::Module::ForwardPreHook>) {
+    return module.AddForwardPreHook(kHook, name);
+  } else if constexpr (std::is_convertible_v<decltype(kHook),
+                                             nn::Module::ForwardHook>) {
+    return module.AddForwardHook(kHook, name);
+  } else {
+    return module.AddBackwardHook(kHook, name);
+  }
+}
+
 // Calls `fn.template operator()<P...>()` with the parameters of M::Make.
 template <typename M, typename Fn>
 auto WithParametersOfMake(Fn fn) {
@@ -97,9 +114,8 @@ template <typename M>
 Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
                            const rpc::ValueOrRRef<Variable>& x) {
   return x.Fetch(call).Then([call, module](const Variable& here) {
-    return module.With(call, rpc::Access::kExclusive, [here](M& local) {
-      return local.Forward(local.Placed(here));
-    });
+    return module.With(call, rpc::Access::kExclusive,
+                       [here](M& local) { return local(local.Placed(here)); });
   });
 }
 
@@ -148,6 +164,23 @@ absl::StatusOr<std::shared_ptr<HeldModule>> Hold(const RRef<M>& module) {
   return held;
 }
 
+// Of the part that `part` names. The function's name is the hook's in errors.
+template <typename M, auto kHook>
+Future<std::shared_ptr<RemoteHooks>> AddHook(rpc::CallContext& call,
+                                             const RRef<M>& module,
+                                             const std::string& part) {
+  return module.With(
+      call, rpc::Access::kShared,
+      [part](M& local) -> absl::StatusOr<std::shared_ptr<RemoteHooks>> {
+        nn::Module* found = local.FindPart(part);
+        if (found == nullptr) {
+          return absl::NotFoundError(
+              absl::StrCat("the module has no part named \"", part, "\""));
+        }
+        return std::make_shared<RemoteHooks>(std::vector{AddTo<kHook>(*found)});
+      });
+}
+
 template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
     rpc::CallContext& call, const RRef<M>& module, const StageSpec& spec,
@@ -182,6 +215,13 @@ void RegisterModule(rpc::Registry& registry) {
       .template AddFunction<&module_calls::Hold<M>>()
       .template AddFunction<&module_calls::MakeStage<M>>();
   RegisterParameters<M>(registry);
+}
+
+// kHook may be added to an M elsewhere: a nn::Module::ForwardPreHook,
+// ForwardHook or BackwardHook. Every worker's registry needs it.
+template <typename M, auto kHook>
+void RegisterModuleHook(rpc::Registry& registry) {
+  registry.AddFunction<&module_calls::AddHook<M, kHook>>();
 }
 
 // A module that lives at a worker, used from here. M exports Make and Forward:
@@ -245,6 +285,13 @@ class Module {
                                                         training);
   }
   Future<void> Eval() const { return Train(false); }
+  // A hook of the module, or of the part of it that has this name ("layer1.0"):
+  // at its worker, for calls from anywhere, until the handle's Remove.
+  template <auto kHook>
+  Future<RRef<RemoteHooks>> AddHook(const std::string& part = "") const {
+    return rpc::CreateBy<&module_calls::AddHook<M, kHook>>(*agent_, owner(),
+                                                           module_, part);
+  }
   Future<int64_t> NumParameters() const {
     return agent_->Async<&module_calls::NumParameters<M>>(owner(), module_);
   }

@@ -34,7 +34,7 @@ MultiHeadAttention::MultiHeadAttention(int64_t width, int64_t heads,
 
 Variable MultiHeadAttention::Forward(const Variable& x) {
   const Variable qkv = autograd::Linear(x, in_weight_, in_bias_);
-  return out_.Forward(autograd::SelfAttention(qkv, heads_, options_));
+  return out_(autograd::SelfAttention(qkv, heads_, options_));
 }
 
 }  // namespace baton::nn

@@ -131,7 +131,8 @@ std::vector<Variable> Graphed::Replay(
 }
 
 bool Graphed::Recordable(const std::vector<Variable>& inputs) const {
-  if (inputs.empty() || NoGrad::Active() || !module_.is_training())
+  if (inputs.empty() || NoGrad::Active() || !module_.is_training() ||
+      module_.HasHooks())
     return false;
   return std::all_of(inputs.begin(), inputs.end(), [&](const Variable& x) {
     return x.defined() && x.tensor().device().is_cuda() &&

@@ -4,14 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "autograd/hooks.h"
 #include "autograd/variable.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -50,8 +54,51 @@ class Module {
   // takes or gives several values overrides ForwardAll in its place.
   virtual Variable Forward(const Variable& x);
   // What it gives for all that it takes. Of other modules: Forward of the one
-  // value; throws Error for another number.
+  // value, with the hooks; throws Error for another number.
   virtual std::vector<Variable> ForwardAll(const std::vector<Variable>& values);
+
+  // Forward with the hooks, each in the order in which it was added: what
+  // modules, pipelines and calls from other workers use. Throws what Forward
+  // and hooks throw, the latter led by "hook NAME: ".
+  Variable operator()(const Variable& x);
+
+  // May give another x, or another y; an undefined one leaves it. Those that
+  // run again (RerunScope) call them again.
+  using ForwardPreHook = std::function<Variable(Module&, const Variable& x)>;
+  using ForwardHook =
+      std::function<Variable(Module&, const Variable& x, const Variable& y)>;
+  // Sees the gradient of x, and that of y as it came, in each backward that
+  // gives x one, and may give another one of x; where x requires none, it is
+  // undefined, and so is what the hook gives.
+  using BackwardHook =
+      std::function<Tensor(const Tensor& of_x, const Tensor& of_y)>;
+  // What runs where another worker calls kMethod of an M (rpc::Registry): its
+  // Forward with the hooks.
+  template <typename M, auto kMethod>
+  static constexpr auto CalledAs() {
+    if constexpr (requires { &M::Forward; }) {
+      if constexpr (std::is_same_v<Method<kMethod>, Method<&M::Forward>> &&
+                    std::is_convertible_v<decltype(kMethod),
+                                          Variable (M::*)(const Variable&)>)
+        return &Module::operator();
+      else
+        return kMethod;
+    } else {
+      return kMethod;
+    }
+  }
+
+  autograd::HookHandle AddForwardPreHook(ForwardPreHook hook,
+                                         const std::string& name = "");
+  autograd::HookHandle AddForwardHook(ForwardHook hook,
+                                      const std::string& name = "");
+  autograd::HookHandle AddBackwardHook(BackwardHook hook,
+                                       const std::string& name = "");
+  // Of this module or one below it.
+  bool HasHooks() const;
+  // The module below this one of that name ("layer1.0"); itself where it is
+  // empty, null where there is none.
+  Module* FindPart(std::string_view name);
 
   // Of this module and all below it: its own first, then child by child, in
   // the order of registration. What is registered twice is listed once.
@@ -133,11 +180,15 @@ class Module {
   }
 
  private:
+  template <auto kMethod>
+  struct Method;
+
   void AddChild(const std::string& name, std::shared_ptr<Module> child);
   void CheckNewName(const std::string& name) const;
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
   const Tensor* FirstTensor() const;  // null: it has none
+  Variable ForwardWithBackwardHooks(const Variable& x);
   std::vector<Named<Generator*>> NamedGenerators() const;
   template <typename Change>
   void ReplaceOwn(const Change& change);
@@ -150,6 +201,11 @@ class Module {
   Device device_ = Device::Cpu();  // that it was moved to last
   std::optional<DType> dtype_;
   bool training_ = true;
+  autograd::Hooks<ForwardPreHook> pre_hooks_;
+  autograd::Hooks<ForwardHook> forward_hooks_;
+  // Shared with the graphs of forwards.
+  const std::shared_ptr<autograd::Hooks<BackwardHook>> backward_hooks_ =
+      std::make_shared<autograd::Hooks<BackwardHook>>();
 };
 
 }  // namespace baton::nn

@@ -7,7 +7,7 @@ namespace baton::nn {
 
 Variable Sequential::Forward(const Variable& x) {
   Variable y = x;
-  for (const auto& named : children()) y = named.value->Forward(y);
+  for (const auto& named : children()) y = (*named.value)(y);
   return y;
 }
 

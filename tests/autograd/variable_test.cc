@@ -140,7 +140,7 @@ TEST(Variable, AnErrorInAHookEndsThePass) {
   Variable x = Leaf(3);
   x.AddHook([](const Tensor&) -> Tensor { Fail("hook", "no"); });
   const absl::Status status = CatchErrors([&] { (x * 2.0).Backward(); });
-  EXPECT_EQ(status.message(), "backward of accumulate: [hook] no");
+  EXPECT_EQ(status.message(), "backward of accumulate: hook 1: [hook] no");
 }
 
 TEST(Variable, AccumulateGradKeepsTheFirstItself) {

@@ -6,7 +6,10 @@
 // This process calls modules of two others, each a factor for a tensor. Prints
 // a JSON line for each size of the tensor: microseconds, medians over the
 // rounds of the medians of each round, of one forward that is awaited ("one")
-// and of two modules behind each other, of which the second one's is ("chain").
+// and of two modules behind each other, of which the second one's is ("chain");
+// and, for a small tensor, of the backward of such a chain from w0 over w1 and
+// w2 back: whose marking is kept, which is marked as if it were new, and which
+// takes all edges for part of it ("fast").
 
 #include <signal.h>
 
@@ -23,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
 #include "core/status.h"
 #include "models/distributed/module.h"
 #include "rpc/cluster.h"
@@ -69,6 +73,12 @@ std::unique_ptr<rpc::Agent> Join(const std::string& name,
   return agent;
 }
 
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::cerr << "module_bench: " << status << "\n";
+  std::exit(1);
+}
+
 using Times = std::vector<double>;
 
 class Bench {
@@ -81,19 +91,46 @@ class Bench {
   void Round() {
     for (const int64_t bytes : kBytes) {
       const Tensor x = Tensor::Ones({bytes / 4});
-      Measure(absl::StrCat("one ", bytes), [&](const dist::Context& ctx) {
-        Value(front_.Forward(ctx, x).Await());
-      });
-      Measure(absl::StrCat("chain ", bytes), [&](const dist::Context& ctx) {
-        Value(back_.Forward(ctx, front_.Forward(ctx, x)).Await());
-      });
+      Measure(absl::StrCat("forward one ", bytes, " B"),
+              [&](const dist::Context& ctx) {
+                Value(front_.Forward(ctx, x).Await());
+              });
+      Measure(absl::StrCat("forward chain ", bytes, " B"),
+              [&](const dist::Context& ctx) {
+                Value(back_.Forward(ctx, front_.Forward(ctx, x)).Await());
+              });
     }
+  }
+  // In one context the edges have other numbers each time, so that no graph is
+  // of a form that was there before.
+  void BackwardRound() {
+    const auto backward = [&](const char* name, int steps, int contexts,
+                              dist::Markings markings) {
+      Times times;
+      for (int c = 0; c < contexts; ++c) {
+        dist::Context ctx(agent_);
+        for (int i = 0; i < steps; ++i) {
+          const Variable x(Tensor::Ones({16}), true);
+          const Variable hidden = Value(front_.Forward(ctx, x).Await());
+          const Variable loss =
+              autograd::Sum(Value(back_.Forward(ctx, hidden).Await()));
+          const auto begin = Clock::now();
+          Check(ctx.Backward(loss, {.markings = markings}));
+          times.push_back(Microseconds(Clock::now() - begin));
+        }
+        Check(ctx.Release().Await());
+      }
+      Keep(absl::StrCat("backward ", name), Median(times));
+    };
+    backward("kept", 1, kForwards, dist::Markings::kExact);
+    backward("marked", kForwards, 1, dist::Markings::kExact);
+    backward("fast", 1, kForwards, dist::Markings::kFast);
   }
   void Print() const {
     for (const std::string& name : order_) {
       const Times& times = times_.at(name);
       std::printf(
-          "{\"what\": \"forward %s B\", \"median_us\": %.1f, "
+          "{\"what\": \"%s\", \"median_us\": %.1f, "
           "\"best_us\": %.1f}\n",
           name.c_str(), Median(times), Quantile(times, 0));
     }
@@ -108,8 +145,11 @@ class Bench {
       const Times some = TimesOf(kForwards, kForwards / 10, [&] { call(ctx); });
       times.insert(times.end(), some.begin(), some.end());
     }
+    Keep(name, Median(times));
+  }
+  void Keep(const std::string& name, double time) {
     if (times_.count(name) == 0) order_.push_back(name);
-    times_[name].push_back(Median(times));
+    times_[name].push_back(time);
   }
 
   rpc::Agent& agent_;
@@ -129,7 +169,10 @@ int Run(int rounds) {
   {
     const auto agent = Join("w0", server->address());
     Bench bench(*agent);
-    for (int i = 0; i < rounds; ++i) bench.Round();
+    for (int i = 0; i < rounds; ++i) {
+      bench.Round();
+      bench.BackwardRound();
+    }
     bench.Print();
   }
   for (const auto& child : children) child->CloseInput();

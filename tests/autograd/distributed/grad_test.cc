@@ -41,7 +41,7 @@ class GradTest : public ThreeWorkers {
               .AddFunction<&GradOf>();
         }) {}
   RRef<Variable> ParameterAt(const char* worker, double value) {
-    return agent().Remote<&MakeParameter>(worker, value);
+    return *rpc::CreateBy<&MakeParameter>(agent(), worker, value).Await();
   }
   // Of the worker's first context: "gradients" or "state".
   std::string Column(const char* worker, const std::string& name) {
@@ -154,8 +154,9 @@ TEST_P(GradTest, OfAParameterBeyondTwoWorkersWithoutMarks) {
 
 // What was announced before the failure is dropped.
 TEST_P(GradTest, ThatFailsKeepsNothingAtTheWorkersThatWereAsked) {
-  RRef<Variable> w = ParameterAt("bob", 3), constant;
-  constant = agent().Remote<&MakeConstant>("carol", 3.0);
+  const RRef<Variable> w = ParameterAt("bob", 3);
+  const RRef<Variable> constant =
+      *rpc::CreateBy<&MakeConstant>(agent(), "carol", 3.0).Await();
   Variable x = Leaf(2);
   Context first(agent());
   Variable stale = *agent().Async<&Multiply>("bob", first, x, x).Await();

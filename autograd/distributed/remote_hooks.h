@@ -1,0 +1,75 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autograd/distributed/parameter_list.h"
+#include "autograd/hooks.h"
+#include "rpc/agent.h"
+
+// Hooks at the worker that has what they are of. A hook is a function that
+// every worker's registry has, since code does not travel:
+//
+//   Tensor Clip(const Tensor& gradient);
+//   dist::RegisterGradientHook<&Clip>(registry);
+//   ...
+//   ASSIGN_OR_RETURN(auto hooks, dist::AddGradientHook<&Clip>(
+//                                    agent, front.ref()).Await());
+//   RETURN_IF_ERROR(hooks.Async<&dist::RemoteHooks::Remove>().Await());
+namespace baton::dist {
+
+// Hooks at the worker where this is: its end leaves them there. Thread-safe.
+class RemoteHooks {
+ public:
+  explicit RemoteHooks(std::vector<autograd::HookHandle> hooks)
+      : hooks_(std::move(hooks)) {}
+  void Remove() const {
+    for (const autograd::HookHandle& hook : hooks_) hook.Remove();
+  }
+  using Exports = rpc::Methods<&RemoteHooks::Remove>;
+
+ private:
+  const std::vector<autograd::HookHandle> hooks_;
+};
+
+namespace hook_calls {
+
+// The function's name is the hook's in errors.
+template <auto kHook>
+absl::StatusOr<std::shared_ptr<RemoteHooks>> AddToGradients(
+    const RRef<ParameterList>& parameters) {
+  ASSIGN_OR_RETURN(auto list, parameters.LocalValue());
+  std::vector<autograd::HookHandle> hooks;
+  for (Variable parameter : list->parameters) {
+    hooks.push_back(
+        parameter.AddHook(kHook, rpc::internal::FunctionName<kHook>()));
+  }
+  return std::make_shared<RemoteHooks>(std::move(hooks));
+}
+
+}  // namespace hook_calls
+
+// kHook: Tensor(const Tensor& gradient), as Variable::AddHook takes it. May run
+// on several threads at once.
+template <auto kHook>
+void RegisterGradientHook(rpc::Registry& registry) {
+  registry.AddFunction<&hook_calls::AddToGradients<kHook>>();
+}
+
+// On the gradient of each of the parameters, which must require grad.
+template <auto kHook>
+Future<RRef<RemoteHooks>> AddGradientHook(rpc::Agent& agent,
+                                          const ParameterSource& parameters) {
+  const RRef<ParameterList> list = parameters.List(agent);
+  return list.Ready().Then([&agent, list, owner = parameters.owner()] {
+    return rpc::CreateBy<&hook_calls::AddToGradients<kHook>>(agent, owner,
+                                                             list);
+  });
+}
+
+}  // namespace baton::dist
