@@ -95,7 +95,8 @@ TEST_F(RowsOfATable, AreUnscaled) {
   const Variable one = Table(), other = Table();
   Sgd scaled({one}, {.lr = 0.1}), plain({other}, {.lr = 0.1});
   GradScaler scaler({TestDevice()}, {.scale = 256});
-  const Variable rows = autograd::Embedding(one, Put<int64_t>({4, 1, 4}), {.sparse = true});
+  const Variable rows =
+      autograd::Embedding(one, Put<int64_t>({4, 1, 4}), {.sparse = true});
   autograd::Sum(rows * rows).Backward(scaler.scale(TestDevice()));
   scaler.Step(scaled);
   Backward(other, true);
