@@ -155,12 +155,15 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
         .Async<&ServerDirectory::Locate>(attempt->TimeLeft(), attempt->shard)
         .OnReady([self = this->shared_from_this(),
                   attempt](const absl::StatusOr<ShardPlace>& place) {
-          if (!place.ok()) {
+          if (place.ok()) {
+            self->Remember(attempt->shard, *place);
+            self->Try(attempt);
+          } else if (MayTryAgain(place.status())) {
+            // A handle to a server that is lost does not arrive, either.
+            self->TryLater(attempt, place.status());
+          } else {
             attempt->promise.Set(place.status());
-            return;
           }
-          self->Remember(attempt->shard, *place);
-          self->Try(attempt);
         });
   }
 

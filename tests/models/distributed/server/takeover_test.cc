@@ -86,7 +86,7 @@ TEST_P(TakeoverTest, EveryPushCountsOnceWhileAServerIsLost) {
   Make(options, {{"x", Tensor::Zeros({100})}});
   std::atomic<int> pushed{0};
   const auto train = [&](int64_t rank) {
-    const auto client = Join(rank, rank == 0 ? "alice" : "dave");
+    const auto client = Join(rank);
     for (int64_t i = 0; i < kPushes; ++i) {
       ASSERT_THAT(client->Do(PushOf(Filled(-1), i)).Await(), IsOk()) << i;
       ++pushed;
