@@ -193,19 +193,46 @@ std::string SplitSizesChart(const std::string& title,
                  plot);
 }
 
+std::string CurvesChart(const std::string& name, const std::string& title,
+                        const std::string& x_label, const std::string& y_label,
+                        const std::vector<Curve>& curves) {
+  // Blocks of points, which gnuplot numbers, two blank lines apart.
+  std::string data, plot;
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const Curve& curve = curves[i];
+    for (size_t k = 0; k < curve.x.size(); ++k)
+      absl::StrAppendFormat(&data, "%.6g %.6g\n", curve.x[k], curve.y[k]);
+    data += "\n\n";
+    absl::StrAppendFormat(
+        &plot,
+        "%s$data index %d using 1:2 with linespoints lw 2 pt 7 ps 0.5 "
+        "title %s noenhanced",
+        i == 0 ? "plot " : ", ", i, Quoted(curve.name));
+  }
+  return Program(name, title, data,
+                 absl::StrCat("set xlabel ", Quoted(x_label), "\nset ylabel ",
+                              Quoted(y_label), "\nset key bottom right\n"),
+                 plot);
+}
+
 absl::StatusOr<std::vector<std::string>> WriteCharts(
     const std::string& folder, const std::string& title,
     const std::vector<Measurement>& measurements) {
+  return DrawCharts(folder,
+                    {{"whole_or_split", WholeOrSplitChart(title, measurements)},
+                     {"variants", VariantsChart(title, measurements)},
+                     {"split_sizes", SplitSizesChart(title, measurements)}});
+}
+
+absl::StatusOr<std::vector<std::string>> DrawCharts(
+    const std::string& folder,
+    const std::vector<std::pair<std::string, std::string>>& charts) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
-  std::vector<std::pair<std::string, std::string>> charts = {
-      {"whole_or_split", WholeOrSplitChart(title, measurements)},
-      {"variants", VariantsChart(title, measurements)},
-      {"split_sizes", SplitSizesChart(title, measurements)}};
   for (const auto& [name, program] : charts) {
     if (program.empty()) continue;
     RETURN_IF_ERROR(WriteFile(absl::StrCat(folder, "/", name, ".gp"), program));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,5 +31,21 @@ std::string VariantsChart(const std::string& title,
                           const std::vector<Measurement>& measurements);
 std::string SplitSizesChart(const std::string& title,
                             const std::vector<Measurement>& measurements);
+
+// A line of a chart; x and y are equally long.
+struct Curve {
+  std::string name;
+  std::vector<double> x = {};
+  std::vector<double> y = {};
+};
+// Several in one chart, drawn into NAME.png and NAME.svg.
+std::string CurvesChart(const std::string& name, const std::string& title,
+                        const std::string& x_label, const std::string& y_label,
+                        const std::vector<Curve>& curves);
+
+// Draws what the programs, each by its name, say, as WriteCharts does.
+absl::StatusOr<std::vector<std::string>> DrawCharts(
+    const std::string& folder,
+    const std::vector<std::pair<std::string, std::string>>& programs);
 
 }  // namespace baton::examples

@@ -9,6 +9,7 @@
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
 #include "models/distributed/resnet_stage.h"
+#include "models/distributed/server/parameter_server.h"
 #include "models/distributed/tied.h"
 #include "models/distributed/transformer_stage.h"
 #include "optim/distributed/registry.h"
@@ -26,6 +27,7 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterProfile<ResNetStage>(registry);
   RegisterProfile<TransformerStage>(registry);
   RegisterOptimizers(registry);
+  RegisterParameterServers(registry);
 }
 
 }  // namespace baton::dist

@@ -8,9 +8,9 @@
 namespace baton::dist {
 
 // What baton-worker offers and the stock trainers use: distributed autograd,
-// pipelines, checkpoints, stages of ResNets and Transformers, and all
-// optimizers. A program with modules of its own adds them to the same registry,
-// in trainer and workers alike.
+// pipelines, checkpoints, parameter servers, stages of ResNets and
+// Transformers, and all optimizers. A program with modules of its own adds them
+// to the same registry, in trainer and workers alike.
 void RegisterStock(rpc::Registry& registry);
 
 }  // namespace baton::dist

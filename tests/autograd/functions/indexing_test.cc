@@ -89,112 +89,112 @@ TEST(IndexingGradients, EmbeddingsPaddingGetsNone) {
   }
   EXPECT_THROW(Embedding(Random({5, 3}), index, {.padding = 5}), Error);
   EXPECT_THROW(Embedding(Random({5, 3}), index, {.padding = -6}), Error);
-  // The gradient of a sum of `uses` of a table of 5 rows.
-  Gradient GradientOf(const std::function<Variable(const Variable&)>& uses,
-                      const Variable& table) {
-    Sum(uses(table)).Backward();
-    return table.gradient();
-  }
+}
 
-  Variable Table() {
-    return Variable(Put(Random({5, 3}).To(DType::kF32)), true);
-  }
+// The gradient of a sum of `uses` of a table of 5 rows.
+Gradient GradientOf(const std::function<Variable(const Variable&)>& uses,
+                    const Variable& table) {
+  Sum(uses(table)).Backward();
+  return table.gradient();
+}
 
-  TEST(SparseEmbedding, HasTheRowsThatWereLookedUp) {
-    const Tensor index = Put<int64_t>({3, 1, 3, 3}, {2, 2});
+Variable Table() { return Variable(Put(Random({5, 3}).To(DType::kF32)), true); }
+
+TEST(SparseEmbedding, HasTheRowsThatWereLookedUp) {
+  const Tensor index = Put<int64_t>({3, 1, 3, 3}, {2, 2});
+  const auto use = [&](bool sparse) {
+    return [&, sparse](const Variable& table) {
+      const Variable rows = Embedding(table, index, {.sparse = sparse});
+      return rows * rows;
+    };
+  };
+  const Variable table = Table(), twin(table.tensor(), true);
+  const Gradient gradient = GradientOf(use(true), table);
+  ASSERT_TRUE(gradient.is_rows());
+  EXPECT_EQ(gradient.shape(), table.shape());
+  EXPECT_LT(gradient.nbytes(), table.tensor().nbytes() * 2);
+  EXPECT_TRUE(
+      ops::AllClose(gradient.Dense(), GradientOf(use(false), twin).values()));
+  // As they are wherever they are read.
+  EXPECT_TRUE(ops::BitEqual(table.grad(), gradient.Dense()));
+}
+
+// With rows from elsewhere in the graph rows are summed; with a product's
+// gradient, as of a tied head, all is dense.
+TEST(SparseEmbedding, AddsUpWithOtherGradientsOfItsTable) {
+  const Tensor one = Put<int64_t>({3, 1}), other = Put<int64_t>({1, 4});
+  const auto twice = [&](bool sparse) {
+    return [&, sparse](const Variable& table) {
+      return Embedding(table, one, {.sparse = sparse}) *
+             Embedding(table, other, {.sparse = sparse});
+    };
+  };
+  for (const bool tied : {false, true}) {
     const auto use = [&](bool sparse) {
       return [&, sparse](const Variable& table) {
-        const Variable rows = Embedding(table, index, {.sparse = sparse});
-        return rows * rows;
+        const Variable rows = twice(sparse)(table);
+        return tied ? Sum(rows) + Sum(table * table) : Sum(rows);
       };
     };
     const Variable table = Table(), twin(table.tensor(), true);
     const Gradient gradient = GradientOf(use(true), table);
-    ASSERT_TRUE(gradient.is_rows());
-    EXPECT_EQ(gradient.shape(), table.shape());
-    EXPECT_LT(gradient.nbytes(), table.tensor().nbytes() * 2);
+    EXPECT_EQ(gradient.is_rows(), !tied);
     EXPECT_TRUE(
         ops::AllClose(gradient.Dense(), GradientOf(use(false), twin).values()));
-    // As they are wherever they are read.
-    EXPECT_TRUE(ops::BitEqual(table.grad(), gradient.Dense()));
-  }
-
-  // With rows from elsewhere in the graph rows are summed; with a product's
-  // gradient, as of a tied head, all is dense.
-  TEST(SparseEmbedding, AddsUpWithOtherGradientsOfItsTable) {
-    const Tensor one = Put<int64_t>({3, 1}), other = Put<int64_t>({1, 4});
-    const auto twice = [&](bool sparse) {
-      return [&, sparse](const Variable& table) {
-        return Embedding(table, one, {.sparse = sparse}) *
-               Embedding(table, other, {.sparse = sparse});
-      };
-    };
-    for (const bool tied : {false, true}) {
-      const auto use = [&](bool sparse) {
-        return [&, sparse](const Variable& table) {
-          const Variable rows = twice(sparse)(table);
-          return tied ? Sum(rows) + Sum(table * table) : Sum(rows);
-        };
-      };
-      const Variable table = Table(), twin(table.tensor(), true);
-      const Gradient gradient = GradientOf(use(true), table);
-      EXPECT_EQ(gradient.is_rows(), !tied);
-      EXPECT_TRUE(ops::AllClose(gradient.Dense(),
-                                GradientOf(use(false), twin).values()));
-      // A second pass adds to what there is; one of another kind makes it
-      // dense.
-      GradientOf(use(true), table);
-      EXPECT_TRUE(
-          ops::AllClose(table.grad(), GradientOf(use(false), twin).values()));
-      GradientOf(use(false), table);
-      EXPECT_FALSE(table.gradient().is_rows());
-      EXPECT_TRUE(
-          ops::AllClose(table.grad(), GradientOf(use(false), twin).values()));
-    }
-  }
-
-  TEST(SparseEmbedding, GivesThePaddingNothing) {
-    const Tensor index = Put<int64_t>({3, 1, 3, 0}, {2, 2});
-    const auto use = [&](bool sparse) {
-      return [&, sparse](const Variable& table) {
-        const Variable rows =
-            Embedding(table, index, {.padding = 3, .sparse = sparse});
-        return rows * rows;
-      };
-    };
-    const Variable table = Table(), twin(table.tensor(), true);
-    const Gradient gradient = GradientOf(use(true), table);
-    EXPECT_TRUE(gradient.is_rows());
+    // A second pass adds to what there is; one of another kind makes it
+    // dense.
+    GradientOf(use(true), table);
     EXPECT_TRUE(
-        ops::BitEqual(gradient.Dense(), GradientOf(use(false), twin).values()));
+        ops::AllClose(table.grad(), GradientOf(use(false), twin).values()));
+    GradientOf(use(false), table);
+    EXPECT_FALSE(table.gradient().is_rows());
+    EXPECT_TRUE(
+        ops::AllClose(table.grad(), GradientOf(use(false), twin).values()));
   }
+}
 
-  TEST(SparseEmbedding, IsDenseForHooksForInputsAndForTablesThatWereMade) {
-    const Tensor index = Put<int64_t>({3, 1});
-    const Variable hooked = Table();
-    Tensor seen;
-    Variable(hooked).AddHook([&](const Tensor& gradient) {
-      seen = gradient;
-      return Tensor();
-    });
-    EXPECT_FALSE(GradientOf(
-                     [&](const Variable& table) {
-                       return Embedding(table, index, {.sparse = true});
-                     },
-                     hooked)
-                     .is_rows());
-    EXPECT_EQ(seen.shape(), hooked.shape());
-    const Variable table = Table();
-    EXPECT_EQ(Grad({Sum(Embedding(table, index, {.sparse = true}))}, {table})[0]
-                  .shape(),
-              table.shape());
-    EXPECT_FALSE(GradientOf(
-                     [&](const Variable& leaf) {
-                       return Embedding(leaf * leaf, index, {.sparse = true});
-                     },
-                     table)
-                     .is_rows());
-  }
+TEST(SparseEmbedding, GivesThePaddingNothing) {
+  const Tensor index = Put<int64_t>({3, 1, 3, 0}, {2, 2});
+  const auto use = [&](bool sparse) {
+    return [&, sparse](const Variable& table) {
+      const Variable rows =
+          Embedding(table, index, {.padding = 3, .sparse = sparse});
+      return rows * rows;
+    };
+  };
+  const Variable table = Table(), twin(table.tensor(), true);
+  const Gradient gradient = GradientOf(use(true), table);
+  EXPECT_TRUE(gradient.is_rows());
+  EXPECT_TRUE(
+      ops::BitEqual(gradient.Dense(), GradientOf(use(false), twin).values()));
+}
+
+TEST(SparseEmbedding, IsDenseForHooksForInputsAndForTablesThatWereMade) {
+  const Tensor index = Put<int64_t>({3, 1});
+  const Variable hooked = Table();
+  Tensor seen;
+  Variable(hooked).AddHook([&](const Tensor& gradient) {
+    seen = gradient;
+    return Tensor();
+  });
+  EXPECT_FALSE(GradientOf(
+                   [&](const Variable& table) {
+                     return Embedding(table, index, {.sparse = true});
+                   },
+                   hooked)
+                   .is_rows());
+  EXPECT_EQ(seen.shape(), hooked.shape());
+  const Variable table = Table();
+  EXPECT_EQ(Grad({Sum(Embedding(table, index, {.sparse = true}))}, {table})[0]
+                .shape(),
+            table.shape());
+  EXPECT_FALSE(GradientOf(
+                   [&](const Variable& leaf) {
+                     return Embedding(leaf * leaf, index, {.sparse = true});
+                   },
+                   table)
+                   .is_rows());
+}
 
 }  // namespace
 }  // namespace baton::autograd

@@ -1,0 +1,55 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "examples/parameter_server/lenet_trainer.h"
+#include "examples/support/measurement.h"
+#include "models/distributed/server/options.h"
+#include "rpc/agent.h"
+
+namespace baton::examples {
+
+// Who does what.
+struct Crew {
+  std::vector<std::string> servers, trainers;
+};
+
+struct AccuracyRun {
+  dist::ServerOptions options;
+  LeNetTask task;
+  int64_t pushes = 300;  // of each trainer
+  std::chrono::milliseconds report_every{500};
+};
+
+// How far a training was, by what a reader pulled from the servers meanwhile.
+struct AccuracyPoint {
+  double seconds = 0;
+  int64_t version = 0;
+  double accuracy = 0;
+};
+
+struct AccuracyCurve {
+  std::vector<AccuracyPoint> points;  // the last one of the end
+  double loss = 0;                    // mean of the trainers' last ones
+};
+
+// Trains a LeNet in one mode; `on_point` hears of each point at once.
+absl::StatusOr<AccuracyCurve> TrainLeNet(
+    rpc::Agent& agent, const Crew& crew, const AccuracyRun& run,
+    const std::function<void(const AccuracyPoint&)>& on_point);
+
+// Pushes a second of all trainers together, of gradients as of "lenet" (the
+// PyTorch tutorial's) or "resnet50", the new values pulled with each.
+absl::StatusOr<double> PushRate(rpc::Agent& agent, const Crew& crew,
+                                dist::ServerOptions options,
+                                const std::string& gradients, int64_t pushes);
+
+}  // namespace baton::examples

@@ -1,0 +1,149 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/parameter_server/lenet_trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/status.h"
+#include "models/nn/loss.h"
+#include "models/nn/scopes.h"
+
+namespace baton::examples {
+namespace {
+
+constexpr int64_t kLastLosses = 10;
+constexpr int64_t kEvaluated = 500;  // images at a time
+
+}  // namespace
+
+std::vector<std::pair<std::string, Tensor>> NamedValues(
+    const nn::Module& module) {
+  std::vector<std::pair<std::string, Tensor>> values;
+  for (const auto& [name, parameter] : module.NamedParameters())
+    values.emplace_back(name, parameter.tensor());
+  return values;
+}
+
+std::vector<Tensor> TensorsOf(const nn::Module& module) {
+  std::vector<Tensor> tensors;
+  for (const Variable& parameter : module.Parameters())
+    tensors.push_back(parameter.tensor());
+  return tensors;
+}
+
+double Accuracy(models::LeNet& model, const Digits& digits) {
+  const nn::EvalScope evaluating(model);
+  const NoGrad no_grad;
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < digits.size(); begin += kEvaluated) {
+    const int64_t end = std::min(begin + kEvaluated, digits.size());
+    const Tensor logits =
+        model.Forward(digits.images.Slice(0, begin, end)).tensor();
+    const auto scores = logits.ToVector<float>();
+    const int64_t classes = logits.dim(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto row = scores.begin() + (i - begin) * classes;
+      right += std::max_element(row, row + classes) - row ==
+               digits.labels.data<int64_t>()[i];
+    }
+  }
+  return static_cast<double>(right) / static_cast<double>(digits.size());
+}
+
+absl::StatusOr<std::unique_ptr<LeNetTrainer>> LeNetTrainer::Make(
+    rpc::CallContext& call, const LeNetTask& task,
+    const RRef<dist::ServerDirectory>& directory, int64_t rank) {
+  ASSIGN_OR_RETURN(SplitDigits digits, LoadDigits(task.data));
+  return std::unique_ptr<LeNetTrainer>(new LeNetTrainer(
+      call.agent(), task, directory, rank, std::move(digits.training)));
+}
+
+LeNetTrainer::LeNetTrainer(rpc::Agent& agent, const LeNetTask& task,
+                           RRef<dist::ServerDirectory> directory, int64_t rank,
+                           Digits digits)
+    : agent_(agent),
+      task_(task),
+      directory_(std::move(directory)),
+      rank_(rank),
+      digits_(std::move(digits)),
+      generator_(task.seed),
+      model_(generator_) {}
+
+// The trainers share out each epoch's images, in one order that all know.
+Digits LeNetTrainer::Batch(int64_t push) {
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < task_.batch; ++i) {
+    const int64_t place = (push * task_.batch + i) * task_.trainers + rank_;
+    if (place / digits_.size() != epoch_) {
+      epoch_ = place / digits_.size();
+      Generator order(task_.seed + static_cast<uint64_t>(epoch_) + 1);
+      order_ = RandPermutation(digits_.size(), order).ToVector<int64_t>();
+    }
+    samples.push_back(order_[static_cast<size_t>(place % digits_.size())]);
+  }
+  return digits_.Take(samples);
+}
+
+absl::StatusOr<double> LeNetTrainer::Step(dist::ServerClient& client,
+                                          const Digits& batch) {
+  model_.ZeroGrad();
+  const Variable loss =
+      nn::CrossEntropy(model_.Forward(batch.images), batch.labels);
+  loss.Backward();
+  std::vector<Tensor> gradients;
+  for (const Variable& parameter : model_.Parameters())
+    gradients.push_back(parameter.grad());
+  ASSIGN_OR_RETURN(const dist::Pulled pulled,
+                   client.PushPull(std::move(gradients)).Await(kNoLimit));
+  pulled.CopyTo(TensorsOf(model_));
+  return loss.tensor().Item();
+}
+
+absl::StatusOr<double> LeNetTrainer::Train(int64_t pushes) {
+  ASSIGN_OR_RETURN(const auto client,
+                   dist::ServerClient::Join(agent_, directory_, rank_));
+  ASSIGN_OR_RETURN(const dist::Pulled pulled, client->Pull().Await(kNoLimit));
+  pulled.CopyTo(TensorsOf(model_));
+  double last = 0;
+  const int64_t counted = std::min(pushes, kLastLosses);
+  for (int64_t push = 0; push < pushes; ++push) {
+    ASSIGN_OR_RETURN(const double loss, Step(*client, Batch(push)));
+    if (push >= pushes - counted) last += loss / static_cast<double>(counted);
+  }
+  RETURN_IF_ERROR(client->Leave());
+  return last;
+}
+
+absl::StatusOr<std::unique_ptr<GradientPusher>> GradientPusher::Make(
+    rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
+    int64_t rank) {
+  ASSIGN_OR_RETURN(auto client,
+                   dist::ServerClient::Join(call.agent(), directory, rank));
+  return std::unique_ptr<GradientPusher>(new GradientPusher(std::move(client)));
+}
+
+absl::StatusOr<double> GradientPusher::Run(int64_t pushes) {
+  constexpr int64_t kWarmUp = 2;
+  std::vector<Tensor> gradients;
+  for (const dist::DenseKey& key : client_->layout().keys)
+    gradients.push_back(Tensor::Ones(key.shape));
+  auto begin = std::chrono::steady_clock::now();
+  for (int64_t push = 0; push < pushes + kWarmUp; ++push) {
+    if (push == kWarmUp) begin = std::chrono::steady_clock::now();
+    RETURN_IF_ERROR(client_->PushPull(gradients).Await(kNoLimit).status());
+  }
+  const std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - begin;
+  return static_cast<double>(pushes) / seconds.count();
+}
+
+void RegisterTrainers(rpc::Registry& registry) {
+  dist::RegisterParameterServers(registry);
+  registry.Add<LeNetTrainer>();
+  registry.Add<GradientPusher>();
+}
+
+}  // namespace baton::examples

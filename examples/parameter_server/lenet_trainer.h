@@ -1,0 +1,91 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/random.h"
+#include "examples/parameter_server/digits.h"
+#include "models/distributed/server/client.h"
+#include "models/distributed/server/parameter_server.h"
+#include "models/lenet.h"
+#include "rpc/registry.h"
+
+namespace baton::examples {
+
+struct LeNetTask {
+  std::string data;
+  int64_t batch = 32;  // of each trainer
+  uint64_t seed = 1;
+  int64_t trainers = 1;
+  static constexpr auto Fields() {
+    using T = LeNetTask;
+    return std::tuple{&T::data, &T::batch, &T::seed, &T::trainers};
+  }
+};
+
+std::vector<std::pair<std::string, Tensor>> NamedValues(
+    const nn::Module& module);
+std::vector<Tensor> TensorsOf(const nn::Module& module);
+// The share of images whose label the model gives.
+double Accuracy(models::LeNet& model, const Digits& digits);
+
+// One of the trainers of a LeNet whose parameters are at servers; lives at the
+// worker that trains. Calls come one at a time.
+class LeNetTrainer {
+ public:
+  static absl::StatusOr<std::unique_ptr<LeNetTrainer>> Make(
+      rpc::CallContext& call, const LeNetTask& task,
+      const RRef<dist::ServerDirectory>& directory, int64_t rank);
+
+  // So many pushes, each of a batch; the mean loss of the last ones. Joins the
+  // others first, and leaves them at the end.
+  absl::StatusOr<double> Train(int64_t pushes);
+
+  using Exports = rpc::Methods<&LeNetTrainer::Make, &LeNetTrainer::Train>;
+
+ private:
+  LeNetTrainer(rpc::Agent& agent, const LeNetTask& task,
+               RRef<dist::ServerDirectory> directory, int64_t rank,
+               Digits digits);
+  Digits Batch(int64_t push);
+  absl::StatusOr<double> Step(dist::ServerClient& client, const Digits& batch);
+
+  rpc::Agent& agent_;
+  const LeNetTask task_;
+  const RRef<dist::ServerDirectory> directory_;
+  const int64_t rank_;
+  const Digits digits_;
+  Generator generator_;
+  models::LeNet model_;
+  std::vector<int64_t> order_;  // of the samples, in this epoch
+  int64_t epoch_ = -1;
+};
+
+// Pushes the same gradients again and again, for the time that takes.
+class GradientPusher {
+ public:
+  static absl::StatusOr<std::unique_ptr<GradientPusher>> Make(
+      rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
+      int64_t rank);
+  // Pushes a second, values pulled with each; after two that do not count.
+  absl::StatusOr<double> Run(int64_t pushes);
+
+  using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run>;
+
+ private:
+  explicit GradientPusher(std::unique_ptr<dist::ServerClient> client)
+      : client_(std::move(client)) {}
+  const std::unique_ptr<dist::ServerClient> client_;
+};
+
+void RegisterTrainers(rpc::Registry& registry);
+
+}  // namespace baton::examples

@@ -1,0 +1,210 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A LeNet whose parameters are at servers, and any number of trainers:
+//   baton-run --workers=3 --worker_program=parameter_server
+//       -- parameter_server --data=train-images-idx3-ubyte.gz
+// The first --servers workers serve, the others train; the process that
+// baton-run calls the trainer starts them and looks on.
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "autograd/distributed/context.h"
+#include "core/status.h"
+#include "examples/parameter_server/experiment.h"
+#include "examples/support/charts.h"
+#include "rpc/cluster.h"
+#include "tools/cluster_flags.h"
+#include "tools/command_line.h"
+#include "tools/daemon.h"
+
+ABSL_FLAG(std::string, data, "",
+          "images of 28x28 to train on: an IDX file with its labels beside it");
+ABSL_FLAG(int, servers, 1, "workers that keep the parameters");
+ABSL_FLAG(std::vector<std::string>, mode, {"bsp"},
+          "bsp, ssp and async, one after the other: whether trainers wait for "
+          "each other at every push, at some, or never");
+ABSL_FLAG(int, staleness, 2,
+          "of ssp: pushes that a trainer may be ahead of the slowest");
+ABSL_FLAG(bool, backups, false, "every shard has a second server");
+ABSL_FLAG(int, pushes, 300, "of each trainer");
+ABSL_FLAG(int, batch, 32, "images of each push");
+ABSL_FLAG(double, lr, 0.1, "rate of SGD at the servers");
+ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
+ABSL_FLAG(absl::Duration, report_every, absl::Milliseconds(500),
+          "how often the accuracy on the images held out is looked at");
+ABSL_FLAG(std::string, gradients, "",
+          "lenet or resnet50: do not train, but measure how often a second "
+          "such gradients are pushed and values pulled");
+ABSL_FLAG(std::string, json, "", "write a JSON line a mode to; - is stdout");
+ABSL_FLAG(std::string, plot, "",
+          "draw the accuracy of all modes over time into this folder");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=3 --worker_program=parameter_server --\n"
+    "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
+    "Trains a LeNet by trainers that push gradients to parameter servers.";
+
+absl::Status CheckFlags() {
+  for (const auto* flag : {&FLAGS_servers, &FLAGS_pushes, &FLAGS_batch}) {
+    if (absl::GetFlag(*flag) < 1) {
+      return absl::InvalidArgumentError(
+          "--servers, --pushes and --batch are 1 or more");
+    }
+  }
+  if (absl::GetFlag(FLAGS_data).empty() &&
+      absl::GetFlag(FLAGS_gradients).empty()) {
+    return tools::WrongFlag("data", "names the images to train on");
+  }
+  for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
+    if (!dist::ConsistencyFromName(mode).has_value())
+      return tools::WrongFlag("mode", "is a list of bsp, ssp and async");
+  }
+  return tools::TimeOf(FLAGS_report_every).status();
+}
+
+absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent) {
+  Crew crew;
+  const auto servers = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name == agent.self().name) continue;
+    (crew.servers.size() < servers ? crew.servers : crew.trainers)
+        .push_back(worker.name);
+  }
+  if (crew.trainers.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--servers=", servers, " of ", crew.servers.size(),
+                     " workers leaves none to train"));
+  }
+  return crew;
+}
+
+dist::ServerOptions OptionsFor(const std::string& mode, const Crew& crew) {
+  dist::ServerOptions options;
+  options.rule = ops::SgdRule{.lr = absl::GetFlag(FLAGS_lr)};
+  options.mode = *dist::ConsistencyFromName(mode);
+  options.staleness = absl::GetFlag(FLAGS_staleness);
+  options.trainers = static_cast<int32_t>(crew.trainers.size());
+  options.backups = absl::GetFlag(FLAGS_backups);
+  return options;
+}
+
+absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
+                                  const std::string& mode,
+                                  std::vector<Curve>& curves) {
+  AccuracyRun run{.options = OptionsFor(mode, crew), .task = {}};
+  run.task = {.data = absl::GetFlag(FLAGS_data),
+              .batch = absl::GetFlag(FLAGS_batch),
+              .seed = absl::GetFlag(FLAGS_seed),
+              .trainers = run.options.trainers};
+  run.pushes = absl::GetFlag(FLAGS_pushes);
+  ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
+  Curve shown{.name = mode};
+  ASSIGN_OR_RETURN(
+      const AccuracyCurve curve,
+      TrainLeNet(agent, crew, run, [&](const AccuracyPoint& point) {
+        std::fprintf(stderr, "%s  %6.1f s  update %6lld  accuracy %.3f\n",
+                     mode.c_str(), point.seconds,
+                     static_cast<long long>(point.version), point.accuracy);
+        shown.x.push_back(point.seconds);
+        shown.y.push_back(point.accuracy);
+      }));
+  curves.push_back(shown);
+  const AccuracyPoint& last = curve.points.back();
+  const int64_t pushes = run.pushes * run.options.trainers;
+  return Measurement{
+      .variant = mode,
+      .items = pushes * run.task.batch,
+      .seconds = {last.seconds},
+      .loss = curve.loss,
+      .details = {{"accuracy", last.accuracy},
+                  {"pushes_per_s", static_cast<double>(pushes) / last.seconds},
+                  {"servers", static_cast<int64_t>(crew.servers.size())},
+                  {"trainers", static_cast<int64_t>(crew.trainers.size())},
+                  {"times_s", shown.x},
+                  {"accuracies", shown.y}}};
+}
+
+absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
+                                 const std::string& mode) {
+  const std::string gradients = absl::GetFlag(FLAGS_gradients);
+  const int64_t pushes = absl::GetFlag(FLAGS_pushes);
+  ASSIGN_OR_RETURN(
+      const double rate,
+      PushRate(agent, crew, OptionsFor(mode, crew), gradients, pushes));
+  const auto trainers = static_cast<int64_t>(crew.trainers.size());
+  return Measurement{
+      .variant = absl::StrCat(mode, " ", gradients),
+      .items = pushes * trainers,
+      .seconds = {static_cast<double>(pushes * trainers) / rate},
+      .details = {{"servers", static_cast<int64_t>(crew.servers.size())},
+                  {"trainers", trainers}},
+      .item = "pushes"};
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(const Crew crew, CrewOf(agent));
+  std::vector<Measurement> measurements;
+  std::vector<Curve> curves;
+  for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
+    ASSIGN_OR_RETURN(Measurement measured,
+                     absl::GetFlag(FLAGS_gradients).empty()
+                         ? Train(agent, crew, mode, curves)
+                         : Push(agent, crew, mode));
+    measurements.push_back(std::move(measured));
+  }
+  RETURN_IF_ERROR(tools::Print(FormatTable(measurements)));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
+  const std::string plot = absl::GetFlag(FLAGS_plot);
+  if (plot.empty() || curves.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(
+      const auto drawn,
+      DrawCharts(plot, {{"accuracy",
+                         CurvesChart("accuracy", "LeNet by parameter servers",
+                                     "seconds", "accuracy", curves)}}));
+  return tools::Print(
+      absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n"));
+}
+
+absl::Status Main() {
+  ASSIGN_OR_RETURN(rpc::ClusterOptions options,
+                   tools::ClusterOptionsFromFlags("trainer"));
+  options.agent.on_start = dist::Attach;
+  const bool leads = options.name == "trainer";
+  if (leads) RETURN_IF_ERROR(CheckFlags());  // the others were given none
+  tools::StopSignal stop;
+  rpc::Registry registry;
+  dist::Register(registry);
+  RegisterTrainers(registry);
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                   rpc::JoinCluster(std::move(options), std::move(registry)));
+  absl::Status result;
+  if (leads) {
+    result = CatchErrors([&] { return Run(*agent); });
+  } else {
+    stop.Wait();
+  }
+  const absl::Status shutdown = agent->Shutdown();
+  return result.ok() ? shutdown : result;
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}

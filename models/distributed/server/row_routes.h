@@ -1,0 +1,43 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+#include "models/distributed/server/options.h"
+#include "models/distributed/server/shard.h"
+
+namespace baton::dist {
+
+// Which rows of a trade go to which shard, and where what is pulled belongs.
+// Immutable.
+class RowRoutes {
+ public:
+  // Of what was checked.
+  RowRoutes(const ServerOptions& options, int shards,
+            const std::vector<RowGradients>& gradients,
+            const std::vector<RowKeys>& keys);
+
+  // Tables without keys at the shard are left out of gradients, not of keys.
+  const std::vector<RowGradients>& gradients(int shard) const {
+    return gradients_[static_cast<size_t>(shard)];
+  }
+  const std::vector<RowKeys>& keys(int shard) const {
+    return keys_[static_cast<size_t>(shard)];
+  }
+  // From what each shard has given for its keys, the rows in the order wanted.
+  std::vector<Tensor> Join(
+      const std::vector<std::vector<Tensor>>& of_shards) const;
+
+ private:
+  std::vector<int64_t> widths_;  // of each table that is pulled from
+  std::vector<std::vector<RowGradients>> gradients_;  // by shard
+  std::vector<std::vector<RowKeys>> keys_;            // by shard
+  // Of each table that is pulled from, by shard: places in what was wanted.
+  std::vector<std::vector<std::vector<int64_t>>> places_;
+};
+
+}  // namespace baton::dist

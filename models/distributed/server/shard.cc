@@ -1,0 +1,299 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/server/shard.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+// What takes longer to copy for sending than to hand to another thread.
+constexpr size_t kBriefBytes = 256 << 10;
+
+size_t BytesOf(const ExchangeReply& reply) {
+  size_t bytes = reply.values.defined() ? reply.values.nbytes() : 0;
+  for (const Tensor& rows : reply.rows) bytes += rows.nbytes();
+  return bytes;
+}
+
+}  // namespace
+
+ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
+                         RRef<ServerDirectory> directory)
+    : agent_(agent),
+      shard_(spec.shard),
+      directory_(std::move(directory)),
+      state_(spec, agent.self().compute.device) {}
+
+void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
+  Post([backup](ServerShard& self) {
+    self.backup_ = backup;
+    self.role_ = Role::kPrimary;
+  });
+}
+
+void ServerShard::Follow(const rpc::WorkerInfo& primary) {
+  Post([primary](ServerShard& self) {
+    self.primary_ = primary;
+    self.role_ = Role::kBackup;
+  });
+}
+
+absl::Status ServerShard::NotServing() const {
+  if (role_ == Role::kPrimary) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "shard ", shard_, " is not served by worker ", agent_.self().name,
+      role_ == Role::kFenced ? absl::StrCat(": ", fenced_.message())
+                             : std::string(", which is its backup")));
+}
+
+Future<void> ServerShard::Join(rpc::CallContext& call, TrainerId trainer,
+                               int64_t rank) {
+  Promise<void> joined;
+  ShardUpdate update{.kind = ShardUpdate::Kind::kJoin, .trainer = trainer};
+  update.joining.rank = rank;
+  update.joining.worker = call.caller().name;
+  update.joining.incarnation = call.caller().incarnation;
+  Post([joined, update](ServerShard& self) {
+    absl::Status status = self.NotServing();
+    for (const auto& [id, other] : self.state_.clocks().trainers()) {
+      if (other.rank != update.joining.rank || id == update.trainer) continue;
+      status.Update(absl::AlreadyExistsError(
+          absl::StrCat("a trainer of rank ", other.rank,
+                       " is there, of worker ", other.worker)));
+    }
+    if (!status.ok()) {
+      joined.Set(status);
+    } else {
+      self.Log(update).OnReady(
+          [joined](const absl::Status& status) { joined.Set(status); });
+    }
+  });
+  return joined.future();
+}
+
+Future<void> ServerShard::Leave(TrainerId trainer) {
+  Promise<void> left;
+  Post([left, trainer](ServerShard& self) {
+    if (absl::Status status = self.NotServing(); !status.ok()) {
+      left.Set(status);
+      return;
+    }
+    self.last_push_.erase(trainer);
+    self.Log({.kind = ShardUpdate::Kind::kLeave, .trainer = trainer})
+        .OnReady([left](const absl::Status& status) { left.Set(status); });
+  });
+  return left.future();
+}
+
+absl::Status ServerShard::CheckRequest(const ExchangeRequest& request) const {
+  RETURN_IF_ERROR(state_.Check(request.gradients));
+  for (const RowKeys& rows : request.rows)
+    RETURN_IF_ERROR(CheckRowKeys(state_.options(), rows.table, rows.keys));
+  if (request.sequence < 0 ||
+      (request.sequence > 0 && request.trainer == kReader)) {
+    return absl::InvalidArgumentError("a push has a trainer and a number");
+  }
+  return absl::OkStatus();
+}
+
+Future<ExchangeReply> ServerShard::Exchange(const ExchangeRequest& request) {
+  if (absl::Status status = CheckRequest(request); !status.ok())
+    return ReadyFuture<ExchangeReply>(status);
+  auto waiting = std::make_shared<Waiting>();
+  waiting->request = request;
+  Post([waiting](ServerShard& self) { self.Admit(waiting); });
+  return waiting->promise.future();
+}
+
+void ServerShard::Admit(const WaitingPtr& waiting) {
+  const ExchangeRequest& request = waiting->request;
+  absl::Status status = NotServing();
+  if (status.ok() && request.trainer != kReader &&
+      state_.clocks().Find(request.trainer) == nullptr) {
+    status = absl::NotFoundError(absl::StrCat(
+        "trainer ", static_cast<uint64_t>(request.trainer), " is not at shard ",
+        shard_, ": it has left, or its worker was lost"));
+  }
+  if (!status.ok()) {
+    waiting->promise.Set(status);
+  } else if (request.sequence > 0 && !waiting->pushed) {
+    Push(waiting);
+  } else {
+    Answer(waiting);
+  }
+}
+
+void ServerShard::Push(const WaitingPtr& waiting) {
+  ExchangeRequest& request = waiting->request;
+  const ServedTrainer& trainer = *state_.clocks().Find(request.trainer);
+  if (request.sequence <= trainer.sequence) {  // once more
+    const auto last = last_push_.find(request.trainer);
+    AfterPush(waiting, last == last_push_.end()
+                           ? ReadyFuture<void>(absl::OkStatus())
+                           : last->second);
+    return;
+  }
+  if (!state_.clocks().MayGo(request.trainer)) {
+    waiting_.push_back(waiting);
+    return;
+  }
+  const Future<void> taken =
+      Log({.kind = ShardUpdate::Kind::kPush,
+           .trainer = request.trainer,
+           .sequence = request.sequence,
+           .gradients = std::exchange(request.gradients, {})});
+  last_push_[request.trainer] = taken;
+  AfterPush(waiting, taken);
+}
+
+void ServerShard::AfterPush(const WaitingPtr& waiting,
+                            const Future<void>& taken) {
+  taken.OnReady(
+      [self = shared_from_this(), waiting](const absl::Status& status) {
+        self->Post([waiting, status](ServerShard& self) {
+          waiting->pushed = true;
+          if (status.ok()) {
+            self.Admit(waiting);
+          } else {
+            waiting->promise.Set(status);
+          }
+        });
+      });
+}
+
+void ServerShard::Answer(const WaitingPtr& waiting) {
+  const ExchangeRequest& request = waiting->request;
+  const bool pulls = request.values || !request.rows.empty();
+  if (pulls && !state_.clocks().MayGo(request.trainer)) {
+    waiting_.push_back(waiting);
+    return;
+  }
+  ExchangeReply reply{.epoch = epoch_};
+  const DenseValues values = state_.values();
+  reply.version = values.version;
+  reply.slowest = state_.clocks().Slowest();
+  const ServedTrainer* trainer = state_.clocks().Find(request.trainer);
+  if (trainer != nullptr) reply.clock = trainer->clock;
+  if (request.values) reply.values = values.values;
+  Touch(request);
+  for (const RowKeys& rows : request.rows)
+    reply.rows.push_back(state_.ReadRows(rows.table, rows.keys));
+  if (BytesOf(reply) < kBriefBytes) {
+    waiting->promise.Set(std::move(reply));
+    return;
+  }
+  agent_.executor().Post(
+      [waiting, reply = std::move(reply)] { waiting->promise.Set(reply); });
+}
+
+// What a trainer uses is not forgotten first, nor at the backup.
+void ServerShard::Touch(const ExchangeRequest& request) {
+  Gradients used;
+  for (const RowKeys& rows : request.rows) {
+    if (!state_.IsBounded(rows.table)) continue;
+    used.rows.push_back(
+        {.table = rows.table, .keys = rows.keys, .gradients = {}});
+  }
+  if (used.rows.empty()) return;
+  Log({.kind = ShardUpdate::Kind::kTouch,
+       .trainer = request.trainer,
+       .gradients = std::move(used)})
+      .OnReady([](const absl::Status&) {});
+}
+
+void ServerShard::Wake() {
+  for (const WaitingPtr& waiting : std::exchange(waiting_, {})) Admit(waiting);
+}
+
+bool ServerShard::Apply(const ShardUpdate& update) {
+  const absl::Status status = CatchErrors([&] { state_.Apply(update); });
+  if (status.ok()) return true;
+  Fence(Annotate(status, "an update failed"));
+  return false;
+}
+
+Future<void> ServerShard::Log(ShardUpdate update) {
+  update.index = next_index_++;
+  Promise<void> replicated;
+  if (backup_.empty()) {
+    replicated.Set(absl::OkStatus());
+  } else {
+    unacknowledged_[update.index] = {update, replicated};
+    backup_.front()
+        .Async<&ServerShard::Replicate>(epoch_, update)
+        .OnReady([self = shared_from_this(), epoch = epoch_,
+                  index = update.index](const absl::Status& status) {
+          self->Post([epoch, index, status](ServerShard& self) {
+            self.OnReplicated(epoch, index, status);
+          });
+        });
+  }
+  if (Apply(update) && !waiting_.empty())
+    Post([](ServerShard& self) { self.Wake(); });
+  return replicated.future();
+}
+
+void ServerShard::OnReplicated(int64_t epoch, int64_t index,
+                               const absl::Status& status) {
+  if (epoch != epoch_ || role_ != Role::kPrimary) return;
+  if (!status.ok()) {
+    absl::IsAborted(status) ? Fence(status) : GoAlone();
+    return;
+  }
+  const auto found = unacknowledged_.find(index);
+  if (found == unacknowledged_.end()) return;
+  const Promise<void> promise = found->second.promise;
+  unacknowledged_.erase(found);
+  promise.Set(absl::OkStatus());
+}
+
+Future<void> ServerShard::Replicate(int64_t epoch, const ShardUpdate& update) {
+  Unacknowledged parked{.update = update};
+  Future<void> applied = parked.promise.future();
+  Post([epoch, parked](ServerShard& self) {
+    if (self.role_ != Role::kBackup || epoch != self.epoch_) {
+      parked.promise.Set(absl::AbortedError(
+          absl::StrCat("shard ", self.shard_, " is in epoch ", self.epoch_,
+                       " at worker ", self.agent_.self().name)));
+    } else {
+      self.parked_[parked.update.index] = parked;
+      self.ApplyParked();
+    }
+  });
+  return applied;
+}
+
+void ServerShard::ApplyParked() {
+  while (!parked_.empty() && parked_.begin()->first <= next_index_) {
+    const Unacknowledged next = std::move(parked_.begin()->second);
+    parked_.erase(parked_.begin());
+    if (next.update.index == next_index_) {
+      ++next_index_;
+      if (!Apply(next.update)) return;
+    }
+    next.promise.Set(absl::OkStatus());
+  }
+}
+
+Future<ShardReport> ServerShard::Report() {
+  Promise<ShardReport> promise;
+  Post([promise](ServerShard& self) {
+    promise.Set(ShardReport{.serves = self.role_ == Role::kPrimary,
+                            .epoch = self.epoch_,
+                            .updates = self.next_index_,
+                            .version = self.state_.values().version,
+                            .trainers = static_cast<int64_t>(
+                                self.state_.clocks().trainers().size()),
+                            .has_backup = !self.backup_.empty()});
+  });
+  return promise.future();
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,192 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "models/distributed/server/directory.h"
+#include "models/distributed/server/shard_state.h"
+#include "models/distributed/server/strand.h"
+#include "rpc/agent.h"
+
+namespace baton::dist {
+
+// Who only reads, without joining, and waits for nobody.
+inline constexpr TrainerId kReader{0};
+
+struct RowKeys {
+  int32_t table = 0;
+  Tensor keys;  // i64 [N]
+  static constexpr auto Fields() {
+    return std::tuple{&RowKeys::table, &RowKeys::keys};
+  }
+};
+
+// What a trainer wants of a shard: to push, to pull, or both in this order.
+struct ExchangeRequest {
+  TrainerId trainer{};
+  int64_t sequence = 0;  // of the trainer's pushes to this shard; 0: none
+  Gradients gradients{};
+  bool values = false;  // all dense values of the shard
+  std::vector<RowKeys> rows{};
+  static constexpr auto Fields() {
+    using R = ExchangeRequest;
+    return std::tuple{&R::trainer, &R::sequence, &R::gradients, &R::values,
+                      &R::rows};
+  }
+};
+
+struct ExchangeReply {
+  int64_t epoch = 0;
+  int64_t version = 0;  // of what was pulled: updates of the shard until then
+  // Pushes counted for the trainer and for the slowest one, when this was read.
+  int64_t clock = 0;
+  int64_t slowest = 0;
+  Tensor values{};             // f32 [elements], if wanted
+  std::vector<Tensor> rows{};  // f32 [N, width] of each that was wanted
+  static constexpr auto Fields() {
+    using R = ExchangeReply;
+    return std::tuple{&R::epoch,   &R::version, &R::clock,
+                      &R::slowest, &R::values,  &R::rows};
+  }
+};
+
+// A shard as one of its servers sees it.
+struct ShardReport {
+  bool serves = false;  // as the primary
+  int64_t epoch = 0;
+  int64_t updates = 0;  // all kinds
+  int64_t version = 0;
+  int64_t trainers = 0;
+  bool has_backup = false;
+  static constexpr auto Fields() {
+    using R = ShardReport;
+    return std::tuple{&R::serves,  &R::epoch,    &R::updates,
+                      &R::version, &R::trainers, &R::has_backup};
+  }
+};
+
+// One server's replica of a shard. The primary numbers what changes the shard,
+// sends it to the backup, and acknowledges it when both have it. When the
+// primary's worker is lost the backup asks the directory for the next epoch and
+// serves; a primary that is refused by its backup, or by the directory, serves
+// nobody any more. A trainer whose worker is lost leaves.
+//
+// A push that a trainer repeats, as it does when it has no answer, counts once,
+// also where primary and backup have changed between. What waits for other
+// trainers waits without a thread. Thread-safe.
+class ServerShard : public std::enable_shared_from_this<ServerShard> {
+ public:
+  static absl::StatusOr<std::shared_ptr<ServerShard>> Make(
+      rpc::CallContext& call, const ShardSpec& spec,
+      const RRef<ServerDirectory>& directory);
+  ServerShard(rpc::Agent& agent, const ShardSpec& spec,
+              RRef<ServerDirectory> directory);
+
+  // First of all, and once: as the primary, with one backup or none, or as the
+  // backup of a primary at that worker.
+  void Serve(const std::vector<RRef<ServerShard>>& backup);
+  void Follow(const rpc::WorkerInfo& primary);
+
+  // Done when the trainer counts. AlreadyExists where another one has its rank.
+  Future<void> Join(rpc::CallContext& call, TrainerId trainer, int64_t rank);
+  Future<void> Leave(TrainerId trainer);
+  // Done when the push is at all replicas and, if anything is pulled, when the
+  // trainer need not wait for others. Unavailable where this is not the
+  // primary, NotFound for a trainer that is not there.
+  Future<ExchangeReply> Exchange(const ExchangeRequest& request);
+  // By the primary. Aborted: there is a newer epoch.
+  Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
+  Future<ShardReport> Report();
+
+  // Where gradients come to (rpc::internal::HasDevice).
+  Device device() const { return state_.device(); }
+  std::optional<DType> dtype() const { return std::nullopt; }
+
+  using Exports =
+      rpc::Methods<&ServerShard::Make, rpc::kConcurrent<&ServerShard::Serve>,
+                   rpc::kConcurrent<&ServerShard::Follow>,
+                   rpc::kConcurrent<&ServerShard::Join>,
+                   rpc::kConcurrent<&ServerShard::Leave>,
+                   rpc::kConcurrent<&ServerShard::Exchange>,
+                   rpc::kConcurrent<&ServerShard::Replicate>,
+                   rpc::kConcurrent<&ServerShard::Report>>;
+
+ private:
+  enum class Role : uint8_t { kIdle, kPrimary, kBackup, kFenced };
+  struct Waiting {
+    ExchangeRequest request;
+    bool pushed = false;
+    Promise<ExchangeReply> promise{};
+  };
+  using WaitingPtr = std::shared_ptr<Waiting>;
+  struct Unacknowledged {
+    ShardUpdate update;
+    Promise<void> promise{};
+  };
+
+  // All from here on runs on the strand.
+  template <typename Fn>
+  void Post(Fn fn) {
+    const auto self = shared_from_this();  // outlives the strand's last task
+    strand_.Run([self, fn = std::move(fn)]() mutable { fn(*self); });
+  }
+  absl::Status NotServing() const;
+  absl::Status CheckRequest(const ExchangeRequest& request) const;
+  void Admit(const WaitingPtr& waiting);
+  void Push(const WaitingPtr& waiting);
+  void AfterPush(const WaitingPtr& waiting, const Future<void>& taken);
+  void Answer(const WaitingPtr& waiting);
+  void Touch(const ExchangeRequest& request);
+  void Wake();
+  // Numbers and applies an update; ready when all replicas have it.
+  Future<void> Log(ShardUpdate update);
+  bool Apply(const ShardUpdate& update);
+  void OnReplicated(int64_t epoch, int64_t index, const absl::Status& status);
+  void ApplyParked();
+  void GoAlone();
+  void Promote();
+  void AskIfLost();
+  void Begin(int64_t epoch);
+  void Fence(const absl::Status& why);
+  void OnMember(const rpc::MemberEvent& event);
+  void LetGo(const std::string& worker, uint64_t incarnation);
+  void LetGoOfTheLost();
+  // Asks the directory for the next epoch until it answers.
+  template <auto kMethod>
+  void AskForEpoch();
+
+  rpc::Agent& agent_;
+  const int32_t shard_;
+  const RRef<ServerDirectory> directory_;
+  Strand strand_;
+  ShardState state_;
+  Role role_ = Role::kIdle;
+  absl::Status fenced_;
+  int64_t epoch_ = 1;
+  bool asking_ = false;  // the directory for the next epoch
+  int64_t next_index_ = 0;
+  std::vector<RRef<ServerShard>> backup_;  // of a primary: one or none
+  rpc::WorkerInfo primary_;                // of a backup
+  std::map<int64_t, Unacknowledged> unacknowledged_;  // by index
+  std::map<int64_t, Unacknowledged> parked_;  // at a backup: came too early
+  std::map<TrainerId, Future<void>> last_push_;
+  std::vector<WaitingPtr> waiting_;  // for other trainers
+};
+
+namespace server_calls {
+bool Ping();
+}  // namespace server_calls
+
+}  // namespace baton::dist

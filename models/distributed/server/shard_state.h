@@ -1,0 +1,113 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "models/distributed/server/clocks.h"
+#include "models/distributed/server/options.h"
+#include "models/distributed/server/row_table.h"
+
+namespace baton::dist {
+
+// What a trainer pushes to one shard.
+struct Gradients {
+  Tensor dense;  // f32 [elements of the shard]; undefined: of rows alone
+  std::vector<RowGradients> rows{};
+  static constexpr auto Fields() {
+    return std::tuple{&Gradients::dense, &Gradients::rows};
+  }
+};
+
+// What changes a shard. Its primary numbers them, and primary and backup apply
+// them in that order.
+struct ShardUpdate {
+  enum class Kind : uint8_t { kJoin = 0, kLeave = 1, kPush = 2, kTouch = 3 };
+
+  int64_t index = 0;
+  Kind kind = Kind::kPush;
+  TrainerId trainer{};
+  ServedTrainer joining{};  // of kJoin
+  int64_t sequence = 0;     // of kPush
+  Gradients gradients{};    // of kPush; of kTouch the keys alone
+  static constexpr auto Fields() {
+    using U = ShardUpdate;
+    return std::tuple{&U::index,   &U::kind,     &U::trainer,
+                      &U::joining, &U::sequence, &U::gradients};
+  }
+};
+
+// What a shard is made of.
+struct ShardSpec {
+  ServerOptions options;
+  int32_t shard = 0;
+  int32_t shards = 1;
+  Tensor values;  // f32 [elements], at first
+  static constexpr auto Fields() {
+    return std::tuple{&ShardSpec::options, &ShardSpec::shard,
+                      &ShardSpec::shards, &ShardSpec::values};
+  }
+};
+
+// All dense values of a shard as one update has left them. Never written again.
+struct DenseValues {
+  int64_t version = 0;  // updates so far: rounds, or pushes
+  Tensor values;
+};
+
+// What a shard knows and how updates change it: the same updates in the same
+// order give the same bits, at a primary as at its backup. Apply is for one
+// thread at a time, and clocks for that thread; the others are thread-safe.
+class ShardState {
+ public:
+  ShardState(const ShardSpec& spec, Device device);
+
+  Device device() const { return device_; }
+  const ServerOptions& options() const { return options_; }
+  const Clocks& clocks() const { return clocks_; }
+
+  // InvalidArgument for gradients that do not fit.
+  absl::Status Check(const Gradients& gradients) const;
+  // Of a checked update that Clocks::MayGo allows.
+  void Apply(const ShardUpdate& update);
+
+  // As the last update has left them: nobody sees half of one.
+  DenseValues values() const;
+  // f32 [N, width], on the CPU; checked keys. Between two updates.
+  Tensor ReadRows(int32_t table, const Tensor& keys) const;
+  bool IsBounded(int32_t table) const;
+  int64_t RowCount(int32_t table) const;
+
+ private:
+  void ApplyPush(const ShardUpdate& update);
+  void ApplyTouch(const Gradients& used);
+  // One step by the sum of these, in order, multiplied by `scale`.
+  void StepBy(const std::vector<Gradients>& gradients, double scale);
+  void StepDense(const std::vector<Tensor>& gradients, double scale);
+  void StepRows(const std::vector<Gradients>& gradients, double scale);
+
+  const ServerOptions options_;
+  const Device device_;
+  Clocks clocks_;
+  std::vector<Tensor> slots_;  // the rule's state, as the values lie
+  int64_t steps_ = 0;          // of dense values
+  // Of the open round, in the order of ranks.
+  std::map<std::pair<int64_t, TrainerId>, Gradients> round_;
+
+  mutable Mutex values_mutex_;
+  DenseValues values_ ABSL_GUARDED_BY(values_mutex_);
+  mutable Mutex rows_mutex_;
+  std::vector<RowTable> tables_ ABSL_GUARDED_BY(rows_mutex_);
+};
+
+}  // namespace baton::dist

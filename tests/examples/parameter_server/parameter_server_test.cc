@@ -1,0 +1,134 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "autograd/distributed/context.h"
+#include "examples/parameter_server/experiment.h"
+#include "examples/support/charts.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_files.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+
+constexpr int kImages = 600, kSide = 28;
+
+std::string BigEndian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8)
+    bytes.push_back(static_cast<char>(value >> shift & 0xff));
+  return bytes;
+}
+
+// Images of which a bright square tells the label, by its place, and noise.
+std::string WriteDigits(const testing::TempFolder& folder) {
+  std::mt19937 random(3);
+  std::string images = BigEndian(0x803) + BigEndian(kImages) +
+                       BigEndian(kSide) + BigEndian(kSide);
+  std::string labels = BigEndian(0x801) + BigEndian(kImages);
+  for (int i = 0; i < kImages; ++i) {
+    const int label = static_cast<int>(random() % 10);
+    labels.push_back(static_cast<char>(label));
+    for (int y = 0; y < kSide; ++y) {
+      for (int x = 0; x < kSide; ++x) {
+        const bool bright = y / 14 == label / 5 && x / 6 == label % 5;
+        images.push_back(
+            static_cast<char>(bright ? 200 + random() % 56 : random() % 100));
+      }
+    }
+  }
+  folder.Write("digits-labels-idx1-ubyte", labels);
+  return folder.Write("digits-images-idx3-ubyte", images);
+}
+
+testing::ClusterOptions Workers() {
+  testing::ClusterOptions options;
+  options.names = {"alice", "bob", "carol", "dave"};
+  options.fill = [](rpc::Registry& registry) {
+    dist::Register(registry);
+    RegisterTrainers(registry);
+  };
+  options.on_start = dist::Attach;
+  return options;
+}
+
+class ParameterServerProgram
+    : public ::testing::TestWithParam<dist::Consistency> {};
+
+TEST_P(ParameterServerProgram, LearnsToTellTheDigits) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  AccuracyRun run;
+  run.options.mode = GetParam();
+  run.options.rule = ops::SgdRule{.lr = 0.1};
+  run.options.staleness = 2;
+  run.options.trainers = 2;
+  run.task = {
+      .data = WriteDigits(folder), .batch = 16, .seed = 1, .trainers = 2};
+  run.pushes = 120;
+  int64_t points = 0;
+  const auto curve = TrainLeNet(
+      cluster["alice"], {.servers = {"bob"}, .trainers = {"carol", "dave"}},
+      run, [&](const AccuracyPoint&) { ++points; });
+  ASSERT_THAT(curve, IsOk());
+  EXPECT_EQ(points, static_cast<int64_t>(curve->points.size()));
+  EXPECT_GT(curve->points.back().accuracy, 0.9);
+  EXPECT_LT(curve->loss, 0.5);
+  const int64_t updates =
+      GetParam() == dist::Consistency::kBulkSynchronous ? 120 : 240;
+  EXPECT_EQ(curve->points.back().version, updates);
+  cluster.ExpectIdle();
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ParameterServerProgram,
+                         ::testing::Values(dist::Consistency::kBulkSynchronous,
+                                           dist::Consistency::kBoundedStale,
+                                           dist::Consistency::kAsynchronous),
+                         [](const auto& info) {
+                           return std::string(dist::Name(info.param));
+                         });
+
+TEST(LeNetByServers, MeasuresPushesASecond) {
+  testing::LocalCluster cluster(Workers());
+  dist::ServerOptions options;
+  options.trainers = 2;
+  const Crew crew{.servers = {"bob"}, .trainers = {"carol", "dave"}};
+  const auto rate = PushRate(cluster["alice"], crew, options, "lenet", 3);
+  ASSERT_THAT(rate, IsOk());
+  EXPECT_GT(*rate, 0);
+  EXPECT_THAT(PushRate(cluster["alice"], crew, options, "vgg", 3),
+              testing::Fails(absl::StatusCode::kInvalidArgument, "'vgg'"));
+}
+
+TEST(LeNetByServers, RefusesImagesOfAnotherSize) {
+  const testing::TempFolder folder;
+  folder.Write("a-labels-idx1-ubyte",
+               BigEndian(0x801) + BigEndian(1) + std::string(1, '\0'));
+  const std::string images = folder.Write(
+      "a-images-idx3-ubyte", BigEndian(0x803) + BigEndian(1) + BigEndian(2) +
+                                 BigEndian(2) + std::string(4, '\0'));
+  EXPECT_THAT(LoadDigits(images),
+              testing::Fails(absl::StatusCode::kInvalidArgument, "28"));
+}
+
+TEST(Charts, DrawCurvesOfOneKindTogether) {
+  const std::string program =
+      CurvesChart("accuracy", "it's", "seconds", "accuracy",
+                  {{.name = "bsp", .x = {1, 2}, .y = {0.5, 0.75}},
+                   {.name = "async", .x = {1}, .y = {0.25}}});
+  EXPECT_THAT(program, HasSubstr("1 0.5\n2 0.75\n\n\n1 0.25\n"));
+  EXPECT_THAT(program, HasSubstr("index 1 using 1:2"));
+  EXPECT_THAT(program, HasSubstr("title 'it''s'"));
+}
+
+}  // namespace
+}  // namespace baton::examples

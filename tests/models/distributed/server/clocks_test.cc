@@ -1,0 +1,97 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/server/clocks.h"
+
+#include <gtest/gtest.h>
+
+namespace baton::dist {
+namespace {
+
+constexpr TrainerId kA{1}, kB{2}, kC{3};
+
+ServerOptions Mode(Consistency mode, int trainers, int64_t staleness = 0) {
+  ServerOptions options;
+  options.mode = mode;
+  options.trainers = trainers;
+  options.staleness = staleness;
+  return options;
+}
+
+TEST(Clocks, ARoundWaitsForAllThatAreExpectedAndThenForAllThatAreThere) {
+  Clocks clocks(Mode(Consistency::kBulkSynchronous, 2));
+  EXPECT_TRUE(clocks.Join(kA, {}));
+  EXPECT_FALSE(clocks.Join(kA, {}));
+  clocks.Count(kA, 1);
+  EXPECT_FALSE(clocks.RoundIsWhole());
+  EXPECT_FALSE(clocks.MayGo(kA));
+  EXPECT_TRUE(clocks.Join(kB, {}));  // one of those expected: this round's
+  EXPECT_FALSE(clocks.RoundIsWhole());
+  clocks.Count(kB, 1);
+  EXPECT_TRUE(clocks.RoundIsWhole());
+  clocks.EndRound();
+  EXPECT_TRUE(clocks.MayGo(kA));
+  EXPECT_TRUE(clocks.MayGo(kB));
+  EXPECT_FALSE(clocks.RoundIsWhole());
+}
+
+TEST(Clocks, NewcomersCountFromTheNextRoundThatHasNotBegun) {
+  Clocks clocks(Mode(Consistency::kBulkSynchronous, 1));
+  clocks.Join(kA, {});
+  clocks.Join(kB, {});
+  EXPECT_EQ(clocks.Find(kB)->clock, 0);
+  clocks.Count(kA, 1);
+  clocks.Join(kC, {});
+  EXPECT_EQ(clocks.Find(kC)->clock, 1);
+  EXPECT_FALSE(clocks.MayGo(kC));
+  clocks.Count(kB, 1);
+  EXPECT_TRUE(clocks.RoundIsWhole());  // C is not waited for
+  clocks.EndRound();
+  EXPECT_TRUE(clocks.MayGo(kC));
+  clocks.Count(kA, 2);
+  clocks.Count(kB, 2);
+  EXPECT_FALSE(clocks.RoundIsWhole());  // now it is
+}
+
+TEST(Clocks, WhoLeavesIsNotWaitedFor) {
+  Clocks clocks(Mode(Consistency::kBulkSynchronous, 2));
+  clocks.Join(kA, {});
+  clocks.Join(kB, {});
+  clocks.Count(kA, 1);
+  clocks.Leave(kB);
+  EXPECT_TRUE(clocks.RoundIsWhole());
+  // What the last one has pushed counts though nobody is there any more.
+  clocks.Leave(kA);
+  EXPECT_TRUE(clocks.RoundIsWhole());
+}
+
+TEST(Clocks, NobodyGetsFurtherAheadThanTheStaleness) {
+  Clocks clocks(Mode(Consistency::kBoundedStale, 2, 2));
+  clocks.Join(kA, {});
+  clocks.Join(kB, {});
+  for (int64_t push = 1; push <= 3; ++push) {
+    EXPECT_TRUE(clocks.MayGo(kA)) << push;
+    clocks.Count(kA, push);
+  }
+  EXPECT_FALSE(clocks.MayGo(kA));
+  EXPECT_TRUE(clocks.MayGo(kB));
+  clocks.Count(kB, 1);
+  EXPECT_TRUE(clocks.MayGo(kA));
+  clocks.Join(kC, {});  // as far as the slowest
+  EXPECT_EQ(clocks.Find(kC)->clock, 1);
+  clocks.Leave(kB);
+  clocks.Leave(kC);
+  EXPECT_EQ(clocks.Slowest(), 3);
+  clocks.Leave(kA);
+  EXPECT_EQ(clocks.Slowest(), 3);
+}
+
+TEST(Clocks, AsynchronousTrainersWaitForNobody) {
+  Clocks clocks(Mode(Consistency::kAsynchronous, 2));
+  clocks.Join(kA, {});
+  for (int64_t push = 1; push <= 5; ++push) clocks.Count(kA, push);
+  EXPECT_TRUE(clocks.MayGo(kA));
+}
+
+}  // namespace
+}  // namespace baton::dist

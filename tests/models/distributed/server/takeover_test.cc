@@ -1,0 +1,161 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "tests/models/distributed/server/server_cluster.h"
+#include "tests/support/within.h"
+
+// What becomes of shards whose servers are lost.
+namespace baton::dist {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::Each;
+using testing::Fails;
+using testing::IsOk;
+using testing::ServerTest;
+using testing::Within;
+
+ServerOptions Replicated(Consistency mode) {
+  ServerOptions options;
+  options.mode = mode;
+  options.rule = ops::SgdRule{.lr = 1};
+  options.backups = true;
+  options.part_bytes = 64;
+  options.tables = {{.name = "rows",
+                     .width = 2,
+                     .start = RowStart::kZero,
+                     .scale = 0,
+                     .seed = 0,
+                     .limit = 4,
+                     .rule = ops::SgdRule{.lr = 1}}};
+  return options;
+}
+
+// Pushes one to every value, and to three rows of a table that keeps but four.
+Trade PushOf(const std::vector<Tensor>& gradients, int64_t first) {
+  Trade trade{.gradients = gradients};
+  trade.row_gradients = {
+      {.table = 0,
+       .keys = Tensor::From<int64_t>({first, first + 1, first + 2}),
+       .gradients = Tensor::Full({3, 2}, -1)}};
+  trade.rows = {{.table = 0, .keys = Tensor::From<int64_t>({1, 2})}};
+  return trade;
+}
+
+class TakeoverTest : public ServerTest,
+                     public ::testing::WithParamInterface<Consistency> {};
+
+// Servers bob and carol, each with one shard and the backup of the other's.
+TEST_P(TakeoverTest, TheBackupHasAllThatThePrimaryHad) {
+  Make(Replicated(GetParam()), {{"x", Tensor::Zeros({100})}});
+  const auto client = Join(0);
+  for (int64_t i = 0; i < 5; ++i)
+    ASSERT_THAT(client->Do(PushOf(Filled(-1), i)).Await(), IsOk());
+  const Tensor keys = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
+  const auto rows = client->PullRows(0, keys).Await();
+  ASSERT_THAT(rows, IsOk());
+  EXPECT_TRUE(ReportOf(0).has_backup);
+  cluster_.Kill("bob");
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(5));
+  const auto again = client->PullRows(0, keys).Await();
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->ToVector<float>(), rows->ToVector<float>());
+  ASSERT_THAT(client->Do(PushOf(Filled(-1), 5)).Await(), IsOk());
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(6));
+  for (const int32_t shard : {0, 1}) {
+    // The other shard's primary hears of its backup's end by its lease at last.
+    EXPECT_TRUE(
+        Within(seconds(20), [&] { return ReportOf(shard).epoch == 2; }));
+    EXPECT_TRUE(ReportOf(shard).serves);
+    EXPECT_FALSE(ReportOf(shard).has_backup);
+    EXPECT_EQ(ReportOf(shard).version, 6);
+  }
+}
+
+TEST_P(TakeoverTest, EveryPushCountsOnceWhileAServerIsLost) {
+  constexpr int kPushes = 40;
+  ServerOptions options = Replicated(GetParam());
+  options.trainers = 2;
+  options.average = false;
+  Make(options, {{"x", Tensor::Zeros({100})}});
+  std::atomic<int> pushed{0};
+  const auto train = [&](int64_t rank) {
+    const auto client = Join(rank);
+    for (int64_t i = 0; i < kPushes; ++i) {
+      ASSERT_THAT(client->Do(PushOf(Filled(-1), i)).Await(), IsOk()) << i;
+      ++pushed;
+    }
+  };
+  testing::RunBeside(
+      {[&] { train(0); }, [&] { train(1); },
+       [&] {
+         EXPECT_TRUE(Within(seconds(20), [&] { return pushed > kPushes / 2; }));
+         cluster_.Kill("carol");
+       }});
+  const auto reader = Join(std::nullopt);
+  EXPECT_THAT(Read(*reader)[0].ToVector<float>(), Each(2 * kPushes));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, TakeoverTest,
+                         ::testing::Values(Consistency::kBulkSynchronous,
+                                           Consistency::kBoundedStale,
+                                           Consistency::kAsynchronous),
+                         [](const auto& info) {
+                           return std::string(Name(info.param));
+                         });
+
+TEST_F(ServerTest, ABackupTakesNothingOfAnotherEpoch) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const auto made =
+      rpc::Create<ServerShard>(
+          cluster_.alice(), "dave",
+          ShardSpec{.options = Replicated(Consistency::kAsynchronous),
+                    .shard = 0,
+                    .shards = 1,
+                    .values = Tensor::Zeros({8})},
+          servers_->directory())
+          .Await();
+  ASSERT_THAT(made, IsOk());
+  const RRef<ServerShard>& backup = *made;
+  ASSERT_THAT(backup.Async<&ServerShard::Follow>(Primary(0).owner()).Await(),
+              IsOk());
+  const ShardUpdate join{.kind = ShardUpdate::Kind::kJoin,
+                         .trainer = TrainerId{1}};
+  EXPECT_THAT(backup.Async<&ServerShard::Replicate>(1, join).Await(), IsOk());
+  EXPECT_THAT(backup.Async<&ServerShard::Replicate>(1, join).Await(), IsOk());
+  EXPECT_EQ(backup.Async<&ServerShard::Report>().Await()->updates, 1);
+  EXPECT_THAT(backup.Async<&ServerShard::Replicate>(0, join).Await(),
+              Fails(absl::StatusCode::kAborted, "epoch 1"));
+  EXPECT_THAT(backup.Async<&ServerShard::Exchange>(ExchangeRequest{}).Await(),
+              Fails(absl::StatusCode::kUnavailable, "its backup"));
+}
+
+// As one that was cut off from its backup, which serves meanwhile.
+TEST_F(ServerTest, APrimaryThatIsNoneForTheDirectoryServesNobody) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const RRef<ServerDirectory>& directory = servers_->directory();
+  const RRef<ServerShard> primary = Primary(0);
+  EXPECT_EQ(*directory.Async<&ServerDirectory::Promote>(0, 1).Await(), 2);
+  EXPECT_FALSE(Primary(0) == primary);
+  EXPECT_THAT(directory.Async<&ServerDirectory::GoAlone>(0, 1).Await(),
+              Fails(absl::StatusCode::kAborted, "epoch 2"));
+  EXPECT_THAT(directory.Async<&ServerDirectory::Promote>(0, 2).Await(),
+              Fails(absl::StatusCode::kAborted, "no backup"));
+  cluster_.Kill("carol");
+  EXPECT_TRUE(Within(seconds(20), [&] {
+    return !primary.Async<&ServerShard::Report>().Await()->serves;
+  }));
+  ExchangeRequest read;
+  read.values = true;
+  EXPECT_THAT(primary.Async<&ServerShard::Exchange>(read).Await(),
+              Fails(absl::StatusCode::kUnavailable, "epoch 2"));
+}
+
+}  // namespace
+}  // namespace baton::dist
