@@ -91,7 +91,8 @@ void AccumulateInto(Gradient& sum, Gradient addend) {
 }
 
 void AddGradient(Gradient& sum, Gradient addend) {
-  if (!sum.defined() || !addend.defined() || !IsHalf(addend.dtype()))
+  if (!sum.defined() || !addend.defined() ||
+      (!IsHalf(addend.dtype()) && !IsHalf(sum.dtype())))
     return AccumulateInto(sum, std::move(addend));
   // A cast is a tensor of its own, so that it may be added to.
   if (IsHalf(sum.dtype())) sum = sum.WithValues(sum.values().To(DType::kF32));

@@ -219,8 +219,12 @@ absl::StatusOr<Future<Tensors>> Engine::Finish(const std::string& from,
   // have asked before.
   if (request.all && absl::IsNotFound(context.status())) return nothing();
   if (!context.ok()) return context.status();
+  const absl::StatusOr<std::shared_ptr<Pass>> opened =
+      OpenPass(*context, about.pass, about.oldest);
+  // Asked after the pass: it may end meanwhile.
   if (request.all && (*context)->HasEnded(about.pass)) return nothing();
-  ASSIGN_OR_RETURN(auto pass, OpenPass(*context, about.pass, about.oldest));
+  RETURN_IF_ERROR(opened.status());
+  const std::shared_ptr<Pass>& pass = *opened;
   // What was asked for is the root's alone, whoever asks first.
   const bool others_ask = request.all && from != about.context.root;
   const bool keeps = others_ask && pass->wants();
@@ -245,6 +249,10 @@ Future<Tensors> Engine::AnswerOf(const std::shared_ptr<ContextState>& context,
                                  const std::shared_ptr<Pass>& pass,
                                  const Future<void>& others, bool keeps) {
   Promise<Tensors> answer;
+  // This worker's share may wait for a gradient that will not come from them.
+  others.OnReady([pass](const absl::Status& rest) {
+    if (!rest.ok()) pass->Fail(rest);
+  });
   pass->Finished().OnReady(
       [context, pass, others, keeps, answer](const absl::Status& status) {
         if (!keeps || !status.ok()) context->EndPass(pass->id());

@@ -95,14 +95,13 @@ Variable Embedding(const Variable& table, const Tensor& index,
   RowsFormula of_rows = nullptr;
   if (options.sparse) {
     of_rows = [rows, padding](const Backprop& p) {
-      const Tensor numbers = p.saved(0).Flatten();
-      Tensor values = p.dy().Reshape({numbers.numel(), p.dy().dim(-1)});
+      Tensor numbers = p.saved(0).Flatten();
+      const Tensor values = p.dy().Reshape({numbers.numel(), p.dy().dim(-1)});
       if (padding >= 0) {
         const Tensor row = Tensor::Full(
             {1}, static_cast<double>(padding),
             {.dtype = numbers.dtype(), .device = numbers.device()});
-        values = ops::MaskedFill(
-            values, ops::Equal(numbers, row).Reshape({numbers.numel(), 1}), 0);
+        numbers = ops::MaskedFill(numbers, ops::Equal(numbers, row), -1);
       }
       return Gradient(ops::Coalesce({numbers, values}, rows), rows);
     };

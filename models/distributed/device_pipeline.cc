@@ -52,11 +52,12 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
       (given ? given->micro_batches() : 1) * int64_t{options.at_once}, 1)));
   for (DeviceStage& stage : stages_) {
     Require(stage.module != nullptr, kOp, "a stage has no module");
+    if (options.dtype != DType::kF32)
+      stage.module->LowerPrecision(options.dtype);
+    // A loss computes in f32, whatever the stages do.
     if (options.own_loss != nullptr && &stage == &stages_.back())
       stage.module = std::make_shared<nn::WithLoss>(std::move(stage.module),
                                                     options.own_loss);
-    if (options.dtype != DType::kF32)
-      stage.module->LowerPrecision(options.dtype);
     stage.module->To(stage.device);
     const int gpu = stage.device.index();
     if (stage.device.is_cuda() && streams_.count(gpu) == 0)

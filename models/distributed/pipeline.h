@@ -100,10 +100,10 @@ class StageModule {
 // and then sends it one message a step, with the inputs to the first stage's
 // and the targets to the last stage's; activations and gradients pass from
 // stage to stage. A step's gradients equal, bit for bit, those of one process
-// that accumulates over the same micro-batches in order. (A value that more
-// than two stages use gets their gradients added up from the last of these on;
-// one process does so as well where each uses it once, on the way to what it
-// gives the next.)
+// that accumulates over the same micro-batches in order, where no value has
+// more than two gradients to be added up. More are added in one order, that of
+// the stages that use the value from the last on, which need not be the order
+// of one process: they are then equal up to rounding.
 //
 //   ASSIGN_OR_RETURN(auto pipeline, dist::Pipeline::Make(
 //       agent, {.split_size = 20}, {front, back}));

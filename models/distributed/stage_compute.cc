@@ -144,8 +144,7 @@ std::vector<Variable> StageCompute::Recompute(const Saved& saved) const {
   return results;
 }
 
-// One process's engine adds them up in this order too where each stage uses the
-// value once, on the way to what it gives the next.
+// In one order, whichever came first (Pipeline says what that promises).
 Values StageCompute::SumsOf(Parcels gradients,
                             const std::vector<Variable>& outputs) const {
   Values sums(outputs.size());

@@ -88,6 +88,8 @@ class Module {
     }
   }
 
+  // A module that overrides ForwardAll does not call its own hooks, but those
+  // of the modules that it calls.
   autograd::HookHandle AddForwardPreHook(ForwardPreHook hook,
                                          const std::string& name = "");
   autograd::HookHandle AddForwardHook(ForwardHook hook,

@@ -168,6 +168,19 @@ TEST(Variable, GradientsOfSmallFloatsAddInF32) {
   }
 }
 
+// Which of the two gradients is the sum of several does not matter.
+TEST(Variable, GradientsOfSmallFloatsAddToSumsInF32) {
+  for (const bool wide_first : {false, true}) {
+    Variable x(Tensor::Zeros({1}, {.dtype = DType::kBF16}), true);
+    const Tensor wide = Tensor::Full({1}, 2048);
+    const Tensor half = Tensor::Ones({1}, {.dtype = DType::kBF16});
+    x.AccumulateGrad(wide_first ? wide : half);
+    x.AccumulateGrad(wide_first ? half : wide);
+    EXPECT_EQ(x.grad().dtype(), DType::kF32);
+    EXPECT_EQ(x.grad().Item(), 2049);
+  }
+}
+
 TEST(Variable, AccumulateGradRefusesWhatDoesNotFit) {
   Variable x = Leaf(3);
   const absl::Status status =

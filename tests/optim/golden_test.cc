@@ -85,7 +85,7 @@ class Golden : public ::testing::TestWithParam<NamedDType> {
                                 {static_cast<int64_t>(index.size()), shape[1]});
       optimizer.ZeroGrad();
       autograd::Sum(autograd::Embedding(table, test::Put(Tensor::From(index)),
-                                        /*sparse=*/true) *
+                                        {.sparse = true}) *
                     Variable(weights))
           .Backward();
       ASSERT_TRUE(table.gradient().is_rows());

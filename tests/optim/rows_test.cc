@@ -40,7 +40,7 @@ class RowsOfATable : public ::testing::Test {
   // Of the sum of the squares of rows 4, 1 and 4.
   static void Backward(const Variable& table, bool sparse) {
     const Variable rows =
-        autograd::Embedding(table, Put<int64_t>({4, 1, 4}), sparse);
+        autograd::Embedding(table, Put<int64_t>({4, 1, 4}), {.sparse = sparse});
     autograd::Sum(rows * rows).Backward();
   }
 

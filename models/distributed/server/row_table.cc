@@ -211,7 +211,7 @@ void RowTable::StepRow(const Touched& touched, double scale) const {
                   .step = steps_,
                   .limit = std::numeric_limits<double>::infinity(),
                   .scale = scale},
-                 0, width());
+                 0, width(), 0);
 }
 
 void RowTable::Step(const std::vector<RowGradients>& gradients, double scale) {

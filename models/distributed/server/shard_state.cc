@@ -42,7 +42,7 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {
-  const Shape& shape = values().values.shape();
+  const Shape shape = values().values.shape();
   const Tensor& dense = gradients.dense;
   if (dense.defined() &&
       (dense.dtype() != DType::kF32 || dense.shape() != shape)) {

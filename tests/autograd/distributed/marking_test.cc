@@ -105,8 +105,9 @@ class MarkingTest : public EngineTest {
       return value;
     }).Backward();
     for (size_t i = 0; i < leaves.size(); ++i) {
-      const Tensor here =
-          net_.StateAt(kWorkers[i / 2], context->id())->GradientOf(leaves[i]);
+      const Tensor here = net_.StateAt(kWorkers[i / 2], context->id())
+                              ->GradientOf(leaves[i])
+                              .Dense();
       ASSERT_EQ(here.defined(), leaves[i].grad().defined()) << i;
       if (here.defined()) {
         EXPECT_TRUE(ops::BitEqual(here, leaves[i].grad())) << i;
