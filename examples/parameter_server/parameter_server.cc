@@ -22,6 +22,7 @@
 #include "core/status.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
+#include "examples/support/optimizer_flags.h"
 #include "rpc/cluster.h"
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
@@ -38,7 +39,6 @@ ABSL_FLAG(int, staleness, 2,
 ABSL_FLAG(bool, backups, false, "every shard has a second server");
 ABSL_FLAG(int, pushes, 300, "of each trainer");
 ABSL_FLAG(int, batch, 32, "images of each push");
-ABSL_FLAG(double, lr, 0.1, "rate of SGD at the servers");
 ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
 ABSL_FLAG(absl::Duration, report_every, absl::Milliseconds(500),
           "how often the accuracy on the images held out is looked at");
@@ -57,6 +57,15 @@ constexpr char kUsage[] =
     "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
     "Trains a LeNet by trainers that push gradients to parameter servers.";
 
+absl::StatusOr<Stepping> SteppingAtServers() {
+  ASSIGN_OR_RETURN(Stepping stepping,
+                   SteppingFromFlags({.optimizer = {.lr = 0.1}}));
+  if (stepping.schedule == "constant") return stepping;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--lr_schedule=", stepping.schedule,
+                   ": parameter servers step at a constant rate"));
+}
+
 absl::Status CheckFlags() {
   for (const auto* flag : {&FLAGS_servers, &FLAGS_pushes, &FLAGS_batch}) {
     if (absl::GetFlag(*flag) < 1) {
@@ -72,6 +81,7 @@ absl::Status CheckFlags() {
     if (!dist::ConsistencyFromName(mode).has_value())
       return tools::WrongFlag("mode", "is a list of bsp, ssp and async");
   }
+  RETURN_IF_ERROR(SteppingAtServers().status());
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
@@ -93,7 +103,7 @@ absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent) {
 
 dist::ServerOptions OptionsFor(const std::string& mode, const Crew& crew) {
   dist::ServerOptions options;
-  options.rule = ops::SgdRule{.lr = absl::GetFlag(FLAGS_lr)};
+  options.rule = SteppingAtServers()->optimizer;
   options.mode = *dist::ConsistencyFromName(mode);
   options.staleness = absl::GetFlag(FLAGS_staleness);
   options.trainers = static_cast<int32_t>(crew.trainers.size());
