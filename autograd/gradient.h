@@ -56,7 +56,7 @@ class Gradient {
   // Itself, or a copy with zeros between the rows.
   Tensor Dense() const {
     if (!is_rows()) return values_;
-    const Tensor table =
+    Tensor table =
         Tensor::Zeros(shape(), {.dtype = dtype(), .device = device()});
     ops::AddRowsInto(table, {index_, values_});
     return table;

@@ -5,6 +5,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/functions/function.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/ops/rows.h"
 #include "core/status.h"

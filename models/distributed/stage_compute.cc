@@ -129,7 +129,7 @@ Variable StageCompute::LossOf(const std::vector<Variable>& outputs,
 // Sums to the mean over the batch whatever the sizes of the micro-batches.
 Variable StageCompute::WeightedLoss(const std::vector<Variable>& outputs,
                                     const Tensor& targets) const {
-  const Variable loss = LossOf(outputs, targets);
+  Variable loss = LossOf(outputs, targets);
   Require(loss.tensor().numel() == 1, "loss", "expected one element, got ",
           loss.shape().ToString());
   if (plan_.micro_batches.size() == 1) return loss;

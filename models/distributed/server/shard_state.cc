@@ -170,7 +170,7 @@ Tensor ShardState::ReadRows(int32_t table, const Tensor& keys) const {
   const Tensor on_host = RowsOnHost(keys);
   const MutexLock lock(rows_mutex_);
   const RowTable& rows = tables_[static_cast<size_t>(table)];
-  const Tensor out = Tensor::Empty({keys.numel(), rows.width()});
+  Tensor out = Tensor::Empty({keys.numel(), rows.width()});
   rows.Read(on_host, out);
   return out;
 }
