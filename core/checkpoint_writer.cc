@@ -29,7 +29,12 @@ absl::Status WriteCheckpoint(const CheckpointDraft& draft,
 
 }  // namespace
 
-const NamedTensors& HostCopies::Of(const NamedTensors& tensors) {
+const NamedTensors& HostCopy::Wait() const {
+  for (const Event& event : ended) event.Synchronize();
+  return tensors;
+}
+
+HostCopy HostCopies::Begin(const NamedTensors& tensors) {
   NamedTensors before = std::exchange(copies_, {});
   std::set<int> gpus;
   for (const auto& [name, tensor] : tensors) {
@@ -46,9 +51,12 @@ const NamedTensors& HostCopies::Of(const NamedTensors& tensors) {
     const StreamScope scope(Stream::ForCopies(device, Device::Cpu()));
     copy.CopyFromAsync(tensor);
   }
-  for (const int gpu : gpus)
-    Stream::ForCopies(Device::Cuda(gpu), Device::Cpu()).Synchronize();
-  return copies_;
+  std::vector<Event> ended;
+  for (const int gpu : gpus) {
+    ended.emplace_back(Device::Cuda(gpu))
+        .Record(Stream::ForCopies(Device::Cuda(gpu), Device::Cpu()));
+  }
+  return {copies_, std::move(ended)};
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointOptions options)
@@ -72,15 +80,16 @@ absl::Status CheckpointWriter::Save(int64_t step, const NamedTensors& state,
   if (others) {
     ASSIGN_OR_RETURN(elsewhere, others(draft));
   }
-  NamedTensors copies;
-  RETURN_IF_ERROR(CatchErrors([&] { copies = copies_.Of(state); }));
+  HostCopy copy;
+  RETURN_IF_ERROR(CatchErrors([&] { copy = copies_.Begin(state); }));
   const Promise<void> done;
   under_way_ = done.future();
-  pool_.Post([draft, elsewhere, done, copies = std::move(copies),
-              keep = options_.keep] {
-    done.Set(CatchErrors(
-        [&] { return WriteCheckpoint(draft, copies, elsewhere, keep); }));
-  });
+  pool_.Post(
+      [draft, elsewhere, done, copy = std::move(copy), keep = options_.keep] {
+        done.Set(CatchErrors([&] {
+          return WriteCheckpoint(draft, copy.Wait(), elsewhere, keep);
+        }));
+      });
   return absl::OkStatus();
 }
 

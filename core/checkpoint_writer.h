@@ -13,6 +13,7 @@
 #include "core/checkpoint.h"
 #include "core/executor.h"
 #include "core/future.h"
+#include "core/stream.h"
 
 namespace baton {
 
@@ -21,13 +22,23 @@ struct CheckpointOptions {
   int keep = 3;  // the newest so many; 0: all
 };
 
+// Copies of tensors in host memory. Those of a GPU may be under way: whatever
+// is done to the tensors later on the GPU comes after them.
+struct HostCopy {
+  // Blocks until all are there. Of any thread.
+  const NamedTensors& Wait() const;
+
+  NamedTensors tensors;
+  std::vector<Event> ended;
+};
+
 // Host memory, pinned for what is on a GPU, that tensors are copied to again
 // and again: fresh memory takes longer than the copies. Thread-compatible.
 class HostCopies {
  public:
-  // What later steps do not change. The copies are there when this returns, in
-  // place of those of the call before where names and shapes are the same.
-  const NamedTensors& Of(const NamedTensors& tensors);
+  // In place of the copies of the call before, where names and shapes are the
+  // same; those must have ended.
+  HostCopy Begin(const NamedTensors& tensors);
   // Leaves the copies to those who still read them.
   void Leave() { copies_.clear(); }
 
@@ -53,11 +64,12 @@ class CheckpointWriter {
   // Waits for the save that is under way; see Wait for how it ended.
   ~CheckpointWriter();
 
-  // Returns when `state` has been copied to host memory, which is kept for the
-  // next save; a thread writes it
-  // meanwhile. One save is under way at a time: where the one before is, this
-  // waits for it first. Gives the error of the one before, with nothing begun,
-  // so that to call it again is to try again.
+  // Returns when `state` may be changed: what is on the CPU has been copied,
+  // and what is on a GPU will have been before anything that is begun there
+  // later. A thread writes the copies, whose memory is kept for the next save.
+  // One save is under way at a time: where the one before is, this waits for it
+  // first. Gives the error of the one before, with nothing begun, so that to
+  // call it again is to try again.
   //
   // `others`: begins the shards that other processes write, which number from 1
   // on; Save waits for the future that it gives for no longer than to write the

@@ -91,8 +91,9 @@ void WorkerShard::Writing::Begin(const NamedTensors& state,
   const MutexLock lock(mutex);
   if (written.valid() && !written.ready()) copies.Leave();
   const Promise<Shard> promise;
-  pool.Post([mine = copies.Of(state), draft, number, promise] {
-    promise.Set(CatchErrors([&] { return WriteShard(draft, number, mine); }));
+  pool.Post([mine = copies.Begin(state), draft, number, promise] {
+    promise.Set(
+        CatchErrors([&] { return WriteShard(draft, number, mine.Wait()); }));
   });
   written = promise.future();
 }

@@ -101,7 +101,7 @@ class WorkerShard {
     Future<Shard> written ABSL_GUARDED_BY(mutex);
     ThreadPool pool{1, "checkpoint"};
 
-    // Copies at once; `written` is of that from then on.
+    // `state` may be changed then; `written` is of it as it was.
     void Begin(const NamedTensors& state, const CheckpointDraft& draft,
                int32_t number);
   };

@@ -253,17 +253,17 @@ TEST_F(CheckpointTest, TheWriterKeepsWhatItWasGiven) {
 TEST(HostCopies, TakeTheSameMemoryAgain) {
   HostCopies copies;
   const NamedTensors state = StateOf(3);
-  const NamedTensors first = copies.Of(state);
-  const NamedTensors second = copies.Of(StateOf(4));
+  const NamedTensors first = copies.Begin(state).Wait();
+  const NamedTensors second = copies.Begin(StateOf(4)).Wait();
   EXPECT_TRUE(ops::BitEqual(first.at("model.a"), StateOf(4).at("model.a")));
   EXPECT_TRUE(SameView(first.at("model.b"), second.at("model.b")));
   copies.Leave();
-  copies.Of(state);
+  copies.Begin(state).Wait();
   EXPECT_TRUE(ops::BitEqual(first.at("model.a"), StateOf(4).at("model.a")));
   // Of another shape.
   const Tensor wide =
       Tensor::Ones({2, 3, 4, 4}, {.format = MemoryFormat::kChannelsLast});
-  const NamedTensors other = copies.Of({{"model.a", wide}});
+  const NamedTensors other = copies.Begin({{"model.a", wide}}).Wait();
   ASSERT_EQ(other.size(), 1u);
   EXPECT_TRUE(ops::BitEqual(other.at("model.a"), wide));
   EXPECT_FALSE(SameView(other.at("model.a"), wide));

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/checkpoint_writer.h"
 #include "core/future.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
@@ -121,6 +122,27 @@ TEST_F(GpuGraphs, AReplayLeavesPendingReadsWhatTheyBeganWith) {
   graph.Replay();
   EXPECT_EQ(First(*read.Pin()), 2);
   EXPECT_EQ(First(x), 3);
+}
+
+// Large enough for the copies to be under way when the writes are begun.
+TEST_F(GpuGraphs, WritesComeAfterTheCopiesOfACheckpoint) {
+  const Tensor launched = Tensor::Ones({int64_t{1} << 25}, there_);
+  const Tensor replayed = Tensor::Ones({int64_t{1} << 25}, there_);
+  const Tensor two = Tensor::Full({1}, 2, there_);
+  const auto body = [&] { replayed.CopyFrom(two); };
+  const Graph graph = Graph::Record({gpu_}, body);
+  HostCopies copies;
+  for (int i = 0; i < 2; ++i) {
+    launched.Fill(1);
+    replayed.Fill(1);
+    const HostCopy copy =
+        copies.Begin({{"launched", launched}, {"replayed", replayed}});
+    graph.Replay();
+    launched.CopyFrom(two);
+    for (const auto& [name, tensor] : copy.Wait())
+      EXPECT_TRUE(ops::BitEqual(tensor, Tensor::Ones(tensor.shape()))) << name;
+  }
+  EXPECT_EQ(First(replayed), 2);
 }
 
 TEST_F(GpuGraphs, OfTwoThreadsAreRecordedAtOnce) {
