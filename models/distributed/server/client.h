@@ -64,6 +64,9 @@ class ServerClient {
   const KeyLayout& layout() const;
   // The number of a table in ServerOptions::tables; -1: there is none.
   int32_t TableOf(const std::string& name) const;
+  // In which the shard was last found: each change of its servers begins one.
+  // 0: it was not looked for.
+  int64_t EpochOf(int32_t shard) const;
 
   Future<Pulled> Do(Trade trade);
   // Gradients of all keys, in order.

@@ -45,7 +45,7 @@ Future<Replicas> MakeShard(rpc::Agent& agent,
                                 .backup = {made.begin() + 1, made.end()}};
         Future<void> follows = ReadyFuture<void>(absl::OkStatus());
         if (made.size() > 1)
-          follows = made[1].Async<&ServerShard::Follow>(made[0].owner());
+          follows = made[1].Async<&ServerShard::Follow>(made[0].owner(), 1, 0);
         return follows.Then([replicas] {
           return replicas.primary.Async<&ServerShard::Serve>(replicas.backup)
               .Then([replicas] { return replicas; });
@@ -81,12 +81,13 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Make(
   for (const auto& [name, value] : values) tensors.push_back(value);
   std::vector<Future<Replicas>> making;
   for (int shard = 0; shard < layout.shards(); ++shard) {
+    const int64_t elements = layout.shard_elements[static_cast<size_t>(shard)];
     ShardSpec spec{.options = options,
                    .shard = shard,
                    .shards = layout.shards(),
-                   .values = Tensor::Empty(
-                       {layout.shard_elements[static_cast<size_t>(shard)]})};
-    layout.Pack(shard, tensors, spec.values);
+                   .servers = servers,
+                   .image = {.values = Tensor::Empty({elements})}};
+    layout.Pack(shard, tensors, spec.image.values);
     making.push_back(MakeShard(agent, servers, spec, made->directory_));
   }
   ASSIGN_OR_RETURN(std::vector<Replicas> shards,

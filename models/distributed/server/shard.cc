@@ -28,6 +28,8 @@ ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
                          RRef<ServerDirectory> directory)
     : agent_(agent),
       shard_(spec.shard),
+      shards_(spec.shards),
+      servers_(spec.servers),
       directory_(std::move(directory)),
       state_(spec, agent.self().compute.device) {}
 
@@ -38,9 +40,12 @@ void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
   });
 }
 
-void ServerShard::Follow(const rpc::WorkerInfo& primary) {
-  Post([primary](ServerShard& self) {
+void ServerShard::Follow(const rpc::WorkerInfo& primary, int64_t epoch,
+                         int64_t updates) {
+  Post([primary, epoch, updates](ServerShard& self) {
     self.primary_ = primary;
+    self.epoch_ = epoch;
+    self.next_index_ = updates;
     self.role_ = Role::kBackup;
   });
 }
@@ -222,22 +227,26 @@ bool ServerShard::Apply(const ShardUpdate& update) {
 Future<void> ServerShard::Log(ShardUpdate update) {
   update.index = next_index_++;
   Promise<void> replicated;
-  if (backup_.empty()) {
+  if (backup_.empty() && !copying_) {
     replicated.Set(absl::OkStatus());
   } else {
     unacknowledged_[update.index] = {update, replicated};
-    backup_.front()
-        .Async<&ServerShard::Replicate>(epoch_, update)
-        .OnReady([self = shared_from_this(), epoch = epoch_,
-                  index = update.index](const absl::Status& status) {
-          self->Post([epoch, index, status](ServerShard& self) {
-            self.OnReplicated(epoch, index, status);
-          });
-        });
+    if (!copying_) SendToBackup(update);
   }
   if (Apply(update) && !waiting_.empty())
     Post([](ServerShard& self) { self.Wake(); });
   return replicated.future();
+}
+
+void ServerShard::SendToBackup(const ShardUpdate& update) {
+  backup_.front()
+      .Async<&ServerShard::Replicate>(epoch_, update)
+      .OnReady([self = shared_from_this(), epoch = epoch_,
+                index = update.index](const absl::Status& status) {
+        self->Post([epoch, index, status](ServerShard& self) {
+          self.OnReplicated(epoch, index, status);
+        });
+      });
 }
 
 void ServerShard::OnReplicated(int64_t epoch, int64_t index,

@@ -26,19 +26,47 @@ int64_t LimitOfShard(int64_t limit, int32_t shards) {
 }  // namespace
 
 ShardState::ShardState(const ShardSpec& spec, Device device)
-    : options_(spec.options), device_(device), clocks_(spec.options) {
-  const Tensor values = spec.values.To(device).Contiguous();
+    : options_(spec.options),
+      device_(device),
+      clocks_(spec.options, spec.image.clocks),
+      steps_(spec.image.steps),
+      round_(spec.image.round) {
+  const ShardImage& image = spec.image;
+  const Tensor values = image.values.To(device).Contiguous();
   for (const ops::StateSlot& slot : UsedSlots(options_.rule)) {
-    slots_.push_back(
-        slot.name == nullptr
-            ? Tensor()
-            : Tensor::Full(values.shape(), slot.initial, {.device = device}));
+    const size_t at = slots_.size();
+    if (slot.name == nullptr) {
+      slots_.emplace_back();
+    } else if (at < image.slots.size()) {  // which others may have, too
+      slots_.push_back(image.slots[at].To(device).Clone());
+    } else {
+      slots_.push_back(
+          Tensor::Full(values.shape(), slot.initial, {.device = device}));
+    }
   }
   const MutexLock lock(values_mutex_);
-  values_ = {.version = 0, .values = values};
+  values_ = {.version = image.version, .values = values};
   const MutexLock rows_lock(rows_mutex_);
-  for (const RowTableOptions& table : options_.tables)
-    tables_.emplace_back(table, LimitOfShard(table.limit, spec.shards));
+  for (const RowTableOptions& table : options_.tables) {
+    const size_t at = tables_.size();
+    tables_.emplace_back(
+        table, LimitOfShard(table.limit, spec.shards),
+        at < image.tables.size() ? image.tables[at] : RowTableImage{});
+  }
+}
+
+ShardImage ShardState::Image() const {
+  const DenseValues now = values();
+  ShardImage image{.version = now.version,
+                   .values = now.values,
+                   .steps = steps_,
+                   .clocks = clocks_.readings(),
+                   .round = round_};
+  for (const Tensor& slot : slots_)
+    image.slots.push_back(slot.defined() ? slot.Clone() : slot);
+  const MutexLock lock(rows_mutex_);
+  for (const RowTable& table : tables_) image.tables.push_back(table.Image());
+  return image;
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {

@@ -47,15 +47,37 @@ struct ShardUpdate {
   }
 };
 
-// What a shard is made of.
+// Gradients that wait for the end of a round, in the order of ranks.
+using OpenRound = std::map<std::pair<int64_t, TrainerId>, Gradients>;
+
+// All that a shard is: what a replica of it begins with. A new shard's has
+// values alone.
+struct ShardImage {
+  int64_t version = 0;
+  Tensor values;                // f32 [elements]
+  std::vector<Tensor> slots{};  // the rule's state, as the values lie
+  int64_t steps = 0;            // of the rule
+  ClockReadings clocks{};
+  OpenRound round{};
+  std::vector<RowTableImage> tables{};
+  static constexpr auto Fields() {
+    using I = ShardImage;
+    return std::tuple{&I::version, &I::values, &I::slots, &I::steps,
+                      &I::clocks,  &I::round,  &I::tables};
+  }
+};
+
+// What a replica of a shard is made of.
 struct ShardSpec {
   ServerOptions options;
   int32_t shard = 0;
   int32_t shards = 1;
-  Tensor values;  // f32 [elements], at first
+  std::vector<std::string> servers{};  // by name, all, in order
+  ShardImage image;
   static constexpr auto Fields() {
-    return std::tuple{&ShardSpec::options, &ShardSpec::shard,
-                      &ShardSpec::shards, &ShardSpec::values};
+    using S = ShardSpec;
+    return std::tuple{&S::options, &S::shard, &S::shards, &S::servers,
+                      &S::image};
   }
 };
 
@@ -81,6 +103,9 @@ class ShardState {
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
 
+  // A copy, between two updates; on the thread of Apply.
+  ShardImage Image() const;
+
   // As the last update has left them: nobody sees half of one.
   DenseValues values() const;
   // f32 [N, width], on the CPU; checked keys. Between two updates.
@@ -100,9 +125,8 @@ class ShardState {
   const Device device_;
   Clocks clocks_;
   std::vector<Tensor> slots_;  // the rule's state, as the values lie
-  int64_t steps_ = 0;          // of dense values
-  // Of the open round, in the order of ranks.
-  std::map<std::pair<int64_t, TrainerId>, Gradients> round_;
+  int64_t steps_;              // of dense values
+  OpenRound round_;
 
   mutable Mutex values_mutex_;
   DenseValues values_ ABSL_GUARDED_BY(values_mutex_);

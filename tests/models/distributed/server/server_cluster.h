@@ -64,10 +64,10 @@ class ServerTest : public ::testing::Test {
   }
   RRef<dist::ServerShard> Primary(int32_t shard) {
     const auto place = servers_->directory()
-                           .Async<&dist::ServerDirectory::Locate>(shard)
+                           .Async<&dist::ServerDirectory::Locate>(shard, 0)
                            .Await();
     EXPECT_THAT(place, IsOk());
-    return place->primary;
+    return *place->primary;
   }
   dist::ShardReport ReportOf(int32_t shard) {
     return *Primary(shard).Async<&dist::ServerShard::Report>().Await();
