@@ -22,10 +22,12 @@ namespace baton::dist {
 
 // What a trainer pushes to one shard.
 struct Gradients {
-  Tensor dense;  // f32 [elements of the shard]; undefined: of rows alone
+  // f32 or bf16 [elements of the shard]; undefined: of rows alone.
+  Tensor dense{};
+  Tensor index{};  // i64 [n]: `dense` is f32 [n], of these elements alone
   std::vector<RowGradients> rows{};
   static constexpr auto Fields() {
-    return std::tuple{&Gradients::dense, &Gradients::rows};
+    return std::tuple{&Gradients::dense, &Gradients::index, &Gradients::rows};
   }
 };
 
@@ -114,6 +116,7 @@ class ShardState {
   int64_t RowCount(int32_t table) const;
 
  private:
+  absl::Status CheckDense(const Gradients& gradients) const;
   void ApplyPush(const ShardUpdate& update);
   void ApplyTouch(const Gradients& used);
   // One step by the sum of these, in order, multiplied by `scale`.
