@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -69,6 +70,15 @@ struct ShardImage {
   }
 };
 
+// A step of a folder of checkpoints, which has rows that a shard begins with.
+struct SavedRows {
+  std::string folder;
+  int64_t step = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&SavedRows::folder, &SavedRows::step};
+  }
+};
+
 // What a replica of a shard is made of.
 struct ShardSpec {
   ServerOptions options;
@@ -76,10 +86,11 @@ struct ShardSpec {
   int32_t shards = 1;
   std::vector<std::string> servers{};  // by name, all, in order
   ShardImage image;
+  std::optional<SavedRows> saved{};  // the rows, where the image has none
   static constexpr auto Fields() {
     using S = ShardSpec;
-    return std::tuple{&S::options, &S::shard, &S::shards, &S::servers,
-                      &S::image};
+    return std::tuple{&S::options, &S::shard, &S::shards,
+                      &S::servers, &S::image, &S::saved};
   }
 };
 
