@@ -34,11 +34,16 @@ std::vector<int64_t> Pulled::Versions(int32_t key) const {
 class ServerClient::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-       ServedKeys served, std::chrono::milliseconds timeout)
+       ServedKeys served, const ClientOptions& options)
       : agent_(agent),
         options_(std::move(served.options)),
         layout_(std::make_shared<KeyLayout>(std::move(served.layout))),
-        calls_(ShardCalls::Make(agent, directory, layout_->shards(), timeout)),
+        calls_(ShardCalls::Make(
+            agent, directory, layout_->shards(),
+            options.timeout.value_or(agent.default_timeout()))),
+        compresses_(options.compression.kind != Compression::Kind::kNone),
+        compressors_(layout_->shard_elements.size(),
+                     Compressor(options.compression)),
         pushes_(layout_->shard_elements.size()) {}
 
   const ServerOptions& options() const { return options_; }
@@ -57,12 +62,15 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
     int64_t sequence = 0;
     std::vector<RowGradients> row_gradients{};
     std::vector<RowKeys> rows{};
+    Gradients compressed{};  // where that is wanted: once, however often sent
   };
   using TradePtr = std::shared_ptr<const Trade>;
 
   absl::Status Check(const Trade& trade) const;
+  // Of one push to a shard after the other.
   Future<ExchangeReply> Send(const TradePtr& trade,
-                             const std::shared_ptr<const Share>& share);
+                             const std::shared_ptr<Share>& share);
+  void Compress(const Trade& trade, Share& share);
   ExchangeRequest RequestOf(const Trade& trade, const Share& share,
                             const rpc::WorkerInfo& server) const;
 
@@ -70,6 +78,8 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   const ServerOptions options_;
   const std::shared_ptr<const KeyLayout> layout_;
   const std::shared_ptr<ShardCalls> calls_;
+  const bool compresses_;
+  std::vector<Compressor> compressors_;  // by shard; of the push that is sent
   std::atomic<TrainerId> id_ = kReader;
   Mutex mutex_;
   // The last push to each shard, behind which the next one is sent.
@@ -101,6 +111,11 @@ ExchangeRequest ServerClient::Core::RequestOf(
       .values = trade.values,
       .rows = share.rows};
   if (trade.gradients.empty()) return request;
+  if (compresses_) {
+    request.gradients.dense = share.compressed.dense;
+    request.gradients.index = share.compressed.index;
+    return request;
+  }
   // Filled where the server sees it, so that it travels without a copy.
   const int64_t count =
       layout_->shard_elements[static_cast<size_t>(share.shard)];
@@ -110,8 +125,16 @@ ExchangeRequest ServerClient::Core::RequestOf(
   return request;
 }
 
+void ServerClient::Core::Compress(const Trade& trade, Share& share) {
+  const auto at = static_cast<size_t>(share.shard);
+  const Tensor flat = Tensor::Empty({layout_->shard_elements[at]});
+  layout_->Pack(share.shard, trade.gradients, flat);
+  share.compressed = compressors_[at].Compress(flat);
+}
+
 Future<ExchangeReply> ServerClient::Core::Send(
-    const TradePtr& trade, const std::shared_ptr<const Share>& share) {
+    const TradePtr& trade, const std::shared_ptr<Share>& share) {
+  if (compresses_ && !trade->gradients.empty()) Compress(*trade, *share);
   return calls_->At<ExchangeReply>(
       share->shard,
       [self = shared_from_this(), trade, share](
@@ -133,7 +156,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     const MutexLock lock(mutex_);
     const int64_t sequence = trade->push ? ++sequence_ : 0;
     for (int32_t shard = 0; shard < shards; ++shard) {
-      const auto share = std::make_shared<const Share>(
+      const auto share = std::make_shared<Share>(
           Share{.shard = shard,
                 .sequence = sequence,
                 .row_gradients = routes.gradients(shard),
@@ -184,13 +207,12 @@ std::vector<Future<void>> ServerClient::Core::Leave() {
 
 absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
     rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-    std::optional<int64_t> rank,
-    std::optional<std::chrono::milliseconds> timeout) {
+    std::optional<int64_t> rank, const ClientOptions& options) {
+  RETURN_IF_ERROR(dist::Check(options.compression));
   ASSIGN_OR_RETURN(ServedKeys served,
                    directory.Async<&ServerDirectory::Served>().Await());
   const auto core =
-      std::make_shared<Core>(agent, directory, std::move(served),
-                             timeout.value_or(agent.default_timeout()));
+      std::make_shared<Core>(agent, directory, std::move(served), options);
   std::unique_ptr<ServerClient> client(new ServerClient(core));
   if (!rank.has_value()) return client;
   ASSIGN_OR_RETURN(const TrainerId id,

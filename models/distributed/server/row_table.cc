@@ -73,7 +73,7 @@ RowTable::RowTable(const RowTableOptions& options, int64_t limit,
     : options_(options),
       limit_(limit),
       slots_(UsedSlots(options.rule)),
-      record_(options.width * (1 + StateCount(slots_))),
+      record_(RecordOf(options)),
       steps_(image.steps) {
   if (!image.keys.defined()) return;
   const int64_t* key = image.keys.data<int64_t>();
@@ -84,6 +84,10 @@ RowTable::RowTable(const RowTableOptions& options, int64_t limit,
     std::copy_n(record, record_, Record(row));
   }
   if (bounded()) ForgetRest();
+}
+
+int64_t RowTable::RecordOf(const RowTableOptions& options) {
+  return options.width * (1 + StateCount(UsedSlots(options.rule)));
 }
 
 RowTableImage RowTable::Image() const {

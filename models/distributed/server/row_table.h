@@ -58,6 +58,8 @@ class RowTable {
            const RowTableImage& image = {});
   // A copy.
   RowTableImage Image() const;
+  // Elements of a row with the state of its rule.
+  static int64_t RecordOf(const RowTableOptions& options);
 
   int64_t size() const { return static_cast<int64_t>(row_of_.size()); }
   int64_t width() const { return options_.width; }

@@ -7,14 +7,33 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/log.h"
+#include "core/executor.h"
 #include "core/status.h"
+#include "models/distributed/server/saved_shards.h"
 
 namespace baton::dist {
 namespace {
 
 // What takes longer to copy for sending than to hand to another thread.
 constexpr size_t kBriefBytes = 256 << 10;
+
+absl::StatusOr<SavedShard> SaveShard(const CheckpointDraft& draft,
+                                     int32_t number,
+                                     const ServerOptions& options,
+                                     int32_t shard, ShardImage image) {
+  const BlockingScope writing;
+  SavedShard saved;
+  if (!image.tables.empty()) {
+    ASSIGN_OR_RETURN(
+        saved.files.emplace_back(),
+        WriteShard(draft, number, SavedForm(options, shard, image.tables)));
+  }
+  saved.dense = {.version = image.version,
+                 .values = image.values,
+                 .slots = std::move(image.slots),
+                 .steps = image.steps};
+  return saved;
+}
 
 size_t BytesOf(const ExchangeReply& reply) {
   size_t bytes = reply.values.defined() ? reply.values.nbytes() : 0;
@@ -303,6 +322,23 @@ Future<ShardReport> ServerShard::Report() {
                             .has_backup = !self.backup_.empty()});
   });
   return promise.future();
+}
+
+Future<SavedShard> ServerShard::Save(const CheckpointDraft& draft,
+                                     int32_t number) {
+  Promise<SavedShard> saved;
+  Post([saved, draft, number](ServerShard& self) {
+    if (absl::Status status = self.NotServing(); !status.ok()) {
+      saved.Set(status);
+      return;
+    }
+    self.agent_.executor().Post([saved, draft, number, shard = self.shard_,
+                                 options = self.state_.options(),
+                                 image = self.state_.Image()]() mutable {
+      saved.Set(SaveShard(draft, number, options, shard, std::move(image)));
+    });
+  });
+  return saved.future();
 }
 
 }  // namespace baton::dist

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/checkpoint.h"
 #include "core/future.h"
 #include "models/distributed/server/directory.h"
 #include "models/distributed/server/shard_state.h"
@@ -79,6 +80,16 @@ struct ShardReport {
   }
 };
 
+// A shard as it was saved: its dense part, and the file with its rows, where it
+// has tables.
+struct SavedShard {
+  ShardImage dense;
+  std::vector<Shard> files{};
+  static constexpr auto Fields() {
+    return std::tuple{&SavedShard::dense, &SavedShard::files};
+  }
+};
+
 // One server's replica of a shard. The primary numbers what changes the shard,
 // sends it to the backup, and acknowledges it when both have it. When the
 // primary's worker is lost the backup asks the directory for the next epoch and
@@ -114,6 +125,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // By the primary. Aborted: there is a newer epoch.
   Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
   Future<ShardReport> Report();
+  // Between two updates of the primary, which others then go on beside.
+  Future<SavedShard> Save(const CheckpointDraft& draft, int32_t number);
 
   // Where gradients come to (rpc::internal::HasDevice).
   Device device() const { return state_.device(); }
@@ -126,7 +139,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
                    rpc::kConcurrent<&ServerShard::Leave>,
                    rpc::kConcurrent<&ServerShard::Exchange>,
                    rpc::kConcurrent<&ServerShard::Replicate>,
-                   rpc::kConcurrent<&ServerShard::Report>>;
+                   rpc::kConcurrent<&ServerShard::Report>,
+                   rpc::kConcurrent<&ServerShard::Save>>;
 
  private:
   enum class Role : uint8_t { kIdle, kPrimary, kBackup, kFenced };

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/ops/multi_tensor.h"
 #include "core/ops/optimizer.h"
+#include "core/ops/rows.h"
 #include "core/status.h"
+#include "models/distributed/server/compression.h"
 
 namespace baton::dist {
 namespace {
@@ -70,17 +72,34 @@ ShardImage ShardState::Image() const {
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {
-  const Shape shape = values().values.shape();
-  const Tensor& dense = gradients.dense;
-  if (dense.defined() &&
-      (dense.dtype() != DType::kF32 || dense.shape() != shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradients of this shard are f32", shape.ToString(),
-                     ", not ", dense.ToString()));
-  }
+  RETURN_IF_ERROR(CheckDense(gradients));
   for (const RowGradients& rows : gradients.rows)
     RETURN_IF_ERROR(CheckRowGradients(options_, rows));
   return absl::OkStatus();
+}
+
+absl::Status ShardState::CheckDense(const Gradients& gradients) const {
+  const Tensor& dense = gradients.dense;
+  const Tensor& index = gradients.index;
+  if (!dense.defined()) return absl::OkStatus();
+  const Shape shape = values().values.shape();
+  if (index.defined()) {
+    if (dense.dtype() != DType::kF32 || dense.rank() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "some gradients of a shard are f32 [n], not ", dense.ToString()));
+    }
+    return CatchErrors([&] {
+      ops::RequireRows(
+          "push", {shape.numel(), 1},
+          {.index = index, .values = dense.Reshape({dense.numel(), 1})});
+    });
+  }
+  if (dense.shape() == shape &&
+      (dense.dtype() == DType::kF32 || dense.dtype() == DType::kBF16))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradients of this shard are f32 or bf16", shape.ToString(),
+                   ", not ", dense.ToString()));
 }
 
 void ShardState::Apply(const ShardUpdate& update) {
@@ -128,7 +147,8 @@ void ShardState::ApplyTouch(const Gradients& used) {
 void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
   std::vector<Tensor> dense;
   for (const Gradients& given : gradients)
-    if (given.dense.defined()) dense.push_back(given.dense);
+    if (given.dense.defined())
+      dense.push_back(Expand(given, values().values.numel(), device_));
   StepRows(gradients, scale);
   StepDense(dense, scale);
 }

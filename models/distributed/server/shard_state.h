@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,10 +23,12 @@ namespace baton::dist {
 
 // What a trainer pushes to one shard.
 struct Gradients {
-  Tensor dense;  // f32 [elements of the shard]; undefined: of rows alone
+  // f32 or bf16 [elements of the shard]; undefined: of rows alone.
+  Tensor dense{};
+  Tensor index{};  // i64 [n]: `dense` is f32 [n], of these elements alone
   std::vector<RowGradients> rows{};
   static constexpr auto Fields() {
-    return std::tuple{&Gradients::dense, &Gradients::rows};
+    return std::tuple{&Gradients::dense, &Gradients::index, &Gradients::rows};
   }
 };
 
@@ -67,6 +70,15 @@ struct ShardImage {
   }
 };
 
+// A step of a folder of checkpoints, which has rows that a shard begins with.
+struct SavedRows {
+  std::string folder;
+  int64_t step = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&SavedRows::folder, &SavedRows::step};
+  }
+};
+
 // What a replica of a shard is made of.
 struct ShardSpec {
   ServerOptions options;
@@ -74,10 +86,11 @@ struct ShardSpec {
   int32_t shards = 1;
   std::vector<std::string> servers{};  // by name, all, in order
   ShardImage image;
+  std::optional<SavedRows> saved{};  // the rows, where the image has none
   static constexpr auto Fields() {
     using S = ShardSpec;
-    return std::tuple{&S::options, &S::shard, &S::shards, &S::servers,
-                      &S::image};
+    return std::tuple{&S::options, &S::shard, &S::shards,
+                      &S::servers, &S::image, &S::saved};
   }
 };
 
@@ -114,6 +127,7 @@ class ShardState {
   int64_t RowCount(int32_t table) const;
 
  private:
+  absl::Status CheckDense(const Gradients& gradients) const;
   void ApplyPush(const ShardUpdate& update);
   void ApplyTouch(const Gradients& used);
   // One step by the sum of these, in order, multiplied by `scale`.

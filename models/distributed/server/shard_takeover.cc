@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/executor.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "models/distributed/server/saved_shards.h"
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
@@ -28,7 +30,13 @@ absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
     rpc::CallContext& call, const ShardSpec& spec,
     const RRef<ServerDirectory>& directory) {
   RETURN_IF_ERROR(dist::Check(spec.options));
-  auto shard = std::make_shared<ServerShard>(call.agent(), spec, directory);
+  ShardSpec whole = spec;
+  if (spec.saved.has_value()) {
+    const BlockingScope reading;
+    ASSIGN_OR_RETURN(whole.image.tables, LoadRows(spec.options, spec.shard,
+                                                  spec.shards, *spec.saved));
+  }
+  auto shard = std::make_shared<ServerShard>(call.agent(), whole, directory);
   call.agent().WatchMembers(
       [weak = shard->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();

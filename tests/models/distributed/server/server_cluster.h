@@ -36,10 +36,12 @@ class ServerTest : public ::testing::Test {
   using Values = std::vector<std::pair<std::string, Tensor>>;
   using Client = std::unique_ptr<dist::ServerClient>;
 
-  ServerTest()
-      : cluster_(4, [](rpc::Registry& registry) {
+  explicit ServerTest(
+      const std::function<void(rpc::Registry&)>& add_types = nullptr)
+      : cluster_(4, [&](rpc::Registry& registry) {
           dist::RegisterParameterServers(registry);
           registry.AddFunction<&GiveDirectory>();
+          if (add_types != nullptr) add_types(registry);
         }) {}
   ~ServerTest() override { DirectoryToGive() = {}; }
 
