@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -25,6 +24,7 @@
 #include "examples/support/charts.h"
 #include "examples/support/cluster_program.h"
 #include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "tools/command_line.h"
 
@@ -58,21 +58,6 @@ constexpr char kUsage[] =
     "Learns to balance a pole: the workers play, and ask the trainer for "
     "every\n"
     "action. Workers may be lost and join meanwhile.";
-
-absl::StatusOr<std::vector<int64_t>> NumbersOf(
-    const absl::Flag<std::vector<std::string>>& flag, const char* name,
-    int64_t least) {
-  std::vector<int64_t> numbers;
-  for (const std::string& text : absl::GetFlag(flag)) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(text, &number) || number < least) {
-      return tools::WrongFlag(
-          name, absl::StrCat("is a list of numbers of ", least, " or more"));
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
-}
 
 absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
   if (inference != "plain" && inference != "batched")
@@ -185,7 +170,8 @@ absl::Status Run(rpc::Agent& agent) {
     }
   }
   RETURN_IF_ERROR(tools::Print(
-      absl::StrCat(FormatTable(measurements), FormatService(measurements))));
+      absl::StrCat(FormatTable(measurements),
+                   FormatPercentiles(measurements, kServiceFigures))));
   const std::string json = absl::GetFlag(FLAGS_json);
   if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
   const std::string plot = absl::GetFlag(FLAGS_plot);

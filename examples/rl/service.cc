@@ -9,10 +9,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <variant>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace baton::examples {
 namespace {
@@ -35,18 +31,6 @@ std::vector<double> RatesOf(const std::vector<AnsweredBatch>& batches) {
 }
 
 }  // namespace
-
-std::vector<double> PercentilesOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  std::vector<double> found;
-  for (const double percent : kPercentiles) {
-    const auto place =
-        static_cast<size_t>(percent / 100 * static_cast<double>(values.size()));
-    found.push_back(
-        values.empty() ? 0 : values[std::min(place, values.size() - 1)]);
-  }
-  return found;
-}
 
 Measurement ServiceMeasurement(const std::string& variant,
                                const ServiceFigures& figures) {
@@ -75,26 +59,6 @@ Measurement ServiceMeasurement(const std::string& variant,
                       {"observer_latency_us", PercentilesOf(of_observers)},
                       {"observer_requests_per_s", PercentilesOf(rates)}},
           .item = "requests"};
-}
-
-std::string FormatService(const std::vector<Measurement>& measurements) {
-  std::string table = absl::StrFormat("%-42s", "");
-  for (const double percent : kPercentiles)
-    absl::StrAppendFormat(&table, "  %9s", absl::StrCat("p", percent));
-  table += "\n";
-  for (const Measurement& measured : measurements) {
-    for (const Detail& detail : measured.details) {
-      if (detail.name.rfind("agent_", 0) != 0 &&
-          detail.name.rfind("observer_", 0) != 0)
-        continue;
-      absl::StrAppendFormat(&table, "%-42s",
-                            absl::StrCat(measured.variant, " ", detail.name));
-      for (const double value : std::get<std::vector<double>>(detail.value))
-        absl::StrAppendFormat(&table, "  %9.1f", value);
-      table += "\n";
-    }
-  }
-  return table;
 }
 
 }  // namespace baton::examples

@@ -11,11 +11,6 @@
 
 namespace baton::examples {
 
-// The values below which these shares (percent) of all values lie.
-inline const std::vector<double> kPercentiles = {50, 75, 90, 95};
-// One for each of kPercentiles; zeros for no values.
-std::vector<double> PercentilesOf(std::vector<double> values);
-
 // Requests a second, and as details, each at kPercentiles:
 //   agent_latency_us     from the first request of a batch to its actions
 //   agent_requests_per_s of each tenth of a second
@@ -24,7 +19,9 @@ std::vector<double> PercentilesOf(std::vector<double> values);
 Measurement ServiceMeasurement(const std::string& variant,
                                const ServiceFigures& figures);
 
-// The details as a table.
-std::string FormatService(const std::vector<Measurement>& measurements);
+// The names of those details.
+inline const std::vector<std::string> kServiceFigures = {
+    "agent_latency_us", "agent_requests_per_s", "observer_latency_us",
+    "observer_requests_per_s"};
 
 }  // namespace baton::examples

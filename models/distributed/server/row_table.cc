@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kRowsPerBlock = 4096;
 constexpr int64_t kGrain = 256;  // rows
 constexpr int64_t kAhead = 8;    // lookups that are under way at a time
+constexpr int64_t kLine = 64 / sizeof(float);  // of a cache
 
 // In [0, 1).
 float UnitFloat(uint32_t bits) {
@@ -214,6 +215,9 @@ std::vector<RowTable::Touched> RowTable::Gather(
       const auto [found, is_new] = row_of_.try_emplace(key[i], kNone);
       if (is_new) found->second = MakeRow(key[i]);
       const Row row = found->second;
+      // To be stepped once all keys are found.
+      for (int64_t j = 0; j < record_; j += kLine)
+        __builtin_prefetch(Record(row) + j, /*rw=*/1);
       const auto at = static_cast<size_t>(row);
       if (named_by_[at] != steps_) {
         named_by_[at] = steps_;

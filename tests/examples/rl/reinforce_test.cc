@@ -56,7 +56,8 @@ TEST_P(Inference, LearnsToHoldThePoleUp) {
   const Measurement measured = ServiceMeasurement("it", trained->figures);
   EXPECT_EQ(measured.items,
             static_cast<int64_t>(trained->figures.latencies_us.size()));
-  EXPECT_THAT(FormatService({measured}), HasSubstr("it observer_latency_us"));
+  EXPECT_THAT(FormatPercentiles({measured}, kServiceFigures),
+              HasSubstr("it observer_latency_us"));
   cluster.ExpectIdle();
 }
 
@@ -130,13 +131,6 @@ TEST(Reinforcement, AnObserverThatIsLostWhileItPlaysStallsNobody) {
   EXPECT_EQ(played->latencies_us.size(), 2 * kRequests);
   EXPECT_EQ(observers.lost(), 1);
   EXPECT_EQ(observers.played(), 2);
-}
-
-TEST(Percentiles, AreThoseOfTheValues) {
-  std::vector<double> values;
-  for (int i = 100; i > 0; --i) values.push_back(i);
-  EXPECT_EQ(PercentilesOf(values), (std::vector<double>{51, 76, 91, 96}));
-  EXPECT_EQ(PercentilesOf({}), (std::vector<double>{0, 0, 0, 0}));
 }
 
 }  // namespace
