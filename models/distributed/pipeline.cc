@@ -239,6 +239,22 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   return timing;
 }
 
+absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
+  std::vector<Future<std::vector<PipelineLink>>> asked;
+  for (const RRef<StageGroup>& group : groups_)
+    asked.push_back(group.Async<&StageGroup::Links>());
+  // The calls end by the agent's own time limit.
+  ASSIGN_OR_RETURN(const auto of_workers, WaitAll(asked).Await(kNoLimit));
+  std::vector<PipelineLink> links;
+  for (const auto& of_worker : of_workers)
+    links.insert(links.end(), of_worker.begin(), of_worker.end());
+  std::sort(links.begin(), links.end(),
+            [](const PipelineLink& a, const PipelineLink& b) {
+              return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+            });
+  return links;
+}
+
 void Pipeline::set_split_size(int64_t rows) {
   options_.split_size = rows;
   options_.micro_batches.clear();

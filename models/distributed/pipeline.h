@@ -18,6 +18,7 @@
 #include "autograd/distributed/context.h"
 #include "models/distributed/batch_inputs.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline_link.h"
 #include "models/distributed/pipeline_loss.h"
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
@@ -210,6 +211,11 @@ class Pipeline {
   // that counts: the first one of a batch size, which reserves memory and
   // chooses kernels, does not.
   absl::StatusOr<PipelineTiming> Timing();
+
+  // From each stage to those that it gives something, in their order. The paths
+  // are known once a step has passed something on. Waits for the workers: an
+  // error is that of one of them.
+  absl::StatusOr<std::vector<PipelineLink>> Links() const;
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }

@@ -62,6 +62,8 @@ class Stage {
   nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
+  // Where outputs go, by stage.
+  const std::map<int32_t, RRef<Stage>>& behind() const { return behind_; }
 
  private:
   Stage(std::shared_ptr<nn::Module> module,

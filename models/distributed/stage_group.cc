@@ -404,6 +404,20 @@ Future<double> StageGroup::Ran(uint64_t step) {
   return (*progress)->ran.future();
 }
 
+std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
+  const rpc::DebugInfo here = call.agent().GetDebugInfo();
+  std::vector<PipelineLink> links;
+  for (const auto& stage : stages_) {
+    for (const auto& [target, behind] : stage->behind()) {
+      const std::string& receiver = behind.owner().name;
+      links.push_back(
+          {stage->spec().index, target, here.self.name, receiver,
+           behind.is_owner() ? kLocalPath : PathTo(receiver, here)});
+    }
+  }
+  return links;
+}
+
 void StageGroup::Agree(uint64_t step, double square_norm) {
   auto progress = Open(step);
   if (progress.ok()) (*progress)->agreed.Set(square_norm);
