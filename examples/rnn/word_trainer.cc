@@ -1,0 +1,162 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/rnn/word_trainer.h"
+
+#include <utility>
+#include <vector>
+
+#include "autograd/distributed/context.h"
+#include "autograd/variable.h"
+#include "core/future.h"
+#include "core/status.h"
+#include "models/distributed/module.h"
+#include "optim/distributed/optimizer.h"
+
+namespace baton::examples {
+namespace {
+
+using RemoteEmbedding = dist::Module<WordEmbedding>;
+using RemoteDecoder = dist::Module<WordDecoder>;
+
+class LocalWordTrainer final : public WordTrainer {
+ public:
+  explicit LocalWordTrainer(const WordTraining& training)
+      : WordTrainer(training.model),
+        embedding_(training.model),
+        decoder_(training.model),
+        optimizer_(ParametersOfAll(), training.optimizer) {
+    optimizer_.set_clip({.norm = training.clip_norm});
+    if (training.rates) optimizer_.set_schedule(training.rates);
+  }
+
+  absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) override {
+    const Variable loss = Loss(piece);
+    optimizer_.ZeroGrad();
+    loss.Backward();
+    optimizer_.Step();
+    return loss.tensor().Item();
+  }
+  absl::StatusOr<double> LossOf(const data::TokenBatch& piece) override {
+    const NoGrad no_grad;
+    return Loss(piece).tensor().Item();
+  }
+  absl::Status SetTraining(bool training) override {
+    embedding_.Train(training);
+    lstm()->Train(training);
+    decoder_.Train(training);
+    return absl::OkStatus();
+  }
+
+ private:
+  Variable Loss(const data::TokenBatch& piece) {
+    return decoder_.Loss(Recur(embedding_(piece.ids)), piece.targets);
+  }
+  std::vector<Variable> ParametersOfAll() const {
+    std::vector<Variable> all;
+    for (const nn::Module* part : {static_cast<const nn::Module*>(&embedding_),
+                                   static_cast<const nn::Module*>(lstm().get()),
+                                   static_cast<const nn::Module*>(&decoder_)}) {
+      for (const Variable& parameter : part->Parameters())
+        all.push_back(parameter);
+    }
+    return all;
+  }
+
+  WordEmbedding embedding_;
+  WordDecoder decoder_;
+  optim::Any optimizer_;
+};
+
+class RemoteWordTrainer final : public WordTrainer {
+ public:
+  RemoteWordTrainer(rpc::Agent& agent, const WordTraining& training,
+                    RemoteEmbedding embedding, RemoteDecoder decoder)
+      : WordTrainer(training.model),
+        agent_(agent),
+        embedding_(std::move(embedding)),
+        decoder_(std::move(decoder)),
+        optimizer_(agent, training.optimizer,
+                   {embedding_.ref(), RRef<nn::LSTM>::Make(agent, lstm()),
+                    decoder_.ref()}) {
+    optimizer_.set_clip({.norm = training.clip_norm});
+    if (training.rates) optimizer_.set_schedule(training.rates);
+  }
+
+  absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) override {
+    dist::Context ctx(agent_);
+    ASSIGN_OR_RETURN(const Variable loss, Loss(ctx, piece));
+    RETURN_IF_ERROR(ctx.Backward(loss));
+    RETURN_IF_ERROR(optimizer_.Step(ctx));
+    return loss.tensor().Item();
+  }
+  absl::StatusOr<double> LossOf(const data::TokenBatch& piece) override {
+    // What is recorded at the server is dropped with the context.
+    dist::Context ctx(agent_);
+    ASSIGN_OR_RETURN(const Variable loss, Loss(ctx, piece));
+    return loss.tensor().Item();
+  }
+  absl::Status SetTraining(bool training) override {
+    lstm()->Train(training);
+    const std::vector<Future<void>> both = {embedding_.Train(training),
+                                            decoder_.Train(training)};
+    return WaitAll(both).Await(kNoLimit);
+  }
+
+ private:
+  absl::StatusOr<Variable> Loss(const dist::Context& ctx,
+                                const data::TokenBatch& piece) {
+    ASSIGN_OR_RETURN(const Variable x,
+                     embedding_.ref()
+                         .Async<&WordEmbedding::Forward>(ctx, piece.ids)
+                         .Await(kNoLimit));
+    return decoder_.ref()
+        .Async<&WordDecoder::Loss>(ctx, Recur(x), piece.targets)
+        .Await(kNoLimit);
+  }
+
+  rpc::Agent& agent_;
+  const RemoteEmbedding embedding_;
+  const RemoteDecoder decoder_;
+  dist::Optimizer<optim::Any> optimizer_;
+};
+
+}  // namespace
+
+WordTrainer::WordTrainer(const WordModelOptions& options)
+    : generator_(options.SeedOf(WordModelOptions::Part::kLstm)),
+      lstm_(std::make_shared<nn::LSTM>(
+          options.width, options.width, generator_,
+          nn::RnnOptions{.layers = options.layers})) {}
+
+Variable WordTrainer::Recur(const Variable& x) {
+  const nn::RecurrentModule::Output out = lstm_->Run(x, state_);
+  state_ = {.h = out.last.h.Detach(), .c = out.last.c.Detach()};
+  return out.y;
+}
+
+std::unique_ptr<WordTrainer> MakeLocalWordTrainer(
+    const WordTraining& training) {
+  return std::make_unique<LocalWordTrainer>(training);
+}
+
+absl::StatusOr<std::unique_ptr<WordTrainer>> MakeRemoteWordTrainer(
+    rpc::Agent& agent, const std::string& server,
+    const WordTraining& training) {
+  const auto embedding = RemoteEmbedding::Create(agent, server, training.model);
+  const auto decoder = RemoteDecoder::Create(agent, server, training.model);
+  ASSIGN_OR_RETURN(RemoteEmbedding made_embedding, embedding.Await(kNoLimit));
+  ASSIGN_OR_RETURN(RemoteDecoder made_decoder, decoder.Await(kNoLimit));
+  return std::make_unique<RemoteWordTrainer>(
+      agent, training, std::move(made_embedding), std::move(made_decoder));
+}
+
+void RegisterWordModel(rpc::Registry& registry) {
+  dist::Register(registry);
+  dist::RegisterModule<WordEmbedding>(registry);
+  dist::RegisterModule<WordDecoder>(registry);
+  dist::RegisterParameters<nn::LSTM>(registry);
+  dist::RegisterOptimizer<optim::Any>(registry);
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,67 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "examples/rnn/word_model.h"
+#include "models/data/text.h"
+#include "models/nn/rnn.h"
+#include "optim/any.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "rpc/agent.h"
+#include "rpc/registry.h"
+
+namespace baton::examples {
+
+struct WordTraining {
+  WordModelOptions model;
+  optim::AnyOptions optimizer = {.kind = "adam", .lr = 0.002};
+  optim::Schedule rates = nullptr;        // null: it stays as it is
+  double clip_norm = optim::Clip::kNone;  // of all gradients together
+};
+
+// A language model over words, whose LSTM is here, in training: reads columns
+// piece by piece, each from the state that the one before has left, through
+// which no gradient flows (truncated back-propagation through time). Confined
+// to one thread.
+class WordTrainer {
+ public:
+  virtual ~WordTrainer() = default;
+
+  // The next piece is the first one.
+  void Rewind() { state_ = {}; }
+  // Learns from a piece; the loss before that.
+  virtual absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) = 0;
+  // Reads one only.
+  virtual absl::StatusOr<double> LossOf(const data::TokenBatch& piece) = 0;
+  virtual absl::Status SetTraining(bool training) = 0;
+
+ protected:
+  explicit WordTrainer(const WordModelOptions& options);
+  const std::shared_ptr<nn::LSTM>& lstm() const { return lstm_; }
+  Variable Recur(const Variable& x);  // [T, N, width], as its result
+
+ private:
+  Generator generator_;
+  const std::shared_ptr<nn::LSTM> lstm_;
+  nn::RnnState state_;
+};
+
+// All of the model in this process.
+std::unique_ptr<WordTrainer> MakeLocalWordTrainer(const WordTraining& training);
+
+// Embedding and decoder at `server`. Only what stands for the words of a piece,
+// one way and back, and its loss travel. Must not outlive the agent.
+absl::StatusOr<std::unique_ptr<WordTrainer>> MakeRemoteWordTrainer(
+    rpc::Agent& agent, const std::string& server, const WordTraining& training);
+
+// What both ends need.
+void RegisterWordModel(rpc::Registry& registry);
+
+}  // namespace baton::examples
