@@ -66,7 +66,7 @@ std::vector<Variable> StageCompute::InputsOf(Parcels parcels) const {
 
 std::vector<Variable> StageCompute::Compute(
     const std::vector<Variable>& inputs) const {
-  std::vector<Variable> outputs = module_.ForwardAll(module_.Placed(inputs));
+  std::vector<Variable> outputs = module_(module_.Placed(inputs));
   Require(!outputs.empty(), "forward", "the module gave no value");
   for (size_t i = 0; i < outputs.size(); ++i) {
     Require(outputs[i].defined(), "forward", "output ", i,
