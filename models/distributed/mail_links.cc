@@ -24,11 +24,30 @@ Future<Values> MailLinks::PutInputs(int source, int micro_batch,
   return answer->second.future();
 }
 
-void MailLinks::PutGradients(Key key, Values gradients) {
-  MutexLock lock(mutex_);
-  if (!failed_.ok()) return;
-  gradients_.emplace(key, std::move(gradients));
-  arrived_.NotifyAll();
+void MailLinks::OnAnswer(Key key, const absl::StatusOr<Values>& gradients) {
+  if (!gradients.ok()) {
+    Fail(spec_.Explain(Annotate(
+        gradients.status(),
+        absl::StrCat("micro-batch ", key.second, " at stage ", key.first))));
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    if (!failed_.ok()) return;
+    gradients_.emplace(key, *gradients);
+    arrived_.NotifyAll();
+    if (--under_way_ > 0 || !all_sent_) return;
+  }
+  delivered_.Set(absl::OkStatus());
+}
+
+void MailLinks::EndDeliveries() {
+  {
+    MutexLock lock(mutex_);
+    all_sent_ = true;
+    if (under_way_ > 0) return;
+  }
+  delivered_.Set(absl::OkStatus());
 }
 
 void MailLinks::Fail(const absl::Status& why) {
@@ -44,6 +63,7 @@ void MailLinks::Fail(const absl::Status& why) {
     arrived_.NotifyAll();
   }
   for (auto& [key, answer] : answers) answer.Set(why);
+  delivered_.Set(why);
 }
 
 absl::Status MailLinks::ended() const {
@@ -82,17 +102,12 @@ void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
   {
     MutexLock lock(mutex_);
     deadline = deadline_;
+    ++under_way_;
   }
   deliver_(target, micro_batch, values, deadline)
-      .OnReady([self = shared_from_this(), target,
-                micro_batch](const absl::StatusOr<Values>& gradients) {
-        if (gradients.ok()) {
-          self->PutGradients({target, micro_batch}, *gradients);
-          return;
-        }
-        self->Fail(self->spec_.Explain(Annotate(
-            gradients.status(),
-            absl::StrCat("micro-batch ", micro_batch, " at stage ", target))));
+      .OnReady([self = shared_from_this(), key = Key(target, micro_batch)](
+                   const absl::StatusOr<Values>& gradients) {
+        self->OnAnswer(key, gradients);
       });
 }
 

@@ -18,15 +18,15 @@
 
 namespace baton::dist {
 
-// Links of a stage whose neighbours are at workers of their own: outputs go to
-// stages behind it as calls, whose answers are the gradients. Keeps what came
-// for the stage in one step, in whatever order, until the compute thread takes
-// it. Held by a shared_ptr. Thread-safe.
+// Links of a stage whose neighbours may be at other workers: outputs are
+// delivered to stages behind it, whose answers are the gradients. Keeps what
+// came for the stage in one step, in whatever order, until the compute thread
+// takes it. Held by a shared_ptr. Thread-safe.
 class MailLinks final : public StageLinks,
                         public std::enable_shared_from_this<MailLinks> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  // Calls PutInputs of a stage behind this one, by the deadline.
+  // To PutInputs of a stage behind this one, by the deadline.
   using Deliver = std::function<Future<Values>(
       int target, int micro_batch, const Values& outputs, Deadline deadline)>;
 
@@ -37,8 +37,13 @@ class MailLinks final : public StageLinks,
   // of the gradients, as TakeGradients there gives them, once the stage is
   // through with it.
   Future<Values> PutInputs(int source, int micro_batch, Values inputs);
-  // Ends the step: every wait and every future fails with the first `why`.
+  // Ends the step: every wait and every future fails with the first `why`. A
+  // delivery that fails does so.
   void Fail(const absl::Status& why);
+  // Done when all is answered that was sent before EndDeliveries; fails when
+  // the step does.
+  Future<void> delivered() const { return delivered_.future(); }
+  void EndDeliveries();
   // Of all waits that begin from now on, and of what is sent.
   void set_deadline(Deadline deadline);
 
@@ -54,7 +59,7 @@ class MailLinks final : public StageLinks,
   using Box = std::map<Key, Values>;
   absl::StatusOr<Values> TakeFrom(Box MailLinks::*box, Key key,
                                   const char* what);
-  void PutGradients(Key key, Values gradients);
+  void OnAnswer(Key key, const absl::StatusOr<Values>& gradients);
 
   const StageSpec spec_;
   const Deliver deliver_;
@@ -65,6 +70,9 @@ class MailLinks final : public StageLinks,
   Box inputs_ ABSL_GUARDED_BY(mutex_);
   Box gradients_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, Promise<Values>> answers_ ABSL_GUARDED_BY(mutex_);
+  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // deliveries
+  bool all_sent_ ABSL_GUARDED_BY(mutex_) = false;
+  const Promise<void> delivered_;
 };
 
 }  // namespace baton::dist

@@ -27,8 +27,9 @@ struct StageLoss {
 
 // One stage of a pipeline, at the worker of its module: takes the mail of the
 // steps that are under way, which the worker's StageGroup works off.
-// Activations go to stages behind it as calls, whose answers are the gradients.
-// Between steps it holds nothing but its module. Thread-safe.
+// Activations go to stages behind it, the answers are the gradients: as calls
+// between workers, as they are within one. Between steps it holds nothing but
+// its module. Thread-safe.
 class Stage {
  public:
   // For a handler; `behind` are the stages that outputs go to, by index. The

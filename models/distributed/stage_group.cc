@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -25,30 +24,9 @@ using StepClock = std::chrono::steady_clock;
 constexpr std::chrono::hours kFarAway{24 * 365};
 // Steps that are remembered: word of one that is over may come late.
 constexpr size_t kRemembered = 16;
-// Beyond a step's deadline, for the word of the others on what became of it.
-constexpr std::chrono::milliseconds kLastWord{2000};
 
 double SecondsSince(StepClock::time_point begin) {
   return std::chrono::duration<double>(StepClock::now() - begin).count();
-}
-
-std::chrono::milliseconds LeftOf(StepClock::time_point deadline) {
-  return std::max(std::chrono::milliseconds(1),
-                  std::chrono::ceil<std::chrono::milliseconds>(
-                      deadline + kLastWord - StepClock::now()));
-}
-
-// `future`, whose errors name the worker that they come from.
-Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
-  Promise<double> promise;
-  future.OnReady([worker, promise](const absl::StatusOr<double>& said) {
-    if (said.ok()) {
-      promise.Set(*said);
-    } else {
-      promise.Set(Annotate(said.status(), worker));
-    }
-  });
-  return promise.future();
 }
 
 }  // namespace
@@ -92,16 +70,6 @@ StageGroup::~StageGroup() {
   compute_.reset();  // joins, while the rest is still there
 }
 
-void StageGroup::Progress::Break(const absl::Status& why) const {
-  if (!agreed.Set(why) && agreed.future().Await().ok()) return;
-  ran.Set(why);
-  EndMail(why);
-}
-
-void StageGroup::Progress::EndMail(const absl::Status& why) const {
-  for (const auto& of_stage : mail) of_stage->Fail(why);
-}
-
 absl::Status StageGroup::Check(const StepPlan& plan) const {
   RETURN_IF_ERROR(
       CatchErrors([&] { SplitRows(plan.rows, plan.micro_batches); }));
@@ -123,20 +91,23 @@ absl::Status StageGroup::Check(const StepPlan& plan) const {
 
 absl::StatusOr<std::shared_ptr<StageGroup::Progress>> StageGroup::Open(
     uint64_t step) {
-  MutexLock lock(mutex_);
-  if (step < oldest_) {
-    return absl::AbortedError(absl::StrCat("step ", step, " is over"));
-  }
-  std::shared_ptr<Progress>& progress = steps_[step];
-  if (progress == nullptr) {
-    auto made = std::make_shared<Progress>();
-    for (const auto& stage : stages_) {
-      ASSIGN_OR_RETURN(auto mail, stage->Open(step));
-      made->mail.push_back(std::move(mail));
+  std::shared_ptr<Progress> made;
+  {
+    MutexLock lock(mutex_);
+    if (step < oldest_) {
+      return absl::AbortedError(absl::StrCat("step ", step, " is over"));
     }
-    progress = std::move(made);
+    if (const auto found = steps_.find(step); found != steps_.end())
+      return found->second;
+    std::vector<std::shared_ptr<MailLinks>> mail;
+    for (const auto& stage : stages_) {
+      ASSIGN_OR_RETURN(mail.emplace_back(), stage->Open(step));
+    }
+    made = std::make_shared<Progress>(std::move(mail));
+    steps_.emplace(step, made);
   }
-  return progress;
+  Progress::BreakByDeliveries(made);
+  return made;
 }
 
 absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
@@ -164,8 +135,6 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
 }
 
 absl::Status StageGroup::Prepare(Task& task) {
-  task.deadline = StepClock::now() + std::min<std::chrono::milliseconds>(
-                                         task.order.time_left, kFarAway);
   ASSIGN_OR_RETURN(KnownPlan known, PlanOf(task.order));
   task.order.new_plan.reset();
   task.plan = std::move(known.plan);
@@ -183,6 +152,8 @@ absl::Status StageGroup::Prepare(Task& task) {
 Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
                                     const StepOrder& order) {
   const TaskPtr task(new Task{call, order});
+  task->deadline = StepClock::now() + std::min<std::chrono::milliseconds>(
+                                          order.time_left, kFarAway);
   auto progress = Open(order.step);
   if (!progress.ok()) return ReadyFuture<GroupReport>(progress.status());
   {
@@ -195,7 +166,7 @@ Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
   task->progress = *std::move(progress);
   Watch(task);
   if (absl::Status status = Prepare(*task); !status.ok()) {
-    End(*task, status);
+    End(task, status);
     return task->report.future();
   }
   call.OnCancel([progress = task->progress](const absl::Status& why) {
@@ -205,7 +176,7 @@ Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
     if (before.ok()) {
       Begin(task);
     } else {
-      End(*task, Annotate(before, "the step before it broke"));
+      End(task, Annotate(before, "the step before it broke"));
     }
   });
   return task->report.future();
@@ -217,37 +188,6 @@ Future<void> StageGroup::BeforeOf(const StepOrder& order) {
     if (before.ok()) return (*before)->over.future();
   }
   return ReadyFuture<void>(absl::OkStatus());
-}
-
-// The first group hears of every end of a program, and passes on that all have
-// run or that one broke.
-void StageGroup::Watch(const TaskPtr& task) const {
-  if (!stages_.front()->spec().is_first()) return;
-  rpc::CallOptions options;
-  options.timeout =
-      LeftOf(StepClock::now() + std::min<std::chrono::milliseconds>(
-                                    task->order.time_left, kFarAway));
-  const uint64_t step = task->order.step;
-  std::vector<Future<double>> runs = {
-      SaidBy(task->call.agent().self().name, task->progress->ran.future())};
-  for (const RRef<StageGroup>& other : others_)
-    runs.push_back(other.Async<&StageGroup::Ran>(options, step));
-  WaitAll(runs).OnReady([others = others_, options, task,
-                         step](const absl::StatusOr<std::vector<double>>& all) {
-    if (all.ok() && !task->plan->steps) return;
-    const double square_norm =
-        all.ok() ? std::accumulate(all->begin(), all->end(), 0.0) : 0;
-    for (const RRef<StageGroup>& other : others) {
-      (all.ok() ? other.Async<&StageGroup::Agree>(options, step, square_norm)
-                : other.Async<&StageGroup::Abort>(options, step, all.status()))
-          .OnReady([](const absl::Status&) {});
-    }
-    if (all.ok()) {
-      task->progress->agreed.Set(square_norm);
-    } else {
-      task->progress->Break(all.status());
-    }
-  });
 }
 
 void StageGroup::Begin(const TaskPtr& task) {
@@ -269,12 +209,12 @@ void StageGroup::Begin(const TaskPtr& task) {
       task->call, locks_, rpc::Access::kExclusive,
       [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
         if (!hold.ok()) {
-          End(*task, hold.status());
+          End(task, hold.status());
           return;
         }
         compute_->Post([this, task, hold = *std::move(hold)]() mutable {
           auto report = Execute(*task, std::move(hold));
-          End(*task, std::move(report));
+          End(task, std::move(report));
         });
       });
 }
@@ -329,45 +269,19 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
   return report;
 }
 
-absl::Status StageGroup::StepParameters(const Task& task,
-                                        GradientSums& gradients) const {
-  std::unordered_map<const void*, Gradient> sums;
-  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
-  const auto gradient_of = [&](const Variable& parameter) {
-    const auto found = sums.find(parameter.id());
-    return found == sums.end() ? Gradient() : found->second;
-  };
-  StepRequest request = task.order.request;
-  const bool clips = request.clip_norm != optim::Clip::kNone;
-  const Progress& progress = *task.progress;
-  progress.ran.Set(clips && task.optimizer != nullptr
-                       ? task.optimizer->SquareNorm(gradient_of)
-                       : 0.0);
-  const Future<double> agreed = progress.agreed.future();
-  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
-  // The word may come just now.
-  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
-  RETURN_IF_ERROR(all.status());
-  if (task.optimizer == nullptr) return absl::OkStatus();
-  if (clips) request.norm = std::sqrt(*all);
-  // Whoever holds them waits for no pipeline.
-  const auto parameters = task.call.agent().service<Engine>()->parameters();
-  Promise<std::shared_ptr<rpc::ObjectHold>> held;
-  rpc::HoldObjects(
-      task.call, {parameters}, rpc::Access::kExclusive,
-      [held](absl::StatusOr<rpc::ObjectHold> hold) {
-        if (!hold.ok()) {
-          held.Set(hold.status());
-          return;
+void StageGroup::End(const TaskPtr& task, absl::StatusOr<GroupReport> report) {
+  if (!report.ok()) return Finish(*task, std::move(report));
+  task->progress->Delivered().OnReady(
+      [task, report = *std::move(report)](const absl::Status& delivered) {
+        if (delivered.ok()) {
+          Finish(*task, report);
+        } else {
+          Finish(*task, delivered);
         }
-        held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
       });
-  ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
-  task.optimizer->StepHeld(gradient_of, request);
-  return absl::OkStatus();
 }
 
-void StageGroup::End(const Task& task, absl::StatusOr<GroupReport> report) {
+void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   const Progress& progress = *task.progress;
   const absl::Status why =
       report.ok() ? absl::AbortedError("the step is over") : report.status();
@@ -398,12 +312,6 @@ Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
   return done.future();
 }
 
-Future<double> StageGroup::Ran(uint64_t step) {
-  auto progress = Open(step);
-  if (!progress.ok()) return ReadyFuture<double>(progress.status());
-  return (*progress)->ran.future();
-}
-
 std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
   const rpc::DebugInfo here = call.agent().GetDebugInfo();
   std::vector<PipelineLink> links;
@@ -416,11 +324,6 @@ std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
     }
   }
   return links;
-}
-
-void StageGroup::Agree(uint64_t step, double square_norm) {
-  auto progress = Open(step);
-  if (progress.ok()) (*progress)->agreed.Set(square_norm);
 }
 
 }  // namespace baton::dist

@@ -52,6 +52,33 @@ TEST(MailLinks, TheAnswersToOutputsAreTheirGradients) {
   EXPECT_EQ(of_skip->front().numel(), 5);
 }
 
+TEST(MailLinks, AllIsDeliveredOnceAllIsAnswered) {
+  std::vector<Sent> sent;
+  const auto links = LinksThatKeep(sent);
+  links->SendOutputs(1, 0, {Tensor::Ones({2})});
+  links->SendOutputs(1, 1, {Tensor::Ones({2})});
+  sent[1].answer.Set(Values());
+  links->EndDeliveries();
+  EXPECT_FALSE(links->delivered().ready());
+  sent[0].answer.Set(Values());
+  EXPECT_TRUE(links->delivered().Await().ok());
+  const auto idle = LinksThatKeep(sent);
+  EXPECT_FALSE(idle->delivered().ready());
+  idle->EndDeliveries();
+  EXPECT_TRUE(idle->delivered().Await().ok());
+}
+
+TEST(MailLinks, ADeliveryThatIsRefusedIsKnownAtOnce) {
+  std::vector<Sent> sent;
+  const auto links = LinksThatKeep(sent);
+  links->SendOutputs(1, 0, {Tensor::Ones({2})});
+  links->SendOutputs(1, 1, {Tensor::Ones({2})});
+  sent[1].answer.Set(absl::ResourceExhaustedError("no memory"));
+  ASSERT_TRUE(links->delivered().ready());
+  EXPECT_TRUE(absl::IsResourceExhausted(links->delivered().Await()));
+  sent[0].answer.Set(Values());
+}
+
 TEST(MailLinks, InputsAreKeptByTheStageThatTheyComeFrom) {
   MailLinks links(StageSpec{.index = 2, .count = 3}, nullptr);
   Future<Values> skipped = links.PutInputs(0, 1, {Tensor::Ones({2})});
