@@ -172,10 +172,12 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
     return refuse(status);
   const uint64_t step = ++last_step_;
+  const StepRequest request =
+      sink.next_request ? sink.next_request() : StepRequest();
   for (StepOrder& order : *orders) {
     order.step = step;
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
-    order.request = sink.request;
+    order.request = request;
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)
@@ -190,10 +192,6 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
 Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
                                              const BatchInputs& inputs,
                                              const Tensor& targets) {
-  if (!targets.defined()) {
-    return ReadyFuture<StepResult>(
-        absl::InvalidArgumentError("a training step needs targets"));
-  }
   return Begin(inputs, targets, /*training=*/true, sink)
       .Then([targets, last = static_cast<size_t>(worker_of_stage_.back())](
                 const std::vector<GroupReport>& reports) {
