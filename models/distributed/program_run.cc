@@ -8,7 +8,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "core/storage.h"
 
 namespace baton::dist {
 namespace {
@@ -196,8 +195,7 @@ void ProgramRun::OnDevice(const Instruction& step, const Parcels& needed,
   const Stream stream = CurrentStream(stages_.at(step.stage).compute.device());
   for (const auto& [stage, values] : needed) {
     for (const Tensor& value : values) {
-      if (value.defined() && value.storage()->use())
-        value.storage()->use()->Read(stream);
+      if (value.defined()) AwaitValue(value, stream);
     }
   }
   trace_->Time(ToString(step), StepTrace::Kind::kCompute,
