@@ -9,7 +9,7 @@
 namespace baton::dist {
 
 Future<Values> MailLinks::PutInputs(int source, int micro_batch,
-                                    Values inputs) {
+                                    Outputs inputs) {
   const Key key(source, micro_batch);
   MutexLock lock(mutex_);
   if (!failed_.ok()) return ReadyFuture<Values>(failed_);
@@ -52,7 +52,8 @@ void MailLinks::EndDeliveries() {
 
 void MailLinks::Fail(const absl::Status& why) {
   std::map<Key, Promise<Values>> answers;
-  Box inputs, gradients;
+  Box<Outputs> inputs;
+  Box<Values> gradients;
   {
     MutexLock lock(mutex_);
     if (!failed_.ok()) return;
@@ -71,10 +72,11 @@ absl::Status MailLinks::ended() const {
   return failed_;
 }
 
-absl::StatusOr<Values> MailLinks::TakeFrom(Box MailLinks::*box, Key key,
-                                           const char* what) {
+template <typename T>
+absl::StatusOr<T> MailLinks::TakeFrom(Box<T> MailLinks::*box, Key key,
+                                      const char* what) {
   MutexLock lock(mutex_);
-  Box& mail = this->*box;
+  Box<T>& mail = this->*box;
   for (;;) {
     if (!failed_.ok()) return failed_;
     if (auto found = mail.find(key); found != mail.end()) {
@@ -89,7 +91,7 @@ absl::StatusOr<Values> MailLinks::TakeFrom(Box MailLinks::*box, Key key,
   }
 }
 
-absl::StatusOr<Values> MailLinks::TakeInputs(int source, int micro_batch) {
+absl::StatusOr<Outputs> MailLinks::TakeInputs(int source, int micro_batch) {
   return TakeFrom(&MailLinks::inputs_, {source, micro_batch}, "input");
 }
 
@@ -97,14 +99,15 @@ absl::StatusOr<Values> MailLinks::TakeGradients(int target, int micro_batch) {
   return TakeFrom(&MailLinks::gradients_, {target, micro_batch}, "gradient");
 }
 
-void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
+void MailLinks::SendOutputs(int target, int micro_batch,
+                            const Outputs& outputs) {
   Deadline deadline;
   {
     MutexLock lock(mutex_);
     deadline = deadline_;
     ++under_way_;
   }
-  deliver_(target, micro_batch, values, deadline)
+  deliver_(target, micro_batch, outputs, deadline)
       .OnReady([self = shared_from_this(), key = Key(target, micro_batch)](
                    const absl::StatusOr<Values>& gradients) {
         self->OnAnswer(key, gradients);

@@ -28,7 +28,7 @@ class MailLinks final : public StageLinks,
   using Deadline = std::chrono::steady_clock::time_point;
   // To PutInputs of a stage behind this one, by the deadline.
   using Deliver = std::function<Future<Values>(
-      int target, int micro_batch, const Values& outputs, Deadline deadline)>;
+      int target, int micro_batch, const Outputs& outputs, Deadline deadline)>;
 
   MailLinks(const StageSpec& spec, Deliver deliver)
       : spec_(spec), deliver_(std::move(deliver)) {}
@@ -36,7 +36,7 @@ class MailLinks final : public StageLinks,
   // From a stage before this one: what it gives of a micro-batch; the future is
   // of the gradients, as TakeGradients there gives them, once the stage is
   // through with it.
-  Future<Values> PutInputs(int source, int micro_batch, Values inputs);
+  Future<Values> PutInputs(int source, int micro_batch, Outputs inputs);
   // Ends the step: every wait and every future fails with the first `why`. A
   // delivery that fails does so.
   void Fail(const absl::Status& why);
@@ -49,16 +49,18 @@ class MailLinks final : public StageLinks,
 
   absl::Status ended() const override;
   // DeadlineExceeded says what did not come.
-  absl::StatusOr<Values> TakeInputs(int source, int micro_batch) override;
+  absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
-  void SendOutputs(int target, int micro_batch, const Values& values) override;
+  void SendOutputs(int target, int micro_batch,
+                   const Outputs& outputs) override;
   void SendGradients(int source, int micro_batch, Values gradients) override;
 
  private:
   using Key = std::pair<int, int>;  // stage, micro-batch
-  using Box = std::map<Key, Values>;
-  absl::StatusOr<Values> TakeFrom(Box MailLinks::*box, Key key,
-                                  const char* what);
+  template <typename T>
+  using Box = std::map<Key, T>;
+  template <typename T>
+  absl::StatusOr<T> TakeFrom(Box<T> MailLinks::*box, Key key, const char* what);
   void OnAnswer(Key key, const absl::StatusOr<Values>& gradients);
 
   const StageSpec spec_;
@@ -67,8 +69,8 @@ class MailLinks final : public StageLinks,
   CondVar arrived_;
   Deadline deadline_ ABSL_GUARDED_BY(mutex_) = Deadline::max();
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
-  Box inputs_ ABSL_GUARDED_BY(mutex_);
-  Box gradients_ ABSL_GUARDED_BY(mutex_);
+  Box<Outputs> inputs_ ABSL_GUARDED_BY(mutex_);
+  Box<Values> gradients_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, Promise<Values>> answers_ ABSL_GUARDED_BY(mutex_);
   int under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // deliveries
   bool all_sent_ ABSL_GUARDED_BY(mutex_) = false;

@@ -52,7 +52,7 @@ std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
 
 // To a stage of this worker: as they are, without a call.
 Future<Values> PutHere(const RRef<Stage>& stage, uint64_t step, int source,
-                       int micro_batch, const Values& outputs) {
+                       int micro_batch, const Outputs& outputs) {
   const auto here = stage.LocalValue();
   if (!here.ok()) return ReadyFuture<Values>(here.status());
   return (*here)->PutInputs(step, source, micro_batch, outputs);
@@ -134,7 +134,7 @@ absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
   if (mail == nullptr) {
     mail = std::make_shared<MailLinks>(
         spec_, [behind = behind_, self = spec_.index, step](
-                   int target, int micro_batch, const Values& outputs,
+                   int target, int micro_batch, const Outputs& outputs,
                    MailLinks::Deadline deadline) {
           const RRef<Stage>& stage = behind.at(target);
           if (stage.is_owner())
@@ -159,7 +159,7 @@ void Stage::Begin(uint64_t step) {
 }
 
 Future<Values> Stage::PutInputs(uint64_t step, int32_t source,
-                                int32_t micro_batch, const Values& inputs) {
+                                int32_t micro_batch, const Outputs& inputs) {
   if (source == kBatch || !absl::c_linear_search(wiring_.sources(), source)) {
     return ReadyFuture<Values>(spec_.Explain(absl::InvalidArgumentError(
         absl::StrCat("it takes nothing from stage ", source))));

@@ -48,7 +48,7 @@ class Stage {
   // From a stage before this one; may come before the step begins here. The
   // answer is of the inputs' gradients.
   Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
-                           const Values& inputs);
+                           const Outputs& inputs);
 
   using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>>;
 

@@ -138,7 +138,7 @@ TEST_F(Deliveries, AStepWorksAfterOneInWhichADeliveryWasRefused) {
   std::vector<Future<Values>> others;
   for (int i = 0; i < 2; ++i) {
     others.push_back(
-        stages_[1].Async<&Stage::PutInputs>(uint64_t{1}, 0, 0, Values{x_}));
+        stages_[1].Async<&Stage::PutInputs>(uint64_t{1}, 0, 0, Outputs{{x_}}));
     others.back().OnReady(
         [refused](const auto&) { refused.Set(absl::OkStatus()); });
   }
