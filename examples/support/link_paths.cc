@@ -53,6 +53,8 @@ absl::Status CheckPath(const std::vector<std::string>& required,
       link.to, " (", link.receiver, ") has the path ", link.path,
       ", but --require_path=", absl::StrJoin(required, ","), ": ",
       absl::StrJoin(needs, "; "),
+      link.why_no_window.empty() ? "" : "; it has no window: ",
+      link.why_no_window,
       "; batonctl channels says why a pair has no better one"));
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -114,6 +115,41 @@ std::string FormatPaths(const std::vector<Measurement>& measurements) {
 // NOLINTNEXTLINE(readability-identifier-naming)
 void to_json(nlohmann::ordered_json& json, const StagePath& link) {
   json = {{"from", link.from}, {"to", link.to}, {"path", link.path}};
+}
+
+std::vector<double> PercentilesOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::vector<double> found;
+  for (const double percent : kPercentiles) {
+    const auto place =
+        static_cast<size_t>(percent / 100 * static_cast<double>(values.size()));
+    found.push_back(
+        values.empty() ? 0 : values[std::min(place, values.size() - 1)]);
+  }
+  return found;
+}
+
+std::string FormatPercentiles(const std::vector<Measurement>& measurements,
+                              const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, const Detail*>> found;
+  size_t width = 0;
+  for (const Measurement& m : measurements) {
+    for (const Detail& detail : m.details) {
+      if (std::find(names.begin(), names.end(), detail.name) == names.end())
+        continue;
+      found.emplace_back(absl::StrCat(m.variant, " ", detail.name), &detail);
+      width = std::max(width, found.back().first.size());
+    }
+  }
+  std::string table = absl::StrFormat("%-*s", width, "");
+  for (const double percent : kPercentiles)
+    absl::StrAppendFormat(&table, "  %9s", absl::StrCat("p", percent));
+  for (const auto& [name, detail] : found) {
+    absl::StrAppendFormat(&table, "\n%-*s", width, name);
+    for (const double value : std::get<std::vector<double>>(detail->value))
+      absl::StrAppendFormat(&table, "  %9.1f", value);
+  }
+  return table + "\n";
 }
 
 std::string ToJsonLine(const Measurement& measurement) {

@@ -65,6 +65,14 @@ std::string FormatBubbles(const std::vector<Measurement>& measurements);
 // A line for each measurement of several stages: the paths between them.
 std::string FormatPaths(const std::vector<Measurement>& measurements);
 
+// The values below which these shares (percent) of all values lie.
+inline const std::vector<double> kPercentiles = {50, 75, 90, 95};
+// One for each of kPercentiles; zeros for no values.
+std::vector<double> PercentilesOf(std::vector<double> values);
+// A table of the details of these names, each of which PercentilesOf gave.
+std::string FormatPercentiles(const std::vector<Measurement>& measurements,
+                              const std::vector<std::string>& names);
+
 // One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s
 // (or what is counted), loss, repeats, and the details.
 std::string ToJsonLine(const Measurement& measurement);

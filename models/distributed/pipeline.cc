@@ -205,6 +205,21 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
   }
 }
 
+void Pipeline::LearnWindows(const std::vector<GroupReport>& reports,
+                            Told& told) {
+  for (const GroupReport& report : reports) {
+    for (const MadeWindow& made : report.windows) {
+      if (made.why_not.empty()) {
+        told.windows.push_back(made.ends);
+      } else {
+        told.why_no_window =
+            absl::StrCat("from stage ", made.ends.from, " to stage ",
+                         made.ends.to, ": ", made.why_not);
+      }
+    }
+  }
+}
+
 void Pipeline::Collect() {
   const auto over = [this](const UnderWay& step) {
     if (!step.reports.ready()) return false;
@@ -212,8 +227,14 @@ void Pipeline::Collect() {
     const auto told = std::find_if(
         told_.begin(), told_.end(),
         [&](const Told& each) { return each.plan.id == step.plan; });
-    if (!reports.ok() || told == told_.end()) return true;
+    if (told == told_.end()) return true;
+    if (!reports.ok()) {
+      // The step may have been the one that was to make them.
+      told->asked = !told->windows.empty() || !told->why_no_window.empty();
+      return true;
+    }
     told->known = true;
+    LearnWindows(*reports, *told);
     if (told->plan.training) Learn(*reports, ordered_.at(told->plan.rows));
     return true;
   };

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "models/distributed/batch_inputs.h"
+#include "models/distributed/link_window.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline_link.h"
 #include "models/distributed/pipeline_loss.h"
@@ -53,6 +54,13 @@ struct PipelineOptions {
   // statistics of all rows that came to the layer: as far as one process would
   // have moved them that normalises them as one batch.
   bool deferred_batch_norm = false;
+  // How training steps pass values between neighbours of one machine. The first
+  // step of a plan, which is of inputs and targets of certain shapes, goes by
+  // mail and shows what passes; the windows are for those that follow, of the
+  // first few such shapes, and hold memory until the pipeline is dropped or its
+  // plans change. A step fails whose values are then of other shapes. Where
+  // windows are required and cannot be, the next step fails and says why.
+  Windows windows = Windows::kAuto;
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;
@@ -248,7 +256,12 @@ class Pipeline {
   struct Told {
     StepPlan plan;  // without its program and optimizer, which differ
     std::vector<rpc::RRefId> hosts;
+    // Of inputs and targets, where windows hang on them.
+    std::vector<ValueSpec> specs;
     bool known = false;  // to all
+    bool asked = false;  // for windows
+    std::vector<LinkEnds> windows = {};
+    std::string why_no_window = {};  // of a link, for people
   };
   struct UnderWay {
     uint64_t step;
@@ -265,14 +278,20 @@ class Pipeline {
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Learns from the steps that are over.
   void Collect();
+  // What the reports of a step that asked for windows say of them.
+  static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
   absl::StatusOr<StepPlan> PlanFor(const BatchInputs& inputs,
                                    const Tensor& targets, bool training) const;
   absl::Status PutInputs(const BatchInputs& inputs,
                          std::vector<StepOrder>& orders) const;
-  Told& ToldFor(const StepPlan& plan, const Sink& sink);
+  Told& ToldFor(const StepPlan& plan, const Sink& sink,
+                const std::vector<ValueSpec>& specs);
+  // Whether this step is to make windows for those that follow.
+  bool AsksForWindows(const Told& told) const;
   // With the plan, unless all workers know it.
-  absl::StatusOr<std::vector<StepOrder>> OrdersFor(const StepPlan& plan,
-                                                   const Sink& sink);
+  absl::StatusOr<std::vector<StepOrder>> OrdersFor(
+      const StepPlan& plan, const Sink& sink,
+      const std::vector<ValueSpec>& specs);
   Future<StepResult> Train(const Sink& sink, const BatchInputs& inputs,
                            const Tensor& targets);
   Future<std::vector<GroupReport>> Begin(const BatchInputs& inputs,

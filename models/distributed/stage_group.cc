@@ -24,6 +24,8 @@ using StepClock = std::chrono::steady_clock;
 constexpr std::chrono::hours kFarAway{24 * 365};
 // Steps that are remembered: word of one that is over may come late.
 constexpr size_t kRemembered = 16;
+// For a neighbour to make its part.
+constexpr std::chrono::milliseconds kMakeWindows{10'000};
 
 double SecondsSince(StepClock::time_point begin) {
   return std::chrono::duration<double>(StepClock::now() - begin).count();
@@ -204,7 +206,8 @@ void StageGroup::Begin(const TaskPtr& task) {
   // One that is not over was given up by the trainer.
   for (const auto& progress : older)
     progress->Break(absl::AbortedError("a newer step began"));
-  for (const auto& stage : stages_) stage->Begin(task->order.step);
+  for (const auto& stage : stages_)
+    stage->Begin(task->order.step, task->order.oldest_plan);
   rpc::HoldObjects(
       task->call, locks_, rpc::Access::kExclusive,
       [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
@@ -224,11 +227,11 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
   return CatchErrors([&]() -> absl::StatusOr<GroupReport> {
+    RETURN_IF_ERROR(BeginLinks(task));
     std::vector<ProgramRun::RunStage> here;
     std::vector<Device> devices;
     for (size_t i = 0; i < stages_.size(); ++i) {
       MailLinks& links = *task.progress->mail[i];
-      links.set_deadline(task.deadline);
       nn::Module& module = stages_[i]->module();
       devices.push_back(module.device());
       here.push_back({module, stages_[i]->spec(),
@@ -243,6 +246,10 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                    trace.has_value() ? &*trace : nullptr);
     auto report = CatchErrors([&] { return Complete(task, run); });
     if (!report.ok()) run.Undo();
+    // What a broken step still sends must not meet the next one.
+    DrainLinks(task);
+    if (report.ok() && task.order.make_windows != Windows::kOff)
+      report->windows = MakeWindows(task);
     if (report.ok() && task.order.timed) {
       report->times = TimesOf(trace->Spans());
       report->times->until_end += waited;
@@ -255,9 +262,43 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
   });
 }
 
+absl::Status StageGroup::BeginLinks(const Task& task) const {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    MailLinks::WindowMap windows;
+    if (task.plan->training) {
+      ASSIGN_OR_RETURN(
+          windows, stages_[i]->WindowsOf(task.order.plan, task.order.windows));
+    }
+    task.progress->mail[i]->Begin(task.order.step, task.deadline,
+                                  std::move(windows));
+  }
+  return absl::OkStatus();
+}
+
+void StageGroup::DrainLinks(const Task& task) {
+  for (const auto& links : task.progress->mail) links->Drain();
+}
+
+std::vector<MadeWindow> StageGroup::MakeWindows(const Task& task) const {
+  std::vector<MadeWindow> made;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        task.deadline - StepClock::now());
+    for (MadeWindow& window : stages_[i]->MakeWindows(
+             *task.plan, task.order.make_windows,
+             task.progress->mail[i]->passed(),
+             std::clamp<std::chrono::milliseconds>(
+                 left, std::chrono::milliseconds(1), kMakeWindows)))
+      made.push_back(std::move(window));
+  }
+  return made;
+}
+
 absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
                                                  ProgramRun& run) const {
   RETURN_IF_ERROR(run.Run());
+  DrainLinks(task);
+  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
   GroupReport report;
   if (run.last() != nullptr) report.last = run.last()->Report();
   if (task.plan->steps) {
@@ -318,9 +359,12 @@ std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
   for (const auto& stage : stages_) {
     for (const auto& [target, behind] : stage->behind()) {
       const std::string& receiver = behind.owner().name;
-      links.push_back(
-          {stage->spec().index, target, here.self.name, receiver,
-           behind.is_owner() ? kLocalPath : PathTo(receiver, here)});
+      const Stage::WindowState window = stage->WindowTo(target);
+      links.push_back({stage->spec().index, target, here.self.name, receiver,
+                       behind.is_owner() ? kLocalPath
+                       : window.used     ? kWindowPath
+                                         : PathTo(receiver, here),
+                       window.why_not});
     }
   }
   return links;

@@ -105,6 +105,9 @@ class StageGroup {
   Future<void> BeforeOf(const StepOrder& order);
   void Watch(const TaskPtr& task) const;
   void Begin(const TaskPtr& task);
+  absl::Status BeginLinks(const Task& task) const;
+  static void DrainLinks(const Task& task);
+  std::vector<MadeWindow> MakeWindows(const Task& task) const;
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
   // Runs the program, and steps parameters or leaves their gradients.

@@ -241,7 +241,8 @@ void Run::OnWorkerEnd(const Child& worker, int wait_status) {
   if (ExitCode(wait_status) == 0 || as_asked) return;
   // The group may hold processes that the worker started.
   if (worker.process.own_group) SendSignal(worker.process, SIGKILL);
-  const bool first = trainer().alive && !worker_failed_ && signal_ == 0;
+  const bool first = trainer().alive && !worker_failed_ && signal_ == 0 &&
+                     !plan_.may_lose_workers;
   Print(absl::StrCat("baton-run: ", worker.process.name, " (process ",
                      worker.process.pid, ") ", Describe(wait_status),
                      first ? "; stopping the others" : ""));

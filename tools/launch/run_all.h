@@ -16,6 +16,8 @@ namespace baton::tools {
 struct RunPlan {
   std::vector<ProcessSpec> workers;
   ProcessSpec trainer;
+  // A worker that fails does not end the run: the trainer does without it.
+  bool may_lose_workers = false;
   // Between asking a process to end (SIGTERM) and killing it.
   std::chrono::milliseconds grace{10'000};
   // Takes each line of what workers print, and of what happens to them.
@@ -25,7 +27,8 @@ struct RunPlan {
 
 // Starts the workers and the trainer, and stays until all have ended:
 //  - the trainer ends: the workers are asked to end;
-//  - a worker fails: that is printed, the others and the trainer are asked to;
+//  - a worker fails: that is printed, and the others and the trainer are asked
+//    to, unless workers may be lost;
 //  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer; the second one kills.
 // Who does not end within the grace is killed. Gives the exit code: the
 // trainer's, 128 + signal where a signal ended the run, 1 where a worker's

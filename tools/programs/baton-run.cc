@@ -41,6 +41,8 @@ ABSL_FLAG(std::string, worker_program, "",
           "the daemon; default baton-worker beside this program");
 ABSL_FLAG(std::string, worker_flags, "",
           "more flags for each worker, divided by spaces");
+ABSL_FLAG(bool, may_lose_workers, false,
+          "go on when a worker dies, for trainers that do without it");
 ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
           "host:port where the workers meet; port 0 for any free one");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
@@ -55,8 +57,8 @@ constexpr int kMostWorkers = 1024;
 constexpr char kUsage[] =
     "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
     "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
-    "which finds them by its environment; ends all when the trainer ends or a\n"
-    "worker dies, and gives the trainer's exit code.";
+    "which finds them by its environment; ends all when the trainer ends or,\n"
+    "without --may_lose_workers, a worker dies; gives the trainer's exit code.";
 
 std::string FolderOfThisProgram() {
   std::error_code error;
@@ -139,6 +141,7 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   ASSIGN_OR_RETURN(const auto compute, ComputeFlags(workers));
   RunPlan plan;
   ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
+  plan.may_lose_workers = absl::GetFlag(FLAGS_may_lose_workers);
   for (int i = 0; i < workers; ++i)
     plan.workers.push_back(WorkerSpec(i + 1, cores[i], compute[i]));
   plan.trainer.name = "trainer";

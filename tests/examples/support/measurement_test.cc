@@ -128,5 +128,23 @@ TEST(Measurement, UnwritablePathIsAnErrorThatNamesIt) {
             std::string::npos);
 }
 
+TEST(Percentiles, AreThoseOfTheValues) {
+  std::vector<double> values;
+  for (int i = 100; i > 0; --i) values.push_back(i);
+  EXPECT_EQ(PercentilesOf(values), (std::vector<double>{51, 76, 91, 96}));
+  EXPECT_EQ(PercentilesOf({}), (std::vector<double>{0, 0, 0, 0}));
+}
+
+TEST(Percentiles, ArePrintedByVariantAndName) {
+  const std::vector<Measurement> measurements = {
+      {.variant = "a",
+       .seconds = {1},
+       .details = {{"latency", std::vector<double>{1, 2, 3, 4}},
+                   {"other", std::vector<double>{5}}}}};
+  EXPECT_EQ(FormatPercentiles(measurements, {"latency"}),
+            "                 p50        p75        p90        p95\n"
+            "a latency        1.0        2.0        3.0        4.0\n");
+}
+
 }  // namespace
 }  // namespace baton::examples

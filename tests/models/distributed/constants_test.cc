@@ -16,6 +16,7 @@
 #include "models/distributed/device_pipeline.h"
 #include "models/distributed/pipeline.h"
 #include "models/nn/linear.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 #include "tests/support/training_cluster.h"
@@ -109,9 +110,11 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
                                cluster.alice(), i == 0 ? "bob" : "carol", i)
                                .Await());
     }
-    const auto pipeline = Pipeline::Make(
-        cluster.alice(), {.split_size = kRows / 2, .checkpoint = checkpoint},
-        stages);
+    const auto pipeline = Pipeline::Make(cluster.alice(),
+                                         {.split_size = kRows / 2,
+                                          .checkpoint = checkpoint,
+                                          .windows = WindowsHere()},
+                                         stages);
     ASSERT_THAT(pipeline, IsOk());
     const uint64_t before = BytesOfGradients(cluster.at("bob"));
     const Context ctx(cluster.alice());
@@ -122,6 +125,14 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
     const uint64_t bytes = BytesOfGradients(cluster.at("bob")) - before;
     EXPECT_GE(bytes, of_x);
     EXPECT_LT(bytes, of_x + of_x / 2);
+    // By windows, since the first step has shown what passes.
+    for (int step = 1; step < 3; ++step) {
+      const Context later(cluster.alice());
+      ASSERT_THAT((*pipeline)->Step(later, MakeBatch(), Labels()), IsOk());
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectWindowsFromTheSecondStepOn(**pipeline, step));
+    }
+    ExpectNoneOfMasks();
   }
 }
 

@@ -5,10 +5,12 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -92,6 +94,23 @@ TEST_F(RunAllTest, NamesTheWorkerThatDiedAndEndsAllOthers) {
   EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
                           "baton-run: worker2 \\(process [0-9]+\\) ended with "
                           "code 3; stopping the others")));
+}
+
+TEST_F(RunAllTest, GoesOnWithoutAWorkerThatMayBeLost) {
+  plan_.may_lose_workers = true;
+  AddWorker(kDaemon);
+  AddWorker("exit 3");
+  const testing::TempFolder folder;
+  const std::string told = folder / "told";
+  ASSERT_EQ(::mkfifo(told.c_str(), 0600), 0);
+  const int code =
+      Run(absl::StrCat("read line <", told, "; exit 4"),
+          [&](const std::string& line) {
+            if (line.find("ended with code 3") != std::string::npos)
+              std::ofstream(told) << "go on\n";
+          });
+  EXPECT_EQ(code, 4);
+  EXPECT_THAT(lines_, Not(Contains(HasSubstr("stopping the others"))));
 }
 
 TEST_F(RunAllTest, SaysWhichSignalKilledAWorker) {

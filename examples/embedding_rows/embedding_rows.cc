@@ -1,0 +1,196 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A recommender's load on parameter servers: rows of a large embedding table,
+// read and stepped by keys of which a few are wanted often:
+//   baton-run --workers=5 --worker_program=embedding_rows
+//       -- embedding_rows --servers=1 --clients=1,4 --load=read,update,train
+// The first --servers workers serve, the others are clients.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autograd/distributed/context.h"
+#include "core/status.h"
+#include "examples/embedding_rows/experiment.h"
+#include "examples/support/cluster_program.h"
+#include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
+#include "examples/support/optimizer_flags.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(int64_t, rows, 1'000'000, "of the table, over all servers");
+ABSL_FLAG(int64_t, width, 64, "numbers of a row");
+ABSL_FLAG(int, servers, 1, "workers that keep the rows");
+ABSL_FLAG(bool, backups, false, "every row has a second server");
+ABSL_FLAG(std::vector<std::string>, clients, {"0"},
+          "how many of the other workers are clients, one number after the "
+          "other; 0: all");
+ABSL_FLAG(std::vector<std::string>, load,
+          std::vector<std::string>({"read", "update", "train"}),
+          "what they do, one after the other: read rows, update them by "
+          "gradients, or both");
+ABSL_FLAG(int64_t, batch, 4096, "rows at a time");
+ABSL_FLAG(int64_t, batches, 200, "of each client");
+ABSL_FLAG(double, skew, 1.05,
+          "the k-th most wanted row is wanted k^-skew times as often; 0: all "
+          "equally");
+ABSL_FLAG(bool, fill, true,
+          "have all rows be there first; else those never updated read as "
+          "their beginning");
+ABSL_FLAG(uint64_t, seed, 1, "of rows and keys");
+ABSL_FLAG(std::string, json, "", "write a JSON line a variant to; - is stdout");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=5 --worker_program=embedding_rows --\n"
+    "           embedding_rows --clients=1,4 --load=read,update,train\n"
+    "Measures how many rows of an embedding table at servers are read and\n"
+    "updated a second.";
+
+absl::StatusOr<RowLoad> LoadOf(const std::string& name) {
+  if (name == "read") return RowLoad::kRead;
+  if (name == "update") return RowLoad::kUpdate;
+  if (name == "train") return RowLoad::kTrain;
+  return tools::WrongFlag("load", "is a list of read, update and train");
+}
+
+absl::StatusOr<RowTableTask> TaskFromFlags() {
+  RowTableTask task;
+  task.rows = absl::GetFlag(FLAGS_rows);
+  task.backups = absl::GetFlag(FLAGS_backups);
+  ASSIGN_OR_RETURN(const Stepping stepping,
+                   SteppingFromFlags({.optimizer = {.lr = 0.01}}));
+  if (stepping.schedule != "constant")
+    return tools::WrongFlag("lr_schedule", "is constant here");
+  task.table = {.name = "rows",
+                .width = absl::GetFlag(FLAGS_width),
+                .start = dist::RowStart::kNormal,
+                .scale = 0.01,
+                .seed = absl::GetFlag(FLAGS_seed),
+                .rule = stepping.optimizer};
+  return task;
+}
+
+absl::Status CheckFlags() {
+  for (const auto* flag :
+       {&FLAGS_rows, &FLAGS_width, &FLAGS_batch, &FLAGS_batches}) {
+    if (absl::GetFlag(*flag) < 1) {
+      return absl::InvalidArgumentError(
+          "--rows, --width, --batch and --batches are 1 or more");
+    }
+  }
+  if (absl::GetFlag(FLAGS_servers) < 1)
+    return tools::WrongFlag("servers", "is 1 or more");
+  if (absl::GetFlag(FLAGS_skew) < 0)
+    return tools::WrongFlag("skew", "is 0 or more");
+  for (const std::string& load : absl::GetFlag(FLAGS_load))
+    RETURN_IF_ERROR(LoadOf(load).status());
+  RETURN_IF_ERROR(TaskFromFlags().status());
+  return NumbersOf(FLAGS_clients, "clients", 0).status();
+}
+
+absl::Status Divide(const rpc::Agent& agent, RowTableTask& task) {
+  const auto servers = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name == agent.self().name) continue;
+    (task.servers.size() < servers ? task.servers : task.clients)
+        .push_back(worker.name);
+  }
+  if (!task.clients.empty()) return absl::OkStatus();
+  return tools::WrongFlag("servers", "leaves no worker to be a client");
+}
+
+absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
+                                    const RowTableTask& task,
+                                    const std::string& load, int64_t clients) {
+  const auto most = static_cast<int64_t>(task.clients.size());
+  if (clients == 0) clients = most;
+  if (clients > most) {
+    return tools::WrongFlag(
+        "clients", absl::StrCat("has ", clients, ", but ", most, " are there"));
+  }
+  RowOrder order{.rows = task.rows,
+                 .skew = absl::GetFlag(FLAGS_skew),
+                 .seed = absl::GetFlag(FLAGS_seed),
+                 .batch = absl::GetFlag(FLAGS_batch),
+                 .batches = absl::GetFlag(FLAGS_batches)};
+  ASSIGN_OR_RETURN(order.load, LoadOf(load));
+  ASSIGN_OR_RETURN(const RowFigures figures, experiment.Run(order, clients));
+  ASSIGN_OR_RETURN(const int64_t bytes, experiment.BytesOfTable());
+  const std::vector<double> latencies(figures.latencies_us.begin(),
+                                      figures.latencies_us.end());
+  std::fprintf(stderr, "%s by %d: %.3g rows/s\n", load.c_str(),
+               static_cast<int>(clients),
+               static_cast<double>(figures.rows) / figures.seconds);
+  return Measurement{
+      .variant = absl::StrCat(load, " by ", clients),
+      .items = figures.rows,
+      .seconds = {figures.seconds},
+      .details = {{"load", load},
+                  {"clients", clients},
+                  {"servers", static_cast<int64_t>(task.servers.size())},
+                  {"table_rows", task.rows},
+                  {"width", task.table.width},
+                  {"skew", order.skew},
+                  {"table_bytes", bytes},
+                  {"percentiles", kPercentiles},
+                  {"batch_latency_us", PercentilesOf(latencies)}},
+      .item = "rows"};
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(RowTableTask task, TaskFromFlags());
+  RETURN_IF_ERROR(Divide(agent, task));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> clients,
+                   NumbersOf(FLAGS_clients, "clients", 0));
+  ASSIGN_OR_RETURN(const std::unique_ptr<RowExperiment> experiment,
+                   RowExperiment::Make(agent, task));
+  if (absl::GetFlag(FLAGS_fill)) {
+    ASSIGN_OR_RETURN(const double seconds, experiment->Fill());
+    ASSIGN_OR_RETURN(const int64_t bytes, experiment->BytesOfTable());
+    std::fprintf(stderr,
+                 "%lld rows of %lld are there after %.1f s: %.2f GB, %.0f "
+                 "bytes a row\n",
+                 static_cast<long long>(task.rows),
+                 static_cast<long long>(task.table.width), seconds,
+                 static_cast<double>(bytes) * 1e-9,
+                 static_cast<double>(bytes) / static_cast<double>(task.rows));
+  }
+  std::vector<Measurement> measurements;
+  for (const std::string& load : absl::GetFlag(FLAGS_load)) {
+    for (const int64_t count : clients) {
+      ASSIGN_OR_RETURN(Measurement measured,
+                       Measure(*experiment, task, load, count));
+      measurements.push_back(std::move(measured));
+    }
+  }
+  RETURN_IF_ERROR(tools::Print(
+      absl::StrCat(FormatTable(measurements),
+                   FormatPercentiles(measurements, {"batch_latency_us"}))));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  return json.empty() ? absl::OkStatus() : WriteJsonLines(json, measurements);
+}
+
+absl::Status Main() {
+  rpc::Registry registry;
+  dist::Register(registry);
+  RegisterRowClients(registry);
+  return RunInCluster(std::move(registry), CheckFlags, Run);
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/tensor.h"
+#include "models/distributed/server/client.h"
+#include "models/distributed/server/directory.h"
+#include "rpc/call_context.h"
+#include "rpc/methods.h"
+#include "rpc/registry.h"
+
+namespace baton::examples {
+
+// What clients do with each batch of rows.
+enum class RowLoad : uint8_t {
+  kRead = 0,    // pull them
+  kUpdate = 1,  // push gradients to them
+  kTrain = 2,   // pull them, then push
+};
+
+struct RowOrder {
+  RowLoad load = RowLoad::kRead;
+  int64_t rows = 0;  // of the table, by keys 0 .. rows - 1
+  double skew = 0;   // of the keys that are wanted (zipf.h)
+  uint64_t seed = 1;
+  int64_t batch = 0;    // rows at a time; a key may come several times
+  int64_t batches = 0;  // after a tenth as many that do not count
+  static constexpr auto Fields() {
+    using O = RowOrder;
+    return std::tuple{&O::load, &O::rows,  &O::skew,
+                      &O::seed, &O::batch, &O::batches};
+  }
+};
+
+struct RowsDone {
+  double seconds = 0;
+  std::vector<float> latencies_us;  // of each batch
+  static constexpr auto Fields() {
+    return std::tuple{&RowsDone::seconds, &RowsDone::latencies_us};
+  }
+};
+
+// One who uses the first table of parameter servers; lives at a worker. Calls
+// come one at a time.
+class RowClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<RowClient>> Make(
+      rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
+      int64_t rank);
+
+  // Has rows [begin, end) be there, with the values that they begin with.
+  absl::Status Fill(int64_t begin, int64_t end);
+  absl::StatusOr<RowsDone> Run(const RowOrder& order);
+
+  using Exports =
+      rpc::Methods<&RowClient::Make, &RowClient::Fill, &RowClient::Run>;
+
+ private:
+  explicit RowClient(std::unique_ptr<dist::ServerClient> client);
+  int64_t width() const { return client_->options().tables.front().width; }
+  absl::Status Push(const Tensor& keys, const Tensor& gradients);
+  absl::Status RunBatch(RowLoad load, const Tensor& keys,
+                        const Tensor& gradients);
+
+  const std::unique_ptr<dist::ServerClient> client_;
+};
+
+// Memory that the process has, in bytes.
+int64_t ResidentBytes();
+
+// What servers and clients need.
+void RegisterRowClients(rpc::Registry& registry);
+
+}  // namespace baton::examples

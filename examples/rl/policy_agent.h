@@ -1,0 +1,83 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/future.h"
+#include "core/mutex.h"
+#include "examples/rl/policy.h"
+#include "rpc/agent.h"
+#include "rpc/methods.h"
+
+namespace baton::examples {
+
+struct BatchingOptions {
+  // False: every request has a forward of its own.
+  bool batched = true;
+  // A request waits no longer than this for others.
+  std::chrono::milliseconds max_wait{2};
+};
+
+// A forward that answered some requests. Plain data.
+struct AnsweredBatch {
+  std::chrono::steady_clock::time_point begin{};  // its first request came
+  std::chrono::steady_clock::time_point end{};    // its actions were chosen
+  int64_t requests = 0;
+};
+
+// What observers ask for actions: answers when as many wait as play, or when
+// the first of them has waited long enough, with one forward for all. Requests
+// wait without a thread. Must not outlive the agent. Thread-safe.
+class PolicyAgent : public std::enable_shared_from_this<PolicyAgent> {
+ public:
+  static std::shared_ptr<PolicyAgent> Make(rpc::Agent& agent,
+                                           std::shared_ptr<Policy> policy,
+                                           const BatchingOptions& options);
+
+  Future<int32_t> Act(const Observation& observation);
+
+  // So many observers play from now on; each that stops is told of.
+  void Expect(int64_t observers);
+  void ExpectOneLess();
+  // Since this was last asked.
+  std::vector<AnsweredBatch> TakeAnswered();
+
+  using Exports = rpc::Methods<rpc::kConcurrent<&PolicyAgent::Act>>;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Request {
+    Observation observation;
+    Promise<int32_t> action{};
+  };
+  struct Batch {
+    std::vector<Request> requests;
+    Clock::time_point begin{};
+  };
+
+  PolicyAgent(rpc::Agent& agent, std::shared_ptr<Policy> policy,
+              const BatchingOptions& options);
+  // Empty while more are to come.
+  Batch TakeIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAt(Clock::time_point when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnTime();
+  void Answer(const Batch& batch);
+
+  rpc::Agent& agent_;
+  const std::shared_ptr<Policy> policy_;
+  const BatchingOptions options_;
+  Mutex mutex_;
+  Batch waiting_ ABSL_GUARDED_BY(mutex_);
+  int64_t expected_ ABSL_GUARDED_BY(mutex_) = 0;
+  // One look at the clock is to come. It is not called off when a batch is
+  // full: that would wake the timer for every batch.
+  bool looking_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<AnsweredBatch> answered_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::examples

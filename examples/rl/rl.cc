@@ -1,0 +1,203 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// CartPole by REINFORCE, played by observers that ask one agent what to do:
+//   baton-run --workers=8 --worker_program=rl -- rl --inference=plain,batched
+// The workers observe; the process that baton-run calls the trainer is the
+// agent.
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "autograd/distributed/context.h"
+#include "core/status.h"
+#include "examples/rl/observer.h"
+#include "examples/rl/reinforce.h"
+#include "examples/rl/service.h"
+#include "examples/support/charts.h"
+#include "examples/support/cluster_program.h"
+#include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
+#include "examples/support/optimizer_flags.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(std::vector<std::string>, inference, {"batched"},
+          "plain and batched, one after the other: a forward for each request, "
+          "or for those of all observers together");
+ABSL_FLAG(absl::Duration, max_wait, absl::Milliseconds(2),
+          "how long a request waits for those of other observers");
+ABSL_FLAG(std::vector<std::string>, hidden, {"128"},
+          "widths of the policy's hidden layers");
+ABSL_FLAG(int, episodes, 16, "that one step learns from");
+ABSL_FLAG(int, rounds, 200, "steps at most");
+ABSL_FLAG(double, goal, 475,
+          "mean reward of the last 100 episodes that ends the training");
+ABSL_FLAG(double, gamma, 0.99, "what a reward counts a step earlier");
+ABSL_FLAG(uint64_t, seed, 1, "of weights, starts and chances");
+ABSL_FLAG(int, requests, 0,
+          "of each observer: do not train, but measure how fast so many are "
+          "answered");
+ABSL_FLAG(std::vector<std::string>, observers, {"0"},
+          "with --requests: how many of the workers observe, one number after "
+          "the other; 0: all");
+ABSL_FLAG(std::string, json, "", "write a JSON line a variant to; - is stdout");
+ABSL_FLAG(std::string, plot, "", "draw the rewards into this folder");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=8 --worker_program=rl -- rl\n"
+    "Learns to balance a pole: the workers play, and ask the trainer for "
+    "every\n"
+    "action. Workers may be lost and join meanwhile.";
+
+absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
+  if (inference != "plain" && inference != "batched")
+    return tools::WrongFlag("inference", "is a list of plain and batched");
+  ReinforceOptions options;
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.episodes = absl::GetFlag(FLAGS_episodes);
+  options.rounds = absl::GetFlag(FLAGS_rounds);
+  options.goal = absl::GetFlag(FLAGS_goal);
+  if (options.episodes < 1) return tools::WrongFlag("episodes", "is 1 or more");
+  if (options.rounds < 1) return tools::WrongFlag("rounds", "is 1 or more");
+  options.batching.batched = inference == "batched";
+  ASSIGN_OR_RETURN(options.batching.max_wait, tools::TimeOf(FLAGS_max_wait));
+  ASSIGN_OR_RETURN(options.policy.hidden, NumbersOf(FLAGS_hidden, "hidden", 1));
+  ASSIGN_OR_RETURN(const Stepping stepping,
+                   SteppingFromFlags({.optimizer = options.policy.optimizer}));
+  if (stepping.schedule != "constant")
+    return tools::WrongFlag("lr_schedule", "is constant here");
+  options.policy.optimizer = stepping.optimizer;
+  options.policy.gamma = absl::GetFlag(FLAGS_gamma);
+  options.policy.seed = options.seed;
+  return options;
+}
+
+absl::Status CheckFlags() {
+  for (const std::string& inference : absl::GetFlag(FLAGS_inference))
+    RETURN_IF_ERROR(OptionsFor(inference).status());
+  if (absl::GetFlag(FLAGS_requests) < 0)
+    return tools::WrongFlag("requests", "is 0 or more");
+  return NumbersOf(FLAGS_observers, "observers", 0).status();
+}
+
+absl::StatusOr<Measurement> Train(rpc::Agent& agent,
+                                  const std::string& inference,
+                                  std::vector<Curve>& curves) {
+  ASSIGN_OR_RETURN(const ReinforceOptions options, OptionsFor(inference));
+  Curve shown{.name = inference};
+  ASSIGN_OR_RETURN(
+      const Trained trained, Reinforce(agent, options, [&](const Round& round) {
+        std::fprintf(stderr,
+                     "%s  round %3d  %5d episodes  reward %5.1f, of the last "
+                     "100 %5.1f  %d observers\n",
+                     inference.c_str(), static_cast<int>(round.number),
+                     static_cast<int>(round.episodes), round.reward,
+                     round.last_reward, static_cast<int>(round.observers));
+        shown.x.push_back(static_cast<double>(round.episodes));
+        shown.y.push_back(round.last_reward);
+      }));
+  curves.push_back(shown);
+  const Round& last = trained.rounds.back();
+  Measurement measured = ServiceMeasurement(inference, trained.figures);
+  measured.loss = last.loss;
+  const std::vector<Detail> details = {
+      {"solved", trained.solved},    {"reward", last.last_reward},
+      {"rounds", last.number},       {"episodes", last.episodes},
+      {"observers", last.observers}, {"lost_observers", last.lost},
+      {"episodes_until", shown.x},   {"rewards", shown.y}};
+  measured.details.insert(measured.details.end(), details.begin(),
+                          details.end());
+  return measured;
+}
+
+absl::StatusOr<Measurement> Measure(rpc::Agent& agent,
+                                    const std::string& inference,
+                                    int64_t observers) {
+  ASSIGN_OR_RETURN(ReinforceOptions options, OptionsFor(inference));
+  const auto workers = static_cast<int64_t>(agent.workers().size()) - 1;
+  if (observers > workers) {
+    return tools::WrongFlag("observers",
+                            absl::StrCat("has ", observers, ", but there are ",
+                                         workers, " workers"));
+  }
+  options.observers = observers == 0 ? workers : observers;
+  ASSIGN_OR_RETURN(
+      const ServiceFigures figures,
+      MeasureRequests(agent, options, absl::GetFlag(FLAGS_requests)));
+  Measurement measured = ServiceMeasurement(
+      absl::StrCat(inference, " ", options.observers), figures);
+  measured.details.push_back({"observers", options.observers});
+  return measured;
+}
+
+// Whether all that were to be solved were.
+absl::Status CheckSolved(const std::vector<Measurement>& measurements) {
+  for (const Measurement& measured : measurements) {
+    for (const Detail& detail : measured.details) {
+      if (detail.name != "solved" || std::get<bool>(detail.value)) continue;
+      return absl::DeadlineExceededError(absl::StrCat(
+          measured.variant, ": the goal was not reached within --rounds=",
+          absl::GetFlag(FLAGS_rounds)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  std::vector<Measurement> measurements;
+  std::vector<Curve> curves;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> observers,
+                   NumbersOf(FLAGS_observers, "observers", 0));
+  for (const std::string& inference : absl::GetFlag(FLAGS_inference)) {
+    if (absl::GetFlag(FLAGS_requests) == 0) {
+      ASSIGN_OR_RETURN(Measurement measured, Train(agent, inference, curves));
+      measurements.push_back(std::move(measured));
+      continue;
+    }
+    for (const int64_t count : observers) {
+      ASSIGN_OR_RETURN(Measurement measured, Measure(agent, inference, count));
+      measurements.push_back(std::move(measured));
+    }
+  }
+  RETURN_IF_ERROR(tools::Print(
+      absl::StrCat(FormatTable(measurements),
+                   FormatPercentiles(measurements, kServiceFigures))));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
+  const std::string plot = absl::GetFlag(FLAGS_plot);
+  if (!plot.empty() && !curves.empty()) {
+    ASSIGN_OR_RETURN(
+        const auto drawn,
+        DrawCharts(plot, {{"rewards",
+                           CurvesChart("rewards", "CartPole", "episodes",
+                                       "reward of the last 100", curves)}}));
+    RETURN_IF_ERROR(tools::Print(
+        absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n")));
+  }
+  return CheckSolved(measurements);
+}
+
+absl::Status Main() {
+  rpc::Registry registry;
+  dist::Register(registry);
+  RegisterObservers(registry);
+  return RunInCluster(std::move(registry), CheckFlags, Run);
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}

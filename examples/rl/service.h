@@ -1,0 +1,27 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "examples/rl/reinforce.h"
+#include "examples/support/measurement.h"
+
+namespace baton::examples {
+
+// Requests a second, and as details, each at kPercentiles:
+//   agent_latency_us     from the first request of a batch to its actions
+//   agent_requests_per_s of each tenth of a second
+//   observer_latency_us  of each request, as its observer sees it
+//   observer_requests_per_s  that this would make of one observer
+Measurement ServiceMeasurement(const std::string& variant,
+                               const ServiceFigures& figures);
+
+// The names of those details.
+inline const std::vector<std::string> kServiceFigures = {
+    "agent_latency_us", "agent_requests_per_s", "observer_latency_us",
+    "observer_requests_per_s"};
+
+}  // namespace baton::examples
