@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -16,6 +18,7 @@
 #include "core/ops/arithmetic.h"
 #include "examples/parameter_server_batch/batch_trainer.h"
 #include "examples/parameter_server_batch/batch_training.h"
+#include "rpc/rendezvous.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
@@ -238,6 +241,47 @@ TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
   EXPECT_EQ(line["steps"], 4);
   EXPECT_EQ(line["trainers_begun"], 2);
   EXPECT_EQ(line["trainers_lost"], 0);
+}
+
+// Each a process of its own; one is killed as a machine would lose it.
+TEST(ParameterServerBatchProgram, GoesOnWhenATrainerIsKilledAndStartedAgain) {
+  const testing::TempFolder folder;
+  const auto rendezvous = rpc::RendezvousServer::Make("127.0.0.1:0", {});
+  ASSERT_THAT(rendezvous, IsOk());
+  const auto member = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"parameter_server_batch", "--world_size=4", "--lease=1s",
+                  "--rendezvous=" + (*rendezvous)->address()});
+    return flags;
+  };
+  const tools::Daemon server(member({"--name=worker1"}));
+  const tools::Daemon other(member({"--name=worker2"}));
+  auto trainer = std::make_unique<tools::Daemon>(member({"--name=worker3"}));
+  enum { kWhole, kKilled, kBack, kTrains } state = kWhole;
+  size_t seen = 0;  // of the output, in this state
+  const auto look = [&](const std::string& output,
+                        const tools::Process& process) {
+    const char* const next = state == kKilled ? "1 trainers" : "2 trainers";
+    if (output.find(next, seen) == std::string::npos) return;
+    seen = output.size();
+    if (state == kWhole) {
+      trainer->End(SIGKILL);
+      state = kKilled;
+    } else if (state == kKilled) {
+      trainer = std::make_unique<tools::Daemon>(member({"--name=worker3"}));
+      state = kBack;
+    } else {
+      state = kTrains;
+      tools::SendSignal(process, SIGTERM);
+    }
+  };
+  const tools::Outcome outcome =
+      tools::RunProgram(member({"--data=" + WriteImages(folder), "--width=4",
+                                "--batch=4", "--steps=5000", "--wait=200ms",
+                                "--test_images=16", "--report_every=200ms"}),
+                        look);
+  EXPECT_EQ(state, kTrains) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("at worker worker3 is lost"));
 }
 
 TEST(ParameterServerBatchProgram, TellsItsFlagsAndWhatIsWrong) {
