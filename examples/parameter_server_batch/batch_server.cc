@@ -4,6 +4,7 @@
 #include "examples/parameter_server_batch/batch_server.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/ops/arithmetic.h"
@@ -203,6 +204,17 @@ BatchServer::Answer BatchServer::StepLocked() {
   Answer answer{.promises = batch.promises, .state = state_};
   if (state_.over) answer.ends.swap(ends_);
   return answer;
+}
+
+void BatchServer::Stop() {
+  Answer answer;
+  {
+    const MutexLock lock(mutex_);
+    state_.over = true;
+    answer = {.promises = std::exchange(batch_, {}).promises, .state = state_};
+    answer.ends.swap(ends_);
+  }
+  answer.Give();
 }
 
 ModelState BatchServer::Read() const {

@@ -98,6 +98,8 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
   void Leave(rpc::CallContext& call);
   // InvalidArgument for gradients that are not those of the model.
   Future<ModelState> Report(const GradientReport& report);
+  // The last step was the last one, whatever the task says.
+  void Stop();
   ModelState Read() const;
   BatchStatus Status() const;
   // True once the last step is done, false after `longest`.
@@ -107,6 +109,7 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
       rpc::Methods<&BatchServer::Make, rpc::kConcurrent<&BatchServer::Join>,
                    rpc::kConcurrent<&BatchServer::Leave>,
                    rpc::kConcurrent<&BatchServer::Report>,
+                   rpc::kConcurrent<&BatchServer::Stop>,
                    rpc::kConcurrent<&BatchServer::Read>,
                    rpc::kConcurrent<&BatchServer::Status>,
                    rpc::kConcurrent<&BatchServer::IsOver>>;

@@ -158,7 +158,7 @@ std::shared_ptr<Trainers> StartTrainers(rpc::Agent& agent, const BatchRun& run,
 
 absl::StatusOr<BatchOutcome> TrainByBatches(
     rpc::Agent& agent, const BatchRun& run,
-    const std::function<void(const BatchPoint&)>& on_point) {
+    const std::function<bool(const BatchPoint&)>& on_point) {
   ASSIGN_OR_RETURN(Examiner examiner, Examiner::Make(run));
   ASSIGN_OR_RETURN(
       const RRef<BatchServer> server,
@@ -182,7 +182,9 @@ absl::StatusOr<BatchOutcome> TrainByBatches(
     point.seconds = seconds.count();
     ASSIGN_OR_RETURN(point.accuracy, examiner.Accuracy(state));
     outcome.points.push_back(point);
-    on_point(point);
+    if (on_point(point) || over) continue;
+    RETURN_IF_ERROR(server.Async<&BatchServer::Stop>().Await());
+    over = true;
   }
   trainers->Close();
   outcome.begun = trainers->begun();

@@ -38,11 +38,11 @@ struct BatchOutcome {
   int64_t lost = 0;                // of these, with their workers
 };
 
-// Trains to the last step; `on_point` hears of each point at once. Trainers
-// that are lost are left out, and workers that join get one. Unavailable, with
-// what the last one said, when none is left.
+// Trains to the last step, or until `on_point`, which hears of each point at
+// once, gives false. Trainers that are lost are left out, and workers that join
+// get one. Unavailable, with what the last one said, when none is left.
 absl::StatusOr<BatchOutcome> TrainByBatches(
     rpc::Agent& agent, const BatchRun& run,
-    const std::function<void(const BatchPoint&)>& on_point);
+    const std::function<bool(const BatchPoint&)>& on_point);
 
 }  // namespace baton::examples

@@ -46,6 +46,9 @@ ABSL_FLAG(absl::Duration, wait, absl::Seconds(1),
           "so long after its first report a step is made of those that have "
           "come");
 ABSL_FLAG(int, steps, 300, "of the server");
+ABSL_FLAG(double, target_accuracy, 0,
+          "end the training before the last step once this is reached; 0: do "
+          "not");
 ABSL_FLAG(int, batch, 32, "images of each report");
 ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
 ABSL_FLAG(absl::Duration, report_every, absl::Seconds(2),
@@ -138,12 +141,15 @@ absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
   return run;
 }
 
-void Show(const BatchPoint& point) {
+// Whether to go on.
+bool Show(const BatchPoint& point) {
   std::fprintf(stderr,
                "%6.1f s  step %6lld  loss %.3f  accuracy %.3f  %lld trainers\n",
                point.seconds, static_cast<long long>(point.status.steps),
                point.status.loss, point.accuracy,
                static_cast<long long>(point.status.trainers));
+  const double target = absl::GetFlag(FLAGS_target_accuracy);
+  return target == 0 || point.accuracy < target;
 }
 
 Measurement Measured(const BatchRun& run, const BatchOutcome& outcome) {
