@@ -19,7 +19,8 @@
 namespace baton::autograd {
 
 // Computes a gradient that a pass has left for later. To be called once; holds
-// all it needs, and throws when some of that was written in place since.
+// all it needs, and throws when some of that was written in place since. Those
+// of one node may share the work: not to be called at once.
 using LateGradient = std::function<Gradient()>;
 
 // How an engine would like the gradient of one forward input, and what the node

@@ -3,8 +3,11 @@
 
 #include "core/random.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "core/cuda/random.h"
 #include "core/dtype_visit.h"
@@ -132,12 +135,42 @@ Generator::State Generator::state() const {
   return {.seed = seed_, .draws = draws_};
 }
 
+uint64_t Generator::ReplayedDraws() const {
+  std::vector<Tensor> counted;
+  uint64_t most = 0;
+  {
+    MutexLock lock(mutex_);
+    most = replayed_draws_;
+    if (recorded_) {
+      for (const auto& [device, tickets] : tickets_) counted.push_back(tickets);
+    }
+  }
+  for (const Tensor& tickets : counted) {
+    const auto count =
+        std::bit_cast<uint64_t>(tickets.ToVector<int64_t>().back());
+    most = std::max(most, count);
+  }
+  return most;
+}
+
 void Generator::set_state(const State& state) {
   MutexLock lock(mutex_);
-  seed_ = state.seed;
   draws_ = state.draws;
+  if (state.seed == seed_) return;
+  seed_ = state.seed;
+  replayed_draws_ = 0;
+  SetTicketsLocked();
+}
+
+void Generator::SetReplayedDraws(uint64_t draws) {
+  MutexLock lock(mutex_);
+  replayed_draws_ = draws;
+  SetTicketsLocked();
+}
+
+void Generator::SetTicketsLocked() {
   for (const auto& [device, tickets] : tickets_)
-    cuda::ResetTickets(tickets, seed_);
+    cuda::SetTickets(tickets, seed_, replayed_draws_);
 }
 
 Tensor Generator::TicketsLocked(Device device) {
@@ -150,7 +183,7 @@ Tensor Generator::TicketsLocked(Device device) {
          absl::StatusCode::kFailedPrecondition);
   }
   Tensor tickets = Tensor::Empty({2}, {.dtype = DType::kI64, .device = device});
-  cuda::ResetTickets(tickets, seed_);
+  cuda::SetTickets(tickets, seed_, replayed_draws_);
   tickets_[device.index()] = tickets;
   return tickets;
 }
@@ -160,6 +193,7 @@ Generator::Draw Generator::DrawOn(Device device) {
   const Tensor tickets = TicketsLocked(device);
   Draw draw{.state = {.seed = seed_, .draws = draws_++}, .ticket = Tensor()};
   if (Graph::IsRecording()) {
+    recorded_ = true;
     draw.ticket = Tensor::EmptyLike(tickets);
     cuda::TakeTicket(draw.ticket, tickets);
   }

@@ -17,9 +17,9 @@ namespace baton {
 // The numbers are the same on every device; normal ones up to rounding.
 //
 // A draw within a recorded graph (core/graph.h) takes other numbers at each
-// replay, from a sequence of the generator's own for replays, counted on the
-// GPU; set_state restarts it. The generator must have drawn on that GPU before,
-// and must live as long as the graph.
+// replay, from a sequence of the generator's own for replays, counted on each
+// GPU. The generator must have drawn on that GPU before, and must live as long
+// as the graph.
 //
 // Thread-safe: concurrent draws take disjoint counters.
 class Generator {
@@ -34,9 +34,15 @@ class Generator {
     uint64_t draws = 0;
   };
   State state() const;
+  // Draws by replays so far, the most of any GPU. Waits for the replays, where
+  // a draw was recorded.
+  uint64_t ReplayedDraws() const;
   // The state before this draw, in one step with counting it.
   State Advance();
+  // Replays go on as they were, but begin anew with another seed.
   void set_state(const State& state);
+  // Replays go on after so many draws, on every GPU.
+  void SetReplayedDraws(uint64_t draws);
 
   // What kernels of a GPU make the next draw from: the state before it or,
   // where `ticket` is defined, the i64 [2] that it holds on the GPU by then.
@@ -49,6 +55,7 @@ class Generator {
   Draw DrawOn(Device device);
 
  private:
+  void SetTicketsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // On `device`: seed and count of replayed draws, i64 [2].
   Tensor TicketsLocked(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -56,6 +63,8 @@ class Generator {
   uint64_t seed_ ABSL_GUARDED_BY(mutex_);
   uint64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, Tensor> tickets_ ABSL_GUARDED_BY(mutex_);  // by GPU
+  uint64_t replayed_draws_ ABSL_GUARDED_BY(mutex_) = 0;    // as it was set
+  bool recorded_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // In place, floating tensors: uniform in [low, high), normal(mean, stddev).

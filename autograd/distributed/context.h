@@ -116,6 +116,10 @@ class Context {
   // runs.
   Future<void> MoveToGrad();
 
+  // What modules at this worker have asked for at the next step
+  // (ContextState::OnStep); dist::Optimizer::Step does it.
+  Future<void> StepOthers() const { return state_->StepOthers(); }
+
   // Ends the context early; done when the other workers know. Idempotent.
   Future<void> Release();
 

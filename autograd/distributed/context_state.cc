@@ -244,11 +244,28 @@ absl::Status ContextState::AddWorker(const std::string& name) {
   return absl::OkStatus();
 }
 
+void ContextState::OnStep(std::function<Future<void>()> step) {
+  const MutexLock lock(mutex_);
+  if (!released_) steps_.push_back(std::move(step));
+}
+
+Future<void> ContextState::StepOthers() {
+  std::vector<std::function<Future<void>()>> steps;
+  {
+    const MutexLock lock(mutex_);
+    steps.swap(steps_);
+  }
+  std::vector<Future<void>> stepping;
+  for (const auto& step : steps) stepping.push_back(step());
+  return WaitAll(stepping);
+}
+
 std::set<std::string> ContextState::Release(const std::string& why) {
   // Destroyed without the lock: nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<LeafGradient> gradients;
   std::map<PassId, std::shared_ptr<Pass>> passes;
+  std::vector<std::function<Future<void>()>> steps;
   std::set<std::string> workers;
   {
     MutexLock lock(mutex_);
@@ -258,6 +275,7 @@ std::set<std::string> ContextState::Release(const std::string& why) {
     gradient_of_.clear();
     workers.swap(known_workers_);
     passes.swap(passes_);
+    steps.swap(steps_);
   }
   for (const auto& [number, pass] : passes)
     pass->Fail(absl::AbortedError(id_.Over(why)));

@@ -21,6 +21,7 @@
 #include "autograd/distributed/pass.h"
 #include "autograd/signature.h"
 #include "autograd/variable.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/call_scope.h"
 
@@ -92,6 +93,13 @@ class ContextState final : public rpc::CallScope {
   // At the root: numbers one. FailedPrecondition while a backward runs.
   absl::StatusOr<uint64_t> NumberMove();
 
+  // What a step in this context does here beside optimizers: with gradients of
+  // what none of them has, such as rows at parameter servers. Runs once, by the
+  // next dist::Optimizer::Step that the root or one of this worker's parameters
+  // takes part in; dropped with the context.
+  void OnStep(std::function<Future<void>()> step);
+  Future<void> StepOthers();
+
   // The pass `id`, made at its first mention with what `make` gives. Those
   // before `oldest` are over at the root, and fail. FailedPrecondition for one
   // that is over, Aborted for a released context.
@@ -148,6 +156,7 @@ class ContextState final : public rpc::CallScope {
   std::vector<LeafGradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<NodeClaims> claims_ = std::make_shared<NodeClaims>();
+  std::vector<std::function<Future<void>()>> steps_ ABSL_GUARDED_BY(mutex_);
   std::map<PassId, std::shared_ptr<Pass>> passes_ ABSL_GUARDED_BY(mutex_);
   PassId oldest_ ABSL_GUARDED_BY(mutex_){};         // all before it are over,
   std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and these

@@ -91,15 +91,21 @@ class FunctionNode final : public Node,
 
   Tensors Jointly(const Tensors& grads,
                   std::vector<GradientRequest>& requests) {
-    std::vector<bool> now(requests.size(), true);
+    std::vector<bool> now(requests.size()), later(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
-      if (!requests[i].postpone || parts_ == GradientParts::kTogether) continue;
-      now[i] = false;
-      requests[i].late = [self = shared_from_this(), i, grads, saved = saved_] {
-        std::vector<bool> alone(self->edges().size(), false);
-        alone[i] = true;
-        return self->joint_(
-            Backprop(self->op_, *self, grads, saved, std::move(alone)))[i];
+      later[i] = requests[i].postpone && parts_ == GradientParts::kApart;
+      now[i] = !later[i];
+    }
+    // The first that is asked for computes all: a weight's and its bias's come
+    // from one product, and are the same bits as without waiting.
+    const auto late = std::make_shared<Tensors>();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (!later[i]) continue;
+      requests[i].late = [self = shared_from_this(), i, grads, saved = saved_,
+                          later, late] {
+        if (late->empty())
+          *late = self->joint_(Backprop(self->op_, *self, grads, saved, later));
+        return std::exchange((*late)[i], Tensor());
       };
     }
     return joint_(Backprop(op_, *this, grads, saved_, std::move(now)));

@@ -168,9 +168,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void ResetTicketsKernel(uint64_t* tickets, uint64_t seed) {
+__global__ void SetTicketsKernel(uint64_t* tickets, uint64_t seed,
+                                 uint64_t count) {
   tickets[0] = seed;
-  tickets[1] = 0;
+  tickets[1] = count;
 }
 
 // Graphs that share a generator may be replayed on two streams at once.
@@ -229,9 +230,9 @@ void Dropout(const Tensor& y, const Tensor& mask, const Tensor& x, double keep,
   launch.Check();
 }
 
-void ResetTickets(const Tensor& tickets, uint64_t seed) {
+void SetTickets(const Tensor& tickets, uint64_t seed, uint64_t count) {
   const Launch launch("generator", {&tickets}, {});
-  ResetTicketsKernel<<<1, 1, 0, launch.stream()>>>(Words64(tickets), seed);
+  SetTicketsKernel<<<1, 1, 0, launch.stream()>>>(Words64(tickets), seed, count);
   launch.Check();
 }
 

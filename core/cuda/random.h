@@ -28,7 +28,7 @@ void Dropout(const Tensor& y, const Tensor& mask, const Tensor& x, double keep,
 // Draws of a captured graph must differ from replay to replay, so they are
 // counted on the GPU, in `tickets`: i64 [2], seed and count. A ticket is the
 // seed and 2^63 + count, which no draw of the CPU's counting reaches.
-void ResetTickets(const Tensor& tickets, uint64_t seed);
+void SetTickets(const Tensor& tickets, uint64_t seed, uint64_t count);
 void TakeTicket(const Tensor& ticket, const Tensor& tickets);
 
 }  // namespace baton::cuda

@@ -20,7 +20,9 @@ void Dropout(const Tensor&, const Tensor&, const Tensor&, double, double,
              const Generator::Draw&) {
   FailWithoutCuda("dropout");
 }
-void ResetTickets(const Tensor&, uint64_t) { FailWithoutCuda("generator"); }
+void SetTickets(const Tensor&, uint64_t, uint64_t) {
+  FailWithoutCuda("generator");
+}
 void TakeTicket(const Tensor&, const Tensor&) { FailWithoutCuda("generator"); }
 
 }  // namespace baton::cuda

@@ -12,8 +12,6 @@
 namespace baton::dist {
 namespace {
 
-constexpr char kTrainerPart[] = "trainer";
-
 // A large model's part takes a while to write, and to read, on a slow disk.
 constexpr std::chrono::minutes kLongWrite{30};
 

@@ -23,6 +23,7 @@
 namespace baton::dist {
 
 // The parts of a checkpoint; those of optimizers have names of their own.
+inline constexpr char kTrainerPart[] = "trainer";
 inline constexpr char kModelPart[] = "model";
 inline constexpr char kGeneratorPart[] = "generators";
 

@@ -41,6 +41,7 @@ void MailLinks::Fail(const absl::Status& why) {
     answers.swap(answers_);
     inputs.swap(inputs_);
     gradients.swap(gradients_);
+    for (const auto& [stage, window] : windows_) window->GiveUp(step_);
     arrived_.NotifyAll();
   }
   for (auto& [key, answer] : answers) answer.Set(why);
@@ -69,15 +70,54 @@ absl::StatusOr<Values> MailLinks::TakeFrom(Box MailLinks::*box, Key key,
   }
 }
 
+LinkWindow* MailLinks::WindowTo(int stage) const {
+  MutexLock lock(mutex_);
+  const auto found = windows_.find(stage);
+  return found == windows_.end() ? nullptr : found->second.get();
+}
+
+absl::StatusOr<Values> MailLinks::TakeThrough(LinkWindow& window, Key key,
+                                              const char* what) {
+  Deadline deadline;
+  {
+    MutexLock lock(mutex_);
+    deadline = deadline_;
+  }
+  auto values = window.Take(key.second, deadline);
+  if (values.ok()) return values;
+  RETURN_IF_ERROR(ended());
+  return Annotate(values.status(),
+                  absl::StrCat("the ", what, " of micro-batch ", key.second,
+                               " from stage ", key.first));
+}
+
+void MailLinks::SendThrough(LinkWindow& window, int micro_batch,
+                            const Values& values) {
+  const absl::Status sent = window.Send(micro_batch, values);
+  if (!sent.ok()) Fail(spec_.Explain(sent));
+}
+
 absl::StatusOr<Values> MailLinks::TakeInputs(int source, int micro_batch) {
-  return TakeFrom(&MailLinks::inputs_, {source, micro_batch}, "input");
+  constexpr char kWhat[] = "input";
+  if (LinkWindow* window = WindowTo(source))
+    return TakeThrough(*window, {source, micro_batch}, kWhat);
+  return TakeFrom(&MailLinks::inputs_, {source, micro_batch}, kWhat);
 }
 
 absl::StatusOr<Values> MailLinks::TakeGradients(int target, int micro_batch) {
-  return TakeFrom(&MailLinks::gradients_, {target, micro_batch}, "gradient");
+  constexpr char kWhat[] = "gradient";
+  if (LinkWindow* window = WindowTo(target))
+    return TakeThrough(*window, {target, micro_batch}, kWhat);
+  ASSIGN_OR_RETURN(Values gradients, TakeFrom(&MailLinks::gradients_,
+                                              {target, micro_batch}, kWhat));
+  passed_[target].gradients[micro_batch] = SpecOf(gradients);
+  return gradients;
 }
 
 void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
+  if (LinkWindow* window = WindowTo(target))
+    return SendThrough(*window, micro_batch, values);
+  passed_[target].outputs[micro_batch] = SpecOf(values);
   Deadline deadline;
   {
     MutexLock lock(mutex_);
@@ -97,6 +137,8 @@ void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
 }
 
 void MailLinks::SendGradients(int source, int micro_batch, Values gradients) {
+  if (LinkWindow* window = WindowTo(source))
+    return SendThrough(*window, micro_batch, gradients);
   std::map<Key, Promise<Values>>::node_type answer;
   {
     MutexLock lock(mutex_);
@@ -105,9 +147,25 @@ void MailLinks::SendGradients(int source, int micro_batch, Values gradients) {
   if (!answer.empty()) answer.mapped().Set(std::move(gradients));
 }
 
-void MailLinks::set_deadline(Deadline deadline) {
+void MailLinks::Begin(uint64_t step, Deadline deadline, WindowMap windows) {
+  for (const auto& [stage, window] : windows) window->Begin(step);
   MutexLock lock(mutex_);
+  step_ = step;
   deadline_ = deadline;
+  windows_ = std::move(windows);
+  if (failed_.ok()) return;
+  for (const auto& [stage, window] : windows_) window->GiveUp(step);
+}
+
+void MailLinks::Drain() {
+  WindowMap windows;
+  {
+    MutexLock lock(mutex_);
+    windows = windows_;
+  }
+  for (const auto& [stage, window] : windows) window->Drain();
+  MutexLock lock(mutex_);
+  windows_.clear();
 }
 
 }  // namespace baton::dist

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,15 +14,22 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "models/distributed/link_window.h"
 #include "models/distributed/stage_links.h"
 #include "models/distributed/step_plan.h"
 
 namespace baton::dist {
 
-// Links of a stage whose neighbours are at workers of their own: outputs go to
-// stages behind it as calls, whose answers are the gradients. Keeps what came
-// for the stage in one step, in whatever order, until the compute thread takes
-// it. Held by a shared_ptr. Thread-safe.
+// What passed between a stage and one behind it, by micro-batch. Plain data.
+struct Passed {
+  std::map<int, ParcelSpec> outputs, gradients;
+};
+
+// Links of a stage whose neighbours are at workers of their own: by windows
+// where Begin names one for a neighbour, else by mail: outputs go to stages
+// behind it as calls, whose answers are the gradients. Keeps what came for the
+// stage in one step, in whatever order, until the compute thread takes it. Held
+// by a shared_ptr. Thread-safe.
 class MailLinks final : public StageLinks,
                         public std::enable_shared_from_this<MailLinks> {
  public:
@@ -39,8 +47,17 @@ class MailLinks final : public StageLinks,
   Future<Values> PutInputs(int source, int micro_batch, Values inputs);
   // Ends the step: every wait and every future fails with the first `why`.
   void Fail(const absl::Status& why);
-  // Of all waits that begin from now on, and of what is sent.
-  void set_deadline(Deadline deadline);
+  // By the stage at the other end.
+  using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
+  // On the compute thread, before the step's program. The deadline is that of
+  // all waits that begin from now on, and of what is sent.
+  void Begin(uint64_t step, Deadline deadline, WindowMap windows);
+  // There, after it: until windows are neither read nor written by this stage
+  // any more, and then without them. Unless ended() says something else, what
+  // has come through them is what was sent.
+  void Drain();
+  // There: what has gone to stages behind this one, and come back.
+  const std::map<int, Passed>& passed() const { return passed_; }
 
   absl::Status ended() const override;
   // DeadlineExceeded says what did not come.
@@ -55,6 +72,10 @@ class MailLinks final : public StageLinks,
   absl::StatusOr<Values> TakeFrom(Box MailLinks::*box, Key key,
                                   const char* what);
   void PutGradients(Key key, Values gradients);
+  absl::StatusOr<Values> TakeThrough(LinkWindow& window, Key key,
+                                     const char* what);
+  void SendThrough(LinkWindow& window, int micro_batch, const Values& values);
+  LinkWindow* WindowTo(int stage) const;
 
   const StageSpec spec_;
   const Deliver deliver_;
@@ -65,6 +86,9 @@ class MailLinks final : public StageLinks,
   Box inputs_ ABSL_GUARDED_BY(mutex_);
   Box gradients_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, Promise<Values>> answers_ ABSL_GUARDED_BY(mutex_);
+  uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
+  WindowMap windows_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, Passed> passed_;  // the compute thread's
 };
 
 }  // namespace baton::dist

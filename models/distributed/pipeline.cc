@@ -208,6 +208,21 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
   }
 }
 
+void Pipeline::LearnWindows(const std::vector<GroupReport>& reports,
+                            Told& told) {
+  for (const GroupReport& report : reports) {
+    for (const MadeWindow& made : report.windows) {
+      if (made.why_not.empty()) {
+        told.windows.push_back(made.ends);
+      } else {
+        told.why_no_window =
+            absl::StrCat("from stage ", made.ends.from, " to stage ",
+                         made.ends.to, ": ", made.why_not);
+      }
+    }
+  }
+}
+
 void Pipeline::Collect() {
   const auto over = [this](const UnderWay& step) {
     if (!step.reports.ready()) return false;
@@ -215,8 +230,14 @@ void Pipeline::Collect() {
     const auto told = std::find_if(
         told_.begin(), told_.end(),
         [&](const Told& each) { return each.plan.id == step.plan; });
-    if (!reports.ok() || told == told_.end()) return true;
+    if (told == told_.end()) return true;
+    if (!reports.ok()) {
+      // The step may have been the one that was to make them.
+      told->asked = !told->windows.empty() || !told->why_no_window.empty();
+      return true;
+    }
     told->known = true;
+    LearnWindows(*reports, *told);
     if (told->plan.training) Learn(*reports, ordered_.at(told->plan.rows));
     return true;
   };
@@ -237,6 +258,22 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   work.costs = last_->meter.Mean();
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
   return timing;
+}
+
+absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
+  std::vector<Future<std::vector<PipelineLink>>> asked;
+  for (const RRef<StageGroup>& group : groups_)
+    asked.push_back(group.Async<&StageGroup::Links>());
+  // The calls end by the agent's own time limit.
+  ASSIGN_OR_RETURN(const auto of_workers, WaitAll(asked).Await(kNoLimit));
+  std::vector<PipelineLink> links;
+  for (const auto& of_worker : of_workers)
+    links.insert(links.end(), of_worker.begin(), of_worker.end());
+  std::sort(links.begin(), links.end(),
+            [](const PipelineLink& a, const PipelineLink& b) {
+              return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+            });
+  return links;
 }
 
 void Pipeline::set_split_size(int64_t rows) {

@@ -17,7 +17,9 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
 #include "models/distributed/batch_inputs.h"
+#include "models/distributed/link_window.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline_link.h"
 #include "models/distributed/pipeline_loss.h"
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
@@ -52,6 +54,13 @@ struct PipelineOptions {
   // statistics of all rows that came to the layer: as far as one process would
   // have moved them that normalises them as one batch.
   bool deferred_batch_norm = false;
+  // How training steps pass values between neighbours of one machine. The first
+  // step of a plan, which is of inputs and targets of certain shapes, goes by
+  // mail and shows what passes; the windows are for those that follow, of the
+  // first few such shapes, and hold memory until the pipeline is dropped or its
+  // plans change. A step fails whose values are then of other shapes. Where
+  // windows are required and cannot be, the next step fails and says why.
+  Windows windows = Windows::kAuto;
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;
@@ -211,6 +220,11 @@ class Pipeline {
   // chooses kernels, does not.
   absl::StatusOr<PipelineTiming> Timing();
 
+  // From each stage to those that it gives something, in their order. The paths
+  // are known once a step has passed something on. Waits for the workers: an
+  // error is that of one of them.
+  absl::StatusOr<std::vector<PipelineLink>> Links() const;
+
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
   // Of all micro-batches from now on. Costs are learnt anew.
@@ -238,7 +252,12 @@ class Pipeline {
   struct Told {
     StepPlan plan;  // without its program and optimizer, which differ
     std::vector<rpc::RRefId> hosts;
+    // Of inputs and targets, where windows hang on them.
+    std::vector<ValueSpec> specs;
     bool known = false;  // to all
+    bool asked = false;  // for windows
+    std::vector<LinkEnds> windows = {};
+    std::string why_no_window = {};  // of a link, for people
   };
   struct UnderWay {
     uint64_t step;
@@ -255,14 +274,20 @@ class Pipeline {
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Learns from the steps that are over.
   void Collect();
+  // What the reports of a step that asked for windows say of them.
+  static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
   absl::StatusOr<StepPlan> PlanFor(const BatchInputs& inputs,
                                    const Tensor& targets, bool training) const;
   absl::Status PutInputs(const BatchInputs& inputs,
                          std::vector<StepOrder>& orders) const;
-  Told& ToldFor(const StepPlan& plan, const Sink& sink);
+  Told& ToldFor(const StepPlan& plan, const Sink& sink,
+                const std::vector<ValueSpec>& specs);
+  // Whether this step is to make windows for those that follow.
+  bool AsksForWindows(const Told& told) const;
   // With the plan, unless all workers know it.
-  absl::StatusOr<std::vector<StepOrder>> OrdersFor(const StepPlan& plan,
-                                                   const Sink& sink);
+  absl::StatusOr<std::vector<StepOrder>> OrdersFor(
+      const StepPlan& plan, const Sink& sink,
+      const std::vector<ValueSpec>& specs);
   Future<StepResult> Train(const Sink& sink, const BatchInputs& inputs,
                            const Tensor& targets);
   Future<std::vector<GroupReport>> Begin(const BatchInputs& inputs,

@@ -18,6 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds kGiveUp{5000};
 // Plans of which the workers are told again when they are named anew.
 constexpr size_t kMostPlans = 64;
+// Plans that have windows, which hold memory.
+constexpr std::ptrdiff_t kMostWindows = 4;
 // Beyond the step's own deadline, which brings the better message.
 constexpr std::chrono::milliseconds kGrace{2000};
 
@@ -84,20 +86,29 @@ double AccuracyOf(const StageReport& report, const Tensor& targets) {
 
 }  // namespace
 
-Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink) {
+Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink,
+                                  const std::vector<ValueSpec>& specs) {
   std::vector<rpc::RRefId> hosts;
   for (const RRef<OptimizerHost>& host : sink.hosts) hosts.push_back(host.id());
   for (Told& told : told_) {
     if (told.plan.rows == plan.rows && told.plan.training == plan.training &&
         told.plan.loss == plan.loss && told.plan.steps == sink.steps &&
-        told.hosts == hosts)
+        told.hosts == hosts && told.specs == specs)
       return told;
   }
   if (told_.size() >= kMostPlans) told_.clear();
-  Told& told = told_.emplace_back(Told{plan, hosts});
+  Told& told = told_.emplace_back(Told{plan, hosts, specs});
   told.plan.id = ++last_plan_;
   told.plan.steps = sink.steps;
   return told;
+}
+
+bool Pipeline::AsksForWindows(const Told& told) const {
+  if (options_.windows == Windows::kOff || !told.plan.training || told.asked)
+    return false;
+  return std::count_if(told_.begin(), told_.end(), [](const Told& each) {
+           return each.asked;
+         }) < kMostWindows;
 }
 
 uint64_t Pipeline::OldestPlan() const {
@@ -107,8 +118,9 @@ uint64_t Pipeline::OldestPlan() const {
   return oldest;
 }
 
-absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
-                                                           const Sink& sink) {
+absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
+    const StepPlan& plan, const Sink& sink,
+    const std::vector<ValueSpec>& specs) {
   Schedule schedule;
   bool timed = false;
   if (plan.training) {
@@ -120,12 +132,20 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(const StepPlan& plan,
   } else {
     ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
   }
-  const Told& told = ToldFor(plan, sink);
+  Told& told = ToldFor(plan, sink, specs);
+  if (options_.windows == Windows::kRequired && !told.why_no_window.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "windows are required, but there is none ", told.why_no_window));
+  }
+  const bool asks = AsksForWindows(told);
+  told.asked |= asks;
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
     orders[i].oldest_plan = OldestPlan();
     orders[i].timed = timed;
+    orders[i].windows = told.windows;
+    if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
     part.program = schedule.workers[i];
@@ -167,7 +187,12 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   }
   const auto plan = PlanFor(inputs, targets, training);
   if (!plan.ok()) return refuse(plan.status());
-  auto orders = OrdersFor(*plan, sink);
+  std::vector<ValueSpec> specs;
+  if (training && options_.windows != Windows::kOff) {
+    specs = SpecOf(inputs.values());
+    specs.push_back(ValueSpec::Of(targets));
+  }
+  auto orders = OrdersFor(*plan, sink, specs);
   if (!orders.ok()) return refuse(orders.status());
   if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
     return refuse(status);

@@ -135,13 +135,17 @@ absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
   return mail;
 }
 
-void Stage::Begin(uint64_t step) {
+void Stage::Begin(uint64_t step, uint64_t oldest_plan) {
   std::map<uint64_t, std::shared_ptr<MailLinks>> over;
+  // Let go of without the lock, as that may wait for a GPU.
+  std::vector<std::shared_ptr<LinkWindow>> unused;
   {
     MutexLock lock(mutex_);
     oldest_ = std::max(oldest_, step);
     while (!mail_.empty() && mail_.begin()->first < step)
       over.insert(mail_.extract(mail_.begin()));
+    while (!windows_.empty() && windows_.begin()->first.first < oldest_plan)
+      unused.push_back(windows_.extract(windows_.begin()).mapped());
   }
   for (const auto& [older, mail] : over)
     mail->Fail(spec_.Explain(absl::AbortedError("a newer step began")));

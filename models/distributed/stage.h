@@ -3,16 +3,23 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "models/distributed/link_window.h"
 #include "models/distributed/mail_links.h"
 #include "models/distributed/step_plan.h"
+#include "models/distributed/window.h"
 #include "models/nn/loss_module.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
@@ -49,19 +56,57 @@ class Stage {
   Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
                            const Values& inputs);
 
-  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>>;
+  // From a stage before this one, for steps of a plan: makes this stage's
+  // window, opens the other one's. Unavailable says why there are to be none.
+  struct WindowOffer {
+    uint64_t plan = 0;
+    int32_t from = 0;
+    bool in_process = false;  // in one process, too
+    std::vector<int32_t> slots;
+    std::vector<ParcelSpec> outputs, gradients;
+    WindowHandle of_gradients;
+    static constexpr auto Fields() {
+      return std::tuple{&WindowOffer::plan,        &WindowOffer::from,
+                        &WindowOffer::in_process,  &WindowOffer::slots,
+                        &WindowOffer::outputs,     &WindowOffer::gradients,
+                        &WindowOffer::of_gradients};
+    }
+  };
+  absl::StatusOr<WindowHandle> TakeOffer(const WindowOffer& offer);
+
+  using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>,
+                               rpc::kConcurrent<&Stage::TakeOffer>>;
 
   // For the group.
   // The step's links; Aborted when the step is over.
   absl::StatusOr<std::shared_ptr<MailLinks>> Open(uint64_t step);
-  // The steps before this one are over.
-  void Begin(uint64_t step);
+  // The steps before this one are over, and plans before that one are named no
+  // more.
+  void Begin(uint64_t step, uint64_t oldest_plan);
+  // Of the step's links that go by windows those that end here.
+  absl::StatusOr<MailLinks::WindowMap> WindowsOf(
+      uint64_t plan, const std::vector<LinkEnds>& links);
+  // Makes windows to stages behind it at other workers, once a training step of
+  // the plan has passed values there by mail. Calls those stages, and waits for
+  // as long as that takes, or for the time that is given.
+  std::vector<MadeWindow> MakeWindows(const StepPlan& plan, Windows use,
+                                      const std::map<int, Passed>& passed,
+                                      std::chrono::milliseconds time);
+  // To the stage, for Pipeline::Links; nothing where it goes by mail or is
+  // local.
+  struct WindowState {
+    bool used = false;  // in the last training step
+    std::string why_not{};
+  };
+  WindowState WindowTo(int32_t target);
   // Of the last stage with the loss, if that is a user's own, as a child: what
   // holds for its state and mode holds for the loss's.
   nn::Module& module() const { return *module_; }
   nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
+  // Where outputs go, by stage.
+  const std::map<int32_t, RRef<Stage>>& behind() const { return behind_; }
 
  private:
   Stage(std::shared_ptr<nn::Module> module,
@@ -69,6 +114,9 @@ class Stage {
         std::shared_ptr<rpc::Reservation> reservation, const StageSpec& spec,
         std::map<int32_t, RRef<Stage>> behind,
         std::shared_ptr<const StageLoss> loss);
+
+  absl::Status MakeWindow(const StepPlan& plan, int32_t target, Windows use,
+                          const Passed& passed, std::chrono::milliseconds time);
 
   const std::shared_ptr<nn::Module> module_;
   const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
@@ -80,6 +128,10 @@ class Stage {
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);
   uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over
+  // By plan, and the stage at the other end.
+  std::map<std::pair<uint64_t, int>, std::shared_ptr<LinkWindow>> windows_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<int32_t, WindowState> window_to_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -25,30 +25,11 @@ using StepClock = std::chrono::steady_clock;
 constexpr std::chrono::hours kFarAway{24 * 365};
 // Steps that are remembered: word of one that is over may come late.
 constexpr size_t kRemembered = 16;
-// Beyond a step's deadline, for the word of the others on what became of it.
-constexpr std::chrono::milliseconds kLastWord{2000};
+// For a neighbour to make its part.
+constexpr std::chrono::milliseconds kMakeWindows{10'000};
 
 double SecondsSince(StepClock::time_point begin) {
   return std::chrono::duration<double>(StepClock::now() - begin).count();
-}
-
-std::chrono::milliseconds LeftOf(StepClock::time_point deadline) {
-  return std::max(std::chrono::milliseconds(1),
-                  std::chrono::ceil<std::chrono::milliseconds>(
-                      deadline + kLastWord - StepClock::now()));
-}
-
-// `future`, whose errors name the worker that they come from.
-Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
-  Promise<double> promise;
-  future.OnReady([worker, promise](const absl::StatusOr<double>& said) {
-    if (said.ok()) {
-      promise.Set(*said);
-    } else {
-      promise.Set(Annotate(said.status(), worker));
-    }
-  });
-  return promise.future();
 }
 
 }  // namespace
@@ -164,8 +145,6 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
 }
 
 absl::Status StageGroup::Prepare(Task& task) {
-  task.deadline = StepClock::now() + std::min<std::chrono::milliseconds>(
-                                         task.order.time_left, kFarAway);
   ASSIGN_OR_RETURN(KnownPlan known, PlanOf(task.order));
   task.order.new_plan.reset();
   task.plan = std::move(known.plan);
@@ -183,6 +162,8 @@ absl::Status StageGroup::Prepare(Task& task) {
 Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
                                     const StepOrder& order) {
   const TaskPtr task(new Task{call, order});
+  task->deadline = StepClock::now() + std::min<std::chrono::milliseconds>(
+                                          order.time_left, kFarAway);
   auto progress = Open(order.step);
   if (!progress.ok()) return ReadyFuture<GroupReport>(progress.status());
   {
@@ -219,37 +200,6 @@ Future<void> StageGroup::BeforeOf(const StepOrder& order) {
   return ReadyFuture<void>(absl::OkStatus());
 }
 
-// The first group hears of every end of a program, and passes on that all have
-// run or that one broke.
-void StageGroup::Watch(const TaskPtr& task) const {
-  if (!stages_.front()->spec().is_first()) return;
-  rpc::CallOptions options;
-  options.timeout =
-      LeftOf(StepClock::now() + std::min<std::chrono::milliseconds>(
-                                    task->order.time_left, kFarAway));
-  const uint64_t step = task->order.step;
-  std::vector<Future<double>> runs = {
-      SaidBy(task->call.agent().self().name, task->progress->ran.future())};
-  for (const RRef<StageGroup>& other : others_)
-    runs.push_back(other.Async<&StageGroup::Ran>(options, step));
-  WaitAll(runs).OnReady([others = others_, options, task,
-                         step](const absl::StatusOr<std::vector<double>>& all) {
-    if (all.ok() && !task->plan->steps) return;
-    const double square_norm =
-        all.ok() ? std::accumulate(all->begin(), all->end(), 0.0) : 0;
-    for (const RRef<StageGroup>& other : others) {
-      (all.ok() ? other.Async<&StageGroup::Agree>(options, step, square_norm)
-                : other.Async<&StageGroup::Abort>(options, step, all.status()))
-          .OnReady([](const absl::Status&) {});
-    }
-    if (all.ok()) {
-      task->progress->agreed.Set(square_norm);
-    } else {
-      task->progress->Break(all.status());
-    }
-  });
-}
-
 void StageGroup::Begin(const TaskPtr& task) {
   task->turn = StepClock::now();
   std::vector<std::shared_ptr<Progress>> older;
@@ -264,7 +214,8 @@ void StageGroup::Begin(const TaskPtr& task) {
   // One that is not over was given up by the trainer.
   for (const auto& progress : older)
     progress->Break(absl::AbortedError("a newer step began"));
-  for (const auto& stage : stages_) stage->Begin(task->order.step);
+  for (const auto& stage : stages_)
+    stage->Begin(task->order.step, task->order.oldest_plan);
   rpc::HoldObjects(
       task->call, locks_, rpc::Access::kExclusive,
       [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
@@ -284,11 +235,11 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
   return CatchErrors([&]() -> absl::StatusOr<GroupReport> {
+    RETURN_IF_ERROR(BeginLinks(task));
     std::vector<ProgramRun::RunStage> here;
     std::vector<Device> devices;
     for (size_t i = 0; i < stages_.size(); ++i) {
       MailLinks& links = *task.progress->mail[i];
-      links.set_deadline(task.deadline);
       nn::Module& module = stages_[i]->module();
       devices.push_back(module.device());
       here.push_back({module, stages_[i]->spec(),
@@ -303,6 +254,10 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                    trace.has_value() ? &*trace : nullptr);
     auto report = CatchErrors([&] { return Complete(task, run); });
     if (!report.ok()) run.Undo();
+    // What a broken step still sends must not meet the next one.
+    DrainLinks(task);
+    if (report.ok() && task.order.make_windows != Windows::kOff)
+      report->windows = MakeWindows(task);
     if (report.ok() && task.order.timed) {
       report->times = TimesOf(trace->Spans());
       report->times->until_end += waited;
@@ -315,9 +270,43 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
   });
 }
 
+absl::Status StageGroup::BeginLinks(const Task& task) const {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    MailLinks::WindowMap windows;
+    if (task.plan->training) {
+      ASSIGN_OR_RETURN(
+          windows, stages_[i]->WindowsOf(task.order.plan, task.order.windows));
+    }
+    task.progress->mail[i]->Begin(task.order.step, task.deadline,
+                                  std::move(windows));
+  }
+  return absl::OkStatus();
+}
+
+void StageGroup::DrainLinks(const Task& task) {
+  for (const auto& links : task.progress->mail) links->Drain();
+}
+
+std::vector<MadeWindow> StageGroup::MakeWindows(const Task& task) const {
+  std::vector<MadeWindow> made;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        task.deadline - StepClock::now());
+    for (MadeWindow& window : stages_[i]->MakeWindows(
+             *task.plan, task.order.make_windows,
+             task.progress->mail[i]->passed(),
+             std::clamp<std::chrono::milliseconds>(
+                 left, std::chrono::milliseconds(1), kMakeWindows)))
+      made.push_back(std::move(window));
+  }
+  return made;
+}
+
 absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
                                                  ProgramRun& run) const {
   RETURN_IF_ERROR(run.Run());
+  DrainLinks(task);
+  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
   GroupReport report;
   if (run.last() != nullptr) report.last = run.last()->Report();
   if (task.plan->steps) {
@@ -327,44 +316,6 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
       task.context->Accumulate(leaf, gradient);
   }
   return report;
-}
-
-absl::Status StageGroup::StepParameters(const Task& task,
-                                        GradientSums& gradients) const {
-  std::unordered_map<const void*, Gradient> sums;
-  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
-  const auto gradient_of = [&](const Variable& parameter) {
-    const auto found = sums.find(parameter.id());
-    return found == sums.end() ? Gradient() : found->second;
-  };
-  StepRequest request = task.order.request;
-  const bool clips = request.clip_norm != optim::Clip::kNone;
-  const Progress& progress = *task.progress;
-  progress.ran.Set(clips && task.optimizer != nullptr
-                       ? task.optimizer->SquareNorm(gradient_of)
-                       : 0.0);
-  const Future<double> agreed = progress.agreed.future();
-  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
-  // The word may come just now.
-  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
-  RETURN_IF_ERROR(all.status());
-  if (task.optimizer == nullptr) return absl::OkStatus();
-  if (clips) request.norm = std::sqrt(*all);
-  // Whoever holds them waits for no pipeline.
-  const auto parameters = task.call.agent().service<Engine>()->parameters();
-  Promise<std::shared_ptr<rpc::ObjectHold>> held;
-  rpc::HoldObjects(
-      task.call, {parameters}, rpc::Access::kExclusive,
-      [held](absl::StatusOr<rpc::ObjectHold> hold) {
-        if (!hold.ok()) {
-          held.Set(hold.status());
-          return;
-        }
-        held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
-      });
-  ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
-  task.optimizer->StepHeld(gradient_of, request);
-  return absl::OkStatus();
 }
 
 void StageGroup::End(const Task& task, absl::StatusOr<GroupReport> report) {
@@ -398,15 +349,21 @@ Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
   return done.future();
 }
 
-Future<double> StageGroup::Ran(uint64_t step) {
-  auto progress = Open(step);
-  if (!progress.ok()) return ReadyFuture<double>(progress.status());
-  return (*progress)->ran.future();
-}
-
-void StageGroup::Agree(uint64_t step, double square_norm) {
-  auto progress = Open(step);
-  if (progress.ok()) (*progress)->agreed.Set(square_norm);
+std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
+  const rpc::DebugInfo here = call.agent().GetDebugInfo();
+  std::vector<PipelineLink> links;
+  for (const auto& stage : stages_) {
+    for (const auto& [target, behind] : stage->behind()) {
+      const std::string& receiver = behind.owner().name;
+      const Stage::WindowState window = stage->WindowTo(target);
+      links.push_back({stage->spec().index, target, here.self.name, receiver,
+                       behind.is_owner() ? kLocalPath
+                       : window.used     ? kWindowPath
+                                         : PathTo(receiver, here),
+                       window.why_not});
+    }
+  }
+  return links;
 }
 
 }  // namespace baton::dist

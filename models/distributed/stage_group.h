@@ -15,6 +15,7 @@
 #include "core/future.h"
 #include "core/mutex.h"
 #include "models/distributed/mail_links.h"
+#include "models/distributed/pipeline_link.h"
 #include "models/distributed/program_run.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/step_plan.h"
@@ -63,11 +64,15 @@ class StageGroup {
   // All programs have run: parameters are to be stepped. `square_norm`: of all.
   void Agree(uint64_t step, double square_norm);
 
+  // From the stages that are here.
+  std::vector<PipelineLink> Links(rpc::CallContext& call) const;
+
   using Exports =
       rpc::Methods<&StageGroup::Make, rpc::kConcurrent<&StageGroup::Run>,
                    rpc::kConcurrent<&StageGroup::Abort>,
                    rpc::kConcurrent<&StageGroup::Ran>,
-                   rpc::kConcurrent<&StageGroup::Agree>>;
+                   rpc::kConcurrent<&StageGroup::Agree>,
+                   rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
   // How far a step has come here; made by whoever speaks of it first.
@@ -108,6 +113,9 @@ class StageGroup {
   Future<void> BeforeOf(const StepOrder& order);
   void Watch(const TaskPtr& task) const;
   void Begin(const TaskPtr& task);
+  absl::Status BeginLinks(const Task& task) const;
+  static void DrainLinks(const Task& task);
+  std::vector<MadeWindow> MakeWindows(const Task& task) const;
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
   // Runs the program, and steps parameters or leaves their gradients.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -82,6 +83,25 @@ struct StepPlan {
   }
 };
 
+// Whether neighbours on one machine pass values through windows
+// (docs/design/step_windows.md), which takes neither messages nor the hosts
+// while a step runs.
+enum class Windows : uint8_t {
+  kOff = 0,
+  kAuto = 1,  // where two processes of a machine can
+  kRequired =
+      2,  // everywhere, in one process too where its memory is the CPU's
+};
+
+// Of a link between two stages.
+struct LinkEnds {
+  int32_t from = 0;
+  int32_t to = 0;  // behind it
+  static constexpr auto Fields() {
+    return std::tuple{&LinkEnds::from, &LinkEnds::to};
+  }
+};
+
 // One step, as one worker is told.
 struct StepOrder {
   uint64_t step = 0;   // counts up
@@ -96,13 +116,17 @@ struct StepOrder {
   Tensor targets;       // to the last stage's
   StepRequest request;  // to plan's optimizer
   bool timed = false;   // the report is to have times
+  // Links that go by windows in this step.
+  std::vector<LinkEnds> windows{};
+  // What becomes of the others once the step has run: the report tells.
+  Windows make_windows = Windows::kOff;
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
-    return std::tuple{&StepOrder::step,        &StepOrder::after,
-                      &StepOrder::plan,        &StepOrder::new_plan,
-                      &StepOrder::oldest_plan, &StepOrder::inputs,
-                      &StepOrder::targets,     &StepOrder::request,
-                      &StepOrder::timed,       &StepOrder::time_left};
+    return std::tuple{
+        &StepOrder::step,     &StepOrder::after,        &StepOrder::plan,
+        &StepOrder::new_plan, &StepOrder::oldest_plan,  &StepOrder::inputs,
+        &StepOrder::targets,  &StepOrder::request,      &StepOrder::timed,
+        &StepOrder::windows,  &StepOrder::make_windows, &StepOrder::time_left};
   }
 };
 
@@ -132,12 +156,24 @@ struct StepTimes {
   }
 };
 
+// What came of making windows for a link.
+struct MadeWindow {
+  LinkEnds ends;
+  std::string why_not{};  // empty: they are there
+  static constexpr auto Fields() {
+    return std::tuple{&MadeWindow::ends, &MadeWindow::why_not};
+  }
+};
+
 // What a worker has to say when its program has run.
 struct GroupReport {
   StageReport last;  // empty unless the worker has the last stage
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
+  // Of links from its stages to other workers', if the order asked for them.
+  std::vector<MadeWindow> windows{};
   static constexpr auto Fields() {
-    return std::tuple{&GroupReport::last, &GroupReport::times};
+    return std::tuple{&GroupReport::last, &GroupReport::times,
+                      &GroupReport::windows};
   }
 };
 

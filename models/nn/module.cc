@@ -133,7 +133,8 @@ StateMap Module::GeneratorState() const {
   for (const auto& [name, generator] : NamedGenerators()) {
     const Generator::State now = generator->state();
     state[name] = Tensor::From<int64_t>(
-        {std::bit_cast<int64_t>(now.seed), std::bit_cast<int64_t>(now.draws)});
+        {std::bit_cast<int64_t>(now.seed), std::bit_cast<int64_t>(now.draws),
+         std::bit_cast<int64_t>(generator->ReplayedDraws())});
   }
   return state;
 }
@@ -149,6 +150,8 @@ absl::Status Module::LoadGeneratorState(const StateMap& state) {
       generators[i].value->set_state(
           {.seed = std::bit_cast<uint64_t>(words[i][0]),
            .draws = std::bit_cast<uint64_t>(words[i][1])});
+      generators[i].value->SetReplayedDraws(
+          std::bit_cast<uint64_t>(words[i][2]));
     }
   });
 }

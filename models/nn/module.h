@@ -112,8 +112,8 @@ class Module {
   }
   // What forwards draw from.
   std::vector<Generator*> Generators() const;
-  // Where each of them is, i64 [2], by the name of the module that has it and
-  // its number there: "layer1.dropout.0".
+  // Where each of them is, i64 [3] (seed, draws, replayed draws), by the name
+  // of the module that has it and its number there: "layer1.dropout.0".
   StateMap GeneratorState() const;
   // InvalidArgument, with nothing changed, for one that is missing, unexpected
   // or no such state.

@@ -57,13 +57,14 @@ Future<void> OptimizerHost::Step(const rpc::CallContext& call,
         request.rates.size(), " learning rates for ", groups, " groups")));
   }
   return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
-                          [this, context = std::move(context), request] {
+                          [this, context, request] {
                             StepHeld(
                                 [&](const Variable& parameter) {
                                   return context->GradientOf(parameter);
                                 },
                                 request);
-                          });
+                          })
+      .Then([context] { return context->StepOthers(); });
 }
 
 void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,

@@ -53,8 +53,10 @@ struct SourceGroup {
 //
 // Calls end by the time limit of `options`, or else the agent's, counted from
 // when the local optimizers are there; Await needs no limit of its own.
-// Parameters without a gradient in the context keep their value and state. One
-// that several sources have is stepped once, in the first group it is in.
+// What modules have asked for (ContextState::OnStep), such as the push of rows
+// by a dist::Embedding, is done here and where these parameters are, and waited
+// for. Parameters without a gradient in the context keep their value and state.
+// One that several sources have is stepped once, in the first group it is in.
 // Steps at one worker, of whatever trainers, come one after the other, and
 // beside no forward of these parameters' modules and no backward. Must not
 // outlive the agent. Thread-safe.
@@ -83,18 +85,21 @@ class Optimizer {
   Future<void> StepAsync(const Context& ctx,
                          const rpc::CallOptions& options = {}) {
     StepRequest request = NextStep();
+    const Future<void> others = ctx.StepOthers();
     // The context may be gone when the locals are ready at last.
-    return ready_.Then([scope = ctx.call_scope(), options,
-                        request](const Locals& locals) -> Future<void> {
-      if (request.clip_norm == optim::Clip::kNone)
-        return StepAll(locals, options, scope, request);
-      return NormOf(locals, options, scope)
-          .Then([locals, options, scope, request](double norm) {
-            StepRequest clipped = request;
-            clipped.norm = norm;
-            return StepAll(locals, options, scope, clipped);
-          });
-    });
+    return ready_
+        .Then([scope = ctx.call_scope(), options,
+               request](const Locals& locals) -> Future<void> {
+          if (request.clip_norm == optim::Clip::kNone)
+            return StepAll(locals, options, scope, request);
+          return NormOf(locals, options, scope)
+              .Then([locals, options, scope, request](double norm) {
+                StepRequest clipped = request;
+                clipped.norm = norm;
+                return StepAll(locals, options, scope, clipped);
+              });
+        })
+        .Then([others] { return others; });
   }
 
   // For whoever has workers step by gradients that are at hand there, as a

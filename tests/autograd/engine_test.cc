@@ -9,8 +9,11 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/function.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/shape.h"
@@ -19,6 +22,7 @@ namespace baton::autograd {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -251,6 +255,33 @@ TEST(Backward, LeavesGradientsOfLeavesForLater) {
     EXPECT_THAT(of_weight.Contiguous().ToVector<float>(), Each(8))
         << name(leaf);  // 4 rows by 2 columns
   }
+}
+
+// A product that gives both is not computed twice.
+TEST(Backward, LateGradientsOfANodeAreComputedAtOnce) {
+  const Variable x(Tensor::Ones({2}), true), weight(Tensor::Ones({2}), true),
+      bias(Tensor::Ones({2}), true);
+  std::vector<std::vector<bool>> asked;
+  const Variable y = RecordJoint(
+      "joint", Tensor::Ones({2}), {}, {x, weight, bias},
+      [&](const Backprop& p) {
+        asked.push_back({p.needs(0), p.needs(1), p.needs(2)});
+        return Tensors{p.dy(), p.dy(), p.dy()};
+      },
+      GradientParts::kApart);
+  std::vector<LateGradient> late;
+  GraphTask::Options options;
+  options.sink = [](const Variable&, const Gradient&) {};
+  options.postpone = [&](const Variable& leaf) { return leaf.id() != x.id(); };
+  options.later = [&](const Variable&, LateGradient gradient) {
+    late.push_back(std::move(gradient));
+  };
+  Backward({Sum(y)}, {}, std::move(options));
+  ASSERT_EQ(late.size(), 2U);
+  for (LateGradient& gradient : late)
+    EXPECT_EQ(gradient().values().ToVector<float>(), std::vector<float>(2, 1));
+  EXPECT_THAT(asked, ElementsAre(ElementsAre(true, false, false),
+                                 ElementsAre(false, true, true)));
 }
 
 TEST(Backward, ALateGradientSeesThatItsInputsWereWritten) {

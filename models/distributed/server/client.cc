@@ -12,22 +12,9 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "models/distributed/server/row_routes.h"
+#include "models/distributed/server/shard_calls.h"
 
 namespace baton::dist {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kTryAgain{10};
-
-// The server, not the request, is what went wrong: another may be there. One
-// that shuts down answers FailedPrecondition.
-bool MayTryAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
-         absl::IsFailedPrecondition(status);
-}
-
-}  // namespace
 
 void Pulled::CopyTo(const std::vector<Tensor>& tensors) const {
   for (size_t i = 0; i < shards.size(); ++i)
@@ -46,153 +33,55 @@ std::vector<int64_t> Pulled::Versions(int32_t key) const {
 // What outlives the client while a trade is under way.
 class ServerClient::Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(rpc::Agent& agent, RRef<ServerDirectory> directory, ServedKeys served,
-       std::chrono::milliseconds timeout)
+  Core(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
+       ServedKeys served, const ClientOptions& options)
       : agent_(agent),
-        directory_(std::move(directory)),
         options_(std::move(served.options)),
         layout_(std::make_shared<KeyLayout>(std::move(served.layout))),
-        timeout_(timeout),
-        places_(layout_->shard_elements.size()),
-        pushes_(places_.size()) {}
+        calls_(ShardCalls::Make(
+            agent, directory, layout_->shards(),
+            options.timeout.value_or(agent.default_timeout()))),
+        compresses_(options.compression.kind != Compression::Kind::kNone),
+        compressors_(layout_->shard_elements.size(),
+                     Compressor(options.compression)),
+        pushes_(layout_->shard_elements.size()) {}
 
   const ServerOptions& options() const { return options_; }
   const std::shared_ptr<const KeyLayout>& layout() const { return layout_; }
-  std::chrono::milliseconds timeout() const { return timeout_; }
+  ShardCalls& calls() const { return *calls_; }
   void set_id(TrainerId id) { id_ = id; }
-
-  // call(primary, time left) at the shard's primary, again and again while the
-  // shard has none.
-  template <typename T>
-  using ShardCall = std::function<Future<T>(const RRef<ServerShard>&,
-                                            const rpc::CallOptions&)>;
-  template <typename T>
-  Future<T> At(int32_t shard, ShardCall<T> call) {
-    Attempt<T> attempt{.shard = shard,
-                       .call = std::move(call),
-                       .deadline = Clock::now() + timeout_};
-    Future<T> result = attempt.promise.future();
-    Try(std::make_shared<Attempt<T>>(std::move(attempt)));
-    return result;
-  }
 
   Future<Pulled> Do(Trade trade);
   // At every shard, of a trainer that has not left yet.
   std::vector<Future<void>> Leave();
 
  private:
-  template <typename T>
-  struct Attempt {
-    int32_t shard = 0;
-    ShardCall<T> call;
-    Clock::time_point deadline;
-    Promise<T> promise{};
-
-    rpc::CallOptions TimeLeft() const {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          deadline - Clock::now());
-      return {.timeout = std::max(left, std::chrono::milliseconds(0))};
-    }
-  };
-  template <typename T>
-  using AttemptPtr = std::shared_ptr<Attempt<T>>;
-
   // A trade's part for one shard; rows are of it alone.
   struct Share {
     int32_t shard = 0;
     int64_t sequence = 0;
     std::vector<RowGradients> row_gradients{};
     std::vector<RowKeys> rows{};
+    Gradients compressed{};  // where that is wanted: once, however often sent
   };
   using TradePtr = std::shared_ptr<const Trade>;
 
-  template <typename T>
-  void Try(const AttemptPtr<T>& attempt) {
-    std::optional<ShardPlace> place;
-    {
-      const MutexLock lock(mutex_);
-      place = places_[static_cast<size_t>(attempt->shard)];
-    }
-    if (!place.has_value()) {
-      Locate(attempt);
-      return;
-    }
-    attempt->call(place->primary, attempt->TimeLeft())
-        .OnReady([self = this->shared_from_this(), attempt,
-                  epoch = place->epoch](const ResultOf<T>& result) {
-          self->OnResult(attempt, epoch, result);
-        });
-  }
-
-  template <typename T>
-  void OnResult(const AttemptPtr<T>& attempt, int64_t epoch,
-                const ResultOf<T>& result) {
-    const absl::Status status = baton::internal::StatusOf(result);
-    if (!MayTryAgain(status)) {
-      attempt->promise.Set(result);
-      return;
-    }
-    Forget(attempt->shard, epoch);
-    TryLater(attempt, status);
-  }
-
-  template <typename T>
-  void TryLater(const AttemptPtr<T>& attempt, const absl::Status& why) {
-    if (Clock::now() + kTryAgain > attempt->deadline) {
-      attempt->promise.Set(
-          Annotate(why, absl::StrCat("no server of shard ", attempt->shard,
-                                     " has answered in time")));
-      return;
-    }
-    agent_.timer().After(kTryAgain, [self = this->shared_from_this(), attempt] {
-      self->agent_.executor().Post([self, attempt] { self->Try(attempt); });
-    });
-  }
-
-  template <typename T>
-  void Locate(const AttemptPtr<T>& attempt) {
-    directory_
-        .Async<&ServerDirectory::Locate>(attempt->TimeLeft(), attempt->shard)
-        .OnReady([self = this->shared_from_this(),
-                  attempt](const absl::StatusOr<ShardPlace>& place) {
-          if (place.ok()) {
-            self->Remember(attempt->shard, *place);
-            self->Try(attempt);
-          } else if (MayTryAgain(place.status())) {
-            // A handle to a server that is lost does not arrive, either.
-            self->TryLater(attempt, place.status());
-          } else {
-            attempt->promise.Set(place.status());
-          }
-        });
-  }
-
-  void Remember(int32_t shard, const ShardPlace& place) {
-    std::optional<ShardPlace> before = place;  // its handle ends unlocked
-    const MutexLock lock(mutex_);
-    places_[static_cast<size_t>(shard)].swap(before);
-  }
-  void Forget(int32_t shard, int64_t epoch) {
-    std::optional<ShardPlace> before;
-    const MutexLock lock(mutex_);
-    auto& place = places_[static_cast<size_t>(shard)];
-    if (place.has_value() && place->epoch == epoch) place.swap(before);
-  }
-
   absl::Status Check(const Trade& trade) const;
+  // Of one push to a shard after the other.
   Future<ExchangeReply> Send(const TradePtr& trade,
-                             const std::shared_ptr<const Share>& share);
+                             const std::shared_ptr<Share>& share);
+  void Compress(const Trade& trade, Share& share);
   ExchangeRequest RequestOf(const Trade& trade, const Share& share,
                             const rpc::WorkerInfo& server) const;
 
   rpc::Agent& agent_;
-  const RRef<ServerDirectory> directory_;
   const ServerOptions options_;
   const std::shared_ptr<const KeyLayout> layout_;
-  const std::chrono::milliseconds timeout_;
+  const std::shared_ptr<ShardCalls> calls_;
+  const bool compresses_;
+  std::vector<Compressor> compressors_;  // by shard; of the push that is sent
   std::atomic<TrainerId> id_ = kReader;
   Mutex mutex_;
-  std::vector<std::optional<ShardPlace>> places_ ABSL_GUARDED_BY(mutex_);
   // The last push to each shard, behind which the next one is sent.
   std::vector<Future<ExchangeReply>> pushes_ ABSL_GUARDED_BY(mutex_);
   int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -222,6 +111,11 @@ ExchangeRequest ServerClient::Core::RequestOf(
       .values = trade.values,
       .rows = share.rows};
   if (trade.gradients.empty()) return request;
+  if (compresses_) {
+    request.gradients.dense = share.compressed.dense;
+    request.gradients.index = share.compressed.index;
+    return request;
+  }
   // Filled where the server sees it, so that it travels without a copy.
   const int64_t count =
       layout_->shard_elements[static_cast<size_t>(share.shard)];
@@ -231,9 +125,17 @@ ExchangeRequest ServerClient::Core::RequestOf(
   return request;
 }
 
+void ServerClient::Core::Compress(const Trade& trade, Share& share) {
+  const auto at = static_cast<size_t>(share.shard);
+  const Tensor flat = Tensor::Empty({layout_->shard_elements[at]});
+  layout_->Pack(share.shard, trade.gradients, flat);
+  share.compressed = compressors_[at].Compress(flat);
+}
+
 Future<ExchangeReply> ServerClient::Core::Send(
-    const TradePtr& trade, const std::shared_ptr<const Share>& share) {
-  return At<ExchangeReply>(
+    const TradePtr& trade, const std::shared_ptr<Share>& share) {
+  if (compresses_ && !trade->gradients.empty()) Compress(*trade, *share);
+  return calls_->At<ExchangeReply>(
       share->shard,
       [self = shared_from_this(), trade, share](
           const RRef<ServerShard>& primary, const rpc::CallOptions& options) {
@@ -254,7 +156,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     const MutexLock lock(mutex_);
     const int64_t sequence = trade->push ? ++sequence_ : 0;
     for (int32_t shard = 0; shard < shards; ++shard) {
-      const auto share = std::make_shared<const Share>(
+      const auto share = std::make_shared<Share>(
           Share{.shard = shard,
                 .sequence = sequence,
                 .row_gradients = routes.gradients(shard),
@@ -294,23 +196,23 @@ std::vector<Future<void>> ServerClient::Core::Leave() {
   const TrainerId id = id_.exchange(kReader);
   if (id == kReader) return leaving;
   for (int32_t shard = 0; shard < layout_->shards(); ++shard) {
-    leaving.push_back(At<void>(shard, [id](const RRef<ServerShard>& primary,
-                                           const rpc::CallOptions& options) {
-      return primary.Async<&ServerShard::Leave>(options, id);
-    }));
+    leaving.push_back(
+        calls_->At<void>(shard, [id](const RRef<ServerShard>& primary,
+                                     const rpc::CallOptions& options) {
+          return primary.Async<&ServerShard::Leave>(options, id);
+        }));
   }
   return leaving;
 }
 
 absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
     rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-    std::optional<int64_t> rank,
-    std::optional<std::chrono::milliseconds> timeout) {
+    std::optional<int64_t> rank, const ClientOptions& options) {
+  RETURN_IF_ERROR(dist::Check(options.compression));
   ASSIGN_OR_RETURN(ServedKeys served,
                    directory.Async<&ServerDirectory::Served>().Await());
   const auto core =
-      std::make_shared<Core>(agent, directory, std::move(served),
-                             timeout.value_or(agent.default_timeout()));
+      std::make_shared<Core>(agent, directory, std::move(served), options);
   std::unique_ptr<ServerClient> client(new ServerClient(core));
   if (!rank.has_value()) return client;
   ASSIGN_OR_RETURN(const TrainerId id,
@@ -318,9 +220,9 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
   core->set_id(id);
   std::vector<Future<void>> joining;
   for (int32_t shard = 0; shard < core->layout()->shards(); ++shard) {
-    joining.push_back(
-        core->At<void>(shard, [id, rank](const RRef<ServerShard>& primary,
-                                         const rpc::CallOptions& options) {
+    joining.push_back(core->calls().At<void>(
+        shard, [id, rank](const RRef<ServerShard>& primary,
+                          const rpc::CallOptions& options) {
           return primary.Async<&ServerShard::Join>(options, id, *rank);
         }));
   }
@@ -340,6 +242,10 @@ int32_t ServerClient::TableOf(const std::string& name) const {
                    [&](const auto& table) { return table.name == name; });
   return found == tables.end() ? -1
                                : static_cast<int32_t>(found - tables.begin());
+}
+
+int64_t ServerClient::EpochOf(int32_t shard) const {
+  return core_->calls().EpochOf(shard);
 }
 
 Future<Pulled> ServerClient::Do(Trade trade) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/tensor.h"
+#include "models/distributed/server/compression.h"
 #include "models/distributed/server/directory.h"
 #include "models/distributed/server/shard.h"
 #include "rpc/agent.h"
@@ -45,6 +46,12 @@ struct Trade {
   std::vector<RowKeys> rows{};
 };
 
+struct ClientOptions {
+  // Of each call, however often it is made again; else the agent's.
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
+  Compression compression{};  // of dense gradients
+};
+
 // A trainer's side of parameter servers. Finds the servers again when they are
 // lost, and repeats what was not answered, which then counts once. Pushes reach
 // each shard in the order in which they were made. Futures end by the timeout.
@@ -56,14 +63,16 @@ class ServerClient {
   // nobody. Waits for the servers.
   static absl::StatusOr<std::unique_ptr<ServerClient>> Join(
       rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-      std::optional<int64_t> rank,
-      std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+      std::optional<int64_t> rank, const ClientOptions& options = {});
   ~ServerClient();
 
   const ServerOptions& options() const;
   const KeyLayout& layout() const;
   // The number of a table in ServerOptions::tables; -1: there is none.
   int32_t TableOf(const std::string& name) const;
+  // In which the shard was last found: each change of its servers begins one.
+  // 0: it was not looked for.
+  int64_t EpochOf(int32_t shard) const;
 
   Future<Pulled> Do(Trade trade);
   // Gradients of all keys, in order.

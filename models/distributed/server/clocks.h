@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "models/distributed/server/options.h"
@@ -31,15 +32,30 @@ struct ServedTrainer {
   }
 };
 
+// All that the clocks of a shard have been told.
+struct ClockReadings {
+  std::map<TrainerId, ServedTrainer> trainers{};
+  int64_t joined = 0;    // so far, those that left among them
+  int64_t round = 0;     // of bulk-synchronous mode: the open one
+  int64_t pushed = 0;    // into the open round
+  int64_t furthest = 0;  // clock ever seen
+  static constexpr auto Fields() {
+    using R = ClockReadings;
+    return std::tuple{&R::trainers, &R::joined, &R::round, &R::pushed,
+                      &R::furthest};
+  }
+};
+
 // Who trains at a shard, how far each is, and who has to wait for whom. Decides
 // by what it was told in order alone, so that a backup decides the same.
 // Thread-compatible.
 class Clocks {
  public:
-  explicit Clocks(const ServerOptions& options)
+  explicit Clocks(const ServerOptions& options, ClockReadings readings = {})
       : mode_(options.mode),
         staleness_(mode_ == Consistency::kBoundedStale ? options.staleness : 0),
-        expected_(options.trainers) {}
+        expected_(options.trainers),
+        now_(std::move(readings)) {}
 
   // A newcomer counts from the next round on that has not begun; where rounds
   // are none, it is as far as the slowest. False for one that is there.
@@ -48,8 +64,9 @@ class Clocks {
   // Null for one that is not there.
   const ServedTrainer* Find(TrainerId id) const;
   const std::map<TrainerId, ServedTrainer>& trainers() const {
-    return trainers_;
+    return now_.trainers;
   }
+  const ClockReadings& readings() const { return now_; }
 
   // A push of the trainer, which may go on, was taken.
   void Count(TrainerId id, int64_t sequence);
@@ -60,7 +77,7 @@ class Clocks {
 
   // Of bulk-synchronous mode: the round that is open, whether it has all that
   // it waits for, and its end.
-  int64_t round() const { return round_; }
+  int64_t round() const { return now_.round; }
   bool RoundIsWhole() const;
   void EndRound();
 
@@ -68,11 +85,7 @@ class Clocks {
   const Consistency mode_;
   const int64_t staleness_;
   const int64_t expected_;
-  std::map<TrainerId, ServedTrainer> trainers_;
-  int64_t joined_ = 0;  // so far, those that left among them
-  int64_t round_ = 0;
-  int64_t pushed_ = 0;    // into the open round
-  int64_t furthest_ = 0;  // clock ever seen
+  ClockReadings now_;
 };
 
 }  // namespace baton::dist

@@ -53,6 +53,13 @@ absl::Status Check(const ServerOptions& options) {
         "more");
   }
   RETURN_IF_ERROR(CheckRule(options.rule));
+  if (std::holds_alternative<ops::SparseAdamRule>(options.rule)) {
+    return absl::InvalidArgumentError(
+        "servers: SparseAdam steps rows of tables alone, and dense keys have "
+        "none: give ServerOptions::rule as AdamRule, and SparseAdam as the "
+        "rule "
+        "of tables");
+  }
   std::set<std::string> names;
   for (const RowTableOptions& table : options.tables) {
     if (!names.insert(table.name).second) {

@@ -56,7 +56,7 @@ struct RowTableOptions {
 };
 
 struct ServerOptions {
-  ops::StepRule rule = ops::SgdRule{};  // of dense keys
+  ops::StepRule rule = ops::SgdRule{};  // of dense keys; not SparseAdam
   Consistency mode = Consistency::kBulkSynchronous;
   int64_t staleness = 0;  // of kBoundedStale
   // Nobody is waited for before so many have joined; then those that are there

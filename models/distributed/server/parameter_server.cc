@@ -3,8 +3,12 @@
 
 #include "models/distributed/server/parameter_server.h"
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "models/distributed/checkpoint_shard.h"
+#include "models/distributed/server/saved_shards.h"
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
@@ -12,9 +16,19 @@ namespace {
 
 using Replicas = ServerDirectory::Replicas;
 
-absl::StatusOr<KeyLayout> LayoutOf(
-    const std::vector<std::pair<std::string, Tensor>>& values, size_t shards,
-    const ServerOptions& options) {
+// Many rows take a while to write to a slow disk.
+constexpr std::chrono::minutes kLongestSave{30};
+
+// What the servers will keep; InvalidArgument for what cannot be kept so.
+absl::StatusOr<ServedKeys> PlanServers(const std::vector<std::string>& servers,
+                                       const ServerOptions& options,
+                                       const ParameterServers::Values& values) {
+  RETURN_IF_ERROR(Check(options));
+  const size_t least = options.backups ? 2 : 1;
+  if (servers.size() < least) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected ", least, " servers or more, got ", servers.size()));
+  }
   std::vector<DenseKey> keys;
   for (const auto& [name, value] : values) {
     if (!value.defined() || value.dtype() != DType::kF32) {
@@ -24,8 +38,11 @@ absl::StatusOr<KeyLayout> LayoutOf(
     }
     keys.push_back({.name = name, .shape = value.shape()});
   }
-  return PlanKeys(std::move(keys), static_cast<int>(shards),
-                  options.part_bytes);
+  ServedKeys served{.options = options, .layout = {}};
+  ASSIGN_OR_RETURN(served.layout,
+                   PlanKeys(std::move(keys), static_cast<int>(servers.size()),
+                            options.part_bytes));
+  return served;
 }
 
 Future<Replicas> MakeShard(rpc::Agent& agent,
@@ -45,7 +62,7 @@ Future<Replicas> MakeShard(rpc::Agent& agent,
                                 .backup = {made.begin() + 1, made.end()}};
         Future<void> follows = ReadyFuture<void>(absl::OkStatus());
         if (made.size() > 1)
-          follows = made[1].Async<&ServerShard::Follow>(made[0].owner());
+          follows = made[1].Async<&ServerShard::Follow>(made[0].owner(), 1, 0);
         return follows.Then([replicas] {
           return replicas.primary.Async<&ServerShard::Serve>(replicas.backup)
               .Then([replicas] { return replicas; });
@@ -61,38 +78,98 @@ void RegisterParameterServers(rpc::Registry& registry) {
   registry.AddFunction<&server_calls::Ping>();
 }
 
+ParameterServers::ParameterServers(rpc::Agent& agent, ServedKeys served)
+    : local_(std::make_shared<ServerDirectory>(std::move(served))),
+      directory_(RRef<ServerDirectory>::Make(agent, local_)),
+      calls_(ShardCalls::Make(
+          agent, directory_, local_->Served().layout.shards(), kLongestSave)) {}
+
 absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Make(
     rpc::Agent& agent, const std::vector<std::string>& servers,
-    const ServerOptions& options,
-    const std::vector<std::pair<std::string, Tensor>>& values) {
-  RETURN_IF_ERROR(Check(options));
-  const size_t least = options.backups ? 2 : 1;
-  if (servers.size() < least) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected ", least, " servers or more, got ", servers.size()));
-  }
-  ASSIGN_OR_RETURN(const KeyLayout layout,
-                   LayoutOf(values, servers.size(), options));
-  std::unique_ptr<ParameterServers> made(
-      new ParameterServers(std::make_shared<ServerDirectory>(
-          ServedKeys{.options = options, .layout = layout})));
-  made->directory_ = RRef<ServerDirectory>::Make(agent, made->local_);
+    const ServerOptions& options, const Values& values) {
+  ASSIGN_OR_RETURN(const ServedKeys served,
+                   PlanServers(servers, options, values));
+  const KeyLayout& layout = served.layout;
   std::vector<Tensor> tensors;
   for (const auto& [name, value] : values) tensors.push_back(value);
-  std::vector<Future<Replicas>> making;
+  std::vector<ShardImage> images;
   for (int shard = 0; shard < layout.shards(); ++shard) {
-    ShardSpec spec{.options = options,
-                   .shard = shard,
-                   .shards = layout.shards(),
-                   .values = Tensor::Empty(
-                       {layout.shard_elements[static_cast<size_t>(shard)]})};
-    layout.Pack(shard, tensors, spec.values);
-    making.push_back(MakeShard(agent, servers, spec, made->directory_));
+    images.push_back(
+        {.values = Tensor::Empty(
+             {layout.shard_elements[static_cast<size_t>(shard)]})});
+    layout.Pack(shard, tensors, images.back().values);
+  }
+  return Start(agent, servers, served, images, std::nullopt);
+}
+
+absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
+    rpc::Agent& agent, const std::vector<std::string>& servers,
+    const ServedKeys& served, const std::vector<ShardImage>& images,
+    const std::optional<SavedRows>& rows) {
+  std::unique_ptr<ParameterServers> made(new ParameterServers(agent, served));
+  std::vector<Future<Replicas>> making;
+  for (int shard = 0; shard < served.layout.shards(); ++shard) {
+    making.push_back(MakeShard(agent, servers,
+                               {.options = served.options,
+                                .shard = shard,
+                                .shards = served.layout.shards(),
+                                .servers = servers,
+                                .image = images[static_cast<size_t>(shard)],
+                                .saved = rows},
+                               made->directory_));
   }
   ASSIGN_OR_RETURN(std::vector<Replicas> shards,
                    WaitAll(making).Await(kNoLimit));
   made->local_->Set(std::move(shards));
   return made;
+}
+
+absl::Status ParameterServers::Save(const CheckpointOptions& to, int64_t step,
+                                    const NamedTensors& trainer) const {
+  const ServedKeys served = local_->Served();
+  ASSIGN_OR_RETURN(const CheckpointDraft draft,
+                   BeginCheckpoint(to.folder, step));
+  std::vector<Future<SavedShard>> saving;
+  for (int32_t shard = 0; shard < served.layout.shards(); ++shard) {
+    saving.push_back(calls_->At<SavedShard>(
+        shard, [draft, shard](const RRef<ServerShard>& primary,
+                              const rpc::CallOptions& options) {
+          return primary.Async<&ServerShard::Save>(options, draft, shard + 1);
+        }));
+  }
+  ASSIGN_OR_RETURN(const std::vector<SavedShard> saved,
+                   WaitAll(saving).Await(kNoLimit));
+  std::vector<ShardImage> images;
+  std::vector<Shard> files;
+  for (const SavedShard& shard : saved) {
+    images.push_back(shard.dense);
+    files.insert(files.end(), shard.files.begin(), shard.files.end());
+  }
+  NamedTensors state = SavedForm(served.options, served.layout, images);
+  state.merge(AsPart(kTrainerPart, trainer));
+  ASSIGN_OR_RETURN(files.emplace_back(), WriteShard(draft, 0, state));
+  return FinishCheckpoint(draft, files, to.keep);
+}
+
+absl::StatusOr<ParameterServers::Resumed> ParameterServers::Resume(
+    rpc::Agent& agent, const std::vector<std::string>& servers,
+    const ServerOptions& options, const Values& values,
+    const std::string& folder, IfBroken if_broken) {
+  ASSIGN_OR_RETURN(const ServedKeys served,
+                   PlanServers(servers, options, values));
+  Resumed resumed;
+  const auto load = [&](const Checkpoint& checkpoint) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<ShardImage> images,
+                     LoadDense(options, served.layout, checkpoint));
+    ASSIGN_OR_RETURN(resumed.trainer, checkpoint.ReadPart(kTrainerPart));
+    ASSIGN_OR_RETURN(
+        resumed.servers,
+        Start(agent, servers, served, images,
+              SavedRows{.folder = folder, .step = checkpoint.step()}));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(resumed.step, ResumeFrom(folder, if_broken, load));
+  return resumed;
 }
 
 ParameterServers::~ParameterServers() { local_->Clear(); }

@@ -3,15 +3,22 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/checkpoint.h"
+#include "core/checkpoint_writer.h"
 #include "core/tensor.h"
 #include "models/distributed/server/directory.h"
 #include "models/distributed/server/options.h"
+#include "models/distributed/server/shard_calls.h"
+#include "models/distributed/server/shard_state.h"
 #include "rpc/agent.h"
 #include "rpc/registry.h"
 
@@ -34,13 +41,37 @@ void RegisterParameterServers(rpc::Registry& registry);
 // not outlive the agent. Thread-compatible.
 class ParameterServers {
  public:
+  using Values = std::vector<std::pair<std::string, Tensor>>;
   // Makes a shard at each server, with these values, f32; where there are
   // backups each at the server after it. Waits as long as the agent's default
   // timeout.
   static absl::StatusOr<std::unique_ptr<ParameterServers>> Make(
       rpc::Agent& agent, const std::vector<std::string>& servers,
-      const ServerOptions& options,
-      const std::vector<std::pair<std::string, Tensor>>& values);
+      const ServerOptions& options, const Values& values);
+
+  // Writes what the shards are to a folder that all servers see, and `trainer`,
+  // the caller's own: values, the state of their rule, rows, versions. Returns
+  // when it is on the disk; trainers go on meanwhile. Each shard is saved
+  // between two of its updates: where all are to be of one, let no push be
+  // under way. Trainers are not saved.
+  absl::Status Save(const CheckpointOptions& to, int64_t step,
+                    const NamedTensors& trainer = {}) const;
+
+  struct Resumed {
+    std::unique_ptr<ParameterServers> servers;
+    int64_t step = 0;
+    NamedTensors trainer;  // as Save was given it
+  };
+  // Servers as Make gives them, any number, with the newest checkpoint of a
+  // folder in place of the values, or as ResumeFrom says. Where the shards
+  // differed in versions or steps, all go on from the largest. InvalidArgument
+  // or NotFound for a checkpoint that does not fit keys, tables or rules.
+  static absl::StatusOr<Resumed> Resume(rpc::Agent& agent,
+                                        const std::vector<std::string>& servers,
+                                        const ServerOptions& options,
+                                        const Values& values,
+                                        const std::string& folder,
+                                        IfBroken if_broken);
   ~ParameterServers();
   ParameterServers(const ParameterServers&) = delete;
   ParameterServers& operator=(const ParameterServers&) = delete;
@@ -49,11 +80,16 @@ class ParameterServers {
   const RRef<ServerDirectory>& directory() const { return directory_; }
 
  private:
-  explicit ParameterServers(std::shared_ptr<ServerDirectory> local)
-      : local_(std::move(local)) {}
+  ParameterServers(rpc::Agent& agent, ServedKeys served);
+  // `rows`: where tables are not to begin empty.
+  static absl::StatusOr<std::unique_ptr<ParameterServers>> Start(
+      rpc::Agent& agent, const std::vector<std::string>& servers,
+      const ServedKeys& served, const std::vector<ShardImage>& images,
+      const std::optional<SavedRows>& rows);
 
   const std::shared_ptr<ServerDirectory> local_;
-  RRef<ServerDirectory> directory_;
+  const RRef<ServerDirectory> directory_;
+  const std::shared_ptr<ShardCalls> calls_;
 };
 
 }  // namespace baton::dist

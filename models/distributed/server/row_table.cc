@@ -69,11 +69,47 @@ absl::Status CheckRowGradients(const ServerOptions& options,
                    table.name, " are f32", shape.ToString()));
 }
 
-RowTable::RowTable(const RowTableOptions& options, int64_t limit)
+RowTable::RowTable(const RowTableOptions& options, int64_t limit,
+                   const RowTableImage& image)
     : options_(options),
       limit_(limit),
       slots_(UsedSlots(options.rule)),
-      record_(options.width * (1 + StateCount(slots_))) {}
+      record_(RecordOf(options)),
+      steps_(image.steps) {
+  if (!image.keys.defined()) return;
+  const int64_t* key = image.keys.data<int64_t>();
+  const float* record = image.records.data<float>();
+  for (int64_t i = 0; i < image.keys.numel(); ++i, record += record_) {
+    const Row row = NewRow(key[i]);
+    row_of_[key[i]] = row;
+    std::copy_n(record, record_, Record(row));
+  }
+  if (bounded()) ForgetRest();
+}
+
+int64_t RowTable::RecordOf(const RowTableOptions& options) {
+  return options.width * (1 + StateCount(UsedSlots(options.rule)));
+}
+
+RowTableImage RowTable::Image() const {
+  RowTableImage image{.steps = steps_,
+                      .keys = Tensor::Empty({size()}, {.dtype = DType::kI64}),
+                      .records = Tensor::Empty({size(), record_})};
+  int64_t* key = image.keys.data<int64_t>();
+  float* record = image.records.data<float>();
+  const auto add = [&](Row row) {
+    *key++ = key_of_[static_cast<size_t>(row)];
+    record = std::copy_n(Record(row), record_, record);
+  };
+  if (bounded()) {
+    for (Row row = oldest_; row != kNone;
+         row = newer_[static_cast<size_t>(row)])
+      add(row);
+  } else {
+    for (const auto& [of_key, row] : row_of_) add(row);
+  }
+  return image;
+}
 
 float* RowTable::Record(Row row) const {
   return block_data_[static_cast<size_t>(row / kRowsPerBlock)] +
@@ -129,7 +165,7 @@ void RowTable::Touch(const Tensor& keys) {
   }
 }
 
-RowTable::Row RowTable::MakeRow(int64_t key) {
+RowTable::Row RowTable::NewRow(int64_t key) {
   Row row = kNone;
   if (!free_.empty()) {
     row = free_.back();
@@ -150,6 +186,12 @@ RowTable::Row RowTable::MakeRow(int64_t key) {
   }
   key_of_[static_cast<size_t>(row)] = key;
   named_by_[static_cast<size_t>(row)] = 0;
+  if (bounded()) Append(row);
+  return row;
+}
+
+RowTable::Row RowTable::MakeRow(int64_t key) {
+  const Row row = NewRow(key);
   float* record = Record(row);
   Begin(key, record);
   for (const ops::StateSlot& slot : slots_) {
@@ -157,7 +199,6 @@ RowTable::Row RowTable::MakeRow(int64_t key) {
     record += width();
     std::fill_n(record, width(), static_cast<float>(slot.initial));
   }
-  if (bounded()) Append(row);
   return row;
 }
 

@@ -35,14 +35,31 @@ inline Tensor RowsOnHost(const Tensor& tensor) {
   return tensor.To(Device::Cpu()).Contiguous();
 }
 
+// All that a table has; without keys: nothing yet.
+struct RowTableImage {
+  int64_t steps = 0;
+  Tensor keys{};     // i64 [N]; of a bounded table from the first to forget on
+  Tensor records{};  // f32 [N, width x (1 + the rule's state)], the value first
+  static constexpr auto Fields() {
+    using I = RowTableImage;
+    return std::tuple{&I::steps, &I::keys, &I::records};
+  }
+};
+
 // The rows of an embedding table that one shard has, in host memory, each with
 // the optimizer's state beside it. A row is there from its first gradient on;
 // before, and once it is forgotten, it reads as it begins. Equal calls in equal
 // order leave equal tables. Thread-compatible.
 class RowTable {
  public:
-  // Keeps `limit` rows at most; 0: all.
-  RowTable(const RowTableOptions& options, int64_t limit);
+  // Keeps `limit` rows at most; 0: all. Begins with the rows of an image, whose
+  // records have the shape that the options say.
+  RowTable(const RowTableOptions& options, int64_t limit,
+           const RowTableImage& image = {});
+  // A copy.
+  RowTableImage Image() const;
+  // Elements of a row with the state of its rule.
+  static int64_t RecordOf(const RowTableOptions& options);
 
   int64_t size() const { return static_cast<int64_t>(row_of_.size()); }
   int64_t width() const { return options_.width; }
@@ -69,7 +86,8 @@ class RowTable {
   };
 
   float* Record(Row row) const;
-  Row MakeRow(int64_t key);
+  Row NewRow(int64_t key);   // its record uninitialised
+  Row MakeRow(int64_t key);  // as rows begin
   void Begin(int64_t key, float* value) const;
   std::vector<Touched> Gather(const std::vector<RowGradients>& gradients,
                               std::vector<std::vector<float>>& sums);

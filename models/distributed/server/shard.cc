@@ -7,14 +7,33 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/log.h"
+#include "core/executor.h"
 #include "core/status.h"
+#include "models/distributed/server/saved_shards.h"
 
 namespace baton::dist {
 namespace {
 
 // What takes longer to copy for sending than to hand to another thread.
 constexpr size_t kBriefBytes = 256 << 10;
+
+absl::StatusOr<SavedShard> SaveShard(const CheckpointDraft& draft,
+                                     int32_t number,
+                                     const ServerOptions& options,
+                                     int32_t shard, ShardImage image) {
+  const BlockingScope writing;
+  SavedShard saved;
+  if (!image.tables.empty()) {
+    ASSIGN_OR_RETURN(
+        saved.files.emplace_back(),
+        WriteShard(draft, number, SavedForm(options, shard, image.tables)));
+  }
+  saved.dense = {.version = image.version,
+                 .values = image.values,
+                 .slots = std::move(image.slots),
+                 .steps = image.steps};
+  return saved;
+}
 
 size_t BytesOf(const ExchangeReply& reply) {
   size_t bytes = reply.values.defined() ? reply.values.nbytes() : 0;
@@ -28,6 +47,8 @@ ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
                          RRef<ServerDirectory> directory)
     : agent_(agent),
       shard_(spec.shard),
+      shards_(spec.shards),
+      servers_(spec.servers),
       directory_(std::move(directory)),
       state_(spec, agent.self().compute.device) {}
 
@@ -38,9 +59,12 @@ void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
   });
 }
 
-void ServerShard::Follow(const rpc::WorkerInfo& primary) {
-  Post([primary](ServerShard& self) {
+void ServerShard::Follow(const rpc::WorkerInfo& primary, int64_t epoch,
+                         int64_t updates) {
+  Post([primary, epoch, updates](ServerShard& self) {
     self.primary_ = primary;
+    self.epoch_ = epoch;
+    self.next_index_ = updates;
     self.role_ = Role::kBackup;
   });
 }
@@ -222,22 +246,26 @@ bool ServerShard::Apply(const ShardUpdate& update) {
 Future<void> ServerShard::Log(ShardUpdate update) {
   update.index = next_index_++;
   Promise<void> replicated;
-  if (backup_.empty()) {
+  if (backup_.empty() && !copying_) {
     replicated.Set(absl::OkStatus());
   } else {
     unacknowledged_[update.index] = {update, replicated};
-    backup_.front()
-        .Async<&ServerShard::Replicate>(epoch_, update)
-        .OnReady([self = shared_from_this(), epoch = epoch_,
-                  index = update.index](const absl::Status& status) {
-          self->Post([epoch, index, status](ServerShard& self) {
-            self.OnReplicated(epoch, index, status);
-          });
-        });
+    if (!copying_) SendToBackup(update);
   }
   if (Apply(update) && !waiting_.empty())
     Post([](ServerShard& self) { self.Wake(); });
   return replicated.future();
+}
+
+void ServerShard::SendToBackup(const ShardUpdate& update) {
+  backup_.front()
+      .Async<&ServerShard::Replicate>(epoch_, update)
+      .OnReady([self = shared_from_this(), epoch = epoch_,
+                index = update.index](const absl::Status& status) {
+        self->Post([epoch, index, status](ServerShard& self) {
+          self.OnReplicated(epoch, index, status);
+        });
+      });
 }
 
 void ServerShard::OnReplicated(int64_t epoch, int64_t index,
@@ -294,6 +322,23 @@ Future<ShardReport> ServerShard::Report() {
                             .has_backup = !self.backup_.empty()});
   });
   return promise.future();
+}
+
+Future<SavedShard> ServerShard::Save(const CheckpointDraft& draft,
+                                     int32_t number) {
+  Promise<SavedShard> saved;
+  Post([saved, draft, number](ServerShard& self) {
+    if (absl::Status status = self.NotServing(); !status.ok()) {
+      saved.Set(status);
+      return;
+    }
+    self.agent_.executor().Post([saved, draft, number, shard = self.shard_,
+                                 options = self.state_.options(),
+                                 image = self.state_.Image()]() mutable {
+      saved.Set(SaveShard(draft, number, options, shard, std::move(image)));
+    });
+  });
+  return saved.future();
 }
 
 }  // namespace baton::dist

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/checkpoint.h"
 #include "core/future.h"
 #include "models/distributed/server/directory.h"
 #include "models/distributed/server/shard_state.h"
@@ -77,11 +80,23 @@ struct ShardReport {
   }
 };
 
+// A shard as it was saved: its dense part, and the file with its rows, where it
+// has tables.
+struct SavedShard {
+  ShardImage dense;
+  std::vector<Shard> files{};
+  static constexpr auto Fields() {
+    return std::tuple{&SavedShard::dense, &SavedShard::files};
+  }
+};
+
 // One server's replica of a shard. The primary numbers what changes the shard,
 // sends it to the backup, and acknowledges it when both have it. When the
 // primary's worker is lost the backup asks the directory for the next epoch and
 // serves; a primary that is refused by its backup, or by the directory, serves
-// nobody any more. A trainer whose worker is lost leaves.
+// nobody any more. A primary without a backup makes one at
+// another of the servers, as soon as one answers; what is pushed while that is
+// sent a copy waits for it. A trainer whose worker is lost leaves.
 //
 // A push that a trainer repeats, as it does when it has no answer, counts once,
 // also where primary and backup have changed between. What waits for other
@@ -95,9 +110,10 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
               RRef<ServerDirectory> directory);
 
   // First of all, and once: as the primary, with one backup or none, or as the
-  // backup of a primary at that worker.
+  // backup of a primary at that worker, which is in that epoch and has had so
+  // many updates when it copied what this replica was made of.
   void Serve(const std::vector<RRef<ServerShard>>& backup);
-  void Follow(const rpc::WorkerInfo& primary);
+  void Follow(const rpc::WorkerInfo& primary, int64_t epoch, int64_t updates);
 
   // Done when the trainer counts. AlreadyExists where another one has its rank.
   Future<void> Join(rpc::CallContext& call, TrainerId trainer, int64_t rank);
@@ -109,6 +125,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // By the primary. Aborted: there is a newer epoch.
   Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
   Future<ShardReport> Report();
+  // Between two updates of the primary, which others then go on beside.
+  Future<SavedShard> Save(const CheckpointDraft& draft, int32_t number);
 
   // Where gradients come to (rpc::internal::HasDevice).
   Device device() const { return state_.device(); }
@@ -121,7 +139,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
                    rpc::kConcurrent<&ServerShard::Leave>,
                    rpc::kConcurrent<&ServerShard::Exchange>,
                    rpc::kConcurrent<&ServerShard::Replicate>,
-                   rpc::kConcurrent<&ServerShard::Report>>;
+                   rpc::kConcurrent<&ServerShard::Report>,
+                   rpc::kConcurrent<&ServerShard::Save>>;
 
  private:
   enum class Role : uint8_t { kIdle, kPrimary, kBackup, kFenced };
@@ -142,6 +161,14 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
     const auto self = shared_from_this();  // outlives the strand's last task
     strand_.Run([self, fn = std::move(fn)]() mutable { fn(*self); });
   }
+  template <typename Fn>
+  void After(std::chrono::milliseconds delay, Fn fn) {
+    agent_.timer().After(delay, [weak = weak_from_this(), fn] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->agent_.executor().Post([self, fn] { self->Post(fn); });
+    });
+  }
   absl::Status NotServing() const;
   absl::Status CheckRequest(const ExchangeRequest& request) const;
   void Admit(const WaitingPtr& waiting);
@@ -153,22 +180,37 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // Numbers and applies an update; ready when all replicas have it.
   Future<void> Log(ShardUpdate update);
   bool Apply(const ShardUpdate& update);
+  void SendToBackup(const ShardUpdate& update);
   void OnReplicated(int64_t epoch, int64_t index, const absl::Status& status);
+  void AcknowledgeAll();
   void ApplyParked();
   void GoAlone();
   void Promote();
-  void AskIfLost();
+  // then(whether the worker answers).
+  void AskIfThere(const rpc::WorkerInfo& worker,
+                  std::function<void(ServerShard&, bool)> then);
   void Begin(int64_t epoch);
   void Fence(const absl::Status& why);
   void OnMember(const rpc::MemberEvent& event);
   void LetGo(const std::string& worker, uint64_t incarnation);
   void LetGoOfTheLost();
+  // After a while, while this primary has no backup: makes one.
+  void RecruitLater();
+  void Recruit();
+  absl::StatusOr<rpc::WorkerInfo> NextServer();
+  void CopyTo(const rpc::WorkerInfo& worker);
+  void OnCopied(const absl::StatusOr<RRef<ServerShard>>& replica);
+  void Enlist();
+  // The directory's worker has not answered, and may do so after kAskAgain.
+  static bool MayAskAgain(const absl::Status& status);
+  static constexpr std::chrono::milliseconds kAskAgain{100};
   // Asks the directory for the next epoch until it answers.
   template <auto kMethod>
   void AskForEpoch();
 
   rpc::Agent& agent_;
-  const int32_t shard_;
+  const int32_t shard_, shards_;
+  const std::vector<std::string> servers_;
   const RRef<ServerDirectory> directory_;
   Strand strand_;
   ShardState state_;
@@ -176,6 +218,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   absl::Status fenced_;
   int64_t epoch_ = 1;
   bool asking_ = false;  // the directory for the next epoch
+  bool recruiting_ = false;
+  bool copying_ = false;  // to a new backup, which is sent no updates yet
+  size_t asked_ = 0;      // servers, so far, whether they can be the backup
   int64_t next_index_ = 0;
   std::vector<RRef<ServerShard>> backup_;  // of a primary: one or none
   rpc::WorkerInfo primary_;                // of a backup

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/ops/multi_tensor.h"
 #include "core/ops/optimizer.h"
+#include "core/ops/rows.h"
 #include "core/status.h"
+#include "models/distributed/server/compression.h"
 
 namespace baton::dist {
 namespace {
@@ -26,33 +28,78 @@ int64_t LimitOfShard(int64_t limit, int32_t shards) {
 }  // namespace
 
 ShardState::ShardState(const ShardSpec& spec, Device device)
-    : options_(spec.options), device_(device), clocks_(spec.options) {
-  const Tensor values = spec.values.To(device).Contiguous();
+    : options_(spec.options),
+      device_(device),
+      clocks_(spec.options, spec.image.clocks),
+      steps_(spec.image.steps),
+      round_(spec.image.round) {
+  const ShardImage& image = spec.image;
+  const Tensor values = image.values.To(device).Contiguous();
   for (const ops::StateSlot& slot : UsedSlots(options_.rule)) {
-    slots_.push_back(
-        slot.name == nullptr
-            ? Tensor()
-            : Tensor::Full(values.shape(), slot.initial, {.device = device}));
+    const size_t at = slots_.size();
+    if (slot.name == nullptr) {
+      slots_.emplace_back();
+    } else if (at < image.slots.size()) {  // which others may have, too
+      slots_.push_back(image.slots[at].To(device).Clone());
+    } else {
+      slots_.push_back(
+          Tensor::Full(values.shape(), slot.initial, {.device = device}));
+    }
   }
   const MutexLock lock(values_mutex_);
-  values_ = {.version = 0, .values = values};
+  values_ = {.version = image.version, .values = values};
   const MutexLock rows_lock(rows_mutex_);
-  for (const RowTableOptions& table : options_.tables)
-    tables_.emplace_back(table, LimitOfShard(table.limit, spec.shards));
+  for (const RowTableOptions& table : options_.tables) {
+    const size_t at = tables_.size();
+    tables_.emplace_back(
+        table, LimitOfShard(table.limit, spec.shards),
+        at < image.tables.size() ? image.tables[at] : RowTableImage{});
+  }
+}
+
+ShardImage ShardState::Image() const {
+  const DenseValues now = values();
+  ShardImage image{.version = now.version,
+                   .values = now.values,
+                   .steps = steps_,
+                   .clocks = clocks_.readings(),
+                   .round = round_};
+  for (const Tensor& slot : slots_)
+    image.slots.push_back(slot.defined() ? slot.Clone() : slot);
+  const MutexLock lock(rows_mutex_);
+  for (const RowTable& table : tables_) image.tables.push_back(table.Image());
+  return image;
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {
-  const Shape shape = values().values.shape();
-  const Tensor& dense = gradients.dense;
-  if (dense.defined() &&
-      (dense.dtype() != DType::kF32 || dense.shape() != shape)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradients of this shard are f32", shape.ToString(),
-                     ", not ", dense.ToString()));
-  }
+  RETURN_IF_ERROR(CheckDense(gradients));
   for (const RowGradients& rows : gradients.rows)
     RETURN_IF_ERROR(CheckRowGradients(options_, rows));
   return absl::OkStatus();
+}
+
+absl::Status ShardState::CheckDense(const Gradients& gradients) const {
+  const Tensor& dense = gradients.dense;
+  const Tensor& index = gradients.index;
+  if (!dense.defined()) return absl::OkStatus();
+  const Shape shape = values().values.shape();
+  if (index.defined()) {
+    if (dense.dtype() != DType::kF32 || dense.rank() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "some gradients of a shard are f32 [n], not ", dense.ToString()));
+    }
+    return CatchErrors([&] {
+      ops::RequireRows(
+          "push", {shape.numel(), 1},
+          {.index = index, .values = dense.Reshape({dense.numel(), 1})});
+    });
+  }
+  if (dense.shape() == shape &&
+      (dense.dtype() == DType::kF32 || dense.dtype() == DType::kBF16))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("gradients of this shard are f32 or bf16", shape.ToString(),
+                   ", not ", dense.ToString()));
 }
 
 void ShardState::Apply(const ShardUpdate& update) {
@@ -100,7 +147,8 @@ void ShardState::ApplyTouch(const Gradients& used) {
 void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
   std::vector<Tensor> dense;
   for (const Gradients& given : gradients)
-    if (given.dense.defined()) dense.push_back(given.dense);
+    if (given.dense.defined())
+      dense.push_back(Expand(given, values().values.numel(), device_));
   StepRows(gradients, scale);
   StepDense(dense, scale);
 }

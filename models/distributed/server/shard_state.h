@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,10 +23,12 @@ namespace baton::dist {
 
 // What a trainer pushes to one shard.
 struct Gradients {
-  Tensor dense;  // f32 [elements of the shard]; undefined: of rows alone
+  // f32 or bf16 [elements of the shard]; undefined: of rows alone.
+  Tensor dense{};
+  Tensor index{};  // i64 [n]: `dense` is f32 [n], of these elements alone
   std::vector<RowGradients> rows{};
   static constexpr auto Fields() {
-    return std::tuple{&Gradients::dense, &Gradients::rows};
+    return std::tuple{&Gradients::dense, &Gradients::index, &Gradients::rows};
   }
 };
 
@@ -47,15 +50,47 @@ struct ShardUpdate {
   }
 };
 
-// What a shard is made of.
+// Gradients that wait for the end of a round, in the order of ranks.
+using OpenRound = std::map<std::pair<int64_t, TrainerId>, Gradients>;
+
+// All that a shard is: what a replica of it begins with. A new shard's has
+// values alone.
+struct ShardImage {
+  int64_t version = 0;
+  Tensor values;                // f32 [elements]
+  std::vector<Tensor> slots{};  // the rule's state, as the values lie
+  int64_t steps = 0;            // of the rule
+  ClockReadings clocks{};
+  OpenRound round{};
+  std::vector<RowTableImage> tables{};
+  static constexpr auto Fields() {
+    using I = ShardImage;
+    return std::tuple{&I::version, &I::values, &I::slots, &I::steps,
+                      &I::clocks,  &I::round,  &I::tables};
+  }
+};
+
+// A step of a folder of checkpoints, which has rows that a shard begins with.
+struct SavedRows {
+  std::string folder;
+  int64_t step = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&SavedRows::folder, &SavedRows::step};
+  }
+};
+
+// What a replica of a shard is made of.
 struct ShardSpec {
   ServerOptions options;
   int32_t shard = 0;
   int32_t shards = 1;
-  Tensor values;  // f32 [elements], at first
+  std::vector<std::string> servers{};  // by name, all, in order
+  ShardImage image;
+  std::optional<SavedRows> saved{};  // the rows, where the image has none
   static constexpr auto Fields() {
-    return std::tuple{&ShardSpec::options, &ShardSpec::shard,
-                      &ShardSpec::shards, &ShardSpec::values};
+    using S = ShardSpec;
+    return std::tuple{&S::options, &S::shard, &S::shards,
+                      &S::servers, &S::image, &S::saved};
   }
 };
 
@@ -81,6 +116,9 @@ class ShardState {
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
 
+  // A copy, between two updates; on the thread of Apply.
+  ShardImage Image() const;
+
   // As the last update has left them: nobody sees half of one.
   DenseValues values() const;
   // f32 [N, width], on the CPU; checked keys. Between two updates.
@@ -89,6 +127,7 @@ class ShardState {
   int64_t RowCount(int32_t table) const;
 
  private:
+  absl::Status CheckDense(const Gradients& gradients) const;
   void ApplyPush(const ShardUpdate& update);
   void ApplyTouch(const Gradients& used);
   // One step by the sum of these, in order, multiplied by `scale`.
@@ -100,9 +139,8 @@ class ShardState {
   const Device device_;
   Clocks clocks_;
   std::vector<Tensor> slots_;  // the rule's state, as the values lie
-  int64_t steps_ = 0;          // of dense values
-  // Of the open round, in the order of ranks.
-  std::map<std::pair<int64_t, TrainerId>, Gradients> round_;
+  int64_t steps_;              // of dense values
+  OpenRound round_;
 
   mutable Mutex values_mutex_;
   DenseValues values_ ABSL_GUARDED_BY(values_mutex_);

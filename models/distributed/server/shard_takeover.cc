@@ -3,28 +3,22 @@
 
 // Who serves a shard, and what happens when servers and trainers are lost.
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/executor.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "models/distributed/server/saved_shards.h"
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
 namespace {
 
-constexpr std::chrono::milliseconds kAskAgain{100};
 // A worker whose connection broke and that does not answer for so long is lost.
 constexpr std::chrono::milliseconds kMayBeLost{500};
-bool Same(const rpc::WorkerInfo& a, const rpc::WorkerInfo& b) {
-  return a.name == b.name && a.incarnation == b.incarnation;
-}
-
-// The directory's worker has not answered, and may do so later.
-bool MayAskAgain(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
 
 }  // namespace
 
@@ -36,7 +30,13 @@ absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
     rpc::CallContext& call, const ShardSpec& spec,
     const RRef<ServerDirectory>& directory) {
   RETURN_IF_ERROR(dist::Check(spec.options));
-  auto shard = std::make_shared<ServerShard>(call.agent(), spec, directory);
+  ShardSpec whole = spec;
+  if (spec.saved.has_value()) {
+    const BlockingScope reading;
+    ASSIGN_OR_RETURN(whole.image.tables, LoadRows(spec.options, spec.shard,
+                                                  spec.shards, *spec.saved));
+  }
+  auto shard = std::make_shared<ServerShard>(call.agent(), whole, directory);
   call.agent().WatchMembers(
       [weak = shard->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
@@ -49,30 +49,28 @@ absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
   return shard;
 }
 
+bool ServerShard::MayAskAgain(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 template <auto kMethod>
 void ServerShard::AskForEpoch() {
   if (std::exchange(asking_, true)) return;
   directory_.Async<kMethod>(shard_, epoch_)
-      .OnReady([self =
-                    shared_from_this()](const absl::StatusOr<int64_t>& epoch) {
-        self->Post([epoch](ServerShard& self) {
-          self.asking_ = false;
-          if (epoch.ok()) {
-            self.Begin(*epoch);
-          } else if (!MayAskAgain(epoch.status())) {
-            self.Fence(epoch.status());
-          } else {
-            self.agent_.timer().After(kAskAgain, [weak =
-                                                      self.weak_from_this()] {
-              const auto self = weak.lock();
-              if (self == nullptr) return;
-              self->agent_.executor().Post([self] {
-                self->Post([](ServerShard& s) { s.AskForEpoch<kMethod>(); });
-              });
+      .OnReady(
+          [self = shared_from_this()](const absl::StatusOr<int64_t>& epoch) {
+            self->Post([epoch](ServerShard& self) {
+              self.asking_ = false;
+              if (epoch.ok()) {
+                self.Begin(*epoch);
+              } else if (!MayAskAgain(epoch.status())) {
+                self.Fence(epoch.status());
+              } else {
+                self.After(kAskAgain,
+                           [](ServerShard& s) { s.AskForEpoch<kMethod>(); });
+              }
             });
-          }
-        });
-      });
+          });
 }
 
 void ServerShard::GoAlone() { AskForEpoch<&ServerDirectory::GoAlone>(); }
@@ -85,15 +83,20 @@ void ServerShard::Begin(int64_t epoch) {
   epoch_ = epoch;
   backup_.clear();
   role_ = Role::kPrimary;
-  const auto unacknowledged = std::exchange(unacknowledged_, {});
-  for (const auto& [index, entry] : unacknowledged)
-    entry.promise.Set(absl::OkStatus());
+  AcknowledgeAll();
   // Behind a gap: nobody was told that they count.
   const auto parked = std::exchange(parked_, {});
   for (const auto& [index, entry] : parked)
     entry.promise.Set(absl::AbortedError("a new epoch has begun"));
   LetGoOfTheLost();
   Wake();
+  RecruitLater();
+}
+
+void ServerShard::AcknowledgeAll() {
+  const auto unacknowledged = std::exchange(unacknowledged_, {});
+  for (const auto& [index, entry] : unacknowledged)
+    entry.promise.Set(absl::OkStatus());
 }
 
 void ServerShard::Fence(const absl::Status& why) {
@@ -115,25 +118,35 @@ void ServerShard::Fence(const absl::Status& why) {
 void ServerShard::OnMember(const rpc::MemberEvent& event) {
   using Kind = rpc::MemberEvent::Kind;
   const bool gone = event.kind == Kind::kLost || event.kind == Kind::kLeft;
-  if (role_ == Role::kBackup && Same(event.worker, primary_)) {
+  if (role_ == Role::kBackup && IsSame(event.worker, primary_)) {
     if (gone) Promote();
-    if (event.kind == Kind::kBroken) AskIfLost();
+    if (event.kind == Kind::kBroken) {
+      AskIfThere(primary_, [](ServerShard& self, bool there) {
+        if (!there && self.role_ == Role::kBackup) self.Promote();
+      });
+    }
   }
-  if (role_ != Role::kPrimary || !gone) return;
-  if (!backup_.empty() && Same(event.worker, backup_.front().owner()))
-    GoAlone();
-  LetGo(event.worker.name, event.worker.incarnation);
+  if (role_ != Role::kPrimary) return;
+  if (!backup_.empty() && IsSame(event.worker, backup_.front().owner())) {
+    if (gone) GoAlone();
+    if (event.kind == Kind::kBroken) {
+      AskIfThere(event.worker, [](ServerShard& self, bool there) {
+        if (!there && !self.backup_.empty()) self.GoAlone();
+      });
+    }
+  }
+  if (gone) LetGo(event.worker.name, event.worker.incarnation);
 }
 
-void ServerShard::AskIfLost() {
+void ServerShard::AskIfThere(const rpc::WorkerInfo& worker,
+                             std::function<void(ServerShard&, bool)> then) {
   agent_
-      .Async<&server_calls::Ping>(primary_,
+      .Async<&server_calls::Ping>(worker,
                                   rpc::CallOptions{.timeout = kMayBeLost})
-      .OnReady([self = shared_from_this()](const absl::StatusOr<bool>& there) {
-        if (there.ok()) return;
-        self->Post([](ServerShard& self) {
-          if (self.role_ == Role::kBackup) self.Promote();
-        });
+      .OnReady([self = shared_from_this(),
+                then = std::move(then)](const absl::StatusOr<bool>& there) {
+        self->Post(
+            [then, there = there.ok()](ServerShard& s) { then(s, there); });
       });
 }
 

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "core/graph.h"
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
@@ -82,7 +86,7 @@ TEST_F(GpuRandom, EachReplayHasAnotherMask) {
     (void)ops::Dropout(x, 0.5, generator);
     const Graph graph = Graph::Record(
         {device_}, [&] { result = ops::Dropout(x, 0.5, generator); });
-    generator.set_state({.seed = 10, .draws = 0});
+    EXPECT_EQ(generator.ReplayedDraws(), 0u);
     std::vector<std::vector<bool>> masks;
     for (int i = 0; i < replays; ++i) {
       graph.Replay();
@@ -97,7 +101,40 @@ TEST_F(GpuRandom, EachReplayHasAnotherMask) {
   EXPECT_NE(masks[0], masks[1]);
   EXPECT_NE(masks[1], masks[2]);
   EXPECT_NE(masks[0], masks[2]);
-  EXPECT_EQ(run(3), masks);  // set_state restarts the sequence
+  EXPECT_EQ(generator.ReplayedDraws(), 3u);
+  generator.SetReplayedDraws(0);
+  EXPECT_EQ(run(3), masks);
+}
+
+// As one that is resumed from a checkpoint, and one that recomputes do.
+TEST_F(GpuRandom, ReplaysGoOnWhereTheyWere) {
+  const Tensor x = Tensor::Ones({4096}, {.device = device_});
+  struct Drawn {
+    Generator generator{12};
+    ops::DropoutResult result;
+    std::optional<Graph> graph;
+    std::vector<bool> Next() {
+      graph->Replay();
+      return result.mask.ToVector<bool>();
+    }
+  };
+  const auto make = [&] {
+    auto drawn = std::make_unique<Drawn>();
+    (void)ops::Dropout(x, 0.5, drawn->generator);
+    drawn->graph = Graph::Record({device_}, [&] {
+      drawn->result = ops::Dropout(x, 0.5, drawn->generator);
+    });
+    return drawn;
+  };
+  const auto undisturbed = make(), resumed = make();
+  (void)undisturbed->Next();
+  (void)undisturbed->Next();
+  resumed->generator.SetReplayedDraws(undisturbed->generator.ReplayedDraws());
+  const std::vector<bool> third = undisturbed->Next();
+  EXPECT_EQ(resumed->Next(), third);
+  resumed->generator.set_state(resumed->generator.state());
+  EXPECT_EQ(resumed->Next(), undisturbed->Next());
+  EXPECT_EQ(resumed->generator.ReplayedDraws(), 4u);
 }
 
 TEST_F(GpuRandom, TheFirstDrawIsRefusedWithinARecording) {

@@ -6,10 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "core/ops/activation.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
+#include "core/precision.h"
 #include "tests/core/ops/reference.h"
 #include "tests/support/test_device.h"
 
@@ -89,6 +93,36 @@ TEST(LinearParameterGradients, AreAProductAndASum) {
       Put(Tensor::Zeros({0, 2})), Put(Tensor::Zeros({0, 3})));
   EXPECT_EQ(weight.ToVector<float>(), std::vector<float>(6, 0));
   EXPECT_EQ(bias.ToVector<float>(), std::vector<float>(2, 0));
+}
+
+// `x` as it would lie within another tensor, after `before` elements.
+Tensor Within(const Tensor& x, int64_t before) {
+  Tensor all = Put(Tensor::Zeros({before + x.numel()}));
+  const Tensor part =
+      all.Slice(0, before, before + x.numel()).Reshape(x.shape());
+  part.CopyFrom(x);
+  return part;
+}
+
+// Each time, and wherever the rows lie: a pipeline's are parts of a batch.
+TEST(LinearParameterGradients, AreTheSameBitsWhenDeterministic) {
+  SetDeterministic(true);
+  for (int64_t rows : {7, 14, 35, 512}) {
+    for (const auto& [in, out] : {std::pair{8, 8}, {8, 32}, {64, 24}}) {
+      const Tensor x = Numbers({rows, in}, DType::kF32, 1);
+      const Tensor dy = Numbers({rows, out}, DType::kF32, 2);
+      const auto want = LinearParameterGradients(Put(dy), Put(x));
+      for (int64_t before : {0, 4, 8, 16, 32, 0}) {
+        SCOPED_TRACE(
+            absl::StrCat(rows, " rows, ", in, " to ", out, " after ", before));
+        const auto got =
+            LinearParameterGradients(Within(dy, before), Within(x, before));
+        EXPECT_TRUE(BitEqual(got.weight, want.weight)) << "weight";
+        EXPECT_TRUE(BitEqual(got.bias, want.bias)) << "bias";
+      }
+    }
+  }
+  SetDeterministic(false);
 }
 
 }  // namespace

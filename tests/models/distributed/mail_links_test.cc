@@ -91,7 +91,7 @@ TEST(MailLinks, FailureEndsWaitsAndAnswers) {
 
 TEST(MailLinks, WaitsHaveADeadlineThatSaysWhatIsMissing) {
   MailLinks links(StageSpec(), nullptr);
-  links.set_deadline(MailLinks::Deadline::clock::now());
+  links.Begin(/*step=*/1, MailLinks::Deadline::clock::now(), {});
   absl::Status status = links.TakeGradients(1, 3).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_THAT(std::string(status.message()),

@@ -16,6 +16,7 @@
 #include "models/distributed/pipeline.h"
 #include "optim/rates.h"
 #include "optim/sgd.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
@@ -70,6 +71,7 @@ class PipelineStepsTest : public ::testing::Test {
         *Module<FragileStage>::Create(agent(), worker, fault, at_call).Await();
     PipelineOptions options;
     options.split_size = 4;
+    options.windows = WindowsHere();
     auto made =
         Pipeline::Make(agent(), options, {noisy_[0], fragile_, noisy_[1]});
     ASSERT_THAT(made, IsOk());
@@ -324,6 +326,31 @@ TEST_F(PipelineStepsTest, TheDeathOfAWorkerFailsBothStepsUnderWay) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("dave"));
   }
   FragileStage::TheGate().opened.Set(absl::OkStatus());
+}
+
+TEST_F(PipelineStepsTest, TheDeathOfAWorkerEndsWaitsForItsWindow) {
+  ASSERT_NO_FATAL_FAILURE(Make(Fault::kWait, 4));
+  ASSERT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+  const auto state = *noisy_[0].StateDict().Await();
+  auto step = pipeline_->StepAsync(*sgd_, x_, labels_);
+  ASSERT_THAT(FragileStage::TheGate().reached.future().Await(), IsOk());
+  cluster_.Kill("dave");
+  EXPECT_THAT(std::string(step.Await().status().message()), HasSubstr("dave"));
+  ExpectEqual({*noisy_[0].StateDict().Await()}, {state});
+  FragileStage::TheGate().opened.Set(absl::OkStatus());
+}
+
+TEST_F(PipelineStepsTest, WindowsAreOfTheShapesThatTheyWereMadeFor) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+  EXPECT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+  ExpectWindowsFromTheSecondStepOn(*pipeline_, 1);
+  // Other shapes are another plan, whose first step goes by mail.
+  const Tensor rows = x_.Slice(0, 0, 11), labels = labels_.Slice(0, 0, 11);
+  EXPECT_THAT(pipeline_->Step(*sgd_, rows, labels), IsOk());
+  ExpectWindowsFromTheSecondStepOn(*pipeline_, 0);
+  EXPECT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+  ExpectWindowsFromTheSecondStepOn(*pipeline_, 1);
 }
 
 TEST_F(PipelineStepsTest, StepsWithContextsMayBeUnderWay) {

@@ -22,6 +22,7 @@
 #include "models/nn/loss.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
@@ -177,12 +178,18 @@ TEST_F(PipelineTest, GradientsEqualAccumulationInOneProcessBitForBit) {
         PipelineOptions options;
         options.split_size = split;
         options.schedule.name = schedule;
+        options.windows = WindowsHere();
         auto pipeline = MakePipeline(options);
-        Context ctx(agent());
-        auto result = pipeline->Step(ctx, x_, labels_);
-        ASSERT_TRUE(result.ok()) << result.status();
-        EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, split));
-        ExpectGradientsEqual(ctx);
+        for (int step = 0; step < 2; ++step) {
+          Context ctx(agent());
+          auto result = pipeline->Step(ctx, x_, labels_);
+          ASSERT_TRUE(result.ok()) << result.status();
+          for (const auto& module : local_) module->ZeroGrad();
+          EXPECT_EQ(result->loss,
+                    AccumulateLocally(local_, x_, labels_, split));
+          ExpectGradientsEqual(ctx);
+          ExpectWindowsFromTheSecondStepOn(*pipeline, step);
+        }
         EXPECT_EQ(pipeline->schedule()->worker_of_stage(), *placed);
       }
     }

@@ -22,6 +22,7 @@
 #include "models/distributed/pipeline.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/error_of.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
@@ -269,12 +270,16 @@ TEST_F(PipelineValuesTest, GradientsEqualAccumulationInOneProcessBitForBit) {
                                     absl::StrJoin(workers, ", "), ", parts of ",
                                     split));
           MakeModel(model, workers);
-          auto pipeline = MakePipeline(
-              {.split_size = split, .schedule = {.name = schedule}});
+          auto pipeline = MakePipeline({.split_size = split,
+                                        .schedule = {.name = schedule},
+                                        .windows = WindowsHere()});
           // Some want their stages elsewhere.
           if (absl::IsInvalidArgument(pipeline.status())) continue;
           ASSERT_THAT(pipeline, IsOk());
-          ASSERT_NO_FATAL_FAILURE(ExpectStepEqual(**pipeline, split));
+          for (int step = 0; step < 2; ++step) {
+            ASSERT_NO_FATAL_FAILURE(ExpectStepEqual(**pipeline, split));
+            ExpectWindowsFromTheSecondStepOn(**pipeline, step);
+          }
           ++ran;
         }
       }

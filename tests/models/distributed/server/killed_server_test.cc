@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -34,52 +36,75 @@ using testing::IsOk;
 using testing::Within;
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kElements = 20'000;
+
 // How often a server is killed; BATON_KILLS=100 is the long run.
 int Kills() {
   const char* kills = std::getenv("BATON_KILLS");
-  return kills == nullptr ? 2 : std::atoi(kills);
+  return kills == nullptr ? 3 : std::atoi(kills);
 }
 
+int64_t MillisSince(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
+                                                               begin)
+      .count();
+}
+
+void PrintTimes(const char* mode, const char* what, std::vector<int64_t> ms) {
+  std::sort(ms.begin(), ms.end());
+  std::printf("%s: %s: median %lld ms, most %lld ms of %zu\n", mode, what,
+              static_cast<long long>(ms[ms.size() / 2]),
+              static_cast<long long>(ms.back()), ms.size());
+}
+
+// A trainer that pushes until it is told to end; each push adds one to every
+// value.
+class Pusher {
+ public:
+  Pusher(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
+         int64_t rank)
+      : thread_([this, &agent, directory, rank] {
+          const auto client = ServerClient::Join(agent, directory, rank);
+          ASSERT_THAT(client, IsOk());
+          Run(**client);
+        }) {}
+  ~Pusher() { End(); }
+
+  int64_t acknowledged() const { return acknowledged_; }
+  // The longest push since the last call.
+  int64_t TakeLongest() { return longest_ms_.exchange(0); }
+  void End() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  void Run(ServerClient& client) {
+    const Tensor gradient = Tensor::Full({kElements}, -1);
+    while (!over_) {
+      const auto begin = Clock::now();
+      ASSERT_THAT(client.PushPull({gradient}).Await(), IsOk());
+      longest_ms_ = std::max(longest_ms_.load(), MillisSince(begin));
+      ++acknowledged_;
+    }
+  }
+
+  std::atomic<int64_t> acknowledged_{0};
+  std::atomic<int64_t> longest_ms_{0};
+  std::atomic<bool> over_{false};
+  std::thread thread_;  // last: it uses the rest
+};
+
 // Two servers, each a process with one shard and the backup of the other's, and
-// this process, which has the directory and trains.
+// this process, which has the directory and trains. A server that was killed is
+// started again.
 class KilledServer : public ::testing::TestWithParam<Consistency> {
  protected:
-  std::unique_ptr<ChildProcess> Start(const std::string& name) {
-    return std::make_unique<ChildProcess>(std::vector<std::string>{
-        testing::ProgramPath("shard_server"), name, rendezvous_->address()});
-  }
   void SetUp() override {
     auto rendezvous = rpc::RendezvousServer::Make("127.0.0.1:0", {});
     ASSERT_THAT(rendezvous, IsOk());
     rendezvous_ = *std::move(rendezvous);
-  }
-  std::unique_ptr<rpc::RendezvousServer> rendezvous_;
-};
-
-// Pushes of one trainer, each of which adds one to every value.
-struct Pushes {
-  std::atomic<int64_t> acknowledged{0};
-  std::atomic<int64_t> longest_ms{0};
-  std::atomic<bool> over{false};
-
-  void Run(ServerClient& client, const Tensor& gradient) {
-    while (!over) {
-      const auto begin = Clock::now();
-      ASSERT_THAT(client.PushPull({gradient}).Await(), IsOk());
-      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
-          Clock::now() - begin);
-      longest_ms = std::max<int64_t>(longest_ms, took.count());
-      ++acknowledged;
-    }
-  }
-};
-
-TEST_P(KilledServer, ItsBackupHasAllThatWasAcknowledged) {
-  std::mt19937 random(static_cast<unsigned>(GetParam()) + 1);
-  std::vector<int64_t> takeovers_ms;
-  for (int kill = 0; kill < Kills(); ++kill) {
-    SetUp();
-    std::unique_ptr<ChildProcess> servers[] = {Start("one"), Start("two")};
+    for (const std::string& name : names_) Start(name);
     rpc::Registry registry;
     Register(registry);
     RegisterParameterServers(registry);
@@ -88,8 +113,9 @@ TEST_P(KilledServer, ItsBackupHasAllThatWasAcknowledged) {
     cluster.rendezvous = rendezvous_->address();
     cluster.world_size = 3;
     cluster.agent.on_start = Attach;
-    const auto agent = rpc::JoinCluster(cluster, registry);
+    auto agent = rpc::JoinCluster(cluster, registry);
     ASSERT_THAT(agent, IsOk());
+    agent_ = *std::move(agent);
     ServerOptions options;
     options.mode = GetParam();
     options.rule = ops::SgdRule{.lr = 1};
@@ -97,50 +123,96 @@ TEST_P(KilledServer, ItsBackupHasAllThatWasAcknowledged) {
     options.backups = true;
     options.trainers = 2;
     options.part_bytes = 1 << 14;
-    const Tensor gradient = Tensor::Full({20'000}, -1);
-    const auto made = ParameterServers::Make(**agent, {"one", "two"}, options,
-                                             {{"x", Tensor::Zeros({20'000})}});
-    ASSERT_THAT(made, IsOk());
-    Pushes pushes[2];
-    std::vector<std::thread> trainers;
-    for (int rank = 0; rank < 2; ++rank) {
-      trainers.emplace_back([&, rank] {
-        const auto client =
-            ServerClient::Join(**agent, (*made)->directory(), rank);
-        ASSERT_THAT(client, IsOk());
-        pushes[rank].Run(**client, gradient);
-      });
-    }
-    const auto acknowledged = [&] {
-      return pushes[0].acknowledged + pushes[1].acknowledged;
-    };
-    const int64_t before = 10 + static_cast<int64_t>(random() % 50);
-    EXPECT_TRUE(Within(std::chrono::seconds(50),
-                       [&] { return acknowledged() >= before; }));
-    servers[random() % 2]->Kill(SIGKILL);
-    const int64_t at_kill = acknowledged();
-    EXPECT_TRUE(Within(std::chrono::seconds(50),
-                       [&] { return acknowledged() >= at_kill + 20; }));
-    for (Pushes& each : pushes) each.over = true;
-    for (std::thread& trainer : trainers) trainer.join();
-    takeovers_ms.push_back(
-        std::max(pushes[0].longest_ms.load(), pushes[1].longest_ms.load()));
-    EXPECT_LT(takeovers_ms.back(), 20'000);  // a push waits 60 s for a server
-    const auto reader =
-        ServerClient::Join(**agent, (*made)->directory(), std::nullopt);
-    ASSERT_THAT(reader, IsOk());
-    const auto pulled = (*reader)->Pull().Await();
-    ASSERT_THAT(pulled, IsOk());
-    const Tensor values = Tensor::Empty({20'000});
-    pulled->CopyTo({values});
-    EXPECT_THAT(values.ToVector<float>(),
-                Each(static_cast<float>(acknowledged())));
+    auto servers = ParameterServers::Make(*agent_, names_, options,
+                                          {{"x", Tensor::Zeros({kElements})}});
+    ASSERT_THAT(servers, IsOk());
+    servers_ = *std::move(servers);
   }
-  std::sort(takeovers_ms.begin(), takeovers_ms.end());
-  std::printf("%s: longest push at a kill: median %lld ms, most %lld ms\n",
-              Name(GetParam()),
-              static_cast<long long>(takeovers_ms[takeovers_ms.size() / 2]),
-              static_cast<long long>(takeovers_ms.back()));
+  void Start(const std::string& name) {
+    processes_[name] = std::make_unique<ChildProcess>(std::vector<std::string>{
+        testing::ProgramPath("shard_server"), name, rendezvous_->address()});
+  }
+  std::unique_ptr<ServerClient> Reader() {
+    auto reader =
+        ServerClient::Join(*agent_, servers_->directory(), std::nullopt);
+    EXPECT_THAT(reader, IsOk());
+    return reader.ok() ? *std::move(reader) : nullptr;
+  }
+  // Worker that serves a shard, where it has a backup.
+  std::optional<std::string> ServerOf(int32_t shard) {
+    const auto place =
+        servers_->directory().Async<&ServerDirectory::Locate>(shard, 0).Await();
+    if (!place.ok()) return std::nullopt;
+    const auto report =
+        place->primary->Async<&ServerShard::Report>(rpc::CallOptions{}).Await();
+    if (!report.ok() || !report->serves || !report->has_backup)
+      return std::nullopt;
+    return place->primary->owner().name;
+  }
+  std::vector<float> Values() {
+    const auto pulled = Reader()->Pull().Await();
+    EXPECT_THAT(pulled, IsOk());
+    const Tensor values = Tensor::Empty({kElements});
+    if (pulled.ok()) pulled->CopyTo({values});
+    return values.ToVector<float>();
+  }
+
+  const std::vector<std::string> names_ = {"one", "two"};
+  std::unique_ptr<rpc::RendezvousServer> rendezvous_;
+  std::map<std::string, std::unique_ptr<ChildProcess>> processes_;
+  std::unique_ptr<rpc::Agent> agent_;
+  std::unique_ptr<ParameterServers> servers_;
+};
+
+TEST_P(KilledServer, ItsBackupHasAllThatWasAcknowledged) {
+  constexpr std::chrono::seconds kSoon{50};
+  std::mt19937 random(static_cast<unsigned>(GetParam()) + 1);
+  std::vector<int64_t> pushes_ms, idle_ms;
+  Pusher first(*agent_, servers_->directory(), 0);
+  Pusher second(*agent_, servers_->directory(), 1);
+  for (int kill = 0; kill < Kills(); ++kill) {
+    std::vector<std::optional<std::string>> serving(2);
+    ASSERT_TRUE(Within(kSoon, [&] {
+      serving = {ServerOf(0), ServerOf(1)};
+      return serving[0].has_value() && serving[1].has_value();
+    }));
+    // Knows the servers, and has no call under way when one is lost.
+    const auto idle = Reader();
+    ASSERT_THAT(idle->Pull().Await(), IsOk());
+    const std::vector<int64_t> epochs = {idle->EpochOf(0), idle->EpochOf(1)};
+    const int64_t before =
+        first.acknowledged() + static_cast<int64_t>(random() % 50);
+    ASSERT_TRUE(Within(kSoon, [&] { return first.acknowledged() > before; }));
+    const std::string killed = *serving[random() % 2];
+    first.TakeLongest();
+    second.TakeLongest();
+    const std::vector<int64_t> at_kill = {first.acknowledged(),
+                                          second.acknowledged()};
+    processes_[killed]->Kill(SIGKILL);
+    const auto killed_at = Clock::now();
+    for (int32_t shard = 0; shard < 2; ++shard) {
+      const auto at = static_cast<size_t>(shard);
+      if (*serving[at] != killed) continue;
+      EXPECT_TRUE(
+          Within(kSoon, [&] { return idle->EpochOf(shard) > epochs[at]; }));
+    }
+    idle_ms.push_back(MillisSince(killed_at));
+    ASSERT_TRUE(Within(kSoon, [&] {
+      return first.acknowledged() > at_kill[0] + 5 &&
+             second.acknowledged() > at_kill[1] + 5;
+    }));
+    pushes_ms.push_back(std::max(first.TakeLongest(), second.TakeLongest()));
+    EXPECT_LT(pushes_ms.back(), 20'000);  // a push waits 60 s for a server
+    processes_[killed]->Wait();
+    Start(killed);
+  }
+  first.End();
+  second.End();
+  const int64_t acknowledged = first.acknowledged() + second.acknowledged();
+  EXPECT_THAT(Values(), Each(static_cast<float>(acknowledged)));
+  PrintTimes(Name(GetParam()), "longest push at a kill", pushes_ms);
+  PrintTimes(Name(GetParam()), "until one that waits knows the backup",
+             idle_ms);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, KilledServer,

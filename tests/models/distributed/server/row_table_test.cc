@@ -146,5 +146,30 @@ TEST(RowTable, ForgetsTheRowsThatWereUsedLeastRecently) {
   EXPECT_TRUE(table.Has(4998));
 }
 
+TEST(RowTable, ATableMadeOfAnImageGoesOnAsTheFirstOne) {
+  const RowTableOptions options = Options(3, ops::AdamRule{.lr = 0.1});
+  for (const int64_t limit : {0, 3}) {
+    RowTable one(options, limit);
+    const auto step = [](RowTable& table, const std::vector<int64_t>& keys) {
+      const auto count = static_cast<int64_t>(keys.size());
+      table.Step({{.table = 0,
+                   .keys = Keys(keys),
+                   .gradients = Tensor::Full({count, 3}, 2)}},
+                 1);
+    };
+    step(one, {1, 2, 3});
+    step(one, {2});
+    one.Touch(Keys({1}));
+    RowTable other(options, limit, one.Image());
+    EXPECT_EQ(other.size(), one.size());
+    step(one, {2, 4});  // where there is a limit 3 is forgotten
+    step(other, {2, 4});
+    EXPECT_EQ(other.Has(3), limit == 0);
+    const Tensor keys = Keys({1, 2, 3, 4});
+    EXPECT_EQ(Read(other, keys).ToVector<float>(),
+              Read(one, keys).ToVector<float>());
+  }
+}
+
 }  // namespace
 }  // namespace baton::dist

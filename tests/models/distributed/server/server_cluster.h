@@ -36,10 +36,12 @@ class ServerTest : public ::testing::Test {
   using Values = std::vector<std::pair<std::string, Tensor>>;
   using Client = std::unique_ptr<dist::ServerClient>;
 
-  ServerTest()
-      : cluster_(4, [](rpc::Registry& registry) {
+  explicit ServerTest(
+      const std::function<void(rpc::Registry&)>& add_types = nullptr)
+      : cluster_(4, [&](rpc::Registry& registry) {
           dist::RegisterParameterServers(registry);
           registry.AddFunction<&GiveDirectory>();
+          if (add_types != nullptr) add_types(registry);
         }) {}
   ~ServerTest() override { DirectoryToGive() = {}; }
 
@@ -64,10 +66,10 @@ class ServerTest : public ::testing::Test {
   }
   RRef<dist::ServerShard> Primary(int32_t shard) {
     const auto place = servers_->directory()
-                           .Async<&dist::ServerDirectory::Locate>(shard)
+                           .Async<&dist::ServerDirectory::Locate>(shard, 0)
                            .Await();
     EXPECT_THAT(place, IsOk());
-    return place->primary;
+    return *place->primary;
   }
   dist::ShardReport ReportOf(int32_t shard) {
     return *Primary(shard).Async<&dist::ServerShard::Report>().Await();

@@ -102,6 +102,46 @@ TEST_P(TakeoverTest, EveryPushCountsOnceWhileAServerIsLost) {
   EXPECT_THAT(Read(*reader)[0].ToVector<float>(), Each(2 * kPushes));
 }
 
+// Three servers: whichever is lost, another one is free to be the next backup.
+TEST_P(TakeoverTest, ALostReplicaIsMadeAgainAtAnotherServer) {
+  ServerOptions options = Replicated(GetParam());
+  options.rule = ops::SgdRule{.lr = 1, .momentum = 0.5};
+  Make(options, {{"x", Tensor::Zeros({100})}}, {"bob", "carol", "dave"});
+  const auto client = Join(0);
+  const auto push = [&](int64_t first) {
+    ASSERT_THAT(client->Do(PushOf(Filled(-1), first)).Await(), IsOk());
+  };
+  push(0);
+  push(1);
+  cluster_.Kill("bob");
+  push(2);
+  for (const int32_t shard : {0, 1, 2})
+    EXPECT_TRUE(
+        Within(seconds(20), [&] { return ReportOf(shard).has_backup; }));
+  push(3);
+  const Tensor keys = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
+  const auto rows = client->PullRows(0, keys).Await();
+  ASSERT_THAT(rows, IsOk());
+  cluster_.Kill("carol");
+  // Velocities 1, 1.5, 1.75, 1.875.
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(6.125));
+  const auto again = client->PullRows(0, keys).Await();
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->ToVector<float>(), rows->ToVector<float>());
+  push(4);
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(8.0625));
+}
+
+TEST_P(TakeoverTest, AClientWithoutCallsLooksForALostServerAtOnce) {
+  Make(Replicated(GetParam()), {{"x", Tensor::Zeros({100})}});
+  const auto client = Join(std::nullopt);
+  EXPECT_EQ(client->EpochOf(0), 0);
+  Read(*client);
+  EXPECT_EQ(client->EpochOf(0), 1);
+  cluster_.Kill("bob");
+  EXPECT_TRUE(Within(seconds(20), [&] { return client->EpochOf(0) == 2; }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, TakeoverTest,
                          ::testing::Values(Consistency::kBulkSynchronous,
                                            Consistency::kBoundedStale,
@@ -118,13 +158,14 @@ TEST_F(ServerTest, ABackupTakesNothingOfAnotherEpoch) {
           ShardSpec{.options = Replicated(Consistency::kAsynchronous),
                     .shard = 0,
                     .shards = 1,
-                    .values = Tensor::Zeros({8})},
+                    .image = {.values = Tensor::Zeros({8})}},
           servers_->directory())
           .Await();
   ASSERT_THAT(made, IsOk());
   const RRef<ServerShard>& backup = *made;
-  ASSERT_THAT(backup.Async<&ServerShard::Follow>(Primary(0).owner()).Await(),
-              IsOk());
+  ASSERT_THAT(
+      backup.Async<&ServerShard::Follow>(Primary(0).owner(), 1, 0).Await(),
+      IsOk());
   const ShardUpdate join{.kind = ShardUpdate::Kind::kJoin,
                          .trainer = TrainerId{1}};
   EXPECT_THAT(backup.Async<&ServerShard::Replicate>(1, join).Await(), IsOk());

@@ -1,0 +1,17 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/step_flags.h"
+
+#include "core/no_cuda/absent.h"
+
+namespace baton::cuda {
+
+void RaiseFlag(uint64_t*, const uint64_t*, const Stream&) {
+  FailWithoutCuda("step_flag");
+}
+void AwaitFlag(const uint64_t*, const uint64_t*, const Stream&) {
+  FailWithoutCuda("step_flag");
+}
+
+}  // namespace baton::cuda

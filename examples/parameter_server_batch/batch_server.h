@@ -1,0 +1,156 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "core/tensor.h"
+#include "models/resnet.h"
+#include "optim/any.h"
+#include "rpc/agent.h"
+#include "rpc/registry.h"
+
+namespace baton::examples {
+
+// What is trained, and how.
+struct BatchTask {
+  models::ResNetOptions model;
+  optim::AnyOptions optimizer;
+  int64_t steps = 100;
+  // A step is made of the reports of so many trainers; 0: of all that are
+  // there.
+  int64_t reports = 0;
+  // So long after its first report a step is made of those that have come.
+  std::chrono::milliseconds wait{1000};
+  std::string data;
+  int64_t batch = 32;  // images of a report
+  uint64_t seed = 1;
+  static constexpr auto Fields() {
+    using T = BatchTask;
+    return std::tuple{&T::model, &T::optimizer, &T::steps, &T::reports,
+                      &T::wait,  &T::data,      &T::batch, &T::seed};
+  }
+};
+
+// A model as a step has left it. Its tensors are never written again.
+struct ModelState {
+  int64_t step = 0;
+  bool over = false;  // it was the last one
+  std::vector<Tensor> parameters{}, buffers{};
+  static constexpr auto Fields() {
+    using S = ModelState;
+    return std::tuple{&S::step, &S::over, &S::parameters, &S::buffers};
+  }
+};
+
+// What a trainer has made of the state that it was given last.
+struct GradientReport {
+  std::vector<Tensor> gradients{}, buffers{};
+  double loss = 0;
+  static constexpr auto Fields() {
+    using R = GradientReport;
+    return std::tuple{&R::gradients, &R::buffers, &R::loss};
+  }
+};
+
+struct BatchStatus {
+  int64_t steps = 0;
+  int64_t reports = 0;    // that steps were made of
+  int64_t cut_short = 0;  // steps whose time was over
+  int64_t trainers = 0;   // that are there
+  double loss = 0;        // mean of the last step's reports
+  static constexpr auto Fields() {
+    using S = BatchStatus;
+    return std::tuple{&S::steps, &S::reports, &S::cut_short, &S::trainers,
+                      &S::loss};
+  }
+};
+
+std::vector<Tensor> ParametersOf(const nn::Module& module);
+std::vector<Tensor> BuffersOf(const nn::Module& module);
+void CopyTo(const ModelState& state, const nn::Module& module);
+
+// Keeps a model and steps it by the mean of the gradients of several trainers
+// together. A report is answered, without a thread that waits, once the step is
+// done that it is part of: when enough trainers have reported, or its time is
+// over. A trainer that comes late is part of the next one; one whose worker is
+// lost, or that leaves, is not counted on any more. Thread-safe.
+class BatchServer : public std::enable_shared_from_this<BatchServer> {
+ public:
+  static absl::StatusOr<std::shared_ptr<BatchServer>> Make(
+      rpc::CallContext& call, const BatchTask& task);
+  BatchServer(rpc::Agent& agent, const BatchTask& task,
+              std::unique_ptr<models::ResNet> model);
+
+  // From now on the caller's trainer is counted on, until it leaves.
+  ModelState Join(rpc::CallContext& call);
+  void Leave(rpc::CallContext& call);
+  // InvalidArgument for gradients that are not those of the model.
+  Future<ModelState> Report(const GradientReport& report);
+  ModelState Read() const;
+  BatchStatus Status() const;
+  // True once the last step is done, false after `longest`.
+  Future<bool> IsOver(std::chrono::milliseconds longest);
+
+  using Exports =
+      rpc::Methods<&BatchServer::Make, rpc::kConcurrent<&BatchServer::Join>,
+                   rpc::kConcurrent<&BatchServer::Leave>,
+                   rpc::kConcurrent<&BatchServer::Report>,
+                   rpc::kConcurrent<&BatchServer::Read>,
+                   rpc::kConcurrent<&BatchServer::Status>,
+                   rpc::kConcurrent<&BatchServer::IsOver>>;
+
+ private:
+  // What the next step is made of.
+  struct Batch {
+    int64_t reports = 0;
+    double loss = 0;  // sum, as these
+    std::vector<Tensor> gradients{}, buffers{};
+    std::vector<Promise<ModelState>> promises{};
+  };
+  // Promises to keep, without the lock.
+  struct Answer {
+    std::vector<Promise<ModelState>> promises{};
+    ModelState state{};
+    std::vector<Promise<bool>> ends{};
+    void Give() const {
+      for (const auto& promise : promises) promise.Set(state);
+      for (const auto& end : ends) end.Set(true);
+    }
+  };
+
+  void OnMember(const rpc::MemberEvent& event);
+  void OnTimeOver(int64_t step);
+  void Remove(const rpc::WorkerInfo& worker);
+  absl::Status Check(const GradientReport& report) const;
+  void AddLocked(const GradientReport& report)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsWholeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer StepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  rpc::Agent& agent_;
+  const BatchTask task_;
+  const std::unique_ptr<models::ResNet> model_;  // written by StepLocked
+  mutable Mutex mutex_;
+  optim::Any optimizer_ ABSL_GUARDED_BY(mutex_);
+  Batch batch_ ABSL_GUARDED_BY(mutex_);
+  ModelState state_ ABSL_GUARDED_BY(mutex_);
+  BatchStatus status_ ABSL_GUARDED_BY(mutex_);
+  // Workers whose trainers are there: the name, and the incarnation.
+  std::map<std::string, uint64_t> trainers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Promise<bool>> ends_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::examples

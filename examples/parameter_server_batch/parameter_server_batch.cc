@@ -1,0 +1,226 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A ResNet that one server steps by the gradients of several trainers together:
+//   baton-run --workers=4 --worker_program=parameter_server_batch
+//       -- parameter_server_batch --data=cifar-10-binary.tar.gz
+// The first worker serves, the others train, and so does whoever joins; the
+// process that baton-run calls the trainer starts them and looks on.
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "core/status.h"
+#include "examples/parameter_server_batch/batch_trainer.h"
+#include "examples/parameter_server_batch/batch_training.h"
+#include "examples/support/charts.h"
+#include "examples/support/measurement.h"
+#include "examples/support/optimizer_flags.h"
+#include "models/data/open.h"
+#include "rpc/cluster.h"
+#include "tools/cluster_flags.h"
+#include "tools/command_line.h"
+#include "tools/daemon.h"
+
+ABSL_FLAG(std::string, data, "",
+          "images of 3x32x32 to train on: CIFAR-10's binary form, or a folder "
+          "or archive of class folders of JPEGs");
+ABSL_FLAG(std::string, test_data, "",
+          "images to look at the accuracy on; usual: the test split of --data, "
+          "where that is CIFAR-10's binary form, else the same images");
+ABSL_FLAG(int, test_images, 1000, "of these, so many; 0: all");
+ABSL_FLAG(int, depth, 18, "of the ResNet: 18, 34, 50, 101 or 152");
+ABSL_FLAG(int, width, 16,
+          "channels behind the stem; 64 is the model as published");
+ABSL_FLAG(int, reports, 0,
+          "trainers whose reports make a step; 0: all that are there");
+ABSL_FLAG(absl::Duration, wait, absl::Seconds(1),
+          "so long after its first report a step is made of those that have "
+          "come");
+ABSL_FLAG(int, steps, 300, "of the server");
+ABSL_FLAG(int, batch, 32, "images of each report");
+ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
+ABSL_FLAG(absl::Duration, report_every, absl::Seconds(2),
+          "how often the accuracy is looked at");
+ABSL_FLAG(std::string, json, "", "write a JSON line to; - is stdout");
+ABSL_FLAG(std::string, plot, "",
+          "draw the accuracy over time into this folder");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=4 --worker_program=parameter_server_batch --\n"
+    "           parameter_server_batch --data=IMAGES\n"
+    "Trains a ResNet by a server that steps once for the gradients of several\n"
+    "trainers; one that is lost or late holds up nobody for long.";
+
+absl::Status CheckFlags() {
+  for (const auto* flag :
+       {&FLAGS_steps, &FLAGS_batch, &FLAGS_width, &FLAGS_depth}) {
+    if (absl::GetFlag(*flag) < 1) {
+      return absl::InvalidArgumentError(
+          "--steps, --batch, --width and --depth are 1 or more");
+    }
+  }
+  if (absl::GetFlag(FLAGS_reports) < 0)
+    return tools::WrongFlag("reports", "is 0 or more");
+  if (absl::GetFlag(FLAGS_test_images) < 0)
+    return tools::WrongFlag("test_images", "is 0 or more");
+  if (absl::GetFlag(FLAGS_data).empty())
+    return tools::WrongFlag("data", "names the images to train on");
+  RETURN_IF_ERROR(tools::TimeOf(FLAGS_wait).status());
+  return tools::TimeOf(FLAGS_report_every).status();
+}
+
+absl::StatusOr<models::ResNetOptions> ModelFor(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto images, data::OpenDataset(path));
+  ASSIGN_OR_RETURN(const data::Sample first, images->Get(0));
+  if (first.image.shape() != Shape({3, 32, 32})) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        images->Describe(0), " is ", first.image.shape().ToString(),
+        ", not [3, 32, 32]: --data names images like CIFAR-10's"));
+  }
+  models::ResNetOptions model;
+  model.depth = absl::GetFlag(FLAGS_depth);
+  model.width = absl::GetFlag(FLAGS_width);
+  model.num_classes = static_cast<int64_t>(images->classes().size());
+  model.cifar_stem = true;
+  model.seed = absl::GetFlag(FLAGS_seed);
+  return model;
+}
+
+absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
+  BatchRun run;
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name == agent.self().name) continue;
+    if (run.server.empty()) {
+      run.server = worker.name;
+    } else {
+      run.trainers.push_back(worker.name);
+    }
+  }
+  if (run.trainers.empty()) {
+    return absl::InvalidArgumentError(
+        "one worker serves and none is left to train: give baton-run two "
+        "--workers or more");
+  }
+  const std::string data = absl::GetFlag(FLAGS_data);
+  ASSIGN_OR_RETURN(
+      const Stepping stepping,
+      SteppingFromFlags(
+          {.optimizer = {.lr = 0.1, .others = {{"momentum", 0.9}}}}));
+  if (stepping.schedule != "constant") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lr_schedule=", stepping.schedule,
+                     ": the server steps at a constant rate"));
+  }
+  ASSIGN_OR_RETURN(run.task.model, ModelFor(data));
+  run.task.optimizer = stepping.optimizer;
+  run.task.steps = absl::GetFlag(FLAGS_steps);
+  run.task.reports = absl::GetFlag(FLAGS_reports);
+  ASSIGN_OR_RETURN(run.task.wait, tools::TimeOf(FLAGS_wait));
+  run.task.data = data;
+  run.task.batch = absl::GetFlag(FLAGS_batch);
+  run.task.seed = absl::GetFlag(FLAGS_seed);
+  run.test_data = absl::GetFlag(FLAGS_test_data);
+  if (run.test_data.empty()) run.test_data = data;
+  run.test_images = absl::GetFlag(FLAGS_test_images);
+  ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
+  return run;
+}
+
+void Show(const BatchPoint& point) {
+  std::fprintf(stderr,
+               "%6.1f s  step %6lld  loss %.3f  accuracy %.3f  %lld trainers\n",
+               point.seconds, static_cast<long long>(point.status.steps),
+               point.status.loss, point.accuracy,
+               static_cast<long long>(point.status.trainers));
+}
+
+Measurement Measured(const BatchRun& run, const BatchOutcome& outcome) {
+  const BatchPoint& last = outcome.points.back();
+  std::vector<double> times, accuracies;
+  for (const BatchPoint& point : outcome.points) {
+    times.push_back(point.seconds);
+    accuracies.push_back(point.accuracy);
+  }
+  return {.variant = absl::StrCat("resnet", run.task.model.depth),
+          .items = last.status.reports * run.task.batch,
+          .seconds = {last.seconds},
+          .loss = last.status.loss,
+          .details = {{"accuracy", last.accuracy},
+                      {"steps", last.status.steps},
+                      {"reports", last.status.reports},
+                      {"cut_short", last.status.cut_short},
+                      {"reports_per_s",
+                       static_cast<double>(last.status.reports) / last.seconds},
+                      {"trainers_begun", outcome.begun},
+                      {"trainers_lost", outcome.lost},
+                      {"times_s", times},
+                      {"accuracies", accuracies}}};
+}
+
+absl::Status Draw(const std::string& folder, const BatchOutcome& outcome) {
+  Curve curve{.name = "test images"};
+  for (const BatchPoint& point : outcome.points) {
+    curve.x.push_back(point.seconds);
+    curve.y.push_back(point.accuracy);
+  }
+  ASSIGN_OR_RETURN(
+      const auto drawn,
+      DrawCharts(folder,
+                 {{"accuracy",
+                   CurvesChart("accuracy", "ResNet by a batch-update server",
+                               "seconds", "accuracy", {curve})}}));
+  return tools::Print(
+      absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n"));
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(const BatchRun run, RunFor(agent));
+  ASSIGN_OR_RETURN(const BatchOutcome outcome,
+                   TrainByBatches(agent, run, Show));
+  const std::vector<Measurement> measured = {Measured(run, outcome)};
+  RETURN_IF_ERROR(tools::Print(FormatTable(measured)));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measured));
+  const std::string plot = absl::GetFlag(FLAGS_plot);
+  return plot.empty() ? absl::OkStatus() : Draw(plot, outcome);
+}
+
+absl::Status Main() {
+  ASSIGN_OR_RETURN(rpc::ClusterOptions options,
+                   tools::ClusterOptionsFromFlags("trainer"));
+  const bool leads = options.name == "trainer";
+  if (leads) RETURN_IF_ERROR(CheckFlags());  // the others were given none
+  tools::StopSignal stop;
+  rpc::Registry registry;
+  RegisterBatchTraining(registry);
+  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                   rpc::JoinCluster(std::move(options), std::move(registry)));
+  absl::Status result;
+  if (leads) {
+    result = CatchErrors([&] { return Run(*agent); });
+  } else {
+    stop.Wait();
+  }
+  const absl::Status shutdown = agent->Shutdown();
+  return result.ok() ? shutdown : result;
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}

@@ -1,0 +1,205 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/link_window.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/cuda/ipc.h"
+#include "core/status.h"
+#include "core/tensor.h"
+
+namespace baton::dist {
+namespace {
+
+constexpr char kWindowOp[] = "window";
+constexpr size_t kAlignment = 256;
+
+size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Checked, since a peer says what it is of.
+size_t BytesOf(const ValueSpec& spec) {
+  if (!spec.defined) return 0;
+  Require(DTypeFromWire(static_cast<int>(spec.dtype)).has_value(), kWindowOp,
+          "unknown dtype ", static_cast<int>(spec.dtype));
+  Require(!spec.channels_last || spec.shape.rank() == 4, kWindowOp,
+          "channels-last values of shape ", spec.shape.ToString());
+  size_t bytes = SizeOf(spec.dtype);
+  bool fits = true;
+  for (int64_t dim : spec.shape) {
+    fits &= dim >= 0 &&
+            !__builtin_mul_overflow(bytes, static_cast<size_t>(dim), &bytes);
+  }
+  constexpr size_t kMost = size_t{1} << 46;
+  Require(fits && bytes <= kMost, kWindowOp, "values of shape ",
+          spec.shape.ToString());
+  return bytes;
+}
+
+Tensor ViewOf(const ValueSpec& spec, const std::shared_ptr<Storage>& storage,
+              size_t at) {
+  if (!spec.defined) return {};
+  const Shape& shape = spec.shape;
+  const auto first = static_cast<int64_t>(at / SizeOf(spec.dtype));
+  if (!spec.channels_last) {
+    return Tensor::FromStorage(storage, spec.dtype, shape,
+                               ContiguousStrides(shape), first);
+  }
+  const Shape nhwc = {shape[0], shape[2], shape[3], shape[1]};
+  return Tensor::FromStorage(storage, spec.dtype, nhwc, ContiguousStrides(nhwc),
+                             first)
+      .Permute({0, 3, 1, 2});
+}
+
+}  // namespace
+
+ValueSpec ValueSpec::Of(const Tensor& value) {
+  if (!value.defined()) return {};
+  return {true, value.dtype(), value.shape(),
+          value.SuggestFormat() == MemoryFormat::kChannelsLast};
+}
+
+bool ValueSpec::Fits(const Tensor& value) const {
+  if (!defined || !value.defined()) return defined == value.defined();
+  return dtype == value.dtype() && shape == value.shape();
+}
+
+ParcelSpec SpecOf(const Values& values) {
+  ParcelSpec spec;
+  for (const Tensor& value : values) spec.push_back(ValueSpec::Of(value));
+  return spec;
+}
+
+std::vector<int32_t> SlotsOf(const Program& program, int stage,
+                             int micro_batches) {
+  std::vector<int32_t> slots(static_cast<size_t>(micro_batches), 0);
+  std::set<int32_t> left;
+  int32_t next = 0;
+  for (const Instruction& step : program) {
+    if (step.stage != stage || step.op == StageOp::kWeightGrad) continue;
+    int32_t& slot = slots.at(static_cast<size_t>(step.micro_batch));
+    if (step.op != StageOp::kForward) {
+      left.insert(slot);
+    } else if (left.empty()) {
+      slot = next++;
+    } else {
+      slot = left.extract(left.begin()).value();
+    }
+  }
+  return slots;
+}
+
+ParcelLayout::ParcelLayout(std::vector<ParcelSpec> parcels,
+                           std::vector<int32_t> slots)
+    : parcels_(std::move(parcels)), slots_(std::move(slots)) {
+  Require(parcels_.size() == slots_.size(), kWindowOp, parcels_.size(),
+          " micro-batches for ", slots_.size(), " slots");
+  for (const ParcelSpec& parcel : parcels_) {
+    size_t bytes = 0;
+    for (const ValueSpec& spec : parcel) bytes += Aligned(BytesOf(spec));
+    slot_bytes_ = std::max(slot_bytes_, bytes);
+  }
+  const auto count = static_cast<int32_t>(slots_.size());
+  int32_t most = -1;
+  for (int32_t slot : slots_) {
+    Require(slot >= 0 && slot < count, kWindowOp, "slot ", slot, " of ", count);
+    most = std::max(most, slot);
+  }
+  first_slot_ = Aligned(Window::kFront + slots_.size() * sizeof(uint64_t));
+  bytes_ = first_slot_ + static_cast<size_t>(most + 1) * slot_bytes_;
+}
+
+uint64_t* ParcelLayout::Flag(const Window& window, int micro_batch) const {
+  auto* const front = static_cast<char*>(window.storage()->data());
+  return reinterpret_cast<uint64_t*>(front + Window::kFront) + micro_batch;
+}
+
+Values ParcelLayout::In(const Window& window, int micro_batch) const {
+  const auto m = static_cast<size_t>(micro_batch);
+  size_t at = first_slot_ + static_cast<size_t>(slots_[m]) * slot_bytes_;
+  Values values;
+  for (const ValueSpec& spec : parcels_[m]) {
+    values.push_back(ViewOf(spec, window.storage(), at));
+    at += Aligned(BytesOf(spec));
+  }
+  return values;
+}
+
+LinkWindow::LinkWindow(Side in, Side out)
+    : in_(std::move(in)),
+      out_(std::move(out)),
+      step_(in_.window.storage()->device()) {
+  for (const Side* side : {&in_, &out_}) {
+    Require(side->window.storage()->bytes() >= side->layout.bytes(), kWindowOp,
+            side->window.storage()->bytes(), " bytes for ",
+            side->layout.bytes());
+  }
+}
+
+void LinkWindow::Begin(uint64_t step) {
+  Drain();
+  step_.Begin(step);
+}
+
+void LinkWindow::Drain() const {
+  Lane().Synchronize();
+  CurrentStream(device()).Synchronize();
+}
+
+absl::Status LinkWindow::Send(int micro_batch, const Values& values) {
+  const ParcelSpec& parcel = out_.layout.parcel(micro_batch);
+  bool fits = parcel.size() == values.size();
+  for (size_t i = 0; fits && i < parcel.size(); ++i)
+    fits = parcel[i].Fits(values[i]);
+  if (!fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the values of micro-batch ", micro_batch,
+                     " are not of the shapes that they had in the first step "
+                     "of this batch size, for which the window was made; set "
+                     "PipelineOptions::windows to Windows::kOff"));
+  }
+  // The credit that the slot's former gradient was is in this stream's past.
+  Lane().WaitFor(CurrentStream(device()));
+  const Values slots = out_.layout.In(out_.window, micro_batch);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].defined() && slots[i].numel() > 0) Copy(slots[i], values[i]);
+  }
+  RaiseFlag(out_.layout.Flag(out_.window, micro_batch), step_, Lane());
+  return absl::OkStatus();
+}
+
+void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
+  const Stream lane = Lane();
+  const StreamScope scope(lane);
+  const bool same = value.device() == device() && device().is_cuda() &&
+                    value.strides() == slot.strides();
+  if (!same) {
+    slot.CopyFrom(value);
+    return;
+  }
+  // By the copy engine, which leaves the kernels of other streams their room.
+  value.storage()->use()->Read(lane);
+  cuda::CopyFromSegment(slot, value.raw_data(), lane);
+  value.storage()->use()->Extend(lane);
+}
+
+absl::StatusOr<Values> LinkWindow::Take(
+    int micro_batch, std::chrono::steady_clock::time_point deadline) {
+  const Stream stream = CurrentStream(device());
+  if (!AwaitFlag(in_.layout.Flag(in_.window, micro_batch), step_, stream,
+                 deadline))
+    return absl::DeadlineExceededError("it did not come");
+  if (step_.given_up(step_.step()))
+    return absl::CancelledError("the step was given up");
+  Values values;
+  for (const Tensor& slot : in_.layout.In(in_.window, micro_batch))
+    values.push_back(slot.defined() ? slot.Clone() : Tensor());
+  return values;
+}
+
+}  // namespace baton::dist

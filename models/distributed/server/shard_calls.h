@@ -1,0 +1,166 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "models/distributed/server/directory.h"
+#include "rpc/agent.h"
+#include "rpc/call_options.h"
+
+namespace baton::dist {
+
+// Calls of one client to shards, whichever worker serves them: a call that no
+// server has answered is made again, of the server that the directory names
+// next. What is called has to count once however often it comes. A server that
+// the cluster loses is looked for again at once, before anybody calls. Must not
+// outlive the agent. Thread-safe.
+class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
+ public:
+  // Each call ends by `timeout`.
+  static std::shared_ptr<ShardCalls> Make(
+      rpc::Agent& agent, const RRef<ServerDirectory>& directory, int shards,
+      std::chrono::milliseconds timeout);
+
+  template <typename T>
+  using Call = std::function<Future<T>(const RRef<ServerShard>& primary,
+                                       const rpc::CallOptions& time_left)>;
+  template <typename T>
+  Future<T> At(int32_t shard, Call<T> call) {
+    const auto attempt = std::make_shared<Attempt<T>>(
+        Attempt<T>{.shard = shard,
+                   .call = std::move(call),
+                   .deadline = Clock::now() + timeout_});
+    Try(attempt);
+    return attempt->promise.future();
+  }
+
+  // In which it was last found; 0 before.
+  int64_t EpochOf(int32_t shard) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  template <typename T>
+  struct Attempt {
+    int32_t shard = 0;
+    Call<T> call;
+    Clock::time_point deadline;
+    Promise<T> promise{};
+
+    std::chrono::milliseconds left() const {
+      return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(
+                          deadline - Clock::now()),
+                      std::chrono::milliseconds(0));
+    }
+  };
+  template <typename T>
+  using AttemptPtr = std::shared_ptr<Attempt<T>>;
+
+  using Then = std::function<void(const absl::Status&)>;
+  struct Entry {
+    ShardPlace place;    // where it was last found
+    bool found = false;  // and is, for all that is known
+    bool asking = false;
+    std::vector<Then> waiting;  // for the place
+    // Calls to the server there, and how to make them again at the next one.
+    std::map<uint64_t, std::function<void()>> under_way;
+  };
+
+  ShardCalls(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
+             int shards, std::chrono::milliseconds timeout)
+      : agent_(agent),
+        directory_(directory),
+        timeout_(timeout),
+        shards_(static_cast<size_t>(shards)) {}
+
+  template <typename T>
+  void Try(const AttemptPtr<T>& attempt) {
+    const auto made = Begin(attempt->shard, [self = shared_from_this(),
+                                             attempt] { self->Try(attempt); });
+    if (!made.has_value()) {
+      Find(attempt->shard, attempt->left(),
+           [self = shared_from_this(), attempt](const absl::Status& found) {
+             self->TryFound(attempt, found);
+           });
+      return;
+    }
+    attempt->call(*made->place.primary, {.timeout = attempt->left()})
+        .OnReady([self = shared_from_this(), attempt, number = made->number,
+                  epoch = made->place.epoch](const ResultOf<T>& result) {
+          if (self->End(attempt->shard, number))
+            self->OnResult(attempt, epoch, result);
+        });
+  }
+  template <typename T>
+  void OnResult(const AttemptPtr<T>& attempt, int64_t epoch,
+                const ResultOf<T>& result) {
+    const absl::Status status = baton::internal::StatusOf(result);
+    if (!MayTryAgain(status)) {
+      attempt->promise.Set(result);
+      return;
+    }
+    Doubt(attempt->shard, epoch);
+    const absl::Status end = EndOf(attempt->shard, attempt->deadline, status);
+    if (end.ok()) {
+      Try(attempt);
+    } else {
+      attempt->promise.Set(end);
+    }
+  }
+  template <typename T>
+  void TryFound(const AttemptPtr<T>& attempt, const absl::Status& found) {
+    if (found.ok()) {
+      Try(attempt);
+      return;
+    }
+    const absl::Status end = EndOf(attempt->shard, attempt->deadline, found);
+    if (!end.ok()) {
+      attempt->promise.Set(end);
+    } else {
+      Later([self = shared_from_this(), attempt] { self->Try(attempt); });
+    }
+  }
+  // OK while there is time to try again what went wrong so.
+  static absl::Status EndOf(int32_t shard, Clock::time_point deadline,
+                            const absl::Status& why);
+  static bool MayTryAgain(const absl::Status& status);
+
+  // A call to the shard, where it is found.
+  struct Made {
+    ShardPlace place;
+    uint64_t number = 0;
+  };
+  std::optional<Made> Begin(int32_t shard, std::function<void()> again);
+  // False for one that was made again at another server.
+  bool End(int32_t shard, uint64_t number);
+  void Doubt(int32_t shard, int64_t epoch);
+  void Find(int32_t shard, std::chrono::milliseconds left, Then then);
+  void OnPlace(int32_t shard, const absl::StatusOr<ShardPlace>& place);
+  void AskIfBack(int32_t shard);
+  void OnFound(int32_t shard, const absl::Status& found);
+  // Finds it, though nobody waits for it.
+  void Seek(int32_t shard, Clock::time_point deadline);
+  void OnMember(const rpc::MemberEvent& event);
+  void Later(std::function<void()> then);
+
+  rpc::Agent& agent_;
+  const RRef<ServerDirectory> directory_;
+  const std::chrono::milliseconds timeout_;
+  mutable Mutex mutex_;
+  std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // so far
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,125 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "autograd/distributed/engine.h"
+#include "core/status.h"
+#include "models/distributed/stage_group.h"
+
+// How the workers of a pipeline agree that a step's programs have all run.
+namespace baton::dist {
+namespace {
+
+// Beyond a step's deadline, for the word of the others on what became of it.
+constexpr std::chrono::milliseconds kLastWord{2000};
+
+std::chrono::milliseconds LeftOf(MailLinks::Deadline deadline) {
+  return std::max(
+      std::chrono::milliseconds(1),
+      std::chrono::ceil<std::chrono::milliseconds>(
+          deadline + kLastWord - MailLinks::Deadline::clock::now()));
+}
+
+// `future`, whose errors name the worker that they come from.
+Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
+  Promise<double> promise;
+  future.OnReady([worker, promise](const absl::StatusOr<double>& said) {
+    if (said.ok()) {
+      promise.Set(*said);
+    } else {
+      promise.Set(Annotate(said.status(), worker));
+    }
+  });
+  return promise.future();
+}
+
+}  // namespace
+
+// The first group hears of every end of a program, and passes on that all have
+// run or that one broke.
+void StageGroup::Watch(const TaskPtr& task) const {
+  if (!stages_.front()->spec().is_first()) return;
+  rpc::CallOptions options;
+  options.timeout = LeftOf(task->deadline);
+  const uint64_t step = task->order.step;
+  std::vector<Future<double>> runs = {
+      SaidBy(task->call.agent().self().name, task->progress->ran.future())};
+  for (const RRef<StageGroup>& other : others_)
+    runs.push_back(other.Async<&StageGroup::Ran>(options, step));
+  WaitAll(runs).OnReady([others = others_, options, task,
+                         step](const absl::StatusOr<std::vector<double>>& all) {
+    if (all.ok() && !task->plan->steps) return;
+    const double square_norm =
+        all.ok() ? std::accumulate(all->begin(), all->end(), 0.0) : 0;
+    for (const RRef<StageGroup>& other : others) {
+      (all.ok() ? other.Async<&StageGroup::Agree>(options, step, square_norm)
+                : other.Async<&StageGroup::Abort>(options, step, all.status()))
+          .OnReady([](const absl::Status&) {});
+    }
+    if (all.ok()) {
+      task->progress->agreed.Set(square_norm);
+    } else {
+      task->progress->Break(all.status());
+    }
+  });
+}
+
+absl::Status StageGroup::StepParameters(const Task& task,
+                                        GradientSums& gradients) const {
+  std::unordered_map<const void*, Gradient> sums;
+  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
+  const auto gradient_of = [&](const Variable& parameter) {
+    const auto found = sums.find(parameter.id());
+    return found == sums.end() ? Gradient() : found->second;
+  };
+  StepRequest request = task.order.request;
+  const bool clips = request.clip_norm != optim::Clip::kNone;
+  const Progress& progress = *task.progress;
+  progress.ran.Set(clips && task.optimizer != nullptr
+                       ? task.optimizer->SquareNorm(gradient_of)
+                       : 0.0);
+  const Future<double> agreed = progress.agreed.future();
+  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
+  // The word may come just now.
+  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
+  RETURN_IF_ERROR(all.status());
+  if (task.optimizer == nullptr) return absl::OkStatus();
+  if (clips) request.norm = std::sqrt(*all);
+  // Whoever holds them waits for no pipeline.
+  const auto parameters = task.call.agent().service<Engine>()->parameters();
+  Promise<std::shared_ptr<rpc::ObjectHold>> held;
+  rpc::HoldObjects(
+      task.call, {parameters}, rpc::Access::kExclusive,
+      [held](absl::StatusOr<rpc::ObjectHold> hold) {
+        if (!hold.ok()) {
+          held.Set(hold.status());
+          return;
+        }
+        held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
+      });
+  ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
+  task.optimizer->StepHeld(gradient_of, request);
+  return absl::OkStatus();
+}
+
+Future<double> StageGroup::Ran(uint64_t step) {
+  auto progress = Open(step);
+  if (!progress.ok()) return ReadyFuture<double>(progress.status());
+  return (*progress)->ran.future();
+}
+
+void StageGroup::Agree(uint64_t step, double square_norm) {
+  auto progress = Open(step);
+  if (progress.ok()) (*progress)->agreed.Set(square_norm);
+}
+
+}  // namespace baton::dist

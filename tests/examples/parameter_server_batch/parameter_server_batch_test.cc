@@ -1,0 +1,252 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/ops/arithmetic.h"
+#include "examples/parameter_server_batch/batch_trainer.h"
+#include "examples/parameter_server_batch/batch_training.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_files.h"
+#include "tests/tools/programs/run_program.h"
+
+namespace baton::examples {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Fails;
+using ::testing::HasSubstr;
+using testing::IsOk;
+
+// As CIFAR-10's binary form: a bright half of one colour tells the label, by
+// colour and height, which no flip changes.
+std::string WriteImages(const testing::TempFolder& folder) {
+  std::mt19937 random(3);
+  std::string records;
+  for (int i = 0; i < 400; ++i) {
+    const int label = static_cast<int>(random() % 4);
+    records.push_back(static_cast<char>(label));
+    for (int at = 0; at < 3 * 32 * 32; ++at) {
+      const int y = at / 32 % 32, colour = at / (32 * 32);
+      const bool bright = y / 16 == label / 2 && colour == label % 2;
+      records.push_back(
+          static_cast<char>(bright ? 180 + random() % 76 : random() % 80));
+    }
+  }
+  return folder.Write("images.bin", records);
+}
+
+BatchTask SmallTask() {
+  BatchTask task;
+  task.model = {.depth = 18,
+                .num_classes = 10,
+                .width = 4,
+                .cifar_stem = true,
+                .seed = 1};
+  task.optimizer = {.kind = "sgd", .lr = 0.05, .others = {{"momentum", 0.9}}};
+  task.batch = 16;
+  return task;
+}
+
+// As trainers of another worker.
+absl::StatusOr<ModelState> JoinFromHere(const RRef<BatchServer>& server) {
+  return server.Async<&BatchServer::Join>().Await();
+}
+absl::StatusOr<ModelState> ReportFromHere(const RRef<BatchServer>& server,
+                                          const GradientReport& report) {
+  return server.Async<&BatchServer::Report>(report).Await();
+}
+
+testing::ClusterOptions Workers() {
+  testing::ClusterOptions options;
+  options.names = {"alice", "bob", "carol", "dave"};
+  options.fill = [](rpc::Registry& registry) {
+    RegisterBatchTraining(registry);
+    registry.AddFunction<&JoinFromHere>().AddFunction<&ReportFromHere>();
+  };
+  return options;
+}
+
+TEST(ParameterServerBatch, LearnsWhileTrainersAreKilledAndJoin) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  BatchRun run{
+      .task = SmallTask(), .server = "bob", .trainers = {"carol", "dave"}};
+  run.task.data = run.test_data = WriteImages(folder);
+  run.task.steps = 36;
+  run.task.wait = milliseconds(300);
+  run.test_images = 64;
+  run.report_every = milliseconds(150);
+  enum { kWhole, kKilled, kBack } dave = kWhole;
+  int64_t most_trainers = 0;
+  const auto outcome =
+      TrainByBatches(cluster["alice"], run, [&](const BatchPoint& point) {
+        if (dave == kWhole && point.status.steps >= 5) {
+          cluster.Kill("dave");
+          dave = kKilled;
+        } else if (dave == kKilled && point.status.trainers == 1 &&
+                   point.status.steps < run.task.steps) {
+          cluster.Restart("dave");
+          dave = kBack;
+        } else if (dave == kBack) {
+          most_trainers = std::max(most_trainers, point.status.trainers);
+        }
+      });
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(dave, kBack);
+  EXPECT_EQ(most_trainers, 2);
+  EXPECT_EQ(outcome->begun, 3);
+  EXPECT_EQ(outcome->lost, 1);
+  const BatchPoint& last = outcome->points.back();
+  EXPECT_EQ(last.status.steps, run.task.steps);
+  EXPECT_GT(last.status.reports, run.task.steps);
+  EXPECT_GT(last.accuracy, 0.6);  // of one by chance: 0.25
+  EXPECT_LT(last.status.loss, 0.5);
+}
+
+TEST(ParameterServerBatch, SaysWhyNoTrainerIsLeft) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  BatchRun run{.task = SmallTask(), .server = "bob", .trainers = {"carol"}};
+  run.test_data = WriteImages(folder);
+  run.task.data = folder / "nothing.bin";
+  run.report_every = milliseconds(20);
+  EXPECT_THAT(TrainByBatches(cluster["alice"], run, [](const BatchPoint&) {}),
+              Fails(absl::StatusCode::kUnavailable, "nothing.bin"));
+}
+
+// Calls of two trainers, by hand.
+class BatchServerTest : public ::testing::Test {
+ protected:
+  BatchServerTest() : cluster_(Workers()) {}
+
+  void Make(BatchTask task) {
+    auto made = rpc::Create<BatchServer>(cluster_["alice"], "bob", task);
+    const auto server = made.Await();
+    ASSERT_THAT(server, IsOk());
+    server_ = *server;
+  }
+  GradientReport Report(const ModelState& state, double gradient, double loss) {
+    GradientReport report{
+        .gradients = {}, .buffers = state.buffers, .loss = loss};
+    for (const Tensor& parameter : state.parameters)
+      report.gradients.push_back(Tensor::Full(parameter.shape(), gradient));
+    return report;
+  }
+  testing::LocalCluster cluster_;
+  RRef<BatchServer> server_;
+};
+
+TEST_F(BatchServerTest, AStepIsByTheMeanOfAllReports) {
+  BatchTask task = SmallTask();
+  task.optimizer = {.kind = "sgd", .lr = 0.5, .others = {}};
+  task.reports = 2;
+  task.wait = milliseconds(60'000);
+  Make(task);
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  // One trainer by itself is all that are there.
+  const auto alone =
+      server_.Async<&BatchServer::Report>(Report(*start, 1, 1)).Await();
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->step, 1);
+  ASSERT_THAT(server_.Async<&BatchServer::Leave>().Await(), IsOk());
+  const auto status = server_.Async<&BatchServer::Status>().Await();
+  ASSERT_THAT(status, IsOk());
+  EXPECT_EQ(status->trainers, 0);
+  for (size_t i = 0; i < start->parameters.size(); ++i) {
+    EXPECT_TRUE(ops::AllClose(
+        alone->parameters[i],
+        ops::Sub(start->parameters[i], Tensor::Full({}, 0.5)), 1e-6, 1e-6));
+  }
+}
+
+TEST_F(BatchServerTest, ALateTrainerIsPartOfTheNextStep) {
+  BatchTask task = SmallTask();
+  task.optimizer = {.kind = "sgd", .lr = 1, .others = {}};
+  task.wait = milliseconds(500);
+  task.steps = 2;
+  Make(task);
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  rpc::Agent& agent = cluster_["alice"];
+  ASSERT_THAT(agent.Async<&JoinFromHere>("carol", server_).Await(), IsOk());
+  const auto first =
+      server_.Async<&BatchServer::Report>(Report(*start, 1, 4)).Await();
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->step, 1);
+  EXPECT_FALSE(first->over);
+  const auto late =
+      agent.Async<&ReportFromHere>("carol", server_, Report(*start, 3, 2));
+  const auto next =
+      server_.Async<&BatchServer::Report>(Report(*first, 1, 4)).Await();
+  ASSERT_THAT(next, IsOk());
+  ASSERT_THAT(late.Await(), IsOk());
+  EXPECT_EQ(late.Await()->step, 2);
+  EXPECT_TRUE(next->over);
+  EXPECT_TRUE(ops::AllClose(next->parameters[0],
+                            ops::Sub(first->parameters[0], Tensor::Full({}, 2)),
+                            1e-6, 1e-6));
+  const auto status = server_.Async<&BatchServer::Status>().Await();
+  ASSERT_THAT(status, IsOk());
+  EXPECT_EQ(status->cut_short, 1);
+  EXPECT_EQ(status->reports, 3);
+  EXPECT_EQ(status->loss, 3);
+  EXPECT_EQ(*server_.Async<&BatchServer::IsOver>(milliseconds(1)).Await(),
+            true);
+}
+
+TEST_F(BatchServerTest, RefusesGradientsOfAnotherModel) {
+  Make(SmallTask());
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  GradientReport report = Report(*start, 1, 0);
+  report.gradients.pop_back();
+  EXPECT_THAT(server_.Async<&BatchServer::Report>(report).Await(),
+              Fails(absl::StatusCode::kInvalidArgument, "another model"));
+  EXPECT_EQ(*server_.Async<&BatchServer::IsOver>(milliseconds(1)).Await(),
+            false);
+}
+
+TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
+  const testing::TempFolder folder;
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=3",
+       "--worker_program=" + testing::ProgramPath("parameter_server_batch"),
+       "--", testing::ProgramPath("parameter_server_batch"),
+       "--data=" + WriteImages(folder), "--width=4", "--steps=4", "--batch=4",
+       "--test_images=16", "--json=" + folder / "results.jsonl"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("accuracy"));
+  EXPECT_THAT(outcome.output, HasSubstr("images/s"));
+  std::ifstream file(folder / "results.jsonl");
+  const auto line = nlohmann::json::parse(file);
+  EXPECT_EQ(line["steps"], 4);
+  EXPECT_EQ(line["trainers_begun"], 2);
+  EXPECT_EQ(line["trainers_lost"], 0);
+}
+
+TEST(ParameterServerBatchProgram, TellsItsFlagsAndWhatIsWrong) {
+  const tools::Outcome help =
+      tools::RunProgram({"parameter_server_batch", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.output, HasSubstr("--wait"));
+  EXPECT_THAT(help.output, HasSubstr("1s"));
+  const tools::Outcome wrong =
+      tools::RunProgram({"parameter_server_batch", "--steps=0"});
+  EXPECT_EQ(wrong.code, 2);
+}
+
+}  // namespace
+}  // namespace baton::examples

@@ -1,0 +1,41 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A worker of a cluster of three that has stages of pipelines until it is
+// killed, or its input ends: stage_worker NAME RENDEZVOUS DEVICE.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "autograd/distributed/context.h"
+#include "core/device.h"
+#include "core/precision.h"
+#include "rpc/cluster.h"
+#include "tests/models/distributed/process_stages.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  const auto device = baton::Device::Parse(argv[3]);
+  if (!device.ok()) return 2;
+  baton::SetDeterministic(true);
+  baton::rpc::Registry registry;
+  baton::dist::RegisterProcessStages(registry);
+  baton::rpc::ClusterOptions options;
+  options.name = argv[1];
+  options.rendezvous = argv[2];
+  options.device = *device;
+  options.world_size = 3;
+  options.agent.on_start = baton::dist::Attach;
+  const auto agent =
+      baton::rpc::JoinCluster(std::move(options), std::move(registry));
+  if (!agent.ok()) {
+    std::fprintf(stderr, "%s\n", agent.status().ToString().c_str());
+    return 1;
+  }
+  char byte;
+  while (::read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+  return 0;
+}
