@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +21,10 @@
 #include "core/status.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
+#include "examples/support/cluster_program.h"
 #include "examples/support/optimizer_flags.h"
-#include "rpc/cluster.h"
-#include "tools/cluster_flags.h"
+#include "rpc/registry.h"
 #include "tools/command_line.h"
-#include "tools/daemon.h"
 
 ABSL_FLAG(std::string, data, "",
           "images of 28x28 to train on: an IDX file with its labels beside it");
@@ -190,25 +188,10 @@ absl::Status Run(rpc::Agent& agent) {
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(rpc::ClusterOptions options,
-                   tools::ClusterOptionsFromFlags("trainer"));
-  options.agent.on_start = dist::Attach;
-  const bool leads = options.name == "trainer";
-  if (leads) RETURN_IF_ERROR(CheckFlags());  // the others were given none
-  tools::StopSignal stop;
   rpc::Registry registry;
   dist::Register(registry);
   RegisterTrainers(registry);
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
-                   rpc::JoinCluster(std::move(options), std::move(registry)));
-  absl::Status result;
-  if (leads) {
-    result = CatchErrors([&] { return Run(*agent); });
-  } else {
-    stop.Wait();
-  }
-  const absl::Status shutdown = agent->Shutdown();
-  return result.ok() ? shutdown : result;
+  return RunInCluster(std::move(registry), CheckFlags, Run);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,17 +17,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/parameter_server_batch/batch_trainer.h"
 #include "examples/parameter_server_batch/batch_training.h"
 #include "examples/support/charts.h"
+#include "examples/support/cluster_program.h"
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "models/data/open.h"
-#include "rpc/cluster.h"
-#include "tools/cluster_flags.h"
+#include "rpc/registry.h"
 #include "tools/command_line.h"
-#include "tools/daemon.h"
 
 ABSL_FLAG(std::string, data, "",
           "images of 3x32x32 to train on: CIFAR-10's binary form, or a folder "
@@ -204,23 +203,10 @@ absl::Status Run(rpc::Agent& agent) {
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(rpc::ClusterOptions options,
-                   tools::ClusterOptionsFromFlags("trainer"));
-  const bool leads = options.name == "trainer";
-  if (leads) RETURN_IF_ERROR(CheckFlags());  // the others were given none
-  tools::StopSignal stop;
   rpc::Registry registry;
+  dist::Register(registry);
   RegisterBatchTraining(registry);
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
-                   rpc::JoinCluster(std::move(options), std::move(registry)));
-  absl::Status result;
-  if (leads) {
-    result = CatchErrors([&] { return Run(*agent); });
-  } else {
-    stop.Wait();
-  }
-  const absl::Status shutdown = agent->Shutdown();
-  return result.ok() ? shutdown : result;
+  return RunInCluster(std::move(registry), CheckFlags, Run);
 }
 
 }  // namespace
