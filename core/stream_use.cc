@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
+// Nobody can wait for work of the CPU, when the memory is used anew: what lies
+// on a GPU is copied by a stream of a GPU.
+void RequireUser(const Stream& home, const Stream& stream) {
+  Require(stream.device().is_cuda() || home.device().is_cpu(), "stream",
+          "the CPU cannot use what lies on ", home.device().ToString(),
+          ": copy it to the CPU");
+}
+
 }  // namespace
 
 void OutsideRead::End() {
@@ -49,6 +57,7 @@ StreamUse::User* StreamUse::FindReaderLocked(const Stream& stream) {
 }
 
 void StreamUse::Read(const Stream& stream) {
+  RequireUser(home_, stream);
   MutexLock lock(mutex_);
   const Stream::Position position = stream.position();
   if (User* reader = FindReaderLocked(stream)) {
@@ -79,6 +88,7 @@ void StreamUse::AwaitOutside() {
 }
 
 void StreamUse::Write(const Stream& stream) {
+  RequireUser(home_, stream);
   AwaitOutside();
   MutexLock lock(mutex_);
   if (FindReaderLocked(stream) == nullptr)

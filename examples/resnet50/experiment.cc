@@ -8,6 +8,7 @@
 #include "core/ops/indexing.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/link_paths.h"
 #include "examples/support/progress.h"
 #include "examples/support/report.h"
 #include "examples/support/train_steps.h"
@@ -53,6 +54,7 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   RETURN_IF_ERROR(steps.Finish());
   for (Detail& detail : model.Details())
     measurement.details.push_back(std::move(detail));
+  RETURN_IF_ERROR(AddPaths(settings, model, measurement));
   RETURN_IF_ERROR(SaveSchedule(settings, model));
   return measurement;
 }

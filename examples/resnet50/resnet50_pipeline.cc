@@ -28,7 +28,8 @@ namespace {
 
 constexpr char kUsage[] =
     "Trains a ResNet over the workers of a cluster: by default the experiment\n"
-    "single / split / pipelined on synthetic images, with --data real ones.\n"
+    "single / split / pipelined on synthetic images, with --data real ones;\n"
+    "local, if asked for, has all stages in one worker.\n"
     "Start it by baton-run, or give --rendezvous and --world_size.";
 
 absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
@@ -52,7 +53,8 @@ absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
                               agent, workers, settings,
                               {.cuts = variant.cut ? settings.cuts : none,
                                .split_size = variant.split_size,
-                               .micro_batches = variant.micro_batches}));
+                               .micro_batches = variant.micro_batches,
+                               .local = variant.local}));
                       return WithTrace(std::move(model), agent, settings.trace);
                     }));
   const std::string compared =
@@ -76,6 +78,11 @@ absl::Status Main() {
   if (!settings.trace.empty() && !settings.data.empty()) {
     return absl::InvalidArgumentError(
         "--trace is for synthetic images; use batonctl trace with --data");
+  }
+  if (!settings.require_path.empty() && !settings.data.empty()) {
+    return absl::InvalidArgumentError(
+        "--require_path is for synthetic images; measure them on the same "
+        "workers first");
   }
   return RunTrainer([&](rpc::Agent& agent, std::vector<std::string> workers) {
     return Run(agent, std::move(workers), settings);

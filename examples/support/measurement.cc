@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 
 namespace baton::examples {
@@ -126,6 +127,29 @@ std::string FormatPercentiles(const std::vector<Measurement>& measurements,
       absl::StrAppendFormat(&table, "  %9.1f", value);
   }
   return table + "\n";
+}
+
+std::string FormatPaths(const std::vector<Measurement>& measurements) {
+  std::string lines;
+  for (const Measurement& m : measurements) {
+    for (const Detail& detail : m.details) {
+      const auto* paths = std::get_if<std::vector<StagePath>>(&detail.value);
+      if (paths == nullptr || paths->empty()) continue;
+      const auto format = [](std::string* text, const StagePath& link) {
+        absl::StrAppend(text, "stage ", link.from, " to ", link.to, " ",
+                        link.path);
+      };
+      absl::StrAppend(&lines, m.variant, ": ",
+                      absl::StrJoin(*paths, ", ", format), "\n");
+    }
+  }
+  return lines;
+}
+
+// For the JSON library, which finds it by its name.
+// NOLINTNEXTLINE(readability-identifier-naming)
+void to_json(nlohmann::ordered_json& json, const StagePath& link) {
+  json = {{"from", link.from}, {"to", link.to}, {"path", link.path}};
 }
 
 std::string ToJsonLine(const Measurement& measurement) {

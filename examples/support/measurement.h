@@ -12,10 +12,19 @@
 
 namespace baton::examples {
 
+// By which path one stage gives another what it computes ("local", "grpc").
+struct StagePath {
+  int64_t from = 0;
+  int64_t to = 0;
+  std::string path;
+};
+
 // A further figure or circumstance: a field of the JSON line.
 struct Detail {
   std::string name;
-  std::variant<std::string, double, int64_t, bool, std::vector<double>> value;
+  std::variant<std::string, double, int64_t, bool, std::vector<double>,
+               std::vector<StagePath>>
+      value;
 };
 
 // Repeated timings of one variant of an experiment.
@@ -60,6 +69,9 @@ std::vector<double> PercentilesOf(std::vector<double> values);
 // A table of the details of these names, each of which PercentilesOf gave.
 std::string FormatPercentiles(const std::vector<Measurement>& measurements,
                               const std::vector<std::string>& names);
+
+// A line for each measurement of several stages: the paths between them.
+std::string FormatPaths(const std::vector<Measurement>& measurements);
 
 // One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s
 // (or what is counted), loss, repeats, and the details.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/status.h"
+#include "examples/support/link_paths.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, stages, "",
@@ -29,7 +30,11 @@ ABSL_FLAG(std::vector<std::string>, cuts, {},
 ABSL_FLAG(std::vector<std::string>, variants,
           std::vector<std::string>({"single", "split", "pipelined"}),
           "what to measure: single (one worker), split (stage after stage), "
-          "pipelined");
+          "pipelined, local (all stages in one worker, on its GPUs in turn)");
+ABSL_FLAG(std::vector<std::string>, require_path, {},
+          "fail where a link between stages of two workers has another path "
+          "than these: window, shared_memory, cuda_ipc, nccl, tcp, grpc; "
+          "empty: any");
 ABSL_FLAG(std::vector<std::string>, split_size, {},
           "rows (images, texts) of a micro-batch; several, as in 10,20,40, "
           "give the curve; default 20 images, a quarter of the texts");
@@ -121,19 +126,31 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
   return lists;
 }
 
-absl::StatusOr<std::vector<std::string>> Variants() {
-  std::vector<std::string> variants = absl::GetFlag(FLAGS_variants);
-  const std::vector<std::string> known = {"single", "split", "pipelined"};
-  for (const std::string& variant : variants) {
-    if (std::find(known.begin(), known.end(), variant) == known.end()) {
-      return WrongFlag("variants",
-                       absl::StrCat("knows single, split and pipelined, "
-                                    "not '",
-                                    variant, "'"));
-    }
+absl::Status CheckNames(const char* flag, const std::vector<std::string>& names,
+                        const std::vector<std::string>& known) {
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return WrongFlag(
+        flag, absl::StrCat("takes names among ", absl::StrJoin(known, ", "),
+                           ", not '", name, "'"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> Variants(
+    const std::vector<std::string>& known) {
+  std::vector<std::string> variants = absl::GetFlag(FLAGS_variants);
+  RETURN_IF_ERROR(CheckNames("variants", variants, known));
   if (variants.empty()) return WrongFlag("variants", "names none");
   return variants;
+}
+
+absl::StatusOr<std::vector<std::string>> RequiredPaths() {
+  std::vector<std::string> paths = absl::GetFlag(FLAGS_require_path);
+  for (std::string& path : paths)
+    std::replace(path.begin(), path.end(), '_', ' ');
+  RETURN_IF_ERROR(CheckNames("require_path", paths, KnownPaths()));
+  return paths;
 }
 
 absl::StatusOr<std::vector<std::string>> Cuts(
@@ -195,7 +212,8 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   ASSIGN_OR_RETURN(settings.cuts, Cuts(defaults));
   ASSIGN_OR_RETURN(settings.split_sizes, SplitSizes(defaults));
   ASSIGN_OR_RETURN(settings.micro_batches, MicroBatches(defaults.batch));
-  ASSIGN_OR_RETURN(settings.variants, Variants());
+  ASSIGN_OR_RETURN(settings.variants, Variants(defaults.variants));
+  ASSIGN_OR_RETURN(settings.require_path, RequiredPaths());
   ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
   settings.choose_stages = StagesAreAuto();
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
@@ -219,19 +237,24 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
 std::vector<Variant> VariantsOf(const PipelineSettings& settings) {
   std::vector<Variant> variants;
   for (const std::string& name : settings.variants) {
-    if (name != "pipelined") {
+    const bool local = name == "local";
+    if (name != "pipelined" && !local) {
       variants.push_back({name, name == "split", 0});
       continue;
     }
     for (const std::vector<int64_t>& sizes : settings.micro_batches) {
       variants.push_back(
-          {.name = absl::StrCat("pipelined ", absl::StrJoin(sizes, "+")),
+          {.name = absl::StrCat(name, " ", absl::StrJoin(sizes, "+")),
            .cut = true,
-           .micro_batches = sizes});
+           .micro_batches = sizes,
+           .local = local});
     }
     if (!settings.micro_batches.empty()) continue;
     for (int64_t size : settings.split_sizes) {
-      variants.push_back({absl::StrCat("pipelined ", size), true, size});
+      variants.push_back({.name = absl::StrCat(name, " ", size),
+                          .cut = true,
+                          .split_size = size,
+                          .local = local});
     }
   }
   return variants;

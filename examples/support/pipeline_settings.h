@@ -24,8 +24,8 @@ struct PipelineSettings {
   bool choose_stages = false;
   int64_t worker_mib = 0;  // that a worker may hold then; 0: any number
   int trials = 4;          // of plans, before one is taken
-  std::vector<std::string> variants;  // of single, split, pipelined
-  std::vector<int64_t> split_sizes;   // of the pipelined variant
+  std::vector<std::string> variants;  // of single, split, pipelined, local
+  std::vector<int64_t> split_sizes;   // of pipelined variants
   // Instead of them: rows of each micro-batch, one list a measurement.
   std::vector<std::vector<int64_t>> micro_batches;
   int64_t batch = 120;            // rows
@@ -34,6 +34,8 @@ struct PipelineSettings {
   bool checkpoint_activations = false;
   bool graph = true;  // where there is a GPU
   bool deferred_batch_norm = false;
+  // The paths that links between workers may have; empty: any.
+  std::vector<std::string> require_path;
   // Where results go; empty: nowhere.
   std::string json;
   std::string plot;
@@ -47,6 +49,8 @@ struct PipelineSettings {
 struct PipelineDefaults {
   int64_t batch = 0;  // as its own flag says
   int64_t split_size = 1;
+  // That the program knows.
+  std::vector<std::string> variants = {"single", "split", "pipelined", "local"};
   // Cuts that share the work of the model evenly over so many stages.
   std::function<absl::StatusOr<std::vector<std::string>>(int stages)> cuts;
 };
@@ -61,11 +65,12 @@ absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value);
 
 // One row of an experiment.
 struct Variant {
-  std::string name = {};   // "single", "split", "pipelined 20"
+  std::string name = {};   // "single", "split", "pipelined 20", "local 20"
   bool cut = false;        // over all stages, or whole on one worker
   int64_t split_size = 0;  // 0: not pipelined, or as micro_batches say
   // Rows of each micro-batch; empty: of split_size.
   std::vector<int64_t> micro_batches = {};
+  bool local = false;  // all stages in one worker
   bool pipelined() const { return split_size > 0 || !micro_batches.empty(); }
 };
 std::vector<Variant> VariantsOf(const PipelineSettings& settings);

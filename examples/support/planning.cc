@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -132,7 +133,10 @@ std::string ComparePlan(const dist::Plan& plan, int64_t steps,
                         std::vector<Measurement>& measurements) {
   std::string lines;
   for (Measurement& measurement : measurements) {
-    if (measurement.split_size == 0) continue;
+    // The plan is for several workers.
+    if (measurement.split_size == 0 ||
+        absl::StartsWith(measurement.variant, "local"))
+      continue;
     const double measured =
         Summarize(measurement).median_s / static_cast<double>(steps);
     const auto stages = static_cast<int64_t>(plan.workers.size());

@@ -13,11 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
+#include "core/device.h"
 #include "core/status.h"
 #include "examples/support/pipeline_settings.h"
 #include "examples/support/planning.h"
 #include "examples/support/trainable.h"
 #include "models/distributed/checkpoint.h"
+#include "models/distributed/devices.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
@@ -49,6 +51,9 @@ class RemoteModel final : public Trainable {
     int64_t split_size = 0;                   // 0: the whole batch at once
     std::vector<int64_t> micro_batches = {};  // in place of split_size
     int compute_threads = 0;  // of each stage; 0: the worker's own setting
+    // All stages at the first worker, on its devices in turn. The order then is
+    // gpipe's, whatever the settings say.
+    bool local = false;
   };
   // Stages are placed as the schedule needs them, one a worker where there are
   // enough; errors name the worker that could not make its stage.
@@ -67,6 +72,9 @@ class RemoteModel final : public Trainable {
     return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
   }
   std::vector<Detail> Details() const override;
+  absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
+    return pipeline_->Links();
+  }
   const dist::Schedule* schedule() const override {
     return pipelined_ ? pipeline_->schedule() : nullptr;
   }
@@ -95,6 +103,9 @@ class RemoteModel final : public Trainable {
   static absl::StatusOr<std::vector<StageHandle>> MakeStages(
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const dist::ScheduleChoice& schedule,
+      const std::vector<std::string>& cuts);
+  static absl::StatusOr<std::vector<StageHandle>> MakeLocalStages(
+      rpc::Agent& agent, const std::string& worker, const Spec& spec,
       const std::vector<std::string>& cuts);
   absl::StatusOr<double> TiedStep(const TrainingBatch& batch);
 
@@ -151,14 +162,35 @@ auto RemoteModel<M>::MakeStages(rpc::Agent& agent,
 }
 
 template <typename M>
+auto RemoteModel<M>::MakeLocalStages(rpc::Agent& agent,
+                                     const std::string& worker,
+                                     const Spec& spec,
+                                     const std::vector<std::string>& cuts)
+    -> absl::StatusOr<std::vector<StageHandle>> {
+  ASSIGN_OR_RETURN(const std::vector<Device> devices,
+                   dist::DevicesOf(agent, worker).Await(kNoLimit));
+  std::vector<Future<StageHandle>> making;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    making.push_back(StageHandle::Create(
+        agent, worker, dist::Placement{.device = devices[i % devices.size()]},
+        spec.model, cuts, static_cast<int>(i)));
+  }
+  return WaitAll(making).Await(kNoLimit);
+}
+
+template <typename M>
 absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const Spec& spec, const PipelineSettings& settings,
     const Options& options) {
   std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
   model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
-  ASSIGN_OR_RETURN(model->stages_, MakeStages(agent, workers, spec,
-                                              settings.schedule, options.cuts));
+  const bool ordered = model->pipelined_ && !options.local;
+  ASSIGN_OR_RETURN(
+      model->stages_,
+      options.local
+          ? MakeLocalStages(agent, workers.front(), spec, options.cuts)
+          : MakeStages(agent, workers, spec, settings.schedule, options.cuts));
   const std::vector<dist::StageModule> stages(model->stages_.begin(),
                                               model->stages_.end());
   std::vector<dist::ParameterSource> sources;
@@ -167,19 +199,19 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
     // By names in the whole model, but where both ends have the same one.
     sources.push_back(spec.tied.empty() ? source.Named("") : source);
   }
-  ASSIGN_OR_RETURN(model->pipeline_,
-                   dist::Pipeline::Make(
-                       agent,
-                       {.split_size = options.split_size,
-                        .micro_batches = options.micro_batches,
-                        .schedule = model->pipelined_ ? settings.schedule
-                                                      : dist::ScheduleChoice(),
-                        .loss = settings.loss,
-                        .checkpoint = settings.checkpoint_activations,
-                        .graph = settings.graph,
-                        .deferred_batch_norm = settings.deferred_batch_norm,
-                        .compute_threads = options.compute_threads},
-                       stages));
+  ASSIGN_OR_RETURN(
+      model->pipeline_,
+      dist::Pipeline::Make(
+          agent,
+          {.split_size = options.split_size,
+           .micro_batches = options.micro_batches,
+           .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
+           .loss = settings.loss,
+           .checkpoint = settings.checkpoint_activations,
+           .graph = settings.graph,
+           .deferred_batch_norm = settings.deferred_batch_norm,
+           .compute_threads = options.compute_threads},
+          stages));
   model->optimizer_ = std::make_unique<dist::Optimizer<optim::Any>>(
       agent, spec.optimizer, sources);
   if (spec.rates) model->optimizer_->set_schedule(spec.rates);

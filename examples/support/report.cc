@@ -13,8 +13,9 @@ namespace baton::examples {
 
 absl::Status Report(const PipelineSettings& settings, const std::string& title,
                     const std::vector<Measurement>& measurements) {
-  std::printf("\n%s\n%s%s", title.c_str(), FormatTable(measurements).c_str(),
-              FormatBubbles(measurements).c_str());
+  std::printf("\n%s\n%s%s%s", title.c_str(), FormatTable(measurements).c_str(),
+              FormatBubbles(measurements).c_str(),
+              FormatPaths(measurements).c_str());
   std::fflush(stdout);
   if (!settings.json.empty()) {
     RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));

@@ -13,8 +13,8 @@
 
 namespace baton::examples {
 
-// Prints the table and the bubbles, then writes JSON lines and charts where
-// they are wanted.
+// Prints the table, the bubbles and the paths between stages, then writes JSON
+// lines and charts where they are wanted.
 absl::Status Report(const PipelineSettings& settings, const std::string& title,
                     const std::vector<Measurement>& measurements);
 

@@ -36,6 +36,9 @@ class Traced final : public Trainable {
   }
   int warm_up_steps() const override { return model_->warm_up_steps() + 1; }
   std::vector<Detail> Details() const override { return model_->Details(); }
+  absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
+    return model_->Links();
+  }
   const dist::Schedule* schedule() const override { return model_->schedule(); }
 
  private:

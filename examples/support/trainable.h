@@ -11,6 +11,7 @@
 #include "core/future.h"
 #include "core/tensor.h"
 #include "examples/support/measurement.h"
+#include "models/distributed/pipeline_link.h"
 #include "models/distributed/schedule.h"
 #include "models/distributed/simulation.h"
 
@@ -43,6 +44,11 @@ class Trainable {
   virtual int warm_up_steps() const { return 1; }
   // What there is to say of the steps so far, beside their time.
   virtual std::vector<Detail> Details() const { return {}; }
+  // How its stages give each other what they compute; none of one stage, and
+  // where they are called one after the other in this process.
+  virtual absl::StatusOr<std::vector<dist::PipelineLink>> Links() const {
+    return std::vector<dist::PipelineLink>();
+  }
   // The order that the last step followed; null: it was no pipeline.
   virtual const dist::Schedule* schedule() const { return nullptr; }
 };

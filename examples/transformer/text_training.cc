@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/link_paths.h"
 #include "examples/support/planning.h"
 #include "examples/support/progress.h"
 #include "examples/support/report.h"
@@ -97,7 +98,8 @@ absl::StatusOr<Measurement> Measure(rpc::Agent& agent,
           {.cuts = variant.cut ? settings.cuts : std::vector<std::string>(),
            .split_size = variant.split_size,
            .micro_batches = variant.micro_batches,
-           .compute_threads = settings.compute_threads}));
+           .compute_threads = settings.compute_threads,
+           .local = variant.local}));
   RemoteTransformer& evaluated = *remote;
   const std::unique_ptr<Trainable> model =
       WithTrace(std::move(remote), agent, settings.trace);
@@ -113,6 +115,7 @@ absl::StatusOr<Measurement> Measure(rpc::Agent& agent,
   measurement.loss = losses.back();
   for (Detail& detail : model->Details())
     measurement.details.push_back(std::move(detail));
+  RETURN_IF_ERROR(AddPaths(settings, *model, measurement));
   ASSIGN_OR_RETURN(
       const double validation,
       ValidationLoss(

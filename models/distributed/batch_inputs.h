@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
 #include "models/distributed/stage_routes.h"
@@ -31,6 +32,8 @@ class BatchInputs {
   const Values& values() const { return values_; }
   // InvalidArgument where there are none, or not the same of all.
   absl::StatusOr<int64_t> Rows() const;
+  // InvalidArgument unless targets have as many rows.
+  absl::Status CheckTargets(const Tensor& targets) const;
 
  private:
   Values values_;

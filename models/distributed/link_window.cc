@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/cuda/ipc.h"
 #include "core/status.h"
@@ -64,14 +65,17 @@ ValueSpec ValueSpec::Of(const Tensor& value) {
           value.SuggestFormat() == MemoryFormat::kChannelsLast};
 }
 
-bool ValueSpec::Fits(const Tensor& value) const {
-  if (!defined || !value.defined()) return defined == value.defined();
-  return dtype == value.dtype() && shape == value.shape();
+bool ValueSpec::Fits(const ValueSpec& other) const {
+  return defined == other.defined && dtype == other.dtype &&
+         shape == other.shape && (!constant || other.constant);
 }
 
-ParcelSpec SpecOf(const Values& values) {
+ParcelSpec SpecOf(const Outputs& outputs) {
   ParcelSpec spec;
-  for (const Tensor& value : values) spec.push_back(ValueSpec::Of(value));
+  for (const Tensor& value : outputs.values)
+    spec.push_back(ValueSpec::Of(value));
+  for (int32_t place : outputs.constants)
+    spec.at(static_cast<size_t>(place)).constant = true;
   return spec;
 }
 
@@ -151,11 +155,13 @@ void LinkWindow::Drain() const {
   CurrentStream(device()).Synchronize();
 }
 
-absl::Status LinkWindow::Send(int micro_batch, const Values& values) {
+absl::Status LinkWindow::Send(int micro_batch, const Outputs& outputs) {
   const ParcelSpec& parcel = out_.layout.parcel(micro_batch);
-  bool fits = parcel.size() == values.size();
-  for (size_t i = 0; fits && i < parcel.size(); ++i)
-    fits = parcel[i].Fits(values[i]);
+  const bool fits =
+      absl::c_equal(parcel, SpecOf(outputs),
+                    [](const ValueSpec& planned, const ValueSpec& given) {
+                      return planned.Fits(given);
+                    });
   if (!fits) {
     return absl::InvalidArgumentError(
         absl::StrCat("the values of micro-batch ", micro_batch,
@@ -167,7 +173,8 @@ absl::Status LinkWindow::Send(int micro_batch, const Values& values) {
   Lane().WaitFor(CurrentStream(device()));
   const Values slots = out_.layout.In(out_.window, micro_batch);
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].defined() && slots[i].numel() > 0) Copy(slots[i], values[i]);
+    if (slots[i].defined() && slots[i].numel() > 0)
+      Copy(slots[i], outputs.values[i]);
   }
   RaiseFlag(out_.layout.Flag(out_.window, micro_batch), step_, Lane());
   return absl::OkStatus();
@@ -188,7 +195,7 @@ void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
   value.storage()->use()->Extend(lane);
 }
 
-absl::StatusOr<Values> LinkWindow::Take(
+absl::StatusOr<Outputs> LinkWindow::Take(
     int micro_batch, std::chrono::steady_clock::time_point deadline) {
   const Stream stream = CurrentStream(device());
   if (!AwaitFlag(in_.layout.Flag(in_.window, micro_batch), step_, stream,
@@ -196,10 +203,15 @@ absl::StatusOr<Values> LinkWindow::Take(
     return absl::DeadlineExceededError("it did not come");
   if (step_.given_up(step_.step()))
     return absl::CancelledError("the step was given up");
-  Values values;
+  Outputs outputs;
   for (const Tensor& slot : in_.layout.In(in_.window, micro_batch))
-    values.push_back(slot.defined() ? slot.Clone() : Tensor());
-  return values;
+    outputs.values.push_back(slot.defined() ? slot.Clone() : Tensor());
+  const ParcelSpec& parcel = in_.layout.parcel(micro_batch);
+  for (size_t i = 0; i < parcel.size(); ++i) {
+    if (parcel[i].constant)
+      outputs.constants.push_back(static_cast<int32_t>(i));
+  }
+  return outputs;
 }
 
 }  // namespace baton::dist

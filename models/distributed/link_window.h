@@ -29,20 +29,22 @@ struct ValueSpec {
   DType dtype = DType::kF32;
   Shape shape;
   bool channels_last = false;  // of dense memory; else row-major
+  bool constant = false;       // as Outputs says
 
   static ValueSpec Of(const Tensor& value);
-  // May `value` stand where this does, in whatever order it lies?
-  bool Fits(const Tensor& value) const;
+  // May the value of `other` stand where this one does? It may lie in another
+  // order, and may have become a constant: its gradient is of use to nobody.
+  bool Fits(const ValueSpec& other) const;
   friend bool operator==(const ValueSpec&, const ValueSpec&) = default;
   static constexpr auto Fields() {
     return std::tuple{&ValueSpec::defined, &ValueSpec::dtype, &ValueSpec::shape,
-                      &ValueSpec::channels_last};
+                      &ValueSpec::channels_last, &ValueSpec::constant};
   }
 };
 
 // What a stage gives another for one micro-batch, or gets back.
 using ParcelSpec = std::vector<ValueSpec>;
-ParcelSpec SpecOf(const Values& values);
+ParcelSpec SpecOf(const Outputs& outputs);
 
 // A slot for each micro-batch that `program` has the stage begin, in order of
 // the micro-batches. One whose gradient has come back leaves its slot to the
@@ -90,13 +92,13 @@ class LinkWindow {
 
   // Copies, and tells the other end, beside the current stream, which has been
   // given what makes the values. InvalidArgument for values of other shapes
-  // than the plan's.
-  absl::Status Send(int micro_batch, const Values& values);
+  // than the plan's. Gradients are outputs without constants.
+  absl::Status Send(int micro_batch, const Outputs& outputs);
   // On the current stream, once they are there: tensors of their own. On the
   // CPU DeadlineExceeded, and Cancelled when the step is given up; on a GPU
   // they may be anything if it is given up before Drain has returned.
-  absl::StatusOr<Values> Take(int micro_batch,
-                              std::chrono::steady_clock::time_point deadline);
+  absl::StatusOr<Outputs> Take(int micro_batch,
+                               std::chrono::steady_clock::time_point deadline);
   // Until all that was given to streams has ended.
   void Drain() const;
 

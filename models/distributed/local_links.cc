@@ -16,12 +16,13 @@ LocalLinks::LocalLinks(int stage, StageStreams streams,
       all_(all),
       options_(options) {}
 
-Values LocalLinks::TakeFrom(Box& box, int stage, int micro_batch) {
+template <typename T>
+T LocalLinks::TakeFrom(Box<T>& box, int stage, int micro_batch) {
   auto found = box.extract({stage, micro_batch});
-  return found.empty() ? Values() : std::move(found.mapped());
+  return found.empty() ? T() : std::move(found.mapped());
 }
 
-absl::StatusOr<Values> LocalLinks::TakeInputs(int source, int micro_batch) {
+absl::StatusOr<Outputs> LocalLinks::TakeInputs(int source, int micro_batch) {
   return TakeFrom(inputs_, source, micro_batch);
 }
 
@@ -30,10 +31,11 @@ absl::StatusOr<Values> LocalLinks::TakeGradients(int target, int micro_batch) {
 }
 
 void LocalLinks::SendOutputs(int target, int micro_batch,
-                             const Values& values) {
+                             const Outputs& outputs) {
   LocalLinks& user = At(target);
-  user.inputs_[{stage_, micro_batch}] =
-      SendAll(micro_batch, values, user.streams_.Forward(micro_batch));
+  user.inputs_[{stage_, micro_batch}] = {
+      SendAll(micro_batch, outputs.values, user.streams_.Forward(micro_batch)),
+      outputs.constants};
 }
 
 void LocalLinks::SendGradients(int source, int micro_batch, Values gradients) {

@@ -31,15 +31,18 @@ class LocalLinks final : public StageLinks {
              const Options& options);
 
   absl::Status ended() const override { return absl::OkStatus(); }
-  absl::StatusOr<Values> TakeInputs(int source, int micro_batch) override;
+  absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
-  void SendOutputs(int target, int micro_batch, const Values& values) override;
+  void SendOutputs(int target, int micro_batch,
+                   const Outputs& outputs) override;
   void SendGradients(int source, int micro_batch, Values gradients) override;
 
  private:
-  using Box = std::map<std::pair<int, int>, Values>;  // by stage, micro-batch
+  template <typename T>
+  using Box = std::map<std::pair<int, int>, T>;  // by stage, micro-batch
 
-  static Values TakeFrom(Box& box, int stage, int micro_batch);
+  template <typename T>
+  static T TakeFrom(Box<T>& box, int stage, int micro_batch);
   LocalLinks& At(int stage) const { return all_[static_cast<size_t>(stage)]; }
   Device device() const { return streams_.forward.front().device(); }
   // `values` where `user` is, which will use them.
@@ -51,7 +54,8 @@ class LocalLinks final : public StageLinks {
   const StageStreams streams_;
   std::deque<LocalLinks>& all_;
   const Options options_;
-  Box inputs_, gradients_;  // that have come
+  Box<Outputs> inputs_;  // that have come
+  Box<Values> gradients_;
 };
 
 }  // namespace baton::dist

@@ -9,7 +9,7 @@
 namespace baton::dist {
 
 Future<Values> MailLinks::PutInputs(int source, int micro_batch,
-                                    Values inputs) {
+                                    Outputs inputs) {
   const Key key(source, micro_batch);
   MutexLock lock(mutex_);
   if (!failed_.ok()) return ReadyFuture<Values>(failed_);
@@ -24,16 +24,36 @@ Future<Values> MailLinks::PutInputs(int source, int micro_batch,
   return answer->second.future();
 }
 
-void MailLinks::PutGradients(Key key, Values gradients) {
-  MutexLock lock(mutex_);
-  if (!failed_.ok()) return;
-  gradients_.emplace(key, std::move(gradients));
-  arrived_.NotifyAll();
+void MailLinks::OnAnswer(Key key, const absl::StatusOr<Values>& gradients) {
+  if (!gradients.ok()) {
+    Fail(spec_.Explain(Annotate(
+        gradients.status(),
+        absl::StrCat("micro-batch ", key.second, " at stage ", key.first))));
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    if (!failed_.ok()) return;
+    gradients_.emplace(key, *gradients);
+    arrived_.NotifyAll();
+    if (--under_way_ > 0 || !all_sent_) return;
+  }
+  delivered_.Set(absl::OkStatus());
+}
+
+void MailLinks::EndDeliveries() {
+  {
+    MutexLock lock(mutex_);
+    all_sent_ = true;
+    if (under_way_ > 0) return;
+  }
+  delivered_.Set(absl::OkStatus());
 }
 
 void MailLinks::Fail(const absl::Status& why) {
   std::map<Key, Promise<Values>> answers;
-  Box inputs, gradients;
+  Box<Outputs> inputs;
+  Box<Values> gradients;
   {
     MutexLock lock(mutex_);
     if (!failed_.ok()) return;
@@ -45,6 +65,7 @@ void MailLinks::Fail(const absl::Status& why) {
     arrived_.NotifyAll();
   }
   for (auto& [key, answer] : answers) answer.Set(why);
+  delivered_.Set(why);
 }
 
 absl::Status MailLinks::ended() const {
@@ -52,10 +73,11 @@ absl::Status MailLinks::ended() const {
   return failed_;
 }
 
-absl::StatusOr<Values> MailLinks::TakeFrom(Box MailLinks::*box, Key key,
-                                           const char* what) {
+template <typename T>
+absl::StatusOr<T> MailLinks::TakeFrom(Box<T> MailLinks::*box, Key key,
+                                      const char* what) {
   MutexLock lock(mutex_);
-  Box& mail = this->*box;
+  Box<T>& mail = this->*box;
   for (;;) {
     if (!failed_.ok()) return failed_;
     if (auto found = mail.find(key); found != mail.end()) {
@@ -76,28 +98,28 @@ LinkWindow* MailLinks::WindowTo(int stage) const {
   return found == windows_.end() ? nullptr : found->second.get();
 }
 
-absl::StatusOr<Values> MailLinks::TakeThrough(LinkWindow& window, Key key,
-                                              const char* what) {
+absl::StatusOr<Outputs> MailLinks::TakeThrough(LinkWindow& window, Key key,
+                                               const char* what) {
   Deadline deadline;
   {
     MutexLock lock(mutex_);
     deadline = deadline_;
   }
-  auto values = window.Take(key.second, deadline);
-  if (values.ok()) return values;
+  auto outputs = window.Take(key.second, deadline);
+  if (outputs.ok()) return outputs;
   RETURN_IF_ERROR(ended());
-  return Annotate(values.status(),
+  return Annotate(outputs.status(),
                   absl::StrCat("the ", what, " of micro-batch ", key.second,
                                " from stage ", key.first));
 }
 
 void MailLinks::SendThrough(LinkWindow& window, int micro_batch,
-                            const Values& values) {
-  const absl::Status sent = window.Send(micro_batch, values);
+                            const Outputs& outputs) {
+  const absl::Status sent = window.Send(micro_batch, outputs);
   if (!sent.ok()) Fail(spec_.Explain(sent));
 }
 
-absl::StatusOr<Values> MailLinks::TakeInputs(int source, int micro_batch) {
+absl::StatusOr<Outputs> MailLinks::TakeInputs(int source, int micro_batch) {
   constexpr char kWhat[] = "input";
   if (LinkWindow* window = WindowTo(source))
     return TakeThrough(*window, {source, micro_batch}, kWhat);
@@ -106,39 +128,38 @@ absl::StatusOr<Values> MailLinks::TakeInputs(int source, int micro_batch) {
 
 absl::StatusOr<Values> MailLinks::TakeGradients(int target, int micro_batch) {
   constexpr char kWhat[] = "gradient";
-  if (LinkWindow* window = WindowTo(target))
-    return TakeThrough(*window, {target, micro_batch}, kWhat);
+  if (LinkWindow* window = WindowTo(target)) {
+    ASSIGN_OR_RETURN(Outputs back,
+                     TakeThrough(*window, {target, micro_batch}, kWhat));
+    return std::move(back.values);
+  }
   ASSIGN_OR_RETURN(Values gradients, TakeFrom(&MailLinks::gradients_,
                                               {target, micro_batch}, kWhat));
-  passed_[target].gradients[micro_batch] = SpecOf(gradients);
+  passed_[target].gradients[micro_batch] = SpecOf({gradients, {}});
   return gradients;
 }
 
-void MailLinks::SendOutputs(int target, int micro_batch, const Values& values) {
+void MailLinks::SendOutputs(int target, int micro_batch,
+                            const Outputs& outputs) {
   if (LinkWindow* window = WindowTo(target))
-    return SendThrough(*window, micro_batch, values);
-  passed_[target].outputs[micro_batch] = SpecOf(values);
+    return SendThrough(*window, micro_batch, outputs);
+  passed_[target].outputs[micro_batch] = SpecOf(outputs);
   Deadline deadline;
   {
     MutexLock lock(mutex_);
     deadline = deadline_;
+    ++under_way_;
   }
-  deliver_(target, micro_batch, values, deadline)
-      .OnReady([self = shared_from_this(), target,
-                micro_batch](const absl::StatusOr<Values>& gradients) {
-        if (gradients.ok()) {
-          self->PutGradients({target, micro_batch}, *gradients);
-          return;
-        }
-        self->Fail(self->spec_.Explain(Annotate(
-            gradients.status(),
-            absl::StrCat("micro-batch ", micro_batch, " at stage ", target))));
+  deliver_(target, micro_batch, outputs, deadline)
+      .OnReady([self = shared_from_this(), key = Key(target, micro_batch)](
+                   const absl::StatusOr<Values>& gradients) {
+        self->OnAnswer(key, gradients);
       });
 }
 
 void MailLinks::SendGradients(int source, int micro_batch, Values gradients) {
   if (LinkWindow* window = WindowTo(source))
-    return SendThrough(*window, micro_batch, gradients);
+    return SendThrough(*window, micro_batch, {std::move(gradients), {}});
   std::map<Key, Promise<Values>>::node_type answer;
   {
     MutexLock lock(mutex_);

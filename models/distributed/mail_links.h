@@ -25,18 +25,18 @@ struct Passed {
   std::map<int, ParcelSpec> outputs, gradients;
 };
 
-// Links of a stage whose neighbours are at workers of their own: by windows
-// where Begin names one for a neighbour, else by mail: outputs go to stages
-// behind it as calls, whose answers are the gradients. Keeps what came for the
+// Links of a stage whose neighbours may be at other workers: by windows where
+// Begin names one for a neighbour, else by mail: outputs are delivered to
+// stages behind it, whose answers are the gradients. Keeps what came for the
 // stage in one step, in whatever order, until the compute thread takes it. Held
 // by a shared_ptr. Thread-safe.
 class MailLinks final : public StageLinks,
                         public std::enable_shared_from_this<MailLinks> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  // Calls PutInputs of a stage behind this one, by the deadline.
+  // To PutInputs of a stage behind this one, by the deadline.
   using Deliver = std::function<Future<Values>(
-      int target, int micro_batch, const Values& outputs, Deadline deadline)>;
+      int target, int micro_batch, const Outputs& outputs, Deadline deadline)>;
 
   MailLinks(const StageSpec& spec, Deliver deliver)
       : spec_(spec), deliver_(std::move(deliver)) {}
@@ -44,9 +44,14 @@ class MailLinks final : public StageLinks,
   // From a stage before this one: what it gives of a micro-batch; the future is
   // of the gradients, as TakeGradients there gives them, once the stage is
   // through with it.
-  Future<Values> PutInputs(int source, int micro_batch, Values inputs);
-  // Ends the step: every wait and every future fails with the first `why`.
+  Future<Values> PutInputs(int source, int micro_batch, Outputs inputs);
+  // Ends the step: every wait and every future fails with the first `why`. A
+  // delivery that fails does so.
   void Fail(const absl::Status& why);
+  // Done when all is answered that was sent before EndDeliveries; fails when
+  // the step does.
+  Future<void> delivered() const { return delivered_.future(); }
+  void EndDeliveries();
   // By the stage at the other end.
   using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
   // On the compute thread, before the step's program. The deadline is that of
@@ -61,20 +66,22 @@ class MailLinks final : public StageLinks,
 
   absl::Status ended() const override;
   // DeadlineExceeded says what did not come.
-  absl::StatusOr<Values> TakeInputs(int source, int micro_batch) override;
+  absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
-  void SendOutputs(int target, int micro_batch, const Values& values) override;
+  void SendOutputs(int target, int micro_batch,
+                   const Outputs& outputs) override;
   void SendGradients(int source, int micro_batch, Values gradients) override;
 
  private:
   using Key = std::pair<int, int>;  // stage, micro-batch
-  using Box = std::map<Key, Values>;
-  absl::StatusOr<Values> TakeFrom(Box MailLinks::*box, Key key,
-                                  const char* what);
-  void PutGradients(Key key, Values gradients);
-  absl::StatusOr<Values> TakeThrough(LinkWindow& window, Key key,
-                                     const char* what);
-  void SendThrough(LinkWindow& window, int micro_batch, const Values& values);
+  template <typename T>
+  using Box = std::map<Key, T>;
+  template <typename T>
+  absl::StatusOr<T> TakeFrom(Box<T> MailLinks::*box, Key key, const char* what);
+  void OnAnswer(Key key, const absl::StatusOr<Values>& gradients);
+  absl::StatusOr<Outputs> TakeThrough(LinkWindow& window, Key key,
+                                      const char* what);
+  void SendThrough(LinkWindow& window, int micro_batch, const Outputs& outputs);
   LinkWindow* WindowTo(int stage) const;
 
   const StageSpec spec_;
@@ -83,12 +90,15 @@ class MailLinks final : public StageLinks,
   CondVar arrived_;
   Deadline deadline_ ABSL_GUARDED_BY(mutex_) = Deadline::max();
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
-  Box inputs_ ABSL_GUARDED_BY(mutex_);
-  Box gradients_ ABSL_GUARDED_BY(mutex_);
+  Box<Outputs> inputs_ ABSL_GUARDED_BY(mutex_);
+  Box<Values> gradients_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, Promise<Values>> answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   WindowMap windows_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, Passed> passed_;  // the compute thread's
+  std::map<int, Passed> passed_;               // the compute thread's
+  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // deliveries
+  bool all_sent_ ABSL_GUARDED_BY(mutex_) = false;
+  const Promise<void> delivered_;
 };
 
 }  // namespace baton::dist

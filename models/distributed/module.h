@@ -88,12 +88,14 @@ absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
 // A forward pre-hook, a forward hook or a backward hook, by what kHook takes.
 template <auto kHook>
 autograd::HookHandle AddTo(nn::Module& module) {
+  using Hook = decltype(kHook);
   const std::string name = rpc::internal::FunctionName<kHook>();
-  if constexpr (std::is_convertible_v<decltype(kHook),
-                                      nn::Module::ForwardPreHook>) {
+  if constexpr (std::is_convertible_v<Hook, nn::Module::ForwardPreHook> ||
+                std::is_convertible_v<Hook, nn::Module::ForwardAllPreHook>) {
     return module.AddForwardPreHook(kHook, name);
-  } else if constexpr (std::is_convertible_v<decltype(kHook),
-                                             nn::Module::ForwardHook>) {
+  } else if constexpr (std::is_convertible_v<Hook, nn::Module::ForwardHook> ||
+                       std::is_convertible_v<Hook,
+                                             nn::Module::ForwardAllHook>) {
     return module.AddForwardHook(kHook, name);
   } else {
     return module.AddBackwardHook(kHook, name);
@@ -218,7 +220,8 @@ void RegisterModule(rpc::Registry& registry) {
 }
 
 // kHook may be added to an M elsewhere: a nn::Module::ForwardPreHook,
-// ForwardHook or BackwardHook. Every worker's registry needs it.
+// ForwardHook or BackwardHook, or one of all values (ForwardAllPreHook ...).
+// Every worker's registry needs it.
 template <typename M, auto kHook>
 void RegisterModuleHook(rpc::Registry& registry) {
   registry.AddFunction<&module_calls::AddHook<M, kHook>>();

@@ -142,12 +142,9 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
                                            bool training) const {
   StepPlan plan;
   ASSIGN_OR_RETURN(plan.rows, inputs.Rows());
-  if (targets.defined() &&
-      (targets.rank() == 0 || targets.dim(0) != plan.rows)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "inputs of shape ", inputs.values().front().shape().ToString(),
-        " do not go with targets of shape ", targets.shape().ToString()));
-  }
+  if (training && !targets.defined())
+    return absl::InvalidArgumentError("a training step needs targets");
+  if (targets.defined()) RETURN_IF_ERROR(inputs.CheckTargets(targets));
   RETURN_IF_ERROR(CatchErrors([&] {
     const auto& sizes = options_.micro_batches;
     for (const RowRange& part :

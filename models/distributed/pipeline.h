@@ -161,7 +161,9 @@ class Pipeline {
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
   // error, which names stage and worker. All stages have given up the step by
   // then or are lost, and the next may follow. Modules run in the mode that
-  // they are in: what was set to eval stays frozen.
+  // they are in: what was set to eval stays frozen. InvalidArgument, with
+  // nothing sent, where rows of inputs, targets and the options' micro-batches
+  // differ; so for all that take a batch.
   absl::StatusOr<StepResult> Step(const Context& ctx, const BatchInputs& inputs,
                                   const Tensor& targets) {
     return StepAsync(ctx, inputs, targets).Await(kNoLimit);
@@ -193,10 +195,11 @@ class Pipeline {
                                const Tensor& targets) {
     auto hosts = optimizer.Hosts().Await(kNoLimit);
     if (!hosts.ok()) return ReadyFuture<StepResult>(hosts.status());
-    return Train({.steps = true,
-                  .hosts = *std::move(hosts),
-                  .request = optimizer.NextStep()},
-                 inputs, targets);
+    return Train(
+        {.steps = true,
+         .hosts = *std::move(hosts),
+         .next_request = [&optimizer] { return optimizer.NextStep(); }},
+        inputs, targets);
   }
 
   struct EvalResult {
@@ -246,7 +249,8 @@ class Pipeline {
     std::shared_ptr<rpc::CallScope> scope = nullptr;
     bool steps = false;
     std::vector<RRef<OptimizerHost>> hosts = {};
-    StepRequest request = {};
+    // Called when the step is sure to be sent.
+    std::function<StepRequest()> next_request = nullptr;
   };
   // What workers were sent a plan for.
   struct Told {

@@ -189,7 +189,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   if (!plan.ok()) return refuse(plan.status());
   std::vector<ValueSpec> specs;
   if (training && options_.windows != Windows::kOff) {
-    specs = SpecOf(inputs.values());
+    specs = SpecOf({inputs.values(), {}});
     specs.push_back(ValueSpec::Of(targets));
   }
   auto orders = OrdersFor(*plan, sink, specs);
@@ -197,10 +197,12 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
     return refuse(status);
   const uint64_t step = ++last_step_;
+  const StepRequest request =
+      sink.next_request ? sink.next_request() : StepRequest();
   for (StepOrder& order : *orders) {
     order.step = step;
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
-    order.request = sink.request;
+    order.request = request;
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)
@@ -215,10 +217,6 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
 Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
                                              const BatchInputs& inputs,
                                              const Tensor& targets) {
-  if (!targets.defined()) {
-    return ReadyFuture<StepResult>(
-        absl::InvalidArgumentError("a training step needs targets"));
-  }
   return Begin(inputs, targets, /*training=*/true, sink)
       .Then([targets, last = static_cast<size_t>(worker_of_stage_.back())](
                 const std::vector<GroupReport>& reports) {

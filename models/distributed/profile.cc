@@ -96,16 +96,17 @@ class UnitMeter {
 
  private:
   void Forwards(int m, std::vector<UnitCosts>& costs) {
-    Values next = {inputs_};
+    Outputs next = {{inputs_}};
     Lap();
     for (size_t i = 0; i < stages_.size(); ++i) {
       const int stage = static_cast<int>(i);
       const double held = LiveBytes(device_);
-      Parcels outputs = stages_[i].Forward(m, {{stage - 1, next}}, targets_);
+      OutputsOfStages outputs =
+          stages_[i].Forward(m, {{stage - 1, next}}, targets_);
       next = std::move(outputs[stage + 1]);
       costs[i].seconds.forward = Lap();
       costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
-      for (const Tensor& value : next)
+      for (const Tensor& value : next.values)
         costs[i].output_bytes += static_cast<double>(value.nbytes());
     }
   }

@@ -8,7 +8,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "core/storage.h"
 
 namespace baton::dist {
 namespace {
@@ -85,10 +84,15 @@ absl::Status ProgramRun::Do(const Instruction& step) {
   Entry& at = stages_.at(step.stage);
   RETURN_IF_ERROR(at.links.ended());
   const absl::Status status = CatchErrors([&]() -> absl::Status {
+    if (step.op == StageOp::kForward) {
+      ASSIGN_OR_RETURN(OutputsOfStages inputs,
+                       ReceiveInputs(step.micro_batch, at));
+      Forward(step, at, std::move(inputs));
+      return absl::OkStatus();
+    }
     ASSIGN_OR_RETURN(Parcels received, Receive(step, at));
     switch (step.op) {
       case StageOp::kForward:
-        Forward(step, at, std::move(received));
         break;
       case StageOp::kInputGrad:
         Backward(step, at, std::move(received));
@@ -115,7 +119,6 @@ Tensor ProgramRun::RowsOf(const Tensor& x, int micro_batch) const {
 
 absl::StatusOr<Parcels> ProgramRun::Receive(const Instruction& step,
                                             Entry& at) const {
-  if (step.op == StageOp::kForward) return ReceiveInputs(step.micro_batch, at);
   Parcels gradients;
   if (step.op == StageOp::kWeightGrad) return gradients;
   for (int target : at.compute.wiring().targets()) {
@@ -125,37 +128,41 @@ absl::StatusOr<Parcels> ProgramRun::Receive(const Instruction& step,
   return gradients;
 }
 
-absl::StatusOr<Parcels> ProgramRun::ReceiveInputs(int micro_batch,
-                                                  Entry& at) const {
-  Parcels inputs;
+absl::StatusOr<OutputsOfStages> ProgramRun::ReceiveInputs(int micro_batch,
+                                                          Entry& at) const {
+  OutputsOfStages inputs;
   for (int source : at.compute.wiring().sources()) {
-    Values& parcel = inputs[source];
+    Outputs& parcel = inputs[source];
     if (source == kBatch) {
       for (size_t i : at.of_batch)
-        parcel.push_back(RowsOf(batch_.inputs[i], micro_batch));
+        parcel.values.push_back(RowsOf(batch_.inputs[i], micro_batch));
       continue;
     }
     ASSIGN_OR_RETURN(parcel, at.links.TakeInputs(source, micro_batch));
     const int64_t rows = rows_[static_cast<size_t>(micro_batch)].size();
-    for (const Tensor& value : parcel)
+    for (const Tensor& value : parcel.values)
       RETURN_IF_ERROR(CheckRows(value, rows, "an input"));
   }
   return inputs;
 }
 
-void ProgramRun::Forward(const Instruction& step, Entry& at, Parcels inputs) {
+void ProgramRun::Forward(const Instruction& step, Entry& at,
+                         OutputsOfStages inputs) {
   const int m = step.micro_batch;
   const StageCompute& compute = at.compute;
   const StreamScope scope(compute.streams().Forward(m));
   Tensor targets;
-  Parcels outputs;
+  OutputsOfStages outputs;
   if (compute.spec().is_last() && plan_.loss != Loss::kNone)
     targets = RowsOf(batch_.targets, m);
-  OnDevice(step, inputs, [&] {
+  Values needed;
+  for (const auto& [source, parcel] : inputs)
+    needed.insert(needed.end(), parcel.values.begin(), parcel.values.end());
+  OnDevice(step, needed, [&] {
     outputs = at.compute.Forward(m, std::move(inputs), targets);
   });
-  for (const auto& [target, values] : outputs)
-    at.links.SendOutputs(target, m, values);
+  for (const auto& [target, parcel] : outputs)
+    at.links.SendOutputs(target, m, parcel);
   if (plan_.training) return;
   for (int source : compute.wiring().sources()) {
     if (source != kBatch) at.links.SendGradients(source, m, {});
@@ -170,7 +177,10 @@ void ProgramRun::Backward(const Instruction& step, Entry& at,
   at.compute.streams().Forward(m).WaitFor(stream);
   const StreamScope scope(stream);
   Parcels back;
-  OnDevice(step, gradients, [&] {
+  Values needed;
+  for (const auto& [target, parcel] : gradients)
+    needed.insert(needed.end(), parcel.begin(), parcel.end());
+  OnDevice(step, needed, [&] {
     back = at.compute.Backward(step.op, m, std::move(gradients),
                                batch_.loss_scale);
   });
@@ -190,15 +200,12 @@ void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
 // Timed from when the stream has come there and `needed`, which may have come
 // from another device, is there.
 template <typename Work>
-void ProgramRun::OnDevice(const Instruction& step, const Parcels& needed,
+void ProgramRun::OnDevice(const Instruction& step, const Values& needed,
                           const Work& work) {
   if (trace_ == nullptr) return work();
   const Stream stream = CurrentStream(stages_.at(step.stage).compute.device());
-  for (const auto& [stage, values] : needed) {
-    for (const Tensor& value : values) {
-      if (value.defined() && value.storage()->use())
-        value.storage()->use()->Read(stream);
-    }
+  for (const Tensor& value : needed) {
+    if (value.defined()) AwaitValue(value, stream);
   }
   trace_->Time(ToString(step), StepTrace::Kind::kCompute,
                absl::StrCat("stage ", step.stage), stream, work, step);

@@ -64,14 +64,16 @@ class ProgramRun {
 
   absl::Status CheckBatch();
   absl::Status Do(const Instruction& step);
-  // What the instruction needs of another stage or of the batch.
+  // What a backward needs of other stages.
   absl::StatusOr<Parcels> Receive(const Instruction& step, Entry& at) const;
-  absl::StatusOr<Parcels> ReceiveInputs(int micro_batch, Entry& at) const;
-  void Forward(const Instruction& step, Entry& at, Parcels inputs);
+  // What a forward needs of them and of the batch.
+  absl::StatusOr<OutputsOfStages> ReceiveInputs(int micro_batch,
+                                                Entry& at) const;
+  void Forward(const Instruction& step, Entry& at, OutputsOfStages inputs);
   void Backward(const Instruction& step, Entry& at, Parcels gradients);
   void WeightGrad(const Instruction& step, Entry& at);
   template <typename Work>
-  void OnDevice(const Instruction& step, const Parcels& needed,
+  void OnDevice(const Instruction& step, const Values& needed,
                 const Work& work);
   Tensor RowsOf(const Tensor& x, int micro_batch) const;
 

@@ -50,6 +50,14 @@ std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
   return std::make_shared<nn::WithLoss>(std::move(module), loss->module);
 }
 
+// To a stage of this worker: as they are, without a call.
+Future<Values> PutHere(const RRef<Stage>& stage, uint64_t step, int source,
+                       int micro_batch, const Outputs& outputs) {
+  const auto here = stage.LocalValue();
+  if (!here.ok()) return ReadyFuture<Values>(here.status());
+  return (*here)->PutInputs(step, source, micro_batch, outputs);
+}
+
 absl::Status CheckSpec(const StageSpec& spec,
                        const std::map<int32_t, RRef<Stage>>& behind) {
   if (spec.index < 0 || spec.index >= spec.count) {
@@ -126,10 +134,13 @@ absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
   if (mail == nullptr) {
     mail = std::make_shared<MailLinks>(
         spec_, [behind = behind_, self = spec_.index, step](
-                   int target, int micro_batch, const Values& outputs,
+                   int target, int micro_batch, const Outputs& outputs,
                    MailLinks::Deadline deadline) {
-          return behind.at(target).Async<&Stage::PutInputs>(
-              TimeUntil(deadline), step, self, int32_t{micro_batch}, outputs);
+          const RRef<Stage>& stage = behind.at(target);
+          if (stage.is_owner())
+            return PutHere(stage, step, self, micro_batch, outputs);
+          return stage.Async<&Stage::PutInputs>(TimeUntil(deadline), step, self,
+                                                int32_t{micro_batch}, outputs);
         });
   }
   return mail;
@@ -152,7 +163,7 @@ void Stage::Begin(uint64_t step, uint64_t oldest_plan) {
 }
 
 Future<Values> Stage::PutInputs(uint64_t step, int32_t source,
-                                int32_t micro_batch, const Values& inputs) {
+                                int32_t micro_batch, const Outputs& inputs) {
   if (source == kBatch || !absl::c_linear_search(wiring_.sources(), source)) {
     return ReadyFuture<Values>(spec_.Explain(absl::InvalidArgumentError(
         absl::StrCat("it takes nothing from stage ", source))));

@@ -34,8 +34,9 @@ struct StageLoss {
 
 // One stage of a pipeline, at the worker of its module: takes the mail of the
 // steps that are under way, which the worker's StageGroup works off.
-// Activations go to stages behind it as calls, whose answers are the gradients.
-// Between steps it holds nothing but its module. Thread-safe.
+// Activations go to stages behind it, the answers are the gradients: as calls
+// between workers, as they are within one. Between steps it holds nothing but
+// its module. Thread-safe.
 class Stage {
  public:
   // For a handler; `behind` are the stages that outputs go to, by index. The
@@ -54,7 +55,7 @@ class Stage {
   // From a stage before this one; may come before the step begins here. The
   // answer is of the inputs' gradients.
   Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
-                           const Values& inputs);
+                           const Outputs& inputs);
 
   // From a stage before this one, for steps of a plan: makes this stage's
   // window, opens the other one's. Unavailable says why there are to be none.

@@ -49,24 +49,62 @@ void StageCompute::Undo() const {
   for (const auto& [buffer, kept] : buffers_) buffer.CopyFrom(kept);
 }
 
-std::vector<Variable> StageCompute::InputsOf(Parcels parcels) const {
+std::vector<Variable> StageCompute::InputsOf(OutputsOfStages given) const {
+  Parcels parcels;
+  for (auto& [source, outputs] : given)
+    parcels[source] = std::move(outputs.values);
   const Values values = wiring_.Join(std::move(parcels));
-  std::vector<bool> of_batch(values.size(), false);
-  if (absl::c_linear_search(wiring_.sources(), kBatch)) {
-    for (size_t i : wiring_.InputsFrom(kBatch, values.size()))
-      of_batch[i] = true;
+  std::vector<bool> constant(values.size(), !plan_.training);
+  for (const auto& [source, outputs] : given) {
+    const auto places = wiring_.InputsFrom(source, values.size());
+    if (source == kBatch) {
+      for (const size_t place : places) constant[place] = true;
+    }
+    for (const int32_t i : outputs.constants) {
+      Require(i >= 0 && static_cast<size_t>(i) < places.size(), "forward",
+              "stage ", source, " gave ", places.size(),
+              " values and calls the one at ", i, " constant");
+      constant[places[static_cast<size_t>(i)]] = true;
+    }
   }
   std::vector<Variable> inputs;
-  for (size_t i = 0; i < values.size(); ++i) {
-    inputs.emplace_back(values[i], plan_.training && !of_batch[i] &&
-                                       IsFloating(values[i].dtype()));
-  }
+  for (size_t i = 0; i < values.size(); ++i)
+    inputs.emplace_back(values[i],
+                        !constant[i] && IsFloating(values[i].dtype()));
   return inputs;
+}
+
+bool StageCompute::IsConstant(const Variable& output,
+                              const std::vector<Variable>& inputs) const {
+  if (!IsFloating(output.dtype())) return false;  // known by its dtype
+  if (!spec_.checkpoint) return !output.requires_grad();
+  // Nothing was recorded: only of what is passed on as it is it is known.
+  return absl::c_any_of(inputs, [&](const Variable& input) {
+    return input.id() == output.id() && !input.requires_grad();
+  });
+}
+
+OutputsOfStages StageCompute::ForTargets(
+    const std::vector<Variable>& outputs,
+    const std::vector<Variable>& inputs) const {
+  Values values;
+  for (const Variable& output : outputs) values.push_back(output.tensor());
+  OutputsOfStages given;
+  for (auto& [target, parcel] : wiring_.Split(values)) {
+    Outputs& to = given[target];
+    to.values = std::move(parcel);
+    const auto places = wiring_.OutputsTo(target, outputs.size());
+    for (size_t i = 0; plan_.training && i < places.size(); ++i) {
+      if (IsConstant(outputs[places[i]], inputs))
+        to.constants.push_back(static_cast<int32_t>(i));
+    }
+  }
+  return given;
 }
 
 std::vector<Variable> StageCompute::Compute(
     const std::vector<Variable>& inputs) const {
-  std::vector<Variable> outputs = module_.ForwardAll(module_.Placed(inputs));
+  std::vector<Variable> outputs = module_(module_.Placed(inputs));
   Require(!outputs.empty(), "forward", "the module gave no value");
   for (size_t i = 0; i < outputs.size(); ++i) {
     Require(outputs[i].defined(), "forward", "output ", i,
@@ -75,8 +113,8 @@ std::vector<Variable> StageCompute::Compute(
   return outputs;
 }
 
-Parcels StageCompute::Forward(int micro_batch, Parcels inputs,
-                              const Tensor& targets) {
+OutputsOfStages StageCompute::Forward(int micro_batch, OutputsOfStages inputs,
+                                      const Tensor& targets) {
   Saved saved;
   saved.inputs = InputsOf(std::move(inputs));
   saved.targets = targets;
@@ -87,9 +125,10 @@ Parcels StageCompute::Forward(int micro_batch, Parcels inputs,
   if (streams_.several() || spec_.deferred_batch_norm)
     later.emplace(postponed_);
   std::vector<Variable> results = Compute(saved.inputs);
-  Values outputs;
-  for (const Variable& result : results) outputs.push_back(result.tensor());
+  OutputsOfStages given = ForTargets(results, saved.inputs);
   if (spec_.is_last()) {
+    Values outputs;
+    for (const Variable& result : results) outputs.push_back(result.tensor());
     if (!plan_.training) {
       outputs_.push_back(outputs);
     } else if (outputs.front().rank() == 2) {
@@ -104,7 +143,7 @@ Parcels StageCompute::Forward(int micro_batch, Parcels inputs,
     if (!spec_.checkpoint) saved.results = std::move(results);
     saved_[micro_batch] = std::move(saved);
   }
-  return wiring_.Split(outputs);
+  return given;
 }
 
 Variable StageCompute::LossOf(const std::vector<Variable>& outputs,

@@ -35,7 +35,8 @@ class StageCompute {
 
   // From what came of its sources what goes to its targets; of the last stage's
   // loss, where the plan has one, `targets`.
-  Parcels Forward(int micro_batch, Parcels inputs, const Tensor& targets);
+  OutputsOfStages Forward(int micro_batch, OutputsOfStages inputs,
+                          const Tensor& targets);
   // From what its targets gave back that for the sources that are stages; what
   // several gave for one output is added up from the last of them on. Of the
   // last stage: from the gradient of the loss, undefined for one. Those of
@@ -78,7 +79,11 @@ class StageCompute {
     LateGradients late;
   };
 
-  std::vector<Variable> InputsOf(Parcels parcels) const;
+  std::vector<Variable> InputsOf(OutputsOfStages given) const;
+  OutputsOfStages ForTargets(const std::vector<Variable>& outputs,
+                             const std::vector<Variable>& inputs) const;
+  bool IsConstant(const Variable& output,
+                  const std::vector<Variable>& inputs) const;
   std::vector<Variable> Compute(const std::vector<Variable>& inputs) const;
   Variable LossOf(const std::vector<Variable>& outputs,
                   const Tensor& targets) const;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -73,16 +72,6 @@ StageGroup::~StageGroup() {
   compute_.reset();  // joins, while the rest is still there
 }
 
-void StageGroup::Progress::Break(const absl::Status& why) const {
-  if (!agreed.Set(why) && agreed.future().Await().ok()) return;
-  ran.Set(why);
-  EndMail(why);
-}
-
-void StageGroup::Progress::EndMail(const absl::Status& why) const {
-  for (const auto& of_stage : mail) of_stage->Fail(why);
-}
-
 absl::Status StageGroup::Check(const StepPlan& plan) const {
   RETURN_IF_ERROR(
       CatchErrors([&] { SplitRows(plan.rows, plan.micro_batches); }));
@@ -104,20 +93,23 @@ absl::Status StageGroup::Check(const StepPlan& plan) const {
 
 absl::StatusOr<std::shared_ptr<StageGroup::Progress>> StageGroup::Open(
     uint64_t step) {
-  MutexLock lock(mutex_);
-  if (step < oldest_) {
-    return absl::AbortedError(absl::StrCat("step ", step, " is over"));
-  }
-  std::shared_ptr<Progress>& progress = steps_[step];
-  if (progress == nullptr) {
-    auto made = std::make_shared<Progress>();
-    for (const auto& stage : stages_) {
-      ASSIGN_OR_RETURN(auto mail, stage->Open(step));
-      made->mail.push_back(std::move(mail));
+  std::shared_ptr<Progress> made;
+  {
+    MutexLock lock(mutex_);
+    if (step < oldest_) {
+      return absl::AbortedError(absl::StrCat("step ", step, " is over"));
     }
-    progress = std::move(made);
+    if (const auto found = steps_.find(step); found != steps_.end())
+      return found->second;
+    std::vector<std::shared_ptr<MailLinks>> mail;
+    for (const auto& stage : stages_) {
+      ASSIGN_OR_RETURN(mail.emplace_back(), stage->Open(step));
+    }
+    made = std::make_shared<Progress>(std::move(mail));
+    steps_.emplace(step, made);
   }
-  return progress;
+  Progress::BreakByDeliveries(made);
+  return made;
 }
 
 absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
@@ -176,7 +168,7 @@ Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
   task->progress = *std::move(progress);
   Watch(task);
   if (absl::Status status = Prepare(*task); !status.ok()) {
-    End(*task, status);
+    End(task, status);
     return task->report.future();
   }
   call.OnCancel([progress = task->progress](const absl::Status& why) {
@@ -186,7 +178,7 @@ Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
     if (before.ok()) {
       Begin(task);
     } else {
-      End(*task, Annotate(before, "the step before it broke"));
+      End(task, Annotate(before, "the step before it broke"));
     }
   });
   return task->report.future();
@@ -220,12 +212,12 @@ void StageGroup::Begin(const TaskPtr& task) {
       task->call, locks_, rpc::Access::kExclusive,
       [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
         if (!hold.ok()) {
-          End(*task, hold.status());
+          End(task, hold.status());
           return;
         }
         compute_->Post([this, task, hold = *std::move(hold)]() mutable {
           auto report = Execute(*task, std::move(hold));
-          End(*task, std::move(report));
+          End(task, std::move(report));
         });
       });
 }
@@ -318,7 +310,19 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
   return report;
 }
 
-void StageGroup::End(const Task& task, absl::StatusOr<GroupReport> report) {
+void StageGroup::End(const TaskPtr& task, absl::StatusOr<GroupReport> report) {
+  if (!report.ok()) return Finish(*task, std::move(report));
+  task->progress->Delivered().OnReady(
+      [task, report = *std::move(report)](const absl::Status& delivered) {
+        if (delivered.ok()) {
+          Finish(*task, report);
+        } else {
+          Finish(*task, delivered);
+        }
+      });
+}
+
+void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   const Progress& progress = *task.progress;
   const absl::Status why =
       report.ok() ? absl::AbortedError("the step is over") : report.status();

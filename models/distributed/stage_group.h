@@ -19,6 +19,7 @@
 #include "models/distributed/program_run.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/step_plan.h"
+#include "models/distributed/step_progress.h"
 #include "rpc/agent.h"
 #include "rpc/object_hold.h"
 
@@ -39,7 +40,8 @@ namespace baton::dist {
 // and an error of the optimizer itself, may leave some workers stepped.
 //
 // An error breaks the step at all workers, through the first one, and fails
-// those that follow it. Thread-safe.
+// those that follow it; so does a delivery to another worker that it does not
+// take. Thread-safe.
 class StageGroup {
  public:
   // The stages are here. `compute_threads`: 0 for the worker's own setting.
@@ -75,17 +77,7 @@ class StageGroup {
                    rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
-  // How far a step has come here; made by whoever speaks of it first.
-  struct Progress {
-    std::vector<std::shared_ptr<MailLinks>> mail;  // of each stage
-    bool begun = false;      // by a Run; guarded by the group's mutex
-    Promise<double> ran;     // the program: as Ran says
-    Promise<double> agreed;  // that parameters are stepped, as Agree says
-    Promise<void> over;      // nothing of it runs here any more
-    // Unless it is agreed on.
-    void Break(const absl::Status& why) const;
-    void EndMail(const absl::Status& why) const;
-  };
+  using Progress = StepProgress;
   struct KnownPlan {
     std::shared_ptr<const StepPlan> plan;
     std::weak_ptr<OptimizerHost> optimizer;
@@ -121,7 +113,9 @@ class StageGroup {
   // Runs the program, and steps parameters or leaves their gradients.
   absl::StatusOr<GroupReport> Complete(const Task& task, ProgramRun& run) const;
   absl::Status StepParameters(const Task& task, GradientSums& gradients) const;
-  static void End(const Task& task, absl::StatusOr<GroupReport> report);
+  // Once other workers have taken what was sent, where it went well.
+  static void End(const TaskPtr& task, absl::StatusOr<GroupReport> report);
+  static void Finish(const Task& task, absl::StatusOr<GroupReport> report);
 
   const std::vector<std::shared_ptr<Stage>> stages_;
   const int compute_threads_;

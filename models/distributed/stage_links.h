@@ -20,13 +20,13 @@ class StageLinks {
   // Why the step has ended; OK while it goes on.
   virtual absl::Status ended() const = 0;
   // Waits for what a stage before this one gives it.
-  virtual absl::StatusOr<Values> TakeInputs(int source, int micro_batch) = 0;
+  virtual absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) = 0;
   // Waits for the gradients of what SendOutputs gave that stage: undefined ones
-  // where it does not use a value, none where it uses none.
+  // of constants and where it does not use a value, none where it uses none.
   virtual absl::StatusOr<Values> TakeGradients(int target, int micro_batch) = 0;
   // To a stage behind this one.
   virtual void SendOutputs(int target, int micro_batch,
-                           const Values& values) = 0;
+                           const Outputs& outputs) = 0;
   // To the stage that the inputs came from; none where it gets none, as without
   // training.
   virtual void SendGradients(int source, int micro_batch, Values gradients) = 0;

@@ -21,6 +21,19 @@ using Values = std::vector<Tensor>;
 // By the stage that they come from or go to.
 using Parcels = std::map<int, Values>;
 
+// What a stage gives another for one micro-batch. Plain data.
+struct Outputs {
+  Values values{};
+  // Places of the floating ones that lead to no parameter, such as masks: their
+  // gradients are neither computed nor sent back.
+  std::vector<int32_t> constants{};
+  static constexpr auto Fields() {
+    return std::tuple{&Outputs::values, &Outputs::constants};
+  }
+};
+// By the stage that they come from or go to.
+using OutputsOfStages = std::map<int, Outputs>;
+
 // The batch, where values come from stages.
 inline constexpr int32_t kBatch = -1;
 

@@ -3,6 +3,9 @@
 
 #include "models/distributed/stage_streams.h"
 
+#include "core/storage.h"
+#include "core/stream_use.h"
+
 namespace baton::dist {
 namespace {
 
@@ -44,6 +47,18 @@ void StageStreams::Join() const {
     CurrentStream(stream.device()).WaitFor(stream);
     CurrentStream(stream.device()).WaitFor(Stream::Beside(stream));
   }
+}
+
+void AwaitValue(const Tensor& value, const Stream& stream) {
+  StreamUse* const use = value.storage()->use().get();
+  if (use == nullptr) return;
+  if (stream.device().is_cuda() || value.device().is_cpu()) {
+    use->Read(stream);
+    return;
+  }
+  const Stream there = CurrentStream(value.device());
+  use->Read(there);
+  there.Synchronize();
 }
 
 }  // namespace baton::dist

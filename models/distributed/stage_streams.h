@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/stream.h"
+#include "core/tensor.h"
 
 namespace baton::dist {
 
@@ -37,5 +38,11 @@ struct StageStreams {
  private:
   std::vector<Stream> All() const;
 };
+
+// Until `value`, which another stage has made, is there for `stream`: later
+// work of a GPU's waits, which for the CPU this thread does. The CPU's own
+// streams read nothing on a GPU: what is there is copied by a stream of that
+// GPU.
+void AwaitValue(const Tensor& value, const Stream& stream);
 
 }  // namespace baton::dist

@@ -5,6 +5,7 @@
 
 #include "autograd/distributed/context.h"
 #include "models/distributed/checkpoint.h"
+#include "models/distributed/devices.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
@@ -19,6 +20,7 @@ namespace baton::dist {
 void RegisterStock(rpc::Registry& registry) {
   Register(registry);
   RegisterPipeline(registry);
+  RegisterDevices(registry);
   RegisterCheckpoints(registry);
   RegisterModule<ResNetStage>(registry);
   RegisterModule<TransformerStage>(registry);

@@ -88,10 +88,10 @@ Variable Graphed::Forward(const Variable& x) {
 std::vector<Variable> Graphed::ForwardAll(const std::vector<Variable>& given) {
   // The module may have been cast, which this has not.
   const std::vector<Variable> inputs = module_.Placed(given);
-  if (!Recordable(inputs)) return module_.ForwardAll(inputs);
+  if (!Recordable(inputs)) return module_(inputs);
   const std::vector<Variable> parameters = module_.Parameters();
   const std::shared_ptr<Recording> recording = Idle(inputs, parameters);
-  if (recording == nullptr) return module_.ForwardAll(inputs);
+  if (recording == nullptr) return module_(inputs);
   return Replay(recording, inputs, parameters);
 }
 
@@ -189,8 +189,7 @@ std::shared_ptr<Graphed::Recording> Graphed::Record(
     own.emplace_back(recording->inputs.back(), x.requires_grad());
   }
   std::vector<Variable> outputs, roots;
-  recording->forward =
-      Graph::Record({device}, [&] { outputs = module_.ForwardAll(own); });
+  recording->forward = Graph::Record({device}, [&] { outputs = module_(own); });
   for (const Variable& output : outputs) {
     recording->outputs.push_back(output.tensor());
     recording->needs_dy.push_back(output.requires_grad());

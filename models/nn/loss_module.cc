@@ -34,7 +34,7 @@ WithLoss::WithLoss(std::shared_ptr<Module> module,
 
 std::vector<Variable> WithLoss::ForwardAll(
     const std::vector<Variable>& values) {
-  return module_.ForwardAll(module_.Placed(values));
+  return module_(module_.Placed(values));
 }
 
 }  // namespace baton::nn

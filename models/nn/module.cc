@@ -208,7 +208,7 @@ Variable Module::Forward(const Variable&) {
 std::vector<Variable> Module::ForwardAll(const std::vector<Variable>& values) {
   Require(values.size() == 1, "forward", "the module takes one value, got ",
           values.size());
-  return {(*this)(values.front())};
+  return {Forward(values.front())};
 }
 
 void Module::Train(bool training) {

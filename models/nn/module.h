@@ -54,16 +54,20 @@ class Module {
   // takes or gives several values overrides ForwardAll in its place.
   virtual Variable Forward(const Variable& x);
   // What it gives for all that it takes. Of other modules: Forward of the one
-  // value, with the hooks; throws Error for another number.
+  // value; throws Error for another number.
   virtual std::vector<Variable> ForwardAll(const std::vector<Variable>& values);
 
-  // Forward with the hooks, each in the order in which it was added: what
-  // modules, pipelines and calls from other workers use. Throws what Forward
-  // and hooks throw, the latter led by "hook NAME: ".
+  // ForwardAll with the hooks, each in the order in which it was added: what
+  // pipelines use. Throws what ForwardAll and hooks throw, the latter led by
+  // "hook NAME: ".
+  std::vector<Variable> operator()(const std::vector<Variable>& values);
+  // The same of one value, which gives one: what modules and calls from other
+  // workers use.
   Variable operator()(const Variable& x);
 
   // May give another x, or another y; an undefined one leaves it. Those that
-  // run again (RerunScope) call them again.
+  // run again (RerunScope) call them again. Where a module takes or gives
+  // several values, a hook of one throws Error.
   using ForwardPreHook = std::function<Variable(Module&, const Variable& x)>;
   using ForwardHook =
       std::function<Variable(Module&, const Variable& x, const Variable& y)>;
@@ -72,29 +76,44 @@ class Module {
   // undefined, and so is what the hook gives.
   using BackwardHook =
       std::function<Tensor(const Tensor& of_x, const Tensor& of_y)>;
+  // The same of any module, with all that it takes and gives. They may give
+  // others, a list as long or, to leave them, an empty one.
+  using ForwardAllPreHook = std::function<std::vector<Variable>(
+      Module&, const std::vector<Variable>& values)>;
+  using ForwardAllHook = std::function<std::vector<Variable>(
+      Module&, const std::vector<Variable>& values,
+      const std::vector<Variable>& outputs)>;
+  // In each backward that gives some value a gradient; undefined those of
+  // values, and outputs, that get none, and what the hook gives for them.
+  using BackwardAllHook =
+      std::function<std::vector<Tensor>(const std::vector<Tensor>& of_values,
+                                        const std::vector<Tensor>& of_outputs)>;
   // What runs where another worker calls kMethod of an M (rpc::Registry): its
-  // Forward with the hooks.
+  // Forward or ForwardAll with the hooks.
   template <typename M, auto kMethod>
   static constexpr auto CalledAs() {
-    if constexpr (requires { &M::Forward; }) {
-      if constexpr (std::is_same_v<Method<kMethod>, Method<&M::Forward>> &&
-                    std::is_convertible_v<decltype(kMethod),
-                                          Variable (M::*)(const Variable&)>)
-        return &Module::operator();
-      else
-        return kMethod;
+    using One = Variable (Module::*)(const Variable&);
+    using All = std::vector<Variable> (Module::*)(const std::vector<Variable>&);
+    if constexpr (IsForward<M, kMethod>()) {
+      return static_cast<One>(&Module::operator());
+    } else if constexpr (IsForwardAll<M, kMethod>()) {
+      return static_cast<All>(&Module::operator());
     } else {
       return kMethod;
     }
   }
 
-  // A module that overrides ForwardAll does not call its own hooks, but those
-  // of the modules that it calls.
   autograd::HookHandle AddForwardPreHook(ForwardPreHook hook,
+                                         const std::string& name = "");
+  autograd::HookHandle AddForwardPreHook(ForwardAllPreHook hook,
                                          const std::string& name = "");
   autograd::HookHandle AddForwardHook(ForwardHook hook,
                                       const std::string& name = "");
+  autograd::HookHandle AddForwardHook(ForwardAllHook hook,
+                                      const std::string& name = "");
   autograd::HookHandle AddBackwardHook(BackwardHook hook,
+                                       const std::string& name = "");
+  autograd::HookHandle AddBackwardHook(BackwardAllHook hook,
                                        const std::string& name = "");
   // Of this module or one below it.
   bool HasHooks() const;
@@ -184,13 +203,32 @@ class Module {
  private:
   template <auto kMethod>
   struct Method;
+  template <typename M, auto kMethod>
+  static constexpr bool IsForward() {
+    if constexpr (requires { &M::Forward; }) {
+      return std::is_same_v<Method<kMethod>, Method<&M::Forward>> &&
+             std::is_convertible_v<decltype(kMethod),
+                                   Variable (M::*)(const Variable&)>;
+    } else {
+      return false;
+    }
+  }
+  template <typename M, auto kMethod>
+  static constexpr bool IsForwardAll() {
+    if constexpr (requires { &M::ForwardAll; }) {
+      return std::is_same_v<Method<kMethod>, Method<&M::ForwardAll>>;
+    } else {
+      return false;
+    }
+  }
 
   void AddChild(const std::string& name, std::shared_ptr<Module> child);
   void CheckNewName(const std::string& name) const;
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
   const Tensor* FirstTensor() const;  // null: it has none
-  Variable ForwardWithBackwardHooks(const Variable& x);
+  std::vector<Variable> ForwardWithBackwardHooks(
+      const std::vector<Variable>& values);
   std::vector<Named<Generator*>> NamedGenerators() const;
   template <typename Change>
   void ReplaceOwn(const Change& change);
@@ -203,11 +241,11 @@ class Module {
   Device device_ = Device::Cpu();  // that it was moved to last
   std::optional<DType> dtype_;
   bool training_ = true;
-  autograd::Hooks<ForwardPreHook> pre_hooks_;
-  autograd::Hooks<ForwardHook> forward_hooks_;
+  autograd::Hooks<ForwardAllPreHook> pre_hooks_;
+  autograd::Hooks<ForwardAllHook> forward_hooks_;
   // Shared with the graphs of forwards.
-  const std::shared_ptr<autograd::Hooks<BackwardHook>> backward_hooks_ =
-      std::make_shared<autograd::Hooks<BackwardHook>>();
+  const std::shared_ptr<autograd::Hooks<BackwardAllHook>> backward_hooks_ =
+      std::make_shared<autograd::Hooks<BackwardAllHook>>();
 };
 
 }  // namespace baton::nn

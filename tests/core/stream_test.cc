@@ -3,6 +3,7 @@
 
 #include "core/stream.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,10 +13,14 @@
 
 #include "core/executor.h"
 #include "core/future.h"
+#include "core/stream_use.h"
+#include "tests/support/error_of.h"
 
 // Which streams threads have: no GPU is asked.
 namespace baton {
 namespace {
+
+using ::testing::HasSubstr;
 
 const Device kGpu = Device::Cuda(0);
 
@@ -80,6 +85,23 @@ TEST(ThreadStreams, HaveCompanions) {
     EXPECT_NE(Stream::Beside(own), Stream::Beside(Stream::Default(kGpu)));
     EXPECT_EQ(Stream::Beside(Stream::Beside(own)), Stream::Beside(own));
   }).join();
+}
+
+TEST(StreamUse, OfWhatLiesOnAGpuHasNoStreamOfTheCpu) {
+  const Stream cpu = Stream::Default(Device::Cpu());
+  StreamUse on_gpu(Stream::Default(kGpu));
+  EXPECT_THAT(test::ErrorOf([&] { on_gpu.Read(cpu); }),
+              HasSubstr("the CPU cannot use what lies on cuda:0"));
+  EXPECT_THAT(test::ErrorOf([&] { on_gpu.Write(cpu); }),
+              HasSubstr("the CPU cannot use what lies on cuda:0"));
+  EXPECT_TRUE(on_gpu.Guests().empty());
+  on_gpu.Read(Stream::Default(kGpu));
+  StreamUse pinned(cpu);
+  EXPECT_EQ(test::ErrorOf([&] {
+              pinned.Write(cpu);
+              pinned.Read(cpu);
+            }),
+            "no error");
 }
 
 }  // namespace

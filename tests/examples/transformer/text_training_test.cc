@@ -196,6 +196,36 @@ TEST_F(TextTraining, EachVariantTrainsOnTheSameBatches) {
       ::testing::Pointwise(::testing::DoubleNear(1e-5), LossesOf(measured[0])));
 }
 
+TEST_F(TextTraining, LocalStagesLearnAsThoseOverWorkers) {
+  settings_.cuts = {"blocks.0", "blocks.1"};
+  settings_.variants = {"pipelined", "local"};
+  settings_.schedule.name = "1f1b";
+  const std::vector<Measurement> measured = Train(3);
+  ASSERT_EQ(measured.size(), 2u);
+  EXPECT_EQ(measured[1].variant, "local 4");
+  EXPECT_EQ(LossesOf(measured[0]), LossesOf(measured[1]));
+  EXPECT_EQ(FormatPaths(measured),
+            "pipelined 4: stage 0 to 1 in-process, stage 1 to 2 in-process\n"
+            "local 4: stage 0 to 1 local, stage 1 to 2 local\n");
+}
+
+TEST_F(TextTraining, APathThatIsRequiredIsFoundOrTheLinkIsNamed) {
+  settings_.cuts = {"blocks.0"};
+  settings_.require_path = {"in-process", "grpc"};
+  settings_.variants = {"single", "local", "pipelined"};
+  EXPECT_EQ(Train(2).size(), 3u);
+  settings_.require_path = {"window", "cuda ipc"};
+  const auto cluster = DeviceCluster::Make(2).value();
+  const absl::Status refused =
+      TrainOnText(cluster->trainer(), cluster->workers(), settings_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  for (const char* part :
+       {"the link from stage 0 (device0) to stage 1 (device1)", "in-process",
+        "--require_path=window,cuda ipc", "on one machine"})
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(part));
+  EXPECT_TRUE(cluster->Shutdown().ok());
+}
+
 TEST_F(TextTraining, StagesAreChosenByWhatWorkersMeasure) {
   settings_.choose_stages = true;
   settings_.schedule.name = "auto";
@@ -255,6 +285,10 @@ TEST(TextSettings, ComeFromFlags) {
   EXPECT_EQ(usual.loss, dist::Loss::kCrossEntropy);
   EXPECT_FALSE(settings({"--notied"})->task.model.tied);
   EXPECT_TRUE(settings({"--stages=auto"})->choose_stages);
+  EXPECT_TRUE(usual.require_path.empty());
+  EXPECT_THAT(settings({"--require_path=shared_memory,tcp"})->require_path,
+              ElementsAre("shared memory", "tcp"));
+  EXPECT_THAT(settings({"--variants=local"})->variants, ElementsAre("local"));
   const std::map<std::string, std::string> wrong = {
       {"--text=", "--text names a file or a folder"},
       {"--stages=9", "make at most 5 stages"},
@@ -263,6 +297,12 @@ TEST(TextSettings, ComeFromFlags) {
       {"--vocabulary=255", "--vocabulary must be 256 or more"},
       {"--steps=0", "--steps must be 1 or more"},
       {"--batch=0", "--batch must be 1 or more"},
+      {"--variants=single,double",
+       "--variants takes names among single, split, pipelined, local, not "
+       "'double'"},
+      {"--require_path=pigeon",
+       "--require_path takes names among window, shared memory, cuda ipc, "
+       "nccl, tcp, grpc, not 'pigeon'"},
       {"--split_size=17", "from 1 to --batch (16)"},
       {"--micro_batches=8+9", "add up to --batch (16)"}};
   for (const auto& [flag, text] : wrong) {

@@ -59,29 +59,31 @@ TEST(SlotsOf, AMicroBatchTakesTheSlotOfOneWhoseGradientCameBack) {
 
 // What two micro-batches, the second a ragged one, pass: two values, of which
 // one is channels-last and one has no gradient.
-Values Outputs(int64_t rows, uint64_t seed) {
+Values MakeOutputs(int64_t rows, uint64_t seed) {
   Generator generator(seed);
   return {RandNormal({rows, 3, 4, 5}, generator)
               .Contiguous(MemoryFormat::kChannelsLast),
           RandInt(0, 9, {rows}, generator)};
 }
-Values Gradients(int64_t rows, uint64_t seed) {
+Values MakeGradients(int64_t rows, uint64_t seed) {
   Generator generator(seed);
   return {RandNormal({rows, 3, 4, 5}, generator), Tensor()};
 }
 
 ParcelLayout LayoutOf(Values (*make)(int64_t, uint64_t)) {
-  return ParcelLayout({SpecOf(make(4, 0)), SpecOf(make(3, 0))}, {0, 0});
+  return ParcelLayout({SpecOf({make(4, 0), {}}), SpecOf({make(3, 0), {}})},
+                      {0, 0});
 }
 
-void ExpectEqual(const absl::StatusOr<Values>& got, const Values& wanted) {
-  ASSERT_THAT(got, IsOk());
-  ASSERT_EQ(got->size(), wanted.size());
+void ExpectEqual(const absl::StatusOr<Outputs>& taken, const Values& wanted) {
+  ASSERT_THAT(taken, IsOk());
+  const Values& got = taken->values;
+  ASSERT_EQ(got.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    ASSERT_EQ((*got)[i].defined(), wanted[i].defined());
+    ASSERT_EQ(got[i].defined(), wanted[i].defined());
     if (!wanted[i].defined()) continue;
-    EXPECT_TRUE(ops::BitEqual((*got)[i], wanted[i])) << i;
-    EXPECT_EQ((*got)[i].strides(), wanted[i].strides()) << i;
+    EXPECT_TRUE(ops::BitEqual(got[i], wanted[i])) << i;
+    EXPECT_EQ(got[i].strides(), wanted[i].strides()) << i;
   }
 }
 
@@ -89,7 +91,8 @@ void ExpectEqual(const absl::StatusOr<Values>& got, const Values& wanted) {
 class LinkWindowTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const ParcelLayout outputs = LayoutOf(Outputs), back = LayoutOf(Gradients);
+    const ParcelLayout outputs = LayoutOf(MakeOutputs),
+                       back = LayoutOf(MakeGradients);
     auto inputs = Window::Make(Device::Cpu(), outputs.bytes());
     auto gradients = Window::Make(Device::Cpu(), back.bytes());
     ASSERT_THAT(inputs, IsOk());
@@ -116,16 +119,16 @@ TEST_F(LinkWindowTest, ValuesArriveAsTheyWereStepAfterStep) {
     for (uint64_t step = 1; step <= 20; ++step) {
       back_->Begin(step);
       for (int m = 0; m < 2; ++m) {
-        ExpectEqual(back_->Take(m, InALongTime()), Outputs(4 - m, step));
-        EXPECT_THAT(back_->Send(m, Gradients(4 - m, step)), IsOk());
+        ExpectEqual(back_->Take(m, InALongTime()), MakeOutputs(4 - m, step));
+        EXPECT_THAT(back_->Send(m, {MakeGradients(4 - m, step), {}}), IsOk());
       }
     }
   });
   for (uint64_t step = 1; step <= 20; ++step) {
     front_->Begin(step);
     for (int m = 0; m < 2; ++m) {
-      EXPECT_THAT(front_->Send(m, Outputs(4 - m, step)), IsOk());
-      ExpectEqual(front_->Take(m, InALongTime()), Gradients(4 - m, step));
+      EXPECT_THAT(front_->Send(m, {MakeOutputs(4 - m, step), {}}), IsOk());
+      ExpectEqual(front_->Take(m, InALongTime()), MakeGradients(4 - m, step));
     }
   }
   behind.join();
@@ -134,11 +137,11 @@ TEST_F(LinkWindowTest, ValuesArriveAsTheyWereStepAfterStep) {
 TEST_F(LinkWindowTest, WhatIsTakenIsTheTakersOwn) {
   front_->Begin(1);
   back_->Begin(1);
-  ASSERT_THAT(front_->Send(0, Outputs(4, 1)), IsOk());
+  ASSERT_THAT(front_->Send(0, {MakeOutputs(4, 1), {}}), IsOk());
   const auto taken = back_->Take(0, InALongTime());
   // Into the same slot.
-  ASSERT_THAT(front_->Send(1, Outputs(3, 2)), IsOk());
-  ExpectEqual(taken, Outputs(4, 1));
+  ASSERT_THAT(front_->Send(1, {MakeOutputs(3, 2), {}}), IsOk());
+  ExpectEqual(taken, MakeOutputs(4, 1));
 }
 
 TEST_F(LinkWindowTest, AStepThatIsGivenUpWaitsNoMoreAndLeavesTheNextAlone) {
@@ -149,18 +152,18 @@ TEST_F(LinkWindowTest, AStepThatIsGivenUpWaitsNoMoreAndLeavesTheNextAlone) {
   back_->GiveUp(1);
   EXPECT_TRUE(absl::IsCancelled(waiting.get()));
   // The other end has not heard of it: what it sends is of that step.
-  EXPECT_THAT(front_->Send(0, Outputs(4, 1)), IsOk());
+  EXPECT_THAT(front_->Send(0, {MakeOutputs(4, 1), {}}), IsOk());
   for (LinkWindow* end : {front_.get(), back_.get()}) end->Begin(2);
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       back_->Take(0, Clock::now() + std::chrono::milliseconds(5)).status()));
-  EXPECT_THAT(front_->Send(0, Outputs(4, 2)), IsOk());
-  ExpectEqual(back_->Take(0, InALongTime()), Outputs(4, 2));
+  EXPECT_THAT(front_->Send(0, {MakeOutputs(4, 2), {}}), IsOk());
+  ExpectEqual(back_->Take(0, InALongTime()), MakeOutputs(4, 2));
 }
 
 TEST_F(LinkWindowTest, WhoGaveUpTellsTheOtherEndNothing) {
   for (LinkWindow* end : {front_.get(), back_.get()}) end->Begin(1);
   front_->GiveUp(1);
-  EXPECT_THAT(front_->Send(0, Outputs(4, 1)), IsOk());
+  EXPECT_THAT(front_->Send(0, {MakeOutputs(4, 1), {}}), IsOk());
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       back_->Take(0, Clock::now() + std::chrono::milliseconds(5)).status()));
 }
@@ -168,11 +171,19 @@ TEST_F(LinkWindowTest, WhoGaveUpTellsTheOtherEndNothing) {
 TEST_F(LinkWindowTest, OtherShapesAreRefusedWithTheRemedy) {
   front_->Begin(1);
   for (const Values& values :
-       {Outputs(3, 1), Values{Outputs(4, 1)[0]}, Gradients(4, 1)}) {
-    const absl::Status status = front_->Send(0, values);
+       {MakeOutputs(3, 1), Values{MakeOutputs(4, 1)[0]}, MakeGradients(4, 1)}) {
+    const absl::Status status = front_->Send(0, {values, {}});
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("Windows::kOff"));
   }
+}
+
+TEST(ValueSpec, AConstantMustStayOne) {
+  ValueSpec variable = ValueSpec::Of(Tensor::Ones({2})), constant = variable;
+  constant.constant = true;
+  EXPECT_TRUE(variable.Fits(constant));
+  EXPECT_TRUE(constant.Fits(constant));
+  EXPECT_FALSE(constant.Fits(variable));
 }
 
 TEST(Window, IsOpenedOnlyByWhatItsMakerSays) {

@@ -25,8 +25,9 @@ struct Sent {
 std::shared_ptr<MailLinks> LinksThatKeep(std::vector<Sent>& sent) {
   return std::make_shared<MailLinks>(
       StageSpec{.index = 0, .count = 3},
-      [&sent](int target, int, const Values& outputs, MailLinks::Deadline) {
-        return sent.emplace_back(Sent{target, outputs, Promise<Values>()})
+      [&sent](int target, int, const Outputs& outputs, MailLinks::Deadline) {
+        return sent
+            .emplace_back(Sent{target, outputs.values, Promise<Values>()})
             .answer.future();
       });
 }
@@ -34,8 +35,8 @@ std::shared_ptr<MailLinks> LinksThatKeep(std::vector<Sent>& sent) {
 TEST(MailLinks, TheAnswersToOutputsAreTheirGradients) {
   std::vector<Sent> sent;
   const auto links = LinksThatKeep(sent);
-  links->SendOutputs(1, 0, {Tensor::Ones({2}), Tensor::Ones({4})});
-  links->SendOutputs(2, 0, {Tensor::Ones({2})});
+  links->SendOutputs(1, 0, {{Tensor::Ones({2}), Tensor::Ones({4})}});
+  links->SendOutputs(2, 0, {{Tensor::Ones({2})}});
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_EQ(sent[0].target, 1);
   ASSERT_EQ(sent[0].outputs.size(), 2U);
@@ -52,12 +53,39 @@ TEST(MailLinks, TheAnswersToOutputsAreTheirGradients) {
   EXPECT_EQ(of_skip->front().numel(), 5);
 }
 
+TEST(MailLinks, AllIsDeliveredOnceAllIsAnswered) {
+  std::vector<Sent> sent;
+  const auto links = LinksThatKeep(sent);
+  links->SendOutputs(1, 0, {{Tensor::Ones({2})}});
+  links->SendOutputs(1, 1, {{Tensor::Ones({2})}});
+  sent[1].answer.Set(Values());
+  links->EndDeliveries();
+  EXPECT_FALSE(links->delivered().ready());
+  sent[0].answer.Set(Values());
+  EXPECT_TRUE(links->delivered().Await().ok());
+  const auto idle = LinksThatKeep(sent);
+  EXPECT_FALSE(idle->delivered().ready());
+  idle->EndDeliveries();
+  EXPECT_TRUE(idle->delivered().Await().ok());
+}
+
+TEST(MailLinks, ADeliveryThatIsRefusedIsKnownAtOnce) {
+  std::vector<Sent> sent;
+  const auto links = LinksThatKeep(sent);
+  links->SendOutputs(1, 0, {{Tensor::Ones({2})}});
+  links->SendOutputs(1, 1, {{Tensor::Ones({2})}});
+  sent[1].answer.Set(absl::ResourceExhaustedError("no memory"));
+  ASSERT_TRUE(links->delivered().ready());
+  EXPECT_TRUE(absl::IsResourceExhausted(links->delivered().Await()));
+  sent[0].answer.Set(Values());
+}
+
 TEST(MailLinks, InputsAreKeptByTheStageThatTheyComeFrom) {
   MailLinks links(StageSpec{.index = 2, .count = 3}, nullptr);
-  Future<Values> skipped = links.PutInputs(0, 1, {Tensor::Ones({2})});
-  Future<Values> passed = links.PutInputs(1, 1, {Tensor::Ones({3})});
-  EXPECT_EQ(links.TakeInputs(1, 1)->front().numel(), 3);
-  EXPECT_EQ(links.TakeInputs(0, 1)->front().numel(), 2);
+  Future<Values> skipped = links.PutInputs(0, 1, {{Tensor::Ones({2})}});
+  Future<Values> passed = links.PutInputs(1, 1, {{Tensor::Ones({3})}});
+  EXPECT_EQ(links.TakeInputs(1, 1)->values.front().numel(), 3);
+  EXPECT_EQ(links.TakeInputs(0, 1)->values.front().numel(), 2);
   links.SendGradients(0, 1, {Tensor::Ones({4})});
   EXPECT_FALSE(passed.ready());
   EXPECT_EQ(skipped.Await()->front().numel(), 4);
@@ -66,7 +94,7 @@ TEST(MailLinks, InputsAreKeptByTheStageThatTheyComeFrom) {
 TEST(MailLinks, ALostStageEndsTheStep) {
   std::vector<Sent> sent;
   const auto links = LinksThatKeep(sent);
-  links->SendOutputs(2, 4, {Tensor::Ones({2})});
+  links->SendOutputs(2, 4, {{Tensor::Ones({2})}});
   sent[0].answer.Set(absl::UnavailableError("gone"));
   const absl::Status status = links->TakeGradients(1, 4).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
@@ -78,8 +106,8 @@ TEST(MailLinks, ALostStageEndsTheStep) {
 TEST(MailLinks, FailureEndsWaitsAndAnswers) {
   MailLinks links(StageSpec(), nullptr);
   EXPECT_TRUE(links.ended().ok());
-  Future<Values> answer = links.PutInputs(0, 0, {Tensor::Ones({1})});
-  EXPECT_FALSE(links.PutInputs(0, 0, {Tensor::Ones({1})}).Await().ok());
+  Future<Values> answer = links.PutInputs(0, 0, {{Tensor::Ones({1})}});
+  EXPECT_FALSE(links.PutInputs(0, 0, {{Tensor::Ones({1})}}).Await().ok());
   links.Fail(absl::CancelledError("first"));
   links.Fail(absl::InternalError("second"));
   EXPECT_TRUE(absl::IsCancelled(links.ended()));

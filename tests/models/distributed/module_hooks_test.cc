@@ -4,12 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/nn/loss_module.h"
 #include "models/nn/sequential.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
+#include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
 
 // Hooks of modules that live at another worker.
@@ -114,6 +120,126 @@ TEST_P(RemoteModuleHooksTest, ThatThrowEndTheForwardOrTheBackward) {
   EXPECT_THAT(Step(), Fails(StatusCode::kInvalidArgument, "hook RefuseInput"));
   ASSERT_THAT(hooks->Async<&RemoteHooks::Remove>().Await(), IsOk());
   EXPECT_EQ(*Step(), 9);
+}
+
+using Variables = std::vector<Variable>;
+Variables TwiceTheFirst(nn::Module&, const Variables& values) {
+  Variables others = values;
+  others[0] = others[0] * 2.0;
+  return others;
+}
+std::vector<Tensor> NoGradient(const std::vector<Tensor>& of_values,
+                               const std::vector<Tensor>&) {
+  std::vector<Tensor> none;
+  for (const Tensor& gradient : of_values)
+    none.push_back(gradient.defined() ? Tensor::ZerosLike(gradient) : Tensor());
+  return none;
+}
+
+// Of x and y: x y and x, without a Forward.
+class Pair final : public nn::Module {
+ public:
+  static std::unique_ptr<Pair> Make() { return std::make_unique<Pair>(); }
+  Variables ForwardAll(const Variables& values) override {
+    return {values.at(0) * values.at(1) * factor_, values.at(0)};
+  }
+  using Exports = rpc::Methods<&Pair::Make, &Pair::ForwardAll>;
+
+ private:
+  Variable& factor_ = RegisterParameter("factor", Tensor::Full({1}, 1));
+};
+
+// The sum of the first output.
+class FirstOfTwo final : public nn::LossModule {
+ public:
+  static std::unique_ptr<FirstOfTwo> Make() {
+    return std::make_unique<FirstOfTwo>();
+  }
+  Variable LossOfAll(const std::vector<Variable>& outputs,
+                     const Tensor&) override {
+    return autograd::Sum(outputs.at(0));
+  }
+  using Exports = rpc::Methods<&FirstOfTwo::Make>;
+};
+
+// The products of two stages of pairs, the second one at carol.
+class HooksOfPairs : public ::testing::Test {
+ protected:
+  HooksOfPairs()
+      : cluster_(3, [](rpc::Registry& registry) {
+          RegisterPipeline(registry);
+          RegisterModule<Pair>(registry);
+          RegisterLoss<FirstOfTwo>(registry);
+          RegisterModuleHook<Pair, &TwiceTheFirst>(registry);
+          RegisterModuleHook<Pair, &NoGradient>(registry);
+          registry.AddFunction<&testing::GradientsAt<Pair>>();
+        }) {
+    for (const char* worker : {"bob", "carol"})
+      stages_.push_back(
+          *Module<Pair>::Create(cluster_.alice(), worker).Await());
+  }
+  double GradientOfFactor(const Context& ctx, const Module<Pair>& stage) {
+    const auto gradients =
+        cluster_.alice()
+            .Async<&testing::GradientsAt<Pair>>(stage.owner(), ctx, stage.ref())
+            .Await();
+    EXPECT_THAT(gradients, IsOk());
+    return gradients->at(0).Item();
+  }
+  testing::TrainingCluster cluster_;
+  std::vector<Module<Pair>> stages_;
+};
+
+TEST_F(HooksOfPairs, AreCalledInThePipelineThatTheStagesArePartOf) {
+  auto before = stages_[1].AddHook<&TwiceTheFirst>().Await();
+  ASSERT_THAT(before, IsOk());
+  auto pipeline =
+      Pipeline::Make(cluster_.alice(), {.loss = Loss::kNone},
+                     std::vector<StageModule>(stages_.begin(), stages_.end()));
+  ASSERT_THAT(pipeline, IsOk());
+  const auto product = [&] {
+    const Tensor x = test::Put(Tensor::Full({1, 1}, 3));
+    const Tensor y = test::Put(Tensor::Full({1, 1}, 5));
+    const auto result = (*pipeline)->Evaluate({x, y});
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? result->outputs[0].Item() : 0;
+  };
+  EXPECT_EQ(product(), 2 * 3 * 5 * 3);
+  ASSERT_THAT(before->Async<&RemoteHooks::Remove>().Await(), IsOk());
+  EXPECT_EQ(product(), 3 * 5 * 3);
+}
+
+TEST_F(HooksOfPairs, OfGradientsSayWhatGoesBackToTheStageBefore) {
+  auto hooks = stages_[1].AddHook<&NoGradient>().Await();
+  ASSERT_THAT(hooks, IsOk());
+  auto sum = Module<FirstOfTwo>::Create(cluster_.alice(), "carol").Await();
+  ASSERT_THAT(sum, IsOk());
+  auto pipeline = Pipeline::Make(cluster_.alice(), {.loss = *sum},
+                                 {stages_[0], stages_[1]});
+  ASSERT_THAT(pipeline, IsOk());
+  const Tensor x = test::Put(Tensor::Full({1, 1}, 3));
+  const Tensor y = test::Put(Tensor::Full({1, 1}, 5));
+  for (const bool hooked : {true, false}) {
+    const Context ctx(cluster_.alice());
+    ASSERT_THAT((*pipeline)->Step(ctx, {x, y}, y), IsOk());
+    EXPECT_EQ(GradientOfFactor(ctx, stages_[0]), hooked ? 0 : 3 * 5 * 3);
+    EXPECT_EQ(GradientOfFactor(ctx, stages_[1]), 3 * 5 * 3);
+    ASSERT_THAT(hooks->Async<&RemoteHooks::Remove>().Await(), IsOk());
+  }
+}
+
+TEST_F(HooksOfPairs, AreCalledByCallsOfForwardAll) {
+  auto before = stages_[0].AddHook<&TwiceTheFirst>().Await();
+  ASSERT_THAT(before, IsOk());
+  Context ctx(cluster_.alice());
+  const Variables values = {Variable(test::Put(Tensor::Full({1}, 3)), true),
+                            Variable(test::Put(Tensor::Full({1}, 5)))};
+  const auto outputs =
+      stages_[0].ref().Async<&Pair::ForwardAll>(ctx, values).Await();
+  ASSERT_THAT(outputs, IsOk());
+  EXPECT_EQ((*outputs)[0].tensor().Item(), 30);
+  ASSERT_THAT(ctx.Backward(autograd::Sum((*outputs)[0])), IsOk());
+  EXPECT_EQ(ctx.GradientOf(values[0]).Item(), 10);
 }
 
 TEST_P(RemoteModuleHooksTest, OfAPartThatIsNotThereAreRefused) {

@@ -505,7 +505,8 @@ TEST_F(PipelineValuesTest, ErrorsNameTheStageAndWhatIsWrong) {
                 "input 7, counted from 0, where there are 3"));
   EXPECT_THAT(ErrorOfStep({mask}, {batch_[0], batch_[1].Slice(0, 0, 3)}),
               HasSubstr("the inputs of a batch differ in their rows: input 0 "
-                        "has shape [12, 5], input 1 [3, 5]"));
+                        "has 12 rows (shape [12, 5]), input 1 has 3 rows "
+                        "(shape [3, 5])"));
   EXPECT_THAT(ErrorOfStep({mask}, BatchInputs(Values())),
               HasSubstr("at least one input"));
   EXPECT_THAT(ErrorOfStep({mask}, {batch_[0], Tensor()}),

@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
 #include "models/nn/sequential.h"
+#include "tests/support/error_of.h"
 
 namespace baton::nn {
 namespace {
@@ -122,6 +126,98 @@ TEST(ModuleHooks, OfPartsAreCalledByTheWhole) {
   EXPECT_TRUE(outer.HasHooks());
   EXPECT_EQ(Value(outer(Leaf(1)).tensor()), 27);
   EXPECT_THAT(seen, ElementsAre(3, 9));
+}
+
+// Of x and n: 3 x n and n.
+class Scaled final : public Module {
+ public:
+  std::vector<Variable> ForwardAll(
+      const std::vector<Variable>& values) override {
+    return {values.at(0) * values.at(1) * factor_, values.at(1)};
+  }
+
+ private:
+  Variable& factor_ = RegisterParameter("factor", Tensor::Full({1}, 3));
+};
+
+using Variables = std::vector<Variable>;
+using Tensors = std::vector<Tensor>;
+std::vector<double> Values(const Variables& values) {
+  std::vector<double> all;
+  for (const Variable& value : values) all.push_back(Value(value.tensor()));
+  return all;
+}
+
+TEST(ModuleHooks, OfAllValuesSeeAndReplaceWhatGoesInAndOut) {
+  Scaled module;
+  std::vector<double> seen;
+  const auto in =
+      module.AddForwardPreHook([&](Module& m, const Variables& values) {
+        EXPECT_EQ(&m, &module);
+        seen = Values(values);
+        return Variables{values[0] + values[1], values[1]};
+      });
+  const auto out = module.AddForwardHook(
+      [&](Module&, const Variables& values, const Variables& outputs) {
+        for (double value : Values(values)) seen.push_back(value);
+        for (double value : Values(outputs)) seen.push_back(value);
+        return Variables{outputs[1], outputs[0]};
+      });
+  EXPECT_THAT(Values(module(Variables{Leaf(2), Leaf(5)})), ElementsAre(5, 105));
+  EXPECT_THAT(seen, ElementsAre(2, 5, 7, 5, 105, 5));
+  in.Remove();
+  EXPECT_THAT(Values(module(Variables{Leaf(2), Leaf(5)})), ElementsAre(5, 30));
+  out.Remove();
+  EXPECT_THAT(Values(module(Variables{Leaf(2), Leaf(5)})), ElementsAre(30, 5));
+  // An empty list leaves them.
+  module.AddForwardPreHook(
+      [](Module&, const Variables&) -> Variables { return {}; });
+  EXPECT_THAT(Values(module(Variables{Leaf(2), Leaf(5)})), ElementsAre(30, 5));
+}
+
+TEST(ModuleHooks, OfAllGradientsSeeThemTogether) {
+  Scaled module;
+  std::vector<Tensors> of_values, of_outputs;
+  module.AddBackwardHook([&](const Tensors& values, const Tensors& outputs) {
+    of_values.push_back(values);
+    of_outputs.push_back(outputs);
+    return Tensors{ops::MulScalar(values[0], 100), Tensor()};
+  });
+  Variable x = Leaf(2), n = Leaf(5);
+  const Variables outputs = module(Variables{x, n});
+  autograd::Sum(outputs[0] * 2.0 + outputs[1] * 7.0).Backward();
+  ASSERT_EQ(of_values.size(), 1U);
+  EXPECT_EQ(Value(of_values[0].at(0)), 2 * 3 * 5);
+  EXPECT_EQ(Value(of_values[0].at(1)), 2 * 3 * 2 + 7);
+  EXPECT_EQ(Value(of_outputs[0].at(0)), 2);
+  EXPECT_EQ(Value(of_outputs[0].at(1)), 7);
+  EXPECT_EQ(Value(x.grad()), 3000);
+  EXPECT_EQ(Value(n.grad()), 19);
+  // Where n requires no gradient, and its output is used by nobody.
+  autograd::Sum(module(Variables{x, Variable(Tensor::Full({1}, 5))})[0])
+      .Backward();
+  ASSERT_EQ(of_values.size(), 2U);
+  EXPECT_EQ(Value(of_values[1].at(0)), 15);
+  EXPECT_FALSE(of_values[1].at(1).defined());
+  EXPECT_FALSE(of_outputs[1].at(1).defined());
+}
+
+TEST(ModuleHooks, OfOneValueSayThatTheModuleHasSeveral) {
+  Scaled module;
+  module.AddForwardPreHook([](Module&, const Variable& x) { return x; }, "one");
+  const std::string message = test::ErrorOf([&] {
+    module(Variables{Leaf(1), Leaf(1)});
+  });
+  EXPECT_THAT(message, HasSubstr("hook one: "));
+  EXPECT_THAT(message, HasSubstr("the module takes 2"));
+  Triple triple;
+  triple.AddForwardHook(
+      [](Module&, const Variables&, const Variables& outputs) {
+        return Variables{outputs[0], outputs[0]};
+      },
+      "two");
+  EXPECT_THAT(test::ErrorOf([&] { triple(Leaf(1)); }),
+              HasSubstr("hook two: [module] the hook gave 2 for 1 values"));
 }
 
 TEST(ModuleHooks, ThatThrowAreNamed) {

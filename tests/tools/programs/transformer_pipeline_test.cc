@@ -87,6 +87,17 @@ TEST_F(TransformerPipeline, TiesTheEnds) {
                   lines.at("single")["losses"].get<std::vector<double>>()));
 }
 
+TEST_F(TransformerPipeline, LocalHasAllStagesInOneWorker) {
+  const auto lines = Measured({"--variants=pipelined,local", "--split_size=2",
+                               "--require_path=grpc,window"});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines.at("local 2")["losses"], lines.at("pipelined 2")["losses"]);
+  const auto& local = lines.at("local 2")["paths"];
+  EXPECT_EQ(local, nlohmann::json::parse(
+                       R"([{"from": 0, "to": 1, "path": "local"}])"));
+  EXPECT_NE(lines.at("pipelined 2")["paths"][0]["path"], "local");
+}
+
 TEST_F(TransformerPipeline, SaysWhatIsWrong) {
   const auto wrong = [&](const std::string& flag, const std::string& text) {
     const Outcome outcome = Run({flag});
@@ -97,6 +108,9 @@ TEST_F(TransformerPipeline, SaysWhatIsWrong) {
   wrong("--stages=4", "--stages is 4, but the model's 2 blocks and its head");
   wrong("--cuts=blocks.1,blocks.0", "blocks.0");
   wrong("--dtype=bf16", "--dtype");
+  wrong("--variants=pipelined,nonsense", "--variants takes names among");
+  wrong("--require_path=pigeon", "--require_path takes names among window");
+  wrong("--require_path=nccl", "the link from stage 0 (worker1) to stage 1");
 }
 
 }  // namespace

@@ -1,0 +1,149 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/ops/arithmetic.h"
+#include "core/random.h"
+#include "core/stream.h"
+#include "models/distributed/device_pipeline.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/stage_streams.h"
+#include "models/distributed/step_trace.h"
+#include "models/nn/loss.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
+#include "tests/support/toy_stages.h"
+#include "tests/support/training_cluster.h"
+
+// Values that stages on a GPU and on the CPU pass each other, in one worker and
+// between two. A stream of the CPU that used a GPU's would throw (StreamUse).
+namespace baton::dist {
+namespace {
+
+using testing::DenseStage;
+using testing::GradientsAt;
+using testing::IsOk;
+
+constexpr int64_t kWidth = 6;
+constexpr size_t kStages = 4;
+const char* const kWorkers[kStages] = {"bob", "bob", "bob", "carol"};
+
+// Of the stages in turn.
+std::vector<Device> MixedDevices() {
+  const Device gpu = test::TestDevice();
+  return {gpu, Device::Cpu(), gpu, Device::Cpu()};
+}
+
+void AddTypes(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterModule<DenseStage>(registry);
+  registry.AddFunction<&GradientsAt<DenseStage>>();
+}
+
+std::vector<std::shared_ptr<DenseStage>> LocalStages() {
+  std::vector<std::shared_ptr<DenseStage>> stages;
+  for (uint64_t seed = 0; seed < kStages; ++seed)
+    stages.push_back(DenseStage::Make(kWidth, kWidth, false, seed));
+  return stages;
+}
+
+struct Batch {
+  Tensor x, labels;
+};
+Batch MakeBatch() {
+  Generator generator(3);
+  return {RandNormal({8, kWidth}, generator),
+          RandInt(0, kWidth, {8}, generator)};
+}
+
+// What one process computes on the CPU: gradients of all parameters.
+std::vector<Tensor> GradientsOnTheCpu(const Batch& batch) {
+  Variable value(batch.x);
+  const auto stages = LocalStages();
+  for (const auto& stage : stages) value = stage->Forward(value);
+  nn::CrossEntropy(value, batch.labels).Backward();
+  std::vector<Tensor> gradients;
+  for (const auto& stage : stages) {
+    for (const Variable& parameter : stage->Parameters())
+      gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+void ExpectClose(const std::vector<Tensor>& got,
+                 const std::vector<Tensor>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_TRUE(got[i].defined());
+    EXPECT_TRUE(ops::AllClose(got[i].To(Device::Cpu()), wanted[i], 1e-4, 1e-6))
+        << i;
+  }
+}
+
+TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
+  const Stream cpu = Stream::Default(Device::Cpu());
+  const Tensor value = test::Put(Tensor::Ones({4, 4}));
+  AwaitValue(value, cpu);
+  if (value.storage()->use() != nullptr) {
+    for (const Stream& guest : value.storage()->use()->Guests())
+      EXPECT_TRUE(guest.device().is_cuda());
+  }
+  const Batch batch = MakeBatch();
+  testing::TrainingCluster cluster(3, AddTypes);
+  std::vector<Module<DenseStage>> stages;
+  for (size_t i = 0; i < kStages; ++i) {
+    stages.push_back(*Module<DenseStage>::Create(
+                          cluster.alice(), kWorkers[i],
+                          Placement{.device = MixedDevices()[i]}, kWidth,
+                          kWidth, false, static_cast<uint64_t>(i))
+                          .Await());
+  }
+  auto pipeline =
+      Pipeline::Make(cluster.alice(), {.split_size = 3},
+                     std::vector<StageModule>(stages.begin(), stages.end()));
+  ASSERT_THAT(pipeline, IsOk());
+  const std::vector<Tensor> wanted = GradientsOnTheCpu(batch);
+  for (int step = 0; step < 3; ++step) {
+    const Context ctx(cluster.alice());
+    const auto result = (*pipeline)->Step(ctx, batch.x, batch.labels);
+    ASSERT_THAT(result, IsOk());
+    EXPECT_TRUE(result->bubble.has_value());  // instructions were timed
+    std::vector<Tensor> gradients;
+    for (const auto& stage : stages) {
+      const auto of_stage =
+          cluster.alice()
+              .Async<&GradientsAt<DenseStage>>(stage.owner(), ctx, stage.ref())
+              .Await();
+      ASSERT_THAT(of_stage, IsOk());
+      gradients.insert(gradients.end(), of_stage->begin(), of_stage->end());
+    }
+    ExpectClose(gradients, wanted);
+  }
+}
+
+TEST(PassedValues, OfOneProcessAreCopiedToTheStageThatUsesThem) {
+  const Batch batch = MakeBatch();
+  std::vector<DeviceStage> stages;
+  const auto modules = LocalStages();
+  for (size_t i = 0; i < kStages; ++i)
+    stages.push_back({modules[i], MixedDevices()[i]});
+  DevicePipeline pipeline(stages,
+                          {.split_size = 3, .loss = Loss::kCrossEntropy});
+  for (const bool traced : {false, true}) {
+    StepTrace trace(pipeline.devices());
+    pipeline.Step(batch.x, batch.labels, {.trace = traced ? &trace : nullptr});
+    std::vector<Tensor> gradients;
+    for (const Variable& parameter : pipeline.Parameters())
+      gradients.push_back(parameter.grad());
+    ExpectClose(gradients, GradientsOnTheCpu(batch));
+  }
+}
+
+}  // namespace
+}  // namespace baton::dist
