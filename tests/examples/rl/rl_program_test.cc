@@ -1,0 +1,75 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The program as its users meet it, with real processes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/program_path.h"
+#include "tests/support/test_files.h"
+#include "tests/tools/programs/run_program.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The child that baton-run has given this name; 0 where there is none.
+pid_t WorkerOf(pid_t launcher, const std::string& name) {
+  std::ifstream children(
+      absl::StrCat("/proc/", launcher, "/task/", launcher, "/children"));
+  for (pid_t child = 0; children >> child;) {
+    std::ifstream file(absl::StrCat("/proc/", child, "/environ"));
+    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    const std::string entry =
+        absl::StrCat("BATON_NAME=", name, std::string(1, '\0'));
+    if (environment.find(entry) != std::string::npos) return child;
+  }
+  return 0;
+}
+
+TEST(RlProgram, LearnsThoughAnObserverIsKilled) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("rl");
+  bool killed = false;
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=3", "--may_lose_workers",
+       "--worker_program=" + program, "--", program, "--goal=60",
+       "--json=" + folder / "results.jsonl"},
+      [&](const std::string& output, const tools::Process& launcher) {
+        if (killed || output.find("round   2") == std::string::npos) return;
+        killed = true;
+        const pid_t worker = WorkerOf(launcher.pid, "worker2");
+        ASSERT_GT(worker, 0);
+        ::kill(worker, SIGKILL);
+      });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(killed);
+  EXPECT_THAT(outcome.output, HasSubstr("was killed by signal 9"));
+  EXPECT_THAT(outcome.output, HasSubstr("observer_latency_us"));
+  std::ifstream file(folder / "results.jsonl");
+  const auto line = nlohmann::json::parse(file);
+  EXPECT_EQ(line["solved"], true);
+  EXPECT_GT(line["reward"], 60);
+  EXPECT_EQ(line["lost_observers"], 1);
+  EXPECT_EQ(line["observers"], 2);
+}
+
+TEST(RlProgram, TellsWhatIsWrong) {
+  const tools::Outcome outcome = tools::RunProgram(
+      {"rl", "--inference=guess", "--peers=trainer=127.0.0.1:1"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--inference"));
+}
+
+}  // namespace
+}  // namespace baton::examples
