@@ -104,7 +104,9 @@ absl::StatusOr<double> LeNetTrainer::Step(dist::ServerClient& client,
 
 absl::StatusOr<double> LeNetTrainer::Train(int64_t pushes) {
   ASSIGN_OR_RETURN(const auto client,
-                   dist::ServerClient::Join(agent_, directory_, rank_));
+                   dist::ServerClient::Join(
+                       agent_, directory_, rank_,
+                       {.timeout = {}, .compression = task_.compression}));
   ASSIGN_OR_RETURN(const dist::Pulled pulled, client->Pull().Await(kNoLimit));
   pulled.CopyTo(TensorsOf(model_));
   double last = 0;

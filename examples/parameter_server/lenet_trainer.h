@@ -25,9 +25,11 @@ struct LeNetTask {
   int64_t batch = 32;  // of each trainer
   uint64_t seed = 1;
   int64_t trainers = 1;
+  dist::Compression compression{};  // of what is pushed
   static constexpr auto Fields() {
     using T = LeNetTask;
-    return std::tuple{&T::data, &T::batch, &T::seed, &T::trainers};
+    return std::tuple{&T::data, &T::batch, &T::seed, &T::trainers,
+                      &T::compression};
   }
 };
 

@@ -23,6 +23,7 @@
 #include "examples/support/charts.h"
 #include "examples/support/cluster_program.h"
 #include "examples/support/optimizer_flags.h"
+#include "models/distributed/server/compression.h"
 #include "rpc/registry.h"
 #include "tools/command_line.h"
 
@@ -35,6 +36,10 @@ ABSL_FLAG(std::vector<std::string>, mode, {"bsp"},
 ABSL_FLAG(int, staleness, 2,
           "of ssp: pushes that a trainer may be ahead of the slowest");
 ABSL_FLAG(bool, backups, false, "every shard has a second server");
+ABSL_FLAG(std::string, compression, "none",
+          "of the gradients that a LeNet's trainers push: none, bf16 or topk, "
+          "the largest elements alone");
+ABSL_FLAG(double, top_share, 0.01, "of topk: the share of the elements");
 ABSL_FLAG(int, pushes, 300, "of each trainer");
 ABSL_FLAG(int, batch, 32, "images of each push");
 ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
@@ -64,6 +69,17 @@ absl::StatusOr<Stepping> SteppingAtServers() {
                    ": parameter servers step at a constant rate"));
 }
 
+absl::StatusOr<dist::Compression> CompressionFromFlags() {
+  const auto kind = dist::CompressionFromName(absl::GetFlag(FLAGS_compression));
+  if (!kind.has_value())
+    return tools::WrongFlag("compression", "is none, bf16 or topk");
+  const dist::Compression compression{.kind = *kind,
+                                      .keep = absl::GetFlag(FLAGS_top_share)};
+  if (!dist::Check(compression).ok())
+    return tools::WrongFlag("top_share", "is above 0, and 1 at most");
+  return compression;
+}
+
 absl::Status CheckFlags() {
   for (const auto* flag : {&FLAGS_servers, &FLAGS_pushes, &FLAGS_batch}) {
     if (absl::GetFlag(*flag) < 1) {
@@ -80,6 +96,7 @@ absl::Status CheckFlags() {
       return tools::WrongFlag("mode", "is a list of bsp, ssp and async");
   }
   RETURN_IF_ERROR(SteppingAtServers().status());
+  RETURN_IF_ERROR(CompressionFromFlags().status());
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
@@ -116,7 +133,9 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   run.task = {.data = absl::GetFlag(FLAGS_data),
               .batch = absl::GetFlag(FLAGS_batch),
               .seed = absl::GetFlag(FLAGS_seed),
-              .trainers = run.options.trainers};
+              .trainers = run.options.trainers,
+              .compression = {}};
+  ASSIGN_OR_RETURN(run.task.compression, CompressionFromFlags());
   run.pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
   Curve shown{.name = mode};

@@ -142,7 +142,7 @@ class Examiner {
 
 std::shared_ptr<Trainers> StartTrainers(rpc::Agent& agent, const BatchRun& run,
                                         const RRef<BatchServer>& server) {
-  const auto trainers = std::make_shared<Trainers>(agent, run.task, server);
+  auto trainers = std::make_shared<Trainers>(agent, run.task, server);
   for (const std::string& worker : run.trainers) trainers->Start(worker);
   agent.WatchMembers([weak = std::weak_ptr<Trainers>(trainers),
                       not_there = run.server](const rpc::MemberEvent& event) {

@@ -58,8 +58,8 @@ Future<Replicas> MakeShard(rpc::Agent& agent,
   }
   return WaitAll(making).Then(
       [](const std::vector<RRef<ServerShard>>& made) -> Future<Replicas> {
-        const Replicas replicas{.primary = made[0],
-                                .backup = {made.begin() + 1, made.end()}};
+        Replicas replicas{.primary = made[0],
+                          .backup = {made.begin() + 1, made.end()}};
         Future<void> follows = ReadyFuture<void>(absl::OkStatus());
         if (made.size() > 1)
           follows = made[1].Async<&ServerShard::Follow>(made[0].owner(), 1, 0);

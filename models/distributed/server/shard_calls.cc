@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kLongestPing{200};
 std::shared_ptr<ShardCalls> ShardCalls::Make(
     rpc::Agent& agent, const RRef<ServerDirectory>& directory, int shards,
     std::chrono::milliseconds timeout) {
-  const std::shared_ptr<ShardCalls> calls(
+  std::shared_ptr<ShardCalls> calls(
       new ShardCalls(agent, directory, shards, timeout));
   agent.WatchMembers(
       [weak = std::weak_ptr<ShardCalls>(calls)](const rpc::MemberEvent& event) {

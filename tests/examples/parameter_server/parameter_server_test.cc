@@ -74,6 +74,8 @@ TEST_P(ParameterServerProgram, LearnsToTellTheDigits) {
   run.options.trainers = 2;
   run.task = {
       .data = WriteDigits(folder), .batch = 16, .seed = 1, .trainers = 2};
+  if (GetParam() == dist::Consistency::kAsynchronous)
+    run.task.compression = {.kind = dist::Compression::Kind::kBf16, .keep = 1};
   run.pushes = 120;
   int64_t points = 0;
   const auto curve = TrainLeNet(
