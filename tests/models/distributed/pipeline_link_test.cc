@@ -25,6 +25,7 @@ namespace {
 
 using testing::DenseStage;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::Within;
 
@@ -104,6 +105,26 @@ class Chain {
 TEST(PipelineLinks, AreLocalWithinAWorkerAndElseNameTheTransport) {
   EXPECT_THAT(Chain(testing::TransportKind::kInProcess, 4).Links(),
               ElementsAre("0>1 bob>bob local", "1>2 bob>carol in-process"));
+}
+
+TEST(PipelineLinks, WorkersOfOneProcessHaveNoWindowThatNobodyRequires) {
+  testing::TrainingCluster cluster(3, AddTypes);
+  std::vector<StageModule> stages;
+  for (const char* worker : {"bob", "carol"}) {
+    stages.emplace_back(*Module<DenseStage>::Create(cluster.alice(), worker, 4,
+                                                    4, true, uint64_t{1})
+                             .Await());
+  }
+  const auto pipeline = *Pipeline::Make(cluster.alice(), {}, stages);
+  const Tensor x = Tensor::Ones({4, 4});
+  for (int step = 0; step < 2; ++step) {
+    const Context context(cluster.alice());
+    ASSERT_THAT(pipeline->Step(context, x, Tensor::Arange(4)), IsOk());
+  }
+  const auto links = pipeline->Links();
+  ASSERT_THAT(links, IsOk());
+  EXPECT_EQ(links->front().path, "in-process");
+  EXPECT_THAT(links->front().why_no_window, HasSubstr("one process"));
 }
 
 TEST(PipelineLinks, SmallValuesTravelInMessagesThemselves) {
