@@ -362,7 +362,7 @@ TEST(BatonRun, TracesOneStepOfAPipelineAtAllWorkers) {
   }
   EXPECT_THAT(spans, IsSupersetOf({"0F0", "0F1", "0BW0", "0BW1", "1F0", "1F1",
                                    "1BW0", "1BW1"}));
-  EXPECT_GT(messages, 2);
+  EXPECT_GT(messages, 0);  // what stages pass goes through windows
   EXPECT_THAT(joined, IsSupersetOf(
                           {std::pair(1, 2), std::pair(1, 3), std::pair(2, 3)}));
 }
