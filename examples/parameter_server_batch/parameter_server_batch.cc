@@ -192,6 +192,8 @@ absl::Status Draw(const std::string& folder, const BatchOutcome& outcome) {
 
 absl::Status Run(rpc::Agent& agent) {
   ASSIGN_OR_RETURN(const BatchRun run, RunFor(agent));
+  RETURN_IF_ERROR(tools::Print(absl::StrCat(
+      run.server, " serves, ", absl::StrJoin(run.trainers, ", "), " train\n")));
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
                    TrainByBatches(agent, run, Show));
   const std::vector<Measurement> measured = {Measured(run, outcome)};

@@ -65,6 +65,11 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
                                Windows use, const Passed& passed,
                                std::chrono::milliseconds time) {
   const Device device = module_->device();
+  if (device.is_cuda() && use != Windows::kRequired) {
+    return absl::UnavailableError(
+        "between GPUs values pass through windows only where "
+        "Windows::kRequired asks for it");
+  }
   const auto count = plan.micro_batches.size();
   if (passed.outputs.size() != count || passed.gradients.size() != count)
     return absl::UnavailableError("not every micro-batch passed values");
@@ -98,11 +103,11 @@ std::vector<MadeWindow> Stage::MakeWindows(const StepPlan& plan, Windows use,
                                            const std::map<int, Passed>& passed,
                                            std::chrono::milliseconds time) {
   std::vector<MadeWindow> made;
-  for (const auto& [target, values] : passed) {
-    if (behind_.at(target).is_owner()) continue;
-    const int32_t to = target;
-    const absl::Status status =
-        CatchErrors([&] { return MakeWindow(plan, to, use, values, time); });
+  for (const auto& link : passed) {
+    const int32_t to = link.first;
+    if (behind_.at(to).is_owner()) continue;
+    const absl::Status status = CatchErrors(
+        [&] { return MakeWindow(plan, to, use, link.second, time); });
     made.push_back({{spec_.index, to}, std::string(status.message())});
     MutexLock lock(mutex_);
     window_to_[to].why_not = std::string(status.message());

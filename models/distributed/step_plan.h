@@ -88,9 +88,10 @@ struct StepPlan {
 // while a step runs.
 enum class Windows : uint8_t {
   kOff = 0,
-  kAuto = 1,  // where two processes of a machine can
-  kRequired =
-      2,  // everywhere, in one process too where its memory is the CPU's
+  kAuto = 1,  // between processes of a machine that compute on the CPU
+  // Everywhere: between GPUs, where a worker does not yet survive the loss of
+  // its neighbour, and in one process where its memory is the CPU's.
+  kRequired = 2,
 };
 
 // Of a link between two stages.

@@ -156,7 +156,7 @@ TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
     SCOPED_TRACE(schedule);
     TwoStages by_mail(cluster, schedule, 4, Windows::kOff);
-    TwoStages by_window(cluster, schedule, 4, Windows::kAuto);
+    TwoStages by_window(cluster, schedule, 4, Windows::kRequired);
     EXPECT_EQ(Losses(by_window), Losses(by_mail));
     EXPECT_EQ(by_window.Path(), kWindowPath);
     EXPECT_NE(by_mail.Path(), kWindowPath);
