@@ -26,7 +26,9 @@ if(BATON_SANITIZE)
   add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BATON_SANITIZE})
   if(BATON_SANITIZE MATCHES undefined)
-    add_compile_options(-fno-sanitize-recover=undefined)
+    # The check of vptr reads memory through a pipe, which a test that uses up all
+    # descriptors cannot give it.
+    add_compile_options(-fno-sanitize-recover=undefined -fno-sanitize=vptr)
   endif()
 endif()
 
