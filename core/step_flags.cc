@@ -54,6 +54,7 @@ StepNumber::StepNumber(Device device)
       memory_(WordsFor(device)),
       words_(static_cast<uint64_t*>(memory_->data())) {
   words_[kStep] = words_[kGivenUp] = 0;
+  if (device.is_cuda()) cuda::LoadFlagKernels(device.index());
 }
 
 void StepNumber::Begin(uint64_t step) { word(kStep).store(step); }

@@ -26,4 +26,11 @@ CaptureLog*& CurrentCapture() {
   return current;
 }
 
+void NoteCopy(const Tensor& target, const Tensor& source) {
+  CaptureLog* capture = CurrentCapture();
+  if (capture == nullptr) return;
+  capture->written.push_back(target.storage());
+  capture->read.push_back(source.storage());
+}
+
 }  // namespace baton::cuda

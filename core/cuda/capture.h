@@ -12,6 +12,7 @@
 
 #include "core/cuda/capture_streams.h"
 #include "core/storage.h"
+#include "core/tensor.h"
 
 namespace baton::cuda {
 
@@ -47,5 +48,7 @@ struct CaptureLog {
 };
 // Null while the thread captures nothing.
 CaptureLog*& CurrentCapture();
+// Within a capture: the copy reads and writes these.
+void NoteCopy(const Tensor& target, const Tensor& source);
 
 }  // namespace baton::cuda

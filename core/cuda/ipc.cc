@@ -13,6 +13,7 @@
 #include "core/cuda/owned_event.h"
 #include "core/cuda/release.h"
 #include "core/cuda/status.h"
+#include "core/cuda/stream.h"
 #include "core/status.h"
 
 namespace baton::cuda {
@@ -119,6 +120,21 @@ absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,
                              cudaMemcpyDeviceToDevice, NativeStream(stream)));
   copied.Record();
   return copied;
+}
+
+void CopyToSegment(const Tensor& target, const Tensor& source,
+                   const Stream& stream) {
+  const int device = stream.device().index();
+  const DeviceScope scope(device);
+  MarkStream(device, stream.index());
+  source.storage()->use()->Read(stream);
+  target.storage()->use()->Write(stream);
+  NoteCopy(target, source);
+  Check(kOp,
+        cudaMemcpyAsync(target.raw_data(), source.raw_data(), source.nbytes(),
+                        cudaMemcpyDeviceToDevice, NativeStream(stream)));
+  source.storage()->use()->Extend(stream);
+  target.storage()->use()->Extend(stream);
 }
 
 }  // namespace baton::cuda

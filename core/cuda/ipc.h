@@ -56,4 +56,10 @@ absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,
                                            const void* source,
                                            const Stream& stream);
 
+// Copies `source` into another process's memory, which `target` is a view of
+// and which lies in the same order, on `stream` of the source's device: by the
+// copy engine, beside the kernels of other streams. May be recorded.
+void CopyToSegment(const Tensor& target, const Tensor& source,
+                   const Stream& stream);
+
 }  // namespace baton::cuda

@@ -5,12 +5,17 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
 #include "core/cpu/copy.h"
+#include "core/cuda/capture.h"
 #include "core/cuda/copy.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/launch.h"
 #include "core/cuda/peers.h"
 #include "core/cuda/status.h"
+#include "core/executor.h"
+#include "core/pending_read.h"
 #include "core/tensor.h"
 
 namespace baton::cuda {
@@ -44,6 +49,40 @@ void Note(const Tensor& host, const Stream& stream, bool written) {
     written ? use->Write(stream) : use->Read(stream);
 }
 
+// Of memory that its owner pinned, which no StreamUse speaks of.
+bool PinnedByOthers(const Tensor& host) {
+  if (host.storage()->use() != nullptr) return false;
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, host.raw_data()) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+// Letting go may unpin memory, which waits for GPUs.
+ThreadPool& Releases() {
+  static auto* const thread = new ThreadPool(1, "gpu-releases");
+  return *thread;
+}
+
+// Its owner gets it back, and writers go on, when what `stream` was given by
+// now is done.
+void KeepUntilDone(const Tensor& host, cudaStream_t stream) {
+  struct Kept {
+    explicit Kept(const Tensor& tensor) : read(tensor), pin(read.Pin()) {}
+    PendingRead read;
+    std::shared_ptr<const Tensor> pin;
+  };
+  auto kept = std::make_unique<Kept>(host);
+  const auto done = [](void* over) {
+    Releases().Post([kept = std::unique_ptr<Kept>(static_cast<Kept*>(
+                         over))]() mutable { kept.reset(); });
+  };
+  Check(kOp, cudaLaunchHostFunc(stream, done, kept.get()));
+  kept.release();
+}
+
 void ToDevice(const Tensor& target, const Tensor& source, bool wait) {
   if (!SameBytes(target, source)) {
     const Tensor host = DenseLike(target, {});
@@ -61,6 +100,8 @@ void ToDevice(const Tensor& target, const Tensor& source, bool wait) {
                                launch.stream()));
   // From pageable memory the bytes are taken before the call returns.
   if (wait && source.storage()->use()) stream.Synchronize();
+  if (PinnedByOthers(source) && CurrentCapture() == nullptr)
+    KeepUntilDone(source, launch.stream());
 }
 
 void ToHost(const Tensor& target, const Tensor& source, bool wait) {

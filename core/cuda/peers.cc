@@ -77,13 +77,6 @@ void CopyThroughHost(const Tensor& target, const Tensor& source,
   FreePinned(host, bytes, {in});
 }
 
-void Log(const Tensor& target, const Tensor& source) {
-  CaptureLog* capture = CurrentCapture();
-  if (capture == nullptr) return;
-  capture->written.push_back(target.storage());
-  capture->read.push_back(source.storage());
-}
-
 }  // namespace
 
 bool PeersReach(int device, int peer) {
@@ -105,7 +98,7 @@ void CopyBetween(const Tensor& target, const Tensor& source) {
   MarkStream(lane.device().index(), lane.index());
   source.storage()->use()->Read(out);
   target.storage()->use()->Write(lane);
-  Log(target, source);
+  NoteCopy(target, source);
   if (direct) {
     const DeviceScope scope(to.index());
     // By address, since a capture refuses cudaMemcpyPeerAsync.

@@ -37,6 +37,13 @@ __global__ void RaiseKernel(volatile uint64_t* flag,
 
 }  // namespace
 
+void LoadFlagKernels(int device) {
+  const DeviceScope scope(device);
+  cudaFuncAttributes attributes;
+  Check(kOp, cudaFuncGetAttributes(&attributes, AwaitKernel));
+  Check(kOp, cudaFuncGetAttributes(&attributes, RaiseKernel));
+}
+
 void RaiseFlag(uint64_t* flag, const uint64_t* words, const Stream& stream) {
   const DeviceScope scope(stream.device().index());
   MarkStream(stream.device().index(), stream.index());

@@ -25,5 +25,8 @@ absl::AnyInvocable<bool()> CopyFromSegment(const Tensor&, const void*,
                                            const Stream&) {
   FailWithoutCuda("ipc");
 }
+void CopyToSegment(const Tensor&, const Tensor&, const Stream&) {
+  FailWithoutCuda("ipc");
+}
 
 }  // namespace baton::cuda

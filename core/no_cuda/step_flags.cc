@@ -7,6 +7,7 @@
 
 namespace baton::cuda {
 
+void LoadFlagKernels(int) { FailWithoutCuda("step_flag"); }
 void RaiseFlag(uint64_t*, const uint64_t*, const Stream&) {
   FailWithoutCuda("step_flag");
 }

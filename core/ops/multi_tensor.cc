@@ -122,6 +122,21 @@ void CastMany(const std::vector<Tensor>& targets,
   BumpVersions(pairs);
 }
 
+std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies, targets, sources;
+  for (const Tensor& x : tensors) {
+    if (!x.defined() || !IsFloating(x.dtype())) {
+      copies.push_back(x.defined() ? x.Clone() : Tensor());
+      continue;
+    }
+    copies.push_back(Tensor::EmptyLike(x));
+    targets.push_back(copies.back());
+    sources.push_back(x);
+  }
+  CastMany(targets, sources);
+  return copies;
+}
+
 void UnscaleMany(const std::vector<Tensor>& targets,
                  const std::vector<Tensor>& sources, const Tensor& scale,
                  const Tensor& not_finite) {

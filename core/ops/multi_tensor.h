@@ -19,6 +19,9 @@ void AddIntoMany(const std::vector<Tensor>& targets,
 // targets[i] = sources[i], of any floating dtypes.
 void CastMany(const std::vector<Tensor>& targets,
               const std::vector<Tensor>& sources);
+// Copies in the same memory order, of any dtypes; an undefined tensor's is
+// undefined.
+std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors);
 // targets[i] = sources[i] / scale, of f32, bf16 or f16 into f32; `not_finite`,
 // where defined, becomes 1 where any source is infinite or no number, and stays
 // as it is otherwise. Both are f32 [] on the device of all targets. A target

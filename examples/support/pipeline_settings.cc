@@ -60,8 +60,9 @@ ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
 ABSL_FLAG(std::string, graph, "",
-          "on: what GPUs do in each step, or of workers in each stage, is "
-          "recorded and replayed as CUDA graphs; off; default on with a GPU");
+          "on: what GPUs do in each step is recorded and replayed as CUDA "
+          "graphs, all of a worker's part where that can be; off; default on "
+          "with a GPU");
 ABSL_FLAG(
     bool, deferred_batch_norm, false,
     "running statistics of batch norms move once a batch, by those of all "

@@ -55,10 +55,9 @@ absl::StatusOr<double> TryPlan(const PlannedModel& planned,
     measured.seconds.push_back(step.seconds);
     return absl::OkStatus();
   });
+  // One by one: each may learn from the one before.
   for (int i = 0; i < model->warm_up_steps(); ++i)
-    RETURN_IF_ERROR(steps.Begin(sample));
-  RETURN_IF_ERROR(steps.Finish());
-  measured.seconds.clear();
+    RETURN_IF_ERROR(model->TrainStep(sample).status());
   for (int i = 0; i < kTriedSteps; ++i) RETURN_IF_ERROR(steps.Begin(sample));
   RETURN_IF_ERROR(steps.Finish());
   return Summarize(measured).median_s;

@@ -67,10 +67,7 @@ class RemoteModel final : public Trainable {
   }
   // Over on return where a parameter is tied.
   Future<double> TrainStepAsync(const TrainingBatch& batch) override;
-  // "auto" has its order after the second.
-  int warm_up_steps() const override {
-    return pipelined_ && pipeline_->options().schedule.name == "auto" ? 2 : 1;
-  }
+  int warm_up_steps() const override { return pipeline_->warm_up_steps(); }
   std::vector<Detail> Details() const override;
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
     return pipeline_->Links();

@@ -4,7 +4,7 @@
 #include "models/distributed/device_pipeline.h"
 
 #include <algorithm>
-#include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -112,20 +112,21 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
   const bool for_weights = absl::c_any_of(
       plan.program,
       [](const Instruction& step) { return step.op == StageOp::kInputGrad; });
-  std::deque<LocalLinks> links;  // which stay where they are
+  std::map<int, LocalLinks> links;  // which stay where they are
   std::vector<ProgramRun::RunStage> stages;
   for (const DeviceStage& stage : stages_) {
     const StageStreams streams = StreamsOf(stage.device, for_weights);
     const int index = static_cast<int>(links.size());
-    links.emplace_back(index, streams, links,
-                       LocalLinks::Options{options_.copy_streams, trace});
+    const auto link =
+        links.try_emplace(index, index, streams, links,
+                          LocalLinks::Options{options_.copy_streams, trace});
     stages.push_back({*stage.module,
                       {.index = index,
                        .count = num_stages(),
                        .deferred_batch_norm = options_.deferred_batch_norm,
                        .routes = options_.routes},
                       streams,
-                      links.back(),
+                      link.first->second,
                       options_.own_loss.get()});
   }
   ProgramRun run(plan, batch, stages, trace);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -102,14 +104,18 @@ class LinkWindow {
   // Until all that was given to streams has ended.
   void Drain() const;
 
- private:
-  Device device() const { return step_.device(); }
   // The stream that carries what is sent.
   Stream Lane() const { return Stream::ForCopies(device(), device()); }
+
+ private:
+  Device device() const { return step_.device(); }
   void Copy(const Tensor& slot, const Tensor& value) const;
 
   const Side in_, out_;
   StepNumber step_;
 };
+
+// By the stage at the other end.
+using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
 
 }  // namespace baton::dist

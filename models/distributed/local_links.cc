@@ -3,18 +3,31 @@
 
 #include "models/distributed/local_links.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace baton::dist {
+namespace {
+
+// Of waits of GPUs, which only their host's word ends.
+constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
+
+}  // namespace
 
 LocalLinks::LocalLinks(int stage, StageStreams streams,
-                       std::deque<LocalLinks>& all, const Options& options)
+                       std::map<int, LocalLinks>& all, Options options)
     : stage_(stage),
       streams_(std::move(streams)),
       all_(all),
-      options_(options) {}
+      options_(std::move(options)) {}
+
+LinkWindow* LocalLinks::WindowTo(int stage) const {
+  const auto found = options_.windows.find(stage);
+  return found == options_.windows.end() ? nullptr : found->second.get();
+}
 
 template <typename T>
 T LocalLinks::TakeFrom(Box<T>& box, int stage, int micro_batch) {
@@ -23,15 +36,37 @@ T LocalLinks::TakeFrom(Box<T>& box, int stage, int micro_batch) {
 }
 
 absl::StatusOr<Outputs> LocalLinks::TakeInputs(int source, int micro_batch) {
+  if (LinkWindow* window = WindowTo(source))
+    return window->Take(micro_batch, kNoDeadline);
   return TakeFrom(inputs_, source, micro_batch);
 }
 
 absl::StatusOr<Values> LocalLinks::TakeGradients(int target, int micro_batch) {
+  if (LinkWindow* window = WindowTo(target)) {
+    ASSIGN_OR_RETURN(Outputs back, window->Take(micro_batch, kNoDeadline));
+    return std::move(back.values);
+  }
   return TakeFrom(gradients_, target, micro_batch);
+}
+
+void LocalLinks::SendThrough(LinkWindow& window, int stage, int micro_batch,
+                             const Outputs& outputs) const {
+  const auto send = [&] {
+    const absl::Status sent = window.Send(micro_batch, outputs);
+    if (!sent.ok()) throw Error(sent);
+  };
+  if (options_.trace == nullptr) return send();
+  const Stream lane = window.Lane();
+  lane.WaitFor(CurrentStream(lane.device()));
+  options_.trace->Time(
+      absl::StrCat("copy ", micro_batch), StepTrace::Kind::kCopy,
+      absl::StrCat("stage ", stage_, " to ", stage), lane, send);
 }
 
 void LocalLinks::SendOutputs(int target, int micro_batch,
                              const Outputs& outputs) {
+  if (LinkWindow* window = WindowTo(target))
+    return SendThrough(*window, target, micro_batch, outputs);
   LocalLinks& user = At(target);
   user.inputs_[{stage_, micro_batch}] = {
       SendAll(micro_batch, outputs.values, user.streams_.Forward(micro_batch)),
@@ -39,6 +74,9 @@ void LocalLinks::SendOutputs(int target, int micro_batch,
 }
 
 void LocalLinks::SendGradients(int source, int micro_batch, Values gradients) {
+  if (LinkWindow* window = WindowTo(source))
+    return SendThrough(*window, source, micro_batch,
+                       {std::move(gradients), {}});
   LocalLinks& user = At(source);
   user.gradients_[{stage_, micro_batch}] =
       SendAll(micro_batch, gradients, user.streams_.Backward(micro_batch));

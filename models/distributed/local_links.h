@@ -3,10 +3,11 @@
 
 #pragma once
 
-#include <deque>
 #include <map>
+#include <memory>
 #include <utility>
 
+#include "models/distributed/link_window.h"
 #include "models/distributed/stage_links.h"
 #include "models/distributed/stage_streams.h"
 #include "models/distributed/step_trace.h"
@@ -14,8 +15,9 @@
 namespace baton::dist {
 
 // Links between stages whose programs one thread runs, each instruction after
-// what it needs: nothing is waited for on the host, and what goes to another
-// device is copied there. Confined to that thread.
+// what it needs, and from these to stages of other processes, through windows
+// of GPUs. Nothing is waited for on the host, and what goes to another device
+// is copied there. Confined to that thread.
 class LocalLinks final : public StageLinks {
  public:
   struct Options {
@@ -24,11 +26,12 @@ class LocalLinks final : public StageLinks {
     // what they are given next.
     bool copy_streams = true;
     StepTrace* trace = nullptr;  // times copies
+    WindowMap windows = {};      // to stages that are not among `all`
   };
-  // Of a stage on these streams. `all`, which outlive it, are the pipeline's,
-  // in the order of its stages.
-  LocalLinks(int stage, StageStreams streams, std::deque<LocalLinks>& all,
-             const Options& options);
+  // Of a stage on these streams. `all`, which outlive it, are those that the
+  // thread runs, by stage.
+  LocalLinks(int stage, StageStreams streams, std::map<int, LocalLinks>& all,
+             Options options);
 
   absl::Status ended() const override { return absl::OkStatus(); }
   absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
@@ -43,7 +46,10 @@ class LocalLinks final : public StageLinks {
 
   template <typename T>
   static T TakeFrom(Box<T>& box, int stage, int micro_batch);
-  LocalLinks& At(int stage) const { return all_[static_cast<size_t>(stage)]; }
+  LocalLinks& At(int stage) const { return all_.at(stage); }
+  LinkWindow* WindowTo(int stage) const;
+  void SendThrough(LinkWindow& window, int stage, int micro_batch,
+                   const Outputs& outputs) const;
   Device device() const { return streams_.forward.front().device(); }
   // `values` where `user` is, which will use them.
   Values SendAll(int micro_batch, const Values& values,
@@ -52,7 +58,7 @@ class LocalLinks final : public StageLinks {
 
   const int stage_;
   const StageStreams streams_;
-  std::deque<LocalLinks>& all_;
+  std::map<int, LocalLinks>& all_;
   const Options options_;
   Box<Outputs> inputs_;  // that have come
   Box<Values> gradients_;

@@ -52,8 +52,6 @@ class MailLinks final : public StageLinks,
   // the step does.
   Future<void> delivered() const { return delivered_.future(); }
   void EndDeliveries();
-  // By the stage at the other end.
-  using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
   // On the compute thread, before the step's program. The deadline is that of
   // all waits that begin from now on, and of what is sent.
   void Begin(uint64_t step, Deadline deadline, WindowMap windows);

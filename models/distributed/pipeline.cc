@@ -210,7 +210,7 @@ void Pipeline::LearnWindows(const std::vector<GroupReport>& reports,
   for (const GroupReport& report : reports) {
     for (const MadeWindow& made : report.windows) {
       if (made.why_not.empty()) {
-        told.windows.push_back(made.ends);
+        (made.of_gpu ? told.gpu_windows : told.windows).push_back(made.ends);
       } else {
         told.why_no_window =
             absl::StrCat("from stage ", made.ends.from, " to stage ",
@@ -218,6 +218,22 @@ void Pipeline::LearnWindows(const std::vector<GroupReport>& reports,
       }
     }
   }
+}
+
+void Pipeline::LearnRecordings(const std::vector<GroupReport>& reports,
+                               Told& told) {
+  for (const GroupReport& report : reports) {
+    if (!report.why_not_recorded.has_value()) return;
+    if (report.why_not_recorded->empty()) continue;
+    told.recording = Told::Recording::kRefused;
+    // No window of a GPU will be used.
+    if (!told.gpu_windows.empty())
+      told.why_no_window =
+          absl::StrCat("between GPUs, as the step could not be recorded: ",
+                       *report.why_not_recorded);
+    return;
+  }
+  told.recording = Told::Recording::kMade;
 }
 
 void Pipeline::Collect() {
@@ -230,12 +246,16 @@ void Pipeline::Collect() {
     if (told == told_.end()) return true;
     if (!reports.ok()) {
       // The step may have been the one that was to make them.
-      told->asked = !told->windows.empty() || !told->why_no_window.empty();
+      told->asked = !told->windows.empty() || !told->gpu_windows.empty() ||
+                    !told->why_no_window.empty();
+      if (told->recording == Told::Recording::kAsked)
+        told->recording = Told::Recording::kToBeAsked;
       return true;
     }
     told->known = true;
     LearnWindows(*reports, *told);
-    if (told->plan.training) Learn(*reports, ordered_.at(told->plan.rows));
+    LearnRecordings(*reports, *told);
+    if (step.counts) Learn(*reports, ordered_.at(told->plan.rows));
     return true;
   };
   under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(), over),
@@ -271,6 +291,13 @@ absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
               return std::pair(a.from, a.to) < std::pair(b.from, b.to);
             });
   return links;
+}
+
+int Pipeline::warm_up_steps() const {
+  // One shows what passes, and one is recorded after.
+  const int recorded = on_gpus_ && options_.graph ? 2 : 0;
+  const int first = recorded + 1;
+  return options_.schedule.name == "auto" ? first + 1 + recorded : first;
 }
 
 void Pipeline::set_split_size(int64_t rows) {

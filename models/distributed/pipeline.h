@@ -212,6 +212,11 @@ class Pipeline {
   absl::StatusOr<EvalResult> Evaluate(const BatchInputs& inputs,
                                       const Tensor& targets = Tensor());
 
+  // Training steps of a batch size after which those that follow are alike:
+  // algorithms are chosen, windows and recordings made, and "auto" has its
+  // order.
+  int warm_up_steps() const;
+
   // The order of the last training step; null before one.
   const Schedule* schedule() const {
     return last_ ? &last_->schedule : nullptr;
@@ -261,11 +266,19 @@ class Pipeline {
     bool known = false;  // to all
     bool asked = false;  // for windows
     std::vector<LinkEnds> windows = {};
-    std::string why_no_window = {};  // of a link, for people
+    std::vector<LinkEnds> gpu_windows = {};  // of recorded programs
+    std::string why_no_window = {};          // of a link, for people
+    // What comes of recording the programs of all workers, once the windows are
+    // there.
+    enum class Recording { kToBeAsked, kAsked, kMade, kRefused };
+    Recording recording = Recording::kToBeAsked;
   };
   struct UnderWay {
     uint64_t step;
     uint64_t plan;
+    // Its times and costs are those of steps to come: it trains, and is not one
+    // of those that come before a recording.
+    bool counts;
     std::vector<RRef<OptimizerHost>> hosts;  // stay until then
     Future<std::vector<GroupReport>> reports;
   };
@@ -278,16 +291,22 @@ class Pipeline {
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Learns from the steps that are over.
   void Collect();
-  // What the reports of a step that asked for windows say of them.
+  // What the reports of a step that asked for windows, or for recordings, say
+  // of them.
   static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
+  static void LearnRecordings(const std::vector<GroupReport>& reports,
+                              Told& told);
   absl::StatusOr<StepPlan> PlanFor(const BatchInputs& inputs,
                                    const Tensor& targets, bool training) const;
   absl::Status PutInputs(const BatchInputs& inputs,
                          std::vector<StepOrder>& orders) const;
   Told& ToldFor(const StepPlan& plan, const Sink& sink,
                 const std::vector<ValueSpec>& specs);
-  // Whether this step is to make windows for those that follow.
+  // Whether this step is to make windows for those that follow, or recordings.
   bool AsksForWindows(const Told& told) const;
+  bool AsksForRecordings(const Told& told) const;
+  // What GPUs replay in a step of the plan.
+  Replay ReplayFor(const Told& told) const;
   // With the plan, unless all workers know it.
   absl::StatusOr<std::vector<StepOrder>> OrdersFor(
       const StepPlan& plan, const Sink& sink,

@@ -111,6 +111,24 @@ bool Pipeline::AsksForWindows(const Told& told) const {
          }) < kMostWindows;
 }
 
+bool Pipeline::AsksForRecordings(const Told& told) const {
+  return told.asked && told.known && ReplayFor(told) == Replay::kNothing &&
+         on_gpus_ && told.recording == Told::Recording::kToBeAsked;
+}
+
+// Programs are recorded after a step whose windows are there, and passes are
+// replayed where that will not be.
+Replay Pipeline::ReplayFor(const Told& told) const {
+  using Recording = Told::Recording;
+  if (!on_gpus_ || !told.plan.training || !options_.graph)
+    return Replay::kNothing;
+  if (told.recording == Recording::kMade) return Replay::kProgram;
+  const bool may_be = told.plan.steps && told.why_no_window.empty() &&
+                      told.recording != Recording::kRefused &&
+                      (told.asked || AsksForWindows(told));
+  return may_be ? Replay::kNothing : Replay::kPasses;
+}
+
 uint64_t Pipeline::OldestPlan() const {
   uint64_t oldest = last_plan_;
   for (const Told& told : told_) oldest = std::min(oldest, told.plan.id);
@@ -137,14 +155,23 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     return absl::FailedPreconditionError(absl::StrCat(
         "windows are required, but there is none ", told.why_no_window));
   }
+  const Replay replay = ReplayFor(told);
   const bool asks = AsksForWindows(told);
+  const bool records = AsksForRecordings(told);
   told.asked |= asks;
+  if (records) told.recording = Told::Recording::kAsked;
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
     orders[i].oldest_plan = OldestPlan();
     orders[i].timed = timed;
     orders[i].windows = told.windows;
+    if (replay == Replay::kProgram)
+      orders[i].windows.insert(orders[i].windows.end(),
+                               told.gpu_windows.begin(),
+                               told.gpu_windows.end());
+    orders[i].replay = replay;
+    orders[i].record = records;
     if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
@@ -210,7 +237,10 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   rpc::CallOptions options;
   options.timeout = options_.step_timeout + kGrace;
   auto reports = RunAtAll(groups_, *orders, options, sink.scope);
-  under_way_.push_back({step, orders->front().plan, sink.hosts, reports});
+  const bool counts = training && (!on_gpus_ || !options_.graph ||
+                                   orders->front().replay != Replay::kNothing);
+  under_way_.push_back(
+      {step, orders->front().plan, counts, sink.hosts, reports});
   return reports;
 }
 

@@ -76,6 +76,10 @@ const StageCompute* ProgramRun::last() const {
   return highest.spec().is_last() ? &highest : nullptr;
 }
 
+StageReport ProgramRun::Report() const {
+  return last() == nullptr ? StageReport() : last()->Report();
+}
+
 void ProgramRun::Undo() const {
   for (const auto& [index, stage] : stages_) stage.compute.Undo();
 }

@@ -46,6 +46,10 @@ class ProgramRun {
   absl::Status Run();
   // Of the parameters of all stages, after a training Run.
   GradientSums& gradients() { return gradients_; }
+  // Likewise, and none are left.
+  LeafGradients TakeGradients() { return gradients_.Take(); }
+  // Empty unless the last stage is here.
+  StageReport Report() const;
   // The last stage, if it is here.
   const StageCompute* last() const;
   // As StageCompute says.

@@ -8,8 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "core/precision.h"
 #include "core/status.h"
+#include "models/distributed/recorded_program.h"
 #include "models/nn/graphed.h"
 
 namespace baton::dist {
@@ -25,12 +25,7 @@ constexpr int kManyPasses = 1024;
 
 std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
                                      const StageSpec& spec) {
-  // A recording draws other random numbers, which no generator's state tells,
-  // and its last bits were seen to differ from those of the same work launched.
-  if (!spec.graph || spec.checkpoint || spec.deferred_batch_norm ||
-      Deterministic() || !module->Generators().empty()) {
-    return module;
-  }
+  if (!WhyNotRecorded(*module, spec).empty()) return module;
   return std::make_shared<nn::Graphed>(
       std::move(module),
       nn::RecordingOptions{.kinds = kSizes, .passes = kManyPasses});
@@ -105,7 +100,8 @@ Stage::Stage(std::shared_ptr<nn::Module> module,
              std::shared_ptr<rpc::Reservation> reservation,
              const StageSpec& spec, std::map<int32_t, RRef<Stage>> behind,
              std::shared_ptr<const StageLoss> loss)
-    : module_(Joined(Replayed(std::move(module), spec), loss.get())),
+    : module_(Joined(module, loss.get())),
+      replayed_(Joined(Replayed(std::move(module), spec), loss.get())),
       lock_(std::move(lock)),
       reservation_(std::move(reservation)),
       spec_(spec),

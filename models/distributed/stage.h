@@ -62,13 +62,13 @@ class Stage {
   struct WindowOffer {
     uint64_t plan = 0;
     int32_t from = 0;
-    bool in_process = false;  // in one process, too
+    bool required = false;  // in one process or on one GPU, too
     std::vector<int32_t> slots;
     std::vector<ParcelSpec> outputs, gradients;
     WindowHandle of_gradients;
     static constexpr auto Fields() {
       return std::tuple{&WindowOffer::plan,        &WindowOffer::from,
-                        &WindowOffer::in_process,  &WindowOffer::slots,
+                        &WindowOffer::required,    &WindowOffer::slots,
                         &WindowOffer::outputs,     &WindowOffer::gradients,
                         &WindowOffer::of_gradients};
     }
@@ -85,8 +85,12 @@ class Stage {
   // more.
   void Begin(uint64_t step, uint64_t oldest_plan);
   // Of the step's links that go by windows those that end here.
-  absl::StatusOr<MailLinks::WindowMap> WindowsOf(
-      uint64_t plan, const std::vector<LinkEnds>& links);
+  absl::StatusOr<WindowMap> WindowsOf(uint64_t plan,
+                                      const std::vector<LinkEnds>& links);
+  // All that the plan has.
+  WindowMap WindowsOf(uint64_t plan);
+  // Why those that were made are not used.
+  void SayNoWindow(const std::string& why);
   // Makes windows to stages behind it at other workers, once a training step of
   // the plan has passed values there by mail. Calls those stages, and waits for
   // as long as that takes, or for the time that is given.
@@ -103,6 +107,8 @@ class Stage {
   // Of the last stage with the loss, if that is a user's own, as a child: what
   // holds for its state and mode holds for the loss's.
   nn::Module& module() const { return *module_; }
+  // The same, whose passes are replayed where that can be.
+  nn::Module& replayed() const { return *replayed_; }
   nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
@@ -119,7 +125,7 @@ class Stage {
   absl::Status MakeWindow(const StepPlan& plan, int32_t target, Windows use,
                           const Passed& passed, std::chrono::milliseconds time);
 
-  const std::shared_ptr<nn::Module> module_;
+  const std::shared_ptr<nn::Module> module_, replayed_;
   const std::shared_ptr<rpc::ObjectLock> lock_;  // of the module
   const std::shared_ptr<rpc::Reservation> reservation_;
   const StageSpec spec_;

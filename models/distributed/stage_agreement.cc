@@ -74,9 +74,9 @@ void StageGroup::Watch(const TaskPtr& task) const {
 }
 
 absl::Status StageGroup::StepParameters(const Task& task,
-                                        GradientSums& gradients) const {
+                                        LeafGradients gradients) const {
   std::unordered_map<const void*, Gradient> sums;
-  for (auto& [leaf, sum] : gradients.Take()) sums[leaf.id()] = std::move(sum);
+  for (auto& [leaf, sum] : gradients) sums[leaf.id()] = std::move(sum);
   const auto gradient_of = [&](const Variable& parameter) {
     const auto found = sums.find(parameter.id());
     return found == sums.end() ? Gradient() : found->second;

@@ -12,6 +12,7 @@
 #include "autograd/functions/cast.h"
 #include "autograd/functions/transfer.h"
 #include "core/ops/indexing.h"
+#include "core/ops/multi_tensor.h"
 #include "core/ops/reduce.h"
 #include "models/nn/loss.h"
 
@@ -31,7 +32,8 @@ StageCompute::StageCompute(nn::Module& module, const StageSpec& spec,
   if (plan_.steps) {
     drawn_from_ = nn::GeneratorStates(module_);
     for (const auto& [name, buffer] : module_.NamedBuffers())
-      buffers_.emplace_back(buffer, buffer.Clone());
+      buffers_.push_back(buffer);
+    kept_ = ops::CloneMany(buffers_);
   }
   if (!plan_.training) evaluating_.emplace(module_);
 }
@@ -46,7 +48,7 @@ void StageCompute::MoveStatistics() {
 
 void StageCompute::Undo() const {
   drawn_from_.Restore();
-  for (const auto& [buffer, kept] : buffers_) buffer.CopyFrom(kept);
+  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].CopyFrom(kept_[i]);
 }
 
 std::vector<Variable> StageCompute::InputsOf(OutputsOfStages given) const {

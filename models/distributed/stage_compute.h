@@ -106,7 +106,7 @@ class StageCompute {
   nn::LossModule* const own_;
   // As the step found them, where it may be undone.
   nn::GeneratorStates drawn_from_;
-  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
+  std::vector<Tensor> buffers_, kept_;
   std::optional<nn::EvalScope> evaluating_;
   nn::PostponedStatistics postponed_;
   std::map<int, Saved> saved_;

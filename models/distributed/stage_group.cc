@@ -125,8 +125,11 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
     }
     made.plan = std::move(plan);
   }
+  // Let go of without the lock, as that may wait for a GPU.
+  std::vector<KnownPlan> unused;
   MutexLock lock(mutex_);
-  plans_.erase(plans_.begin(), plans_.lower_bound(order.oldest_plan));
+  while (!plans_.empty() && plans_.begin()->first < order.oldest_plan)
+    unused.push_back(plans_.extract(plans_.begin()).mapped());
   if (made.plan != nullptr) plans_[made.plan->id] = made;
   const auto found = plans_.find(order.plan);
   if (found == plans_.end()) {
@@ -140,6 +143,14 @@ absl::Status StageGroup::Prepare(Task& task) {
   ASSIGN_OR_RETURN(KnownPlan known, PlanOf(task.order));
   task.order.new_plan.reset();
   task.plan = std::move(known.plan);
+  task.recorded = std::move(known.recorded);
+  task.batch = {task.order.inputs, task.order.targets};
+  if (task.order.replay == Replay::kProgram) {
+    if (task.recorded == nullptr)
+      return absl::FailedPreconditionError("the program is not recorded");
+    // While the GPUs may still be busy with the step before.
+    ASSIGN_OR_RETURN(task.batch, task.recorded->Upload(task.batch));
+  }
   if (task.plan->optimizer.has_value()) {
     task.optimizer = known.optimizer.lock();
     if (task.optimizer == nullptr)
@@ -222,49 +233,115 @@ void StageGroup::Begin(const TaskPtr& task) {
       });
 }
 
+template <typename Program>
+absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
+                                                 Program& program,
+                                                 const StepTrace* trace) const {
+  const double waited = SecondsSince(task.turn);
+  GroupReport report;
+  const absl::Status status = CatchErrors([&]() -> absl::Status {
+    RETURN_IF_ERROR(program.Run());
+    DrainLinks(task);
+    for (const auto& links : task.progress->mail)
+      RETURN_IF_ERROR(links->ended());
+    report.last = program.Report();
+    if (task.plan->steps) return StepParameters(task, program.TakeGradients());
+    if (!task.plan->training) return absl::OkStatus();
+    for (const auto& [leaf, gradient] : program.TakeGradients())
+      task.context->Accumulate(leaf, gradient);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) program.Undo();
+  // What a broken step still sends must not meet the next one.
+  DrainLinks(task);
+  if (trace != nullptr && status.ok()) Report(task, *trace, waited, report);
+  RETURN_IF_ERROR(status);
+  return report;
+}
+
 absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
                                                 rpc::ObjectHold hold) {
   const rpc::internal::HoldsOfThread within(hold.holds());
   if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
   return CatchErrors([&]() -> absl::StatusOr<GroupReport> {
     RETURN_IF_ERROR(BeginLinks(task));
-    std::vector<ProgramRun::RunStage> here;
-    std::vector<Device> devices;
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      MailLinks& links = *task.progress->mail[i];
-      nn::Module& module = stages_[i]->module();
-      devices.push_back(module.device());
-      here.push_back({module, stages_[i]->spec(),
-                      StageStreams::Current(devices.back()), links,
-                      stages_[i]->loss()});
-    }
-    rpc::Tracer& tracer = *task.call.agent().tracer();
-    const double waited = SecondsSince(task.turn);
-    std::optional<StepTrace> trace;
-    if (task.order.timed || tracer.on()) trace.emplace(devices);
-    ProgramRun run(*task.plan, {task.order.inputs, task.order.targets}, here,
-                   trace.has_value() ? &*trace : nullptr);
-    auto report = CatchErrors([&] { return Complete(task, run); });
-    if (!report.ok()) run.Undo();
-    // What a broken step still sends must not meet the next one.
-    DrainLinks(task);
-    if (report.ok() && task.order.make_windows != Windows::kOff)
+    auto report = task.order.replay == Replay::kProgram ? ReplayProgram(task)
+                                                        : RunProgram(task);
+    if (!report.ok()) return report;
+    if (task.order.make_windows != Windows::kOff)
       report->windows = MakeWindows(task);
-    if (report.ok() && task.order.timed) {
-      report->times = TimesOf(trace->Spans());
-      report->times->until_end += waited;
-    }
-    if (trace.has_value() && tracer.on()) {
-      for (rpc::TraceEvent& event : trace->Log().events)
-        tracer.Add(std::move(event));
-    }
+    if (task.order.record) report->why_not_recorded = RecordProgram(task);
     return report;
   });
 }
 
+absl::StatusOr<GroupReport> StageGroup::RunProgram(const Task& task) const {
+  std::vector<ProgramRun::RunStage> here;
+  std::vector<Device> devices;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    nn::Module& module = task.order.replay == Replay::kPasses
+                             ? stages_[i]->replayed()
+                             : stages_[i]->module();
+    devices.push_back(module.device());
+    here.push_back({module, stages_[i]->spec(),
+                    StageStreams::Current(devices.back()),
+                    *task.progress->mail[i], stages_[i]->loss()});
+  }
+  std::optional<StepTrace> trace;
+  if (IsTraced(task)) trace.emplace(devices);
+  StepTrace* const times = trace.has_value() ? &*trace : nullptr;
+  ProgramRun run(*task.plan, task.batch, here, times);
+  return Complete(task, run, times);
+}
+
+absl::StatusOr<GroupReport> StageGroup::ReplayProgram(const Task& task) const {
+  RecordedProgram& program = *task.recorded;
+  RETURN_IF_ERROR(program.Put(task.batch));
+  StepTrace* const times = IsTraced(task) ? &program.trace() : nullptr;
+  if (times != nullptr) times->Begin();
+  return Complete(task, program, times);
+}
+
+std::string StageGroup::RecordProgram(const Task& task) {
+  std::shared_ptr<RecordedProgram> made;
+  const absl::Status status = CatchErrors([&] {
+    std::vector<RecordedProgram::RecordedStage> here;
+    for (const auto& stage : stages_) {
+      here.push_back({stage->module(), stage->spec(), stage->loss(),
+                      stage->WindowsOf(task.order.plan)});
+    }
+    made = std::make_shared<RecordedProgram>(task.plan, task.batch, here);
+  });
+  std::string why(status.message());
+  if (!status.ok()) {
+    for (const auto& stage : stages_) stage->SayNoWindow(why);
+    return why.empty() ? status.ToString() : why;
+  }
+  MutexLock lock(mutex_);
+  if (const auto found = plans_.find(task.order.plan); found != plans_.end())
+    found->second.recorded = std::move(made);
+  return "";
+}
+
+bool StageGroup::IsTraced(const Task& task) {
+  return task.order.timed || task.call.agent().tracer()->on();
+}
+
+void StageGroup::Report(const Task& task, const StepTrace& trace, double waited,
+                        GroupReport& report) {
+  if (task.order.timed) {
+    report.times = TimesOf(trace.Spans());
+    report.times->until_end += waited;
+  }
+  rpc::Tracer& tracer = *task.call.agent().tracer();
+  if (!tracer.on()) return;
+  for (rpc::TraceEvent& event : trace.Log().events)
+    tracer.Add(std::move(event));
+}
+
 absl::Status StageGroup::BeginLinks(const Task& task) const {
   for (size_t i = 0; i < stages_.size(); ++i) {
-    MailLinks::WindowMap windows;
+    WindowMap windows;
     if (task.plan->training) {
       ASSIGN_OR_RETURN(
           windows, stages_[i]->WindowsOf(task.order.plan, task.order.windows));
@@ -292,22 +369,6 @@ std::vector<MadeWindow> StageGroup::MakeWindows(const Task& task) const {
       made.push_back(std::move(window));
   }
   return made;
-}
-
-absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
-                                                 ProgramRun& run) const {
-  RETURN_IF_ERROR(run.Run());
-  DrainLinks(task);
-  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
-  GroupReport report;
-  if (run.last() != nullptr) report.last = run.last()->Report();
-  if (task.plan->steps) {
-    RETURN_IF_ERROR(StepParameters(task, run.gradients()));
-  } else if (task.plan->training) {
-    for (const auto& [leaf, gradient] : run.gradients().Take())
-      task.context->Accumulate(leaf, gradient);
-  }
-  return report;
 }
 
 void StageGroup::End(const TaskPtr& task, absl::StatusOr<GroupReport> report) {

@@ -17,6 +17,7 @@
 #include "models/distributed/mail_links.h"
 #include "models/distributed/pipeline_link.h"
 #include "models/distributed/program_run.h"
+#include "models/distributed/recorded_program.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_progress.h"
@@ -81,6 +82,7 @@ class StageGroup {
   struct KnownPlan {
     std::shared_ptr<const StepPlan> plan;
     std::weak_ptr<OptimizerHost> optimizer;
+    std::shared_ptr<RecordedProgram> recorded;  // once it is
   };
   // A Run and what it needs.
   struct Task {
@@ -88,6 +90,8 @@ class StageGroup {
     StepOrder order;
     std::shared_ptr<const StepPlan> plan = nullptr;
     std::shared_ptr<OptimizerHost> optimizer = nullptr;  // null: none steps
+    std::shared_ptr<RecordedProgram> recorded = nullptr;
+    ProgramRun::Batch batch = {};  // the order's, where it is best read
     std::shared_ptr<Progress> progress = nullptr;
     std::shared_ptr<ContextState> context = nullptr;  // null where none is used
     MailLinks::Deadline deadline{};
@@ -110,9 +114,19 @@ class StageGroup {
   std::vector<MadeWindow> MakeWindows(const Task& task) const;
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
-  // Runs the program, and steps parameters or leaves their gradients.
-  absl::StatusOr<GroupReport> Complete(const Task& task, ProgramRun& run) const;
-  absl::Status StepParameters(const Task& task, GradientSums& gradients) const;
+  absl::StatusOr<GroupReport> RunProgram(const Task& task) const;
+  absl::StatusOr<GroupReport> ReplayProgram(const Task& task) const;
+  // For steps of the plan to come; says why not, if it cannot.
+  std::string RecordProgram(const Task& task);
+  // Runs the program (a ProgramRun or a RecordedProgram), and steps parameters
+  // or leaves their gradients.
+  template <typename Program>
+  absl::StatusOr<GroupReport> Complete(const Task& task, Program& program,
+                                       const StepTrace* trace) const;
+  static bool IsTraced(const Task& task);
+  static void Report(const Task& task, const StepTrace& trace, double waited,
+                     GroupReport& report);
+  absl::Status StepParameters(const Task& task, LeafGradients gradients) const;
   // Once other workers have taken what was sent, where it went well.
   static void End(const TaskPtr& task, absl::StatusOr<GroupReport> report);
   static void Finish(const Task& task, absl::StatusOr<GroupReport> report);

@@ -10,8 +10,8 @@
 namespace baton::dist {
 
 // How one stage of a pipeline, in one step, gets what it needs from the stages
-// before and behind it, and gives them what it makes: MailLinks where a stage
-// is a worker's own, LocalLinks where all are in one process. Used by the
+// before and behind it, and gives them what it makes: MailLinks by messages and
+// windows, LocalLinks where nothing is waited for on the host. Used by the
 // thread that computes; what is sent was written on its current stream.
 class StageLinks {
  public:

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "models/distributed/link_window.h"
+#include "models/distributed/recorded_program.h"
 #include "models/distributed/stage.h"
 
 // The windows of a stage's links.
@@ -42,11 +43,16 @@ absl::StatusOr<WindowHandle> Stage::TakeOffer(const WindowOffer& offer) {
     return spec_.Explain(absl::InvalidArgumentError(
         absl::StrCat("it takes nothing from stage ", offer.from)));
   }
-  if (offer.of_gradients.is_own() && !offer.in_process) {
+  if (offer.of_gradients.is_own() && !offer.required) {
     return absl::UnavailableError(
         "the workers are one process, where values pass as they are");
   }
   const Device device = module_->device();
+  if (offer.of_gradients.IsOn(device) && !offer.required) {
+    return absl::UnavailableError(
+        "the stages share a GPU, whose time a wait of one takes from the "
+        "other");
+  }
   return CatchErrors([&]() -> absl::StatusOr<WindowHandle> {
     const ParcelLayout in(offer.outputs, offer.slots);
     const ParcelLayout out(offer.gradients, offer.slots);
@@ -65,10 +71,16 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
                                Windows use, const Passed& passed,
                                std::chrono::milliseconds time) {
   const Device device = module_->device();
-  if (device.is_cuda() && use != Windows::kRequired) {
-    return absl::UnavailableError(
-        "between GPUs values pass through windows only where "
-        "Windows::kRequired asks for it");
+  if (device.is_cuda()) {
+    if (!plan.steps) {
+      return absl::UnavailableError(
+          "between GPUs values pass through windows only in steps that step "
+          "parameters, too");
+    }
+    if (const std::string why = WhyNotRecorded(*module_, spec_); !why.empty()) {
+      return absl::UnavailableError(
+          absl::StrCat("the stage's part of a step is not recorded, as ", why));
+    }
   }
   const auto count = plan.micro_batches.size();
   if (passed.outputs.size() != count || passed.gradients.size() != count)
@@ -76,7 +88,7 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
   WindowOffer offer;
   offer.plan = plan.id;
   offer.from = spec_.index;
-  offer.in_process = use == Windows::kRequired;
+  offer.required = use == Windows::kRequired;
   offer.slots = SlotsOf(plan.program, spec_.index, static_cast<int>(count));
   offer.outputs = InOrder(passed.outputs);
   offer.gradients = InOrder(passed.gradients);
@@ -108,16 +120,18 @@ std::vector<MadeWindow> Stage::MakeWindows(const StepPlan& plan, Windows use,
     if (behind_.at(to).is_owner()) continue;
     const absl::Status status = CatchErrors(
         [&] { return MakeWindow(plan, to, use, link.second, time); });
-    made.push_back({{spec_.index, to}, std::string(status.message())});
+    made.push_back({{spec_.index, to},
+                    module_->device().is_cuda(),
+                    std::string(status.message())});
     MutexLock lock(mutex_);
     window_to_[to].why_not = std::string(status.message());
   }
   return made;
 }
 
-absl::StatusOr<MailLinks::WindowMap> Stage::WindowsOf(
-    uint64_t plan, const std::vector<LinkEnds>& links) {
-  MailLinks::WindowMap windows;
+absl::StatusOr<WindowMap> Stage::WindowsOf(uint64_t plan,
+                                           const std::vector<LinkEnds>& links) {
+  WindowMap windows;
   MutexLock lock(mutex_);
   for (auto& [target, state] : window_to_) state.used = false;
   for (const LinkEnds& link : links) {
@@ -132,6 +146,22 @@ absl::StatusOr<MailLinks::WindowMap> Stage::WindowsOf(
     if (other > spec_.index) window_to_[other].used = true;
   }
   return windows;
+}
+
+WindowMap Stage::WindowsOf(uint64_t plan) {
+  WindowMap windows;
+  MutexLock lock(mutex_);
+  for (const auto& [key, window] : windows_) {
+    if (key.first == plan) windows.emplace(key.second, window);
+  }
+  return windows;
+}
+
+void Stage::SayNoWindow(const std::string& why) {
+  MutexLock lock(mutex_);
+  for (auto& [target, state] : window_to_) {
+    if (state.why_not.empty()) state.why_not = why;
+  }
 }
 
 Stage::WindowState Stage::WindowTo(int32_t target) {

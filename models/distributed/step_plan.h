@@ -85,13 +85,22 @@ struct StepPlan {
 
 // Whether neighbours on one machine pass values through windows
 // (docs/design/step_windows.md), which takes neither messages nor the hosts
-// while a step runs.
+// while a step runs. GPUs use them in steps that replay the whole program.
 enum class Windows : uint8_t {
   kOff = 0,
-  kAuto = 1,  // between processes of a machine that compute on the CPU
-  // Everywhere: between GPUs, where a worker does not yet survive the loss of
-  // its neighbour, and in one process where its memory is the CPU's.
+  // Between processes that compute on the CPU, or on GPUs of their own.
+  kAuto = 1,
+  // Everywhere: also between two processes that share a GPU, whose time a wait
+  // takes, and in one process where its memory is the CPU's.
   kRequired = 2,
+};
+
+// What the GPUs of a worker replay in a step, in place of work that is launched
+// one kernel after the other.
+enum class Replay : uint8_t {
+  kNothing = 0,
+  kPasses = 1,   // forwards and backwards of micro-batches (nn::Graphed)
+  kProgram = 2,  // all of the worker's program (RecordedProgram)
 };
 
 // Of a link between two stages.
@@ -121,13 +130,17 @@ struct StepOrder {
   std::vector<LinkEnds> windows{};
   // What becomes of the others once the step has run: the report tells.
   Windows make_windows = Windows::kOff;
+  Replay replay = Replay::kNothing;
+  // Once the step has run: record the program, for Replay::kProgram.
+  bool record = false;
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
         &StepOrder::step,     &StepOrder::after,        &StepOrder::plan,
         &StepOrder::new_plan, &StepOrder::oldest_plan,  &StepOrder::inputs,
         &StepOrder::targets,  &StepOrder::request,      &StepOrder::timed,
-        &StepOrder::windows,  &StepOrder::make_windows, &StepOrder::time_left};
+        &StepOrder::windows,  &StepOrder::make_windows, &StepOrder::replay,
+        &StepOrder::record,   &StepOrder::time_left};
   }
 };
 
@@ -160,9 +173,11 @@ struct StepTimes {
 // What came of making windows for a link.
 struct MadeWindow {
   LinkEnds ends;
+  bool of_gpu = false;    // of use to recorded programs alone
   std::string why_not{};  // empty: they are there
   static constexpr auto Fields() {
-    return std::tuple{&MadeWindow::ends, &MadeWindow::why_not};
+    return std::tuple{&MadeWindow::ends, &MadeWindow::of_gpu,
+                      &MadeWindow::why_not};
   }
 };
 
@@ -172,9 +187,12 @@ struct GroupReport {
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
   // Of links from its stages to other workers', if the order asked for them.
   std::vector<MadeWindow> windows{};
+  // If the order asked for it: why the program cannot be replayed; empty: it
+  // can.
+  std::optional<std::string> why_not_recorded = std::nullopt;
   static constexpr auto Fields() {
     return std::tuple{&GroupReport::last, &GroupReport::times,
-                      &GroupReport::windows};
+                      &GroupReport::windows, &GroupReport::why_not_recorded};
   }
 };
 

@@ -38,6 +38,10 @@ absl::StatusOr<uint64_t> NewProof() {
 
 bool WindowHandle::is_own() const { return process == getpid(); }
 
+bool WindowHandle::IsOn(Device device) const {
+  return on_gpu() && device.is_cuda() && gpu == cuda::UuidOf(device.index());
+}
+
 absl::StatusOr<Window> Window::Make(Device device, size_t bytes) {
   Window window;
   ASSIGN_OR_RETURN(window.handle_.machine, rpc::BootId());
@@ -78,6 +82,7 @@ absl::Status Window::MakeOnGpu(Device device, size_t bytes) {
   handle_.segment = cuda::ShareSegment(place->segment, device.index());
   shared_ = place->segment;
   handle_.offset = place->offset;
+  handle_.gpu = cuda::UuidOf(device.index());
   return absl::OkStatus();
 }
 

@@ -34,15 +34,18 @@ struct WindowHandle {
   // On a GPU: of CUDA IPC.
   std::string segment;
   uint64_t offset = 0;
+  std::string gpu;  // which it is (cuda::UuidOf)
 
   bool on_gpu() const { return !segment.empty(); }
   // Made by this process.
   bool is_own() const;
+  // The GPU that this process calls so has it.
+  bool IsOn(Device device) const;
   static constexpr auto Fields() {
-    return std::tuple{&WindowHandle::machine,    &WindowHandle::process,
-                      &WindowHandle::bytes,      &WindowHandle::proof,
-                      &WindowHandle::descriptor, &WindowHandle::file,
-                      &WindowHandle::segment,    &WindowHandle::offset};
+    return std::tuple{
+        &WindowHandle::machine, &WindowHandle::process,    &WindowHandle::bytes,
+        &WindowHandle::proof,   &WindowHandle::descriptor, &WindowHandle::file,
+        &WindowHandle::segment, &WindowHandle::offset,     &WindowHandle::gpu};
   }
 };
 

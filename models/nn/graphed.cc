@@ -21,19 +21,6 @@ namespace {
 
 constexpr char kOp[] = "graphed";
 
-// Copies that belong to the caller, made at once; of undefined ones none.
-std::vector<Tensor> CopiesOf(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> copies, targets, sources;
-  for (const Tensor& x : tensors) {
-    copies.push_back(x.defined() ? Tensor::EmptyLike(x) : Tensor());
-    if (!x.defined()) continue;
-    targets.push_back(copies.back());
-    sources.push_back(x);
-  }
-  ops::CastMany(targets, sources);
-  return copies;
-}
-
 }  // namespace
 
 // The forward whose activations a recording holds. The recorded node of that
@@ -121,7 +108,7 @@ std::vector<Variable> Graphed::Replay(
                 "second backward needs");
         recording->RunBackward(p);
         pass->over = true;
-        return CopiesOf(recording->gradients);
+        return ops::CloneMany(recording->gradients);
       });
   size_t next = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -131,8 +118,8 @@ std::vector<Variable> Graphed::Replay(
 }
 
 bool Graphed::Recordable(const std::vector<Variable>& inputs) const {
-  if (inputs.empty() || NoGrad::Active() || !module_.is_training() ||
-      module_.HasHooks())
+  if (inputs.empty() || NoGrad::Active() || Graph::IsRecording() ||
+      !module_.is_training() || module_.HasHooks())
     return false;
   return std::all_of(inputs.begin(), inputs.end(), [&](const Variable& x) {
     return x.defined() && x.tensor().device().is_cuda() &&

@@ -23,13 +23,13 @@ namespace baton::nn {
 // with gradients recorded, one records them, and that and later ones replay:
 // inputs are copied in, outputs and all gradients are copied out, so they are
 // the caller's as those of any module. The module runs as it is on other
-// inputs, on the CPU, in eval mode, under NoGrad, with hooks on its parameters,
-// and while as many passes as the options allow wait for their backwards (or
-// for their outputs to go), since each recording holds the activations of one.
-// What the module does on the host happens no more during replays. One that
-// cannot be recorded, as it reads values back or there is no memory for another
-// pass, runs as it is, and a warning says why. Moving or casting it drops the
-// recordings.
+// inputs, on the CPU, in eval mode, under NoGrad, within a recording of more,
+// with hooks on its parameters, and while as many passes as the options allow
+// wait for their backwards (or for their outputs to go), since each recording
+// holds the activations of one. What the module does on the host happens no
+// more during replays. One that cannot be recorded, as it reads values back or
+// there is no memory for another pass, runs as it is, and a warning says why.
+// Moving or casting it drops the recordings.
 //
 // The child is named "module". Thread-compatible.
 class Graphed final : public Module {

@@ -160,12 +160,17 @@ absl::Status CudaIpcEnd::OnReleased(uint64_t lease) {
   return exports_->GiveBack(lease);
 }
 
+// What the GPU lets go of waits for its streams, and these may wait for the
+// lost peer until its loss is told: neither this thread nor the poller lets go.
 void CudaIpcEnd::OnLost() {
   auto lost = exports_->Lose();
-  imports_->Forget();
+  Post([segments = imports_->Forget()]() mutable { segments.clear(); });
   if (const auto poller = poller_.lock()) {
-    poller->Add([lost = std::move(lost), until = Clock::now() + kGrace] {
-      return Clock::now() >= until;
+    poller->Add([self = shared_from_this(), lost = std::move(lost),
+                 until = Clock::now() + kGrace]() mutable {
+      if (Clock::now() < until) return false;
+      self->Post([lost = std::move(lost)]() mutable { lost.reset(); });
+      return true;
     });
   }
 }

@@ -172,11 +172,10 @@ void IpcImports::Return(const Claim& claim) {
   port_->Release(claim.lease);
 }
 
-void IpcImports::Forget() {
+IpcImports::Segments IpcImports::Forget() {
   lost_ = true;
-  std::map<uint32_t, Segment> segments;
   MutexLock lock(mutex_);
-  segments.swap(segments_);
+  return std::exchange(segments_, {});
 }
 
 ReceivedTensors IpcImports::counts() const {

@@ -51,17 +51,19 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
                                   const wire::CudaIpcTicket& ticket);
 
-  // No new tensors. What the peer had not finished does not come.
-  void Forget();
-
-  ReceivedTensors counts() const;
-
- private:
+  // No new tensors. What the peer had not finished does not come. What was
+  // opened closes with what this gives, which waits for the GPU.
   struct Segment {
     int gpu = 0;
     uint64_t bytes = 0;
     std::shared_ptr<void> base = nullptr;
   };
+  using Segments = std::map<uint32_t, Segment>;
+  Segments Forget();
+
+  ReceivedTensors counts() const;
+
+ private:
   using Events = std::vector<std::shared_ptr<void>>;
   // What must not be in use twice.
   struct Claim {
@@ -89,7 +91,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   const std::shared_ptr<ChannelPort> port_;
   std::atomic<bool> lost_{false};
   mutable Mutex mutex_;
-  std::map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mutex_);
+  Segments segments_ ABSL_GUARDED_BY(mutex_);
   std::map<int, Events> events_ ABSL_GUARDED_BY(mutex_);
   std::set<uint64_t> leases_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<int, uint32_t>> waited_for_ ABSL_GUARDED_BY(mutex_);

@@ -45,7 +45,7 @@ class DenseStage final : public nn::Module {
 };
 
 // dropout(norm(x W + b)) over images of one pixel: a forward that moves running
-// statistics and draws random numbers.
+// statistics and, unless p is 0, draws random numbers.
 class NoisyStage final : public nn::Module {
  public:
   static std::unique_ptr<NoisyStage> Make(int64_t width, double p,
@@ -57,13 +57,14 @@ class NoisyStage final : public nn::Module {
         width_(width),
         linear_(MakeModule<nn::Linear>("linear", width, width, generator_)),
         norm_(MakeModule<nn::BatchNorm2d>("norm", width)),
-        dropout_(MakeModule<nn::Dropout>("dropout", p, seed)) {}
+        dropout_(p > 0 ? &MakeModule<nn::Dropout>("dropout", p, seed)
+                       : nullptr) {}
   Variable Forward(const Variable& x) override {
     const int64_t rows = x.tensor().dim(0);
     const Variable images =
         autograd::Reshape(linear_.Forward(x), {rows, width_, 1, 1});
-    return dropout_.Forward(
-        autograd::Reshape(norm_.Forward(images), {rows, width_}));
+    const Variable y = autograd::Reshape(norm_.Forward(images), {rows, width_});
+    return dropout_ == nullptr ? y : dropout_->Forward(y);
   }
   using Exports = rpc::Methods<&NoisyStage::Make, &NoisyStage::Forward>;
 
@@ -72,7 +73,7 @@ class NoisyStage final : public nn::Module {
   const int64_t width_;
   nn::Linear& linear_;
   nn::BatchNorm2d& norm_;
-  nn::Dropout& dropout_;
+  nn::Dropout* const dropout_;
 };
 
 // Passes values on, and goes wrong as asked in one call of Forward.

@@ -7,9 +7,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "core/cuda/allocator.h"
+#include "core/future.h"
+#include "core/ops/matmul.h"
 #include "core/stream.h"
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
@@ -179,6 +183,33 @@ TEST_F(GpuMemory, EventsOrderAndTimeStreams) {
   b.Synchronize();
   EXPECT_TRUE(end.HasEnded());
   EXPECT_GT(end.MillisecondsSince(begin), 0);
+}
+
+// As a worker's shared memory is, whose sender writes it anew once it is back.
+TEST_F(GpuMemory, WhatOthersPinnedIsTheirsAgainWhenItIsCopied) {
+  constexpr int64_t kCount = 1 << 22;
+  std::vector<float> memory(kCount, 1);
+  const std::shared_ptr<void> pinned =
+      Pin(memory.data(), memory.size() * sizeof(float));
+  for (int round = 0; round < 20; ++round) {
+    const Promise<void> back;
+    Tensor host = Tensor::FromStorage(
+        Storage::Wrap(memory.data(), memory.size() * sizeof(float),
+                      Device::Cpu(),
+                      [&memory, back] {
+                        std::fill(memory.begin(), memory.end(), -1);
+                        back.Set(absl::OkStatus());
+                      }),
+        DType::kF32, {kCount}, {1}, 0);
+    host.Fill(round);
+    Tensor busy = Tensor::Ones({2048, 2048}, {.device = device_});
+    for (int i = 0; i < 20; ++i) busy = ops::Matmul(busy, busy);
+    const Tensor there = host.To(device_);
+    host = Tensor();
+    ASSERT_TRUE(back.future().Await().ok());
+    const std::vector<float> got = there.ToVector<float>();
+    EXPECT_EQ(std::count(got.begin(), got.end(), round), kCount);
+  }
 }
 
 TEST_F(GpuMemory, TensorsTravelBetweenGpus) {

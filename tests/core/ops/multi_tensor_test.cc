@@ -113,6 +113,22 @@ TEST(MultiTensor, TakesOtherOrdersOfMemoryAndCountsVersions) {
     EXPECT_THAT(target.ToVector<float>(), Each(0));
 }
 
+TEST(MultiTensor, ClonesWhateverThereIsInItsOrder) {
+  const Tensor image = Put(Tensor::Arange(24, DType::kF32))
+                           .Reshape({1, 2, 3, 4})
+                           .Contiguous(MemoryFormat::kChannelsLast);
+  const Tensor count = Put(Tensor::From<int64_t>({7}));
+  const std::vector<Tensor> copies = CloneMany({image, Tensor(), count});
+  image.Fill(0);
+  count.Fill(0);
+  ASSERT_EQ(copies.size(), 3u);
+  EXPECT_EQ(copies[0].SuggestFormat(), MemoryFormat::kChannelsLast);
+  EXPECT_EQ(copies[0].Flatten().ToVector<float>(),
+            Tensor::Arange(24, DType::kF32).ToVector<float>());
+  EXPECT_FALSE(copies[1].defined());
+  EXPECT_EQ(copies[2].ToVector<int64_t>(), std::vector<int64_t>{7});
+}
+
 TEST(MultiTensor, UnscalesIntoF32AndTellsWhatIsNotFinite) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Tensor scale = Put<float>({4}, {});

@@ -34,7 +34,8 @@
 #include "tests/support/toy_stages.h"
 
 // Pipelines whose workers are processes, on TestDevice: on GPUs windows are
-// between processes alone.
+// between processes alone, whose steps are recorded, so that these models draw
+// no random numbers there.
 namespace baton::dist {
 namespace {
 
@@ -43,6 +44,16 @@ using testing::NoisyStage;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kWidth = 6;
+
+double Drop() { return test::TestDevice().is_cuda() ? 0 : 0.5; }
+
+// On GPUs, where the last bits of what is replayed and launched differ, up to
+// rounding.
+void ExpectSame(const std::vector<double>& got,
+                const std::vector<double>& wanted) {
+  const double slack = test::TestDevice().is_cuda() ? 1e-5 : 0;
+  EXPECT_THAT(got, ::testing::Pointwise(::testing::DoubleNear(slack), wanted));
+}
 
 // This process, which trains, and two workers.
 class Processes {
@@ -88,7 +99,8 @@ class TwoStages {
             Windows windows) {
     for (const char* worker : {"front", "back"}) {
       modules_.push_back(*Module<NoisyStage>::Create(cluster.agent(), worker,
-                                                     kWidth, 0.5, uint64_t{7})
+                                                     kWidth, Drop(),
+                                                     uint64_t{7})
                               .Await());
     }
     PipelineOptions options;
@@ -157,9 +169,10 @@ TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
     SCOPED_TRACE(schedule);
     TwoStages by_mail(cluster, schedule, 4, Windows::kOff);
     TwoStages by_window(cluster, schedule, 4, Windows::kRequired);
-    EXPECT_EQ(Losses(by_window), Losses(by_mail));
+    ExpectSame(Losses(by_window), Losses(by_mail));
     EXPECT_EQ(by_window.Path(), kWindowPath);
     EXPECT_NE(by_mail.Path(), kWindowPath);
+    if (test::TestDevice().is_cuda()) continue;
     for (int stage : {0, 1}) {
       EXPECT_TRUE(Equal(by_window.StateAt(stage), by_mail.StateAt(stage), ""));
     }
@@ -170,18 +183,19 @@ TEST(PipelineProcesses, TwoStepsUnderWayGoThroughWindows) {
   Processes cluster;
   TwoStages in_turn(cluster, "1f1b", 4, Windows::kRequired);
   TwoStages two(cluster, "1f1b", 4, Windows::kRequired);
+  constexpr int kSteps = 9;
   std::vector<double> wanted, got;
-  for (int step = 0; step < 6; ++step)
+  for (int step = 0; step < kSteps; ++step)
     wanted.push_back(in_turn.Step(12).Await()->loss);
   Future<Pipeline::StepResult> next = two.Step(12);
-  for (int step = 0; step < 6; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     const Future<Pipeline::StepResult> present = next;
-    if (step < 5) next = two.Step(12);
+    if (step + 1 < kSteps) next = two.Step(12);
     const auto result = present.Await();
     ASSERT_THAT(result, IsOk());
     got.push_back(result->loss);
   }
-  EXPECT_EQ(got, wanted);
+  ExpectSame(got, wanted);
   EXPECT_EQ(two.Path(), kWindowPath);
 }
 
@@ -210,7 +224,7 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     EXPECT_EQ(Equal(after, before, "weight"), Equal(after, before, "running"));
     const auto anew = Module<NoisyStage>::Create(cluster.agent(),
                                                  victim == 0 ? "back" : "front",
-                                                 kWidth, 0.5, uint64_t{8})
+                                                 kWidth, Drop(), uint64_t{8})
                           .Await();
     EXPECT_THAT(anew, IsOk());
   }

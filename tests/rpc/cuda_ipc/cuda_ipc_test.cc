@@ -202,6 +202,22 @@ TEST_F(CudaIpcTest, OfALostSenderWhatWasNotReadyIsNotWaitedFor) {
   EXPECT_TRUE(Within([&] { return machine_->shared == 0; }));
 }
 
+// A stream may wait for the lost peer until whoever waits for the word of the
+// loss ends that.
+TEST_F(CudaIpcTest, ALossIsToldBeforeTheGpuLetsGo) {
+  Open();
+  Export(alice_.gpu->Numbers(100));
+  const Promise<void> told;
+  machine_->before_release = [told] {
+    EXPECT_TRUE(told.future().Await(kSoon).ok());
+  };
+  bob_.channel->OnLost();
+  alice_.channel->OnLost();
+  told.Set(absl::OkStatus());
+  EXPECT_TRUE(Within([&] { return machine_->opened == 0; }));
+  EXPECT_TRUE(Within([&] { return machine_->shared == 0; }));
+}
+
 TEST_F(CudaIpcTest, OfALostReceiverEverythingComesBack) {
   Open();
   Tensor tensor = alice_.gpu->Numbers(100);

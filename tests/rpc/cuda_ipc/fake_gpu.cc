@@ -79,7 +79,10 @@ absl::StatusOr<std::string> FakeGpu::Share(const Place& place) {
   return NewHandle(Kind::kSegment, segment);
 }
 
-void FakeGpu::Unshare(const Place&) { --machine_->shared; }
+void FakeGpu::Unshare(const Place&) {
+  machine_->before_release();
+  --machine_->shared;
+}
 
 absl::StatusOr<IpcGpu::Event> FakeGpu::MakeEvent(int) {
   auto event = std::make_shared<FakeMachine::Event>();
@@ -97,9 +100,11 @@ absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenSegment(
       std::static_pointer_cast<Bytes>(ByHandle(Kind::kSegment, handle));
   if (segment == nullptr) return absl::InternalError("an invalid handle");
   ++machine_->opened;
-  return std::shared_ptr<void>(
-      segment->data(),
-      [segment, machine = machine_](void*) { --machine->opened; });
+  return std::shared_ptr<void>(segment->data(),
+                               [segment, machine = machine_](void*) {
+                                 machine->before_release();
+                                 --machine->opened;
+                               });
 }
 
 absl::StatusOr<std::shared_ptr<void>> FakeGpu::OpenEvent(

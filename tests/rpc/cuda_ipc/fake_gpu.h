@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,9 @@ class FakeMachine {
   std::atomic<bool> broken{false};
   std::atomic<int> opened{0};  // segments
   std::atomic<int> shared{0};
+  // Called before a segment is closed or no longer shared, which on a GPU waits
+  // for what its streams have been given.
+  std::function<void()> before_release = [] {};
 
   struct Event {
     std::atomic<bool> recorded{false};

@@ -1,0 +1,137 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/recorded_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "core/precision.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+constexpr char kOp[] = "recorded_program";
+
+Tensor OnGpu(const Tensor& like, Device device) {
+  return Tensor::Empty(like.shape(), {.dtype = like.dtype(),
+                                      .device = device,
+                                      .format = like.SuggestFormat()});
+}
+
+// Where a batch is read by `to`.
+Tensor Uploaded(const Tensor& given, const Tensor& to) {
+  if (!given.defined() || !to.defined() || given.device() == to.device())
+    return given;
+  const StreamScope lane(Stream::ForCopies(given.device(), to.device()));
+  return given.To(to.device());
+}
+
+void CopyTo(const Tensor& target, const Tensor& given) {
+  if (!target.defined()) return;
+  Require(given.defined() && given.shape() == target.shape(), kOp,
+          "expected values of shape ", target.shape().ToString(), ", got ",
+          given.defined() ? given.shape().ToString() : "none");
+  target.CopyFrom(given);
+}
+
+}  // namespace
+
+std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec) {
+  if (!spec.graph) return "PipelineOptions::graph is off";
+  if (Deterministic()) return "equal bits are wanted of it";
+  if (spec.checkpoint) return "it computes its forwards again";
+  if (spec.deferred_batch_norm) return "its statistics are deferred";
+  if (!module.Generators().empty()) return "it draws random numbers";
+  return "";
+}
+
+RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
+                                 const ProgramRun::Batch& like,
+                                 const std::vector<RecordedStage>& stages)
+    : plan_(std::move(plan)), trace_(DevicesOf(stages)) {
+  const std::vector<Device> devices = DevicesOf(stages);
+  for (const Tensor& x : like.inputs) {
+    batch_.inputs.push_back(x.defined() ? OnGpu(x, devices.front()) : Tensor());
+  }
+  if (like.targets.defined())
+    batch_.targets = OnGpu(like.targets, devices.back());
+  // The graph's memory is its own: what steps before used is of no more use.
+  for (Device device : devices) {
+    Synchronize(device);
+    ReleaseCachedGpuMemory(device);
+  }
+  const auto run_stages = RunStages(stages);
+  graph_ = Graph::Record(devices, [&] {
+    run_.emplace(*plan_, batch_, run_stages, &trace_);
+    if (const absl::Status status = run_->Run(); !status.ok())
+      throw Error(status);
+    gradients_ = run_->TakeGradients();
+    report_ = run_->Report();
+  });
+}
+
+RecordedProgram::~RecordedProgram() = default;
+
+std::vector<Device> RecordedProgram::DevicesOf(
+    const std::vector<RecordedStage>& all) {
+  std::vector<Device> devices;
+  for (const RecordedStage& stage : all) {
+    const Device device = stage.module.device();
+    if (!absl::c_linear_search(devices, device)) devices.push_back(device);
+  }
+  return devices;
+}
+
+std::vector<ProgramRun::RunStage> RecordedProgram::RunStages(
+    const std::vector<RecordedStage>& stages) {
+  std::vector<ProgramRun::RunStage> runs;
+  for (const RecordedStage& stage : stages) {
+    const StageStreams streams = StageStreams::Current(stage.module.device());
+    const int index = stage.spec.index;
+    LocalLinks::Options options{.trace = &trace_, .windows = stage.windows};
+    auto& links =
+        links_.try_emplace(index, index, streams, links_, std::move(options))
+            .first->second;
+    runs.push_back({stage.module, stage.spec, streams, links, stage.own_loss});
+  }
+  return runs;
+}
+
+absl::StatusOr<ProgramRun::Batch> RecordedProgram::Upload(
+    const ProgramRun::Batch& batch) const {
+  return CatchErrors([&]() -> absl::StatusOr<ProgramRun::Batch> {
+    ProgramRun::Batch there = {batch.inputs,
+                               Uploaded(batch.targets, batch_.targets)};
+    for (size_t i = 0; i < std::min(there.inputs.size(), batch_.inputs.size());
+         ++i)
+      there.inputs[i] = Uploaded(batch.inputs[i], batch_.inputs[i]);
+    return there;
+  });
+}
+
+absl::Status RecordedProgram::Put(const ProgramRun::Batch& batch) {
+  return CatchErrors([&] {
+    Require(batch.inputs.size() == batch_.inputs.size(), kOp, "expected ",
+            batch_.inputs.size(), " inputs, got ", batch.inputs.size());
+    for (size_t i = 0; i < batch_.inputs.size(); ++i)
+      CopyTo(batch_.inputs[i], batch.inputs[i]);
+    CopyTo(batch_.targets, batch.targets);
+  });
+}
+
+absl::Status RecordedProgram::Run() {
+  return CatchErrors([&] { graph_->Replay(); });
+}
+
+StageReport RecordedProgram::Report() const {
+  const auto copy = [](const Tensor& x) {
+    return x.defined() ? x.Clone() : Tensor();
+  };
+  return {copy(report_.losses), copy(report_.predicted), {}};
+}
+
+}  // namespace baton::dist
