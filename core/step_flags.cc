@@ -24,7 +24,7 @@ static_assert(std::atomic_ref<uint64_t>::is_always_lock_free &&
                   std::endian::native == std::endian::little,
               "a thread sleeps on the lower half of a flag");
 
-enum Word { kStep = 0, kGivenUp = 1, kWords = 2 };
+enum Word { kStep = 0, kGivenUp = 1, kDecided = 2, kWords = 3 };
 
 // A thread that sleeps looks so often whether its step is given up.
 constexpr std::chrono::nanoseconds kLook{1'000'000};
@@ -53,11 +53,15 @@ StepNumber::StepNumber(Device device)
     : device_(device),
       memory_(WordsFor(device)),
       words_(static_cast<uint64_t*>(memory_->data())) {
-  words_[kStep] = words_[kGivenUp] = 0;
+  words_[kStep] = words_[kGivenUp] = words_[kDecided] = 0;
   if (device.is_cuda()) cuda::LoadFlagKernels(device.index());
 }
 
 void StepNumber::Begin(uint64_t step) { word(kStep).store(step); }
+
+void StepNumber::Begin(uint64_t step, const Stream& stream) {
+  cuda::BeginStep(words_, step, stream);
+}
 
 uint64_t StepNumber::step() const { return word(kStep).load(); }
 
@@ -66,6 +70,8 @@ void StepNumber::GiveUp(uint64_t step) {
   while (seen < step && !word(kGivenUp).compare_exchange_weak(seen, step)) {
   }
 }
+
+uint64_t StepNumber::decided() const { return word(kDecided).load(); }
 
 bool StepNumber::given_up(uint64_t step) const {
   return word(kGivenUp).load() >= step;
@@ -83,6 +89,16 @@ void RaiseFlag(uint64_t* flag, const StepNumber& step, const Stream& stream) {
   if (step.given_up(number)) return;
   std::atomic_ref<uint64_t>(*flag).store(number);
   Wake(flag);
+}
+
+void DecideStep(const uint64_t* flag, const StepNumber& step,
+                const Tensor& skip) {
+  cuda::DecideStep(flag, step.words(), skip);
+}
+
+void RaiseFlagUnless(const Tensor& skip, uint64_t* flag,
+                     const StepNumber& step) {
+  cuda::RaiseFlagUnless(skip, flag, step.words());
 }
 
 bool AwaitFlag(const uint64_t* flag, const StepNumber& step,

@@ -11,6 +11,7 @@
 #include "core/device.h"
 #include "core/storage.h"
 #include "core/stream.h"
+#include "core/tensor.h"
 
 // Flags by which the streams of one process tell those of another, on the same
 // machine, that something has been written, without either host. A flag is a
@@ -41,6 +42,8 @@ class StepNumber {
   // Of what is raised and awaited from now on, `step` > 0. What the streams
   // were given before has run: it would take the new number for its own.
   void Begin(uint64_t step);
+  // The same for a GPU, in the order of the stream that all this hangs on.
+  void Begin(uint64_t step, const Stream& stream);
   uint64_t step() const;
   // Ends the waits of that step and of those before it, and keeps flags from
   // being raised by what comes after such a wait: within about a millisecond,
@@ -49,10 +52,12 @@ class StepNumber {
   // False once its streams are done: every flag that they waited for was
   // raised.
   bool given_up(uint64_t step) const;
+  // The newest step that DecideStep has found to count.
+  uint64_t decided() const;
 
   Device device() const { return device_; }
   // For kernels: the step, and up to which they are given up.
-  const uint64_t* words() const { return words_; }
+  uint64_t* words() const { return words_; }
 
  private:
   std::atomic_ref<uint64_t> word(int which) const {
@@ -75,5 +80,18 @@ void RaiseFlag(uint64_t* flag, const StepNumber& step, const Stream& stream);
 bool AwaitFlag(const uint64_t* flag, const StepNumber& step,
                const Stream& stream,
                std::chrono::steady_clock::time_point deadline);
+
+// The word of several processes on whether a step counts, on GPUs alone: each
+// raises a flag of another one's for its own part, one awaits them all and
+// decides, and raises flags by which the others decide likewise.
+//
+// On the device's current stream: the step counts where `flag` has been raised
+// to it or, without a flag, where it is not given up. `skip`, an f32 [] of that
+// GPU, becomes 0 then, and else 1.
+void DecideStep(const uint64_t* flag, const StepNumber& step,
+                const Tensor& skip);
+// There: raises the flag unless `skip` is 1, whatever was given up since.
+void RaiseFlagUnless(const Tensor& skip, uint64_t* flag,
+                     const StepNumber& step);
 
 }  // namespace baton

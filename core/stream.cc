@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/stream.h"
@@ -123,6 +124,11 @@ Stream Stream::ForCopies(Device from, Device to) {
 
 void Stream::Synchronize() const {
   if (device_.is_cuda()) cuda::SynchronizeStream(device_.index(), index_);
+}
+
+void AfterWork(const Stream& stream, std::function<void()> then) {
+  if (stream.device().is_cpu()) return then();
+  cuda::CallAfter(stream.device().index(), stream.index(), std::move(then));
 }
 
 void Stream::WaitFor(const Stream& other) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/device.h"
@@ -73,6 +74,11 @@ class StreamScope {
 
 // Until all streams of the device are idle.
 void Synchronize(Device device);
+
+// Calls `then` once `stream` has done what it has been given by now, on a
+// thread that is kept for such calls; of the CPU at once, on this one. Never
+// where the device fails. Not within a recording.
+void AfterWork(const Stream& stream, std::function<void()> then);
 
 // A point in a stream's work. Thread-compatible.
 class Event {

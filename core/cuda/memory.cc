@@ -14,7 +14,6 @@
 #include "core/cuda/launch.h"
 #include "core/cuda/peers.h"
 #include "core/cuda/status.h"
-#include "core/executor.h"
 #include "core/pending_read.h"
 #include "core/tensor.h"
 
@@ -60,27 +59,16 @@ bool PinnedByOthers(const Tensor& host) {
   return attributes.type == cudaMemoryTypeHost;
 }
 
-// Letting go may unpin memory, which waits for GPUs.
-ThreadPool& Releases() {
-  static auto* const thread = new ThreadPool(1, "gpu-releases");
-  return *thread;
-}
-
 // Its owner gets it back, and writers go on, when what `stream` was given by
 // now is done.
-void KeepUntilDone(const Tensor& host, cudaStream_t stream) {
+void KeepUntilDone(const Tensor& host, const Stream& stream) {
   struct Kept {
     explicit Kept(const Tensor& tensor) : read(tensor), pin(read.Pin()) {}
     PendingRead read;
     std::shared_ptr<const Tensor> pin;
   };
-  auto kept = std::make_unique<Kept>(host);
-  const auto done = [](void* over) {
-    Releases().Post([kept = std::unique_ptr<Kept>(static_cast<Kept*>(
-                         over))]() mutable { kept.reset(); });
-  };
-  Check(kOp, cudaLaunchHostFunc(stream, done, kept.get()));
-  kept.release();
+  AfterWork(stream,
+            [kept = std::make_shared<Kept>(host)]() mutable { kept.reset(); });
 }
 
 void ToDevice(const Tensor& target, const Tensor& source, bool wait) {
@@ -101,7 +89,7 @@ void ToDevice(const Tensor& target, const Tensor& source, bool wait) {
   // From pageable memory the bytes are taken before the call returns.
   if (wait && source.storage()->use()) stream.Synchronize();
   if (PinnedByOthers(source) && CurrentCapture() == nullptr)
-    KeepUntilDone(source, launch.stream());
+    KeepUntilDone(source, stream);
 }
 
 void ToHost(const Tensor& target, const Tensor& source, bool wait) {

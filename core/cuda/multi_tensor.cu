@@ -82,6 +82,30 @@ __global__ void __launch_bounds__(kBatchThreads)
   }
 }
 
+// Bytes.
+template <typename Entries>
+__global__ void __launch_bounds__(kBatchThreads)
+    CopyIfKernel(const __grid_constant__ Entries batch,
+                 const float* condition) {
+  if (*condition == 0) return;
+  constexpr int kRun = 16;
+  const Chunk chunk = ChunkOfBlock(batch);
+  const PairEntry& entry = batch.entries[chunk.entry];
+  for (int64_t i = chunk.begin + threadIdx.x * kRun; i < chunk.end;
+       i += kBatchThreads * kRun) {
+    const auto* from = static_cast<const uint8_t*>(entry.source) + i;
+    auto* to = static_cast<uint8_t*>(entry.target) + i;
+    const int64_t left = chunk.end - i;
+    if (entry.aligned && left >= kRun) {
+      uint8_t bytes[kRun];
+      LoadRun(from, bytes);
+      StoreRun(to, bytes);
+    } else {
+      for (int64_t j = 0; j < kRun && j < left; ++j) to[j] = from[j];
+    }
+  }
+}
+
 // One sum for each block.
 template <typename S, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
@@ -157,6 +181,26 @@ void AddPairs(const std::vector<TensorPair>& pairs) {
 
 void CopyPairs(const std::vector<TensorPair>& pairs) {
   RunAll<CopyPair>("cast_many", pairs);
+}
+
+void CopyPairsIf(const Tensor& condition,
+                 const std::vector<TensorPair>& pairs) {
+  std::vector<const Tensor*> written, read = {&condition};
+  std::vector<PairEntry> entries;
+  for (const TensorPair& pair : pairs) {
+    written.push_back(&pair.target);
+    read.push_back(&pair.source);
+    void* const to = pair.target.raw_data();
+    const void* const from = pair.source.raw_data();
+    entries.push_back({to, from, static_cast<int64_t>(pair.target.nbytes()),
+                       IsAligned(to) && IsAligned(from)});
+  }
+  const Launch launch("copy_many_if", written, read);
+  const auto* given = static_cast<const float*>(condition.raw_data());
+  ForEachBatch(entries, [&](const auto& batch, uint32_t blocks, size_t) {
+    CopyIfKernel<<<blocks, kBatchThreads, 0, launch.stream()>>>(batch, given);
+    launch.Check();
+  });
 }
 
 Tensor SquareSums(const std::vector<Tensor>& tensors) {

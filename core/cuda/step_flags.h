@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/stream.h"
+#include "core/tensor.h"
 
 // What core/step_flags.h is made of on GPUs; `words` are StepNumber's, in
 // pinned memory. Raises and waits may be captured, and all throw Error for what
@@ -15,6 +16,9 @@ namespace baton::cuda {
 // Loads the kernels of both: the first launch of a kernel that is not loaded
 // waits for those that run, and so for a flag that it may itself be to raise.
 void LoadFlagKernels(int device);
+void BeginStep(uint64_t* words, uint64_t step, const Stream& stream);
+void DecideStep(const uint64_t* flag, uint64_t* words, const Tensor& skip);
+void RaiseFlagUnless(const Tensor& skip, uint64_t* flag, const uint64_t* words);
 void RaiseFlag(uint64_t* flag, const uint64_t* words, const Stream& stream);
 void AwaitFlag(const uint64_t* flag, const uint64_t* words,
                const Stream& stream);

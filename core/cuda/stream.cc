@@ -9,6 +9,7 @@
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/status.h"
+#include "core/executor.h"
 #include "core/mutex.h"
 #include "core/status.h"
 
@@ -16,6 +17,8 @@ namespace baton::cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
+// One may wait for a GPU, as where memory is unpinned.
+constexpr int kCallThreads = 2;
 
 cudaEvent_t NewEvent() {
   cudaEvent_t event = nullptr;
@@ -132,6 +135,31 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
       .Signal(awaited_device, early, [&](cudaEvent_t event) {
         Check("stream", cudaStreamWaitEvent(late, event, 0));
       });
+}
+
+// A call holds up what its stream is given next: calls have a stream of their
+// own, and are made on a thread that may use the device, as CUDA's may not.
+void CallAfter(int device, int stream, std::function<void()> then) {
+  Require(CurrentCapture() == nullptr, "stream",
+          "nothing is called back from a recording");
+  static auto* const streams = new std::array<Queue, kMaxDevices>;
+  static auto* const threads = new ThreadPool(kCallThreads, "gpu-calls");
+  cudaStream_t calls =
+      (*streams)[static_cast<size_t>(device)].stream(device, true);
+  QueueOf(device, stream)
+      .Signal(device, NativeOf(device, stream), [&](cudaEvent_t event) {
+        Check("stream", cudaStreamWaitEvent(calls, event, 0));
+      });
+  using Then = std::function<void()>;
+  auto kept = std::make_unique<Then>(std::move(then));
+  const auto post = [](void* given) {
+    threads->Post([call = std::unique_ptr<Then>(static_cast<Then*>(given))] {
+      (*call)();
+    });
+  };
+  const DeviceScope scope(device);
+  Check("stream", cudaLaunchHostFunc(calls, post, kept.get()));
+  kept.release();
 }
 
 uint64_t StreamPosition(int device, int stream) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 // What core/stream.h is made of on GPUs. core/no_cuda has the same symbols.
@@ -28,6 +29,10 @@ void SynchronizeDevice(int device);
 // `waiter` waits for what `awaited` has been given by now.
 void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited);
+
+// Calls `then` on a thread of its own when the stream has done what it has been
+// given by now.
+void CallAfter(int device, int stream, std::function<void()> then);
 
 // Within a capture streams remember marks between pieces of their work, so that
 // one may wait for less than all: the position of a stream is that of its next

@@ -11,6 +11,9 @@ void AddPairs(const std::vector<TensorPair>&) {
   FailWithoutCuda("add_into_many");
 }
 void CopyPairs(const std::vector<TensorPair>&) { FailWithoutCuda("cast_many"); }
+void CopyPairsIf(const Tensor&, const std::vector<TensorPair>&) {
+  FailWithoutCuda("copy_many_if");
+}
 void UnscalePairs(const std::vector<TensorPair>&, const Tensor&,
                   const Tensor&) {
   FailWithoutCuda("unscale_many");

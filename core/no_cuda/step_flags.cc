@@ -8,6 +8,15 @@
 namespace baton::cuda {
 
 void LoadFlagKernels(int) { FailWithoutCuda("step_flag"); }
+void BeginStep(uint64_t*, uint64_t, const Stream&) {
+  FailWithoutCuda("step_flag");
+}
+void DecideStep(const uint64_t*, uint64_t*, const Tensor&) {
+  FailWithoutCuda("step_flag");
+}
+void RaiseFlagUnless(const Tensor&, uint64_t*, const uint64_t*) {
+  FailWithoutCuda("step_flag");
+}
 void RaiseFlag(uint64_t*, const uint64_t*, const Stream&) {
   FailWithoutCuda("step_flag");
 }

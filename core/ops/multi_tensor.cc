@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "core/cpu/copy.h"
 #include "core/cuda/multi_tensor.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/checks.h"
@@ -135,6 +136,32 @@ std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors) {
   }
   CastMany(targets, sources);
   return copies;
+}
+
+void CopyManyIf(const Tensor& condition, const std::vector<Tensor>& targets,
+                const std::vector<Tensor>& sources) {
+  constexpr char kOp[] = "copy_many_if";
+  Require(targets.size() == sources.size(), kOp, targets.size(),
+          " targets for ", sources.size(), " sources");
+  std::vector<cuda::TensorPair> pairs;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Tensor& target = targets[i];
+    RequireOneDevice(kOp, target, condition);
+    RequireOneDevice(kOp, target, sources[i]);
+    RequireSameShape(kOp, target, sources[i]);
+    Require(
+        target.dtype() == sources[i].dtype() && LieAlike(target, sources[i]),
+        kOp, "expected pairs of one dtype and memory order");
+    target.PrepareWrite();
+    pairs.push_back({target, sources[i]});
+  }
+  if (pairs.empty()) return;
+  if (condition.device().is_cuda()) {
+    cuda::CopyPairsIf(condition, pairs);
+  } else if (condition.Item() != 0) {
+    for (const auto& [target, source] : pairs) cpu::Copy(target, source);
+  }
+  for (const Tensor& target : targets) target.BumpVersion();
 }
 
 void UnscaleMany(const std::vector<Tensor>& targets,

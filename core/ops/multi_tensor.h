@@ -22,6 +22,10 @@ void CastMany(const std::vector<Tensor>& targets,
 // Copies in the same memory order, of any dtypes; an undefined tensor's is
 // undefined.
 std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors);
+// targets[i] = sources[i], of equal dtypes, whatever these are, and memory
+// orders, unless `condition`, f32 [] on the device of all, is 0 when it runs.
+void CopyManyIf(const Tensor& condition, const std::vector<Tensor>& targets,
+                const std::vector<Tensor>& sources);
 // targets[i] = sources[i] / scale, of f32, bf16 or f16 into f32; `not_finite`,
 // where defined, becomes 1 where any source is infinite or no number, and stays
 // as it is otherwise. Both are f32 [] on the device of all targets. A target

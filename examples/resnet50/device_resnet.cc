@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
              .schedule = schedule,
              .loss = settings.loss,
              .deferred_batch_norm = settings.deferred_batch_norm,
-             .at_once = machine.at_once,
-             .overlap = machine.overlap,
+             .at_once = settings.at_once,
+             .overlap = settings.overlap,
              .dtype = machine.dtype}),
         settings, machine.graph));
   }));

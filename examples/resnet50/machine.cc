@@ -16,11 +16,8 @@
 #include "tools/compute_flags.h"
 
 ABSL_DECLARE_FLAG(std::string, graph);
-ABSL_FLAG(int, at_once, 1,
-          "micro-batches that a GPU works on at once, on as many streams");
-ABSL_FLAG(bool, overlap, false,
-          "run forwards beside backwards of other micro-batches, on streams of "
-          "their own; needs a GPU");
+ABSL_DECLARE_FLAG(int, at_once);
+ABSL_DECLARE_FLAG(bool, overlap);
 ABSL_FLAG(int, gpus, 0,
           "devices that the stages take in turn, with --device=cuda; 0: one a "
           "stage, as far as there are so many");
@@ -43,12 +40,12 @@ absl::Status ReadGraph(Machine& machine) {
   return absl::OkStatus();
 }
 
-absl::Status ReadAtOnce(Machine& machine) {
-  machine.at_once = absl::GetFlag(FLAGS_at_once);
-  if (machine.at_once < 1 || machine.at_once > 16)
-    return WrongFlag("at_once", "takes 1 to 16");
-  if (machine.at_once > 1 && !machine.is_cuda())
+absl::Status CheckStreams(const Machine& machine) {
+  if (machine.is_cuda()) return absl::OkStatus();
+  if (absl::GetFlag(FLAGS_at_once) > 1)
     return WrongFlag("at_once", "needs --device=cuda");
+  if (absl::GetFlag(FLAGS_overlap))
+    return WrongFlag("overlap", "needs --device=cuda");
   return absl::OkStatus();
 }
 
@@ -82,11 +79,8 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
     }
   }
   RETURN_IF_ERROR(ReadGraph(machine));
-  RETURN_IF_ERROR(ReadAtOnce(machine));
+  RETURN_IF_ERROR(CheckStreams(machine));
   RETURN_IF_ERROR(ReadThreads(machine, stages));
-  machine.overlap = absl::GetFlag(FLAGS_overlap);
-  if (machine.overlap && !machine.is_cuda())
-    return WrongFlag("overlap", "needs --device=cuda");
   machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
   if (!machine.overlap_trace.empty() && !machine.is_cuda())
     return WrongFlag("overlap_trace", "needs --device=cuda");

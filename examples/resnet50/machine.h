@@ -20,8 +20,6 @@ struct Machine {
   std::string dtype_name = "fp32";  // as on the command line
   DType dtype = DType::kF32;        // of weights and activations
   bool graph = false;               // steps are recorded and replayed
-  bool overlap = false;             // forwards beside backwards
-  int at_once = 1;                  // micro-batches that a GPU works on
   int threads_per_device = 1;       // of the CPU
   std::string overlap_trace = {};   // file; empty: none
 

@@ -59,6 +59,12 @@ ABSL_FLAG(double, most_held, 0,
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
+ABSL_FLAG(int, at_once, 1,
+          "micro-batches that a GPU works on at once, on as many streams; pays "
+          "for small ones");
+ABSL_FLAG(bool, overlap, false,
+          "GPUs run forwards beside backwards of other micro-batches, on "
+          "streams of their own; pays for several micro-batches");
 ABSL_FLAG(std::string, graph, "",
           "on: what GPUs do in each step is recorded and replayed as CUDA "
           "graphs, all of a worker's part where that can be; off; default on "
@@ -223,6 +229,10 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   settings.trials = absl::GetFlag(FLAGS_trials);
   if (settings.trials < 0) return WrongFlag("trials", "must not be negative");
   settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
+  settings.at_once = absl::GetFlag(FLAGS_at_once);
+  if (settings.at_once < 1 || settings.at_once > 16)
+    return WrongFlag("at_once", "takes 1 to 16");
+  settings.overlap = absl::GetFlag(FLAGS_overlap);
   const std::string graph = absl::GetFlag(FLAGS_graph);
   if (graph != "" && graph != "on" && graph != "off")
     return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));

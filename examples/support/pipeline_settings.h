@@ -32,7 +32,9 @@ struct PipelineSettings {
   dist::ScheduleChoice schedule;  // of the pipelined variant
   dist::Loss loss = dist::Loss::kMse;
   bool checkpoint_activations = false;
-  bool graph = true;  // where there is a GPU
+  int at_once = 1;       // micro-batches that a GPU works on
+  bool overlap = false;  // forwards beside backwards
+  bool graph = true;     // where there is a GPU
   bool deferred_batch_norm = false;
   // The paths that links between workers may have; empty: any.
   std::vector<std::string> require_path;

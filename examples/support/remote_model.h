@@ -204,6 +204,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
            .micro_batches = options.micro_batches,
            .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
            .loss = settings.loss,
+           .at_once = ordered ? settings.at_once : 1,
+           .overlap = ordered && settings.overlap,
            .checkpoint = settings.checkpoint_activations,
            .graph = settings.graph,
            .deferred_batch_norm = settings.deferred_batch_norm,

@@ -109,13 +109,16 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
   plan.program = ProgramFor(plan.training, rows);
   plan.rows = rows.back().end;
   for (const RowRange& part : rows) plan.micro_batches.push_back(part.size());
-  const bool for_weights = absl::c_any_of(
-      plan.program,
-      [](const Instruction& step) { return step.op == StageOp::kInputGrad; });
+  plan.at_once = options_.at_once;
+  plan.overlap = options_.overlap;
   std::map<int, LocalLinks> links;  // which stay where they are
   std::vector<ProgramRun::RunStage> stages;
   for (const DeviceStage& stage : stages_) {
-    const StageStreams streams = StreamsOf(stage.device, for_weights);
+    const auto others = streams_.find(stage.device.index());
+    const StageStreams streams =
+        others == streams_.end() || stage.device.is_cpu()
+            ? StageStreams::Current(stage.device)
+            : others->second.For(plan);
     const int index = static_cast<int>(links.size());
     const auto link =
         links.try_emplace(index, index, streams, links,
@@ -142,29 +145,9 @@ Program DevicePipeline::ProgramFor(bool training,
       training ? ScheduleFor(work) : OrThrow(MakeForwards(work));
   // What one sends another takes before the first sends again.
   Program program;
-  const int at_once = options_.at_once;
-  for (const TimedInstruction& timed :
-       OrThrow(Simulate(schedule, work)).order) {
-    const auto [op, stage, group] = timed.instruction;
-    const int end =
-        std::min((group + 1) * at_once, static_cast<int>(rows.size()));
-    for (int m = group * at_once; m < end; ++m)
-      program.push_back({op, stage, m});
-  }
-  return program;
-}
-
-StageStreams DevicePipeline::StreamsOf(Device device, bool for_weights) const {
-  StageStreams streams = StageStreams::Current(device);
-  if (device.is_cpu()) return streams;
-  // Where others are used the current one is not: it wrote the parameters.
-  const StageStreams& others = streams_.at(device.index());
-  if (options_.overlap || options_.at_once > 1) {
-    streams.forward = others.forward;
-    streams.backward = options_.overlap ? others.backward : others.forward;
-  }
-  if (for_weights) streams.weights = others.weights;
-  return streams;
+  for (const TimedInstruction& timed : OrThrow(Simulate(schedule, work)).order)
+    program.push_back(timed.instruction);
+  return Ungrouped(program, options_.at_once, static_cast<int>(rows.size()));
 }
 
 std::vector<RowRange> DevicePipeline::RowsOf(int64_t batch) const {

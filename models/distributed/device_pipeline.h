@@ -133,7 +133,6 @@ class DevicePipeline {
               const ProgramRun::Batch& batch, StepTrace* trace) const;
   // What one thread gives to all devices, as it is expected to begin.
   Program ProgramFor(bool training, const std::vector<RowRange>& rows) const;
-  StageStreams StreamsOf(Device device, bool for_weights) const;
   std::vector<RowRange> RowsOf(int64_t batch) const;
   // The groups of as many micro-batches as a device works on at once.
   Workload WorkFor(const std::vector<RowRange>& rows) const;

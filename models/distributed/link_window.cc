@@ -4,6 +4,7 @@
 #include "models/distributed/link_window.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -79,12 +80,15 @@ ParcelSpec SpecOf(const Outputs& outputs) {
   return spec;
 }
 
-std::vector<int32_t> SlotsOf(const Program& program, int stage,
-                             int micro_batches) {
-  std::vector<int32_t> slots(static_cast<size_t>(micro_batches), 0);
+std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage) {
+  std::vector<int32_t> slots(plan.micro_batches.size(), 0);
+  if (plan.at_once > 1 || plan.overlap) {
+    std::iota(slots.begin(), slots.end(), 0);
+    return slots;
+  }
   std::set<int32_t> left;
   int32_t next = 0;
-  for (const Instruction& step : program) {
+  for (const Instruction& step : plan.program) {
     if (step.stage != stage || step.op == StageOp::kWeightGrad) continue;
     int32_t& slot = slots.at(static_cast<size_t>(step.micro_batch));
     if (step.op != StageOp::kForward) {
@@ -114,7 +118,8 @@ ParcelLayout::ParcelLayout(std::vector<ParcelSpec> parcels,
     Require(slot >= 0 && slot < count, kWindowOp, "slot ", slot, " of ", count);
     most = std::max(most, slot);
   }
-  first_slot_ = Aligned(Window::kFront + slots_.size() * sizeof(uint64_t));
+  const size_t flags = slots_.size() + 1;  // and the gate
+  first_slot_ = Aligned(Window::kFront + flags * sizeof(uint64_t));
   bytes_ = first_slot_ + static_cast<size_t>(most + 1) * slot_bytes_;
 }
 
@@ -134,10 +139,10 @@ Values ParcelLayout::In(const Window& window, int micro_batch) const {
   return values;
 }
 
-LinkWindow::LinkWindow(Side in, Side out)
-    : in_(std::move(in)),
-      out_(std::move(out)),
-      step_(in_.window.storage()->device()) {
+LinkWindow::LinkWindow(Side in, Side out, std::shared_ptr<StepNumber> number)
+    : in_(std::move(in)), out_(std::move(out)), step_(std::move(number)) {
+  Require(in_.window.storage()->device() == device(), kWindowOp, "a step of ",
+          device().ToString(), " for a window of another device");
   for (const Side* side : {&in_, &out_}) {
     Require(side->window.storage()->bytes() >= side->layout.bytes(), kWindowOp,
             side->window.storage()->bytes(), " bytes for ",
@@ -146,8 +151,22 @@ LinkWindow::LinkWindow(Side in, Side out)
 }
 
 void LinkWindow::Begin(uint64_t step) {
+  if (device().is_cuda()) return;
   Drain();
-  step_.Begin(step);
+  step_->Begin(step);
+}
+
+void LinkWindow::RaiseGate() const {
+  RaiseFlag(out_.layout.Gate(out_.window), *step_, CurrentStream(device()));
+}
+
+void LinkWindow::RaiseGate(const Tensor& skip) const {
+  RaiseFlagUnless(skip, out_.layout.Gate(out_.window), *step_);
+}
+
+void LinkWindow::AwaitGate() const {
+  AwaitFlag(gate(), *step_, CurrentStream(device()),
+            std::chrono::steady_clock::time_point::max());
 }
 
 void LinkWindow::Drain() const {
@@ -176,7 +195,7 @@ absl::Status LinkWindow::Send(int micro_batch, const Outputs& outputs) {
     if (slots[i].defined() && slots[i].numel() > 0)
       Copy(slots[i], outputs.values[i]);
   }
-  RaiseFlag(out_.layout.Flag(out_.window, micro_batch), step_, Lane());
+  RaiseFlag(out_.layout.Flag(out_.window, micro_batch), *step_, Lane());
   return absl::OkStatus();
 }
 
@@ -196,10 +215,10 @@ void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
 absl::StatusOr<Outputs> LinkWindow::Take(
     int micro_batch, std::chrono::steady_clock::time_point deadline) {
   const Stream stream = CurrentStream(device());
-  if (!AwaitFlag(in_.layout.Flag(in_.window, micro_batch), step_, stream,
+  if (!AwaitFlag(in_.layout.Flag(in_.window, micro_batch), *step_, stream,
                  deadline))
     return absl::DeadlineExceededError("it did not come");
-  if (device().is_cpu() && step_.given_up(step_.step()))
+  if (device().is_cpu() && step_->given_up(step_->step()))
     return absl::CancelledError("the step was given up");
   Outputs outputs;
   for (const Tensor& slot : in_.layout.In(in_.window, micro_batch))

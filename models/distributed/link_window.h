@@ -17,8 +17,8 @@
 #include "core/shape.h"
 #include "core/step_flags.h"
 #include "core/stream.h"
-#include "models/distributed/schedule.h"
 #include "models/distributed/stage_routes.h"
+#include "models/distributed/step_plan.h"
 #include "models/distributed/window.h"
 
 // How neighbours of one machine pass values in steps of one plan through
@@ -48,12 +48,12 @@ struct ValueSpec {
 using ParcelSpec = std::vector<ValueSpec>;
 ParcelSpec SpecOf(const Outputs& outputs);
 
-// A slot for each micro-batch that `program` has the stage begin, in order of
+// A slot for each micro-batch that the plan has the stage begin, in order of
 // the micro-batches. One whose gradient has come back leaves its slot to the
 // next: that gradient is the credit, for what went forward has been taken, and
 // the slot of the gradient is taken, too, before the next one can be sent.
-std::vector<int32_t> SlotsOf(const Program& program, int stage,
-                             int micro_batches);
+// On several streams at once, whose sends are in no order, each has its own.
+std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage);
 
 // Where the parcels of one direction lie in a window: a flag for each
 // micro-batch, then the slots. Immutable.
@@ -65,6 +65,9 @@ class ParcelLayout {
   size_t bytes() const { return bytes_; }  // of the window
   const ParcelSpec& parcel(int micro_batch) const {
     return parcels_[static_cast<size_t>(micro_batch)];
+  }
+  uint64_t* Gate(const Window& window) const {
+    return Flag(window, static_cast<int>(slots_.size()));
   }
   uint64_t* Flag(const Window& window, int micro_batch) const;
   // Views of the window. Throws Error where it is too small.
@@ -84,13 +87,15 @@ class LinkWindow {
     Window window;
     ParcelLayout layout;
   };
-  // Throws Error where a window is too small for its layout.
-  LinkWindow(Side in, Side out);
+  // `number`: of this end's steps, whatever windows they use. Throws Error
+  // where a window is too small for its layout.
+  LinkWindow(Side in, Side out, std::shared_ptr<StepNumber> number);
 
-  // Of all calls that follow. Waits until this end is done with former steps.
+  // On the CPU, of all calls that follow: waits until this end is done with
+  // former steps. On GPUs whoever gives them a step begins its number.
   void Begin(uint64_t step);
   // Any thread's: ends what waits, here and on this end's streams.
-  void GiveUp(uint64_t step) { step_.GiveUp(step); }
+  void GiveUp(uint64_t step) { step_->GiveUp(step); }
 
   // Copies, and tells the other end, beside the current stream, which has been
   // given what makes the values. InvalidArgument for values of other shapes
@@ -104,15 +109,23 @@ class LinkWindow {
   // Until all that was given to streams has ended.
   void Drain() const;
 
+  // A flag of each end beside those of micro-batches, on the current stream of
+  // a GPU: that this end's part of the step is done or, with `skip`, as
+  // RaiseFlagUnless says.
+  void RaiseGate() const;
+  void RaiseGate(const Tensor& skip) const;
+  void AwaitGate() const;
+  const uint64_t* gate() const { return in_.layout.Gate(in_.window); }
+
   // The stream that carries what is sent.
   Stream Lane() const { return Stream::ForCopies(device(), device()); }
 
  private:
-  Device device() const { return step_.device(); }
+  Device device() const { return step_->device(); }
   void Copy(const Tensor& slot, const Tensor& value) const;
 
   const Side in_, out_;
-  StepNumber step_;
+  const std::shared_ptr<StepNumber> step_;
 };
 
 // By the stage at the other end.

@@ -36,13 +36,16 @@ T LocalLinks::TakeFrom(Box<T>& box, int stage, int micro_batch) {
 }
 
 absl::StatusOr<Outputs> LocalLinks::TakeInputs(int source, int micro_batch) {
-  if (LinkWindow* window = WindowTo(source))
+  if (LinkWindow* window = WindowTo(source)) {
+    const StreamScope scope(streams_.Forward(micro_batch));
     return window->Take(micro_batch, kNoDeadline);
+  }
   return TakeFrom(inputs_, source, micro_batch);
 }
 
 absl::StatusOr<Values> LocalLinks::TakeGradients(int target, int micro_batch) {
   if (LinkWindow* window = WindowTo(target)) {
+    const StreamScope scope(streams_.Backward(micro_batch));
     ASSIGN_OR_RETURN(Outputs back, window->Take(micro_batch, kNoDeadline));
     return std::move(back.values);
   }

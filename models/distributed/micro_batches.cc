@@ -76,4 +76,14 @@ std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
   return sizes;
 }
 
+Program Ungrouped(const Program& groups, int at_once, int count) {
+  Program program;
+  for (const auto& [op, stage, group] : groups) {
+    const int end = std::min((group + 1) * at_once, count);
+    for (int m = group * at_once; m < end; ++m)
+      program.push_back({op, stage, m});
+  }
+  return program;
+}
+
 }  // namespace baton::dist

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/distributed/schedule.h"
 #include "models/distributed/stage_routes.h"
 
 namespace baton::dist {
@@ -42,5 +43,9 @@ Values Joined(const std::vector<Values>& micro_batches);
 // how their costs differ.
 std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
                                size_t at_once = 1);
+
+// A program of such groups, of which each instruction is that of its `count`
+// micro-batches in turn.
+Program Ungrouped(const Program& groups, int at_once, int count);
 
 }  // namespace baton::dist

@@ -31,6 +31,10 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
     return absl::InvalidArgumentError(
         "a pipeline takes a split size or micro-batches of given sizes");
   }
+  if (options.at_once < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a GPU cannot work on ", options.at_once, " micro-batches at once"));
+  }
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
@@ -152,6 +156,10 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
                   : SplitEvaluated(plan.rows, options_.split_size, sizes))
       plan.micro_batches.push_back(part.size());
   }));
+  if (training) {
+    plan.at_once = options_.at_once;
+    plan.overlap = options_.overlap;
+  }
   plan.training = training;
   plan.loss = targets.defined() ? options_.loss.kind() : Loss::kNone;
   return plan;
@@ -160,8 +168,9 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
 Workload Pipeline::WorkFor(const StepPlan& plan) const {
   Workload work;
   work.worker_of_stage = worker_of_stage_;
-  work.micro_batches = static_cast<int>(plan.micro_batches.size());
-  work.sizes = GroupSizes(SplitRows(plan.rows, plan.micro_batches));
+  work.sizes = GroupSizes(SplitRows(plan.rows, plan.micro_batches),
+                          static_cast<size_t>(plan.at_once));
+  work.micro_batches = static_cast<int>(work.sizes.size());
   return work;
 }
 
@@ -170,6 +179,7 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   Ordered& ordered = at->second;
   if (is_new) {
     ordered.work = WorkFor(plan);
+    ordered.rows = SplitRows(plan.rows, plan.micro_batches);
     ordered.meter = CostMeter(stages_.size());
   } else if (options_.schedule.name == "auto" && !ordered.by_costs &&
              ordered.steps >= kUsualSteps) {
@@ -194,13 +204,17 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
     ordered.bubbles += *bubble;
     ++ordered.timed;
   }
+  const std::vector<double> sizes = GroupSizes(ordered.rows);
   for (size_t worker = 0; worker < reports.size(); ++worker) {
     if (!reports[worker].times) continue;
-    const Program& program = ordered.schedule.workers[worker];
+    const Program program =
+        Ungrouped(ordered.schedule.workers[worker], options_.at_once,
+                  static_cast<int>(ordered.rows.size()));
     const std::vector<double>& seconds = reports[worker].times->instructions;
     for (size_t i = 0; i < std::min(program.size(), seconds.size()); ++i) {
-      ordered.meter.Add(
-          program[i], ordered.work.size_of(program[i].micro_batch), seconds[i]);
+      ordered.meter.Add(program[i],
+                        sizes[static_cast<size_t>(program[i].micro_batch)],
+                        seconds[i]);
     }
   }
 }

@@ -47,6 +47,10 @@ struct PipelineOptions {
   // Simulations and plans (partition.h) count neither their transfers nor their
   // memory, which is held from the one stage's forward to its backward.
   std::vector<StageRoute> routes = {};
+  // As in DevicePipelineOptions, for GPUs whose part of a step is replayed as a
+  // whole; others take the groups one micro-batch after the other.
+  int at_once = 1;
+  bool overlap = false;
   bool checkpoint = false;  // recompute activations, see StageSpec
   bool graph = true;        // replay recordings on GPUs, see StageSpec
   // Batch norms normalise micro-batches by their own statistics as ever, but
@@ -155,7 +159,7 @@ class Pipeline {
   // before: on GPUs, where workers wait for the end of such a step, the first
   // ones and a few later ones; on CPUs each.
   static constexpr bool IsTimed(bool on_gpus, int64_t before) {
-    return !on_gpus || before < 8 || before % 16 == 0;
+    return !on_gpus || before < 8 || before % 64 == 0;
   }
   // Forward and backward of one batch; inputs and targets have its rows first.
   // Gradients are left in `ctx`, for an optimizer; none to rely on after an
@@ -241,9 +245,10 @@ class Pipeline {
  private:
   // What training steps of one size go by, and have learnt.
   struct Ordered {
-    Workload work;
+    Workload work;  // of groups of micro-batches
+    std::vector<RowRange> rows;
     Schedule schedule;
-    CostMeter meter;
+    CostMeter meter;     // of micro-batches
     double bubbles = 0;  // of so many steps, by the present order
     int timed = 0;
     int steps = 0;

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/reduce.h"
+#include "models/distributed/micro_batches.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/step_trace.h"
 
@@ -84,6 +87,30 @@ double AccuracyOf(const StageReport& report, const Tensor& targets) {
   return correct / static_cast<double>(predicted.size());
 }
 
+// A tree of all workers by links between their stages, from the first worker;
+// none where they do not hang together.
+std::optional<std::vector<StepGate>> GatesOf(
+    const std::vector<LinkEnds>& links, const std::vector<int>& worker_of_stage,
+    size_t workers) {
+  std::vector<StepGate> gates(workers);
+  std::vector<int> reached = {0};
+  for (size_t next = 0; next < reached.size(); ++next) {
+    const int from = reached[next];
+    for (const LinkEnds& link : links) {
+      const int a = worker_of_stage[static_cast<size_t>(link.from)];
+      const int b = worker_of_stage[static_cast<size_t>(link.to)];
+      if (a != from && b != from) continue;
+      const int other = a == from ? b : a;
+      if (absl::c_linear_search(reached, other)) continue;
+      gates[static_cast<size_t>(from)].children.push_back(link);
+      gates[static_cast<size_t>(other)].parent = link;
+      reached.push_back(other);
+    }
+  }
+  if (reached.size() < workers) return std::nullopt;
+  return gates;
+}
+
 }  // namespace
 
 Pipeline::Told& Pipeline::ToldFor(const StepPlan& plan, const Sink& sink,
@@ -159,7 +186,12 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
   const bool asks = AsksForWindows(told);
   const bool records = AsksForRecordings(told);
   told.asked |= asks;
-  if (records) told.recording = Told::Recording::kAsked;
+  std::optional<std::vector<StepGate>> gates;
+  if (records) {
+    gates = GatesOf(told.gpu_windows, worker_of_stage_, groups_.size());
+    told.recording =
+        gates.has_value() ? Told::Recording::kAsked : Told::Recording::kRefused;
+  }
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
@@ -171,11 +203,13 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
                                told.gpu_windows.begin(),
                                told.gpu_windows.end());
     orders[i].replay = replay;
-    orders[i].record = records;
+    orders[i].record = gates.has_value();
+    if (gates.has_value()) orders[i].gate = std::move((*gates)[i]);
     if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
-    part.program = schedule.workers[i];
+    part.program = Ungrouped(schedule.workers[i], plan.at_once,
+                             static_cast<int>(plan.micro_batches.size()));
     for (const RRef<OptimizerHost>& host : sink.hosts) {
       if (host.owner() == groups_[i].owner()) part.optimizer = host;
     }

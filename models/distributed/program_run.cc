@@ -84,6 +84,10 @@ void ProgramRun::Undo() const {
   for (const auto& [index, stage] : stages_) stage.compute.Undo();
 }
 
+void ProgramRun::UndoIf(const Tensor& condition) const {
+  for (const auto& [index, stage] : stages_) stage.compute.UndoIf(condition);
+}
+
 absl::Status ProgramRun::Do(const Instruction& step) {
   Entry& at = stages_.at(step.stage);
   RETURN_IF_ERROR(at.links.ended());

@@ -54,6 +54,7 @@ class ProgramRun {
   const StageCompute* last() const;
   // As StageCompute says.
   void Undo() const;
+  void UndoIf(const Tensor& condition) const;
 
  private:
   struct Entry {

@@ -38,6 +38,23 @@ void CopyTo(const Tensor& target, const Tensor& given) {
   target.CopyFrom(given);
 }
 
+const LinkWindow& WindowOf(
+    const std::vector<RecordedProgram::RecordedStage>& stages,
+    const LinkEnds& ends) {
+  for (const auto& stage : stages) {
+    const int32_t here = stage.spec.index;
+    const int32_t other = here == ends.from ? ends.to : ends.from;
+    if (here != ends.from && here != ends.to) continue;
+    if (const auto found = stage.windows.find(other);
+        found != stage.windows.end())
+      return *found->second;
+  }
+  Fail(kOp,
+       absl::StrCat("there is no window from stage ", ends.from, " to ",
+                    ends.to),
+       absl::StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 
 std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec) {
@@ -51,9 +68,15 @@ std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec) {
 
 RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
                                  const ProgramRun::Batch& like,
-                                 const std::vector<RecordedStage>& stages)
-    : plan_(std::move(plan)), trace_(DevicesOf(stages)) {
+                                 const std::vector<RecordedStage>& stages,
+                                 const StepGate& gate,
+                                 std::shared_ptr<StepNumber> number)
+    : plan_(std::move(plan)),
+      number_(std::move(number)),
+      trace_(DevicesOf(stages)) {
   const std::vector<Device> devices = DevicesOf(stages);
+  if (number_ != nullptr)
+    skip_ = Tensor::Zeros(Shape(), {.device = devices.front()});
   for (const Tensor& x : like.inputs) {
     batch_.inputs.push_back(x.defined() ? OnGpu(x, devices.front()) : Tensor());
   }
@@ -71,10 +94,30 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
       throw Error(status);
     gradients_ = run_->TakeGradients();
     report_ = run_->Report();
+    if (number_ == nullptr) return;
+    Agree(stages, gate);
+    run_->UndoIf(skip_);
   });
 }
 
 RecordedProgram::~RecordedProgram() = default;
+
+void RecordedProgram::Agree(const std::vector<RecordedStage>& stages,
+                            const StepGate& gate) const {
+  std::vector<const LinkWindow*> children;
+  for (const LinkEnds& ends : gate.children)
+    children.push_back(&WindowOf(stages, ends));
+  for (const LinkWindow* child : children) child->AwaitGate();
+  const uint64_t* word = nullptr;
+  if (gate.parent.has_value()) {
+    const LinkWindow& parent = WindowOf(stages, *gate.parent);
+    parent.RaiseGate();
+    parent.AwaitGate();
+    word = parent.gate();
+  }
+  DecideStep(word, *number_, skip_);
+  for (const LinkWindow* child : children) child->RaiseGate(skip_);
+}
 
 std::vector<Device> RecordedProgram::DevicesOf(
     const std::vector<RecordedStage>& all) {
@@ -89,8 +132,13 @@ std::vector<Device> RecordedProgram::DevicesOf(
 std::vector<ProgramRun::RunStage> RecordedProgram::RunStages(
     const std::vector<RecordedStage>& stages) {
   std::vector<ProgramRun::RunStage> runs;
+  std::map<std::string, StageStreams> of_device;
   for (const RecordedStage& stage : stages) {
-    const StageStreams streams = StageStreams::Current(stage.module.device());
+    const Device device = stage.module.device();
+    const auto [made, is_new] = of_device.try_emplace(device.ToString());
+    if (is_new)
+      made->second = StageStreams::Make(device, plan_->at_once).For(*plan_);
+    const StageStreams& streams = made->second;
     const int index = stage.spec.index;
     LocalLinks::Options options{.trace = &trace_, .windows = stage.windows};
     auto& links =
@@ -128,10 +176,13 @@ absl::Status RecordedProgram::Run() {
 }
 
 StageReport RecordedProgram::Report() const {
-  const auto copy = [](const Tensor& x) {
-    return x.defined() ? x.Clone() : Tensor();
+  const auto read = [](const Tensor& x) {
+    if (!x.defined()) return Tensor();
+    const Tensor host =
+        Tensor::Empty(x.shape(), {.dtype = x.dtype(), .pinned = true});
+    return host.CopyFromAsync(x);
   };
-  return {copy(report_.losses), copy(report_.predicted), {}};
+  return {read(report_.losses), read(report_.predicted), {}};
 }
 
 }  // namespace baton::dist

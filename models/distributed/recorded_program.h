@@ -27,7 +27,11 @@ std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec);
 
 // The program of a plan as the GPUs of one worker replay it: a whole training
 // step but for the optimizer's, with the waits for neighbours and the copies to
-// them, for one launch of the host. Confined to the thread that computes.
+// them, for one launch of the host. At its end the GPUs of all workers agree
+// whether the step counts; where it does not, running statistics are as they
+// were, and skip() keeps an optimizer's step, given after it, from changing
+// anything. So the host can give GPUs the next step before this one has run.
+// Confined to the thread that computes.
 class RecordedProgram {
  public:
   struct RecordedStage {
@@ -37,11 +41,14 @@ class RecordedProgram {
     WindowMap windows = {};              // to stages of other workers
   };
   // Records; nothing runs. `like`: a batch of the plan, whose values later ones
-  // have the shapes of. Throws Error for what cannot be recorded: run a step of
-  // the plan before, in another way.
+  // have the shapes of. `number`: of the windows and of this worker's steps;
+  // null where its stages lie on several GPUs, which then agree with nobody.
+  // Throws Error for what cannot be recorded: run a step of the plan before, in
+  // another way.
   RecordedProgram(std::shared_ptr<const StepPlan> plan,
                   const ProgramRun::Batch& like,
-                  const std::vector<RecordedStage>& stages);
+                  const std::vector<RecordedStage>& stages,
+                  const StepGate& gate, std::shared_ptr<StepNumber> number);
   ~RecordedProgram();
 
   // The batch on the GPUs. What was elsewhere is copied beside what they
@@ -57,10 +64,12 @@ class RecordedProgram {
 
   // What the step leaves, until the next Run.
   LeafGradients TakeGradients() const { return gradients_; }
-  // Copies.
+  // In pinned memory, once the current stream has come so far.
   StageReport Report() const;
   // Where the plan steps parameters: as ProgramRun says.
   void Undo() const { run_->Undo(); }
+  // f32 []: 0 where the step counts, else 1; undefined where nobody agrees.
+  const Tensor& skip() const { return skip_; }
   // Of the steps since its last Begin, the newest.
   StepTrace& trace() { return trace_; }
 
@@ -68,8 +77,13 @@ class RecordedProgram {
   static std::vector<Device> DevicesOf(const std::vector<RecordedStage>& all);
   std::vector<ProgramRun::RunStage> RunStages(
       const std::vector<RecordedStage>& stages);
+  // On the current stream, after the program.
+  void Agree(const std::vector<RecordedStage>& stages,
+             const StepGate& gate) const;
 
   const std::shared_ptr<const StepPlan> plan_;
+  const std::shared_ptr<StepNumber> number_;
+  Tensor skip_;
   ProgramRun::Batch batch_;  // what the recording reads
   StepTrace trace_;
   std::map<int, LocalLinks> links_;

@@ -79,6 +79,8 @@ class Stage {
                                rpc::kConcurrent<&Stage::TakeOffer>>;
 
   // For the group.
+  // Of the steps of its worker, on the device of the module; before the first.
+  void set_number(std::shared_ptr<StepNumber> number);
   // The step's links; Aborted when the step is over.
   absl::StatusOr<std::shared_ptr<MailLinks>> Open(uint64_t step);
   // The steps before this one are over, and plans before that one are named no
@@ -122,6 +124,7 @@ class Stage {
         std::map<int32_t, RRef<Stage>> behind,
         std::shared_ptr<const StageLoss> loss);
 
+  std::shared_ptr<StepNumber> number();
   absl::Status MakeWindow(const StepPlan& plan, int32_t target, Windows use,
                           const Passed& passed, std::chrono::milliseconds time);
 
@@ -135,6 +138,7 @@ class Stage {
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);
   uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over
+  std::shared_ptr<StepNumber> number_ ABSL_GUARDED_BY(mutex_);
   // By plan, and the stage at the other end.
   std::map<std::pair<uint64_t, int>, std::shared_ptr<LinkWindow>> windows_
       ABSL_GUARDED_BY(mutex_);

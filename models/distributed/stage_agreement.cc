@@ -42,6 +42,15 @@ Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
   return promise.future();
 }
 
+optim::GradientOf GradientsOf(const LeafGradients& gradients) {
+  std::unordered_map<const void*, Gradient> sums;
+  for (const auto& [leaf, sum] : gradients) sums[leaf.id()] = sum;
+  return [sums = std::move(sums)](const Variable& parameter) {
+    const auto found = sums.find(parameter.id());
+    return found == sums.end() ? Gradient() : found->second;
+  };
+}
+
 }  // namespace
 
 // The first group hears of every end of a program, and passes on that all have
@@ -75,25 +84,26 @@ void StageGroup::Watch(const TaskPtr& task) const {
 
 absl::Status StageGroup::StepParameters(const Task& task,
                                         LeafGradients gradients) const {
-  std::unordered_map<const void*, Gradient> sums;
-  for (auto& [leaf, sum] : gradients) sums[leaf.id()] = std::move(sum);
-  const auto gradient_of = [&](const Variable& parameter) {
-    const auto found = sums.find(parameter.id());
-    return found == sums.end() ? Gradient() : found->second;
-  };
   StepRequest request = task.order.request;
   const bool clips = request.clip_norm != optim::Clip::kNone;
   const Progress& progress = *task.progress;
   progress.ran.Set(clips && task.optimizer != nullptr
-                       ? task.optimizer->SquareNorm(gradient_of)
+                       ? task.optimizer->SquareNorm(GradientsOf(gradients))
                        : 0.0);
   const Future<double> agreed = progress.agreed.future();
   absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
   // The word may come just now.
   if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
   RETURN_IF_ERROR(all.status());
-  if (task.optimizer == nullptr) return absl::OkStatus();
   if (clips) request.norm = std::sqrt(*all);
+  return StepHeld(task, gradients, request);
+}
+
+absl::Status StageGroup::StepHeld(const Task& task,
+                                  const LeafGradients& gradients,
+                                  const StepRequest& request,
+                                  const optim::SkipOn& skip_on) const {
+  if (task.optimizer == nullptr) return absl::OkStatus();
   // Whoever holds them waits for no pipeline.
   const auto parameters = task.call.agent().service<Engine>()->parameters();
   Promise<std::shared_ptr<rpc::ObjectHold>> held;
@@ -107,7 +117,7 @@ absl::Status StageGroup::StepParameters(const Task& task,
         held.Set(std::make_shared<rpc::ObjectHold>(*std::move(hold)));
       });
   ASSIGN_OR_RETURN(const auto hold, held.future().Await(kNoLimit));
-  task.optimizer->StepHeld(gradient_of, request);
+  task.optimizer->StepHeld(GradientsOf(gradients), request, skip_on);
   return absl::OkStatus();
 }
 

@@ -51,6 +51,10 @@ void StageCompute::Undo() const {
   for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].CopyFrom(kept_[i]);
 }
 
+void StageCompute::UndoIf(const Tensor& condition) const {
+  ops::CopyManyIf(condition, buffers_, kept_);
+}
+
 std::vector<Variable> StageCompute::InputsOf(OutputsOfStages given) const {
   Parcels parcels;
   for (auto& [source, outputs] : given)

@@ -51,6 +51,8 @@ class StageCompute {
   // Where the plan steps parameters: running statistics and generators are as
   // the step found them.
   void Undo() const;
+  // Statistics alone, on the GPU, unless the condition, f32 [] there, is 0.
+  void UndoIf(const Tensor& condition) const;
 
   // Of the last stage: losses of the micro-batches, each [], and outputs, of
   // training only the first where it is of rank 2.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/engine.h"
@@ -24,6 +25,7 @@ using StepClock = std::chrono::steady_clock;
 constexpr std::chrono::hours kFarAway{24 * 365};
 // Steps that are remembered: word of one that is over may come late.
 constexpr size_t kRemembered = 16;
+constexpr char kBrokeBefore[] = "the step before it broke";
 // For a neighbour to make its part.
 constexpr std::chrono::milliseconds kMakeWindows{10'000};
 
@@ -58,6 +60,12 @@ StageGroup::StageGroup(std::vector<std::shared_ptr<Stage>> stages,
           1, absl::StrCat("stage-", stages_.front()->spec().index))) {
   for (const auto& stage : stages_) {
     for (auto& lock : stage->locks()) locks_.push_back(std::move(lock));
+    const Device device = stage->module().device();
+    auto number = absl::c_find_if(
+        numbers_, [&](const auto& each) { return each->device() == device; });
+    if (number == numbers_.end())
+      number = numbers_.insert(number, std::make_shared<StepNumber>(device));
+    stage->set_number(*number);
   }
 }
 
@@ -105,7 +113,7 @@ absl::StatusOr<std::shared_ptr<StageGroup::Progress>> StageGroup::Open(
     for (const auto& stage : stages_) {
       ASSIGN_OR_RETURN(mail.emplace_back(), stage->Open(step));
     }
-    made = std::make_shared<Progress>(std::move(mail));
+    made = std::make_shared<Progress>(step, std::move(mail), numbers_);
     steps_.emplace(step, made);
   }
   Progress::BreakByDeliveries(made);
@@ -185,31 +193,40 @@ Future<GroupReport> StageGroup::Run(rpc::CallContext& call,
   call.OnCancel([progress = task->progress](const absl::Status& why) {
     progress->Break(Annotate(why, "the trainer gave up the step"));
   });
-  BeforeOf(order).OnReady([this, task](const absl::Status& before) {
+  BeforeOf(*task).OnReady([this, task](const absl::Status& before) {
     if (before.ok()) {
       Begin(task);
     } else {
-      End(task, Annotate(before, "the step before it broke"));
+      End(task, Annotate(before, kBrokeBefore));
     }
   });
   return task->report.future();
 }
 
-Future<void> StageGroup::BeforeOf(const StepOrder& order) {
-  if (order.after != 0) {
-    auto before = Open(order.after);
-    if (before.ok()) return (*before)->over.future();
-  }
-  return ReadyFuture<void>(absl::OkStatus());
+Future<void> StageGroup::BeforeOf(const Task& task) {
+  if (task.order.after == 0) return ReadyFuture<void>(absl::OkStatus());
+  auto before = Open(task.order.after);
+  if (!before.ok()) return ReadyFuture<void>(absl::OkStatus());
+  if (task.order.replay != Replay::kProgram) return (*before)->over.future();
+  (*before)->over.future().OnReady(
+      [progress = task.progress](const absl::Status& over) {
+        if (!over.ok()) progress->Break(Annotate(over, kBrokeBefore));
+      });
+  return (*before)->given.future();
 }
 
 void StageGroup::Begin(const TaskPtr& task) {
   task->turn = StepClock::now();
+  const StepOrder& order = task->order;
+  // GPUs may still be busy with the one before.
+  const uint64_t oldest = order.replay == Replay::kProgram && order.after != 0
+                              ? order.after
+                              : order.step;
   std::vector<std::shared_ptr<Progress>> older;
   {
     MutexLock lock(mutex_);
     for (const auto& [step, progress] : steps_) {
-      if (step < task->order.step) older.push_back(progress);
+      if (step < oldest) older.push_back(progress);
     }
     for (; steps_.size() > kRemembered; steps_.erase(steps_.begin()))
       oldest_ = steps_.begin()->first + 1;
@@ -217,8 +234,7 @@ void StageGroup::Begin(const TaskPtr& task) {
   // One that is not over was given up by the trainer.
   for (const auto& progress : older)
     progress->Break(absl::AbortedError("a newer step began"));
-  for (const auto& stage : stages_)
-    stage->Begin(task->order.step, task->order.oldest_plan);
+  for (const auto& stage : stages_) stage->Begin(oldest, order.oldest_plan);
   rpc::HoldObjects(
       task->call, locks_, rpc::Access::kExclusive,
       [this, task](absl::StatusOr<rpc::ObjectHold> hold) {
@@ -227,6 +243,7 @@ void StageGroup::Begin(const TaskPtr& task) {
           return;
         }
         compute_->Post([this, task, hold = *std::move(hold)]() mutable {
+          if (GoesByItself(*task)) return Give(task, std::move(hold));
           auto report = Execute(*task, std::move(hold));
           End(task, std::move(report));
         });
@@ -242,8 +259,7 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
   const absl::Status status = CatchErrors([&]() -> absl::Status {
     RETURN_IF_ERROR(program.Run());
     DrainLinks(task);
-    for (const auto& links : task.progress->mail)
-      RETURN_IF_ERROR(links->ended());
+    RETURN_IF_ERROR(Decided(task));
     report.last = program.Report();
     if (task.plan->steps) return StepParameters(task, program.TakeGradients());
     if (!task.plan->training) return absl::OkStatus();
@@ -257,6 +273,68 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
   if (trace != nullptr && status.ok()) Report(task, *trace, waited, report);
   RETURN_IF_ERROR(status);
   return report;
+}
+
+bool StageGroup::GoesByItself(const Task& task) {
+  return task.order.replay == Replay::kProgram &&
+         task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
+         task.order.request.clip_norm == optim::Clip::kNone;
+}
+
+void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
+  const rpc::internal::HoldsOfThread within(hold.holds());
+  auto report = CatchErrors([&] { return GiveProgram(*task); });
+  // What was given of it ends all the same.
+  if (!report.ok()) task->progress->Break(report.status());
+  const absl::Status heard = CatchErrors([&] {
+    AfterWork(CurrentStream(numbers_.front()->device()),
+              [task, report] { HearEnd(task, report); });
+  });
+  // The times of a step are lost with the next one.
+  if (!heard.ok()) {
+    End(task, heard);
+  } else if (report.ok() && !task->order.timed) {
+    task->progress->given.Set(absl::OkStatus());
+  }
+}
+
+absl::StatusOr<GroupReport> StageGroup::GiveProgram(const Task& task) const {
+  RecordedProgram& program = *task.recorded;
+  RETURN_IF_ERROR(program.Put(task.batch));
+  RETURN_IF_ERROR(BeginLinks(task));
+  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
+  if (task.order.timed) program.trace().BeginInOrder();
+  RETURN_IF_ERROR(program.Run());
+  GroupReport report;
+  report.last = program.Report();
+  RETURN_IF_ERROR(StepHeld(task, program.TakeGradients(), task.order.request,
+                           [&](Device) { return program.skip(); }));
+  return report;
+}
+
+void StageGroup::HearEnd(const TaskPtr& task,
+                         absl::StatusOr<GroupReport> report) {
+  const Progress& progress = *task->progress;
+  if (report.ok() && progress.numbers.front()->decided() >= task->order.step) {
+    progress.agreed.Set(0.0);
+    if (task->order.timed)
+      report->times = TimesOf(task->recorded->trace().Spans());
+    End(task, std::move(report));
+    return;
+  }
+  absl::Status why = report.status();
+  for (const auto& links : progress.mail) why.Update(links->ended());
+  if (why.ok()) why = absl::AbortedError("another worker gave up the step");
+  End(task, std::move(why));
+}
+
+absl::Status StageGroup::Decided(const Task& task) const {
+  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
+  if (task.order.replay == Replay::kProgram &&
+      task.recorded->skip().defined() &&
+      numbers_.front()->decided() < task.order.step)
+    return absl::AbortedError("another worker gave up the step");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
@@ -310,7 +388,15 @@ std::string StageGroup::RecordProgram(const Task& task) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),
                       stage->WindowsOf(task.order.plan)});
     }
-    made = std::make_shared<RecordedProgram>(task.plan, task.batch, here);
+    const bool alone = numbers_.size() == 1;
+    const bool linked = absl::c_any_of(
+        here, [](const auto& stage) { return !stage.windows.empty(); });
+    Require(
+        alone || !linked, "recorded_program",
+        "stages of one worker lie on several devices, and others elsewhere");
+    made = std::make_shared<RecordedProgram>(
+        task.plan, task.batch, here, task.order.gate,
+        alone ? numbers_.front() : nullptr);
   });
   std::string why(status.message());
   if (!status.ok()) {
@@ -349,11 +435,18 @@ absl::Status StageGroup::BeginLinks(const Task& task) const {
     task.progress->mail[i]->Begin(task.order.step, task.deadline,
                                   std::move(windows));
   }
-  return absl::OkStatus();
+  if (task.order.replay != Replay::kProgram) return absl::OkStatus();
+  return CatchErrors([&] {
+    for (const auto& number : numbers_)
+      number->Begin(task.order.step, CurrentStream(number->device()));
+  });
 }
 
 void StageGroup::DrainLinks(const Task& task) {
   for (const auto& links : task.progress->mail) links->Drain();
+  if (task.order.replay != Replay::kProgram) return;
+  for (const auto& number : task.progress->numbers)
+    CurrentStream(number->device()).Synchronize();
 }
 
 std::vector<MadeWindow> StageGroup::MakeWindows(const Task& task) const {
@@ -394,6 +487,7 @@ void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   }
   progress.Break(why);
   progress.EndMail(why);
+  progress.given.Set(report.status());
   progress.over.Set(report.status());
   task.report.Set(std::move(report));
 }
@@ -407,7 +501,10 @@ Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
     MutexLock lock(mutex_);
     begun = (*progress)->begun;
   }
-  if (!begun) (*progress)->over.Set(why);
+  if (!begun) {
+    (*progress)->given.Set(why);
+    (*progress)->over.Set(why);
+  }
   Promise<void> done;
   (*progress)->over.future().OnReady(
       [done](const absl::Status&) { done.Set(absl::OkStatus()); });

@@ -106,12 +106,22 @@ class StageGroup {
   // Lets the group know the plan, if it is new. Else FailedPrecondition.
   absl::StatusOr<KnownPlan> PlanOf(const StepOrder& order);
   absl::Status Prepare(Task& task);
-  Future<void> BeforeOf(const StepOrder& order);
+  // Until the step may begin here, after the one before.
+  Future<void> BeforeOf(const Task& task);
   void Watch(const TaskPtr& task) const;
   void Begin(const TaskPtr& task);
   absl::Status BeginLinks(const Task& task) const;
   static void DrainLinks(const Task& task);
   std::vector<MadeWindow> MakeWindows(const Task& task) const;
+  // Whether GPUs come to the end of the step by themselves.
+  static bool GoesByItself(const Task& task);
+  // On the compute thread: gives GPUs all of such a step, whose end another
+  // thread hears of.
+  void Give(const TaskPtr& task, rpc::ObjectHold hold) const;
+  absl::StatusOr<GroupReport> GiveProgram(const Task& task) const;
+  static void HearEnd(const TaskPtr& task, absl::StatusOr<GroupReport> report);
+  // Whether the GPUs' word, if it is theirs, was that it counts.
+  absl::Status Decided(const Task& task) const;
   // On the compute thread; lets go of the modules at its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
   absl::StatusOr<GroupReport> RunProgram(const Task& task) const;
@@ -127,6 +137,9 @@ class StageGroup {
   static void Report(const Task& task, const StepTrace& trace, double waited,
                      GroupReport& report);
   absl::Status StepParameters(const Task& task, LeafGradients gradients) const;
+  absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
+                        const StepRequest& request,
+                        const optim::SkipOn& skip_on = nullptr) const;
   // Once other workers have taken what was sent, where it went well.
   static void End(const TaskPtr& task, absl::StatusOr<GroupReport> report);
   static void Finish(const Task& task, absl::StatusOr<GroupReport> report);
@@ -135,6 +148,7 @@ class StageGroup {
   const int compute_threads_;
   const std::vector<RRef<StageGroup>> others_;
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks_;  // of the modules
+  std::vector<std::shared_ptr<StepNumber>> numbers_;     // of each device
   Mutex mutex_;
   std::map<uint64_t, KnownPlan> plans_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<Progress>> steps_ ABSL_GUARDED_BY(mutex_);

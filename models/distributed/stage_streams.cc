@@ -3,6 +3,7 @@
 
 #include "models/distributed/stage_streams.h"
 
+#include "absl/algorithm/container.h"
 #include "core/storage.h"
 #include "core/stream_use.h"
 
@@ -27,6 +28,20 @@ StageStreams StageStreams::Make(Device gpu, int at_once) {
   }
   for (int i = 0; i < kWeightStreams; ++i)
     streams.weights.push_back(Stream::Beside(Stream::Next(gpu)));
+  return streams;
+}
+
+StageStreams StageStreams::For(const StepPlan& plan) const {
+  StageStreams streams = Current(forward.front().device());
+  // Where others are used the current one is not: it wrote the parameters.
+  if (plan.overlap || plan.at_once > 1) {
+    streams.forward = forward;
+    streams.backward = plan.overlap ? backward : forward;
+  }
+  const bool splits = absl::c_any_of(plan.program, [](const Instruction& step) {
+    return step.op == StageOp::kInputGrad;
+  });
+  if (splits) streams.weights = weights;
   return streams;
 }
 

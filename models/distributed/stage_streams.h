@@ -7,6 +7,7 @@
 
 #include "core/stream.h"
 #include "core/tensor.h"
+#include "models/distributed/step_plan.h"
 
 namespace baton::dist {
 
@@ -21,6 +22,9 @@ struct StageStreams {
   static StageStreams Current(Device device);
   // Others of `gpu`.
   static StageStreams Make(Device gpu, int at_once);
+
+  // Those that a plan's program uses of these; else the current one.
+  StageStreams For(const StepPlan& plan) const;
 
   bool several() const { return forward.size() > 1; }
   const Stream& Forward(int micro_batch) const {

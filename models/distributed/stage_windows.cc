@@ -25,18 +25,27 @@ std::vector<ParcelSpec> InOrder(const std::map<int, ParcelSpec>& parcels) {
   return specs;
 }
 
-absl::StatusOr<std::shared_ptr<LinkWindow>> Join(Window in,
-                                                 const ParcelLayout& of_in,
-                                                 Window out,
-                                                 const ParcelLayout& of_out) {
+absl::StatusOr<std::shared_ptr<LinkWindow>> Join(
+    Window in, const ParcelLayout& of_in, Window out,
+    const ParcelLayout& of_out, std::shared_ptr<StepNumber> number) {
   return CatchErrors([&]() -> absl::StatusOr<std::shared_ptr<LinkWindow>> {
     return std::make_shared<LinkWindow>(
         LinkWindow::Side{std::move(in), of_in},
-        LinkWindow::Side{std::move(out), of_out});
+        LinkWindow::Side{std::move(out), of_out}, std::move(number));
   });
 }
 
 }  // namespace
+
+void Stage::set_number(std::shared_ptr<StepNumber> number) {
+  MutexLock lock(mutex_);
+  number_ = std::move(number);
+}
+
+std::shared_ptr<StepNumber> Stage::number() {
+  MutexLock lock(mutex_);
+  return number_;
+}
 
 absl::StatusOr<WindowHandle> Stage::TakeOffer(const WindowOffer& offer) {
   if (!absl::c_linear_search(wiring_.sources(), offer.from)) {
@@ -59,8 +68,8 @@ absl::StatusOr<WindowHandle> Stage::TakeOffer(const WindowOffer& offer) {
     ASSIGN_OR_RETURN(Window theirs, Window::Open(offer.of_gradients, device));
     ASSIGN_OR_RETURN(Window own, Window::Make(device, in.bytes()));
     WindowHandle handle = own.handle();
-    ASSIGN_OR_RETURN(auto window,
-                     Join(std::move(own), in, std::move(theirs), out));
+    ASSIGN_OR_RETURN(auto window, Join(std::move(own), in, std::move(theirs),
+                                       out, number()));
     MutexLock lock(mutex_);
     windows_[{offer.plan, offer.from}] = std::move(window);
     return handle;
@@ -89,7 +98,7 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
   offer.plan = plan.id;
   offer.from = spec_.index;
   offer.required = use == Windows::kRequired;
-  offer.slots = SlotsOf(plan.program, spec_.index, static_cast<int>(count));
+  offer.slots = SlotsOf(plan, spec_.index);
   offer.outputs = InOrder(passed.outputs);
   offer.gradients = InOrder(passed.gradients);
   const ParcelLayout in(offer.gradients, offer.slots);
@@ -105,7 +114,7 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
   RETURN_IF_ERROR(own.CheckOpened());
   ASSIGN_OR_RETURN(Window theirs, Window::Open(handle, device));
   ASSIGN_OR_RETURN(auto window,
-                   Join(std::move(own), in, std::move(theirs), out));
+                   Join(std::move(own), in, std::move(theirs), out, number()));
   MutexLock lock(mutex_);
   windows_[{plan.id, target}] = std::move(window);
   return absl::OkStatus();

@@ -69,6 +69,10 @@ struct StepPlan {
   Program program{};
   int64_t rows = 0;                      // of the whole batch
   std::vector<int64_t> micro_batches{};  // rows of each
+  // Micro-batches that a GPU works on at once, and whether it runs forwards
+  // beside backwards, where the program is recorded.
+  int32_t at_once = 1;
+  bool overlap = false;
   bool training = false;
   Loss loss = Loss::kNone;
   // Parameters are stepped once all workers have run their programs, here by
@@ -78,6 +82,7 @@ struct StepPlan {
   static constexpr auto Fields() {
     return std::tuple{&StepPlan::id,       &StepPlan::program,
                       &StepPlan::rows,     &StepPlan::micro_batches,
+                      &StepPlan::at_once,  &StepPlan::overlap,
                       &StepPlan::training, &StepPlan::loss,
                       &StepPlan::steps,    &StepPlan::optimizer};
   }
@@ -112,6 +117,17 @@ struct LinkEnds {
   }
 };
 
+// How a worker whose program is recorded hears, without its host, that those of
+// all workers have run: they are a tree by windows between them, whose root
+// hears of all and then tells all.
+struct StepGate {
+  std::optional<LinkEnds> parent = std::nullopt;  // none: the root
+  std::vector<LinkEnds> children{};
+  static constexpr auto Fields() {
+    return std::tuple{&StepGate::parent, &StepGate::children};
+  }
+};
+
 // One step, as one worker is told.
 struct StepOrder {
   uint64_t step = 0;   // counts up
@@ -133,6 +149,7 @@ struct StepOrder {
   Replay replay = Replay::kNothing;
   // Once the step has run: record the program, for Replay::kProgram.
   bool record = false;
+  StepGate gate{};  // of what is recorded
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
@@ -140,7 +157,7 @@ struct StepOrder {
         &StepOrder::new_plan, &StepOrder::oldest_plan,  &StepOrder::inputs,
         &StepOrder::targets,  &StepOrder::request,      &StepOrder::timed,
         &StepOrder::windows,  &StepOrder::make_windows, &StepOrder::replay,
-        &StepOrder::record,   &StepOrder::time_left};
+        &StepOrder::record,   &StepOrder::gate,         &StepOrder::time_left};
   }
 };
 

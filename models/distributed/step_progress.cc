@@ -30,6 +30,7 @@ void StepProgress::Break(const absl::Status& why) const {
 
 void StepProgress::EndMail(const absl::Status& why) const {
   for (const auto& of_stage : mail) of_stage->Fail(why);
+  for (const auto& number : numbers) number->GiveUp(step);
 }
 
 Future<void> StepProgress::Delivered() const {

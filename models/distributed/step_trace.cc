@@ -54,6 +54,10 @@ StepTrace::StepTrace(const std::vector<Device>& devices) : devices_(devices) {
 
 void StepTrace::Begin() {
   for (Device device : devices_) Synchronize(device);
+  BeginInOrder();
+}
+
+void StepTrace::BeginInOrder() {
   origin_ns_ = rpc::Tracer::Now();
   for (Device device : devices_) {
     Event origin(device);

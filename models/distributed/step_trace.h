@@ -36,6 +36,8 @@ class StepTrace {
   // constructor. For work that is timed within a recorded graph
   // (core/graph.h), to be called before a replay.
   void Begin();
+  // The same in the order of the current streams, for which nobody waits.
+  void BeginInOrder();
 
   // Calls `work`, which gives work to `stream`; the span begins when the stream
   // has come there and what it waits for by then is done.

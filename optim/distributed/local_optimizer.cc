@@ -68,12 +68,13 @@ Future<void> OptimizerHost::Step(const rpc::CallContext& call,
 }
 
 void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,
-                             const StepRequest& request) {
+                             const StepRequest& request,
+                             const optim::SkipOn& skip_on) {
   for (size_t i = 0; i < request.rates.size(); ++i)
     optimizer_->set_lr(i, request.rates[i]);
   optimizer_->set_clip(
       {.norm = request.clip_norm, .value = request.clip_value});
-  optimizer_->Step(gradient_of, nullptr, request.norm);
+  optimizer_->Step(gradient_of, skip_on, request.norm);
 }
 
 // Steps and rates of the whole are the trainer's.

@@ -58,8 +58,10 @@ class OptimizerHost {
                     const StepRequest& request);
   // The same at once, for one that holds the worker's parameters
   // (Engine::parameters) and the modules of those that have a gradient.
+  // `skip_on`: as Optimizer::Step says.
   void StepHeld(const optim::GradientOf& gradient_of,
-                const StepRequest& request);
+                const StepRequest& request,
+                const optim::SkipOn& skip_on = nullptr);
   Future<optim::StateDict> State(const rpc::CallContext& call);
   Future<void> LoadState(const rpc::CallContext& call,
                          const optim::StateDict& state);

@@ -129,6 +129,22 @@ TEST(MultiTensor, ClonesWhateverThereIsInItsOrder) {
   EXPECT_EQ(copies[2].ToVector<int64_t>(), std::vector<int64_t>{7});
 }
 
+TEST(MultiTensor, CopiesWhateverThereIsUnlessTheConditionIsZero) {
+  for (const float condition : {0.F, 1.F}) {
+    const std::vector<Tensor> targets = {
+        Put(Tensor::Zeros({3, 7})), Put(Tensor::Zeros({70000})),
+        Put(Tensor::From<int64_t>({1, 2, 3})), Put(Tensor::Zeros({}))};
+    const std::vector<Tensor> sources = {
+        Put(Tensor::Ones({3, 7})), Put(Tensor::Ones({70000})),
+        Put(Tensor::From<int64_t>({1, 1, 1})), Put(Tensor::Ones({}))};
+    CopyManyIf(Put(Tensor::Full({}, condition)), targets, sources);
+    EXPECT_THAT(targets[0].ToVector<float>(), Each(condition));
+    EXPECT_THAT(targets[1].ToVector<float>(), Each(condition));
+    EXPECT_EQ(targets[2].ToVector<int64_t>()[2], condition == 0 ? 3 : 1);
+    EXPECT_EQ(targets[3].Item(), condition);
+  }
+}
+
 TEST(MultiTensor, UnscalesIntoF32AndTellsWhatIsNotFinite) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const Tensor scale = Put<float>({4}, {});

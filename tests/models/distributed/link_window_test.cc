@@ -47,7 +47,10 @@ std::vector<int32_t> SlotsBy(const std::string& schedule, int stage) {
   choice.name = schedule;
   const auto made = MakeSchedule(choice, OneStageAWorker(3, 5));
   EXPECT_THAT(made, IsOk());
-  return SlotsOf(made->workers[static_cast<size_t>(stage)], stage, 5);
+  StepPlan plan;
+  plan.program = made->workers[static_cast<size_t>(stage)];
+  plan.micro_batches.assign(5, 1);
+  return SlotsOf(plan, stage);
 }
 
 TEST(SlotsOf, AMicroBatchTakesTheSlotOfOneWhoseGradientCameBack) {
@@ -104,10 +107,12 @@ class LinkWindowTest : public ::testing::Test {
     EXPECT_THAT(inputs->CheckOpened(), IsOk());
     front_ = std::make_unique<LinkWindow>(
         LinkWindow::Side{*std::move(gradients), back},
-        LinkWindow::Side{*std::move(to), outputs});
+        LinkWindow::Side{*std::move(to), outputs},
+        std::make_shared<StepNumber>(Device::Cpu()));
     back_ = std::make_unique<LinkWindow>(
         LinkWindow::Side{*std::move(inputs), outputs},
-        LinkWindow::Side{*std::move(from), back});
+        LinkWindow::Side{*std::move(from), back},
+        std::make_shared<StepNumber>(Device::Cpu()));
   }
   static Clock::time_point InALongTime() { return Clock::now() + kLong; }
 

@@ -39,5 +39,17 @@ TEST(GroupSizes, AreRelativeToTheirMean) {
             (std::vector<double>{0.5, 1.5}));
 }
 
+TEST(Ungrouped, AnInstructionOfAGroupIsThatOfItsMicroBatchesInTurn) {
+  const Program groups = {{StageOp::kForward, 0, 0},
+                          {StageOp::kForward, 0, 1},
+                          {StageOp::kBackward, 0, 0}};
+  EXPECT_EQ(Ungrouped(groups, 2, 3), (Program{{StageOp::kForward, 0, 0},
+                                              {StageOp::kForward, 0, 1},
+                                              {StageOp::kForward, 0, 2},
+                                              {StageOp::kBackward, 0, 0},
+                                              {StageOp::kBackward, 0, 1}}));
+  EXPECT_EQ(Ungrouped(groups, 1, 2), groups);
+}
+
 }  // namespace
 }  // namespace baton::dist
