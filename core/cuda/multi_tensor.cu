@@ -87,7 +87,7 @@ template <typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     CopyIfKernel(const __grid_constant__ Entries batch,
                  const float* condition) {
-  if (*condition == 0) return;
+  if (condition != nullptr && *condition == 0) return;
   constexpr int kRun = 16;
   const Chunk chunk = ChunkOfBlock(batch);
   const PairEntry& entry = batch.entries[chunk.entry];
@@ -196,7 +196,9 @@ void CopyPairsIf(const Tensor& condition,
                        IsAligned(to) && IsAligned(from)});
   }
   const Launch launch("copy_many_if", written, read);
-  const auto* given = static_cast<const float*>(condition.raw_data());
+  const auto* given = condition.defined()
+                          ? static_cast<const float*>(condition.raw_data())
+                          : nullptr;
   ForEachBatch(entries, [&](const auto& batch, uint32_t blocks, size_t) {
     CopyIfKernel<<<blocks, kBatchThreads, 0, launch.stream()>>>(batch, given);
     launch.Check();

@@ -19,7 +19,8 @@ struct TensorPair {
 void AddPairs(const std::vector<TensorPair>& pairs);
 // target = source, cast.
 void CopyPairs(const std::vector<TensorPair>& pairs);
-// target = source, of one dtype, unless the condition, f32 [], is 0.
+// target = source, of one dtype, unless there is a condition, f32 [], that is
+// 0.
 void CopyPairsIf(const Tensor& condition, const std::vector<TensorPair>& pairs);
 // targets = sources / scale, into f32; not_finite is 1 where one is not.
 void UnscalePairs(const std::vector<TensorPair>& pairs, const Tensor& scale,

@@ -124,17 +124,21 @@ void CastMany(const std::vector<Tensor>& targets,
 }
 
 std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> copies, targets, sources;
+  std::vector<Tensor> copies;
+  std::map<int, std::vector<cuda::TensorPair>> pairs;  // by GPU
   for (const Tensor& x : tensors) {
-    if (!x.defined() || !IsFloating(x.dtype())) {
+    if (!x.defined() || x.device().is_cpu()) {
       copies.push_back(x.defined() ? x.Clone() : Tensor());
       continue;
     }
-    copies.push_back(Tensor::EmptyLike(x));
-    targets.push_back(copies.back());
-    sources.push_back(x);
+    const Tensor& copy = copies.emplace_back(Tensor::EmptyLike(x));
+    if (LieAlike(copy, x)) {
+      pairs[x.device().index()].push_back({copy, x});
+    } else {
+      copy.CopyFrom(x);
+    }
   }
-  CastMany(targets, sources);
+  for (const auto& [gpu, group] : pairs) cuda::CopyPairsIf(Tensor(), group);
   return copies;
 }
 

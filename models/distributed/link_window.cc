@@ -80,9 +80,9 @@ ParcelSpec SpecOf(const Outputs& outputs) {
   return spec;
 }
 
-std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage) {
+std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage, Device device) {
   std::vector<int32_t> slots(plan.micro_batches.size(), 0);
-  if (plan.at_once > 1 || plan.overlap) {
+  if (device.is_cuda()) {
     std::iota(slots.begin(), slots.end(), 0);
     return slots;
   }
@@ -221,8 +221,11 @@ absl::StatusOr<Outputs> LinkWindow::Take(
   if (device().is_cpu() && step_->given_up(step_->step()))
     return absl::CancelledError("the step was given up");
   Outputs outputs;
-  for (const Tensor& slot : in_.layout.In(in_.window, micro_batch))
-    outputs.values.push_back(slot.defined() ? slot.Clone() : Tensor());
+  for (const Tensor& slot : in_.layout.In(in_.window, micro_batch)) {
+    // A GPU's stay until all workers are through with the step.
+    const bool stays = device().is_cuda() || !slot.defined();
+    outputs.values.push_back(stays ? slot : slot.Clone());
+  }
   const ParcelSpec& parcel = in_.layout.parcel(micro_batch);
   for (size_t i = 0; i < parcel.size(); ++i) {
     if (parcel[i].constant)

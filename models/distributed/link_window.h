@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/device.h"
 #include "core/dtype.h"
 #include "core/shape.h"
 #include "core/step_flags.h"
@@ -52,8 +53,8 @@ ParcelSpec SpecOf(const Outputs& outputs);
 // the micro-batches. One whose gradient has come back leaves its slot to the
 // next: that gradient is the credit, for what went forward has been taken, and
 // the slot of the gradient is taken, too, before the next one can be sent.
-// On several streams at once, whose sends are in no order, each has its own.
-std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage);
+// On GPUs each has its own, where what came stays for the step.
+std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage, Device device);
 
 // Where the parcels of one direction lie in a window: a flag for each
 // micro-batch, then the slots. Immutable.
@@ -101,7 +102,8 @@ class LinkWindow {
   // given what makes the values. InvalidArgument for values of other shapes
   // than the plan's. Gradients are outputs without constants.
   absl::Status Send(int micro_batch, const Outputs& outputs);
-  // On the current stream, once they are there: tensors of their own. On the
+  // On the current stream, once they are there: on the CPU tensors of their
+  // own, on GPUs views of the window, which last until the next step. On the
   // CPU DeadlineExceeded, and Cancelled when the step is given up; on a GPU
   // they may be anything if it is given up before Drain has returned.
   absl::StatusOr<Outputs> Take(int micro_batch,

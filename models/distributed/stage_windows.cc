@@ -98,7 +98,7 @@ absl::Status Stage::MakeWindow(const StepPlan& plan, int32_t target,
   offer.plan = plan.id;
   offer.from = spec_.index;
   offer.required = use == Windows::kRequired;
-  offer.slots = SlotsOf(plan, spec_.index);
+  offer.slots = SlotsOf(plan, spec_.index, device);
   offer.outputs = InOrder(passed.outputs);
   offer.gradients = InOrder(passed.gradients);
   const ParcelLayout in(offer.gradients, offer.slots);

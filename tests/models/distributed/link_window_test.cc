@@ -50,7 +50,7 @@ std::vector<int32_t> SlotsBy(const std::string& schedule, int stage) {
   StepPlan plan;
   plan.program = made->workers[static_cast<size_t>(stage)];
   plan.micro_batches.assign(5, 1);
-  return SlotsOf(plan, stage);
+  return SlotsOf(plan, stage, Device::Cpu());
 }
 
 TEST(SlotsOf, AMicroBatchTakesTheSlotOfOneWhoseGradientCameBack) {
