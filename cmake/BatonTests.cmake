@@ -12,7 +12,8 @@ include(GoogleTest)
 # Tests that match TIMING fail on a machine that is too slow: their label is
 # `timing` instead, and they run alone. Those that match GRPC go through the
 # packaged gRPC, of which ThreadSanitizer knows nothing: their label is `grpc`.
-# Those of the folders in BATON_TESTS_LEFT_OUT are built only where one names them.
+# Programs in BATON_SANITIZED_PROGRAMS have the label `sanitized`, too. Those of the
+# folders in BATON_TESTS_LEFT_OUT are built only where one names them.
 function(baton_tests name folder)
   cmake_parse_arguments(ARG "WHOLE" "SHARDS" "TIMING;GRPC" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -61,30 +62,49 @@ function(baton_add_tests name label whole timing grpc)
     baton_waiting_tests(${name} "${grpc}-${timing}" grpc ${shards})
   endif()
   if(timing)
-    baton_discover(${name} "${timing}" LABELS timing RUN_SERIAL ON)
+    baton_discover(${name} "${timing}" timing RUN_SERIAL ON)
   endif()
+endfunction()
+
+# A label, and `sanitized` for a program that .ci/run runs with sanitizers.
+function(baton_labels variable name label)
+  if(name IN_LIST BATON_SANITIZED_PROGRAMS)
+    list(APPEND label sanitized)
+  endif()
+  set(${variable} "${label}" PARENT_SCOPE)
 endfunction()
 
 function(baton_waiting_tests name filter label shards)
   if(NOT BATON_SANITIZE)
-    baton_discover(${name} "${filter}" LABELS ${label})
+    baton_discover(${name} "${filter}" ${label})
     return()
   endif()
+  baton_labels(labels ${name} ${label})
   foreach(number RANGE 1 ${shards})
     set(test ${name}.${label}_${number}_of_${shards})
     math(EXPR index "${number} - 1")
     add_test(NAME ${test}
       COMMAND ${name} --gtest_brief=1 --gtest_filter=${filter})
-    set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 600
+    set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT 600
       ENVIRONMENT "OMP_WAIT_POLICY=passive;GTEST_TOTAL_SHARDS=${shards};\
 GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
 
-function(baton_discover name filter)
+function(baton_discover name filter label)
+  set(tests ${name}_${label}_tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
-    TEST_FILTER "${filter}"
+    TEST_FILTER "${filter}" TEST_LIST ${tests}
     PROPERTIES TIMEOUT 120 ${baton_test_environment} ${ARGN})
+  # PROPERTIES takes no lists.
+  baton_labels(labels ${name} ${label})
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${tests}_labels.cmake)
+  file(CONFIGURE OUTPUT ${script} @ONLY CONTENT [[
+if(@tests@)
+  set_tests_properties(${@tests@} PROPERTIES LABELS "@labels@")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
 endfunction()
 
 # Tests that wait leave their core to others: tests/run.sh runs so many at once.

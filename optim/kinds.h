@@ -5,9 +5,12 @@
 
 #include <tuple>
 
+#include "optim/adadelta.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/adamax.h"
 #include "optim/rmsprop.h"
+#include "optim/rprop.h"
 #include "optim/sgd.h"
 #include "optim/sparse_adam.h"
 
@@ -23,9 +26,11 @@ struct Kind {
 // All optimizers: a new one is listed here, and is known to every worker's
 // registry and to the programs that choose by name.
 inline constexpr std::tuple kKinds{
-    Kind<Sgd>{"sgd"},         Kind<Adam>{"adam"},
-    Kind<AdamW>{"adamw"},     Kind<Adagrad>{"adagrad"},
-    Kind<RmsProp>{"rmsprop"}, Kind<SparseAdam>{"sparse-adam"}};
+    Kind<Sgd>{"sgd"},           Kind<Adam>{"adam"},
+    Kind<AdamW>{"adamw"},       Kind<Adagrad>{"adagrad"},
+    Kind<RmsProp>{"rmsprop"},   Kind<SparseAdam>{"sparse-adam"},
+    Kind<Adadelta>{"adadelta"}, Kind<Adamax>{"adamax"},
+    Kind<Rprop>{"rprop"}};
 
 // Calls fn(kind) for each.
 template <typename Fn>

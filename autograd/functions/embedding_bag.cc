@@ -6,6 +6,13 @@
 #include "autograd/functions/function.h"
 
 namespace baton::autograd {
+namespace {
+
+ops::EmbeddingBagResult ForwardOf(const Backprop& p) {
+  return {Tensor(), p.saved(1), p.saved(2), p.saved(3)};
+}
+
+}  // namespace
 
 Variable EmbeddingBag(const Variable& table, const Tensor& index,
                       const Tensor& offsets, const Variable& weights,
@@ -15,26 +22,29 @@ Variable EmbeddingBag(const Variable& table, const Tensor& index,
   const int64_t rows = table.dim(0);
   // The weights' gradient needs the table, that of the table only its size.
   const bool trains_weights = weights.defined() && weights.requires_grad();
-  return RecordJoint(
-      "embedding_bag", result.y,
-      {index, result.bags, result.scale, result.rows, weights.tensor(),
-       trains_weights ? table.tensor() : Tensor()},
-      {table, weights},
-      [options, rows](const Backprop& p) {
-        const ops::EmbeddingBagResult forward = {Tensor(), p.saved(1),
-                                                 p.saved(2), p.saved(3)};
-        Tensors grads(2);
-        if (p.needs(0)) {
-          grads[0] = ops::EmbeddingBagBackward(p.dy(), p.saved(0), p.saved(4),
-                                               forward, rows, options);
-        }
-        if (p.needs(1)) {
-          grads[1] = ops::EmbeddingBagBackwardWeights(
-              p.dy(), p.saved(5), p.saved(0), forward, options);
-        }
-        return grads;
-      },
-      GradientParts::kApart);
+  RowsFormula of_rows = nullptr;
+  if (options.sparse) {
+    of_rows = [options, rows](const Backprop& p) {
+      return Gradient(
+          ops::EmbeddingBagBackwardRows(p.dy(), p.saved(0), p.saved(4),
+                                        ForwardOf(p), rows, options),
+          rows);
+    };
+  }
+  return Record("embedding_bag", result.y,
+                {index, result.bags, result.scale, result.rows,
+                 weights.tensor(), trains_weights ? table.tensor() : Tensor()},
+                {{table,
+                  [options, rows](const Backprop& p) {
+                    return ops::EmbeddingBagBackward(p.dy(), p.saved(0),
+                                                     p.saved(4), ForwardOf(p),
+                                                     rows, options);
+                  },
+                  nullptr, of_rows},
+                 {weights, [options](const Backprop& p) {
+                    return ops::EmbeddingBagBackwardWeights(
+                        p.dy(), p.saved(5), p.saved(0), ForwardOf(p), options);
+                  }}});
 }
 
 }  // namespace baton::autograd

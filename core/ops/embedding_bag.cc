@@ -73,16 +73,35 @@ void CheckWeights(const Tensor& table, const Tensor& index,
   RequireSameShape(kBagOp, index, weights);
 }
 
+// [L], where there is any.
+Tensor IsPadding(const Tensor& flat_index, const EmbeddingBagOptions& options) {
+  const Tensor padding =
+      Tensor::Full({}, static_cast<double>(options.padding_index),
+                   {.dtype = DType::kI64, .device = flat_index.device()});
+  return Equal(flat_index, padding);
+}
+
 // x with rows of 0 where the index is that of the padding; x [L, ...].
 Tensor WithoutPadding(const Tensor& x, const Tensor& flat_index,
                       const EmbeddingBagOptions& options) {
   if (options.padding_index < 0) return x;
-  const Tensor padding =
-      Tensor::Full({}, static_cast<double>(options.padding_index),
-                   {.dtype = DType::kI64, .device = x.device()});
-  Tensor is_padding = Equal(flat_index, padding);
+  Tensor is_padding = IsPadding(flat_index, options);
   while (is_padding.rank() < x.rank()) is_padding = is_padding.Unsqueeze(-1);
   return Where(is_padding.Expand(x.shape()), Tensor::ZerosLike(x), x);
+}
+
+// The gradient of each row that was looked up: [L, D].
+Tensor OfEach(const Tensor& scaled, const Tensor& weights,
+              const EmbeddingBagResult& forward) {
+  const Tensor each = Embedding(scaled, forward.bags);
+  return weights.defined() ? Mul(each, weights.Reshape({each.dim(0), 1}))
+                           : each;
+}
+
+Tensor Scaled(const Tensor& dy, const Tensor& index,
+              const EmbeddingBagResult& forward) {
+  RequireOneDevice(kBagOp, dy, index, forward.bags, forward.scale);
+  return Mul(dy, forward.scale.Unsqueeze(1));
 }
 
 }  // namespace
@@ -92,6 +111,8 @@ EmbeddingBagResult EmbeddingBag(const Tensor& table, const Tensor& index,
                                 const EmbeddingBagOptions& options) {
   RequireOneDevice(kBagOp, table, index);
   RequireFloating(kBagOp, table);
+  Require(!options.sparse || options.mode != BagMode::kMax, kBagOp,
+          "expected sparse gradients of sums and means alone");
   Require(table.rank() == 2, kBagOp, "expected a table [V, D], got ",
           table.shape().ToString());
   const int64_t bags = CheckBags(index, offsets, options);
@@ -118,17 +139,26 @@ Tensor EmbeddingBagBackward(const Tensor& dy, const Tensor& index,
                             const Tensor& weights,
                             const EmbeddingBagResult& forward, int64_t rows,
                             const EmbeddingBagOptions& options) {
-  RequireOneDevice(kBagOp, dy, index, forward.bags, forward.scale);
-  const Tensor scaled = Mul(dy, forward.scale.Unsqueeze(1));
+  const Tensor scaled = Scaled(dy, index, forward);
   if (options.mode == BagMode::kMax) {
     const Tensor zeros = Tensor::Zeros(
         {rows, dy.dim(1)}, {.dtype = dy.dtype(), .device = dy.device()});
     return ScatterAdd(zeros, 0, forward.rows, scaled);
   }
   const Tensor flat = index.Contiguous().Flatten();
-  Tensor each = Embedding(scaled, forward.bags);
-  if (weights.defined()) each = Mul(each, weights.Reshape({flat.numel(), 1}));
+  const Tensor each = OfEach(scaled, weights, forward);
   return EmbeddingBackward(WithoutPadding(each, flat, options), flat, rows);
+}
+
+Rows EmbeddingBagBackwardRows(const Tensor& dy, const Tensor& index,
+                              const Tensor& weights,
+                              const EmbeddingBagResult& forward, int64_t rows,
+                              const EmbeddingBagOptions& options) {
+  Tensor flat = index.Contiguous().Flatten();
+  if (options.padding_index >= 0)
+    flat = MaskedFill(flat, IsPadding(flat, options), -1);
+  return Coalesce({flat, OfEach(Scaled(dy, index, forward), weights, forward)},
+                  rows);
 }
 
 Tensor EmbeddingBagBackwardWeights(const Tensor& dy, const Tensor& table,

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include "core/ops/rows.h"
 #include "core/tensor.h"
 
 namespace baton::ops {
@@ -16,6 +17,9 @@ struct EmbeddingBagOptions {
   // Whether the offsets end with the number of indices, the end of the last
   // bag.
   bool include_last_offset = false;
+  // Whether the gradient of a table, which is a leaf, is the rows that were
+  // looked up (autograd/gradient.h). Not for kMax.
+  bool sparse = false;
 };
 
 struct EmbeddingBagResult {
@@ -41,6 +45,11 @@ Tensor EmbeddingBagBackward(const Tensor& dy, const Tensor& index,
                             const Tensor& weights,
                             const EmbeddingBagResult& forward, int64_t rows,
                             const EmbeddingBagOptions& options);
+// The same as rows, coalesced; for sums and means.
+Rows EmbeddingBagBackwardRows(const Tensor& dy, const Tensor& index,
+                              const Tensor& weights,
+                              const EmbeddingBagResult& forward, int64_t rows,
+                              const EmbeddingBagOptions& options);
 // The gradient of the weights, likewise.
 Tensor EmbeddingBagBackwardWeights(const Tensor& dy, const Tensor& table,
                                    const Tensor& index,

@@ -63,4 +63,28 @@ void RmsPropRule::Check() const {
                                  {"momentum", momentum}});
 }
 
+void AdadeltaRule::Check() const {
+  constexpr char kOp[] = "adadelta";
+  RequireNotNegative(
+      kOp, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
+  Require(rho >= 0 && rho <= 1, kOp, "rho is not in [0, 1]: ", rho);
+}
+
+void AdamaxRule::Check() const {
+  constexpr char kOp[] = "adamax";
+  RequireNotNegative(
+      kOp, {{"lr", lr}, {"eps", eps}, {"weight_decay", weight_decay}});
+  RequireBetas(kOp, {beta1, beta2});
+}
+
+void RpropRule::Check() const {
+  constexpr char kOp[] = "rprop";
+  RequireNotNegative(kOp, {{"lr", lr}, {"step_size_min", step_size_min}});
+  Require(eta_minus > 0 && eta_minus < 1 && eta_plus > 1, kOp,
+          "eta_minus is not in (0, 1), or eta_plus not above 1: ", eta_minus,
+          ", ", eta_plus);
+  Require(step_size_min <= step_size_max, kOp, "step_size_min is above ",
+          step_size_max);
+}
+
 }  // namespace baton::ops

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <variant>
 
+#include "core/ops/adadelta_rule.h"
 #include "core/ops/adagrad_rule.h"
 #include "core/ops/adam_rule.h"
+#include "core/ops/adamax_rule.h"
 #include "core/ops/rmsprop_rule.h"
+#include "core/ops/rprop_rule.h"
 #include "core/ops/sgd_rule.h"
 #include "core/ops/sparse_adam_rule.h"
 
@@ -16,7 +19,8 @@ namespace baton::ops {
 
 // All rules that there are kernels for: a new one is listed here.
 using StepRule =
-    std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule, SparseAdamRule>;
+    std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule, SparseAdamRule,
+                 AdadeltaRule, AdamaxRule, RpropRule>;
 
 inline constexpr size_t kMaxStateSlots = 3;
 

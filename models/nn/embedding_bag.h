@@ -11,7 +11,8 @@ namespace baton::nn {
 
 // Rows of a table by bags of numbers, each bag summed, averaged or its greatest
 // (core/ops/embedding_bag.h). Parameter "weight" [rows, width], normal(0, 1) at
-// first, 0 in the padding's row, whose gradient is 0. Thread-compatible.
+// first, 0 in the padding's row, whose gradient is 0; with `sparse` the
+// gradient is rows, as nn::Embedding's. Thread-compatible.
 class EmbeddingBag final : public Module {
  public:
   // Throws Error for a padding index outside of the rows.

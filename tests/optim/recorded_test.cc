@@ -8,9 +8,12 @@
 #include "autograd/functions/reduce.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
+#include "optim/adadelta.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/adamax.h"
 #include "optim/rmsprop.h"
+#include "optim/rprop.h"
 #include "optim/sgd.h"
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
@@ -92,6 +95,9 @@ TEST_F(RecordedStep, OfTheOthersToo) {
                              record);
   ReplaysEqualSteps<RmsProp>(
       RmsPropOptions{.lr = 0.1, .momentum = 0.9, .centered = true}, record);
+  ReplaysEqualSteps<Adadelta>(AdadeltaOptions{.lr = 0.5}, record);
+  ReplaysEqualSteps<Adamax>(AdamaxOptions{.lr = 0.1}, record);
+  ReplaysEqualSteps<Rprop>(RpropOptions{.lr = 0.1}, record);
 }
 
 TEST_F(RecordedStep, FollowsTheSchedule) {

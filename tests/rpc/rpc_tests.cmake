@@ -84,7 +84,8 @@ if(BATON_SANITIZE)
 endif()
 add_test(NAME rpc.soak COMMAND rpc_soak --calls=12000 --rrefs=1200 --rounds=12
   --max_growth_kb=${soak_growth_kb})
-set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS grpc
+baton_labels(soak_labels rpc_soak grpc)
+set_tests_properties(rpc.soak PROPERTIES TIMEOUT 120 LABELS "${soak_labels}"
   PROCESSORS 3)
 
 # Schedules of the RRef protocol; rref_explore --schedules=1000000 is the long run.

@@ -36,6 +36,15 @@ CASES = [
     ("rmsprop", dict(lr=0.02, momentum=0.9)),
     ("rmsprop", dict(lr=0.02, centered=True, alpha=0.9)),
     ("rmsprop", dict(lr=0.02, centered=True, momentum=0.5, maximize=True)),
+    ("adadelta", dict()),
+    ("adadelta", dict(lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.1)),
+    ("adadelta", dict(maximize=True)),
+    ("adamax", dict()),
+    ("adamax", dict(lr=0.05, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1)),
+    ("adamax", dict(lr=0.05, maximize=True)),
+    ("rprop", dict()),
+    ("rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.05, 0.2))),
+    ("rprop", dict(lr=0.1, maximize=True)),
 ]
 # The options of the second parameter, where they differ.
 GROUPS = [
@@ -47,7 +56,8 @@ GROUPS = [
 ]
 CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam,
            "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad,
-           "rmsprop": torch.optim.RMSprop,
+           "rmsprop": torch.optim.RMSprop, "adadelta": torch.optim.Adadelta,
+           "adamax": torch.optim.Adamax, "rprop": torch.optim.Rprop,
            "sparse-adam": torch.optim.SparseAdam}
 # On the gradients of an embedding with sparse=True.
 ROWS = [
@@ -170,9 +180,12 @@ def rates(make):
 
 
 def plain(options):
-    flat = dict(options)
-    if "betas" in flat:
-        flat["beta1"], flat["beta2"] = flat.pop("betas")
+    pairs = {"betas": ("beta1", "beta2"), "etas": ("eta_minus", "eta_plus"),
+             "step_sizes": ("step_size_min", "step_size_max")}
+    flat = {}
+    for name, value in options.items():
+        flat.update(zip(pairs[name], value) if name in pairs
+                    else [(name, value)])
     return flat
 
 

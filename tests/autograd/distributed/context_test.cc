@@ -19,6 +19,7 @@ namespace baton::dist {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 using ContextTest = ThreeWorkers;
 INSTANTIATE_TEST_SUITE_P(, ContextTest, testing::kTransports,
@@ -70,6 +71,25 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(there.views[0], "opened_by"), "alice");
   EXPECT_EQ(column(there.views[0], "gradient_bytes"), "0");
   EXPECT_EQ(column(there.views[0], "state"), "open");
+}
+
+TEST_P(ContextTest, ATraceHasTheCallsOfItsBackward) {
+  const Variable x = Leaf(3);
+  Context ctx(agent());
+  const Variable y = *agent().Async<&Multiply>("bob", ctx, x, x).Await();
+  rpc::Tracer& tracer = *cluster_.at("bob").tracer();
+  tracer.Start(100, rpc::Tracer::Clock::now() + std::chrono::seconds(60));
+  ASSERT_TRUE(ctx.Backward(autograd::Sum(y)).ok());
+  std::vector<std::string> served, made;
+  for (const rpc::TraceEvent& event : tracer.Take().events) {
+    EXPECT_TRUE(event.ok) << event.name;
+    EXPECT_EQ(event.peer, "alice");
+    (event.kind == rpc::TraceEvent::Kind::kServe ? served : made)
+        .push_back(event.name);
+  }
+  EXPECT_THAT(served, UnorderedElementsAre("MarkGraph", "TakeGradient",
+                                           "FinishBackward"));
+  EXPECT_THAT(made, UnorderedElementsAre("MarkGraph", "TakeGradient"));
 }
 
 TEST_P(ContextTest, CallsToOneselfCount) {

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/ops/arithmetic.h"
 #include "tests/support/error_of.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/test_device.h"
@@ -14,6 +15,7 @@ namespace {
 
 using ::baton::test::ErrorOf;
 using ::baton::test::Put;
+using ::baton::test::TestDevice;
 using ::baton::testing::GradCheck;
 using ::baton::testing::Random;
 using ::testing::ElementsAre;
@@ -58,6 +60,37 @@ TEST(EmbeddingBagGradients, OfBagsOfEquallyMany) {
       {Random({5, 3}), Random({2, 3})}));
 }
 
+// What a leaf gets; rows in the order of their numbers on the CPU.
+TEST(EmbeddingBagGradients, MayBeTheRowsThatWereLookedUp) {
+  const auto gradient = [](ops::EmbeddingBagOptions options, bool sparse,
+                           const Variable& weights) {
+    options.sparse = sparse;
+    const Variable table(
+        Put(Tensor::Arange(18).To(DType::kF32).Reshape({6, 3})), true);
+    EmbeddingBag(table, Index(), Offsets(), weights, options)
+        .Backward(Put(Tensor::Arange(12).To(DType::kF32).Reshape({4, 3})));
+    return table.gradient();
+  };
+  for (const bool weighted : {false, true}) {
+    const Variable weights =
+        weighted ? Variable(Put<float>({1, 2, -3, 4, 5, 6, 7}), true)
+                 : Variable();
+    for (const ops::EmbeddingBagOptions& options :
+         {ops::EmbeddingBagOptions{.mode = kSum},
+          ops::EmbeddingBagOptions{.mode = kSum, .padding_index = 2},
+          ops::EmbeddingBagOptions{.padding_index = 4}}) {
+      if (weighted && options.mode != kSum) continue;
+      const Gradient rows = gradient(options, true, weights);
+      const Gradient dense = gradient(options, false, weights);
+      ASSERT_TRUE(rows.is_rows());
+      EXPECT_FALSE(dense.is_rows());
+      EXPECT_TRUE(ops::AllClose(rows.Dense(), dense.Dense(), 1e-6, 1e-6));
+      if (options.padding_index != 2 || TestDevice().is_cuda()) continue;
+      EXPECT_THAT(rows.index().ToVector<int64_t>(), ElementsAre(0, 1, 4));
+    }
+  }
+}
+
 TEST(EmbeddingBag, OfHalfPrecisionSumsInF32) {
   // 300 ones: bf16 counts in twos behind 256.
   const Variable table(Put(Tensor::Ones({1, 2}).To(DType::kBF16)));
@@ -77,6 +110,13 @@ TEST(EmbeddingBag, WithoutIndicesIsZeroAndHasNoGradient) {
     EXPECT_THAT(y.tensor().ToVector<float>(), ElementsAre(0, 0, 0, 0));
     y.Backward(Put(Tensor::Ones({2, 2})));
     EXPECT_THAT(table.grad().ToVector<float>(), ElementsAre(0, 0, 0, 0));
+    if (mode == kMax) continue;
+    const Variable sparse(table.tensor(), true);
+    EmbeddingBag(sparse, Put(Tensor::Zeros({0}, {.dtype = DType::kI64})),
+                 Put<int64_t>({0, 0}), Variable(),
+                 {.mode = mode, .sparse = true})
+        .Backward(Put(Tensor::Ones({2, 2})));
+    EXPECT_EQ(sparse.gradient().index().numel(), 0);
   }
 }
 
@@ -103,6 +143,9 @@ TEST(EmbeddingBag, NamesWhatDoesNotFit) {
                              Tensor::Ones({3}));
               }),
               HasSubstr("weights of sums alone"));
+  EXPECT_THAT(
+      error(index, Tensor::From<int64_t>({0}), {.mode = kMax, .sparse = true}),
+      HasSubstr("sparse gradients of sums and means alone"));
 }
 
 }  // namespace

@@ -4,66 +4,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
+#include <string>
+#include <vector>
 
-#include "absl/flags/reflection.h"
-#include "absl/strings/str_cat.h"
-#include "core/checkpoint.h"
 #include "core/ops/arithmetic.h"
 #include "core/parallel.h"
-#include "core/safetensors.h"
 #include "examples/resnet50/device_resnet.h"
 #include "examples/resnet50/experiment.h"
 #include "examples/resnet50/local_resnet.h"
-#include "examples/resnet50/remote_resnet.h"
-#include "examples/resnet50/training.h"
-#include "examples/support/device_cluster.h"
 #include "examples/support/planning.h"
 #include "examples/support/train_steps.h"
-#include "optim/adam.h"
-#include "tests/models/data/made_files.h"
+#include "tests/examples/resnet50/resnet_programs.h"
 #include "tests/support/test_files.h"
-#include "tools/command_line.h"
 
 namespace baton::examples {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Settings SmallSettings() {
-  Settings settings;
-  settings.model = {.depth = 18, .num_classes = 4, .width = 16};
-  settings.cuts = {"layer2"};
-  settings.variants = {"single", "split", "pipelined"};
-  settings.split_sizes = {4, 8};
-  settings.batch = 8;
-  settings.image = 32;
-  settings.batches = 2;
-  settings.repeat = 2;
-  settings.stepping.optimizer.lr = 0.01;
-  return settings;
-}
-
-class ResNetPrograms : public ::testing::Test {
- protected:
-  void SetUp() override { cluster_ = DeviceCluster::Make(2).value(); }
-  void TearDown() override {
-    const absl::Status status = cluster_->Shutdown();
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  // One thread a stage: oneDNN's sums depend on how many there are.
-  std::unique_ptr<RemoteResNet> Remote(const Settings& settings,
-                                       int64_t split_size) {
-    return MakeRemoteResNet(cluster_->trainer(), cluster_->workers(), settings,
-                            {.cuts = settings.cuts,
-                             .split_size = split_size,
-                             .compute_threads = 1})
-        .value();
-  }
-  std::unique_ptr<DeviceCluster> cluster_;
-};
 
 TEST(Variants, PipelinedComesOnceASplitSize) {
   std::vector<std::string> names;
@@ -312,259 +271,6 @@ TEST_F(ResNetPrograms, AnOrderIsSavedAndFollowedAgain) {
   const std::string line = ToJsonLine(second->front());
   EXPECT_THAT(line, HasSubstr("\"schedule\":\"mine\",\"bubble\":0."));
   EXPECT_THAT(line, HasSubstr("\"predicted_bubble\":0."));
-}
-
-// Two classes that colour alone tells apart.
-std::string ColouredFolder(const testing::TempFolder& folder,
-                           const std::string& name) {
-  for (int i = 0; i < 16; ++i) {
-    folder.Write(absl::StrCat(name, "/red/", i, ".jpg"),
-                 data::FlatJpeg(32, 32, 200 + i, 20, 20));
-    folder.Write(absl::StrCat(name, "/blue/", i, ".jpg"),
-                 data::FlatJpeg(32, 32, 20, 20, 200 + i));
-  }
-  return folder / name;
-}
-
-std::vector<std::string> LinesOf(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
-
-TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsItsWeights) {
-  testing::TempFolder folder;
-  Settings settings = SmallSettings();
-  settings.data = ColouredFolder(folder, "train");
-  ColouredFolder(folder, "test");
-  settings.loss = dist::Loss::kCrossEntropy;
-  settings.epochs = 3;
-  settings.saving.checkpoints.folder = folder / "run";
-  settings.saving.weights = folder / "model.safetensors";
-  settings.json = folder / "epochs.jsonl";
-  settings.stepping.optimizer = {.lr = 0.02, .others = {{"momentum", 0.9}}};
-  const absl::Status status =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  ASSERT_TRUE(status.ok()) << status;
-  const auto weights = ReadSafeTensors(settings.saving.weights);
-  ASSERT_TRUE(weights.ok()) << weights.status();
-  EXPECT_EQ(weights->tensors.at("fc.weight").dim(0), 2);
-  const std::vector<std::string> lines = LinesOf(settings.json);
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_THAT(lines.back(), HasSubstr("\"test_accuracy\":1.0"));
-  EXPECT_THAT(CheckpointSteps(folder / "run"), ElementsAre(4, 8, 12));
-  // Another training does not go on by accident.
-  const absl::Status again =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  EXPECT_TRUE(absl::IsFailedPrecondition(again)) << again;
-  EXPECT_THAT(std::string(again.message()), HasSubstr("up to step 12"));
-  // The weights fit another model's no more than its classes do.
-  settings.saving.checkpoints.folder = folder / "deeper";
-  settings.model.depth = 34;
-  const absl::Status misfit =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  EXPECT_TRUE(absl::IsInvalidArgument(misfit)) << misfit;
-  EXPECT_THAT(std::string(misfit.message()),
-              HasSubstr(settings.saving.weights));
-}
-
-// Interrupted in the middle of the second epoch, and cut elsewhere from then
-// on.
-TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
-  testing::TempFolder folder;
-  Settings settings = SmallSettings();
-  settings.data = ColouredFolder(folder, "train");
-  settings.loss = dist::Loss::kCrossEntropy;
-  settings.epochs = 2;
-  settings.saving.checkpoints = {.folder = folder / "run", .keep = 0};
-  settings.saving.every = 2;  // two steps are under way between
-  settings.json = folder / "undisturbed.jsonl";
-  settings.stepping.optimizer = {.lr = 0.02, .others = {{"momentum", 0.9}}};
-  settings.stepping.schedule = "one-cycle";
-  const auto train = [&] {
-    return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  };
-  absl::Status status = train();
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(CheckpointSteps(folder / "run"), ElementsAre(2, 4, 6, 8));
-  std::filesystem::remove_all(folder / "run/step_8");
-  settings.saving.resume = Saving::Resume::kLatest;
-  settings.cuts = {"layer1"};
-  settings.json = folder / "resumed.jsonl";
-  status = train();
-  ASSERT_TRUE(status.ok()) << status;
-  const auto loss_of = [](const std::string& line) {
-    const size_t begin = line.find("\"loss\":");
-    return line.substr(begin, line.find(',', begin) - begin);
-  };
-  const auto undisturbed = LinesOf(folder / "undisturbed.jsonl");
-  const auto resumed = LinesOf(folder / "resumed.jsonl");
-  ASSERT_EQ(undisturbed.size(), 2u);
-  ASSERT_EQ(resumed.size(), 1u);  // the second epoch
-  EXPECT_EQ(loss_of(resumed[0]), loss_of(undisturbed[1]));
-}
-
-TEST_F(ResNetPrograms, MissingImagesAreNamed) {
-  Settings settings = SmallSettings();
-  settings.data = "/no/such/images.tgz";
-  const absl::Status status =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/images.tgz"));
-}
-
-TEST_F(ResNetPrograms, TestImagesOfOtherClassesAreRefused) {
-  testing::TempFolder folder;
-  Settings settings = SmallSettings();
-  settings.data = ColouredFolder(folder, "train");
-  folder.Write("test/red/0.jpg", data::FlatJpeg(32, 32, 200, 20, 20));
-  settings.loss = dist::Loss::kCrossEntropy;
-  const absl::Status status =
-      TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(folder / "test"));
-}
-
-TEST_F(ResNetPrograms, UnwritableFilesAreKnownBeforeTraining) {
-  testing::TempFolder folder;
-  Settings settings = SmallSettings();
-  settings.data = ColouredFolder(folder, "train");
-  const auto train = [&] {
-    return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
-  };
-  settings.saving.weights = folder / "none/model.safetensors";
-  absl::Status status = train();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr(settings.saving.weights));
-  settings.saving.checkpoints.folder = folder.Write("file", "") + "/run";
-  status = train();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(folder / "file/run"));
-}
-
-TEST(TestDataBeside, TakesTheTestSetOfTheSameFolder) {
-  testing::TempFolder folder;
-  folder.Write("train.tgz", "");
-  folder.Write("test.tgz", "");
-  EXPECT_EQ(TestDataBeside(folder / "train.tgz"), folder / "test.tgz");
-  EXPECT_EQ(TestDataBeside(folder / "other.tgz"), "");
-  EXPECT_EQ(TestDataBeside(folder / "train"), "");
-}
-
-TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
-  const absl::FlagSaver saver;
-  testing::TempFolder folder;
-  const std::string file = folder.Write(
-      "order.txt", "schedule mine\nworker 0: 0F0 0BW0\nworker 1: 1F0 1BW0\n");
-  const auto choice = [](const std::vector<std::string>& flags) {
-    const absl::FlagSaver one;
-    EXPECT_TRUE(tools::ReadFlags(flags).ok());
-    auto settings = SettingsFromFlags();
-    return settings.ok() ? absl::StatusOr<dist::ScheduleChoice>(
-                               std::move(settings->schedule))
-                         : settings.status();
-  };
-  EXPECT_EQ(choice({}).value().name, "gpipe");
-  for (const std::string& name : dist::ScheduleNames())
-    EXPECT_EQ(choice({"--schedule=" + name}).value().name, name);
-  EXPECT_EQ(choice({"--schedule_file=" + file}).value().given->name, "mine");
-  EXPECT_EQ(choice({"--most_held=1.5"}).value().most_held, 1.5);
-  EXPECT_THAT(std::string(choice({"--schedule=fast"}).status().message()),
-              HasSubstr("zb-v, auto, not 'fast'"));
-  EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
-  EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
-}
-
-TEST(SettingsFromFlags, TakesOptimizersAndSchedulesByName) {
-  const absl::FlagSaver saver;
-  const auto settings = [](const std::vector<std::string>& flags) {
-    const absl::FlagSaver one;
-    EXPECT_TRUE(tools::ReadFlags(flags).ok());
-    return SettingsFromFlags();
-  };
-  const Stepping usual = settings({}).value().stepping;
-  EXPECT_EQ(usual.optimizer.kind, "sgd");
-  EXPECT_EQ(usual.optimizer.state_tensors(), 0);
-  const Stepping images = settings({"--data=x", "--lr=0.1"}).value().stepping;
-  EXPECT_EQ(images.schedule, "warm-cosine");
-  EXPECT_EQ(images.optimizer.lr, 0.1);
-  EXPECT_EQ(images.optimizer.others.at("momentum"), 0.9);
-  EXPECT_GT(images.RatesOver(100)(1, 9), images.RatesOver(100)(1, 0));
-  EXPECT_LT(images.RatesOver(100)(1, 90), images.RatesOver(100)(1, 50));
-  const Stepping adam =
-      settings({"--data=x", "--optimizer=adam,beta2=0.9", "--weight_decay=0.5",
-                "--lr_schedule=one-cycle"})
-          .value()
-          .stepping;
-  const auto rule = std::get<ops::AdamRule>(ops::StepRule(adam.optimizer));
-  EXPECT_EQ(rule.lr, optim::AdamOptions().lr);
-  EXPECT_EQ(rule.beta2, 0.9);
-  EXPECT_EQ(rule.weight_decay, 0.5);
-  EXPECT_EQ(adam.schedule, "one-cycle");
-  for (const auto& [wrong, why] : std::map<std::string, std::string>{
-           {"--optimizer=sdg", "there are sgd, adam"},
-           {"--optimizer=adam,beta3=1", "it has lr, beta1"},
-           {"--optimizer=adam,beta2=2", "not in [0, 1)"},
-           {"--lr_schedule=steep", "there are constant, cosine"},
-           {"--lr_schedule=cosine", "is for --data"},
-           {"--lr=-1", "negative"}}) {
-    const absl::Status status = settings({wrong}).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
-  }
-}
-
-TEST(SettingsFromFlags, LeavesOpenWhatIsToBeChosen) {
-  const absl::FlagSaver saver;
-  const auto settings = [](const std::vector<std::string>& flags) {
-    const absl::FlagSaver one;
-    EXPECT_TRUE(tools::ReadFlags(flags).ok());
-    return SettingsFromFlags();
-  };
-  const Settings open = settings({"--stages=auto"}).value();
-  EXPECT_TRUE(open.choose_stages);
-  EXPECT_TRUE(open.cuts.empty());
-  EXPECT_TRUE(open.split_sizes.empty());
-  EXPECT_EQ(open.schedule.name, "auto");
-  const Settings partly = settings({"--stages=auto", "--split_size=10,20",
-                                    "--schedule=zb-h1", "--worker_mib=100"})
-                              .value();
-  EXPECT_THAT(partly.split_sizes, ElementsAre(10, 20));
-  EXPECT_EQ(partly.schedule.name, "zb-h1");
-  EXPECT_EQ(partly.worker_mib, 100);
-  const Settings three = settings({"--stages=3"}).value();
-  EXPECT_FALSE(three.choose_stages);
-  EXPECT_THAT(three.cuts, ElementsAre("layer1", "layer3"));
-  EXPECT_THAT(three.split_sizes, ElementsAre(20));
-  for (const std::vector<std::string>& wrong :
-       {std::vector<std::string>{"--stages=auto", "--cuts=layer1"},
-        {"--stages=auto", "--schedule_file=x"},
-        {"--stages=many"},
-        {"--stages=5"},
-        {"--trials=-1"},
-        {"--worker_mib=-1"}}) {
-    EXPECT_EQ(settings(wrong).status().code(),
-              absl::StatusCode::kInvalidArgument)
-        << wrong.back();
-  }
-}
-
-TEST(SettingsFromFlags, TakesMicroBatchesThatAddUpToTheBatch) {
-  const absl::FlagSaver saver;
-  const auto settings = [](const std::string& sizes) {
-    EXPECT_TRUE(
-        tools::ReadFlags({"--batch=60", "--micro_batches=" + sizes}).ok());
-    return SettingsFromFlags();
-  };
-  EXPECT_EQ(settings("20+40,60").value().micro_batches,
-            (std::vector<std::vector<int64_t>>{{20, 40}, {60}}));
-  for (const char* wrong :
-       {"60+0", "0+60", "60+x", "20+4a", "20+30", "30+40", "-5+65", "+60"}) {
-    const auto refused = settings(wrong);
-    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument)
-        << wrong;
-  }
 }
 
 }  // namespace

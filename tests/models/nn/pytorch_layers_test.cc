@@ -143,6 +143,7 @@ void ExpectPyTorchsBag(const std::string& name,
   const Variable y = layer.Run(golden["x"], golden["offsets"], weights);
   EXPECT_LT(LargestDistance(y.tensor(), golden["y"]), kTolerance) << name;
   y.Backward(golden["dy"]);
+  EXPECT_EQ(layer.weight().gradient().is_rows(), options.sparse) << name;
   golden.ExpectGradients(layer, kTolerance);
   if (weights.defined()) {
     EXPECT_LT(LargestDistance(weights.grad(), golden["dweights"]), kTolerance)
@@ -159,6 +160,9 @@ TEST(EmbeddingBag, ComputesWhatPyTorchDoes) {
   ExpectPyTorchsBag("bag_max_padded", {.mode = kMax, .padding_index = 2});
   ExpectPyTorchsBag("bag_sum_last",
                     {.mode = kSum, .include_last_offset = true});
+  ExpectPyTorchsBag("bag_mean", {.sparse = true});
+  ExpectPyTorchsBag("bag_sum_padded",
+                    {.mode = kSum, .padding_index = 2, .sparse = true});
 }
 
 TEST(EmbeddingBag, StartsWithAPaddingRowOfZeros) {

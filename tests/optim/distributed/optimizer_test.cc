@@ -6,114 +6,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
-#include "models/distributed/pipeline.h"
+#include "optim/adadelta.h"
 #include "optim/adagrad.h"
 #include "optim/adam.h"
+#include "optim/adamax.h"
 #include "optim/any.h"
-#include "optim/distributed/registry.h"
 #include "optim/rmsprop.h"
+#include "optim/rprop.h"
 #include "optim/sgd.h"
+#include "tests/optim/distributed/two_layers.h"
 #include "tests/support/test_device.h"
-#include "tests/support/toy_stages.h"
-#include "tests/support/training_cluster.h"
 
 namespace baton::dist {
 namespace {
 
-using testing::DenseStage;
-using testing::FragileStage;
 using ::testing::HasSubstr;
-
-void AddTypes(rpc::Registry& registry) {
-  RegisterPipeline(registry);
-  RegisterModule<DenseStage>(registry);
-  RegisterModule<FragileStage>(registry);
-  RegisterOptimizers(registry);
-}
-
-// Two layers, at bob and carol, and their twins here.
-class OptimizerTest : public ::testing::Test {
- protected:
-  OptimizerTest() : cluster_(3, AddTypes), x_(test::Put(Tensor::Ones({3, 4}))) {
-    for (int i = 0; i < 2; ++i) {
-      local_.push_back(DenseStage::Make(4, 4, false, 7));
-      local_.back()->To(test::TestDevice());
-      remote_.push_back(*Module<DenseStage>::Create(
-                             agent(), i == 0 ? "bob" : "carol", 4, 4, false, 7)
-                             .Await());
-    }
-  }
-  rpc::Agent& agent() { return cluster_.alice(); }
-  std::vector<ParameterSource> Sources() {
-    return {remote_[0].ref(), remote_[1].ref()};
-  }
-  std::vector<Variable> LocalParameters() {
-    std::vector<Variable> all = local_[0]->Parameters();
-    for (const Variable& p : local_[1]->Parameters()) all.push_back(p);
-    return all;
-  }
-
-  // `layers` of the two take part in the loss.
-  void Backward(const Context& ctx, int layers = 2) {
-    Variable y(x_);
-    for (int i = 0; i < layers; ++i) {
-      auto next = remote_[static_cast<size_t>(i)].Forward(ctx, y).Await();
-      ASSERT_TRUE(next.ok()) << next.status();
-      y = *next;
-    }
-    absl::Status status =
-        const_cast<Context&>(ctx).Backward(autograd::Sum(y * y));
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  void BackwardLocally(int layers = 2) {
-    Variable y(x_);
-    for (int i = 0; i < layers; ++i) {
-      y = local_[static_cast<size_t>(i)]->Forward(y);
-    }
-    autograd::Sum(y * y).Backward();
-  }
-  void ExpectEqualParameters() {
-    for (size_t i = 0; i < 2; ++i) {
-      auto state = *remote_[i].StateDict().Await();
-      for (const auto& [name, tensor] : local_[i]->StateDict()) {
-        EXPECT_TRUE(ops::BitEqual(state.at(name), tensor))
-            << "layer " << i << " " << name;
-      }
-    }
-  }
-
-  template <typename O>
-  void ExpectSameAsLocal(const typename O::Options& options) {
-    Optimizer<O> remote(agent(), options, Sources());
-    O local(LocalParameters(), options);
-    ExpectSameSteps(remote, local);
-  }
-  template <typename O>
-  void ExpectSameSteps(Optimizer<O>& remote, O& local) {
-    for (int step = 0; step < 4; ++step) {
-      // The second step leaves the second layer without a gradient.
-      const int layers = step == 1 ? 1 : 2;
-      Context ctx(agent());
-      Backward(ctx, layers);
-      absl::Status status = remote.Step(ctx);
-      ASSERT_TRUE(status.ok()) << status;
-      local.ZeroGrad();
-      BackwardLocally(layers);
-      local.Step();
-      ExpectEqualParameters();
-    }
-  }
-
-  testing::TrainingCluster cluster_;
-  const Tensor x_;
-  std::vector<std::shared_ptr<DenseStage>> local_;
-  std::vector<Module<DenseStage>> remote_;
-};
 
 TEST_F(OptimizerTest, SgdStepsAsTheLocalOneDoes) {
   ExpectSameAsLocal<optim::Sgd>({.lr = 0.01});
@@ -131,6 +41,9 @@ TEST_F(OptimizerTest, TheOthersStepAsTheLocalOnesDo) {
   ExpectSameAsLocal<optim::Adagrad>({.lr = 0.01, .lr_decay = 0.1});
   ExpectSameAsLocal<optim::RmsProp>(
       {.lr = 0.001, .momentum = 0.5, .centered = true});
+  ExpectSameAsLocal<optim::Adadelta>({.rho = 0.95});
+  ExpectSameAsLocal<optim::Adamax>({.lr = 0.05, .weight_decay = 1e-2});
+  ExpectSameAsLocal<optim::Rprop>({.lr = 0.01, .step_size_max = 0.1});
 }
 
 TEST_F(OptimizerTest, OneThatIsChosenByNameStepsAsTheLocalOneDoes) {
@@ -219,55 +132,6 @@ TEST_F(OptimizerTest, ClippingByTheNormCostsOneCallOfEachOwner) {
   EXPECT_EQ(calls_of_step(), std::pair(uint64_t{2}, uint64_t{2}));
   sgd.set_clip({.value = 0.5});
   EXPECT_EQ(calls_of_step(), std::pair(uint64_t{1}, uint64_t{1}));
-}
-
-TEST_F(OptimizerTest, AScheduleGoesOnWhereTheStateWasSaved) {
-  const optim::Schedule schedule =
-      optim::WarmUp(3, optim::PolynomialLr({.total = 4}));
-  const auto step = [&](Optimizer<optim::Sgd>& sgd) {
-    Context ctx(agent());
-    Backward(ctx);
-    absl::Status status = sgd.Step(ctx);
-    ASSERT_TRUE(status.ok()) << status;
-  };
-  Optimizer<optim::Sgd> first(agent(), {.lr = 0.03}, Sources());
-  first.set_schedule(schedule);
-  EXPECT_DOUBLE_EQ(first.lr(), 0.01);
-  for (int i = 0; i < 4; ++i) step(first);
-  EXPECT_DOUBLE_EQ(first.lr(), 0.0225);
-  auto state = first.State();
-  ASSERT_TRUE(state.ok()) << state.status();
-  Optimizer<optim::Sgd> second(agent(), {.lr = 1}, Sources());
-  second.set_schedule(schedule);
-  ASSERT_TRUE(second.LoadState(*state).ok());
-  EXPECT_DOUBLE_EQ(second.lr(), 0.0225);
-  step(second);
-  EXPECT_DOUBLE_EQ(second.lr(), 0.015);
-}
-
-TEST_F(OptimizerTest, ANamedStateFitsOtherPlacesAndAnotherOrder) {
-  const ParameterSource front(remote_[0].ref()), back(remote_[1].ref());
-  Optimizer<optim::Adam> first(agent(), {.lr = 0.01},
-                               {front.Named("front"), back.Named("back")});
-  Context ctx(agent());
-  Backward(ctx);
-  ASSERT_TRUE(first.Step(ctx).ok());
-  auto state = first.State();
-  ASSERT_TRUE(state.ok()) << state.status();
-  ASSERT_TRUE(state->contains("back.linear.weight.exp_avg"));
-  Optimizer<optim::Adam> second(agent(), {.lr = 0.01},
-                                {back.Named("back"), front.Named("front")});
-  absl::Status loaded = second.LoadState(*state);
-  ASSERT_TRUE(loaded.ok()) << loaded;
-  auto again = second.State();
-  ASSERT_TRUE(again.ok()) << again.status();
-  for (const auto& [key, tensor] : *state)
-    EXPECT_TRUE(ops::BitEqual(again->at(key), tensor)) << key;
-  // Two objects cannot share all their names.
-  Optimizer<optim::Adam> unclear(agent(), {},
-                                 {front.Named(""), back.Named("")});
-  ASSERT_TRUE(unclear.Step(ctx).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(unclear.State().status()));
 }
 
 TEST_F(OptimizerTest, ParametersMayBeNamedOneByOne) {
@@ -371,98 +235,6 @@ TEST_F(OptimizerTest, GivesUpWhenTheCallersTimeIsOver) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(adam.State(hasty).status()));
   EXPECT_TRUE(absl::IsDeadlineExceeded(adam.LoadState({}, hasty)));
   parameters->Release(*other);
-}
-
-// While a module's forward or backward lasts.
-class BusyModuleTest : public ::testing::Test {
- protected:
-  BusyModuleTest() : cluster_(2, AddTypes) { FragileStage::ResetGate(); }
-  rpc::Agent& agent() { return cluster_.alice(); }
-  Module<FragileStage> ModuleAtBob(FragileStage::Fault fault) {
-    return *Module<FragileStage>::Create(agent(), "bob", fault, 0).Await();
-  }
-  // Of another context, by an optimizer that was there before.
-  void ExpectNoStep(Optimizer<optim::Sgd>& sgd, const char* during) {
-    ASSERT_TRUE(FragileStage::TheGate().reached.future().Await().ok());
-    Context other(agent());
-    absl::Status step =
-        sgd.Step(other, {.timeout = std::chrono::milliseconds(300)});
-    EXPECT_TRUE(absl::IsDeadlineExceeded(step)) << step;
-    EXPECT_THAT(std::string(step.message()), HasSubstr(during));
-    FragileStage::TheGate().opened.Set(absl::OkStatus());
-    absl::Status next = sgd.Step(other);
-    EXPECT_TRUE(next.ok()) << next;
-  }
-
-  testing::TrainingCluster cluster_;
-  const Variable x_{test::Put(Tensor::Ones({2, 2})), true};
-};
-
-TEST_F(BusyModuleTest, IsNotSteppedDuringAForward) {
-  auto module = ModuleAtBob(FragileStage::Fault::kWait);
-  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
-  ASSERT_TRUE(sgd.Ready().Await().ok());
-  Context ctx(agent());
-  auto y = module.Forward(ctx, x_);
-  ExpectNoStep(sgd, "FragileStage::Forward of worker alice");
-  EXPECT_TRUE(y.Await().ok());
-}
-
-TEST_F(BusyModuleTest, IsNotSteppedDuringABackward) {
-  auto module = ModuleAtBob(FragileStage::Fault::kWaitInBackward);
-  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
-  ASSERT_TRUE(sgd.Ready().Await().ok());
-  Context ctx(agent());
-  auto y = module.Forward(ctx, x_).Await();
-  ASSERT_TRUE(y.ok()) << y.status();
-  auto backward = ctx.BackwardAsync({autograd::Sum(*y)});
-  ExpectNoStep(sgd, "a backward of worker bob");
-  EXPECT_TRUE(backward.Await().ok());
-}
-
-TEST_F(BusyModuleTest, IsNotSteppedWhileAPipelineRunsIt) {
-  auto module = ModuleAtBob(FragileStage::Fault::kWait);
-  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, {module.ref()});
-  ASSERT_TRUE(sgd.Ready().Await().ok());
-  auto pipeline = *Pipeline::Make(agent(), {}, {module});
-  std::thread trainer([&] {
-    auto result = pipeline->Evaluate(x_.tensor());
-    EXPECT_TRUE(result.ok()) << result.status();
-  });
-  ExpectNoStep(sgd, "StageGroup::Run of worker alice");
-  trainer.join();
-}
-
-TEST_F(OptimizerTest, ARestoredStateContinuesBitForBit) {
-  const optim::AdamOptions options{.lr = 0.01};
-  Optimizer<optim::Adam> first(agent(), options, Sources());
-  optim::Adam local(LocalParameters(), options);
-  auto step = [&](Optimizer<optim::Adam>& remote) {
-    Context ctx(agent());
-    Backward(ctx);
-    ASSERT_TRUE(remote.Step(ctx).ok());
-    local.ZeroGrad();
-    BackwardLocally();
-    local.Step();
-  };
-  step(first);
-  step(first);
-  auto state = first.State();
-  ASSERT_TRUE(state.ok()) << state.status();
-  EXPECT_TRUE(state->contains("1.linear.weight.exp_avg"));
-  Optimizer<optim::Adam> second(agent(), options, Sources());
-  absl::Status loaded = second.LoadState(*state);
-  ASSERT_TRUE(loaded.ok()) << loaded;
-  step(second);
-  ExpectEqualParameters();
-}
-
-TEST_F(OptimizerTest, AStateThatFitsNothingIsRefused) {
-  Optimizer<optim::Adam> adam(agent(), {}, Sources());
-  for (const char* key : {"2.0.exp_avg", "0.9.exp_avg", "x", ""}) {
-    absl::Status status = adam.LoadState({{key, Tensor::Ones({1})}});
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << key << ": " << status;
-  }
 }
 
 }  // namespace

@@ -1,0 +1,167 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/models/distributed/pipeline_mlp.h"
+#include "tests/support/status_matchers.h"
+
+// In which order the stages of a pipeline compute.
+namespace baton::dist {
+namespace {
+
+using testing::DenseStage;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What the worker's stages computed while `work` ran, in the order of time, as
+// a program; "?" where two were at it at once.
+template <typename Work>
+std::string ComputedBy(rpc::Agent& worker, const Work& work) {
+  rpc::Tracer& tracer = *worker.tracer();
+  tracer.Start(10'000, rpc::Tracer::Clock::now() + std::chrono::minutes(1));
+  work();
+  std::vector<rpc::TraceEvent> spans;
+  for (rpc::TraceEvent& event : tracer.Take().events) {
+    if (event.kind == rpc::TraceEvent::Kind::kSpan &&
+        absl::StartsWith(event.peer, "stage "))  // not a kernel of a GPU
+      spans.push_back(event);
+  }
+  std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
+    return a.begin_ns < b.begin_ns;
+  });
+  std::vector<std::string> program;
+  int64_t end_ns = 0;
+  for (const rpc::TraceEvent& span : spans) {
+    // A BW has two parts.
+    if (program.empty() || program.back() != span.name)
+      program.push_back(
+          absl::StrCat(span.begin_ns < end_ns ? "?" : "", span.name));
+    end_ns = span.end_ns;
+  }
+  return absl::StrJoin(program, " ");
+}
+
+TEST_F(PipelineTest, StagesOfAWorkerFollowItsOneOrder) {
+  for (const std::string& schedule : ScheduleNames()) {
+    MakeMlp(*PlaceStages(schedule, 4, 2));
+    PipelineOptions options;
+    options.split_size = 3;
+    options.schedule.name = schedule;
+    auto pipeline = MakePipeline(options);
+    const std::string computed = ComputedBy(cluster_.at("bob"), [&] {
+      Context ctx(agent());
+      auto result = pipeline->Step(ctx, x_, labels_);
+      ASSERT_TRUE(result.ok()) << result.status();
+    });
+    ASSERT_NE(pipeline->schedule(), nullptr);
+    EXPECT_EQ(computed, ToString(pipeline->schedule()->workers[0])) << schedule;
+  }
+}
+
+TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
+  MakeMlp(*PlaceStages("auto", 4, 2));
+  PipelineOptions options;
+  options.split_size = 2;
+  options.schedule.name = "auto";
+  auto pipeline = MakePipeline(options);
+  EXPECT_EQ(pipeline->schedule(), nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(pipeline->Timing().status()));
+  std::vector<double> bubbles;
+  for (int step = 0; step < 4; ++step) {
+    Context ctx(agent());
+    auto result = pipeline->Step(ctx, x_, labels_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_TRUE(result->bubble.has_value());
+    EXPECT_GT(*result->bubble, 0);
+    EXPECT_LT(*result->bubble, 1);
+    bubbles.push_back(*result->bubble);
+    ASSERT_THAT(CheckSchedule(*pipeline->schedule()), testing::IsOk());
+  }
+  const auto timing = pipeline->Timing();
+  ASSERT_TRUE(timing.ok()) << timing.status();
+  EXPECT_EQ(timing->schedule, *pipeline->schedule());
+  // Two steps by the costs of the second one.
+  EXPECT_DOUBLE_EQ(timing->bubble, (bubbles[2] + bubbles[3]) / 2);
+  EXPECT_GT(timing->predicted.makespan, 0);
+  EXPECT_GE(timing->predicted.bubble(), 0);
+  EXPECT_LT(timing->predicted.bubble(), 1);
+  // Another size is another order.
+  pipeline->set_split_size(12);
+  EXPECT_FALSE(pipeline->Timing().ok());
+}
+
+// Workers that declare a GPU; their modules are on the CPU.
+TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
+  const rpc::Compute gpu = {.device = Device::Cuda(0)};
+  testing::TrainingCluster cluster(
+      3, AddPipelineTypes, testing::TransportKind::kInProcess,
+      {{"alice", {}}, {"bob", gpu}, {"carol", gpu}});
+  rpc::Agent& trainer = cluster.alice();
+  const Placement placement = {.device = Device::Cpu()};
+  std::vector<Module<DenseStage>> stages;
+  for (const bool first : {true, false}) {
+    stages.push_back(
+        *Module<DenseStage>::Create(trainer, first ? "bob" : "carol", placement,
+                                    int64_t{4}, int64_t{4}, first, uint64_t{1})
+             .Await());
+  }
+  PipelineOptions options;
+  options.split_size = 2;
+  options.schedule.name = "auto";
+  auto pipeline = Pipeline::Make(trainer, options, {stages[0], stages[1]});
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  const Tensor x = Tensor::Ones({4, 4});
+  const Tensor labels = Tensor::From<int64_t>({0, 1, 2, 3});
+  std::vector<int> timed;
+  for (int step = 0; step < 66; ++step) {
+    Context ctx(trainer);
+    const auto result = (*pipeline)->Step(ctx, x, labels);
+    ASSERT_TRUE(result.ok()) << result.status();
+    if (result->bubble) timed.push_back(step);
+  }
+  EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 64));
+  EXPECT_TRUE((*pipeline)->Timing().ok());
+  // Another batch size begins anew.
+  Context ctx(trainer);
+  const auto other =
+      (*pipeline)->Step(ctx, x.Slice(0, 0, 2), labels.Slice(0, 0, 2));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE(other->bubble.has_value());
+}
+
+TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.split_size = 6;
+  const auto mine = ParseSchedule(
+      "schedule mine\n"
+      "worker 0: 0F0 0F1 0B0 0W0 0BW1\n"
+      "worker 1: 1F0 1F1 1BW0 1B1 1W1\n");
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  options.schedule.given = *mine;
+  auto pipeline = MakePipeline(options);
+  Context ctx(agent());
+  auto result = pipeline->Step(ctx, x_, labels_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->loss, AccumulateLocally(local_, x_, labels_, 6));
+  ExpectGradientsEqual(ctx);
+  EXPECT_EQ(pipeline->schedule()->name, "mine");
+  pipeline->set_split_size(4);
+  Context next(agent());
+  const absl::Status refused = pipeline->Step(next, x_, labels_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("2 micro-batches, not for 2, 2 and 3"));
+}
+
+}  // namespace
+}  // namespace baton::dist
