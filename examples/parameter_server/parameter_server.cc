@@ -145,7 +145,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
       }));
   curves.push_back(shown);
   const AccuracyPoint& last = curve.points.back();
-  const int64_t pushes = run.pushes * run.options.trainers;
+  const int64_t pushes = run.pushes * (run.options.trainers - curve.lost);
   return Measurement{
       .variant = mode,
       .items = pushes * run.task.batch,
@@ -155,6 +155,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
                   {"pushes_per_s", static_cast<double>(pushes) / last.seconds},
                   {"servers", static_cast<int64_t>(crew.servers.size())},
                   {"trainers", static_cast<int64_t>(crew.trainers.size())},
+                  {"lost_trainers", curve.lost},
                   {"times_s", shown.x},
                   {"accuracies", shown.y}}};
 }
@@ -164,15 +165,20 @@ absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
   const int64_t pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(
-      const double rate,
-      PushRate(agent, crew, OptionsFor(mode, crew), gradients, pushes));
+      const PushFigures figures,
+      MeasurePushes(agent, crew, OptionsFor(mode, crew), gradients, pushes));
+  const double rate = figures.pushes_per_s;
   const auto trainers = static_cast<int64_t>(crew.trainers.size());
   return Measurement{
       .variant = absl::StrCat(mode, " ", gradients),
       .items = pushes * trainers,
       .seconds = {static_cast<double>(pushes * trainers) / rate},
       .details = {{"servers", static_cast<int64_t>(crew.servers.size())},
-                  {"trainers", trainers}},
+                  {"trainers", trainers},
+                  // Either way.
+                  {"gb_per_s",
+                   2e-9 * rate * static_cast<double>(figures.bytes)},
+                  {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
       .item = "pushes"};
 }
 

@@ -27,6 +27,22 @@ inline bool IsLoss(const absl::Status& status) {
          absl::IsFailedPrecondition(status);
 }
 
+// Nothing where the worker that was called is lost.
+template <typename R>
+Future<std::optional<R>> UnlessLost(const Future<R>& call) {
+  const Promise<std::optional<R>> promise;
+  call.OnReady([promise](const absl::StatusOr<R>& result) {
+    if (result.ok()) {
+      promise.Set(std::optional<R>(*result));
+    } else if (IsLoss(result.status())) {
+      promise.Set(std::optional<R>());
+    } else {
+      promise.Set(result.status());
+    }
+  });
+  return promise.future();
+}
+
 // A T on each worker of some: those on workers that are lost drop out, workers
 // that join get one, and both count from the next Muster on. Must not outlive
 // the agent. Confined to one thread.

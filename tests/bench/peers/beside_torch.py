@@ -143,7 +143,8 @@ def columns(args):
         name = f"PyTorch {torch_version(python)}"
         theirs = [[python, str(HERE / script), *flags]]
         result.append(Column(name, theirs, figures_of))
-        result.append(Column(f"{name}, mended", theirs, figures_of, MENDED))
+        if not args.plain:
+            result.append(Column(f"{name}, mended", theirs, figures_of, MENDED))
     return result
 
 
@@ -201,6 +202,8 @@ def main():
                              "the one that runs this")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu",
                         help="cuda: also tensors from GPU to GPU")
+    parser.add_argument("--plain", action="store_true",
+                        help="leave out the runs with a mended allocator")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=300,
                         help="seconds that one run may take")
