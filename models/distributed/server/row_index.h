@@ -73,6 +73,7 @@ class RowIndex {
   };
   using Slots = std::vector<Slot, cpu::ContainerAllocator<Slot>>;
   static constexpr size_t kLeast = 16;
+  static constexpr size_t kLarge = size_t{4} << 20;
 
   size_t HomeOf(int64_t key) const {
     return MixBits(static_cast<uint64_t>(key)) & (slots_.size() - 1);
@@ -85,9 +86,13 @@ class RowIndex {
     return at;
   }
   void Grow() {
-    const Slots before = std::exchange(slots_, Slots(2 * slots_.size()));
-    for (const Slot& slot : before)
-      if (slot.row != kNone) slots_[SlotOf(slot.key)] = slot;
+    {
+      const Slots before = std::exchange(slots_, Slots(2 * slots_.size()));
+      for (const Slot& slot : before)
+        if (slot.row != kNone) slots_[SlotOf(slot.key)] = slot;
+    }
+    // Nothing else is as large as the slots before, which would be kept for it.
+    if (slots_.size() >= kLarge) cpu::ReleaseCached();
   }
 
   Slots slots_;  // a power of two, at most half of them used
