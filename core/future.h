@@ -110,6 +110,9 @@ class FutureState {
     });
   }
 
+  // Of the last handle, once ready.
+  Result Take() { return *std::move(result_); }
+
   // Somebody here needs the result.
   static void Want(const std::shared_ptr<FutureState>& self) {
     if (self->source_ == nullptr || self->wanted_.exchange(true)) return;
@@ -210,6 +213,16 @@ class [[nodiscard]] Future {
           absl::StrCat("no result within ", timeout.count(), " ms"));
     }
     return *result;
+  }
+
+  // The result, moved out, where it is there and there is no other handle and
+  // no promise: this one is invalid then. Nothing otherwise.
+  std::optional<Result> TakeIfAlone() && {
+    if (!state_->ready() || state_.use_count() != 1) return std::nullopt;
+    // Its end, unlike the count, also waits for what other threads read before
+    // they let go of it.
+    { [[maybe_unused]] const auto second = state_; }
+    return std::exchange(state_, nullptr)->Take();
   }
 
   // Calls `callback(const Result&)` once the result is there.

@@ -53,8 +53,8 @@ class CallContext {
   const Compute& compute() const;
   // An uninitialised tensor to be filled and given back as the result, or as
   // part of it: Agent::EmptyFor the caller, under the same conditions. Results
-  // that come by a Future, or with RRefs, are copied all the same. Throws as
-  // Tensor::Empty does.
+  // with RRefs are copied all the same, and so are those of a Future that is
+  // not ready when the handler gives it. Throws as Tensor::Empty does.
   Tensor EmptyForCaller(const Shape& shape,
                         const TensorOptions& options = {}) const;
 

@@ -253,16 +253,24 @@ void ReplyFrom(Call call, const Reply& reply) {
   using R = std::remove_cvref_t<Raw>;
   if constexpr (baton::internal::kIsFuture<R>) {
     using U = typename R::Value;
-    call().OnReady([reply](const ResultOf<U>& result) {
+    const auto reply_with = [reply](auto&& result) {
       if constexpr (std::is_void_v<U>) {
         reply(result.ok() ? absl::StatusOr<AnyValue>(AnyValue{})
                           : absl::StatusOr<AnyValue>(result));
       } else if (result.ok()) {
-        reply(ToAny<U>(*result));
+        reply(ToAny<U>(*std::forward<decltype(result)>(result)));
       } else {
         reply(result.status());
       }
-    });
+    };
+    R future = call();
+    // What nobody else has is the reply's alone, as other results are.
+    if (auto taken = std::move(future).TakeIfAlone()) {
+      reply_with(*std::move(taken));
+    } else {
+      future.OnReady(
+          [reply_with](const ResultOf<U>& result) { reply_with(result); });
+    }
   } else if constexpr (std::is_void_v<Raw>) {
     call();
     reply(AnyValue{});

@@ -22,4 +22,23 @@ void Free(void* data, size_t bytes);
 MemoryStats Stats();
 void ReleaseCached();
 
+// The same for a container: what is large lies in huge pages, in which a random
+// access finds its page sooner.
+template <typename T>
+struct ContainerAllocator {
+  using value_type = T;
+  ContainerAllocator() = default;
+  template <typename U>
+  // NOLINTNEXTLINE(google-explicit-constructor): containers convert them
+  ContainerAllocator(const ContainerAllocator<U>&) {}
+
+  T* allocate(size_t count) {
+    return static_cast<T*>(Allocate(count * sizeof(T)));
+  }
+  void deallocate(T* data, size_t count) { Free(data, count * sizeof(T)); }
+  friend bool operator==(ContainerAllocator, ContainerAllocator) {
+    return true;
+  }
+};
+
 }  // namespace baton::cpu

@@ -84,8 +84,9 @@ size_t StreamingCopyThreshold() {
   return threshold;
 }
 
-void StreamingCopy(void* to, const void* from, size_t bytes) {
-  const bool past_cache = bytes >= StreamingCopyThreshold() && CanPassCache();
+void StreamingCopy(void* to, const void* from, size_t bytes, size_t together) {
+  const bool past_cache =
+      std::max(bytes, together) >= StreamingCopyThreshold() && CanPassCache();
   const auto copy = [=](int64_t begin, int64_t end) {
     std::byte* part = static_cast<std::byte*>(to) + begin;
     const std::byte* source = static_cast<const std::byte*>(from) + begin;

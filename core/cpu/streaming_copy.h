@@ -13,7 +13,11 @@ namespace baton::cpu {
 // writes next. Where this thread may use five compute threads or more, up to
 // four of them share what is large. Any alignment; fastest where `to` is
 // aligned to 64 bytes. Thread-safe.
-void StreamingCopy(void* to, const void* from, size_t bytes);
+//
+// `together`: the bytes of all copies of which this is one, where it is; they
+// go past the cache, or not, together.
+void StreamingCopy(void* to, const void* from, size_t bytes,
+                   size_t together = 0);
 
 // From how many bytes on they go past the cache: a quarter of it.
 size_t StreamingCopyThreshold();

@@ -11,14 +11,15 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "autograd/distributed/context.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "examples/embedding_rows/experiment.h"
+#include "examples/support/charts.h"
 #include "examples/support/cluster_program.h"
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
@@ -45,7 +46,6 @@ ABSL_FLAG(bool, fill, true,
           "have all rows be there first; else those never updated read as "
           "their beginning");
 ABSL_FLAG(uint64_t, seed, 1, "of rows and keys");
-ABSL_FLAG(std::string, json, "", "write a JSON line a variant to; - is stdout");
 
 namespace baton::examples {
 namespace {
@@ -98,26 +98,20 @@ absl::Status CheckFlags() {
   return NumbersOf(FLAGS_clients, "clients", 0).status();
 }
 
-absl::Status Divide(const rpc::Agent& agent, RowTableTask& task) {
-  const auto servers = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name == agent.self().name) continue;
-    (task.servers.size() < servers ? task.servers : task.clients)
-        .push_back(worker.name);
-  }
-  if (!task.clients.empty()) return absl::OkStatus();
-  return tools::WrongFlag("servers", "leaves no worker to be a client");
+absl::StatusOr<std::vector<std::string>> ServersOf(const rpc::Agent& agent) {
+  const auto count = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
+  std::vector<std::string> workers;
+  for (const rpc::WorkerInfo& worker : agent.workers())
+    if (worker.name != agent.self().name) workers.push_back(worker.name);
+  if (workers.size() <= count)
+    return tools::WrongFlag("servers", "leaves no worker to be a client");
+  workers.resize(count);
+  return workers;
 }
 
 absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                                     const RowTableTask& task,
                                     const std::string& load, int64_t clients) {
-  const auto most = static_cast<int64_t>(task.clients.size());
-  if (clients == 0) clients = most;
-  if (clients > most) {
-    return tools::WrongFlag(
-        "clients", absl::StrCat("has ", clients, ", but ", most, " are there"));
-  }
   RowOrder order{.rows = task.rows,
                  .skew = absl::GetFlag(FLAGS_skew),
                  .seed = absl::GetFlag(FLAGS_seed),
@@ -125,64 +119,73 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                  .batches = absl::GetFlag(FLAGS_batches)};
   ASSIGN_OR_RETURN(order.load, LoadOf(load));
   ASSIGN_OR_RETURN(const RowFigures figures, experiment.Run(order, clients));
-  ASSIGN_OR_RETURN(const int64_t bytes, experiment.BytesOfTable());
   const std::vector<double> latencies(figures.latencies_us.begin(),
                                       figures.latencies_us.end());
   std::fprintf(stderr, "%s by %d: %.3g rows/s\n", load.c_str(),
-               static_cast<int>(clients),
+               static_cast<int>(figures.clients),
                static_cast<double>(figures.rows) / figures.seconds);
   return Measurement{
-      .variant = absl::StrCat(load, " by ", clients),
+      .variant = absl::StrCat(load, " by ", figures.clients),
       .items = figures.rows,
       .seconds = {figures.seconds},
       .details = {{"load", load},
-                  {"clients", clients},
+                  {"clients", figures.clients},
+                  {"lost_clients", experiment.lost()},
                   {"servers", static_cast<int64_t>(task.servers.size())},
                   {"table_rows", task.rows},
                   {"width", task.table.width},
                   {"skew", order.skew},
-                  {"table_bytes", bytes},
+                  {"table_bytes", experiment.BytesOfTable()},
                   {"percentiles", kPercentiles},
                   {"batch_latency_us", PercentilesOf(latencies)}},
       .item = "rows"};
 }
 
+absl::Status Fill(RowExperiment& experiment, const RowTableTask& task) {
+  ASSIGN_OR_RETURN(const double seconds, experiment.Fill());
+  const auto bytes = static_cast<double>(experiment.BytesOfTable());
+  std::fprintf(stderr,
+               "%lld rows of %lld are there after %.1f s: %.2f GB, %.0f bytes "
+               "a row\n",
+               static_cast<long long>(task.rows),
+               static_cast<long long>(task.table.width), seconds, bytes * 1e-9,
+               bytes / static_cast<double>(task.rows));
+  return absl::OkStatus();
+}
+
 absl::Status Run(rpc::Agent& agent) {
   ASSIGN_OR_RETURN(RowTableTask task, TaskFromFlags());
-  RETURN_IF_ERROR(Divide(agent, task));
+  ASSIGN_OR_RETURN(task.servers, ServersOf(agent));
+  RETURN_IF_ERROR(tools::Print(
+      absl::StrCat(absl::StrJoin(task.servers, ", "), " serves\n")));
   ASSIGN_OR_RETURN(const std::vector<int64_t> clients,
                    NumbersOf(FLAGS_clients, "clients", 0));
   ASSIGN_OR_RETURN(const std::unique_ptr<RowExperiment> experiment,
                    RowExperiment::Make(agent, task));
-  if (absl::GetFlag(FLAGS_fill)) {
-    ASSIGN_OR_RETURN(const double seconds, experiment->Fill());
-    ASSIGN_OR_RETURN(const int64_t bytes, experiment->BytesOfTable());
-    std::fprintf(stderr,
-                 "%lld rows of %lld are there after %.1f s: %.2f GB, %.0f "
-                 "bytes a row\n",
-                 static_cast<long long>(task.rows),
-                 static_cast<long long>(task.table.width), seconds,
-                 static_cast<double>(bytes) * 1e-9,
-                 static_cast<double>(bytes) / static_cast<double>(task.rows));
-  }
-  std::vector<Measurement> measurements;
+  if (absl::GetFlag(FLAGS_fill)) RETURN_IF_ERROR(Fill(*experiment, task));
+  Findings findings;
+  std::vector<Curve> curves;
   for (const std::string& load : absl::GetFlag(FLAGS_load)) {
+    curves.push_back({.name = load});
     for (const int64_t count : clients) {
       ASSIGN_OR_RETURN(Measurement measured,
                        Measure(*experiment, task, load, count));
-      measurements.push_back(std::move(measured));
+      curves.back().x.push_back(
+          static_cast<double>(std::get<int64_t>(measured.details[1].value)));
+      curves.back().y.push_back(Summarize(measured).items_per_s * 1e-6);
+      findings.measurements.push_back(std::move(measured));
     }
   }
-  RETURN_IF_ERROR(tools::Print(
-      absl::StrCat(FormatTable(measurements),
-                   FormatPercentiles(measurements, {"batch_latency_us"}))));
-  const std::string json = absl::GetFlag(FLAGS_json);
-  return json.empty() ? absl::OkStatus() : WriteJsonLines(json, measurements);
+  findings.further =
+      FormatPercentiles(findings.measurements, {"batch_latency_us"});
+  findings.charts = {
+      {"rows", CurvesChart("rows", "Rows of an embedding", "clients",
+                           "million rows/s", curves)}};
+  return Tell(findings);
 }
 
 absl::Status Main() {
   rpc::Registry registry;
-  dist::Register(registry);
   RegisterRowClients(registry);
   return RunInCluster(std::move(registry), CheckFlags, Run);
 }

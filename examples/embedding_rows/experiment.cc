@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/future.h"
 #include "core/status.h"
 
@@ -20,76 +22,105 @@ const rpc::CallOptions kUnlimited{.timeout = kNoLimit};
 }  // namespace
 
 RowExperiment::RowExperiment(rpc::Agent& agent, RowTableTask task)
-    : agent_(agent), task_(std::move(task)) {}
+    : agent_(agent),
+      task_(std::move(task)),
+      clients_(
+          agent,
+          [this](const std::string& worker) {
+            return rpc::Create<RowClient>(agent_, worker, servers_->directory(),
+                                          ranks_++);
+          },
+          /*most=*/0, task_.servers) {}
 
 absl::StatusOr<std::unique_ptr<RowExperiment>> RowExperiment::Make(
     rpc::Agent& agent, const RowTableTask& task) {
   std::unique_ptr<RowExperiment> made(new RowExperiment(agent, task));
-  ASSIGN_OR_RETURN(made->bytes_before_, made->BytesOfServers());
+  made->bytes_before_ = made->BytesOfServers();
   dist::ServerOptions options;
   options.mode = dist::Consistency::kAsynchronous;
-  options.trainers = static_cast<int32_t>(task.clients.size());
   options.backups = task.backups;
   options.tables = {task.table};
   ASSIGN_OR_RETURN(made->servers_, dist::ParameterServers::Make(
                                        agent, task.servers, options, {}));
-  std::vector<Future<RRef<RowClient>>> clients;
-  int64_t rank = 0;
-  for (const std::string& worker : task.clients) {
-    clients.push_back(rpc::Create<RowClient>(
-        agent, worker, made->servers_->directory(), rank++));
-  }
-  ASSIGN_OR_RETURN(made->clients_, WaitAll(clients).Await(kNoLimit));
   return made;
 }
 
 absl::StatusOr<double> RowExperiment::Fill() {
   const auto begin = Clock::now();
-  const auto all = static_cast<int64_t>(clients_.size());
-  std::vector<Future<void>> filling;
-  for (int64_t i = 0; i < all; ++i) {
-    filling.push_back(clients_[static_cast<size_t>(i)].Async<&RowClient::Fill>(
-        kUnlimited, task_.rows * i / all, task_.rows * (i + 1) / all));
+  for (std::vector<RowRange> rest = {{0, task_.rows}}; !rest.empty();) {
+    ASSIGN_OR_RETURN(rest, FillSome(rest));
   }
-  RETURN_IF_ERROR(WaitAll(filling).Await(kNoLimit));
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+absl::StatusOr<std::vector<RowExperiment::RowRange>> RowExperiment::FillSome(
+    const std::vector<RowRange>& ranges) {
+  ASSIGN_OR_RETURN(const Clients present,
+                   clients_.Muster(Participants<RowClient>::Wait::kForAll));
+  std::vector<RowRange> rest;
+  bool some = false;
+  for (const RowRange& range : ranges) {
+    const auto all = static_cast<int64_t>(present.size());
+    const auto share = [&](size_t i) {
+      return range.begin +
+             (range.end - range.begin) * static_cast<int64_t>(i) / all;
+    };
+    ASSIGN_OR_RETURN(const std::vector<std::optional<int64_t>> filled,
+                     clients_.CallAll<int64_t>(
+                         present, [&](const RRef<RowClient>& client, size_t i) {
+                           return client.Async<&RowClient::Fill>(
+                               kUnlimited, share(i), share(i + 1));
+                         }));
+    for (size_t i = 0; i < filled.size(); ++i) {
+      some = some || filled[i].has_value();
+      if (!filled[i].has_value()) rest.push_back({share(i), share(i + 1)});
+    }
+  }
+  if (!some) return clients_.last_loss();
+  return rest;
 }
 
 absl::StatusOr<RowFigures> RowExperiment::Run(const RowOrder& order,
                                               int64_t clients) {
-  std::vector<Future<RowsDone>> running;
-  for (int64_t i = 0; i < clients; ++i) {
-    RowOrder own = order;
-    own.seed += static_cast<uint64_t>(i);
-    running.push_back(clients_[static_cast<size_t>(i)].Async<&RowClient::Run>(
-        kUnlimited, own));
+  ASSIGN_OR_RETURN(Clients present,
+                   clients_.Muster(Participants<RowClient>::Wait::kForAll));
+  const auto most = static_cast<int64_t>(present.size());
+  if (clients > most && lost() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("of ", clients, " clients ", most, " are there"));
   }
-  ASSIGN_OR_RETURN(const std::vector<RowsDone> done,
-                   WaitAll(running).Await(kNoLimit));
+  if (clients > 0) present.resize(static_cast<size_t>(std::min(clients, most)));
+  ASSIGN_OR_RETURN(const std::vector<std::optional<RowsDone>> done,
+                   clients_.CallAll<RowsDone>(
+                       present, [&](const RRef<RowClient>& client, size_t i) {
+                         RowOrder own = order;
+                         own.seed += static_cast<uint64_t>(i);
+                         return client.Async<&RowClient::Run>(kUnlimited, own);
+                       }));
   RowFigures figures;
-  for (const RowsDone& each : done) {
+  for (const std::optional<RowsDone>& each : done) {
+    if (!each.has_value()) continue;
+    ++figures.clients;
     figures.rows += order.batch * order.batches;
-    figures.seconds = std::max(figures.seconds, each.seconds);
+    figures.seconds = std::max(figures.seconds, each->seconds);
     figures.latencies_us.insert(figures.latencies_us.end(),
-                                each.latencies_us.begin(),
-                                each.latencies_us.end());
+                                each->latencies_us.begin(),
+                                each->latencies_us.end());
   }
+  if (figures.clients == 0) return clients_.last_loss();
   return figures;
 }
 
-absl::StatusOr<int64_t> RowExperiment::BytesOfServers() {
+// One that is lost has none; where it has no backup its clients say so.
+int64_t RowExperiment::BytesOfServers() {
   int64_t bytes = 0;
-  for (const std::string& server : task_.servers) {
-    ASSIGN_OR_RETURN(const int64_t of_one,
-                     agent_.Async<&ResidentBytes>(server).Await());
-    bytes += of_one;
-  }
+  for (const std::string& server : task_.servers)
+    bytes += agent_.Async<&ResidentBytes>(server).Await().value_or(0);
   return bytes;
 }
 
-absl::StatusOr<int64_t> RowExperiment::BytesOfTable() {
-  ASSIGN_OR_RETURN(const int64_t bytes, BytesOfServers());
-  return bytes - bytes_before_;
+int64_t RowExperiment::BytesOfTable() {
+  return BytesOfServers() - bytes_before_;
 }
 
 }  // namespace baton::examples

@@ -45,14 +45,14 @@ absl::Status RowClient::Push(const Tensor& keys, const Tensor& gradients) {
 }
 
 // Rows are there from their first gradient on, which may be 0.
-absl::Status RowClient::Fill(int64_t begin, int64_t end) {
-  for (; begin < end; begin += kFilled) {
-    const int64_t count = std::min(kFilled, end - begin);
+absl::StatusOr<int64_t> RowClient::Fill(int64_t begin, int64_t end) {
+  for (int64_t first = begin; first < end; first += kFilled) {
+    const int64_t count = std::min(kFilled, end - first);
     const Tensor keys = Tensor::Empty({count}, {.dtype = DType::kI64});
-    for (int64_t i = 0; i < count; ++i) keys.data<int64_t>()[i] = begin + i;
+    for (int64_t i = 0; i < count; ++i) keys.data<int64_t>()[i] = first + i;
     RETURN_IF_ERROR(Push(keys, Tensor::Zeros({count, width()})));
   }
-  return absl::OkStatus();
+  return end - begin;
 }
 
 absl::Status RowClient::RunBatch(RowLoad load, const Tensor& keys,

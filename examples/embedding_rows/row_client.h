@@ -55,8 +55,9 @@ class RowClient {
       rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
       int64_t rank);
 
-  // Has rows [begin, end) be there, with the values that they begin with.
-  absl::Status Fill(int64_t begin, int64_t end);
+  // Has rows [begin, end) be there, with the values that they begin with; how
+  // many.
+  absl::StatusOr<int64_t> Fill(int64_t begin, int64_t end);
   absl::StatusOr<RowsDone> Run(const RowOrder& order);
 
   using Exports =

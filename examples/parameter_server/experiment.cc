@@ -3,12 +3,16 @@
 
 #include "examples/parameter_server/experiment.h"
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "examples/support/participants.h"
 #include "models/resnet.h"
 
 namespace baton::examples {
@@ -37,9 +41,10 @@ absl::StatusOr<Values> GradientsLike(const std::string& name) {
   return NamedValues(*resnet);
 }
 
-// Whatever the trainers give, of each.
+// Whatever the trainers give, of each that is not lost meanwhile.
+using OfTrainers = std::vector<std::optional<double>>;
 template <typename Trainer, auto kMethod, typename... Setup>
-absl::StatusOr<Future<std::vector<double>>> StartAll(
+absl::StatusOr<Future<OfTrainers>> StartAll(
     rpc::Agent& agent, const Crew& crew, int64_t pushes,
     std::vector<RRef<Trainer>>& trainers, const Setup&... setup) {
   std::vector<Future<RRef<Trainer>>> making;
@@ -47,12 +52,38 @@ absl::StatusOr<Future<std::vector<double>>> StartAll(
   for (const std::string& worker : crew.trainers)
     making.push_back(rpc::Create<Trainer>(agent, worker, setup..., rank++));
   ASSIGN_OR_RETURN(trainers, WaitAll(making).Await(kNoLimit));
-  std::vector<Future<double>> running;
+  std::vector<Future<std::optional<double>>> running;
   for (const auto& trainer : trainers) {
-    running.push_back(trainer.template Async<kMethod>(
-        rpc::CallOptions{.timeout = kNoLimit}, pushes));
+    running.push_back(UnlessLost<double>(trainer.template Async<kMethod>(
+        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
   }
   return WaitAll(running);
+}
+
+absl::StatusOr<std::vector<double>> ThoseThere(const OfTrainers& all) {
+  std::vector<double> there;
+  for (const std::optional<double>& of_one : all)
+    if (of_one.has_value()) there.push_back(*of_one);
+  if (!there.empty()) return there;
+  return absl::UnavailableError("all trainers were lost");
+}
+
+// The median of some copies into memory that is there.
+double MemcpyBytesPerSecond(size_t bytes) {
+  constexpr size_t kTimes = 9;
+  const std::vector<char> from(bytes, 1);
+  std::vector<char> to(bytes, 2);
+  std::vector<double> seconds;
+  while (seconds.size() < kTimes) {
+    const auto begin = Clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    seconds.push_back(
+        std::chrono::duration<double>(Clock::now() - begin).count());
+    BATON_CHECK(to == from);  // so that all of it is done
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2,
+                   seconds.end());
+  return static_cast<double>(bytes) / seconds[kTimes / 2];
 }
 
 }  // namespace
@@ -71,7 +102,7 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
       dist::ServerClient::Join(agent, servers->directory(), std::nullopt));
   std::vector<RRef<LeNetTrainer>> trainers;
   ASSIGN_OR_RETURN(
-      const Future<std::vector<double>> losses,
+      const Future<OfTrainers> losses,
       (StartAll<LeNetTrainer, &LeNetTrainer::Train>(
           agent, crew, run.pushes, trainers, run.task, servers->directory())));
   AccuracyCurve curve;
@@ -88,25 +119,35 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
                             .accuracy = Accuracy(model, digits.held_out)});
     on_point(curve.points.back());
   }
-  ASSIGN_OR_RETURN(const std::vector<double> last, losses.Await());
+  ASSIGN_OR_RETURN(const OfTrainers all, losses.Await());
+  ASSIGN_OR_RETURN(const std::vector<double> last, ThoseThere(all));
+  curve.lost = static_cast<int64_t>(all.size() - last.size());
   curve.loss = std::accumulate(last.begin(), last.end(), 0.0) /
                static_cast<double>(last.size());
   return curve;
 }
 
-absl::StatusOr<double> PushRate(rpc::Agent& agent, const Crew& crew,
-                                dist::ServerOptions options,
-                                const std::string& gradients, int64_t pushes) {
+absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
+                                          dist::ServerOptions options,
+                                          const std::string& gradients,
+                                          int64_t pushes) {
   ASSIGN_OR_RETURN(const Values values, GradientsLike(gradients));
   ASSIGN_OR_RETURN(
       const auto servers,
       dist::ParameterServers::Make(agent, crew.servers, options, values));
   std::vector<RRef<GradientPusher>> trainers;
-  ASSIGN_OR_RETURN(const Future<std::vector<double>> rates,
+  ASSIGN_OR_RETURN(const Future<OfTrainers> rates,
                    (StartAll<GradientPusher, &GradientPusher::Run>(
                        agent, crew, pushes, trainers, servers->directory())));
-  ASSIGN_OR_RETURN(const std::vector<double> all, rates.Await(kNoLimit));
-  return std::accumulate(all.begin(), all.end(), 0.0);
+  ASSIGN_OR_RETURN(const OfTrainers given, rates.Await(kNoLimit));
+  ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
+  PushFigures figures{.pushes_per_s =
+                          std::accumulate(all.begin(), all.end(), 0.0)};
+  for (const auto& [name, value] : values)
+    figures.bytes += static_cast<int64_t>(value.nbytes());
+  figures.memcpy_bytes_per_s =
+      MemcpyBytesPerSecond(static_cast<size_t>(figures.bytes));
+  return figures;
 }
 
 }  // namespace baton::examples

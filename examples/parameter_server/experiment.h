@@ -39,17 +39,26 @@ struct AccuracyPoint {
 struct AccuracyCurve {
   std::vector<AccuracyPoint> points;  // the last one of the end
   double loss = 0;                    // mean of the trainers' last ones
+  int64_t lost = 0;                   // trainers, with their workers
 };
 
-// Trains a LeNet in one mode; `on_point` hears of each point at once.
+// Trains a LeNet in one mode; `on_point` hears of each point at once. Goes on
+// without trainers that are lost; Unavailable when all are.
 absl::StatusOr<AccuracyCurve> TrainLeNet(
     rpc::Agent& agent, const Crew& crew, const AccuracyRun& run,
     const std::function<void(const AccuracyPoint&)>& on_point);
 
-// Pushes a second of all trainers together, of gradients as of "lenet" (the
-// PyTorch tutorial's) or "resnet50", the new values pulled with each.
-absl::StatusOr<double> PushRate(rpc::Agent& agent, const Crew& crew,
-                                dist::ServerOptions options,
-                                const std::string& gradients, int64_t pushes);
+struct PushFigures {
+  double pushes_per_s = 0;        // of all trainers together
+  int64_t bytes = 0;              // of a push, and of what is pulled with it
+  double memcpy_bytes_per_s = 0;  // of as many bytes, by one thread, alone
+};
+
+// Gradients as of "lenet" (the PyTorch tutorial's) or "resnet50", the new
+// values pulled with each.
+absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
+                                          dist::ServerOptions options,
+                                          const std::string& gradients,
+                                          int64_t pushes);
 
 }  // namespace baton::examples

@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<GradientPusher>> GradientPusher::Make(
 }
 
 absl::StatusOr<double> GradientPusher::Run(int64_t pushes) {
-  constexpr int64_t kWarmUp = 2;
+  constexpr int64_t kWarmUp = 5;
   std::vector<Tensor> gradients;
   for (const dist::DenseKey& key : client_->layout().keys)
     gradients.push_back(Tensor::Ones(key.shape));

@@ -77,7 +77,7 @@ class GradientPusher {
   static absl::StatusOr<std::unique_ptr<GradientPusher>> Make(
       rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
       int64_t rank);
-  // Pushes a second, values pulled with each; after two that do not count.
+  // Pushes a second, values pulled with each; after five that do not count.
   absl::StatusOr<double> Run(int64_t pushes);
 
   using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run>;

@@ -15,9 +15,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
@@ -48,9 +46,6 @@ ABSL_FLAG(absl::Duration, report_every, absl::Milliseconds(500),
 ABSL_FLAG(std::string, gradients, "",
           "lenet or resnet50: do not train, but measure how often a second "
           "such gradients are pushed and values pulled");
-ABSL_FLAG(std::string, json, "", "write a JSON line a mode to; - is stdout");
-ABSL_FLAG(std::string, plot, "",
-          "draw the accuracy of all modes over time into this folder");
 
 namespace baton::examples {
 namespace {
@@ -150,7 +145,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
       }));
   curves.push_back(shown);
   const AccuracyPoint& last = curve.points.back();
-  const int64_t pushes = run.pushes * run.options.trainers;
+  const int64_t pushes = run.pushes * (run.options.trainers - curve.lost);
   return Measurement{
       .variant = mode,
       .items = pushes * run.task.batch,
@@ -160,6 +155,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
                   {"pushes_per_s", static_cast<double>(pushes) / last.seconds},
                   {"servers", static_cast<int64_t>(crew.servers.size())},
                   {"trainers", static_cast<int64_t>(crew.trainers.size())},
+                  {"lost_trainers", curve.lost},
                   {"times_s", shown.x},
                   {"accuracies", shown.y}}};
 }
@@ -169,46 +165,44 @@ absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
   const int64_t pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(
-      const double rate,
-      PushRate(agent, crew, OptionsFor(mode, crew), gradients, pushes));
+      const PushFigures figures,
+      MeasurePushes(agent, crew, OptionsFor(mode, crew), gradients, pushes));
+  const double rate = figures.pushes_per_s;
   const auto trainers = static_cast<int64_t>(crew.trainers.size());
   return Measurement{
       .variant = absl::StrCat(mode, " ", gradients),
       .items = pushes * trainers,
       .seconds = {static_cast<double>(pushes * trainers) / rate},
       .details = {{"servers", static_cast<int64_t>(crew.servers.size())},
-                  {"trainers", trainers}},
+                  {"trainers", trainers},
+                  // Either way.
+                  {"gb_per_s",
+                   2e-9 * rate * static_cast<double>(figures.bytes)},
+                  {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
       .item = "pushes"};
 }
 
 absl::Status Run(rpc::Agent& agent) {
   ASSIGN_OR_RETURN(const Crew crew, CrewOf(agent));
-  std::vector<Measurement> measurements;
+  Findings findings;
   std::vector<Curve> curves;
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
     ASSIGN_OR_RETURN(Measurement measured,
                      absl::GetFlag(FLAGS_gradients).empty()
                          ? Train(agent, crew, mode, curves)
                          : Push(agent, crew, mode));
-    measurements.push_back(std::move(measured));
+    findings.measurements.push_back(std::move(measured));
   }
-  RETURN_IF_ERROR(tools::Print(FormatTable(measurements)));
-  const std::string json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
-  const std::string plot = absl::GetFlag(FLAGS_plot);
-  if (plot.empty() || curves.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      const auto drawn,
-      DrawCharts(plot, {{"accuracy",
-                         CurvesChart("accuracy", "LeNet by parameter servers",
-                                     "seconds", "accuracy", curves)}}));
-  return tools::Print(
-      absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n"));
+  if (!curves.empty()) {
+    findings.charts = {
+        {"accuracy", CurvesChart("accuracy", "LeNet by parameter servers",
+                                 "seconds", "accuracy", curves)}};
+  }
+  return Tell(findings);
 }
 
 absl::Status Main() {
   rpc::Registry registry;
-  dist::Register(registry);
   RegisterTrainers(registry);
   return RunInCluster(std::move(registry), CheckFlags, Run);
 }

@@ -17,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/parameter_server_batch/batch_trainer.h"
 #include "examples/parameter_server_batch/batch_training.h"
@@ -52,9 +51,6 @@ ABSL_FLAG(int, batch, 32, "images of each report");
 ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
 ABSL_FLAG(absl::Duration, report_every, absl::Seconds(2),
           "how often the accuracy is looked at");
-ABSL_FLAG(std::string, json, "", "write a JSON line to; - is stdout");
-ABSL_FLAG(std::string, plot, "",
-          "draw the accuracy over time into this folder");
 
 namespace baton::examples {
 namespace {
@@ -174,20 +170,14 @@ Measurement Measured(const BatchRun& run, const BatchOutcome& outcome) {
                       {"accuracies", accuracies}}};
 }
 
-absl::Status Draw(const std::string& folder, const BatchOutcome& outcome) {
+std::string AccuracyChart(const BatchOutcome& outcome) {
   Curve curve{.name = "test images"};
   for (const BatchPoint& point : outcome.points) {
     curve.x.push_back(point.seconds);
     curve.y.push_back(point.accuracy);
   }
-  ASSIGN_OR_RETURN(
-      const auto drawn,
-      DrawCharts(folder,
-                 {{"accuracy",
-                   CurvesChart("accuracy", "ResNet by a batch-update server",
-                               "seconds", "accuracy", {curve})}}));
-  return tools::Print(
-      absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n"));
+  return CurvesChart("accuracy", "ResNet by a batch-update server", "seconds",
+                     "accuracy", {curve});
 }
 
 absl::Status Run(rpc::Agent& agent) {
@@ -196,17 +186,12 @@ absl::Status Run(rpc::Agent& agent) {
       run.server, " serves, ", absl::StrJoin(run.trainers, ", "), " train\n")));
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
                    TrainByBatches(agent, run, Show));
-  const std::vector<Measurement> measured = {Measured(run, outcome)};
-  RETURN_IF_ERROR(tools::Print(FormatTable(measured)));
-  const std::string json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measured));
-  const std::string plot = absl::GetFlag(FLAGS_plot);
-  return plot.empty() ? absl::OkStatus() : Draw(plot, outcome);
+  return Tell({.measurements = {Measured(run, outcome)},
+               .charts = {{"accuracy", AccuracyChart(outcome)}}});
 }
 
 absl::Status Main() {
   rpc::Registry registry;
-  dist::Register(registry);
   RegisterBatchTraining(registry);
   return RunInCluster(std::move(registry), CheckFlags, Run);
 }

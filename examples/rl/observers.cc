@@ -3,20 +3,15 @@
 
 #include "examples/rl/observers.h"
 
-#include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "core/status.h"
 
 namespace baton::examples {
 namespace {
-
-// One that shuts down answers FailedPrecondition.
-bool IsLoss(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
-         absl::IsFailedPrecondition(status);
-}
 
 void Append(const Played& played, Played& all) {
   all.episodes.insert(all.episodes.end(), played.episodes.begin(),
@@ -29,78 +24,38 @@ void Append(const Played& played, Played& all) {
 
 Observers::Observers(rpc::Agent& agent, std::shared_ptr<PolicyAgent> policy,
                      int64_t most)
-    : agent_(agent),
-      policy_(std::move(policy)),
-      rref_(RRef<PolicyAgent>::Make(agent, policy_)),
-      most_(most) {}
-
-bool Observers::Has(const rpc::WorkerInfo& worker) const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [&](const Member& member) {
-                       return member.worker.incarnation == worker.incarnation;
-                     });
-}
-
-absl::Status Observers::Muster() {
-  const auto is_made = [](const Member& member) { return member.made.ready(); };
-  for (const rpc::WorkerInfo& worker : agent_.workers()) {
-    if (worker.name == agent_.self().name || Has(worker)) continue;
-    const auto count = static_cast<int64_t>(members_.size());
-    if (most_ > 0 && count == most_) break;
-    members_.push_back({.worker = worker,
-                        .made = rpc::Create<Observer>(agent_, worker, rref_)});
-  }
-  if (std::none_of(members_.begin(), members_.end(), is_made)) {
-    for (const Member& member : members_)
-      (void)member.made.Await(kNoLimit);  // ends by --rpc_timeout
-  }
-  absl::Status wrong;
-  std::erase_if(members_, [&](const Member& member) {
-    if (!is_made(member)) return false;
-    const absl::Status made = member.made.Await().status();
-    if (!made.ok() && !IsLoss(made)) wrong.Update(made);
-    return !made.ok();
-  });
-  if (members_.empty() && wrong.ok()) {
-    return absl::UnavailableError(
-        "no observer is there: give baton-run more --workers");
-  }
-  return wrong;
-}
+    : policy_(std::move(policy)),
+      participants_(
+          agent,
+          [&agent, rref = RRef<PolicyAgent>::Make(agent, policy_)](
+              const std::string& worker) {
+            return rpc::Create<Observer>(agent, worker, rref);
+          },
+          most) {}
 
 absl::StatusOr<Played> Observers::PlayAll(
     const std::function<PlayOrder(size_t i, size_t all)>& order) {
-  RETURN_IF_ERROR(Muster());
-  std::vector<Member> asked;
-  for (const Member& member : members_)
-    if (member.made.ready()) asked.push_back(member);
-  policy_->Expect(static_cast<int64_t>(asked.size()));
-  std::vector<Future<Played>> calls;
-  for (size_t i = 0; i < asked.size(); ++i) {
-    calls.push_back(asked[i].made.Await()->Async<&Observer::Play>(
-        rpc::CallOptions{.timeout = kNoLimit}, order(i, asked.size())));
-    calls.back().OnReady([policy = policy_](const absl::StatusOr<Played>&) {
-      policy->ExpectOneLess();
-    });
-  }
-  Played together;
-  absl::Status wrong;
+  ASSIGN_OR_RETURN(const auto present,
+                   participants_.Muster(Participants<Observer>::Wait::kForOne));
+  policy_->Expect(static_cast<int64_t>(present.size()));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::optional<Played>> played,
+      participants_.CallAll<Played>(present, [&](const RRef<Observer>& observer,
+                                                 size_t i) {
+        const auto call = observer.Async<&Observer::Play>(
+            rpc::CallOptions{.timeout = kNoLimit}, order(i, present.size()));
+        call.OnReady([policy = policy_](const absl::StatusOr<Played>&) {
+          policy->ExpectOneLess();
+        });
+        return call;
+      }));
   played_ = 0;
-  for (size_t i = 0; i < asked.size(); ++i) {
-    const absl::StatusOr<Played> played = calls[i].Await(kNoLimit);
-    if (played.ok()) {
-      ++played_;
-      Append(*played, together);
-    } else if (IsLoss(played.status())) {
-      ++lost_;
-      std::erase_if(members_, [&](const Member& member) {
-        return member.worker == asked[i].worker;
-      });
-    } else {
-      wrong.Update(played.status());
-    }
+  Played together;
+  for (const std::optional<Played>& each : played) {
+    if (!each.has_value()) continue;
+    ++played_;
+    Append(*each, together);
   }
-  if (!wrong.ok()) return wrong;
   return together;
 }
 

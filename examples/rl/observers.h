@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/future.h"
 #include "examples/rl/observer.h"
 #include "examples/rl/policy_agent.h"
+#include "examples/support/participants.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
@@ -36,29 +34,16 @@ class Observers {
 
   // That have played last, to the end.
   int64_t played() const { return played_; }
-  int64_t lost() const { return lost_; }
+  int64_t lost() const { return participants_.lost(); }
 
  private:
-  struct Member {
-    rpc::WorkerInfo worker;
-    Future<RRef<Observer>> made;
-  };
-
-  bool Has(const rpc::WorkerInfo& worker) const;
-  // Asks new workers for an observer, and waits for none while another is
-  // there.
-  absl::Status Muster();
   // Gives order(i, all) to the i-th of all that are there.
   absl::StatusOr<Played> PlayAll(
       const std::function<PlayOrder(size_t i, size_t all)>& order);
 
-  rpc::Agent& agent_;
   const std::shared_ptr<PolicyAgent> policy_;
-  const RRef<PolicyAgent> rref_;
-  const int64_t most_;
-  std::vector<Member> members_;
+  Participants<Observer> participants_;
   int64_t played_ = 0;
-  int64_t lost_ = 0;
 };
 
 }  // namespace baton::examples

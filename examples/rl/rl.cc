@@ -14,9 +14,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/rl/observer.h"
 #include "examples/rl/reinforce.h"
@@ -47,8 +45,6 @@ ABSL_FLAG(int, requests, 0,
 ABSL_FLAG(std::vector<std::string>, observers, {"0"},
           "with --requests: how many of the workers observe, one number after "
           "the other; 0: all");
-ABSL_FLAG(std::string, json, "", "write a JSON line a variant to; - is stdout");
-ABSL_FLAG(std::string, plot, "", "draw the rewards into this folder");
 
 namespace baton::examples {
 namespace {
@@ -154,42 +150,33 @@ absl::Status CheckSolved(const std::vector<Measurement>& measurements) {
 }
 
 absl::Status Run(rpc::Agent& agent) {
-  std::vector<Measurement> measurements;
+  Findings findings;
   std::vector<Curve> curves;
   ASSIGN_OR_RETURN(const std::vector<int64_t> observers,
                    NumbersOf(FLAGS_observers, "observers", 0));
   for (const std::string& inference : absl::GetFlag(FLAGS_inference)) {
     if (absl::GetFlag(FLAGS_requests) == 0) {
       ASSIGN_OR_RETURN(Measurement measured, Train(agent, inference, curves));
-      measurements.push_back(std::move(measured));
+      findings.measurements.push_back(std::move(measured));
       continue;
     }
     for (const int64_t count : observers) {
       ASSIGN_OR_RETURN(Measurement measured, Measure(agent, inference, count));
-      measurements.push_back(std::move(measured));
+      findings.measurements.push_back(std::move(measured));
     }
   }
-  RETURN_IF_ERROR(tools::Print(
-      absl::StrCat(FormatTable(measurements),
-                   FormatPercentiles(measurements, kServiceFigures))));
-  const std::string json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
-  const std::string plot = absl::GetFlag(FLAGS_plot);
-  if (!plot.empty() && !curves.empty()) {
-    ASSIGN_OR_RETURN(
-        const auto drawn,
-        DrawCharts(plot, {{"rewards",
-                           CurvesChart("rewards", "CartPole", "episodes",
-                                       "reward of the last 100", curves)}}));
-    RETURN_IF_ERROR(tools::Print(
-        absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n")));
+  findings.further = FormatPercentiles(findings.measurements, kServiceFigures);
+  if (!curves.empty()) {
+    findings.charts = {
+        {"rewards", CurvesChart("rewards", "CartPole", "episodes",
+                                "reward of the last 100", curves)}};
   }
-  return CheckSolved(measurements);
+  RETURN_IF_ERROR(Tell(findings));
+  return CheckSolved(findings.measurements);
 }
 
 absl::Status Main() {
   rpc::Registry registry;
-  dist::Register(registry);
   RegisterObservers(registry);
   return RunInCluster(std::move(registry), CheckFlags, Run);
 }

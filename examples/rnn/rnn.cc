@@ -16,7 +16,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "examples/rnn/word_experiment.h"
 #include "examples/rnn/word_text.h"
@@ -26,6 +25,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
+#include "examples/support/saving.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -48,8 +48,6 @@ ABSL_FLAG(std::vector<std::string>, variants, {"remote"},
           "single, all in the trainer, and remote, embedding and decoder at "
           "the first worker, one after the other");
 ABSL_FLAG(uint64_t, seed, 1, "of weights and dropout");
-ABSL_FLAG(std::string, json, "", "write a JSON line a variant to; - is stdout");
-ABSL_FLAG(std::string, plot, "", "draw the losses into this folder");
 
 namespace baton::examples {
 namespace {
@@ -57,11 +55,14 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=1 --worker_program=rnn -- rnn --data=FILE\n"
     "Trains a language model over words, whose embedding and decoder are at a\n"
-    "worker and whose LSTM is here.";
+    "worker and whose LSTM is here. When the worker is lost another one goes "
+    "on,\n"
+    "from what was saved into --checkpoint_dir.";
 
 struct Task {
   WordTraining training;
   Reading reading;
+  Saving saving;
 };
 
 absl::Status CheckFlags() {
@@ -87,6 +88,9 @@ absl::Status CheckFlags() {
     if (variant != "single" && variant != "remote")
       return tools::WrongFlag("variants", "is a list of single and remote");
   }
+  ASSIGN_OR_RETURN(const Saving saving, SavingFromFlags());
+  if (!saving.weights.empty())
+    return tools::WrongFlag("weights", "is of no use here");
   return SteppingFromFlags({.optimizer = WordTraining().optimizer}).status();
 }
 
@@ -107,35 +111,29 @@ absl::StatusOr<Task> TaskFromFlags(const WordTexts& texts) {
                   .epochs = absl::GetFlag(FLAGS_epochs),
                   .steps = absl::GetFlag(FLAGS_steps)};
   task.training.rates = stepping.RatesOver(StepsOf(task.reading, texts));
+  ASSIGN_OR_RETURN(task.saving, SavingFromFlags());
+  RETURN_IF_ERROR(PrepareToSave(task.saving));
   return task;
-}
-
-absl::StatusOr<std::string> ServerOf(const rpc::Agent& agent) {
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name != agent.self().name) return worker.name;
-  }
-  return absl::UnavailableError(
-      "no worker is there for the embedding: give baton-run --workers=1");
-}
-
-absl::StatusOr<std::unique_ptr<WordTrainer>> MakeTrainer(
-    rpc::Agent& agent, const std::string& variant,
-    const WordTraining& training) {
-  if (variant == "single") return MakeLocalWordTrainer(training);
-  ASSIGN_OR_RETURN(const std::string server, ServerOf(agent));
-  return MakeRemoteWordTrainer(agent, server, training);
 }
 
 absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
                                   const Task& task, const WordTexts& texts) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<WordTrainer> trainer,
-                   MakeTrainer(agent, variant, task.training));
+  RemoteWordTrainers remote(agent, task.training);
+  const bool single = variant == "single";
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<WordTrainer>> {
+    if (single) return MakeLocalWordTrainer(task.training);
+    return remote.MakeNext();
+  };
   Progress progress(variant, "words", StepsOf(task.reading, texts));
-  ASSIGN_OR_RETURN(const WordResult result,
-                   TrainOnWords(*trainer, texts, task.reading,
-                                [&](double loss, int64_t words) {
-                                  progress.Step(loss, words);
-                                }));
+  ASSIGN_OR_RETURN(
+      const WordResult result,
+      TrainOnWords(
+          make, texts, task.reading, single ? Saving() : task.saving,
+          [&](double loss, int64_t words) { progress.Step(loss, words); }));
+  if (result.losses.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "nothing is left to be done after step ", result.resumed_from));
+  }
   return Measurement{.variant = variant,
                      .items = task.reading.columns * task.reading.length,
                      .seconds = result.seconds,
@@ -143,12 +141,13 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
                      .details = {{"perplexity", result.perplexities.back()},
                                  {"perplexities", result.perplexities},
                                  {"vocabulary", texts.vocabulary},
+                                 {"resumed_from", result.resumed_from},
+                                 {"lost_workers", result.lost},
                                  {"losses", result.losses}},
                      .item = "words"};
 }
 
-absl::Status Draw(const std::string& folder,
-                  const std::vector<Measurement>& measurements) {
+std::string LossChart(const std::vector<Measurement>& measurements) {
   std::vector<Curve> curves;
   for (const Measurement& measured : measurements) {
     Curve curve{.name = measured.variant};
@@ -157,12 +156,7 @@ absl::Status Draw(const std::string& folder,
       curve.x.push_back(static_cast<double>(step));
     curves.push_back(std::move(curve));
   }
-  ASSIGN_OR_RETURN(
-      const auto drawn,
-      DrawCharts(folder, {{"loss", CurvesChart("loss", "A model of words",
-                                               "steps", "loss", curves)}}));
-  return tools::Print(
-      absl::StrCat("charts: ", absl::StrJoin(drawn, ", "), "\n"));
+  return CurvesChart("loss", "A model of words", "steps", "loss", curves);
 }
 
 absl::Status Run(rpc::Agent& agent) {
@@ -171,22 +165,17 @@ absl::Status Run(rpc::Agent& agent) {
       ReadWords(absl::GetFlag(FLAGS_data), absl::GetFlag(FLAGS_held_out),
                 absl::GetFlag(FLAGS_vocabulary)));
   ASSIGN_OR_RETURN(const Task task, TaskFromFlags(texts));
-  std::vector<Measurement> measurements;
+  Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
     ASSIGN_OR_RETURN(Measurement measured, Train(agent, variant, task, texts));
-    measurements.push_back(std::move(measured));
+    absl::StrAppendFormat(&findings.further,
+                          "%s: perplexity %.2f on %d words held out\n", variant,
+                          std::get<double>(measured.details.front().value),
+                          texts.held_out.numel());
+    findings.measurements.push_back(std::move(measured));
   }
-  RETURN_IF_ERROR(tools::Print(FormatTable(measurements)));
-  for (const Measurement& measured : measurements) {
-    RETURN_IF_ERROR(tools::Print(absl::StrFormat(
-        "%s: perplexity %.2f on %d words held out\n", measured.variant,
-        std::get<double>(measured.details.front().value),
-        texts.held_out.numel())));
-  }
-  const std::string json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) RETURN_IF_ERROR(WriteJsonLines(json, measurements));
-  const std::string plot = absl::GetFlag(FLAGS_plot);
-  return plot.empty() ? absl::OkStatus() : Draw(plot, measurements);
+  findings.charts = {{"loss", LossChart(findings.measurements)}};
+  return Tell(findings);
 }
 
 absl::Status Main() {

@@ -10,6 +10,7 @@
 #include "autograd/variable.h"
 #include "core/future.h"
 #include "core/status.h"
+#include "examples/support/participants.h"
 #include "models/distributed/module.h"
 #include "optim/distributed/optimizer.h"
 
@@ -75,10 +76,12 @@ class RemoteWordTrainer final : public WordTrainer {
       : WordTrainer(training.model),
         agent_(agent),
         embedding_(std::move(embedding)),
+        lstm_(RRef<nn::LSTM>::Make(agent, lstm())),
         decoder_(std::move(decoder)),
         optimizer_(agent, training.optimizer,
-                   {embedding_.ref(), RRef<nn::LSTM>::Make(agent, lstm()),
-                    decoder_.ref()}) {
+                   {dist::ParameterSource(embedding_.ref()).Named(kEmbedding),
+                    dist::ParameterSource(lstm_).Named(kLstm),
+                    dist::ParameterSource(decoder_.ref()).Named(kDecoder)}) {
     optimizer_.set_clip({.norm = training.clip_norm});
     if (training.rates) optimizer_.set_schedule(training.rates);
   }
@@ -102,8 +105,20 @@ class RemoteWordTrainer final : public WordTrainer {
                                             decoder_.Train(training)};
     return WaitAll(both).Await(kNoLimit);
   }
+  absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
+      const CheckpointOptions& options) override {
+    return dist::Checkpointer::Make(
+        agent_, options,
+        {dist::SavedModule(embedding_).Named(kEmbedding),
+         dist::SavedModule(lstm_).Named(kLstm),
+         dist::SavedModule(decoder_).Named(kDecoder)},
+        {optimizer_});
+  }
 
  private:
+  static constexpr char kEmbedding[] = "embedding", kLstm[] = "lstm",
+                        kDecoder[] = "decoder";
+
   absl::StatusOr<Variable> Loss(const dist::Context& ctx,
                                 const data::TokenBatch& piece) {
     ASSIGN_OR_RETURN(const Variable x,
@@ -117,6 +132,7 @@ class RemoteWordTrainer final : public WordTrainer {
 
   rpc::Agent& agent_;
   const RemoteEmbedding embedding_;
+  const RRef<nn::LSTM> lstm_;
   const RemoteDecoder decoder_;
   dist::Optimizer<optim::Any> optimizer_;
 };
@@ -135,6 +151,25 @@ Variable WordTrainer::Recur(const Variable& x) {
   return out.y;
 }
 
+NamedTensors WordTrainer::ExportState() const {
+  NamedTensors state;
+  if (state_.h.defined())
+    state = {{"h", state_.h.tensor()}, {"c", state_.c.tensor()}};
+  return state;
+}
+
+void WordTrainer::ImportState(const NamedTensors& state) {
+  Rewind();
+  const auto h = state.find("h"), c = state.find("c");
+  if (h == state.end() || c == state.end()) return;
+  state_ = {.h = Variable(h->second), .c = Variable(c->second)};
+}
+
+absl::StatusOr<std::unique_ptr<dist::Checkpointer>>
+WordTrainer::MakeCheckpointer(const CheckpointOptions&) {
+  return absl::UnimplementedError("what one process trains is not saved");
+}
+
 std::unique_ptr<WordTrainer> MakeLocalWordTrainer(
     const WordTraining& training) {
   return std::make_unique<LocalWordTrainer>(training);
@@ -151,11 +186,51 @@ absl::StatusOr<std::unique_ptr<WordTrainer>> MakeRemoteWordTrainer(
       agent, training, std::move(made_embedding), std::move(made_decoder));
 }
 
+std::optional<rpc::WorkerInfo> RemoteWordTrainers::Find() const {
+  for (const rpc::WorkerInfo& worker : agent_.workers()) {
+    if (worker.name != agent_.self().name &&
+        !used_.contains(worker.incarnation))
+      return worker;
+  }
+  return std::nullopt;
+}
+
+std::optional<rpc::WorkerInfo> RemoteWordTrainers::AwaitWorker(
+    Clock::time_point deadline) const {
+  for (;;) {
+    const Promise<void> joined;
+    agent_.WatchMembers([joined](const rpc::MemberEvent& event) {
+      if (event.kind == rpc::MemberEvent::Kind::kJoined)
+        joined.Set(absl::OkStatus());
+    });
+    if (auto worker = Find(); worker.has_value()) return worker;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - Clock::now());
+    if (!joined.future().Await(left).ok()) return std::nullopt;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<WordTrainer>> RemoteWordTrainers::MakeNext() {
+  const auto deadline = Clock::now() + agent_.default_timeout();
+  for (;;) {
+    const auto worker = AwaitWorker(deadline);
+    if (!worker.has_value()) {
+      return absl::UnavailableError(
+          "no worker is there for embedding and decoder: give baton-run "
+          "--workers=1, or more, that one may take the place of another");
+    }
+    used_.insert(worker->incarnation);
+    auto made = MakeRemoteWordTrainer(agent_, worker->name, training_);
+    if (made.ok() || !IsLoss(made.status())) return made;
+  }
+}
+
 void RegisterWordModel(rpc::Registry& registry) {
-  dist::Register(registry);
   dist::RegisterModule<WordEmbedding>(registry);
   dist::RegisterModule<WordDecoder>(registry);
   dist::RegisterParameters<nn::LSTM>(registry);
+  registry.AddFunction<&dist::module_calls::Hold<nn::LSTM>>();
+  dist::RegisterCheckpoints(registry);
   dist::RegisterOptimizer<optim::Any>(registry);
 }
 

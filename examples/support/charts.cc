@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "tools/launch/process.h"
 
@@ -245,6 +246,14 @@ absl::StatusOr<std::vector<std::string>> DrawCharts(
       drawn.push_back(absl::StrCat(folder, "/", name, kind));
   }
   return drawn;
+}
+
+absl::StatusOr<std::string> TellDrawn(
+    const absl::StatusOr<std::vector<std::string>>& drawn) {
+  if (drawn.ok())
+    return absl::StrCat("charts: ", absl::StrJoin(*drawn, " "), "\n");
+  if (!absl::IsFailedPrecondition(drawn.status())) return drawn.status();
+  return absl::StrCat(drawn.status().message(), "\n");
 }
 
 }  // namespace baton::examples

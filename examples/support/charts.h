@@ -48,4 +48,9 @@ absl::StatusOr<std::vector<std::string>> DrawCharts(
     const std::string& folder,
     const std::vector<std::pair<std::string, std::string>>& programs);
 
+// A line that names what was drawn, or says that gnuplot is missing; any other
+// error.
+absl::StatusOr<std::string> TellDrawn(
+    const absl::StatusOr<std::vector<std::string>>& drawn);
+
 }  // namespace baton::examples

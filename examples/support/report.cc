@@ -5,7 +5,6 @@
 
 #include <cstdio>
 
-#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "examples/support/charts.h"
 
@@ -21,14 +20,9 @@ absl::Status Report(const PipelineSettings& settings, const std::string& title,
     RETURN_IF_ERROR(WriteJsonLines(settings.json, measurements));
   }
   if (settings.plot.empty()) return absl::OkStatus();
-  const auto drawn = WriteCharts(settings.plot, title, measurements);
-  if (drawn.ok()) {
-    std::printf("charts: %s\n", absl::StrJoin(*drawn, " ").c_str());
-  } else if (absl::IsFailedPrecondition(drawn.status())) {
-    std::printf("%s\n", std::string(drawn.status().message()).c_str());
-  } else {
-    return drawn.status();
-  }
+  ASSIGN_OR_RETURN(const std::string drawn,
+                   TellDrawn(WriteCharts(settings.plot, title, measurements)));
+  std::printf("%s", drawn.c_str());
   return absl::OkStatus();
 }
 

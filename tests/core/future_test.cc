@@ -44,6 +44,28 @@ TEST(Future, AwaitTakesLimitsThatTheClockCannotHold) {
   setter.join();
 }
 
+TEST(Future, TheOnlyHandleOfAReadyResultTakesItAlong) {
+  const auto value = std::make_shared<int>(7);
+  auto future = ReadyFuture<std::shared_ptr<int>>(value);
+  auto second = future;
+  EXPECT_FALSE(std::move(second).TakeIfAlone().has_value());
+  EXPECT_EQ(second.Await().value(), value);  // NOLINT(bugprone-use-after-move)
+  second = {};
+  const auto taken = std::move(future).TakeIfAlone();
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->value(), value);
+  EXPECT_EQ(value.use_count(), 2);  // here, and in what was taken
+  EXPECT_FALSE(future.valid());     // NOLINT(bugprone-use-after-move)
+}
+
+TEST(Future, IsNotTakenWhileAPromiseCanSetItOrHasNotYet) {
+  Promise<int> promise;
+  EXPECT_FALSE(promise.future().TakeIfAlone().has_value());
+  promise.Set(1);
+  EXPECT_FALSE(promise.future().TakeIfAlone().has_value());
+  EXPECT_EQ(promise.future().Await().value(), 1);
+}
+
 struct Counted final : ValueSource<int> {
   Future<int> Bring() override {
     ++asked;

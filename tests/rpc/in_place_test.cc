@@ -45,6 +45,14 @@ Tensor MakeResult(rpc::CallContext& call, double value) {
 std::vector<Tensor> MakeResults(rpc::CallContext& call) {
   return {MakeResult(call, 1)};
 }
+Future<Tensor> MakeReadyResult(rpc::CallContext& call, double value) {
+  return ReadyFuture<Tensor>(MakeResult(call, value));
+}
+Future<Tensor> kept_future;
+Future<Tensor> MakeAndKeepReadyResult(rpc::CallContext& call, double value) {
+  kept_future = MakeReadyResult(call, value);
+  return kept_future;
+}
 Tensor kept_result;
 Tensor MakeAndKeepResult(rpc::CallContext& call, double value) {
   kept_result = MakeResult(call, value);
@@ -58,6 +66,8 @@ void Fill(rpc::Registry& registry) {
       .AddFunction<&Five>()
       .AddFunction<&MakeResult>()
       .AddFunction<&MakeResults>()
+      .AddFunction<&MakeReadyResult>()
+      .AddFunction<&MakeAndKeepReadyResult>()
       .AddFunction<&MakeAndKeepResult>();
 }
 
@@ -73,6 +83,7 @@ class InPlaceTest : public ::testing::Test {
   ~InPlaceTest() override {
     shelf.clear();
     kept_result = Tensor();
+    kept_future = {};
     cluster_.ExpectIdle();
   }
   void SetUp() override {
@@ -197,6 +208,18 @@ TEST_F(InPlaceTest, AResultMadeForTheCallerIsNotCopied) {
   EXPECT_TRUE(Is(all->at(0), 1));
   EXPECT_TRUE(Is(*one, 7));
   EXPECT_EQ(InfoOf(bob()).sent_in_place, 2u);
+}
+
+TEST_F(InPlaceTest, AFutureThatIsReadyAndTheCallsAloneIsNotCopied) {
+  const auto got = alice().Async<&MakeReadyResult>("bob", 7).Await();
+  ASSERT_THAT(got, IsOk());
+  EXPECT_TRUE(Is(*got, 7));
+  EXPECT_EQ(InfoOf(bob()).sent_in_place, 1u);
+  const auto kept = alice().Async<&MakeAndKeepReadyResult>("bob", 9).Await();
+  ASSERT_THAT(kept, IsOk());
+  kept->Fill(1);
+  EXPECT_TRUE(Is(*kept_future.Await(), 9));
+  EXPECT_EQ(InfoOf(bob()).sent_in_place, 1u);
 }
 
 TEST_F(InPlaceTest, AResultThatIsKeptOrFetchedIsCopied) {

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -149,11 +150,16 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   plan.trainer.args[0] = FindProgram(trainer[0]);
   plan.trainer.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
   const std::map<std::string, std::string> security = SecurityEnvironment();
+  // Compute threads that spin while they wait keep those of other workers from
+  // the cores.
+  const bool share = size == 0 && std::getenv("OMP_WAIT_POLICY") == nullptr &&
+                     static_cast<size_t>(workers) > AllowedCores().size();
   const auto meet = [&](ProcessSpec& spec) {
     spec.environment.insert(security.begin(), security.end());
     spec.environment["BATON_RENDEZVOUS"] = rendezvous;
     spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(workers + 1);
     spec.environment["BATON_PEERS"] = "";
+    if (share) spec.environment["OMP_WAIT_POLICY"] = "passive";
   };
   for (ProcessSpec& spec : plan.workers) meet(spec);
   meet(plan.trainer);

@@ -7,8 +7,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/cpu/streaming_copy.h"
 #include "core/status.h"
+#include "models/distributed/server/in_parts.h"
+#include "models/distributed/server/mix_bits.h"
 
 namespace baton::dist {
 namespace {
@@ -32,7 +36,54 @@ std::vector<KeyPart> CutKeys(const std::vector<DenseKey>& keys,
   return parts;
 }
 
-Tensor Flat(const Tensor& tensor) { return tensor.Reshape({-1}); }
+Tensor Piece(const Tensor& flat, int64_t from, const KeyPart& piece) {
+  return flat.Slice(0, from, from + piece.count);
+}
+
+// Of the keys that have a part at the shard: views, and copies where elements
+// lie in another order.
+std::vector<Tensor> FlatsOf(const KeyLayout& layout, int shard,
+                            const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> flats(tensors.size());
+  for (const KeyPart& part : layout.parts) {
+    const auto key = static_cast<size_t>(part.key);
+    if (part.shard == shard && !flats[key].defined())
+      flats[key] = tensors[key].Reshape({-1});
+  }
+  return flats;
+}
+
+// Elements that are worth a thread.
+constexpr int64_t kGrain = 1 << 20;
+
+// Calls fn(piece) of what makes up all parts of the shard, from several threads
+// where all is in host memory, and much.
+void ForEachPiece(const KeyLayout& layout, int shard,
+                  const std::vector<Tensor>& flats,
+                  absl::FunctionRef<void(const KeyPart& piece)> fn) {
+  const auto all = layout.shard_elements[static_cast<size_t>(shard)];
+  const auto run = [&](int64_t first, int64_t last) {
+    for (const KeyPart& part : layout.parts) {
+      const int64_t begin = std::max(first, part.offset);
+      const int64_t end = std::min(last, part.offset + part.count);
+      if (part.shard != shard || begin >= end) continue;
+      KeyPart piece = part;
+      piece.begin += begin - part.offset;
+      piece.offset = begin;
+      piece.count = end - begin;
+      fn(piece);
+    }
+  };
+  const bool on_host =
+      std::all_of(flats.begin(), flats.end(), [](const Tensor& tensor) {
+        return !tensor.defined() || tensor.device().is_cpu();
+      });
+  if (on_host) {
+    InParts(all, kGrain, run);
+  } else {
+    run(0, all);
+  }
+}
 
 }  // namespace
 
@@ -56,33 +107,31 @@ absl::Status KeyLayout::Check(const std::vector<Tensor>& tensors) const {
 
 void KeyLayout::Pack(int shard, const std::vector<Tensor>& tensors,
                      const Tensor& flat) const {
-  for (const KeyPart& part : parts) {
-    if (part.shard != shard) continue;
-    flat.Slice(0, part.offset, part.offset + part.count)
-        .CopyFrom(Flat(tensors[static_cast<size_t>(part.key)])
-                      .Slice(0, part.begin, part.begin + part.count));
-  }
+  const std::vector<Tensor> flats = FlatsOf(*this, shard, tensors);
+  ForEachPiece(*this, shard, flats, [&](const KeyPart& piece) {
+    const Tensor from =
+        Piece(flats[static_cast<size_t>(piece.key)], piece.begin, piece);
+    const Tensor to = Piece(flat, piece.offset, piece);
+    if (from.device().is_cpu() && from.dtype() == to.dtype()) {
+      cpu::StreamingCopy(to.raw_data(), from.raw_data(), from.nbytes(),
+                         flat.nbytes());
+    } else {
+      to.CopyFrom(from);
+    }
+  });
 }
 
 void KeyLayout::Unpack(int shard, const Tensor& flat,
                        const std::vector<Tensor>& tensors) const {
-  for (const KeyPart& part : parts) {
-    if (part.shard != shard) continue;
-    const Tensor values = flat.Slice(0, part.offset, part.offset + part.count);
-    const Tensor& target = tensors[static_cast<size_t>(part.key)];
-    if (part.count == target.numel()) {
-      target.CopyFrom(values.Reshape(target.shape()));
-    } else if (target.IsContiguous()) {
-      Flat(target)
-          .Slice(0, part.begin, part.begin + part.count)
-          .CopyFrom(values);
-    } else {  // parts of another order of elements have no view
-      const Tensor whole = target.Contiguous();
-      Flat(whole)
-          .Slice(0, part.begin, part.begin + part.count)
-          .CopyFrom(values);
-      target.CopyFrom(whole);
-    }
+  const std::vector<Tensor> flats = FlatsOf(*this, shard, tensors);
+  ForEachPiece(*this, shard, flats, [&](const KeyPart& piece) {
+    Piece(flats[static_cast<size_t>(piece.key)], piece.begin, piece)
+        .CopyFrom(Piece(flat, piece.offset, piece));
+  });
+  for (size_t key = 0; key < flats.size(); ++key) {
+    const Tensor& tensor = tensors[key];
+    if (flats[key].defined() && !tensor.IsContiguous())
+      tensor.CopyFrom(flats[key].Reshape(tensor.shape()));
   }
 }
 
@@ -122,12 +171,11 @@ absl::StatusOr<KeyLayout> PlanKeys(std::vector<DenseKey> keys, int shards,
 }
 
 int ShardOfRow(int64_t key, int shards) {
-  // SplitMix64's mixing, so that neighbours go to different shards.
-  uint64_t x = static_cast<uint64_t>(key) + 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  x ^= x >> 31;
-  return static_cast<int>(x % static_cast<uint64_t>(shards));
+  // So that neighbours go to different shards, and an index of those that come
+  // to one (row_index.h) has them in other places.
+  const uint64_t bits =
+      MixBits(static_cast<uint64_t>(key) + 0x9E3779B97F4A7C15);
+  return static_cast<int>(bits % static_cast<uint64_t>(shards));
 }
 
 }  // namespace baton::dist

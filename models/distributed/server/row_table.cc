@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -19,9 +20,11 @@
 namespace baton::dist {
 namespace {
 
-constexpr int64_t kRowsPerBlock = 4096;
-constexpr int64_t kGrain = 256;  // rows
-constexpr int64_t kAhead = 8;    // lookups that are under way at a time
+constexpr uint64_t kBlockBytes = 4 << 20;      // huge pages, of 2 MB
+constexpr int64_t kGrainElements = 256 << 10;  // that are worth a thread
+// Under way at a time: keys that are looked up, and records that are fetched.
+constexpr int64_t kKeysAhead = 20;
+constexpr int64_t kRecordsAhead = 8;
 constexpr int64_t kLine = 64 / sizeof(float);  // of a cache
 
 // In [0, 1).
@@ -42,6 +45,30 @@ int64_t StateCount(const std::vector<ops::StateSlot>& slots) {
 }
 
 }  // namespace
+
+// Where each row is among those that a step names. Small, and so in the caches,
+// as nothing could be that is there for every row of the table.
+class RowTable::Places {
+ public:
+  explicit Places(int64_t most)
+      : mask_(std::bit_ceil(static_cast<uint64_t>(2 * most + 1)) - 1),
+        places_(mask_ + 1, -1) {}
+
+  // Below 0 where it was not named before: the caller then says where.
+  int32_t& Of(Row row, const std::vector<Touched>& touched) {
+    uint64_t at = static_cast<uint64_t>(row) * kSpread >> 32U & mask_;
+    while (places_[at] >= 0 &&
+           touched[static_cast<size_t>(places_[at])].row != row)
+      at = (at + 1) & mask_;
+    return places_[at];
+  }
+
+ private:
+  static constexpr uint64_t kSpread =
+      0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+  const uint64_t mask_;
+  std::vector<int32_t> places_;
+};
 
 absl::Status CheckRowKeys(const ServerOptions& options, int32_t table,
                           const Tensor& keys) {
@@ -75,13 +102,18 @@ RowTable::RowTable(const RowTableOptions& options, int64_t limit,
       limit_(limit),
       slots_(UsedSlots(options.rule)),
       record_(RecordOf(options)),
+      block_bits_(std::bit_width(std::max<uint64_t>(
+                      1, kBlockBytes / sizeof(float) /
+                             static_cast<uint64_t>(record_))) -
+                  1),
+      rows_per_block_(int64_t{1} << block_bits_),
       steps_(image.steps) {
   if (!image.keys.defined()) return;
   const int64_t* key = image.keys.data<int64_t>();
   const float* record = image.records.data<float>();
   for (int64_t i = 0; i < image.keys.numel(); ++i, record += record_) {
     const Row row = NewRow(key[i]);
-    row_of_[key[i]] = row;
+    row_of_.FindOrAdd(key[i]) = row;
     std::copy_n(record, record_, Record(row));
   }
   if (bounded()) ForgetRest();
@@ -106,14 +138,25 @@ RowTableImage RowTable::Image() const {
          row = newer_[static_cast<size_t>(row)])
       add(row);
   } else {
-    for (const auto& [of_key, row] : row_of_) add(row);
+    row_of_.ForEach([&](int64_t, Row row) { add(row); });
   }
   return image;
 }
 
+int64_t RowTable::Grain() const {
+  return std::max<int64_t>(1, kGrainElements / width());
+}
+
 float* RowTable::Record(Row row) const {
-  return block_data_[static_cast<size_t>(row / kRowsPerBlock)] +
-         (row % kRowsPerBlock) * record_;
+  return block_data_[static_cast<size_t>(row >> block_bits_)] +
+         (row & (rows_per_block_ - 1)) * record_;
+}
+
+// All of it, to be written.
+void RowTable::Prefetch(Row row) const {
+  const float* record = Record(row);
+  for (int64_t i = 0; i < record_; i += kLine)
+    __builtin_prefetch(record + i, /*rw=*/1);
 }
 
 void RowTable::Begin(int64_t key, float* value) const {
@@ -141,27 +184,44 @@ void RowTable::Begin(int64_t key, float* value) const {
   }
 }
 
+// Three stages, so that the caches have each when it is needed: the place of a
+// key in the index, its record, and what is copied of it.
 void RowTable::Read(const Tensor& keys, const Tensor& rows) const {
   const int64_t* key = keys.data<int64_t>();
   float* out = rows.data<float>();
-  ParallelFor(keys.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (i + kAhead < end) row_of_.prefetch(key[i + kAhead]);
-      const auto found = row_of_.find(key[i]);
-      if (found == row_of_.end()) {
-        Begin(key[i], out + i * width());
-      } else {
-        std::copy_n(Record(found->second), width(), out + i * width());
-      }
+  ParallelFor(keys.numel(), Grain(), [&](int64_t begin, int64_t end) {
+    std::array<const float*, kRecordsAhead> found{};
+    for (int64_t i = begin; i < end + kRecordsAhead; ++i) {
+      const float*& record = found[static_cast<size_t>(i % kRecordsAhead)];
+      if (const int64_t done = i - kRecordsAhead; done >= begin)
+        CopyOrBegin(record, key[done], out + done * width());
+      if (i + kKeysAhead < end) row_of_.Prefetch(key[i + kKeysAhead]);
+      if (i < end) record = Find(key[i]);
     }
   });
+}
+
+const float* RowTable::Find(int64_t key) const {
+  const Row row = row_of_.Find(key);
+  if (row == kNone) return nullptr;
+  const float* record = Record(row);
+  for (int64_t i = 0; i < width(); i += kLine) __builtin_prefetch(record + i);
+  return record;
+}
+
+void RowTable::CopyOrBegin(const float* record, int64_t key, float* to) const {
+  if (record == nullptr) {
+    Begin(key, to);
+  } else {
+    std::copy_n(record, width(), to);
+  }
 }
 
 void RowTable::Touch(const Tensor& keys) {
   const int64_t* key = keys.data<int64_t>();
   for (int64_t i = 0; i < keys.numel(); ++i) {
-    const auto found = row_of_.find(key[i]);
-    if (found != row_of_.end()) Use(found->second);
+    const Row row = row_of_.Find(key[i]);
+    if (row != kNone) Use(row);
   }
 }
 
@@ -172,20 +232,17 @@ RowTable::Row RowTable::NewRow(int64_t key) {
     free_.pop_back();
   } else {
     row = static_cast<Row>(key_of_.size());
-    if (row % kRowsPerBlock == 0) {
-      blocks_.push_back(Tensor::Empty({kRowsPerBlock, record_}));
+    if (row % rows_per_block_ == 0) {
+      blocks_.push_back(Tensor::Empty({rows_per_block_, record_}));
       block_data_.push_back(blocks_.back().data<float>());
     }
     key_of_.push_back(0);
-    named_by_.push_back(0);
-    place_.push_back(0);
     if (bounded()) {
       older_.push_back(kNone);
       newer_.push_back(kNone);
     }
   }
   key_of_[static_cast<size_t>(row)] = key;
-  named_by_[static_cast<size_t>(row)] = 0;
   if (bounded()) Append(row);
   return row;
 }
@@ -202,40 +259,48 @@ RowTable::Row RowTable::MakeRow(int64_t key) {
   return row;
 }
 
+RowTable::Row RowTable::RowOf(int64_t key) {
+  Row& row = row_of_.FindOrAdd(key);
+  if (row == kNone) row = MakeRow(key);
+  return row;
+}
+
 std::vector<RowTable::Touched> RowTable::Gather(
     const std::vector<RowGradients>& gradients,
     std::vector<std::vector<float>>& sums) {
+  int64_t all = 0;
+  for (const RowGradients& given : gradients) all += given.keys.numel();
   std::vector<Touched> touched;
+  touched.reserve(static_cast<size_t>(all));
+  Places places(all);
   for (const RowGradients& given : gradients) {
     const int64_t* key = given.keys.data<int64_t>();
     const float* gradient = given.gradients.data<float>();
     const int64_t count = given.keys.numel();
     for (int64_t i = 0; i < count; ++i, gradient += width()) {
-      if (i + kAhead < count) row_of_.prefetch(key[i + kAhead]);
-      const auto [found, is_new] = row_of_.try_emplace(key[i], kNone);
-      if (is_new) found->second = MakeRow(key[i]);
-      const Row row = found->second;
-      // To be stepped once all keys are found.
-      for (int64_t j = 0; j < record_; j += kLine)
-        __builtin_prefetch(Record(row) + j, /*rw=*/1);
-      const auto at = static_cast<size_t>(row);
-      if (named_by_[at] != steps_) {
-        named_by_[at] = steps_;
-        place_[at] = static_cast<int32_t>(touched.size());
+      if (i + kKeysAhead < count) row_of_.Prefetch(key[i + kKeysAhead]);
+      const Row row = RowOf(key[i]);
+      int32_t& place = places.Of(row, touched);
+      if (place < 0) {
+        place = static_cast<int32_t>(touched.size());
         touched.push_back({.row = row, .gradient = gradient});
-        continue;
+      } else {
+        AddTo(touched[static_cast<size_t>(place)], gradient, sums);
       }
-      Touched& first = touched[static_cast<size_t>(place_[at])];
-      if (first.sum < 0) {
-        first.sum = static_cast<int32_t>(sums.size());
-        sums.emplace_back(first.gradient, first.gradient + width());
-      }
-      std::vector<float>& sum = sums[static_cast<size_t>(first.sum)];
-      for (size_t j = 0; j < sum.size(); ++j) sum[j] += gradient[j];
-      first.gradient = sum.data();
     }
   }
   return touched;
+}
+
+void RowTable::AddTo(Touched& touched, const float* gradient,
+                     std::vector<std::vector<float>>& sums) const {
+  if (touched.sum < 0) {
+    touched.sum = static_cast<int32_t>(sums.size());
+    sums.emplace_back(touched.gradient, touched.gradient + width());
+  }
+  std::vector<float>& sum = sums[static_cast<size_t>(touched.sum)];
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+  touched.gradient = sum.data();
 }
 
 void RowTable::StepRow(const Touched& touched, double scale) const {
@@ -263,11 +328,15 @@ void RowTable::Step(const std::vector<RowGradients>& gradients, double scale) {
   ++steps_;
   std::vector<std::vector<float>> sums;
   const std::vector<Touched> touched = Gather(gradients, sums);
-  ParallelFor(static_cast<int64_t>(touched.size()), kGrain,
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i)
-                  StepRow(touched[static_cast<size_t>(i)], scale);
-              });
+  ParallelFor(
+      static_cast<int64_t>(touched.size()), Grain(),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if (i + kRecordsAhead < end)
+            Prefetch(touched[static_cast<size_t>(i + kRecordsAhead)].row);
+          StepRow(touched[static_cast<size_t>(i)], scale);
+        }
+      });
   if (!bounded()) return;
   for (const Touched& each : touched) Use(each.row);
   ForgetRest();
@@ -299,7 +368,7 @@ void RowTable::ForgetRest() {
   while (size() > limit_) {
     const Row row = oldest_;
     Unlink(row);
-    row_of_.erase(key_of_[static_cast<size_t>(row)]);
+    row_of_.Erase(key_of_[static_cast<size_t>(row)]);
     free_.push_back(row);
   }
 }

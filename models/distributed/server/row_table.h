@@ -7,10 +7,10 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "core/tensor.h"
 #include "models/distributed/server/options.h"
+#include "models/distributed/server/row_index.h"
 
 namespace baton::dist {
 
@@ -22,6 +22,15 @@ struct RowGradients {
   static constexpr auto Fields() {
     return std::tuple{&RowGradients::table, &RowGradients::keys,
                       &RowGradients::gradients};
+  }
+};
+
+// Rows that are wanted.
+struct RowKeys {
+  int32_t table = 0;
+  Tensor keys;  // i64 [N]
+  static constexpr auto Fields() {
+    return std::tuple{&RowKeys::table, &RowKeys::keys};
   }
 };
 
@@ -65,7 +74,7 @@ class RowTable {
   int64_t width() const { return options_.width; }
   bool bounded() const { return limit_ > 0; }
   int64_t steps() const { return steps_; }
-  bool Has(int64_t key) const { return row_of_.contains(key); }
+  bool Has(int64_t key) const { return row_of_.Find(key) != kNone; }
 
   // f32 [N, width] of keys i64 [N]; tensors of the CPU, contiguous.
   void Read(const Tensor& keys, const Tensor& rows) const;
@@ -76,8 +85,8 @@ class RowTable {
   void Step(const std::vector<RowGradients>& gradients, double scale);
 
  private:
-  using Row = int32_t;
-  static constexpr Row kNone = -1;
+  using Row = RowIndex::Row;
+  static constexpr Row kNone = RowIndex::kNone;
   // What a step has to do to a row.
   struct Touched {
     Row row;
@@ -85,12 +94,22 @@ class RowTable {
     int32_t sum = -1;  // where the gradient is one of several: which
   };
 
+  int64_t Grain() const;  // rows
   float* Record(Row row) const;
+  // On its way to the caches; null where there is none.
+  const float* Find(int64_t key) const;
+  void CopyOrBegin(const float* record, int64_t key, float* to) const;
   Row NewRow(int64_t key);   // its record uninitialised
   Row MakeRow(int64_t key);  // as rows begin
   void Begin(int64_t key, float* value) const;
+  class Places;
+
+  Row RowOf(int64_t key);  // which it makes, where it is not there
   std::vector<Touched> Gather(const std::vector<RowGradients>& gradients,
                               std::vector<std::vector<float>>& sums);
+  void AddTo(Touched& touched, const float* gradient,
+             std::vector<std::vector<float>>& sums) const;
+  void Prefetch(Row row) const;
   void StepRow(const Touched& touched, double scale) const;
   // The order of use.
   void Append(Row row);
@@ -102,16 +121,15 @@ class RowTable {
   const int64_t limit_;
   const std::vector<ops::StateSlot> slots_;
   const int64_t record_;  // elements: the value, then the state
-  absl::flat_hash_map<int64_t, Row> row_of_;
+  const int block_bits_;
+  const int64_t rows_per_block_;  // a power of two
+  RowIndex row_of_;
   std::vector<Tensor> blocks_;
   std::vector<float*> block_data_;
   std::vector<int64_t> key_of_;
   std::vector<Row> free_;
   std::vector<Row> older_, newer_;  // of bounded tables
   Row oldest_ = kNone, newest_ = kNone;
-  // By row: the step that named it last, and its place among those.
-  std::vector<int64_t> named_by_;
-  std::vector<int32_t> place_;
   int64_t steps_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "models/distributed/server/shard.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -55,7 +56,7 @@ ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
 void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
   Post([backup](ServerShard& self) {
     self.backup_ = backup;
-    self.role_ = Role::kPrimary;
+    self.SetRole(Role::kPrimary);
   });
 }
 
@@ -65,8 +66,13 @@ void ServerShard::Follow(const rpc::WorkerInfo& primary, int64_t epoch,
     self.primary_ = primary;
     self.epoch_ = epoch;
     self.next_index_ = updates;
-    self.role_ = Role::kBackup;
+    self.SetRole(Role::kBackup);
   });
+}
+
+void ServerShard::SetRole(Role role) {
+  role_ = role;
+  served_epoch_ = role == Role::kPrimary ? epoch_ : 0;
 }
 
 absl::Status ServerShard::NotServing() const {
@@ -127,13 +133,31 @@ absl::Status ServerShard::CheckRequest(const ExchangeRequest& request) const {
   return absl::OkStatus();
 }
 
-Future<ExchangeReply> ServerShard::Exchange(const ExchangeRequest& request) {
+Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
+                                            const ExchangeRequest& request) {
   if (absl::Status status = CheckRequest(request); !status.ok())
     return ReadyFuture<ExchangeReply>(status);
+  if (auto reply = ReadAtOnce(call, request))
+    return ReadyFuture<ExchangeReply>(*std::move(reply));
   auto waiting = std::make_shared<Waiting>();
   waiting->request = request;
   Post([waiting](ServerShard& self) { self.Admit(waiting); });
   return waiting->promise.future();
+}
+
+std::optional<ExchangeReply> ServerShard::ReadAtOnce(
+    const rpc::CallContext& call, const ExchangeRequest& request) {
+  const int64_t epoch = served_epoch_;
+  if (epoch == 0 || request.sequence > 0 || !state_.MayPull(request.trainer))
+    return std::nullopt;
+  ExchangeReply reply = state_.Read(
+      request, [&](const Shape& shape) { return call.EmptyForCaller(shape); });
+  reply.epoch = epoch;
+  if (NeedsTouch(request))
+    Post([request](ServerShard& self) {
+      if (self.role_ == Role::kPrimary) self.Touch(request);
+    });
+  return reply;
 }
 
 void ServerShard::Admit(const WaitingPtr& waiting) {
@@ -199,16 +223,10 @@ void ServerShard::Answer(const WaitingPtr& waiting) {
     waiting_.push_back(waiting);
     return;
   }
-  ExchangeReply reply{.epoch = epoch_};
-  const DenseValues values = state_.values();
-  reply.version = values.version;
-  reply.slowest = state_.clocks().Slowest();
-  const ServedTrainer* trainer = state_.clocks().Find(request.trainer);
-  if (trainer != nullptr) reply.clock = trainer->clock;
-  if (request.values) reply.values = values.values;
   Touch(request);
-  for (const RowKeys& rows : request.rows)
-    reply.rows.push_back(state_.ReadRows(rows.table, rows.keys));
+  ExchangeReply reply = state_.Read(
+      request, [](const Shape& shape) { return Tensor::Empty(shape); });
+  reply.epoch = epoch_;
   if (BytesOf(reply) < kBriefBytes) {
     waiting->promise.Set(std::move(reply));
     return;
@@ -217,15 +235,21 @@ void ServerShard::Answer(const WaitingPtr& waiting) {
       [waiting, reply = std::move(reply)] { waiting->promise.Set(reply); });
 }
 
+bool ServerShard::NeedsTouch(const ExchangeRequest& request) const {
+  return std::any_of(
+      request.rows.begin(), request.rows.end(),
+      [&](const RowKeys& rows) { return state_.IsBounded(rows.table); });
+}
+
 // What a trainer uses is not forgotten first, nor at the backup.
 void ServerShard::Touch(const ExchangeRequest& request) {
+  if (!NeedsTouch(request)) return;
   Gradients used;
   for (const RowKeys& rows : request.rows) {
     if (!state_.IsBounded(rows.table)) continue;
     used.rows.push_back(
         {.table = rows.table, .keys = rows.keys, .gradients = {}});
   }
-  if (used.rows.empty()) return;
   Log({.kind = ShardUpdate::Kind::kTouch,
        .trainer = request.trainer,
        .gradients = std::move(used)})
@@ -316,7 +340,7 @@ Future<ShardReport> ServerShard::Report() {
     promise.Set(ShardReport{.serves = self.role_ == Role::kPrimary,
                             .epoch = self.epoch_,
                             .updates = self.next_index_,
-                            .version = self.state_.values().version,
+                            .version = self.state_.version(),
                             .trainers = static_cast<int64_t>(
                                 self.state_.clocks().trainers().size()),
                             .has_backup = !self.backup_.empty()});

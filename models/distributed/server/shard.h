@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -24,46 +25,6 @@
 #include "rpc/agent.h"
 
 namespace baton::dist {
-
-// Who only reads, without joining, and waits for nobody.
-inline constexpr TrainerId kReader{0};
-
-struct RowKeys {
-  int32_t table = 0;
-  Tensor keys;  // i64 [N]
-  static constexpr auto Fields() {
-    return std::tuple{&RowKeys::table, &RowKeys::keys};
-  }
-};
-
-// What a trainer wants of a shard: to push, to pull, or both in this order.
-struct ExchangeRequest {
-  TrainerId trainer{};
-  int64_t sequence = 0;  // of the trainer's pushes to this shard; 0: none
-  Gradients gradients{};
-  bool values = false;  // all dense values of the shard
-  std::vector<RowKeys> rows{};
-  static constexpr auto Fields() {
-    using R = ExchangeRequest;
-    return std::tuple{&R::trainer, &R::sequence, &R::gradients, &R::values,
-                      &R::rows};
-  }
-};
-
-struct ExchangeReply {
-  int64_t epoch = 0;
-  int64_t version = 0;  // of what was pulled: updates of the shard until then
-  // Pushes counted for the trainer and for the slowest one, when this was read.
-  int64_t clock = 0;
-  int64_t slowest = 0;
-  Tensor values{};             // f32 [elements], if wanted
-  std::vector<Tensor> rows{};  // f32 [N, width] of each that was wanted
-  static constexpr auto Fields() {
-    using R = ExchangeReply;
-    return std::tuple{&R::epoch,   &R::version, &R::clock,
-                      &R::slowest, &R::values,  &R::rows};
-  }
-};
 
 // A shard as one of its servers sees it.
 struct ShardReport {
@@ -100,7 +61,8 @@ struct SavedShard {
 //
 // A push that a trainer repeats, as it does when it has no answer, counts once,
 // also where primary and backup have changed between. What waits for other
-// trainers waits without a thread. Thread-safe.
+// trainers waits without a thread; what pulls and need not wait is read by the
+// thread that brings it, beside others. Thread-safe.
 class ServerShard : public std::enable_shared_from_this<ServerShard> {
  public:
   static absl::StatusOr<std::shared_ptr<ServerShard>> Make(
@@ -121,7 +83,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // Done when the push is at all replicas and, if anything is pulled, when the
   // trainer need not wait for others. Unavailable where this is not the
   // primary, NotFound for a trainer that is not there.
-  Future<ExchangeReply> Exchange(const ExchangeRequest& request);
+  Future<ExchangeReply> Exchange(rpc::CallContext& call,
+                                 const ExchangeRequest& request);
   // By the primary. Aborted: there is a newer epoch.
   Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
   Future<ShardReport> Report();
@@ -171,11 +134,15 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   }
   absl::Status NotServing() const;
   absl::Status CheckRequest(const ExchangeRequest& request) const;
+  // By the caller's thread, where nothing keeps it from that.
+  std::optional<ExchangeReply> ReadAtOnce(const rpc::CallContext& call,
+                                          const ExchangeRequest& request);
   void Admit(const WaitingPtr& waiting);
   void Push(const WaitingPtr& waiting);
   void AfterPush(const WaitingPtr& waiting, const Future<void>& taken);
   void Answer(const WaitingPtr& waiting);
   void Touch(const ExchangeRequest& request);
+  bool NeedsTouch(const ExchangeRequest& request) const;
   void Wake();
   // Numbers and applies an update; ready when all replicas have it.
   Future<void> Log(ShardUpdate update);
@@ -190,6 +157,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void AskIfThere(const rpc::WorkerInfo& worker,
                   std::function<void(ServerShard&, bool)> then);
   void Begin(int64_t epoch);
+  void SetRole(Role role);
   void Fence(const absl::Status& why);
   void OnMember(const rpc::MemberEvent& event);
   void LetGo(const std::string& worker, uint64_t incarnation);
@@ -218,6 +186,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   absl::Status fenced_;
   int64_t epoch_ = 1;
   bool asking_ = false;  // the directory for the next epoch
+  // The epoch, while this is the primary; else 0. For threads beside the
+  // strand.
+  std::atomic<int64_t> served_epoch_ = 0;
   bool recruiting_ = false;
   bool copying_ = false;  // to a new backup, which is sent no updates yet
   size_t asked_ = 0;      // servers, so far, whether they can be the backup

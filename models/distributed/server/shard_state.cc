@@ -12,13 +12,16 @@
 #include "core/ops/rows.h"
 #include "core/status.h"
 #include "models/distributed/server/compression.h"
+#include "models/distributed/server/in_parts.h"
 
 namespace baton::dist {
 namespace {
 
 // Elements that are summed and stepped at a time: they stay in the caches
 // between the passes over them.
-constexpr int64_t kStride = 256 << 10;
+constexpr int64_t kStride = 64 << 10;
+// Elements that are worth a thread.
+constexpr int64_t kGrain = 1 << 20;
 
 // A table's limit is shared evenly by the shards.
 int64_t LimitOfShard(int64_t limit, int32_t shards) {
@@ -30,9 +33,10 @@ int64_t LimitOfShard(int64_t limit, int32_t shards) {
 ShardState::ShardState(const ShardSpec& spec, Device device)
     : options_(spec.options),
       device_(device),
-      clocks_(spec.options, spec.image.clocks),
+      shape_(spec.image.values.shape()),
       steps_(spec.image.steps),
-      round_(spec.image.round) {
+      round_(spec.image.round),
+      clocks_(spec.options, spec.image.clocks) {
   const ShardImage& image = spec.image;
   const Tensor values = image.values.To(device).Contiguous();
   for (const ops::StateSlot& slot : UsedSlots(options_.rule)) {
@@ -46,9 +50,8 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
           Tensor::Full(values.shape(), slot.initial, {.device = device}));
     }
   }
-  const MutexLock lock(values_mutex_);
-  values_ = {.version = image.version, .values = values};
-  const MutexLock rows_lock(rows_mutex_);
+  const WriterLock lock(mutex_);
+  dense_ = {.version = image.version, .values = values};
   for (const RowTableOptions& table : options_.tables) {
     const size_t at = tables_.size();
     tables_.emplace_back(
@@ -58,15 +61,14 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
 }
 
 ShardImage ShardState::Image() const {
-  const DenseValues now = values();
-  ShardImage image{.version = now.version,
-                   .values = now.values,
+  const ReaderLock lock(mutex_);
+  ShardImage image{.version = dense_.version,
+                   .values = dense_.values,
                    .steps = steps_,
                    .clocks = clocks_.readings(),
                    .round = round_};
   for (const Tensor& slot : slots_)
     image.slots.push_back(slot.defined() ? slot.Clone() : slot);
-  const MutexLock lock(rows_mutex_);
   for (const RowTable& table : tables_) image.tables.push_back(table.Image());
   return image;
 }
@@ -82,7 +84,6 @@ absl::Status ShardState::CheckDense(const Gradients& gradients) const {
   const Tensor& dense = gradients.dense;
   const Tensor& index = gradients.index;
   if (!dense.defined()) return absl::OkStatus();
-  const Shape shape = values().values.shape();
   if (index.defined()) {
     if (dense.dtype() != DType::kF32 || dense.rank() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -90,26 +91,30 @@ absl::Status ShardState::CheckDense(const Gradients& gradients) const {
     }
     return CatchErrors([&] {
       ops::RequireRows(
-          "push", {shape.numel(), 1},
+          "push", {shape_.numel(), 1},
           {.index = index, .values = dense.Reshape({dense.numel(), 1})});
     });
   }
-  if (dense.shape() == shape &&
+  if (dense.shape() == shape_ &&
       (dense.dtype() == DType::kF32 || dense.dtype() == DType::kBF16))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("gradients of this shard are f32 or bf16", shape.ToString(),
+      absl::StrCat("gradients of this shard are f32 or bf16", shape_.ToString(),
                    ", not ", dense.ToString()));
 }
 
 void ShardState::Apply(const ShardUpdate& update) {
   switch (update.kind) {
-    case ShardUpdate::Kind::kJoin:
+    case ShardUpdate::Kind::kJoin: {
+      const WriterLock lock(mutex_);
       clocks_.Join(update.trainer, update.joining);
       break;
-    case ShardUpdate::Kind::kLeave:
+    }
+    case ShardUpdate::Kind::kLeave: {
+      const WriterLock lock(mutex_);
       clocks_.Leave(update.trainer);
       break;
+    }
     case ShardUpdate::Kind::kPush:
       ApplyPush(update);
       break;
@@ -124,6 +129,7 @@ void ShardState::Apply(const ShardUpdate& update) {
   for (auto& [rank, gradients] : round_) all.push_back(std::move(gradients));
   round_.clear();
   StepBy(all, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
+  const WriterLock lock(mutex_);
   clocks_.EndRound();
 }
 
@@ -135,101 +141,129 @@ void ShardState::ApplyPush(const ShardUpdate& update) {
   } else {
     StepBy({update.gradients}, 1);
   }
+  // After the values, which therefore have what clocks say, or more.
+  const WriterLock lock(mutex_);
   clocks_.Count(update.trainer, update.sequence);
 }
 
 void ShardState::ApplyTouch(const Gradients& used) {
-  const MutexLock lock(rows_mutex_);
+  const WriterLock lock(mutex_);
   for (const RowGradients& rows : used.rows)
     tables_[static_cast<size_t>(rows.table)].Touch(RowsOnHost(rows.keys));
 }
 
+// What takes no row is done before others are kept from reading.
 void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
   std::vector<Tensor> dense;
-  for (const Gradients& given : gradients)
+  std::vector<std::vector<RowGradients>> rows(options_.tables.size());
+  for (const Gradients& given : gradients) {
     if (given.dense.defined())
-      dense.push_back(Expand(given, values().values.numel(), device_));
-  StepRows(gradients, scale);
-  StepDense(dense, scale);
+      dense.push_back(Expand(given, shape_.numel(), device_));
+    for (const RowGradients& of_table : given.rows) {
+      rows[static_cast<size_t>(of_table.table)].push_back(
+          {.table = of_table.table,
+           .keys = RowsOnHost(of_table.keys),
+           .gradients = RowsOnHost(of_table.gradients)});
+    }
+  }
+  const Tensor values = StepDense(dense, scale);
+  const WriterLock lock(mutex_);
+  for (size_t table = 0; table < rows.size(); ++table)
+    if (!rows[table].empty()) tables_[table].Step(rows[table], scale);
+  dense_ = {.version = dense_.version + 1, .values = values};
 }
 
-void ShardState::StepDense(const std::vector<Tensor>& gradients, double scale) {
-  const DenseValues before = values();
-  DenseValues after{.version = before.version + 1, .values = before.values};
-  if (!gradients.empty()) {
-    ++steps_;
-    after.values = Tensor::EmptyLike(before.values);
-    const Tensor factor =
-        scale == 1 ? Tensor()
-                   : Tensor::Full({}, scale,
-                                  {.dtype = DType::kF64, .device = device_});
-    const int64_t all = before.values.numel();
+Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
+                             double scale) {
+  const Tensor before = values();
+  if (gradients.empty()) return before;
+  ++steps_;
+  const Tensor after = Tensor::EmptyLike(before);
+  const Tensor factor =
+      scale == 1
+          ? Tensor()
+          : Tensor::Full({}, scale, {.dtype = DType::kF64, .device = device_});
+  const int64_t all = before.numel();
+  const int64_t stride = device_.is_cpu() ? kStride : all;
+  const auto step = [&](int64_t first, int64_t last) {
     Tensor sum;
-    for (int64_t begin = 0; begin < all; begin += kStride) {
-      const int64_t end = std::min(begin + kStride, all);
-      const auto part = [&](const Tensor& whole) {
-        return whole.defined() ? whole.Slice(0, begin, end) : whole;
-      };
-      ops::StepTarget target{.value = part(after.values),
-                             .grad = part(gradients[0]),
-                             .step = steps_,
-                             .scale = factor};
-      target.value.CopyFrom(part(before.values));
-      if (gradients.size() > 1) {
-        if (!sum.defined()) sum = target.grad.Clone();
-        const Tensor added = sum.Slice(0, 0, end - begin);
-        if (begin > 0) added.CopyFrom(target.grad);
-        for (size_t i = 1; i < gradients.size(); ++i)
-          ops::AddIntoMany({added}, {part(gradients[i])});
-        target.grad = added;
-      }
-      for (const Tensor& slot : slots_) target.state.push_back(part(slot));
-      ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+    for (int64_t begin = first; begin < last; begin += stride) {
+      const int64_t end = std::min(begin + stride, last);
+      StepPart({begin, end, before, after, factor}, gradients, sum);
     }
+  };
+  if (device_.is_cpu()) {
+    InParts(all, kGrain, step);
+  } else {
+    step(0, all);
   }
-  const MutexLock lock(values_mutex_);
-  values_ = after;
+  return after;
 }
 
-void ShardState::StepRows(const std::vector<Gradients>& gradients,
-                          double scale) {
-  for (size_t table = 0; table < options_.tables.size(); ++table) {
-    std::vector<RowGradients> of_table;
-    for (const Gradients& given : gradients) {
-      for (const RowGradients& rows : given.rows) {
-        if (static_cast<size_t>(rows.table) != table) continue;
-        of_table.push_back({.table = rows.table,
-                            .keys = RowsOnHost(rows.keys),
-                            .gradients = RowsOnHost(rows.gradients)});
-      }
-    }
-    if (of_table.empty()) continue;
-    const MutexLock lock(rows_mutex_);
-    tables_[table].Step(of_table, scale);
+void ShardState::StepPart(const DensePart& part,
+                          const std::vector<Tensor>& gradients,
+                          Tensor& sum) const {
+  const auto of = [&](const Tensor& whole) {
+    return whole.defined() ? whole.Slice(0, part.begin, part.end) : whole;
+  };
+  ops::StepTarget target{.value = of(part.after),
+                         .grad = of(gradients[0]),
+                         .step = steps_,
+                         .scale = part.factor};
+  target.value.CopyFrom(of(part.before));
+  if (gradients.size() > 1) {
+    if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
+    const Tensor added = sum.Slice(0, 0, part.end - part.begin);
+    added.CopyFrom(target.grad);
+    for (size_t i = 1; i < gradients.size(); ++i)
+      ops::AddIntoMany({added}, {of(gradients[i])});
+    target.grad = added;
   }
+  for (const Tensor& slot : slots_) target.state.push_back(of(slot));
+  ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
 }
 
-DenseValues ShardState::values() const {
-  const MutexLock lock(values_mutex_);
-  return values_;
+Tensor ShardState::values() const {
+  const ReaderLock lock(mutex_);
+  return dense_.values;
 }
 
-Tensor ShardState::ReadRows(int32_t table, const Tensor& keys) const {
-  const Tensor on_host = RowsOnHost(keys);
-  const MutexLock lock(rows_mutex_);
-  const RowTable& rows = tables_[static_cast<size_t>(table)];
-  Tensor out = Tensor::Empty({keys.numel(), rows.width()});
-  rows.Read(on_host, out);
-  return out;
+int64_t ShardState::version() const {
+  const ReaderLock lock(mutex_);
+  return dense_.version;
+}
+
+bool ShardState::MayPull(TrainerId trainer) const {
+  const ReaderLock lock(mutex_);
+  return trainer == kReader ||
+         (clocks_.Find(trainer) != nullptr && clocks_.MayGo(trainer));
+}
+
+ExchangeReply ShardState::Read(const ExchangeRequest& request,
+                               const Empty& empty) const {
+  ExchangeReply reply;
+  std::vector<Tensor> keys;
+  for (const RowKeys& rows : request.rows) {
+    const int64_t width =
+        options_.tables[static_cast<size_t>(rows.table)].width;
+    keys.push_back(RowsOnHost(rows.keys));
+    reply.rows.push_back(empty({rows.keys.numel(), width}));
+  }
+  const ReaderLock lock(mutex_);
+  reply.version = dense_.version;
+  reply.slowest = clocks_.Slowest();
+  const ServedTrainer* trainer = clocks_.Find(request.trainer);
+  if (trainer != nullptr) reply.clock = trainer->clock;
+  if (request.values) reply.values = dense_.values;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    tables_[static_cast<size_t>(request.rows[i].table)].Read(keys[i],
+                                                             reply.rows[i]);
+  }
+  return reply;
 }
 
 bool ShardState::IsBounded(int32_t table) const {
   return options_.tables[static_cast<size_t>(table)].limit > 0;
-}
-
-int64_t ShardState::RowCount(int32_t table) const {
-  const MutexLock lock(rows_mutex_);
-  return tables_[static_cast<size_t>(table)].size();
 }
 
 }  // namespace baton::dist

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/mutex.h"
+#include "core/shared_mutex.h"
 #include "models/distributed/server/clocks.h"
 #include "models/distributed/server/options.h"
 #include "models/distributed/server/row_table.h"
@@ -94,15 +95,42 @@ struct ShardSpec {
   }
 };
 
-// All dense values of a shard as one update has left them. Never written again.
-struct DenseValues {
-  int64_t version = 0;  // updates so far: rounds, or pushes
-  Tensor values;
+// Who only reads, without joining, and waits for nobody.
+inline constexpr TrainerId kReader{0};
+
+// What a trainer wants of a shard: to push, to pull, or both in this order.
+struct ExchangeRequest {
+  TrainerId trainer{};
+  int64_t sequence = 0;  // of the trainer's pushes to this shard; 0: none
+  Gradients gradients{};
+  bool values = false;  // all dense values of the shard
+  std::vector<RowKeys> rows{};
+  static constexpr auto Fields() {
+    using R = ExchangeRequest;
+    return std::tuple{&R::trainer, &R::sequence, &R::gradients, &R::values,
+                      &R::rows};
+  }
+};
+
+struct ExchangeReply {
+  int64_t epoch = 0;
+  int64_t version = 0;  // of what was pulled: updates of the shard until then
+  // Pushes counted for the trainer and for the slowest one, when this was read.
+  int64_t clock = 0;
+  int64_t slowest = 0;
+  Tensor values{};             // f32 [elements], if wanted
+  std::vector<Tensor> rows{};  // f32 [N, width] of each that was wanted
+  static constexpr auto Fields() {
+    using R = ExchangeReply;
+    return std::tuple{&R::epoch,   &R::version, &R::clock,
+                      &R::slowest, &R::values,  &R::rows};
+  }
 };
 
 // What a shard knows and how updates change it: the same updates in the same
 // order give the same bits, at a primary as at its backup. Apply is for one
-// thread at a time, and clocks for that thread; the others are thread-safe.
+// thread at a time, clocks and Image for that thread; all others are
+// thread-safe, and read beside each other between two updates.
 class ShardState {
  public:
   ShardState(const ShardSpec& spec, Device device);
@@ -116,36 +144,55 @@ class ShardState {
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
 
-  // A copy, between two updates; on the thread of Apply.
+  // A copy, between two updates.
   ShardImage Image() const;
 
-  // As the last update has left them: nobody sees half of one.
-  DenseValues values() const;
-  // f32 [N, width], on the CPU; checked keys. Between two updates.
-  Tensor ReadRows(int32_t table, const Tensor& keys) const;
+  // Whether the trainer is there, or only reads, and need not wait for others.
+  bool MayPull(TrainerId trainer) const;
+  // What a checked request pulls; without the epoch. `empty` makes the tensors
+  // for rows, on the CPU.
+  using Empty = std::function<Tensor(const Shape& shape)>;
+  ExchangeReply Read(const ExchangeRequest& request, const Empty& empty) const;
+  int64_t version() const;
   bool IsBounded(int32_t table) const;
-  int64_t RowCount(int32_t table) const;
 
  private:
+  struct DenseValues {
+    int64_t version = 0;
+    Tensor values;  // never written again
+  };
+
   absl::Status CheckDense(const Gradients& gradients) const;
   void ApplyPush(const ShardUpdate& update);
   void ApplyTouch(const Gradients& used);
   // One step by the sum of these, in order, multiplied by `scale`.
   void StepBy(const std::vector<Gradients>& gradients, double scale);
-  void StepDense(const std::vector<Tensor>& gradients, double scale);
-  void StepRows(const std::vector<Gradients>& gradients, double scale);
+  // Elements begin .. end of a step.
+  struct DensePart {
+    int64_t begin, end;
+    const Tensor &before, &after;
+    const Tensor& factor;  // of the gradient; or undefined
+  };
+  // `sum`: to be used again for the next part.
+  void StepPart(const DensePart& part, const std::vector<Tensor>& gradients,
+                Tensor& sum) const;
+  // The values that this makes of those that are there.
+  Tensor StepDense(const std::vector<Tensor>& gradients, double scale);
+  Tensor values() const;
 
   const ServerOptions options_;
   const Device device_;
-  Clocks clocks_;
+  const Shape shape_;          // of the dense values
   std::vector<Tensor> slots_;  // the rule's state, as the values lie
   int64_t steps_;              // of dense values
   OpenRound round_;
 
-  mutable Mutex values_mutex_;
-  DenseValues values_ ABSL_GUARDED_BY(values_mutex_);
-  mutable Mutex rows_mutex_;
-  std::vector<RowTable> tables_ ABSL_GUARDED_BY(rows_mutex_);
+  mutable SharedMutex mutex_;
+  // Written under the mutex, by the thread of Apply alone, which therefore also
+  // reads them without it.
+  Clocks clocks_;
+  DenseValues dense_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -82,7 +82,7 @@ void ServerShard::Begin(int64_t epoch) {
              " alone from epoch ", epoch, " on");
   epoch_ = epoch;
   backup_.clear();
-  role_ = Role::kPrimary;
+  SetRole(Role::kPrimary);
   AcknowledgeAll();
   // Behind a gap: nobody was told that they count.
   const auto parked = std::exchange(parked_, {});
@@ -103,7 +103,7 @@ void ServerShard::Fence(const absl::Status& why) {
   if (role_ == Role::kFenced) return;
   LogWarning("worker ", agent_.self().name, " serves shard ", shard_,
              " no more: ", why.ToString());
-  role_ = Role::kFenced;
+  SetRole(Role::kFenced);
   fenced_ = why;
   backup_.clear();
   const absl::Status status = NotServing();

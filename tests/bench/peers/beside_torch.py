@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures calls of Baton and of torch.distributed.rpc in turn, in one table.
+"""Measures Baton and torch.distributed.rpc in turn, in one table.
 
   tests/bench/peers/beside_torch.py build/release/bin/bench_rpc \
       --python=/usr/bin/python3 [--python=...] [--rounds=3]
+  tests/bench/peers/beside_torch.py build/release/bin --shapes=push,rows
 
-rpc_calls.py is run by each Python that is named and prints JSON lines as
-bench_rpc does: "what", and "median_us" or "calls_per_s". A round is one run of
-bench_rpc, and for each Python one run as it is and one with its allocator
-mended (glibc keeps large blocks, so that the receiver takes no page faults).
-Cells are medians over the rounds; a ratio above 1 says by how much Baton is
-better.
+With bench_rpc, calls: rpc_calls.py is run by each Python that is named and
+prints JSON lines as bench_rpc does: "what", and "median_us" or "calls_per_s".
+With the folder of the programs, what --shapes names, in the shapes of
+PyTorch's tutorials: rpc_shapes.py beside the examples. A round is one run of
+ours, and for each Python one run as it is and one with its allocator mended
+(glibc keeps large blocks, so that the receiver takes no page faults). Cells are
+medians over the rounds; a ratio above 1 says by how much Baton is better.
 """
 
 import argparse
@@ -34,28 +36,61 @@ MENDED = {
 MEMCPY = "limit: memcpy "
 
 
-class Column:
-    """One program: its name, how it is run, and what it said in each round."""
+def calls_of(row):
+    for unit in ("median_us", "calls_per_s"):
+        if unit in row:
+            yield (row["what"], unit), row[unit]
 
-    def __init__(self, name, command, environment=None):
+
+# How the examples' variants are called by rpc_shapes.py, and what follows.
+SHAPES = {"bsp": "parameter server, batch", "async": "parameter server, hogwild",
+          "read": "rows of an embedding", "update": "rows, updated",
+          "batched": "batched inference"}
+COUNTS = ("trainers", "clients", "readers", "observers")
+RATES = ("pushes_per_s", "rows_per_s", "requests_per_s")
+
+
+def shapes_of(row):
+    """Of either side: what is done, by how many, and how often a second."""
+    what = row.get("what")
+    if what is None:
+        words = row["variant"].split()
+        what = SHAPES[words[0]]
+        if words[0] in ("bsp", "async"):
+            row["model"] = words[1]
+    count = next(row[name] for name in COUNTS if name in row)
+    what = " ".join([what, *([row["model"]] if "model" in row else []),
+                     f"by {count}"])
+    for unit in RATES:
+        if unit in row:
+            yield (what, unit), row[unit]
+
+
+class Column:
+    """A side: its name, how it is run, and what it said in each round."""
+
+    def __init__(self, name, commands, figures_of, environment=None):
         self.name = name
-        self.command = command
+        self.commands = commands
+        self.figures_of = figures_of
         self.environment = {**os.environ, **(environment or {})}
         self.figures = collections.defaultdict(list)  # (what, unit) -> values
 
     def run(self, timeout):
+        for command in self.commands:
+            self.run_one(command, timeout)
+
+    def run_one(self, command, timeout):
         done = subprocess.run(
-            self.command, env=self.environment, timeout=timeout,
+            command, env=self.environment, timeout=timeout,
             capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"{' '.join(self.command)} failed:\n{done.stderr[-2000:]}")
+            sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
         for line in done.stdout.splitlines():
             if not line.startswith("{"):
                 continue
-            row = json.loads(line)
-            for unit in ("median_us", "calls_per_s"):
-                if unit in row:
-                    self.figures[row["what"], unit].append(row[unit])
+            for key, value in self.figures_of(json.loads(line)):
+                self.figures[key].append(value)
 
     def median(self, key):
         values = self.figures.get(key)
@@ -71,21 +106,51 @@ def torch_version(python):
     return asked.stdout.strip()
 
 
+def programs(folder, shapes):
+    """The examples' command lines that do what these shapes are."""
+
+    def run(program, workers, *flags):
+        path = os.path.join(folder, program)
+        return [os.path.join(folder, "baton-run"), f"--workers={workers}",
+                f"--worker_program={path}", "--", path, *flags, "--json=-"]
+
+    result = []
+    if "push" in shapes:
+        for model, pushes in (("lenet", 300), ("resnet50", 24)):
+            result += [run("parameter_server", trainers + 1,
+                           f"--gradients={model}", f"--pushes={pushes}",
+                           "--mode=bsp,async") for trainers in (2, 4, 8)]
+    if "rows" in shapes:
+        result.append(run("embedding_rows", 9, "--skew=0", "--clients=1,4,8",
+                          "--load=read,update"))
+    if "inference" in shapes:
+        result.append(run("rl", 16, "--inference=batched", "--observers=8,16",
+                          "--requests=300"))
+    return result
+
+
 def columns(args):
-    result = [Column("Baton", [args.bench, "1"])]
+    if args.shapes:
+        ours = programs(args.bench, args.shapes.split(","))
+        script, flags = "rpc_shapes.py", [f"--shapes={args.shapes}"]
+        figures_of = shapes_of
+    else:
+        ours = [[args.bench, "1"]]
+        script, flags = "rpc_calls.py", [f"--device={args.device}"]
+        figures_of = calls_of
+    result = [Column("Baton", ours, figures_of)]
     for python in args.python:
         name = f"PyTorch {torch_version(python)}"
-        command = [python, str(HERE / "rpc_calls.py")]
-        if args.device == "cuda":
-            command.append("--device=cuda")
-        result.append(Column(name, command))
-        result.append(Column(f"{name}, mended", command, MENDED))
+        theirs = [[python, str(HERE / script), *flags]]
+        result.append(Column(name, theirs, figures_of))
+        if not args.plain:
+            result.append(Column(f"{name}, mended", theirs, figures_of, MENDED))
     return result
 
 
 def text(value, unit):
-    if unit == "calls_per_s":
-        return f"{value:,.0f}/s"
+    if unit != "median_us":
+        return f"{value:,.0f}/s" if value >= 100 else f"{value:.1f}/s"
     return f"{value:.0f} us" if value < 1000 else f"{value / 1000:.2f} ms"
 
 
@@ -100,7 +165,8 @@ def of_memcpy(ours, what, value):
 def rows(all_columns):
     ours, peers = all_columns[0], all_columns[1:]
     for what, unit in ours.figures:
-        if all(peer.median((what, unit)) is None for peer in peers):
+        if unit not in RATES and all(
+                peer.median((what, unit)) is None for peer in peers):
             continue
         value = ours.median((what, unit))
         cells = [what, text(value, unit), of_memcpy(ours, what, value)]
@@ -109,7 +175,7 @@ def rows(all_columns):
             if other is None:
                 cells += ["", ""]
                 continue
-            ratio = value / other if unit == "calls_per_s" else other / value
+            ratio = other / value if unit == "median_us" else value / other
             cells += [text(other, unit), f"{ratio:.1f}"]
         yield cells
 
@@ -126,12 +192,18 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", help="the path of bench_rpc")
+    parser.add_argument("bench", help="the path of bench_rpc, or of the folder "
+                                      "of all programs")
+    parser.add_argument("--shapes", default="",
+                        help="some of push, rows, inference: measure these, "
+                             "not calls")
     parser.add_argument("--python", action="append",
                         help="one that has torch; may be given again; default "
                              "the one that runs this")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu",
                         help="cuda: also tensors from GPU to GPU")
+    parser.add_argument("--plain", action="store_true",
+                        help="leave out the runs with a mended allocator")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=300,
                         help="seconds that one run may take")

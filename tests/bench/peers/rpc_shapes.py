@@ -5,8 +5,8 @@
 
 A parameter server that waits for all trainers before it updates (batch) or for
 none (hogwild); readers of rows of a remote embedding; observers whose states
-one policy answers as a batch. All are processes of one machine. Baton has no
-counterpart yet: these are the marks for one.
+one policy answers as a batch. All are processes of one machine. Baton's
+parameter_server, embedding_rows and rl do the same (beside_torch.py --shapes).
 """
 
 import statistics
@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 
-from common import flags, in_processes, parse, report, resnet50
+from common import flags, in_processes, parse, report, resnet50, words
 
 import torch
 from torch import nn
@@ -158,9 +158,9 @@ def at_all(count, function, *arguments):
         for number in range(count)])
 
 
-def measure(quick):
+def measure_pushes(quick):
     pushes = {"lenet": 3, "resnet50": 1} if quick else {"lenet": 300,
-                                                        "resnet50": 12}
+                                                        "resnet50": 24}
     for model, count in pushes.items():
         for trainers in (2,) if quick else (2, 4, 8):
             for mode in ("batch", "hogwild"):
@@ -168,12 +168,18 @@ def measure(quick):
                 rates = at_all(trainers, push, server, model, mode, count)
                 report(what=f"parameter server, {mode}", model=model,
                        trainers=trainers, pushes_per_s=round(sum(rates), 1))
+
+
+def measure_rows(quick):
     rows, count, batch = (1000, 3, 64) if quick else (1_000_000, 200, 4096)
     table = rpc.RRef(Table(rows, 64))
     for readers in (2,) if quick else (1, 4, 8):
         rates = at_all(readers, read, table, rows, count, batch)
         report(what="rows of an embedding", readers=readers,
                rows_per_s=round(sum(rates)))
+
+
+def measure_inference(quick):
     for observers in (2,) if quick else (8, 16):
         policy = rpc.RRef(Policy(observers))
         results = at_all(observers, observe, policy, 5 if quick else 300)
@@ -181,6 +187,10 @@ def measure(quick):
         report(what="batched inference", observers=observers,
                requests_per_s=round(sum(rates)),
                median_us=round(statistics.median(medians) * 1e6, 1))
+
+
+SHAPES = {"push": measure_pushes, "rows": measure_rows,
+          "inference": measure_inference}
 
 
 def run(rank, args, processes):
@@ -191,12 +201,16 @@ def run(rank, args, processes):
     rpc.init_rpc(f"w{rank}", rank=rank, world_size=processes,
                  rpc_backend_options=options)
     if rank == 0:
-        measure(args.quick)
+        for shape in args.shapes:
+            SHAPES[shape](args.quick)
     rpc.shutdown()
 
 
 def main():
-    args = parse(flags(__doc__, device="cpu"))
+    parser = flags(__doc__, device="cpu")
+    parser.add_argument("--shapes", type=words, default=list(SHAPES),
+                        help="of " + ",".join(SHAPES))
+    args = parse(parser)
     processes = 3 if args.quick else 17
     in_processes(processes, run, args, processes)
 

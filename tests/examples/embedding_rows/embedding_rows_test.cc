@@ -1,12 +1,18 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/distributed/context.h"
@@ -15,10 +21,13 @@
 #include "tests/support/error_of.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
+#include "tests/tools/programs/loose_workers.h"
 
 namespace baton::examples {
 namespace {
 
+using testing::Fails;
+using ::testing::HasSubstr;
 using testing::IsOk;
 
 std::vector<double> SharesOf(int64_t count, double skew) {
@@ -83,7 +92,6 @@ class EmbeddingRows : public ::testing::TestWithParam<int> {
   RowTableTask Task() const {
     RowTableTask task;
     task.servers = {"bob"};
-    task.clients = {"dave", "erin"};
     if (GetParam() == 2) task.servers.emplace_back("carol");
     task.rows = 5000;
     task.table = {.name = "rows",
@@ -117,6 +125,85 @@ TEST_P(EmbeddingRows, AreReadAndUpdatedByAllClients) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Servers, EmbeddingRows, ::testing::Values(1, 2));
+
+TEST_P(EmbeddingRows, SayWhyNoClientCanReadThem) {
+  testing::LocalCluster cluster(Workers());
+  for (const char* client : {"carol", "dave", "erin"})
+    cluster[client].set_default_timeout(std::chrono::milliseconds(500));
+  const auto experiment = RowExperiment::Make(cluster["alice"], Task());
+  ASSERT_THAT(experiment, IsOk());
+  const RowOrder order{.rows = 10, .batch = 2, .batches = 2};
+  EXPECT_THAT((*experiment)->Run(order, 9),
+              Fails(absl::StatusCode::kInvalidArgument, "of 9 clients"));
+  cluster.Kill("bob");
+  EXPECT_FALSE((*experiment)->Run(order, 0).ok());
+}
+
+// A worker's output that says so begins a state: what is done then.
+class EmbeddingRowsProgram : public ::testing::Test {
+ protected:
+  struct Reaction {
+    std::string to;  // to be said once the one before was
+    std::function<void(const std::string& output, const tools::Process&)> what;
+  };
+  tools::Outcome Run(std::vector<std::string> flags,
+                     const std::vector<Reaction>& reactions) {
+    size_t next = 0, seen = 0;
+    return tools::RunProgram(
+        workers_.Command(std::move(flags)),
+        [&](const std::string& output, const tools::Process& process) {
+          if (next == reactions.size()) return;
+          if (output.find(reactions[next].to, seen) == std::string::npos)
+            return;
+          seen = output.size();
+          reactions[next++].what(output, process);
+        });
+  }
+  // Whoever was there first serves.
+  static std::string OneThat(bool serves, const std::string& output) {
+    const std::string servers = output.substr(0, output.find(" serves"));
+    for (const char* name : {"worker1", "worker2", "worker3", "worker4"})
+      if ((servers.find(name) != std::string::npos) == serves) return name;
+    return "";
+  }
+
+  tools::LooseWorkers workers_{"embedding_rows",
+                               {"worker1", "worker2", "worker3", "worker4"}};
+};
+
+TEST_F(EmbeddingRowsProgram, GoesOnWhenAClientIsKilledAndStartedAgain) {
+  std::string killed, loads = "read";
+  for (int i = 0; i < 500; ++i) loads += ",read";
+  bool back = false;
+  const tools::Outcome outcome = Run(
+      {"--rows=20000", "--batch=512", "--batches=100", "--load=" + loads},
+      {{"read by 3",
+        [&](const std::string& output, const tools::Process&) {
+          killed = OneThat(/*serves=*/false, output);
+          workers_.Kill(killed);
+        }},
+       {"read by 2", [&](const std::string&,
+                         const tools::Process&) { workers_.Start(killed); }},
+       {"read by 3", [&](const std::string&, const tools::Process& process) {
+          back = true;
+          tools::SendSignal(process, SIGTERM);
+        }}});
+  EXPECT_TRUE(back) << outcome.output;
+}
+
+TEST_F(EmbeddingRowsProgram, GoesOnWhenAServerIsKilledThatHasABackup) {
+  bool killed = false;
+  const tools::Outcome outcome =
+      Run({"--servers=2", "--backups", "--rows=20000", "--batch=512",
+           "--batches=100", "--load=read,train,update,read"},
+          {{"read by 2", [&](const std::string& output, const tools::Process&) {
+              workers_.Kill(OneThat(/*serves=*/true, output));
+              killed = true;
+            }}});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(killed);
+  EXPECT_THAT(outcome.output, HasSubstr("update by 2"));
+}
 
 }  // namespace
 }  // namespace baton::examples

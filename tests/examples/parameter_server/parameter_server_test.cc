@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -64,16 +65,41 @@ testing::ClusterOptions Workers() {
 class ParameterServerProgram
     : public ::testing::TestWithParam<dist::Consistency> {};
 
-TEST_P(ParameterServerProgram, LearnsToTellTheDigits) {
-  const testing::TempFolder folder;
-  testing::LocalCluster cluster(Workers());
+AccuracyRun RunOf(dist::Consistency mode, const std::string& data) {
   AccuracyRun run;
-  run.options.mode = GetParam();
+  run.options.mode = mode;
   run.options.rule = ops::SgdRule{.lr = 0.1};
   run.options.staleness = 2;
   run.options.trainers = 2;
-  run.task = {
-      .data = WriteDigits(folder), .batch = 16, .seed = 1, .trainers = 2};
+  run.task = {.data = data, .batch = 16, .seed = 1, .trainers = 2};
+  return run;
+}
+
+// One that is over when it is killed would be none that is lost.
+TEST_P(ParameterServerProgram, GoesOnWithoutATrainerThatIsKilled) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  AccuracyRun run = RunOf(GetParam(), WriteDigits(folder));
+  run.pushes = 250;
+  run.report_every = std::chrono::milliseconds(20);
+  bool killed = false;
+  const auto curve = TrainLeNet(
+      cluster["alice"], {.servers = {"bob"}, .trainers = {"carol", "dave"}},
+      run, [&](const AccuracyPoint& point) {
+        if (killed || point.version < 10) return;
+        killed = true;
+        EXPECT_LT(point.version, 250);
+        cluster.Kill("dave");
+      });
+  ASSERT_THAT(curve, IsOk());
+  EXPECT_EQ(curve->lost, 1);
+  EXPECT_GT(curve->points.back().accuracy, 0.9);
+}
+
+TEST_P(ParameterServerProgram, LearnsToTellTheDigits) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  AccuracyRun run = RunOf(GetParam(), WriteDigits(folder));
   if (GetParam() == dist::Consistency::kAsynchronous)
     run.task.compression = {.kind = dist::Compression::Kind::kBf16, .keep = 1};
   run.pushes = 120;
@@ -104,10 +130,13 @@ TEST(LeNetByServers, MeasuresPushesASecond) {
   dist::ServerOptions options;
   options.trainers = 2;
   const Crew crew{.servers = {"bob"}, .trainers = {"carol", "dave"}};
-  const auto rate = PushRate(cluster["alice"], crew, options, "lenet", 3);
-  ASSERT_THAT(rate, IsOk());
-  EXPECT_GT(*rate, 0);
-  EXPECT_THAT(PushRate(cluster["alice"], crew, options, "vgg", 3),
+  const auto figures =
+      MeasurePushes(cluster["alice"], crew, options, "lenet", 3);
+  ASSERT_THAT(figures, IsOk());
+  EXPECT_GT(figures->pushes_per_s, 0);
+  EXPECT_EQ(figures->bytes, 4 * 129'068);
+  EXPECT_GT(figures->memcpy_bytes_per_s, 0);
+  EXPECT_THAT(MeasurePushes(cluster["alice"], crew, options, "vgg", 3),
               testing::Fails(absl::StatusCode::kInvalidArgument, "'vgg'"));
 }
 

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdint>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -19,11 +18,10 @@
 #include "core/ops/arithmetic.h"
 #include "examples/parameter_server_batch/batch_trainer.h"
 #include "examples/parameter_server_batch/batch_training.h"
-#include "rpc/rendezvous.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
-#include "tests/tools/programs/run_program.h"
+#include "tests/tools/programs/loose_workers.h"
 
 namespace baton::examples {
 namespace {
@@ -244,22 +242,10 @@ TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
   EXPECT_EQ(line["trainers_lost"], 0);
 }
 
-// Each a process of its own; one is killed as a machine would lose it.
 TEST(ParameterServerBatchProgram, GoesOnWhenATrainerIsKilledAndStartedAgain) {
   const testing::TempFolder folder;
-  const auto rendezvous = rpc::RendezvousServer::Make("127.0.0.1:0", {});
-  ASSERT_THAT(rendezvous, IsOk());
-  const auto member = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(),
-                 {"parameter_server_batch", "--world_size=4", "--lease=1s",
-                  "--rendezvous=" + (*rendezvous)->address()});
-    return flags;
-  };
-  std::map<std::string, std::unique_ptr<tools::Daemon>> workers;
-  const auto start = [&](const std::string& name) {
-    workers[name] = std::make_unique<tools::Daemon>(member({"--name=" + name}));
-  };
-  for (const char* name : {"worker1", "worker2", "worker3"}) start(name);
+  tools::LooseWorkers workers("parameter_server_batch",
+                              {"worker1", "worker2", "worker3"});
   std::string killed;
   enum { kWhole, kKilled, kBack, kTrains } state = kWhole;
   size_t seen = 0;  // of the output, in this state
@@ -272,21 +258,21 @@ TEST(ParameterServerBatchProgram, GoesOnWhenATrainerIsKilledAndStartedAgain) {
       // Whoever was there first serves.
       const bool serves = output.find("worker3 serves") != std::string::npos;
       killed = serves ? "worker2" : "worker3";
-      workers.at(killed)->End(SIGKILL);
+      workers.Kill(killed);
       state = kKilled;
     } else if (state == kKilled) {
-      start(killed);
+      workers.Start(killed);
       state = kBack;
     } else {
       state = kTrains;
       tools::SendSignal(process, SIGTERM);
     }
   };
-  const tools::Outcome outcome =
-      tools::RunProgram(member({"--data=" + WriteImages(folder), "--width=4",
-                                "--batch=4", "--steps=5000", "--wait=200ms",
-                                "--test_images=16", "--report_every=200ms"}),
-                        look);
+  const tools::Outcome outcome = tools::RunProgram(
+      workers.Command({"--data=" + WriteImages(folder), "--width=4",
+                       "--batch=4", "--steps=5000", "--wait=200ms",
+                       "--test_images=16", "--report_every=200ms"}),
+      look);
   EXPECT_EQ(state, kTrains) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("at worker " + killed + " is lost"));
 }

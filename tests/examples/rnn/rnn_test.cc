@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "autograd/distributed/context.h"
@@ -91,28 +94,35 @@ class WordModel : public ::testing::Test {
  protected:
   WordModel() {
     testing::ClusterOptions options;
-    options.fill = RegisterWordModel;
+    options.fill = [](rpc::Registry& registry) {
+      dist::Register(registry);
+      RegisterWordModel(registry);
+    };
+    options.names = {"alice", "bob", "carol"};
     options.on_start = dist::Attach;
     cluster_ = std::make_unique<testing::LocalCluster>(options);
   }
-  absl::StatusOr<WordResult> Train(WordTrainer& trainer) {
-    return TrainOnWords(trainer, texts_, {.columns = 4, .length = 7},
-                        [](double, int64_t) {});
+  // All in this process, or with its ends at the first worker that is left.
+  absl::StatusOr<WordResult> TrainHere(const WordTraining& training) {
+    return TrainOnWords([&] { return MakeLocalWordTrainer(training); }, texts_,
+                        reading_, {}, [](double, int64_t) {});
   }
-  absl::StatusOr<WordResult> TrainRemotely(const WordTraining& training) {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<WordTrainer> trainer,
-        MakeRemoteWordTrainer((*cluster_)["alice"], "bob", training));
-    return Train(*trainer);
+  absl::StatusOr<WordResult> TrainRemotely(
+      const WordTraining& training, const Saving& saving = {},
+      const std::function<void()>& on_step = [] {}) {
+    RemoteWordTrainers trainers((*cluster_)["alice"], training);
+    return TrainOnWords([&] { return trainers.MakeNext(); }, texts_, reading_,
+                        saving, [&](double, int64_t) { on_step(); });
   }
 
+  const Reading reading_ = {.columns = 4, .length = 7};
   const WordTexts texts_ = Sentences();
   std::unique_ptr<testing::LocalCluster> cluster_;
 };
 
 TEST_F(WordModel, WithItsEndsAtAServerLearnsWhatOneProcessDoes) {
   const WordTraining training = SmallTraining(texts_);
-  const auto single = Train(*MakeLocalWordTrainer(training));
+  const auto single = TrainHere(training);
   const auto remote = TrainRemotely(training);
   ASSERT_THAT(single, IsOk());
   ASSERT_THAT(remote, IsOk());
@@ -128,7 +138,7 @@ TEST_F(WordModel, LimitsTheNormOfAllItsGradientsTogether) {
   WordTraining training = SmallTraining(texts_);
   training.optimizer = {.kind = "sgd", .lr = 1};
   training.clip_norm = 0.25;
-  const auto single = Train(*MakeLocalWordTrainer(training));
+  const auto single = TrainHere(training);
   const auto remote = TrainRemotely(training);
   ASSERT_THAT(single, IsOk());
   ASSERT_THAT(remote, IsOk());
@@ -137,12 +147,64 @@ TEST_F(WordModel, LimitsTheNormOfAllItsGradientsTogether) {
   cluster_->ExpectIdle();
 }
 
-TEST_F(WordModel, SaysWhichServerIsLost) {
-  const auto trainer =
-      MakeRemoteWordTrainer((*cluster_)["alice"], "bob", SmallTraining(texts_));
-  ASSERT_THAT(trainer, IsOk());
+// At another worker, and with the bits of a training that lost none.
+TEST_F(WordModel, GoesOnWhereItWasSavedWhenItsServerIsLost) {
+  const testing::TempFolder folder;
+  const WordTraining training = SmallTraining(texts_);
+  Saving saving;
+  saving.checkpoints.folder = folder.path();
+  saving.every = 5;
+  int64_t steps = 0, steps_in_all = 0;
+  const auto remote = TrainRemotely(training, saving, [&] {
+    ++steps_in_all;
+    if (++steps == 23) cluster_->Kill("bob");
+  });
+  ASSERT_THAT(remote, IsOk());
+  EXPECT_EQ(remote->lost, 1);
+  EXPECT_EQ(remote->resumed_from, 0);
+  // The save of step 20 may not have been written yet.
+  const auto counted = static_cast<int64_t>(remote->losses.size());
+  EXPECT_GE(steps_in_all, counted + 3);
+  EXPECT_LE(steps_in_all, counted + 8);
+  const auto single = TrainHere(training);
+  ASSERT_THAT(single, IsOk());
+  EXPECT_EQ(remote->losses, single->losses);
+  EXPECT_EQ(remote->perplexities, single->perplexities);
+}
+
+TEST_F(WordModel, BeginsAgainWhereNothingIsSaved) {
+  const WordTraining training = SmallTraining(texts_);
+  int64_t steps = 0;
+  const auto remote = TrainRemotely(training, {}, [&] {
+    if (++steps == 6) cluster_->Kill("bob");
+  });
+  const auto single = TrainHere(training);
+  ASSERT_THAT(remote, IsOk());
+  ASSERT_THAT(single, IsOk());
+  EXPECT_EQ(steps, 6 + static_cast<int64_t>(remote->losses.size()));
+  EXPECT_EQ(remote->losses, single->losses);
+}
+
+TEST_F(WordModel, WaitsForAWorkerToComeWhenNoneIsLeft) {
+  int64_t steps = 0;
+  std::thread starter;
+  cluster_->Kill("carol");
+  const auto remote = TrainRemotely(SmallTraining(texts_), {}, [&] {
+    if (++steps != 3) return;
+    cluster_->Kill("bob");
+    starter = std::thread([&] { cluster_->Restart("carol"); });
+  });
+  starter.join();
+  ASSERT_THAT(remote, IsOk());
+  EXPECT_EQ(remote->lost, 1);
+}
+
+TEST_F(WordModel, SaysThatNoServerIsThere) {
+  (*cluster_)["alice"].set_default_timeout(std::chrono::milliseconds(50));
   cluster_->Kill("bob");
-  EXPECT_THAT(Train(**trainer), Fails(absl::StatusCode::kUnavailable, "bob"));
+  cluster_->Kill("carol");
+  EXPECT_THAT(TrainRemotely(SmallTraining(texts_)),
+              Fails(absl::StatusCode::kUnavailable, "no worker"));
 }
 
 }  // namespace

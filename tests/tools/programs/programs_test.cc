@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -301,6 +302,37 @@ TEST(BatonRun, TellsTheTrainerWhereTheClusterIs) {
        "echo $BATON_NAME of $BATON_WORLD_SIZE at $BATON_RENDEZVOUS"});
   EXPECT_THAT(outcome.output,
               ContainsRegex("trainer of 3 at 127.0.0.1:[0-9]+"));
+}
+
+// This process, and what it starts, on one core.
+class OnOneCore {
+ public:
+  OnOneCore() {
+    ::sched_getaffinity(0, sizeof(before_), &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(AllowedCores().front(), &one);
+    ::sched_setaffinity(0, sizeof(one), &one);
+  }
+  ~OnOneCore() { ::sched_setaffinity(0, sizeof(before_), &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+TEST(BatonRun, HasThreadsWaitWithoutSpinningWhereWorkersShareCores) {
+  const OnOneCore one;
+  const auto policy_of = [](const std::string& workers) {
+    return RunProgram({"baton-run", workers, "--", "/bin/sh", "-c",
+                       "echo policy $OMP_WAIT_POLICY."})
+        .output;
+  };
+  ::unsetenv("OMP_WAIT_POLICY");
+  EXPECT_THAT(policy_of("--workers=2"), HasSubstr("policy passive."));
+  EXPECT_THAT(policy_of("--workers=1"), HasSubstr("policy ."));
+  ::setenv("OMP_WAIT_POLICY", "active", 1);
+  EXPECT_THAT(policy_of("--workers=2"), HasSubstr("policy active."));
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
 }
 
 TEST(BatonRun, RefusesWhatItCannotDo) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "core/ops/multi_tensor.h"
 #include "core/ops/optimizer.h"
@@ -207,24 +208,58 @@ TEST_F(ServerTest, AsynchronousPushesAllCountAndWaitForNobody) {
               Fails(absl::StatusCode::kFailedPrecondition, "only pulls"));
 }
 
-// Every push adds one to every element: what a shard gives has one value in all
-// elements, and it is the version.
+// Every push adds one to every element and to every row: what a shard gives has
+// one value in all of them, and it is the version.
 bool IsTorn(const ExchangeReply& reply) {
-  const std::vector<float> values = reply.values.ToVector<float>();
-  return std::any_of(values.begin(), values.end(), [&](float x) {
-    return x != static_cast<float>(reply.version);
+  std::vector<Tensor> all = reply.rows;
+  all.push_back(reply.values);
+  return std::any_of(all.begin(), all.end(), [&](const Tensor& tensor) {
+    const std::vector<float> values = tensor.ToVector<float>();
+    return std::any_of(values.begin(), values.end(), [&](float x) {
+      return x != static_cast<float>(reply.version);
+    });
   });
 }
 
-TEST_F(ServerTest, NoReaderSeesHalfAnUpdate) {
-  Make(With(Consistency::kAsynchronous, ops::SgdRule{.lr = 1}),
-       {{"x", Tensor::Zeros({300'000})}});
+class TornReads : public ServerTest {
+ protected:
+  static constexpr int64_t kRows = 500, kWidth = 24;
+  TornReads() {
+    ServerOptions options =
+        With(Consistency::kAsynchronous, ops::SgdRule{.lr = 1});
+    for (const char* name : {"words", "users"}) {
+      options.tables.push_back({.name = name,
+                                .width = kWidth,
+                                .start = RowStart::kZero,
+                                .rule = ops::SgdRule{.lr = 1}});
+    }
+    std::vector<int64_t> keys(kRows);
+    std::iota(keys.begin(), keys.end(), 0);
+    keys_ = Tensor::From(keys);
+    Make(options, {{"x", Tensor::Zeros({100'000})}});
+  }
+  Trade Push() const {
+    const Tensor gradients = Tensor::Full({kRows, kWidth}, -1);
+    return {
+        .gradients = Filled(-1),
+        .row_gradients = {{.table = 0, .keys = keys_, .gradients = gradients},
+                          {.table = 1, .keys = keys_, .gradients = gradients}}};
+  }
+  Trade Pull() const {
+    return {.push = false,
+            .values = true,
+            .rows = {{.table = 0, .keys = keys_}, {.table = 1, .keys = keys_}}};
+  }
+  Tensor keys_;
+};
+
+TEST_F(TornReads, NoReaderSeesHalfAnUpdate) {
   std::atomic<bool> over{false};
   std::atomic<int> reads{0};
   const auto read = [&] {
     const auto reader = Join(std::nullopt, "dave");
     while (!over) {
-      const auto pulled = reader->Pull().Await();
+      const auto pulled = reader->Do(Pull()).Await();
       ASSERT_THAT(pulled, IsOk());
       for (const ExchangeReply& shard : pulled->shards)
         EXPECT_FALSE(IsTorn(shard));
@@ -234,24 +269,32 @@ TEST_F(ServerTest, NoReaderSeesHalfAnUpdate) {
   const auto write = [&](int rank) {
     const auto client = Join(rank);
     for (int i = 0; i < 25; ++i)
-      ASSERT_THAT(client->Push(Filled(-1)).Await(), IsOk());
+      ASSERT_THAT(client->Do(Push()).Await(), IsOk());
   };
-  RunBeside({read, read, [&] {
+  RunBeside({read, read, read, [&] {
                RunBeside({[&] { write(0); }, [&] { write(1); }});
                EXPECT_TRUE(testing::Within(std::chrono::seconds(20),
                                            [&] { return reads > 4; }));
                over = true;
              }});
-  // The checker sees one that is made by hand.
-  const auto reader = Join(std::nullopt);
-  auto pulled = reader->Pull().Await();
+}
+
+// The checker sees those that are made by hand.
+TEST_F(TornReads, AreSeenInValuesAndInRows) {
+  const auto client = Join(0);
+  ASSERT_THAT(client->Do(Push()).Await(), IsOk());
+  const auto pulled = client->Do(Pull()).Await();
   ASSERT_THAT(pulled, IsOk());
-  ExchangeReply& shard = pulled->shards.front();
+  ExchangeReply shard = pulled->shards.front();
   EXPECT_FALSE(IsTorn(shard));
-  shard.values = shard.values.Clone();
-  shard.values.Slice(0, shard.values.numel() / 2, shard.values.numel())
-      .Fill(static_cast<double>(shard.version - 1));
-  EXPECT_TRUE(IsTorn(shard));
+  for (Tensor* tensor : {&shard.values, &shard.rows[0], &shard.rows[1]}) {
+    const Tensor whole = *tensor;
+    *tensor = whole.Clone();
+    tensor->Slice(0, tensor->dim(0) / 2, tensor->dim(0))
+        .Fill(static_cast<double>(shard.version - 1));
+    EXPECT_TRUE(IsTorn(shard));
+    *tensor = whole;
+  }
 }
 
 TEST_F(ServerTest, APushThatIsRepeatedCountsOnce) {

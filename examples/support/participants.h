@@ -1,0 +1,171 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "core/status.h"
+#include "rpc/agent.h"
+#include "rpc/rref.h"
+
+namespace baton::examples {
+
+// One that shuts down answers FailedPrecondition.
+inline bool IsLoss(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+// Nothing where the worker that was called is lost.
+template <typename R>
+Future<std::optional<R>> UnlessLost(const Future<R>& call) {
+  const Promise<std::optional<R>> promise;
+  call.OnReady([promise](const absl::StatusOr<R>& result) {
+    if (result.ok()) {
+      promise.Set(std::optional<R>(*result));
+    } else if (IsLoss(result.status())) {
+      promise.Set(std::optional<R>());
+    } else {
+      promise.Set(result.status());
+    }
+  });
+  return promise.future();
+}
+
+// A T on each worker of some: those on workers that are lost drop out, workers
+// that join get one, and both count from the next Muster on. Must not outlive
+// the agent. Confined to one thread.
+template <typename T>
+class Participants {
+ public:
+  using Make = std::function<Future<RRef<T>>(const std::string& worker)>;
+  // By `make`, on `most` workers (0: on all) but the agent's own and those of
+  // these names.
+  Participants(rpc::Agent& agent, Make make, int64_t most = 0,
+               std::vector<std::string> others = {})
+      : agent_(agent),
+        make_(std::move(make)),
+        most_(most),
+        others_(std::move(others)) {
+    others_.push_back(agent.self().name);
+  }
+
+  struct Present {
+    rpc::WorkerInfo worker;
+    RRef<T> rref;
+  };
+  enum class Wait { kForOne, kForAll };
+  // Those that are there, once one is, or once none is on its way. The first
+  // error of one that could not be made; Unavailable where there is none.
+  absl::StatusOr<std::vector<Present>> Muster(Wait wait);
+
+  // What call(rref, i) of the i-th of them gives, all at the same time; nothing
+  // where it is lost meanwhile. Any other error.
+  template <typename R>
+  absl::StatusOr<std::vector<std::optional<R>>> CallAll(
+      const std::vector<Present>& present,
+      const std::function<Future<R>(const RRef<T>& rref, size_t i)>& call);
+
+  int64_t lost() const { return lost_; }  // during calls, so far
+  const absl::Status& last_loss() const { return last_loss_; }
+
+ private:
+  struct Member {
+    rpc::WorkerInfo worker;
+    Future<RRef<T>> made;
+  };
+
+  bool Has(const rpc::WorkerInfo& worker) const {
+    return std::any_of(members_.begin(), members_.end(), [&](const auto& m) {
+      return m.worker.incarnation == worker.incarnation;
+    });
+  }
+  void AskNewcomers();
+
+  rpc::Agent& agent_;
+  const Make make_;
+  const int64_t most_;
+  std::vector<std::string> others_;
+  std::vector<Member> members_;
+  int64_t lost_ = 0;
+  absl::Status last_loss_;
+};
+
+template <typename T>
+void Participants<T>::AskNewcomers() {
+  for (const rpc::WorkerInfo& worker : agent_.workers()) {
+    const auto other = std::find(others_.begin(), others_.end(), worker.name);
+    if (other != others_.end() || Has(worker)) continue;
+    if (most_ > 0 && static_cast<int64_t>(members_.size()) == most_) break;
+    members_.push_back({.worker = worker, .made = make_(worker.name)});
+  }
+}
+
+template <typename T>
+auto Participants<T>::Muster(Wait wait)
+    -> absl::StatusOr<std::vector<Present>> {
+  AskNewcomers();
+  const auto is_made = [](const Member& member) { return member.made.ready(); };
+  if (wait == Wait::kForAll ||
+      std::none_of(members_.begin(), members_.end(), is_made)) {
+    for (const Member& member : members_)
+      (void)member.made.Await(kNoLimit);  // ends by --rpc_timeout
+  }
+  std::vector<Present> present;
+  absl::Status wrong;
+  std::erase_if(members_, [&](const Member& member) {
+    if (!is_made(member)) return false;
+    const absl::StatusOr<RRef<T>> made = member.made.Await();
+    if (made.ok()) {
+      present.push_back({.worker = member.worker, .rref = *made});
+    } else if (!IsLoss(made.status())) {
+      wrong.Update(made.status());
+    }
+    return !made.ok();
+  });
+  RETURN_IF_ERROR(wrong);
+  if (!present.empty()) return present;
+  return absl::UnavailableError(
+      "no worker is left that takes part: give baton-run more --workers");
+}
+
+template <typename T>
+template <typename R>
+absl::StatusOr<std::vector<std::optional<R>>> Participants<T>::CallAll(
+    const std::vector<Present>& present,
+    const std::function<Future<R>(const RRef<T>& rref, size_t i)>& call) {
+  std::vector<Future<R>> calls;
+  for (size_t i = 0; i < present.size(); ++i)
+    calls.push_back(call(present[i].rref, i));
+  std::vector<std::optional<R>> given(present.size());
+  absl::Status wrong;
+  for (size_t i = 0; i < present.size(); ++i) {
+    absl::StatusOr<R> result = calls[i].Await(kNoLimit);
+    if (result.ok()) {
+      given[i] = *std::move(result);
+    } else if (IsLoss(result.status())) {
+      ++lost_;
+      last_loss_ = result.status();
+      std::erase_if(members_, [&](const Member& member) {
+        return member.worker == present[i].worker;
+      });
+    } else {
+      wrong.Update(result.status());
+    }
+  }
+  RETURN_IF_ERROR(wrong);
+  return given;
+}
+
+}  // namespace baton::examples

@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "core/parallel.h"
+
+namespace baton::dist {
+
+// Runs body(begin, end) over parts of [0, count) of at least `grain` each, as
+// ParallelFor, which wakes other threads once at most: ops of the body wake
+// none. Each time takes longer than what is short, and where others have the
+// cores it takes until one of them is free. For work on the CPU.
+inline void InParts(int64_t count, int64_t grain,
+                    absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
+  ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+    struct OneThread {
+      const int before = ComputeThreads();
+      OneThread() { SetComputeThreads(1); }
+      ~OneThread() { SetComputeThreads(before); }
+    } const alone;
+    body(begin, end);
+  });
+}
+
+}  // namespace baton::dist
