@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures calls of Baton and of torch.distributed.rpc in turn, in one table.
+"""Measures calls of Baton and of torch.distributed in turn, in one table.
 
   tests/bench/peers/beside_torch.py build/release/bin/bench_rpc \
       --python=/usr/bin/python3 [--python=...] [--rounds=3]
+  tests/bench/peers/beside_torch.py build/release/bin/collectives_bench \
+      --script=all_reduce.py --python=...
 
-rpc_calls.py is run by each Python that is named and prints JSON lines as
-bench_rpc does: "what", and "median_us" or "calls_per_s". A round is one run of
-bench_rpc, and for each Python one run as it is and one with its allocator
-mended (glibc keeps large blocks, so that the receiver takes no page faults).
+The script (rpc_calls.py) is run by each Python that is named and prints JSON
+lines as ours does: "what", and "median_us" or "calls_per_s". A round is one run
+of ours, and for each Python one run as it is and one with its allocator mended
+(glibc keeps large blocks, so that the receiver takes no page faults).
 Cells are medians over the rounds; a ratio above 1 says by how much Baton is
 better.
 """
@@ -75,7 +77,7 @@ def columns(args):
     result = [Column("Baton", [args.bench, "1"])]
     for python in args.python:
         name = f"PyTorch {torch_version(python)}"
-        command = [python, str(HERE / "rpc_calls.py")]
+        command = [python, str(HERE / args.script)]
         if args.device == "cuda":
             command.append("--device=cuda")
         result.append(Column(name, command))
@@ -126,7 +128,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", help="the path of bench_rpc")
+    parser.add_argument("bench", help="the path of ours")
+    parser.add_argument("--script", default="rpc_calls.py",
+                        help="the peer's, of this folder")
     parser.add_argument("--python", action="append",
                         help="one that has torch; may be given again; default "
                              "the one that runs this")
