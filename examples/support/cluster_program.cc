@@ -10,6 +10,7 @@
 #include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "rpc/cluster.h"
+#include "rpc/collectives/collectives.h"
 #include "tools/cluster_flags.h"
 #include "tools/daemon.h"
 
@@ -20,7 +21,10 @@ absl::Status RunInCluster(
     const std::function<absl::Status(rpc::Agent&)>& lead) {
   ASSIGN_OR_RETURN(rpc::ClusterOptions options,
                    tools::ClusterOptionsFromFlags("trainer"));
-  options.agent.on_start = dist::Attach;
+  options.agent.on_start = [](rpc::Agent& agent) {
+    dist::Attach(agent);
+    rpc::AttachCollectives(agent);
+  };
   const bool leads = options.name == "trainer";
   if (leads) RETURN_IF_ERROR(CatchErrors(check));  // the others were given none
   tools::StopSignal stop;
