@@ -39,11 +39,13 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
   ASSIGN_OR_RETURN(model_, models::ResNet::Make(model));
   dist::DataParallelOptions parallel;
   if (task.half) parallel.travel_as = DType::kBF16;
+  parallel.shard_optimizer = task.shard;
   ASSIGN_OR_RETURN(parallel_,
                    dist::DataParallel::Make(*model_, group_, parallel));
   return CatchErrors([&] {
-    optimizer_ =
-        std::make_unique<optim::Any>(model_->Parameters(), task.optimizer);
+    optimizer_ = std::make_unique<optim::Any>(
+        task.shard ? parallel_->shards() : model_->Parameters(),
+        task.optimizer);
   });
 }
 
@@ -92,6 +94,7 @@ absl::StatusOr<ReplicaStep> Replica::Step() {
         nn::CrossEntropy(model_->Forward(batch.images), batch.labels);
     RETURN_IF_ERROR(parallel_->Backward(loss));
     optimizer_->Step();
+    RETURN_IF_ERROR(parallel_->GatherParameters());
     step.loss = loss.tensor().Item();
     return absl::OkStatus();
   }));
@@ -101,6 +104,8 @@ absl::StatusOr<ReplicaStep> Replica::Step() {
           .count();
   step.waited_s = after.waited_s - before.waited_s;
   step.bytes = after.bytes - before.bytes;
+  for (const auto& [name, tensor] : optimizer_->SharedState())
+    if (tensor.rank() > 0) step.state_bytes += tensor.nbytes();
   return step;
 }
 

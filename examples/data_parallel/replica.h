@@ -27,15 +27,16 @@ struct ReplicaTask {
   std::string data;                  // images; empty: random ones, drawn once
   int64_t batch = 32;                // images of a step at each
   int64_t image = 128;               // height and width of random images
-  bool half = false;                 // gradients travel in bf16
-  uint64_t seed = 0;                 // of the images' order, or of random ones
-  int64_t timeout_ms = 60'000;       // of what they do together
+  bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
+  bool half = false;   // gradients travel in bf16
+  uint64_t seed = 0;   // of the images' order, or of random ones
+  int64_t timeout_ms = 60'000;  // of what they do together
 
   static constexpr auto Fields() {
     using T = ReplicaTask;
-    return std::tuple{&T::model, &T::optimizer, &T::members,
-                      &T::data,  &T::batch,     &T::image,
-                      &T::half,  &T::seed,      &T::timeout_ms};
+    return std::tuple{&T::model, &T::optimizer, &T::members, &T::data,
+                      &T::batch, &T::image,     &T::shard,   &T::half,
+                      &T::seed,  &T::timeout_ms};
   }
 };
 
@@ -43,12 +44,14 @@ struct ReplicaTask {
 struct ReplicaStep {
   double loss = 0;  // before it, of its own images
   double seconds = 0;
-  double waited_s = 0;  // for gradients of others, after backward
-  int64_t bytes = 0;    // of gradients
+  double waited_s = 0;      // for gradients of others, after backward
+  int64_t bytes = 0;        // of gradients
+  int64_t state_bytes = 0;  // of the optimizer's
 
   static constexpr auto Fields() {
     using S = ReplicaStep;
-    return std::tuple{&S::loss, &S::seconds, &S::waited_s, &S::bytes};
+    return std::tuple{&S::loss, &S::seconds, &S::waited_s, &S::bytes,
+                      &S::state_bytes};
   }
 };
 

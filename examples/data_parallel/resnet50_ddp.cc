@@ -35,9 +35,10 @@ ABSL_FLAG(std::string, data, "",
           "share at each worker; default random ones, drawn once");
 ABSL_FLAG(int64_t, steps, 10, "that are timed");
 ABSL_FLAG(int64_t, warm_up, 2, "steps before these");
-ABSL_FLAG(std::vector<std::string>, variants, {"ddp"},
-          "single, the first worker alone, and ddp, all of them, one after the "
-          "other");
+ABSL_FLAG(
+    std::vector<std::string>, variants, {"ddp"},
+    "single, the first worker alone, ddp, all of them, and zero, the same "
+    "with the optimizer's state divided, one after the other");
 ABSL_FLAG(std::string, gradients, "fp32",
           "how they travel: fp32, or bf16, which halves the bytes");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
@@ -74,8 +75,10 @@ absl::Status CheckFlags() {
   if (gradients != "fp32" && gradients != "bf16")
     return tools::WrongFlag("gradients", "is fp32 or bf16");
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "ddp")
-      return tools::WrongFlag("variants", "is a list of single and ddp");
+    if (variant != "single" && variant != "ddp" && variant != "zero")
+      return tools::WrongFlag("variants", "is a list of single, ddp and zero");
+    if (variant == "zero" && gradients != "fp32")
+      return tools::WrongFlag("gradients", "is fp32 for zero");
   }
   return absl::OkStatus();
 }
@@ -135,6 +138,7 @@ absl::StatusOr<ReplicaStep> StepAll(
     all.seconds = step.seconds;
     all.waited_s = step.waited_s;
     all.bytes = step.bytes;
+    all.state_bytes = step.state_bytes;
   }
   return all;
 }
@@ -159,49 +163,61 @@ absl::StatusOr<std::vector<RRef<Replica>>> MakeReplicas(
   return AwaitEach(made);
 }
 
+std::vector<Detail> DetailsOf(const ReplicaTask& task,
+                              const std::vector<ReplicaStep>& timed,
+                              const std::vector<double>& losses) {
+  double waited = 0, seconds = 0;
+  for (const ReplicaStep& step : timed) {
+    waited += step.waited_s;
+    seconds += step.seconds;
+  }
+  return {{"workers", static_cast<int64_t>(task.members.size())},
+          {"batch", task.batch},
+          {"depth", static_cast<int64_t>(task.model.depth)},
+          {"gradients", absl::GetFlag(FLAGS_gradients)},
+          {"gradient_bytes", timed.back().bytes},
+          {"state_bytes", timed.back().state_bytes},
+          {"waited_share", waited / seconds},
+          {"losses", losses}};
+}
+
 absl::StatusOr<Outcome> Train(rpc::Agent& agent, const std::string& variant) {
   ASSIGN_OR_RETURN(ReplicaTask task, TaskFromFlags());
   ASSIGN_OR_RETURN(task.members, MembersOf(agent, variant));
+  task.shard = variant == "zero";
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
   const int64_t warm_up = absl::GetFlag(FLAGS_warm_up);
-  const int64_t steps = absl::GetFlag(FLAGS_steps);
+  const int64_t steps = warm_up + absl::GetFlag(FLAGS_steps);
   const auto images = static_cast<int64_t>(replicas.size()) * task.batch;
   Outcome outcome;
-  double waited = 0, seconds = 0;
-  int64_t bytes = 0;
+  std::vector<ReplicaStep> timed;
   {
-    Progress progress(variant, "images", warm_up + steps);
-    for (int64_t i = 0; i < warm_up + steps; ++i) {
+    Progress progress(variant, "images", steps);
+    for (int64_t i = 0; i < steps; ++i) {
       ASSIGN_OR_RETURN(const ReplicaStep step, StepAll(replicas));
       progress.Step(step.loss, images);
       outcome.losses.push_back(step.loss);
-      if (i < warm_up) continue;
-      outcome.measurement.seconds.push_back(step.seconds);
-      waited += step.waited_s;
-      seconds += step.seconds;
-      bytes = step.bytes;
+      if (i >= warm_up) timed.push_back(step);
     }
   }
   RETURN_IF_ERROR(CheckEqual(replicas));
-  outcome.measurement.variant = variant;
-  outcome.measurement.items = images;
-  outcome.measurement.loss = outcome.losses.back();
-  outcome.measurement.details = {
-      {"workers", static_cast<int64_t>(replicas.size())},
-      {"batch", task.batch},
-      {"depth", static_cast<int64_t>(task.model.depth)},
-      {"gradients", absl::GetFlag(FLAGS_gradients)},
-      {"gradient_bytes", bytes},
-      {"waited_share", waited / seconds},
-      {"losses", outcome.losses}};
+  Measurement& measurement = outcome.measurement;
+  measurement.variant = variant;
+  measurement.items = images;
+  for (const ReplicaStep& step : timed)
+    measurement.seconds.push_back(step.seconds);
+  measurement.loss = outcome.losses.back();
+  measurement.details = DetailsOf(task, timed, outcome.losses);
   return outcome;
 }
 
 // Of what as many workers would do that had nothing to tell each other.
 std::string Efficiency(const std::vector<Outcome>& outcomes) {
   const Outcome *single = nullptr, *all = nullptr;
-  for (const Outcome& outcome : outcomes)
-    (outcome.measurement.variant == "single" ? single : all) = &outcome;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.measurement.variant == "single") single = &outcome;
+    if (outcome.measurement.variant == "ddp") all = &outcome;
+  }
   if (single == nullptr || all == nullptr) return "";
   return absl::StrFormat("scaling efficiency: %.3f\n",
                          Summarize(single->measurement).median_s /

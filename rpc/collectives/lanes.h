@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/dtype.h"
 #include "core/mutex.h"
 #include "core/ops/kernel_args.h"
 #include "core/spinning.h"

@@ -50,8 +50,12 @@ class DataParallel::Pass {
         gradients = gradients.To(*parallel_.options_.travel_as);
       travelling_.push_back(gradients);
       parallel_.figures_.bytes += static_cast<int64_t>(gradients.nbytes());
-      calls_.push_back(
-          parallel_.group_->AllReduce(gradients, rpc::ReduceOp::kMean));
+      rpc::ProcessGroup& group = *parallel_.group_;
+      calls_.push_back(parallel_.options_.shard_optimizer
+                           ? group.ReduceScatter(parallel_.ShardOf(gradients),
+                                                 gradients,
+                                                 rpc::ReduceOp::kMean)
+                           : group.AllReduce(gradients, rpc::ReduceOp::kMean));
     }
   }
 
@@ -132,13 +136,50 @@ DataParallel::DataParallel(nn::Module& module,
     buffers_.push_back(buffer);
   std::vector<size_t> backwards;
   for (size_t i = parameters_.size(); i > 0; --i) backwards.push_back(i - 1);
+  // Parts of a line each, at least.
+  const int64_t multiple = options_.shard_optimizer ? 16 * group_->size() : 1;
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
-                                               options_.buckets);
+                                               options_.buckets, multiple);
+  if (options_.shard_optimizer) Shard();
+}
+
+void DataParallel::Shard() {
+  order_known_ = true;
+  for (size_t bucket = 0; bucket < buckets_->size(); ++bucket) {
+    const std::vector<size_t>& members = buckets_->parameters(bucket);
+    std::vector<Tensor> tensors;
+    for (const size_t i : members) tensors.push_back(parameters_[i].tensor());
+    weights_.push_back(FlatTensor::Like(tensors, int64_t{16} * group_->size()));
+    for (size_t part = 0; part < members.size(); ++part) {
+      const Tensor& there = weights_.back().parts[part];
+      there.CopyFrom(tensors[part]);
+      parameters_[members[part]].set_tensor(there);
+    }
+    shards_.emplace_back(ShardOf(weights_.back().all), true);
+  }
+}
+
+Tensor DataParallel::ShardOf(const Tensor& all) const {
+  const int64_t count = all.numel() / group_->size();
+  const int64_t begin = count * group_->rank();
+  return all.Slice(0, begin, begin + count);
+}
+
+absl::Status DataParallel::GatherParameters() {
+  std::vector<Future<void>> calls;
+  for (const FlatTensor& weights : weights_)
+    calls.push_back(group_->AllGather(weights.all, ShardOf(weights.all)));
+  return AwaitAll(calls);
 }
 
 absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
     nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
     const DataParallelOptions& options) {
+  if (options.shard_optimizer &&
+      (options.uneven_inputs || options.travel_as.has_value())) {
+    return absl::InvalidArgumentError(
+        "shard_optimizer goes neither with uneven_inputs nor with travel_as");
+  }
   return CatchErrors([&]() -> absl::StatusOr<std::unique_ptr<DataParallel>> {
     std::unique_ptr<DataParallel> parallel(
         new DataParallel(module, std::move(group), options));
@@ -195,12 +236,23 @@ absl::Status DataParallel::Reduce(const std::vector<Variable>& outputs,
   figures_.backward_s += SecondsSince(begin);
   const auto computed = Clock::now();
   RETURN_IF_ERROR(pass.Finish());
-  for (size_t i = 0; i < parameters_.size(); ++i)
-    if (pass.SomeHave(i)) parameters_[i].set_grad(buckets_->view(i));
+  LeaveGradients(pass);
   RETURN_IF_ERROR(AdoptOrder(order));
   figures_.waited_s += SecondsSince(computed);
   ++figures_.steps;
   return absl::OkStatus();
+}
+
+void DataParallel::LeaveGradients(const Pass& pass) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (options_.shard_optimizer) {
+      parameters_[i].ZeroGrad();
+    } else if (pass.SomeHave(i)) {
+      parameters_[i].set_grad(buckets_->view(i));
+    }
+  }
+  for (size_t bucket = 0; bucket < shards_.size(); ++bucket)
+    shards_[bucket].set_grad(ShardOf(buckets_->all(bucket)));
 }
 
 absl::Status DataParallel::MeetOthers(bool has_inputs) {

@@ -28,6 +28,10 @@ struct DataParallelOptions {
   bool broadcast_buffers = true;
   // Members may have different numbers of steps: see Join.
   bool uneven_inputs = false;
+  // Each member steps a part of the parameters alone, and has the optimizer's
+  // state of that part (ZeRO-1): see shards(). Neither with uneven_inputs nor
+  // with travel_as.
+  bool shard_optimizer = false;
 };
 
 // Where the time of a step goes, and what travels. Plain data.
@@ -82,6 +86,21 @@ class DataParallel {
   // those of a member that was among the last; optimizers' state is as it is.
   absl::Status Join();
 
+  // With shard_optimizer: what this member's optimizer steps, flat parts of the
+  // parameters, one for each bucket; rules that go element by element step them
+  // as they step the parameters. Backward gives them their gradients, in the
+  // place of former ones and of the parameters', and after the step all take
+  // the other members' parts:
+  //   optim::Adam adam(parallel->shards());
+  //   ...
+  //   RETURN_IF_ERROR(parallel->Backward(loss));
+  //   adam.Step();
+  //   RETURN_IF_ERROR(parallel->GatherParameters());
+  // A parameter that no loss reaches has a gradient of zeros. Memory order of
+  // parameters and buckets stays that of the first step.
+  const std::vector<Variable>& shards() const { return shards_; }
+  absl::Status GatherParameters();
+
   rpc::ProcessGroup& group() const { return *group_; }
   size_t buckets() const { return buckets_->size(); }
   const DataParallelFigures& figures() const { return figures_; }
@@ -92,6 +111,10 @@ class DataParallel {
                const DataParallelOptions& options);
 
   absl::Status BroadcastModel(int root);
+  // Moves the parameters into buckets, and makes the shards.
+  void Shard();
+  Tensor ShardOf(const Tensor& all) const;
+  void LeaveGradients(const Pass& pass);
   // Of the step that all are about to take, or of Join.
   absl::Status MeetOthers(bool has_inputs);
   absl::Status Reduce(const std::vector<Variable>& outputs,
@@ -107,6 +130,8 @@ class DataParallel {
   std::vector<Tensor> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
   bool order_known_ = false;
+  std::vector<FlatTensor> weights_;  // by bucket, where they are sharded
+  std::vector<Variable> shards_;
   // Of the present step.
   int root_ = 0;    // whose buffers count
   int active_ = 0;  // members that take it

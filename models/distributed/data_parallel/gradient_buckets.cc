@@ -17,7 +17,8 @@ bool FitTogether(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors) {
+FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors,
+                            int64_t multiple) {
   int64_t count = 0;
   for (const Tensor& tensor : tensors) {
     Require(FitTogether(tensor, tensors.front()), "flat_tensor",
@@ -27,7 +28,8 @@ FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors) {
             "flat_tensor", "a tensor with gaps: ", tensor.ToString());
     count += tensor.numel();
   }
-  FlatTensor flat{Tensor::Empty({count}, {.dtype = tensors.front().dtype(),
+  count = (count + multiple - 1) / multiple * multiple;
+  FlatTensor flat{Tensor::Zeros({count}, {.dtype = tensors.front().dtype(),
                                           .device = tensors.front().device()})};
   int64_t offset = 0;
   for (const Tensor& tensor : tensors) {
@@ -41,7 +43,7 @@ FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors) {
 
 GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
                                  const std::vector<size_t>& order,
-                                 const BucketSizes& sizes)
+                                 const BucketSizes& sizes, int64_t multiple)
     : parameters_(std::move(parameters)), places_(parameters_.size()) {
   std::vector<Tensor> tensors;
   std::vector<size_t> members;
@@ -50,7 +52,8 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
     if (tensors.empty()) return;
     for (size_t part = 0; part < members.size(); ++part)
       places_[members[part]] = {.bucket = buckets_.size(), .part = part};
-    buckets_.push_back({FlatTensor::Like(tensors), std::move(members)});
+    buckets_.push_back(
+        {FlatTensor::Like(tensors, multiple), std::move(members)});
     tensors.clear();
     members.clear();
     bytes = 0;

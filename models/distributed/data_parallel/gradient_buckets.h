@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "autograd/gradient.h"
@@ -17,8 +18,10 @@ struct FlatTensor {
   Tensor all;                      // [elements of all]
   std::vector<Tensor> parts = {};  // views of it, in the memory order of each
 
-  // Uninitialised, with parts like these, each of which is dense.
-  static FlatTensor Like(const std::vector<Tensor>& tensors);
+  // Zeros, with parts like these, each of which is dense; filled up to a
+  // multiple of so many elements.
+  static FlatTensor Like(const std::vector<Tensor>& tensors,
+                         int64_t multiple = 1);
 };
 
 struct BucketSizes {
@@ -33,12 +36,18 @@ struct BucketSizes {
 class GradientBuckets {
  public:
   // `order`: in which they are expected, by their places in `parameters`.
+  // `multiple`: of each bucket's elements, as FlatTensor::Like has it.
   GradientBuckets(std::vector<Variable> parameters,
-                  const std::vector<size_t>& order, const BucketSizes& sizes);
+                  const std::vector<size_t>& order, const BucketSizes& sizes,
+                  int64_t multiple = 1);
 
   size_t size() const { return buckets_.size(); }
   const Tensor& all(size_t bucket) const { return buckets_[bucket].flat.all; }
   const Tensor& view(size_t parameter) const;
+  // By the parts of the bucket.
+  const std::vector<size_t>& parameters(size_t bucket) const {
+    return buckets_[bucket].parameters;
+  }
   bool has(size_t parameter) const { return places_[parameter].has; }
 
   void Begin();

@@ -26,7 +26,7 @@ tools::Outcome RunDdp(std::vector<std::string> flags) {
       "baton-run", "--workers=2", "--worker_program=" + program,
       "--",        program,       "--depth=18",
       "--width=4", "--classes=5", "--image=32",
-      "--batch=4", "--steps=3",   "--warm_up=1"};
+      "--batch=4", "--steps=14",  "--warm_up=1"};
   command.insert(command.end(), flags.begin(), flags.end());
   return tools::RunProgram(command);
 }
@@ -46,11 +46,32 @@ TEST(Resnet50Ddp, TrainsReplicasThatStayTheSame) {
   const auto ddp = nlohmann::json::parse(line);
   EXPECT_EQ(single["workers"], 1);
   EXPECT_EQ(ddp["workers"], 2);
-  EXPECT_EQ(ddp["losses"].size(), 4u);
+  EXPECT_EQ(ddp["losses"].size(), 15u);
   EXPECT_GT(ddp["gradient_bytes"], 0);
   // Half of its images are the single one's, and its weights are so at first.
   EXPECT_NE(single["losses"][0], ddp["losses"][0]);
-  EXPECT_LT(ddp["losses"][3], ddp["losses"][0]);
+  EXPECT_LT(ddp["losses"][14], ddp["losses"][0]);
+}
+
+TEST(Resnet50Ddp, DividesTheOptimizersState) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  ASSERT_EQ(
+      RunDdp({"--variants=ddp,zero", "--optimizer=adam", "--json=" + results})
+          .code,
+      0);
+  std::ifstream file(results);
+  std::string line;
+  std::vector<int64_t> bytes;
+  std::vector<double> losses;
+  while (std::getline(file, line)) {
+    const auto result = nlohmann::json::parse(line);
+    bytes.push_back(result["state_bytes"]);
+    losses.push_back(result["losses"][3]);
+  }
+  ASSERT_EQ(bytes.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(bytes[1]) / bytes[0], 0.5, 0.01);
+  EXPECT_NEAR(losses[1], losses[0], 1e-3);
 }
 
 TEST(Resnet50Ddp, HalvesWhatTravels) {

@@ -265,6 +265,55 @@ TEST_P(DataParallelOf, GradientsMayTravelInLessThanTheyAre) {
   });
 }
 
+int64_t StateElements(const optim::Optimizer& optimizer) {
+  int64_t elements = 0;
+  for (const auto& [name, tensor] : optimizer.ExportState())
+    if (tensor.numel() > 1) elements += tensor.numel();
+  return elements;
+}
+
+TEST_P(DataParallelOf, ShardsStepParametersAsAWholeOptimizerDoes) {
+  std::vector<std::unique_ptr<TwoLayers>> sharded, plain;
+  for (size_t rank = 0; rank < ranks(); ++rank) {
+    sharded.push_back(std::make_unique<TwoLayers>(1));
+    plain.push_back(std::make_unique<TwoLayers>(1));
+  }
+  OnEach(ranks(), [&](size_t rank) {
+    const auto train = [&](TwoLayers& model, DataParallel& parallel,
+                           const std::vector<Variable>& stepped) {
+      optim::Adam adam(stepped, {.lr = 0.01});
+      for (uint64_t step = 0; step < 20; ++step) {
+        adam.ZeroGrad();
+        model.ZeroGrad();
+        const uint64_t seed = step * 7 + rank;
+        ASSERT_THAT(parallel.Backward(
+                        CrossEntropy(model(Inputs(6, seed)), Targets(6, seed))),
+                    IsOk());
+        adam.Step();
+        ASSERT_THAT(parallel.GatherParameters(), IsOk());
+      }
+      const int64_t whole = 2 * model.NumParameters();
+      const bool shards = &model == sharded[rank].get();
+      const auto part = static_cast<double>(shards ? ranks() : 1);
+      EXPECT_NEAR(static_cast<double>(StateElements(adam)),
+                  static_cast<double>(whole) / part,
+                  2 * 16 * static_cast<double>(parallel.buckets()));
+    };
+    const auto of_shards = Make(
+        *sharded[rank], rank, {.buckets = {256, 512}, .shard_optimizer = true});
+    EXPECT_GT(of_shards->shards().size(), 1u);
+    train(*sharded[rank], *of_shards, of_shards->shards());
+    const auto of_all = Make(*plain[rank], rank);
+    train(*plain[rank], *of_all, plain[rank]->Parameters());
+  });
+  for (size_t rank = 0; rank < ranks(); ++rank) {
+    ExpectSame(*sharded[rank], *sharded[0]);
+    const nn::StateMap expected = plain[0]->StateDict();
+    for (const auto& [name, value] : sharded[rank]->StateDict())
+      EXPECT_TRUE(ops::AllClose(value, expected.at(name), 1e-4, 1e-5)) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, DataParallelOf, ::testing::Values(1, 2, 3),
                          [](const auto& info) {
                            return absl::StrCat("Of", info.param);
@@ -310,6 +359,15 @@ TEST(UnevenDataParallel, MustBeAskedFor) {
   ASSERT_THAT(made, IsOk());
   EXPECT_THAT((*made)->Join(),
               Fails(absl::StatusCode::kFailedPrecondition, "uneven_inputs"));
+}
+
+TEST(ShardedDataParallel, RefusesWhatItCannotDo) {
+  const Groups groups(1, kKind);
+  Slope model;
+  EXPECT_THAT(
+      DataParallel::Make(model, groups[0],
+                         {.uneven_inputs = true, .shard_optimizer = true}),
+      Fails(absl::StatusCode::kInvalidArgument, "uneven_inputs"));
 }
 
 TEST(BrokenDataParallel, AnErrorAtOneMemberIsToldToAll) {

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "core/tensor.h"
-#include "rpc/cluster.h"
 #include "rpc/collectives/process_group.h"
+#include "tests/support/join_member.h"
 
 namespace {
 
@@ -26,18 +26,6 @@ using baton::rpc::ProcessGroup;
 
 constexpr int64_t kCount = 300'000;
 constexpr int kRounds = 5;
-
-absl::StatusOr<std::unique_ptr<baton::rpc::Agent>> Join(char** argv) {
-  baton::rpc::ClusterOptions options;
-  options.name = argv[1];
-  options.rendezvous = argv[2];
-  options.world_size = std::atoi(argv[3]);
-  options.agent.worker_threads = 2;
-  options.agent.on_start = baton::rpc::AttachCollectives;
-  baton::rpc::Registry registry;
-  baton::rpc::RegisterCollectives(registry);
-  return JoinCluster(std::move(options), std::move(registry));
-}
 
 Future<void> Run(const std::string& kind, ProcessGroup& group) {
   const int64_t n = group.size();
@@ -86,7 +74,7 @@ absl::Status GoOn(ProcessGroup& broken, float number) {
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
-  const auto agent = Join(argv);
+  const auto agent = baton::testing::JoinAsMember(argv);
   if (!agent.ok()) {
     std::cout << agent.status() << std::endl;
     return 1;

@@ -22,7 +22,7 @@
 #include "core/status.h"
 #include "models/distributed/data_parallel/data_parallel.h"
 #include "optim/sgd.h"
-#include "rpc/cluster.h"
+#include "tests/support/join_member.h"
 
 namespace {
 
@@ -49,18 +49,6 @@ class Slopes final : public baton::nn::Module {
     return baton::autograd::MulScalar(sum, number);
   }
 };
-
-absl::StatusOr<std::unique_ptr<baton::rpc::Agent>> Join(char** argv) {
-  baton::rpc::ClusterOptions options;
-  options.name = argv[1];
-  options.rendezvous = argv[2];
-  options.world_size = std::atoi(argv[3]);
-  options.agent.worker_threads = 2;
-  options.agent.on_start = baton::rpc::AttachCollectives;
-  baton::rpc::Registry registry;
-  baton::rpc::RegisterCollectives(registry);
-  return JoinCluster(std::move(options), std::move(registry));
-}
 
 // As far as it comes; then why it broke.
 absl::Status TrainUntilBroken(std::shared_ptr<ProcessGroup> group,
@@ -91,7 +79,7 @@ absl::Status GoOn(ProcessGroup& broken, double number) {
 }
 
 absl::Status Run(char** argv) {
-  ASSIGN_OR_RETURN(const auto agent, Join(argv));
+  ASSIGN_OR_RETURN(const auto agent, baton::testing::JoinAsMember(argv));
   ASSIGN_OR_RETURN(const auto group, ProcessGroup::Make(*agent).Await());
   const double number = std::atof(argv[4]);
   const absl::Status why = TrainUntilBroken(group, number);
