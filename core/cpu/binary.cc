@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/cpu/binary_ops.h"
 #include "core/cpu/elementwise.h"
 #include "core/cpu/map.h"
 #include "core/cpu/math.h"
@@ -13,13 +14,6 @@
 namespace baton::cpu {
 namespace {
 
-struct AddOp {
-  template <typename T>
-  BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return Wrapped([](auto x, auto y) { return x + y; }, a, b);
-  }
-  BATON_SIMD_INLINE bool operator()(bool a, bool b) const { return a | b; }
-};
 struct SubOp {
   template <typename T>
   BATON_SIMD_INLINE T operator()(T a, T b) const {
@@ -27,38 +21,10 @@ struct SubOp {
   }
   BATON_SIMD_INLINE bool operator()(bool a, bool b) const { return a ^ b; }
 };
-struct MulOp {
-  template <typename T>
-  BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return Wrapped([](auto x, auto y) { return x * y; }, a, b);
-  }
-  BATON_SIMD_INLINE bool operator()(bool a, bool b) const { return a & b; }
-};
 struct DivOp {
   template <typename T>
   BATON_SIMD_INLINE T operator()(T a, T b) const {
     return a / b;
-  }
-};
-// NaN on either side gives NaN.
-struct MaximumOp {
-  template <typename T>
-  BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return ((a > b) | (a != a)) ? a : b;
-  }
-};
-struct MinimumOp {
-  template <typename T>
-  BATON_SIMD_INLINE T operator()(T a, T b) const {
-    return ((a < b) | (a != a)) ? a : b;
-  }
-};
-
-template <typename T, typename Op>
-struct Computed {
-  BATON_SIMD_INLINE T operator()(T a, T b) const {
-    using C = ComputeType<T>;
-    return Convert<T>(Op{}(Convert<C>(a), Convert<C>(b)));
   }
 };
 

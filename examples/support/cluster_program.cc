@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "examples/support/charts.h"
 #include "rpc/cluster.h"
+#include "rpc/collectives/collectives.h"
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
@@ -30,7 +31,10 @@ absl::Status RunInCluster(
   ASSIGN_OR_RETURN(rpc::ClusterOptions options,
                    tools::ClusterOptionsFromFlags("trainer"));
   dist::Register(registry);
-  options.agent.on_start = dist::Attach;
+  options.agent.on_start = [](rpc::Agent& agent) {
+    dist::Attach(agent);
+    rpc::AttachCollectives(agent);
+  };
   const bool leads = options.name == "trainer";
   if (leads) RETURN_IF_ERROR(CatchErrors(check));  // the others were given none
   tools::StopSignal stop;

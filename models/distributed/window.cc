@@ -3,13 +3,9 @@
 
 #include "models/distributed/window.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -60,13 +56,8 @@ absl::StatusOr<Window> Window::Make(Device device, size_t bytes) {
 
 absl::Status Window::MakeOnCpu(size_t bytes) {
   ASSIGN_OR_RETURN(segment_, rpc::Segment::Create(bytes));
-  struct stat info;
-  if (fstat(segment_->fd().get(), &info) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("a window's file: ", std::strerror(errno)));
-  }
+  ASSIGN_OR_RETURN(handle_.file, rpc::FileOf(segment_->fd()));
   handle_.descriptor = segment_->fd().get();
-  handle_.file = info.st_ino;
   storage_ =
       Storage::Wrap(segment_->data(), segment_->bytes(), Device::Cpu(), [] {});
   return absl::OkStatus();
@@ -107,17 +98,8 @@ absl::StatusOr<Window> Window::Open(const WindowHandle& handle, Device device) {
 }
 
 absl::Status Window::OpenOnCpu() {
-  const std::string path =
-      absl::StrCat("/proc/", handle_.process, "/fd/", handle_.descriptor);
-  rpc::Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat info;
-  if (!fd.valid() || fstat(fd.get(), &info) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("a window's file: ", std::strerror(errno)));
-  }
-  // Another's, where a process of that number is not the one that is meant.
-  if (info.st_ino != handle_.file)
-    return absl::UnavailableError("the workers see different processes");
+  ASSIGN_OR_RETURN(rpc::Fd fd, rpc::OpenFdOf(handle_.process,
+                                             handle_.descriptor, handle_.file));
   ASSIGN_OR_RETURN(segment_, rpc::Segment::Open(std::move(fd), handle_.bytes));
   storage_ =
       Storage::Wrap(segment_->data(), segment_->bytes(), Device::Cpu(), [] {});

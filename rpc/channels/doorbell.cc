@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <ctime>
 #include <new>
 #include <utility>
 
@@ -62,6 +63,13 @@ void Doorbell::WakeUp() {
 
 void Doorbell::Sleep(uint32_t seen) {
   syscall(SYS_futex, &word(), FUTEX_WAIT, seen, nullptr, nullptr, 0);
+}
+
+void Doorbell::Sleep(uint32_t seen, std::chrono::nanoseconds limit) {
+  if (limit.count() <= 0) return;
+  constexpr int64_t kSecond = 1'000'000'000;
+  const timespec time{limit.count() / kSecond, limit.count() % kSecond};
+  syscall(SYS_futex, &word(), FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
 void Doorbell::Alarm() {

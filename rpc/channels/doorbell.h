@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -51,6 +52,8 @@ class Doorbell : public Bell {
   // Until somebody rings, if the word still is `seen`; for nothing now and
   // then.
   void Sleep(uint32_t seen);
+  // The same, and for nothing once `limit` has passed.
+  void Sleep(uint32_t seen, std::chrono::nanoseconds limit);
   // Wakes all, whatever the word is.
   void Alarm();
 

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -28,6 +29,28 @@ absl::Status NoMemory(const char* what, size_t bytes, int error) {
 
 Fd::~Fd() {
   if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<uint64_t> FileOf(const Fd& fd) {
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("a shared file: ", std::strerror(errno)));
+  }
+  return info.st_ino;
+}
+
+absl::StatusOr<Fd> OpenFdOf(int64_t process, int descriptor, uint64_t file) {
+  const std::string path = absl::StrCat("/proc/", process, "/fd/", descriptor);
+  Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) {
+    return absl::UnavailableError(absl::StrCat("a file of process ", process,
+                                               ": ", std::strerror(errno)));
+  }
+  ASSIGN_OR_RETURN(const uint64_t found, FileOf(fd));
+  if (found != file)
+    return absl::UnavailableError("the workers see different processes");
+  return fd;
 }
 
 absl::StatusOr<Segment> Segment::Create(size_t bytes) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,13 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// What tells the file of a descriptor from others of this machine.
+absl::StatusOr<uint64_t> FileOf(const Fd& fd);
+// A descriptor of another process of this machine and user, or of this one, by
+// its number there. Unavailable where it cannot be reached, or is of another
+// file: of a process that is not the one that is meant.
+absl::StatusOr<Fd> OpenFdOf(int64_t process, int descriptor, uint64_t file);
 
 // Memory that two processes map and write: without a name, reachable only for
 // who is handed its descriptor, and gone with its last mapping, however the

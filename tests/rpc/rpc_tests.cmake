@@ -93,3 +93,10 @@ baton_test_program(rref_explore DEPS baton_rpc SOURCES rpc/model/rref_explore.cc
   rpc/model/rref_model.cc rpc/model/rref_model_messages.cc)
 add_test(NAME rpc.rref_model COMMAND rref_explore --schedules=40000 --seed=1)
 set_tests_properties(rpc.rref_model PROPERTIES TIMEOUT 120 LABELS rpc PROCESSORS 2)
+
+# Groups of workers. Those that are killed are processes of their own.
+baton_tests(rpc_collectives_tests rpc/collectives baton_rpc baton_test_support
+  TIMING *KilledMember.* *KilledFirstMember.* GRPC *Collectives.*Grpc*)
+baton_test_program(group_member DEPS baton_rpc
+  SOURCES rpc/collectives/programs/group_member.cc)
+add_dependencies(rpc_collectives_tests group_member)

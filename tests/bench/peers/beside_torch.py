@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures Baton and torch.distributed.rpc in turn, in one table.
+"""Measures Baton and torch.distributed in turn, in one table.
 
   tests/bench/peers/beside_torch.py build/release/bin/bench_rpc \
       --python=/usr/bin/python3 [--python=...] [--rounds=3]
+  tests/bench/peers/beside_torch.py build/release/bin/collectives_bench \
+      --script=all_reduce.py --python=...
   tests/bench/peers/beside_torch.py build/release/bin --shapes=push,rows
 
-With bench_rpc, calls: rpc_calls.py is run by each Python that is named and
-prints JSON lines as bench_rpc does: "what", and "median_us" or "calls_per_s".
-With the folder of the programs, what --shapes names, in the shapes of
-PyTorch's tutorials: rpc_shapes.py beside the examples. A round is one run of
-ours, and for each Python one run as it is and one with its allocator mended
-(glibc keeps large blocks, so that the receiver takes no page faults). Cells are
-medians over the rounds; a ratio above 1 says by how much Baton is better.
+The script (rpc_calls.py) is run by each Python that is named and prints JSON
+lines as ours does: "what", and "median_us" or "calls_per_s". With the folder of
+the programs, what --shapes names, in the shapes of PyTorch's tutorials:
+rpc_shapes.py beside the examples. A round is one run of ours, and for each
+Python one run as it is and one with its allocator mended (glibc keeps large
+blocks, so that the receiver takes no page faults). Cells are medians over the
+rounds; a ratio above 1 says by how much Baton is better.
 """
 
 import argparse
@@ -136,7 +138,8 @@ def columns(args):
         figures_of = shapes_of
     else:
         ours = [[args.bench, "1"]]
-        script, flags = "rpc_calls.py", [f"--device={args.device}"]
+        script = args.script
+        flags = ["--device=cuda"] if args.device == "cuda" else []
         figures_of = calls_of
     result = [Column("Baton", ours, figures_of)]
     for python in args.python:
@@ -192,8 +195,10 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench", help="the path of bench_rpc, or of the folder "
-                                      "of all programs")
+    parser.add_argument("bench", help="the path of ours, or of the folder of all "
+                                      "programs")
+    parser.add_argument("--script", default="rpc_calls.py",
+                        help="the peer's, of this folder")
     parser.add_argument("--shapes", default="",
                         help="some of push, rows, inference: measure these, "
                              "not calls")

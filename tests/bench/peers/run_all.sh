@@ -57,6 +57,8 @@ if [ "$device" = cuda ]; then
 fi
 try resnet50_rpc_pipeline resnet50_rpc_pipeline.py
 try rpc_calls rpc_calls.py
+try all_reduce all_reduce.py --device=cpu
+try resnet_ddp_cpu resnet_ddp_cpu.py --device=cpu
 try rpc_shapes rpc_shapes.py --device=cpu
 try transformer_step transformer_step.py
 echo "what they printed is in $logs"

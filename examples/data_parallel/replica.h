@@ -1,0 +1,88 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/data/loader.h"
+#include "models/distributed/data_parallel/data_parallel.h"
+#include "models/resnet.h"
+#include "optim/any.h"
+#include "rpc/call_context.h"
+#include "rpc/registry.h"
+
+namespace baton::examples {
+
+// What all replicas of a model do. Plain data.
+struct ReplicaTask {
+  models::ResNetOptions model;
+  optim::AnyOptions optimizer;
+  std::vector<std::string> members;  // workers that have one
+  std::string data;                  // images; empty: random ones, drawn once
+  int64_t batch = 32;                // images of a step at each
+  int64_t image = 128;               // height and width of random images
+  bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
+  bool half = false;   // gradients travel in bf16
+  uint64_t seed = 0;   // of the images' order, or of random ones
+  int64_t timeout_ms = 60'000;  // of what they do together
+
+  static constexpr auto Fields() {
+    using T = ReplicaTask;
+    return std::tuple{&T::model, &T::optimizer, &T::members, &T::data,
+                      &T::batch, &T::image,     &T::shard,   &T::half,
+                      &T::seed,  &T::timeout_ms};
+  }
+};
+
+// One step of one replica. Plain data.
+struct ReplicaStep {
+  double loss = 0;  // before it, of its own images
+  double seconds = 0;
+  double waited_s = 0;      // for gradients of others, after backward
+  int64_t bytes = 0;        // of gradients
+  int64_t state_bytes = 0;  // of the optimizer's
+
+  static constexpr auto Fields() {
+    using S = ReplicaStep;
+    return std::tuple{&S::loss, &S::seconds, &S::waited_s, &S::bytes,
+                      &S::state_bytes};
+  }
+};
+
+// A ResNet at one worker that is trained as one of several, each on its share
+// of the images. Calls come one at a time, and at all of them.
+class Replica {
+ public:
+  // Waits for those of the other members.
+  static absl::StatusOr<std::unique_ptr<Replica>> Make(rpc::CallContext& call,
+                                                       const ReplicaTask& task);
+  absl::StatusOr<ReplicaStep> Step();
+  // The sum of all elements of all parameters: the same at all replicas.
+  double Checksum() const;
+
+  using Exports =
+      rpc::Methods<&Replica::Make, &Replica::Step, &Replica::Checksum>;
+
+ private:
+  Replica() = default;
+  absl::Status Prepare(rpc::CallContext& call, const ReplicaTask& task);
+  absl::Status OpenImages(const ReplicaTask& task, int rank, int ranks);
+  absl::StatusOr<data::Batch> NextBatch();
+
+  std::shared_ptr<rpc::ProcessGroup> group_;
+  std::unique_ptr<models::ResNet> model_;
+  std::unique_ptr<dist::DataParallel> parallel_;
+  std::unique_ptr<optim::Any> optimizer_;
+  std::unique_ptr<data::Loader> loader_;  // null: the images below
+  data::Batch images_;
+};
+
+void RegisterReplicas(rpc::Registry& registry);
+
+}  // namespace baton::examples

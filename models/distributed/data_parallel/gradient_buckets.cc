@@ -1,0 +1,117 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/data_parallel/gradient_buckets.h"
+
+#include <utility>
+
+#include "core/ops/arithmetic.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+bool FitTogether(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.device() == b.device();
+}
+
+}  // namespace
+
+FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors,
+                            int64_t multiple) {
+  int64_t count = 0;
+  for (const Tensor& tensor : tensors) {
+    Require(FitTogether(tensor, tensors.front()), "flat_tensor",
+            tensor.ToString(), " beside ", tensors.front().ToString());
+    Require(tensor.IsContiguous() ||
+                tensor.IsContiguous(MemoryFormat::kChannelsLast),
+            "flat_tensor", "a tensor with gaps: ", tensor.ToString());
+    count += tensor.numel();
+  }
+  count = (count + multiple - 1) / multiple * multiple;
+  FlatTensor flat{Tensor::Zeros({count}, {.dtype = tensors.front().dtype(),
+                                          .device = tensors.front().device()})};
+  int64_t offset = 0;
+  for (const Tensor& tensor : tensors) {
+    flat.parts.push_back(Tensor::FromStorage(flat.all.storage(), tensor.dtype(),
+                                             tensor.shape(), tensor.strides(),
+                                             flat.all.offset() + offset));
+    offset += tensor.numel();
+  }
+  return flat;
+}
+
+GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
+                                 const std::vector<size_t>& order,
+                                 const BucketSizes& sizes, int64_t multiple)
+    : parameters_(std::move(parameters)), places_(parameters_.size()) {
+  std::vector<Tensor> tensors;
+  std::vector<size_t> members;
+  size_t bytes = 0;
+  const auto close = [&] {
+    if (tensors.empty()) return;
+    for (size_t part = 0; part < members.size(); ++part)
+      places_[members[part]] = {.bucket = buckets_.size(), .part = part};
+    buckets_.push_back(
+        {FlatTensor::Like(tensors, multiple), std::move(members)});
+    tensors.clear();
+    members.clear();
+    bytes = 0;
+  };
+  for (const size_t i : order) {
+    const Tensor& tensor = parameters_[i].tensor();
+    const size_t most = buckets_.empty() ? sizes.first : sizes.others;
+    const bool full = bytes > 0 && bytes + tensor.nbytes() > most;
+    if (full || (!tensors.empty() && !FitTogether(tensor, tensors.front())))
+      close();
+    tensors.push_back(tensor);
+    members.push_back(i);
+    bytes += tensor.nbytes();
+  }
+  close();
+  Begin();
+}
+
+const Tensor& GradientBuckets::view(size_t parameter) const {
+  const Place& place = places_[parameter];
+  return buckets_[place.bucket].flat.parts[place.part];
+}
+
+void GradientBuckets::Begin() {
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
+  for (Place& place : places_) place.has = false;
+  ready_ = 0;
+}
+
+size_t GradientBuckets::Put(size_t parameter, const Gradient& gradient) {
+  Place& place = places_[parameter];
+  const Tensor& view = this->view(parameter);
+  const Gradient before = parameters_[parameter].gradient();
+  Tensor dense = gradient.defined() ? gradient.Dense() : Tensor();
+  if (before.defined()) {
+    if (!SameView(before.values(), view)) view.CopyFrom(before.Dense());
+    if (dense.defined()) ops::AddInto(view, dense.To(view.dtype()));
+  } else if (dense.defined()) {
+    view.CopyFrom(dense);
+  } else {
+    view.Fill(0);
+  }
+  if (!place.has) --buckets_[place.bucket].missing;
+  place.has = before.defined() || dense.defined();
+  while (ready_ < buckets_.size() && buckets_[ready_].missing == 0) ++ready_;
+  return ready_;
+}
+
+void GradientBuckets::PutTheRest() {
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.missing == 0) continue;
+    for (const size_t parameter : bucket.parameters)
+      if (!places_[parameter].has) Put(parameter, Gradient());
+  }
+}
+
+void GradientBuckets::FillWithZeros() {
+  for (const Bucket& bucket : buckets_) bucket.flat.all.Fill(0);
+}
+
+}  // namespace baton::dist

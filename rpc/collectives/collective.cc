@@ -1,0 +1,70 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/collectives/collective.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::rpc {
+namespace {
+
+const char* NameOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kReduce:
+      return "reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kGather:
+      return "gather";
+    case CollectiveKind::kScatter:
+      return "scatter";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kBarrier:
+      return "barrier";
+  }
+  return "collective";  // of a worker that knows more of them
+}
+
+const char* NameOf(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kMean:
+      return "mean";
+    case ReduceOp::kMin:
+      return "min";
+    case ReduceOp::kMax:
+      return "max";
+    case ReduceOp::kProduct:
+      return "product";
+  }
+  return "?";
+}
+
+bool Reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce ||
+         kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kReduceScatter;
+}
+
+}  // namespace
+
+std::string Collective::ToString() const {
+  std::string text = NameOf(kind);
+  if (kind == CollectiveKind::kBarrier) return text;
+  if (Reduces(kind)) absl::StrAppend(&text, " ", NameOf(op));
+  absl::StrAppend(&text, " ", Name(dtype), "[", count, "]");
+  if (format == MemoryFormat::kChannelsLast)
+    absl::StrAppend(&text, " channels-last");
+  if (root >= 0) absl::StrAppend(&text, ", root ", root);
+  return text;
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,66 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "rpc/agent.h"
+#include "rpc/call_context.h"
+#include "rpc/collectives/flight_recorder.h"
+#include "rpc/collectives/mailbox.h"
+#include "rpc/collectives/meeting.h"
+#include "rpc/collectives/message_lanes.h"
+#include "rpc/registry.h"
+
+namespace baton::rpc {
+
+class ProcessGroup;
+
+// What other workers ask of this one as a member of groups; every worker's
+// registry needs it that is to be in one.
+void RegisterCollectives(Registry& registry);
+
+// Gives an agent its part of it. Call it before the agent serves calls:
+//   options.on_start = rpc::AttachCollectives;
+void AttachCollectives(Agent& agent);
+
+// The groups that a worker is in, and the meetings that it hosts. Thread-safe.
+class Collectives {
+ public:
+  // FailedPrecondition where it is not attached.
+  static absl::StatusOr<std::shared_ptr<Collectives>> Of(const Agent& agent);
+
+  GroupMeetings& meetings() { return meetings_; }
+  void Add(uint64_t ticket, std::weak_ptr<ProcessGroup> group);
+  void Remove(uint64_t ticket);
+  // NotFound for a group that is gone, or never was.
+  absl::StatusOr<std::shared_ptr<ProcessGroup>> Find(uint64_t ticket) const;
+  void OnMember(const MemberEvent& event);
+
+ private:
+  GroupMeetings meetings_;
+  mutable Mutex mutex_;
+  std::map<uint64_t, std::weak_ptr<ProcessGroup>> groups_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+// What workers call; members name their part by its ticket.
+namespace collective_calls {
+Future<GroupRoster> Join(CallContext& call, const GroupRequest& request);
+Future<void> TakeChunk(CallContext& call, uint64_t ticket,
+                       const ChunkMessage& chunk);
+Future<void> TakeLetter(CallContext& call, uint64_t ticket,
+                        const Letter& letter);
+absl::Status BreakGroup(CallContext& call, uint64_t ticket,
+                        const absl::Status& why);
+absl::StatusOr<std::vector<FlightRecord>> FlightOf(CallContext& call,
+                                                   uint64_t ticket);
+}  // namespace collective_calls
+
+}  // namespace baton::rpc

@@ -1,0 +1,86 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "rpc/collectives/backend.h"
+#include "rpc/collectives/lanes.h"
+
+namespace baton::rpc {
+
+// Collectives of CPU tensors over the lanes between the members. What is large
+// goes around a ring, part by part, so that several parts are under way; each
+// element is reduced by one member, so that all have the same bits. An
+// all_reduce of little is exchanged by all at once and reduced by each in the
+// order of the ranks. Sums of bf16 and f16 are rounded at each member.
+class CpuBackend final : public CollectiveBackend {
+ public:
+  CpuBackend(int rank, std::vector<Lanes::Ends> ends, LaneSize size,
+             std::shared_ptr<Doorbell> bell)
+      : rank_(rank),
+        members_(static_cast<int>(ends.size())),
+        lanes_(std::move(ends), size, std::move(bell)) {}
+
+  std::string name() const override { return "cpu"; }
+  bool Takes(Device device) const override { return !device.is_cuda(); }
+  absl::Status Run(const CollectiveWork& work) override;
+  void Abort(const absl::Status& why) override { lanes_.Abort(why); }
+  void Leave(int rank, const absl::Status& why) override {
+    lanes_.Leave(rank, why);
+  }
+
+ private:
+  // A collective under way, as bytes.
+  struct Task {
+    Lanes::Terms terms;
+    int64_t count = 0;  // of Collective
+    size_t element = 0;
+    int root = 0;
+    double scale = 1;  // of the last combination
+    const std::byte* in = nullptr;
+    std::byte* out = nullptr;
+
+    const std::byte* In(int64_t i) const { return in + Bytes(i); }
+    std::byte* Out(int64_t i) const { return out + Bytes(i); }
+    size_t Bytes(int64_t i) const { return static_cast<size_t>(i) * element; }
+  };
+
+  Task TaskOf(const CollectiveWork& work) const;
+  absl::Status AllReduce(const Task& task);
+  absl::Status Exchange(const Task& task);
+  absl::Status Broadcast(const Task& task);
+  absl::Status Reduce(const Task& task);
+  absl::Status AllGather(const Task& task);
+  absl::Status ReduceScatter(const Task& task);
+  absl::Status Gather(const Task& task);
+  absl::Status Scatter(const Task& task);
+  absl::Status AllToAll(const Task& task);
+
+  // The member so many places further.
+  int Ahead(int places) const {
+    return ((rank_ + places) % members_ + members_) % members_;
+  }
+  int next() const { return Ahead(1); }
+  int previous() const { return Ahead(-1); }
+  // Elements of a part of `count`, which a slot holds.
+  int64_t PartOf(const Task& task, int64_t count) const;
+  // fn(begin, size) for the parts of [0, count).
+  absl::Status ForParts(
+      const Task& task, int64_t count,
+      absl::FunctionRef<absl::Status(int64_t begin, int64_t size)> fn) const;
+  // fn(part, stage) for all parts and stages, such that each member does one
+  // after the other what the member before it has done one after the other.
+  absl::Status Around(
+      int64_t parts, int stages,
+      absl::FunctionRef<absl::Status(int64_t part, int stage)> fn) const;
+
+  const int rank_;
+  const int members_;
+  Lanes lanes_;
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,90 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/collectives/flight_recorder.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace baton::rpc {
+namespace {
+
+using State = FlightRecord::State;
+
+const char* NameOf(State state) {
+  switch (state) {
+    case State::kQueued:
+      return "queued";
+    case State::kRunning:
+      return "running";
+    case State::kDone:
+      return "done";
+    case State::kFailed:
+      return "failed";
+  }
+  return "?";
+}
+
+// Empty where the member does what is asked for.
+std::string DifferenceOf(const Collective& what, uint64_t sequence,
+                         const MemberFlight& member) {
+  if (!member.records.has_value())
+    return absl::StrCat(member.member, " does not answer");
+  const auto& records = *member.records;
+  const auto found = std::find_if(
+      records.begin(), records.end(),
+      [&](const auto& record) { return record.sequence == sequence; });
+  if (found == records.end()) {
+    if (records.empty())
+      return absl::StrCat(member.member, " has begun nothing yet");
+    if (records.back().sequence > sequence) return "";  // done for long
+    return absl::StrCat(member.member, " has not begun it, its last is ",
+                        records.back().ToString());
+  }
+  if (found->what != what)
+    return absl::StrCat(member.member, " does ", found->ToString());
+  return "";
+}
+
+}  // namespace
+
+std::string FlightRecord::ToString() const {
+  return absl::StrCat("#", sequence, " ", what.ToString(), ", ", NameOf(state));
+}
+
+uint64_t FlightRecorder::Begin(const Collective& what) {
+  MutexLock lock(mutex_);
+  records_.push_back({++last_, what, State::kQueued});
+  const State oldest = records_.front().state;
+  const bool ended = oldest == State::kDone || oldest == State::kFailed;
+  if (records_.size() > kKept && ended) records_.pop_front();
+  return last_;
+}
+
+void FlightRecorder::Set(uint64_t sequence, State state) {
+  MutexLock lock(mutex_);
+  for (auto it = records_.rbegin(); it != records_.rend(); ++it) {
+    if (it->sequence != sequence) continue;
+    it->state = state;
+    return;
+  }
+}
+
+std::vector<FlightRecord> FlightRecorder::Records() const {
+  MutexLock lock(mutex_);
+  return {records_.begin(), records_.end()};
+}
+
+std::string CompareFlights(const Collective& what, uint64_t sequence,
+                           const std::vector<MemberFlight>& members) {
+  std::vector<std::string> differences;
+  for (const MemberFlight& member : members) {
+    std::string difference = DifferenceOf(what, sequence, member);
+    if (!difference.empty()) differences.push_back(std::move(difference));
+  }
+  return absl::StrJoin(differences, "; ");
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,59 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/mutex.h"
+#include "rpc/collectives/collective.h"
+
+namespace baton::rpc {
+
+// One collective as a member called it. Plain data.
+struct FlightRecord {
+  enum class State : uint8_t { kQueued, kRunning, kDone, kFailed };
+  uint64_t sequence = 0;  // from 1, in each group
+  Collective what;
+  State state = State::kQueued;
+
+  std::string ToString() const;  // "#7 barrier, done"
+  static constexpr auto Fields() {
+    return std::tuple{&FlightRecord::sequence, &FlightRecord::what,
+                      &FlightRecord::state};
+  }
+};
+
+// What a member of a group has called lately. Thread-safe.
+class FlightRecorder {
+ public:
+  static constexpr size_t kKept = 64;  // of those that have ended
+
+  uint64_t Begin(const Collective& what);  // its number
+  void Set(uint64_t sequence, FlightRecord::State state);
+  std::vector<FlightRecord> Records() const;  // in order
+
+ private:
+  mutable Mutex mutex_;
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<FlightRecord> records_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A member and its records; none where it does not answer.
+struct MemberFlight {
+  std::string member;  // "rank 1 (bob)"
+  std::optional<std::vector<FlightRecord>> records;
+};
+
+// Which members do not take part in `what` as number `sequence`, and what each
+// does instead: "rank 1 (bob) has not begun it, its last is #4 barrier, done".
+// Empty where all do.
+std::string CompareFlights(const Collective& what, uint64_t sequence,
+                           const std::vector<MemberFlight>& members);
+
+}  // namespace baton::rpc

@@ -1,0 +1,279 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/collectives/process_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/channels/machine.h"
+#include "rpc/collectives/cpu_backend.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr char kSharedMemory[] = "shared memory", kMessages[] = "messages",
+               kSelf[] = "self";
+
+absl::StatusOr<uint64_t> NewTicket() {
+  ASSIGN_OR_RETURN(const std::string key, NewKey());
+  uint64_t ticket = 0;
+  std::memcpy(&ticket, key.data(), sizeof(ticket));
+  return ticket;
+}
+
+// Whichever of two lanes the sender uses, which is the same for good.
+class EitherInlet final : public Inlet {
+ public:
+  EitherInlet(std::unique_ptr<Inlet> first, std::unique_ptr<Inlet> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  absl::StatusOr<Chunk> Front() override {
+    if (used_ != nullptr) return used_->Front();
+    for (Inlet* inlet : {first_.get(), second_.get()}) {
+      ASSIGN_OR_RETURN(const Chunk chunk, inlet->Front());
+      if (chunk.data == nullptr) continue;
+      used_ = inlet;
+      return chunk;
+    }
+    return Chunk{};
+  }
+  void Pop() override { used_->Pop(); }
+
+ private:
+  const std::unique_ptr<Inlet> first_, second_;
+  Inlet* used_ = nullptr;
+};
+
+}  // namespace
+
+// Who is to be in a group that is being made, and where they meet: at the first
+// host that is not lost.
+struct ProcessGroup::Seating {
+  std::string key;
+  std::vector<WorkerInfo> seats;
+  bool survivors = false;
+};
+
+ProcessGroup::ProcessGroup(Agent& agent,
+                           std::shared_ptr<Collectives> collectives,
+                           GroupOptions options, std::shared_ptr<Doorbell> bell)
+    : agent_(agent),
+      collectives_(std::move(collectives)),
+      options_(std::move(options)),
+      bell_(std::move(bell)),
+      messages_(std::make_shared<MessageLanes>(bell_)) {}
+
+ProcessGroup::~ProcessGroup() { collectives_->Remove(ticket_); }
+
+ProcessGroup::Made ProcessGroup::Make(Agent& agent, GroupOptions options) {
+  Seating seating{.key = absl::StrCat("make:", options.name), .seats = {}};
+  if (options.members.empty()) seating.seats = agent.workers();
+  for (const std::string& name : options.members) {
+    auto worker = agent.Find(name);
+    if (!worker.ok())
+      return ReadyFuture<std::shared_ptr<ProcessGroup>>(worker.status());
+    seating.seats.push_back(*std::move(worker));
+  }
+  return MakeSeated(agent, std::move(options), std::move(seating));
+}
+
+ProcessGroup::Made ProcessGroup::Sub(const std::string& name,
+                                     const std::vector<int>& ranks) {
+  Seating seating{.key = absl::StrCat("sub:", tickets_[0], ":", name),
+                  .seats = {}};
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= size()) {
+      return ReadyFuture<std::shared_ptr<ProcessGroup>>(
+          absl::InvalidArgumentError(
+              absl::StrCat("a group of ", size(), " has no rank ", rank)));
+    }
+    seating.seats.push_back(members_[static_cast<size_t>(rank)]);
+  }
+  GroupOptions options = options_;
+  options.name = absl::StrCat(options_.name, "/", name);
+  return MakeSeated(agent_, std::move(options), std::move(seating));
+}
+
+ProcessGroup::Made ProcessGroup::Shrink() {
+  Abort(absl::CancelledError(
+      absl::StrCat("group ", options_.name, " goes on as a smaller one")));
+  return MakeSeated(agent_, options_,
+                    {.key = absl::StrCat("shrink:", tickets_[0]),
+                     .seats = members_,
+                     .survivors = true});
+}
+
+ProcessGroup::Made ProcessGroup::MakeSeated(Agent& agent, GroupOptions options,
+                                            Seating seating) {
+  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<ProcessGroup>> {
+    ASSIGN_OR_RETURN(auto collectives, Collectives::Of(agent));
+    ASSIGN_OR_RETURN(auto bell, Doorbell::Make());
+    return std::shared_ptr<ProcessGroup>(new ProcessGroup(
+        agent, std::move(collectives), std::move(options), std::move(bell)));
+  };
+  const auto failed = [](const absl::Status& why) {
+    return ReadyFuture<std::shared_ptr<ProcessGroup>>(why);
+  };
+  auto group = make();
+  if (!group.ok()) return failed(group.status());
+  auto request = (*group)->RequestFor(seating);
+  if (!request.ok()) return failed(request.status());
+  // Before others know of it.
+  (*group)->collectives_->Add((*group)->ticket_, *group);
+  return Join(agent, std::move(seating), *request, 0)
+      .Then([self = *group, asked = *request](const GroupRoster& roster)
+                -> absl::StatusOr<std::shared_ptr<ProcessGroup>> {
+        RETURN_IF_ERROR(self->Open(asked, roster));
+        return self;
+      });
+}
+
+absl::StatusOr<GroupRequest> ProcessGroup::RequestFor(const Seating& seating) {
+  GroupRequest request{.key = seating.key,
+                       .seats = seating.seats,
+                       .seat = -1,
+                       .survivors = seating.survivors,
+                       .patience_ms = options_.timeout.count(),
+                       .hello = {}};
+  const std::string& own = agent_.self().name;
+  for (size_t i = 0; i < seating.seats.size(); ++i)
+    if (seating.seats[i].name == own) request.seat = static_cast<int32_t>(i);
+  if (request.seat < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", own, " is no member of the group that it makes"));
+  }
+  ASSIGN_OR_RETURN(ticket_, NewTicket());
+  request.hello.ticket = ticket_;
+  request.hello.worker = agent_.self();
+  const int seats = static_cast<int>(seating.seats.size());
+  if (!options_.shared_memory || seats == 1) return request;
+  // Without memory to share there are the messages.
+  auto lanes = SharedLanes::Make(seats, LaneSize::For(seats));
+  if (!lanes.ok()) return request;
+  if (auto handle = (*lanes)->HandleFor(*bell_); handle.ok()) {
+    lanes_ = *lanes;
+    request.hello.lanes = *std::move(handle);
+  }
+  return request;
+}
+
+// The host may be lost as well; the survivors then meet at the next.
+Future<GroupRoster> ProcessGroup::Join(Agent& agent, Seating seating,
+                                       GroupRequest request, size_t host) {
+  const auto collectives = *Collectives::Of(agent);
+  while (seating.survivors && host + 1 < seating.seats.size() &&
+         !collectives->meetings().WhyLost(seating.seats[host]).ok())
+    ++host;
+  const WorkerInfo& where = seating.seats[host];
+  // The host says who is missing, a little before the call would end.
+  const std::chrono::milliseconds limit(request.patience_ms + 1000);
+  Future<GroupRoster> roster = agent.Async<&collective_calls::Join>(
+      where, CallOptions{.timeout = limit}, request);
+  if (!seating.survivors || host + 1 >= seating.seats.size()) return roster;
+  Promise<GroupRoster> promise;
+  roster.OnReady([promise, &agent, seating = std::move(seating),
+                  request = std::move(request),
+                  host](const absl::StatusOr<GroupRoster>& result) {
+    if (result.ok() || !absl::IsUnavailable(result.status())) {
+      promise.Set(result);
+      return;
+    }
+    Join(agent, seating, request, host + 1)
+        .OnReady([promise](const absl::StatusOr<GroupRoster>& next) {
+          promise.Set(next);
+        });
+  });
+  return promise.future();
+}
+
+absl::Status ProcessGroup::Open(const GroupRequest& request,
+                                const GroupRoster& roster) {
+  if (roster.seats.size() != roster.hellos.size())
+    return absl::DataLossError("a list of members that is none");
+  std::vector<Lanes::Ends> ends;
+  for (size_t i = 0; i < roster.hellos.size(); ++i) {
+    const GroupHello& hello = roster.hellos[i];
+    members_.push_back(hello.worker);
+    tickets_.push_back(hello.ticket);
+    if (hello.ticket == ticket_) {
+      rank_ = static_cast<int>(i);
+      ends.emplace_back();
+      paths_.emplace_back(kSelf);
+      continue;
+    }
+    bool shared = false;
+    ends.push_back(EndsWith(hello, roster.seats[i], request, &shared));
+    paths_.emplace_back(shared ? kSharedMemory : kMessages);
+  }
+  if (rank_ < 0) return absl::UnavailableError("the others went on without us");
+  backend_ = std::make_unique<CpuBackend>(
+      rank_, std::move(ends),
+      LaneSize::For(static_cast<int>(request.seats.size())), bell_);
+  {
+    MutexLock lock(mutex_);
+    opened_ = true;
+  }
+  // What happened to them while this was under way.
+  for (const WorkerInfo& member : members_) {
+    const absl::Status lost = collectives_->meetings().WhyLost(member);
+    if (!lost.ok()) Abort(lost);
+  }
+  return absl::OkStatus();
+}
+
+Lanes::Ends ProcessGroup::EndsWith(const GroupHello& hello, int seat,
+                                   const GroupRequest& own, bool* shared) {
+  const int seats = static_cast<int>(own.seats.size());
+  const LaneSize size = LaneSize::For(seats);
+  Lanes::Ends ends;
+  ends.in = messages_->In(hello.ticket);
+  if (lanes_ != nullptr && !hello.lanes.machine.empty()) {
+    auto theirs = SharedLanes::Open(hello.lanes, seats, size);
+    auto bell = SharedLanes::OpenBell(hello.lanes);
+    if (theirs.ok() && bell.ok()) {
+      *shared = true;
+      ends.in = std::make_unique<EitherInlet>(lanes_->In(seat, *bell),
+                                              std::move(ends.in));
+      ends.out = (*theirs)->Out(own.seat, *bell);
+      return ends;
+    }
+  }
+  MessageLanes::Sender sender;
+  sender.ticket = ticket_;
+  sender.make = [this, to = hello.worker](size_t bytes) {
+    const Shape shape({static_cast<int64_t>(bytes)});
+    auto tensor = agent_.EmptyFor(to, shape, {.dtype = DType::kU8});
+    return tensor.ok() ? *std::move(tensor)
+                       : Tensor::Empty(shape, {.dtype = DType::kU8});
+  };
+  sender.send = [this, to = hello.worker,
+                 ticket = hello.ticket](ChunkMessage chunk) {
+    return agent_.Async<&collective_calls::TakeChunk>(
+        to, CallOptions{.timeout = kNoLimit}, ticket, std::move(chunk));
+  };
+  ends.out = MessageLanes::Out(std::move(sender), size, bell_);
+  return ends;
+}
+
+std::string ProcessGroup::PathFrom(int rank) const {
+  return paths_.at(static_cast<size_t>(rank));
+}
+
+std::string ProcessGroup::NameOfRank(int rank) const {
+  return absl::StrCat("rank ", rank, " (",
+                      members_[static_cast<size_t>(rank)].name, ")");
+}
+
+Future<void> ProcessGroup::TakeChunk(const ChunkMessage& chunk) {
+  return messages_->Deliver(chunk);
+}
+
+Future<void> ProcessGroup::TakeLetter(const Letter& letter) {
+  return mailbox_.Deliver(letter);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,197 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/collectives/process_group.h"
+
+// The collectives as calls: what they may be given, and their queue.
+namespace baton::rpc {
+namespace {
+
+using Kind = CollectiveKind;
+
+bool IsDense(const Tensor& tensor) {
+  return tensor.IsContiguous() ||
+         tensor.IsContiguous(MemoryFormat::kChannelsLast);
+}
+
+Collective Describe(Kind kind, const Tensor& tensor, int root = -1,
+                    ReduceOp op = ReduceOp::kSum) {
+  Collective what{.kind = kind, .op = op, .root = root};
+  if (!tensor.defined()) return what;
+  what.dtype = tensor.dtype();
+  what.count = tensor.numel();
+  what.format = tensor.SuggestFormat();
+  return what;
+}
+
+// How many times `count` elements a member gives or gets, of those it has.
+int64_t Times(const Collective& what, bool gives, int size) {
+  switch (what.kind) {
+    case Kind::kAllGather:
+    case Kind::kGather:
+      return gives ? 1 : size;
+    case Kind::kReduceScatter:
+    case Kind::kScatter:
+      return gives ? size : 1;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+Future<void> ProcessGroup::AllReduce(const Tensor& tensor, ReduceOp op,
+                                     const CollectiveOptions& options) {
+  return Post(Describe(Kind::kAllReduce, tensor, -1, op), tensor, tensor,
+              options);
+}
+
+Future<void> ProcessGroup::Broadcast(const Tensor& tensor, int root,
+                                     const CollectiveOptions& options) {
+  return Post(Describe(Kind::kBroadcast, tensor, root), tensor, tensor,
+              options);
+}
+
+Future<void> ProcessGroup::Reduce(const Tensor& tensor, int root, ReduceOp op,
+                                  const CollectiveOptions& options) {
+  return Post(Describe(Kind::kReduce, tensor, root, op), tensor,
+              rank_ == root ? tensor : Tensor(), options);
+}
+
+Future<void> ProcessGroup::AllGather(const Tensor& all, const Tensor& one,
+                                     const CollectiveOptions& options) {
+  return Post(Describe(Kind::kAllGather, one), one, all, options);
+}
+
+Future<void> ProcessGroup::ReduceScatter(const Tensor& one, const Tensor& all,
+                                         ReduceOp op,
+                                         const CollectiveOptions& options) {
+  return Post(Describe(Kind::kReduceScatter, one, -1, op), all, one, options);
+}
+
+Future<void> ProcessGroup::Gather(const Tensor& all, const Tensor& one,
+                                  int root, const CollectiveOptions& options) {
+  return Post(Describe(Kind::kGather, one, root), one,
+              rank_ == root ? all : Tensor(), options);
+}
+
+Future<void> ProcessGroup::Scatter(const Tensor& one, const Tensor& all,
+                                   int root, const CollectiveOptions& options) {
+  return Post(Describe(Kind::kScatter, one, root),
+              rank_ == root ? all : Tensor(), one, options);
+}
+
+Future<void> ProcessGroup::AllToAll(const Tensor& out, const Tensor& in,
+                                    const CollectiveOptions& options) {
+  Collective what = Describe(Kind::kAllToAll, in);
+  if (what.count % size() != 0) {
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        what.ToString(), " does not fall into ", size(), " parts")));
+  }
+  what.count /= size();
+  return Post(what, in, out, options);
+}
+
+Future<void> ProcessGroup::Barrier(const CollectiveOptions& options) {
+  return Post(Collective{.kind = Kind::kBarrier}, {}, {}, options);
+}
+
+ProcessGroup::Clock::time_point ProcessGroup::DeadlineOf(
+    const CollectiveOptions& options) const {
+  const auto now = Clock::now();
+  const auto timeout = options.timeout.value_or(options_.timeout);
+  return timeout > std::chrono::hours(24 * 365) ? Clock::time_point::max()
+                                                : now + timeout;
+}
+
+absl::Status ProcessGroup::CheckTensors(const Collective& what,
+                                        const Tensor& in,
+                                        const Tensor& out) const {
+  const auto wrong = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what.ToString(), ": ", parts...));
+  };
+  if (what.kind == Kind::kBarrier) return absl::OkStatus();
+  if (what.root < -1 || what.root >= size())
+    return wrong("the group has ", size(), " members");
+  if (what.op == ReduceOp::kMean && !IsFloating(what.dtype))
+    return wrong("a mean is of floating elements");
+  const bool at_root = what.root < 0 || what.root == rank_;
+  const bool all_to_all = what.kind == Kind::kAllToAll;
+  for (const bool gives : {true, false}) {
+    const Tensor& tensor = gives ? in : out;
+    const bool needed =
+        at_root || what.kind == Kind::kBroadcast ||
+        (gives ? what.kind != Kind::kScatter : what.kind == Kind::kScatter);
+    if (!tensor.defined()) {
+      if (needed) return wrong("a tensor is undefined");
+      continue;
+    }
+    const int64_t times = all_to_all ? size() : Times(what, gives, size());
+    if (tensor.numel() != what.count * times)
+      return wrong("a tensor of ", what.count * times,
+                   " elements was expected, not ", tensor.numel());
+    if (tensor.dtype() != what.dtype || !IsDense(tensor))
+      return wrong("tensors must be dense and of one dtype");
+    if (!backend_->Takes(tensor.device()))
+      return wrong("not for tensors of ", tensor.device().ToString());
+  }
+  if (all_to_all && in.storage() == out.storage())
+    return wrong("what is given and what is got must not share memory");
+  return absl::OkStatus();
+}
+
+Future<void> ProcessGroup::Post(Collective what, const Tensor& in,
+                                const Tensor& out,
+                                const CollectiveOptions& options) {
+  const absl::Status checked = CheckTensors(what, in, out);
+  if (!checked.ok()) return ReadyFuture<void>(checked);
+  Promise<void> promise;
+  MutexLock lock(post_mutex_);
+  CollectiveWork work{.what = what,
+                      .sequence = recorder_.Begin(what),
+                      .in = in,
+                      .out = out,
+                      .deadline = DeadlineOf(options)};
+  thread_.Post([self = shared_from_this(), work = std::move(work), promise] {
+    self->Run(work, promise);
+  });
+  return promise.future();
+}
+
+Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
+                                const CollectiveOptions& options) {
+  if (to < 0 || to >= size() || to == rank_ || !tensor.defined()) {
+    return ReadyFuture<void>(absl::InvalidArgumentError(
+        absl::StrCat("send: no tensor, or no other member, of rank ", to)));
+  }
+  const auto peer = static_cast<size_t>(to);
+  Letter letter{.from = ticket_, .tag = tag, .number = 0, .tensor = tensor};
+  {
+    MutexLock lock(mutex_);
+    if (!broken_.ok()) return ReadyFuture<void>(broken_);
+    letter.number = sent_[{to, tag}]++;
+  }
+  return Watch(agent_.Async<&collective_calls::TakeLetter>(
+                   members_[peer], CallOptions{.timeout = kNoLimit},
+                   tickets_[peer], letter),
+               absl::StrCat("send to ", NameOfRank(to), ", tag ", tag),
+               options);
+}
+
+Future<void> ProcessGroup::Receive(const Tensor& into, int from, int tag,
+                                   const CollectiveOptions& options) {
+  if (from < 0 || from >= size() || from == rank_ || !into.defined()) {
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        "receive: no tensor, or no other member, of rank ", from)));
+  }
+  return Watch(mailbox_.Receive(tickets_[static_cast<size_t>(from)], tag, into),
+               absl::StrCat("receive from ", NameOfRank(from), ", tag ", tag),
+               options);
+}
+
+}  // namespace baton::rpc

@@ -1,0 +1,208 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/collectives/process_group.h"
+
+// What runs, and what becomes of a group when something goes wrong.
+namespace baton::rpc {
+namespace {
+
+using State = FlightRecord::State;
+
+// To say what each has called; who does not answer by then is named for that.
+constexpr std::chrono::milliseconds kComparison{500};
+constexpr std::chrono::milliseconds kNotice{2000};
+
+}  // namespace
+
+void ProcessGroup::Run(const CollectiveWork& work,
+                       const Promise<void>& promise) {
+  absl::Status broken;
+  {
+    MutexLock lock(mutex_);
+    if (broken_.ok() && failing_) {
+      waiting_.push_back(promise);
+      return;
+    }
+    broken = broken_;
+  }
+  if (!broken.ok()) {
+    recorder_.Set(work.sequence, State::kFailed);
+    promise.Set(broken);
+    return;
+  }
+  recorder_.Set(work.sequence, State::kRunning);
+  const absl::Status status = CatchErrors([&]() -> absl::Status {
+    if (work.out.defined()) work.out.PrepareWrite();
+    RETURN_IF_ERROR(backend_->Run(work));
+    if (work.out.defined()) work.out.BumpVersion();
+    return absl::OkStatus();
+  });
+  recorder_.Set(work.sequence, status.ok() ? State::kDone : State::kFailed);
+  if (status.ok()) {
+    promise.Set(status);
+  } else {
+    Fail(work, status, promise);
+  }
+}
+
+void ProcessGroup::Fail(const CollectiveWork& work, const absl::Status& status,
+                        const Promise<void>& promise) {
+  absl::Status broken;
+  {
+    MutexLock lock(mutex_);
+    broken = broken_;
+    failing_ = true;
+  }
+  if (!broken.ok()) {
+    promise.Set(broken);
+    return;
+  }
+  const std::string what =
+      absl::StrCat(work.what.ToString(), " (#", work.sequence, " of group ",
+                   options_.name, ") at ", NameOfRank(rank_), ": ");
+  const auto end = [self = shared_from_this(), promise](absl::Status why) {
+    self->Abort(why);
+    promise.Set(self->status());
+  };
+  if (!absl::IsDeadlineExceeded(status) &&
+      !absl::IsFailedPrecondition(status)) {
+    end(Annotate(status, what.substr(0, what.size() - 2)));
+    return;
+  }
+  Compare([end, work, status, what](const std::vector<MemberFlight>& flights) {
+    std::string why = CompareFlights(work.what, work.sequence, flights);
+    if (why.empty()) why = std::string(status.message());
+    end(absl::Status(status.code(), what + why));
+  });
+}
+
+void ProcessGroup::Compare(
+    std::function<void(std::vector<MemberFlight>)> then) {
+  struct Answers {
+    Mutex mutex;
+    size_t missing ABSL_GUARDED_BY(mutex);
+    std::vector<MemberFlight> flights ABSL_GUARDED_BY(mutex);
+  };
+  const auto answers = std::make_shared<Answers>();
+  {
+    MutexLock lock(answers->mutex);
+    answers->missing = members_.size();
+    for (int i = 0; i < size(); ++i)
+      answers->flights.push_back({NameOfRank(i), std::nullopt});
+    answers->flights[static_cast<size_t>(rank_)].records = records();
+  }
+  const auto got =
+      [answers, then = std::move(then)](
+          size_t i, const absl::StatusOr<std::vector<FlightRecord>>& flight) {
+        std::vector<MemberFlight> flights;
+        {
+          MutexLock lock(answers->mutex);
+          if (flight.ok()) answers->flights[i].records = *flight;
+          if (--answers->missing > 0) return;
+          flights = answers->flights;
+        }
+        then(std::move(flights));
+      };
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (static_cast<int>(i) == rank_) {
+      got(i, records());
+      continue;
+    }
+    agent_
+        .Async<&collective_calls::FlightOf>(
+            members_[i], CallOptions{.timeout = kComparison}, tickets_[i])
+        .OnReady([got, i](const auto& flight) { got(i, flight); });
+  }
+}
+
+Future<void> ProcessGroup::Watch(Future<void> done, const std::string& what,
+                                 const CollectiveOptions& options) {
+  Promise<void> promise;
+  const auto fail = [weak = weak_from_this(), promise,
+                     what](const absl::Status& status) {
+    if (const auto self = weak.lock()) self->Abort(Annotate(status, what));
+    promise.Set(Annotate(status, what));
+  };
+  const Timer::Id alarm =
+      agent_.timer().At(DeadlineOf(options), [fail, weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->agent_.executor().Post([fail] {
+          fail(absl::DeadlineExceededError("nobody met it in time"));
+        });
+      });
+  done.OnReady([promise, fail, alarm,
+                self = shared_from_this()](const absl::Status& status) {
+    self->agent_.timer().Cancel(alarm);
+    if (status.ok() || absl::IsInvalidArgument(status)) {
+      promise.Set(status);
+    } else {
+      fail(status);
+    }
+  });
+  return promise.future();
+}
+
+absl::Status ProcessGroup::status() const {
+  MutexLock lock(mutex_);
+  return broken_;
+}
+
+bool ProcessGroup::Break(const absl::Status& why) {
+  std::vector<Promise<void>> waiting;
+  {
+    MutexLock lock(mutex_);
+    if (!opened_ || !broken_.ok()) return false;
+    broken_ = why;
+    waiting.swap(waiting_);
+  }
+  LogInfo("group ", options_.name, " is broken: ", why.ToString());
+  backend_->Abort(why);
+  mailbox_.Fail(why);
+  for (const auto& promise : waiting) promise.Set(why);
+  return true;
+}
+
+void ProcessGroup::Abort(const absl::Status& why) {
+  if (!Break(why)) return;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (static_cast<int>(i) == rank_) continue;
+    // One that cannot be told has its own way to know.
+    agent_
+        .Async<&collective_calls::BreakGroup>(
+            members_[i], CallOptions{.timeout = kNotice}, tickets_[i], why)
+        .OnReady([](const absl::Status&) {});
+  }
+}
+
+void ProcessGroup::OnBroken(const absl::Status& why) { Break(why); }
+
+void ProcessGroup::OnMember(const MemberEvent& event) {
+  using EventKind = MemberEvent::Kind;
+  {
+    MutexLock lock(mutex_);
+    if (!opened_) return;  // Open looks at what has happened
+  }
+  if (event.kind == EventKind::kJoined) return;
+  for (int rank = 0; rank < size(); ++rank) {
+    const WorkerInfo& member = members_[static_cast<size_t>(rank)];
+    if (rank == rank_ || member.name != event.worker.name ||
+        member.incarnation != event.worker.incarnation)
+      continue;
+    const bool left = event.kind == EventKind::kLeft;
+    const absl::Status why = absl::UnavailableError(absl::StrCat(
+        NameOfRank(rank), " of group ", options_.name,
+        left ? " has left" : " is lost", ": ", event.cause.message()));
+    if (!left) return Abort(why);
+    backend_->Leave(rank, why);
+    mailbox_.FailFrom(tickets_[static_cast<size_t>(rank)], why);
+  }
+}
+
+}  // namespace baton::rpc

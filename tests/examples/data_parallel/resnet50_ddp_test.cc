@@ -1,0 +1,96 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The program as its users meet it, with real processes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/program_path.h"
+#include "tests/support/test_files.h"
+#include "tests/tools/programs/run_program.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::HasSubstr;
+
+tools::Outcome RunDdp(std::vector<std::string> flags) {
+  const std::string program = testing::ProgramPath("resnet50_ddp");
+  std::vector<std::string> command = {
+      "baton-run", "--workers=2", "--worker_program=" + program,
+      "--",        program,       "--depth=18",
+      "--width=4", "--classes=5", "--image=32",
+      "--batch=4", "--steps=14",  "--warm_up=1"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  return tools::RunProgram(command);
+}
+
+TEST(Resnet50Ddp, TrainsReplicasThatStayTheSame) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  const tools::Outcome outcome =
+      RunDdp({"--variants=single,ddp", "--json=" + results});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("scaling efficiency: "));
+  std::ifstream file(results);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  const auto single = nlohmann::json::parse(line);
+  ASSERT_TRUE(std::getline(file, line));
+  const auto ddp = nlohmann::json::parse(line);
+  EXPECT_EQ(single["workers"], 1);
+  EXPECT_EQ(ddp["workers"], 2);
+  EXPECT_EQ(ddp["losses"].size(), 15u);
+  EXPECT_GT(ddp["gradient_bytes"], 0);
+  // Half of its images are the single one's, and its weights are so at first.
+  EXPECT_NE(single["losses"][0], ddp["losses"][0]);
+  EXPECT_LT(ddp["losses"][14], ddp["losses"][0]);
+}
+
+TEST(Resnet50Ddp, DividesTheOptimizersState) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  ASSERT_EQ(
+      RunDdp({"--variants=ddp,zero", "--optimizer=adam", "--json=" + results})
+          .code,
+      0);
+  std::ifstream file(results);
+  std::string line;
+  std::vector<int64_t> bytes;
+  std::vector<double> losses;
+  while (std::getline(file, line)) {
+    const auto result = nlohmann::json::parse(line);
+    bytes.push_back(result["state_bytes"]);
+    losses.push_back(result["losses"][3]);
+  }
+  ASSERT_EQ(bytes.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(bytes[1]) / bytes[0], 0.5, 0.01);
+  EXPECT_NEAR(losses[1], losses[0], 1e-3);
+}
+
+TEST(Resnet50Ddp, HalvesWhatTravels) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  std::vector<int64_t> bytes;
+  for (const std::string travel : {"fp32", "bf16"}) {
+    ASSERT_EQ(RunDdp({"--gradients=" + travel, "--json=" + results}).code, 0);
+    std::ifstream file(results);
+    bytes.push_back(nlohmann::json::parse(file)["gradient_bytes"]);
+  }
+  EXPECT_EQ(bytes[0], 2 * bytes[1]);
+}
+
+TEST(Resnet50Ddp, NamesAFlagThatIsWrong) {
+  const tools::Outcome outcome = RunDdp({"--gradients=fp8"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("--gradients is fp32 or bf16"));
+}
+
+}  // namespace
+}  // namespace baton::examples

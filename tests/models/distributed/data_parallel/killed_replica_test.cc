@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "tests/support/kills.h"
+#include "tests/support/member_processes.h"
+
+// A replica that is killed while it trains, of processes of their own.
+namespace baton::testing {
+namespace {
+
+TEST(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
+  std::mt19937 random(7);
+  for (int i = 0; i < Kills(3); ++i) {
+    MemberProcesses members(3, "replica_member");
+    // Any phase of a step may be the one: some take less than a millisecond.
+    const auto end = MemberProcesses::Clock::now() +
+                     std::chrono::microseconds(random() % 5000);
+    while (MemberProcesses::Clock::now() < end) std::this_thread::yield();
+    members.KillAndExpectTheRestToGoOn(i % 3);
+  }
+}
+
+}  // namespace
+}  // namespace baton::testing

@@ -1,0 +1,355 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/ops/arithmetic.h"
+#include "core/random.h"
+#include "tests/rpc/collectives/groups.h"
+
+// What every way of carrying out collectives must do.
+namespace baton::testing {
+namespace {
+
+using rpc::ProcessGroup;
+using rpc::ReduceOp;
+
+const GroupKind kKinds[] = {
+    {.name = "Shared", .shared_memory = true},
+    {.name = "Messages", .shared_memory = false},
+    {.name = "Grpc", .transport = TransportKind::kGrpc, .shared_memory = false},
+};
+
+class Collectives
+    : public ::testing::TestWithParam<std::tuple<int, GroupKind>> {
+ protected:
+  int members() const { return std::get<0>(GetParam()); }
+  size_t count() const { return static_cast<size_t>(members()); }
+  Groups groups_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+};
+
+std::string NameOfCase(
+    const ::testing::TestParamInfo<Collectives::ParamType>& info) {
+  return absl::StrCat(std::get<1>(info.param).name, std::get<0>(info.param));
+}
+
+// Of one element to several megabytes: less than a line, a slot, a ring's parts
+// and their ends.
+const int64_t kSizes[] = {1, 3, 1000, 4097, 100'003, 700'001};
+
+// Small whole numbers, whose sums are exact in whatever order; others at each
+// member.
+Tensor Numbers(int64_t count, size_t rank, DType dtype = DType::kF32) {
+  Generator generator(100 + rank);
+  return RandInt(-8, 9, {count}, generator).To(dtype);
+}
+
+std::vector<Tensor> NumbersOfAll(int64_t count, size_t members,
+                                 DType dtype = DType::kF32) {
+  std::vector<Tensor> all;
+  for (size_t i = 0; i < members; ++i) all.push_back(Numbers(count, i, dtype));
+  return all;
+}
+
+Tensor Combined(const std::vector<Tensor>& all, ReduceOp op) {
+  Tensor result = all[0].Clone();
+  for (size_t i = 1; i < all.size(); ++i) {
+    switch (op) {
+      case ReduceOp::kSum:
+      case ReduceOp::kMean:
+        result = ops::Add(result, all[i]);
+        break;
+      case ReduceOp::kMin:
+        result = ops::Minimum(result, all[i]);
+        break;
+      case ReduceOp::kMax:
+        result = ops::Maximum(result, all[i]);
+        break;
+      case ReduceOp::kProduct:
+        result = ops::Mul(result, all[i]);
+        break;
+    }
+  }
+  if (op == ReduceOp::kMean)
+    result = ops::MulScalar(result, 1.0 / static_cast<double>(all.size()));
+  return result;
+}
+
+bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.nbytes() == b.nbytes() &&
+         std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
+}
+
+Tensor Part(const Tensor& all, size_t i, int64_t count) {
+  const auto begin = static_cast<int64_t>(i) * count;
+  return all.Slice(0, begin, begin + count);
+}
+
+TEST_P(Collectives, AllReduceGivesAllTheSameResultOfAnyOp) {
+  for (const int64_t size : kSizes) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin,
+                              ReduceOp::kMax, ReduceOp::kProduct}) {
+      const auto all = NumbersOfAll(size, count());
+      std::vector<Tensor> mine;
+      for (const Tensor& each : all) mine.push_back(each.Clone());
+      groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+        return group.AllReduce(mine[rank], op);
+      });
+      const Tensor expected = Combined(all, op);
+      for (size_t i = 0; i < count(); ++i)
+        ASSERT_TRUE(SameBits(mine[i], expected))
+            << "rank " << i << ", " << size << " elements";
+    }
+  }
+}
+
+TEST_P(Collectives, AllReduceTakesAnyDtype) {
+  for (const DType dtype : {DType::kF64, DType::kF16, DType::kBF16, DType::kI32,
+                            DType::kI64, DType::kU8}) {
+    const auto all = NumbersOfAll(5003, count(), dtype);
+    std::vector<Tensor> mine;
+    for (const Tensor& each : all) mine.push_back(each.Clone());
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.AllReduce(mine[rank]);
+    });
+    const Tensor expected = Combined(all, ReduceOp::kSum);
+    for (size_t i = 0; i < count(); ++i)
+      EXPECT_TRUE(SameBits(mine[i], expected)) << Name(dtype) << " " << i;
+  }
+}
+
+// Sums of what is not exact differ by their order; not between the members.
+TEST_P(Collectives, AllReduceOfAnyNumbersIsTheSameAtAllBitForBit) {
+  for (const int64_t size : {int64_t{700}, int64_t{300'001}}) {
+    std::vector<Tensor> mine;
+    for (size_t i = 0; i < count(); ++i) {
+      Generator generator(i);
+      mine.push_back(RandNormal({size}, generator));
+    }
+    const double exact =
+        Combined(mine, ReduceOp::kMean).data<float>()[size / 2];
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.AllReduce(mine[rank], ReduceOp::kMean);
+    });
+    EXPECT_NEAR(mine[0].data<float>()[size / 2], exact, 1e-6);
+    for (size_t i = 1; i < count(); ++i)
+      EXPECT_TRUE(SameBits(mine[i], mine[0])) << i;
+  }
+}
+
+TEST_P(Collectives, BroadcastGivesAllTheElementsOfTheRoot) {
+  for (const int64_t size : kSizes) {
+    const int root = members() - 1;
+    auto mine = NumbersOfAll(size, count());
+    const Tensor expected = mine[static_cast<size_t>(root)].Clone();
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.Broadcast(mine[rank], root);
+    });
+    for (size_t i = 0; i < count(); ++i)
+      EXPECT_TRUE(SameBits(mine[i], expected)) << i << " of " << size;
+  }
+}
+
+TEST_P(Collectives, ReduceChangesNothingButTheRoots) {
+  for (const int64_t size : kSizes) {
+    const size_t root = count() / 2;
+    const auto all = NumbersOfAll(size, count());
+    auto mine = NumbersOfAll(size, count());
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.Reduce(mine[rank], static_cast<int>(root), ReduceOp::kMean);
+    });
+    const Tensor expected = Combined(all, ReduceOp::kMean);
+    for (size_t i = 0; i < count(); ++i)
+      EXPECT_TRUE(SameBits(mine[i], i == root ? expected : all[i])) << i;
+  }
+}
+
+TEST_P(Collectives, GatherAndAllGatherPutRankAfterRank) {
+  for (const int64_t size : kSizes) {
+    const auto mine = NumbersOfAll(size, count());
+    std::vector<Tensor> gathered, all;
+    for (size_t i = 0; i < count(); ++i) {
+      gathered.push_back(Tensor::Zeros({size * members()}));
+      all.push_back(Tensor::Zeros({size * members()}));
+    }
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.AllGather(all[rank], mine[rank]);
+    });
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.Gather(rank == 0 ? gathered[0] : Tensor(), mine[rank]);
+    });
+    for (size_t i = 0; i < count(); ++i) {
+      EXPECT_TRUE(SameBits(Part(gathered[0], i, size), mine[i])) << i;
+      for (size_t at = 0; at < count(); ++at)
+        EXPECT_TRUE(SameBits(Part(all[at], i, size), mine[i])) << i << at;
+    }
+  }
+}
+
+TEST_P(Collectives, ScatterAndReduceScatterGiveEachItsPart) {
+  for (const int64_t size : kSizes) {
+    const auto all = NumbersOfAll(size * members(), count());
+    std::vector<Tensor> part, sum;
+    for (size_t i = 0; i < count(); ++i) {
+      part.push_back(Tensor::Zeros({size}));
+      sum.push_back(Tensor::Zeros({size}));
+    }
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.ReduceScatter(sum[rank], all[rank]);
+    });
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.Scatter(part[rank], rank == 0 ? all[0] : Tensor());
+    });
+    const Tensor expected = Combined(all, ReduceOp::kSum);
+    for (size_t i = 0; i < count(); ++i) {
+      EXPECT_TRUE(SameBits(part[i], Part(all[0], i, size))) << i;
+      EXPECT_TRUE(SameBits(sum[i], Part(expected, i, size))) << i;
+    }
+  }
+}
+
+TEST_P(Collectives, AllToAllTransposesTheParts) {
+  for (const int64_t size : kSizes) {
+    const auto in = NumbersOfAll(size * members(), count());
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < count(); ++i)
+      out.push_back(Tensor::Zeros({size * members()}));
+    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+      return group.AllToAll(out[rank], in[rank]);
+    });
+    for (size_t i = 0; i < count(); ++i)
+      for (size_t j = 0; j < count(); ++j)
+        EXPECT_TRUE(SameBits(Part(out[i], j, size), Part(in[j], i, size)))
+            << i << " from " << j;
+  }
+}
+
+TEST_P(Collectives, CallsRunInOrderWithoutBeingAwaited) {
+  std::vector<Tensor> mine;
+  for (size_t i = 0; i < count(); ++i) mine.push_back(Tensor::Ones({2000}));
+  groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+    for (int round = 0; round < 3; ++round)
+      group.AllReduce(mine[rank]).OnReady([](const absl::Status&) {});
+    return group.Barrier();
+  });
+  const auto expected = static_cast<float>(members() * members() * members());
+  for (const Tensor& each : mine) EXPECT_EQ(each.data<float>()[1999], expected);
+}
+
+TEST_P(Collectives, AChannelsLastTensorIsReducedAsItLies) {
+  std::vector<Tensor> mine;
+  for (size_t i = 0; i < count(); ++i)
+    mine.push_back(Tensor::Full({2, 3, 4, 5}, static_cast<double>(i),
+                                {.format = MemoryFormat::kChannelsLast}));
+  groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
+    return group.AllReduce(mine[rank], ReduceOp::kMax);
+  });
+  for (const Tensor& each : mine) {
+    EXPECT_TRUE(each.IsContiguous(MemoryFormat::kChannelsLast));
+    EXPECT_EQ(each.Contiguous().ToVector<float>().back(), members() - 1);
+  }
+}
+
+TEST_P(Collectives, SentTensorsAreReceivedInOrderByTag) {
+  if (members() == 1) return;
+  const Tensor first = Numbers(70'000, 1), second = Numbers(3, 2);
+  const Tensor into_first = Tensor::Zeros({70'000});
+  const Tensor into_second = Tensor::Zeros({3}), other = Tensor::Zeros({3});
+  ProcessGroup& from = *groups_[0];
+  ProcessGroup& to = *groups_[count() - 1];
+  const int rank = members() - 1;
+  const std::vector<Future<void>> calls = {
+      to.Receive(other, 0, 7),    from.Send(first, rank),
+      from.Send(second, rank),    to.Receive(into_first, 0),
+      to.Receive(into_second, 0), from.Send(second, rank, 7)};
+  for (const auto& call : calls) EXPECT_THAT(call.Await(), IsOk());
+  EXPECT_TRUE(SameBits(into_first, first));
+  EXPECT_TRUE(SameBits(into_second, second));
+  EXPECT_TRUE(SameBits(other, second));
+}
+
+TEST_P(Collectives, ASubGroupIsByItself) {
+  if (members() < 3) return;
+  const std::vector<int> ranks = {2, 0};
+  std::vector<ProcessGroup::Made> made = {groups_[2]->Sub("some", ranks),
+                                          groups_[0]->Sub("some", ranks)};
+  std::vector<Tensor> mine = {Tensor::Full({9}, 2), Tensor::Full({9}, 5)};
+  std::vector<Future<void>> calls;
+  std::vector<Groups::Group> subs;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto sub = made[i].Await();
+    ASSERT_THAT(sub, IsOk());
+    EXPECT_EQ((*sub)->rank(), static_cast<int>(i));
+    EXPECT_EQ((*sub)->size(), 2);
+    calls.push_back((*sub)->AllReduce(mine[i]));
+    subs.push_back(*sub);
+  }
+  groups_.ExpectEach(
+      [](size_t, ProcessGroup& group) { return group.Barrier(); });
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(calls[i].Await(), IsOk());
+    EXPECT_EQ(mine[i].data<float>()[8], 7);
+  }
+}
+
+TEST_P(Collectives, CallsThatCannotBeAreRefusedAndBreakNothing) {
+  ProcessGroup& group = *groups_[0];
+  const auto code = absl::StatusCode::kInvalidArgument;
+  const Tensor x = Tensor::Zeros({4}), y = Tensor::Zeros({5});
+  EXPECT_THAT(group.AllReduce(Tensor()).Await(), Fails(code, "undefined"));
+  EXPECT_THAT(group.AllReduce(x.Slice(0, 0, 4, 2)).Await(),
+              Fails(code, "dense"));
+  EXPECT_THAT(group.AllReduce(x.To(DType::kI32), ReduceOp::kMean).Await(),
+              Fails(code, "floating"));
+  EXPECT_THAT(group.Broadcast(x, members()).Await(), Fails(code, "members"));
+  EXPECT_THAT(group.AllGather(Tensor::Zeros({4 * members() + 1}), x).Await(),
+              Fails(code, "elements"));
+  EXPECT_THAT(group.ReduceScatter(y, x).Await(), Fails(code, "elements"));
+  EXPECT_THAT(group.Send(x, 0).Await(), Fails(code, "rank 0"));
+  groups_.ExpectEach([](size_t, ProcessGroup& each) { return each.Barrier(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Collectives,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5),
+                                            ::testing::ValuesIn(kKinds)),
+                         NameOfCase);
+
+TEST(CollectivesByPath, SharedMemoryIsUsedWhereItCanBeHad) {
+  const Groups shared(2, kKinds[0]), messages(2, kKinds[1]);
+  EXPECT_EQ(shared[0]->PathFrom(1), "shared memory");
+  EXPECT_EQ(shared[0]->PathFrom(0), "self");
+  EXPECT_EQ(messages[1]->PathFrom(0), "messages");
+}
+
+// Neither the ring, whose lanes have fewer slots than it has stages, nor
+// exchanges, of which there would be too many, are as with few members.
+TEST(CollectivesByPath, ManyMembersAreServed) {
+  const Groups groups(12, kKinds[0]);
+  std::vector<Tensor> mine, little;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    mine.push_back(Numbers(200'003, i));
+    little.push_back(Numbers(5, i));
+  }
+  const Tensor sum = Combined(mine, ReduceOp::kSum);
+  const Tensor little_sum = Combined(little, ReduceOp::kSum);
+  groups.ExpectEach([&](size_t rank, ProcessGroup& group) {
+    return group.AllReduce(mine[rank]);
+  });
+  groups.ExpectEach([&](size_t rank, ProcessGroup& group) {
+    return group.AllReduce(little[rank]);
+  });
+  for (size_t i = 0; i < groups.size(); ++i) {
+    EXPECT_TRUE(SameBits(mine[i], sum)) << i;
+    EXPECT_TRUE(SameBits(little[i], little_sum)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace baton::testing

@@ -1,0 +1,95 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A worker in a process of its own that runs one kind of collective over and
+// over, until its group breaks, and goes on with those that are left:
+//   group_member NAME RENDEZVOUS WORLD_SIZE KIND NUMBER
+// Writes "running" once some are done, "broken STATUS" when the group is, then
+// "mean VALUE of SIZE" of the survivors' NUMBERs, and ends when its input does.
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "core/tensor.h"
+#include "rpc/collectives/process_group.h"
+#include "tests/support/join_member.h"
+
+namespace {
+
+using baton::Future;
+using baton::Tensor;
+using baton::rpc::ProcessGroup;
+
+constexpr int64_t kCount = 300'000;
+constexpr int kRounds = 5;
+
+Future<void> Run(const std::string& kind, ProcessGroup& group) {
+  const int64_t n = group.size();
+  static const Tensor one = Tensor::Ones({kCount});
+  static const Tensor all = Tensor::Ones({kCount * n});
+  static const Tensor more = Tensor::Ones({kCount * n});
+  const std::map<std::string, std::function<Future<void>()>> calls = {
+      {"all_reduce",
+       [&] { return group.AllReduce(one, baton::rpc::ReduceOp::kMean); }},
+      {"broadcast", [&] { return group.Broadcast(one); }},
+      {"reduce", [&] { return group.Reduce(one); }},
+      {"all_gather", [&] { return group.AllGather(all, one); }},
+      {"reduce_scatter", [&] { return group.ReduceScatter(one, all); }},
+      {"gather", [&] { return group.Gather(all, one); }},
+      {"scatter", [&] { return group.Scatter(one, all); }},
+      {"all_to_all", [&] { return group.AllToAll(all, more); }},
+      {"barrier", [&] { return group.Barrier(); }}};
+  return calls.at(kind)();
+}
+
+// As far as it comes; then why it broke.
+absl::Status RunUntilBroken(const std::string& kind, ProcessGroup& group) {
+  for (int round = 0;; ++round) {
+    const absl::Status status = Run(kind, group).Await();
+    if (!status.ok()) return status;
+    // A member that only sends must not run ahead for good.
+    const absl::Status met = group.Barrier().Await();
+    if (!met.ok()) return met;
+    if (round == kRounds) std::cout << "running" << std::endl;
+  }
+}
+
+absl::Status GoOn(ProcessGroup& broken, float number) {
+  const auto group = broken.Shrink().Await();
+  if (!group.ok()) return group.status();
+  const Tensor mean = Tensor::Full({kCount}, number);
+  const absl::Status status =
+      (*group)->AllReduce(mean, baton::rpc::ReduceOp::kMean).Await();
+  if (!status.ok()) return status;
+  std::cout << "mean " << mean.data<float>()[kCount - 1] << " of "
+            << (*group)->size() << std::endl;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const auto agent = baton::testing::JoinAsMember(argv);
+  if (!agent.ok()) {
+    std::cout << agent.status() << std::endl;
+    return 1;
+  }
+  const auto group = ProcessGroup::Make(**agent).Await();
+  if (!group.ok()) {
+    std::cout << group.status() << std::endl;
+    return 1;
+  }
+  const absl::Status why = RunUntilBroken(argv[4], **group);
+  std::cout << "broken " << why << std::endl;
+  const absl::Status status =
+      GoOn(**group, static_cast<float>(std::atof(argv[5])));
+  if (!status.ok()) std::cout << status << std::endl;
+  while (std::getchar() != EOF) {
+  }
+  return 0;
+}
