@@ -268,6 +268,7 @@ void ReplyFrom(Call call, const Reply& reply) {
     if (auto taken = std::move(future).TakeIfAlone()) {
       reply_with(*std::move(taken));
     } else {
+      // NOLINTNEXTLINE(bugprone-use-after-move): nothing was taken
       future.OnReady(
           [reply_with](const ResultOf<U>& result) { reply_with(result); });
     }

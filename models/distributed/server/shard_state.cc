@@ -175,10 +175,10 @@ void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
 
 Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
                              double scale) {
-  const Tensor before = values();
+  Tensor before = values();
   if (gradients.empty()) return before;
   ++steps_;
-  const Tensor after = Tensor::EmptyLike(before);
+  Tensor after = Tensor::EmptyLike(before);
   const Tensor factor =
       scale == 1
           ? Tensor()
