@@ -42,7 +42,7 @@ std::string NameOfCase(
 
 // Of one element to several megabytes: less than a line, a slot, a ring's parts
 // and their ends.
-const int64_t kSizes[] = {1, 3, 1000, 4097, 100'003, 700'001};
+const int64_t kSizes[] = {1, 1000, 4097, 300'001};
 
 // Small whole numbers, whose sums are exact in whatever order; others at each
 // member.
@@ -96,6 +96,7 @@ TEST_P(Collectives, AllReduceGivesAllTheSameResultOfAnyOp) {
   for (const int64_t size : kSizes) {
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin,
                               ReduceOp::kMax, ReduceOp::kProduct}) {
+      if (size > 4097 && op != ReduceOp::kMean) continue;  // enough
       const auto all = NumbersOfAll(size, count());
       std::vector<Tensor> mine;
       for (const Tensor& each : all) mine.push_back(each.Clone());
