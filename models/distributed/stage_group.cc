@@ -4,15 +4,12 @@
 #include "models/distributed/stage_group.h"
 
 #include <algorithm>
-#include <cmath>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/engine.h"
-#include "core/parallel.h"
 #include "core/status.h"
 #include "models/distributed/micro_batches.h"
 
@@ -26,12 +23,6 @@ constexpr std::chrono::hours kFarAway{24 * 365};
 // Steps that are remembered: word of one that is over may come late.
 constexpr size_t kRemembered = 16;
 constexpr char kBrokeBefore[] = "the step before it broke";
-// For a neighbour to make its part.
-constexpr std::chrono::milliseconds kMakeWindows{10'000};
-
-double SecondsSince(StepClock::time_point begin) {
-  return std::chrono::duration<double>(StepClock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -248,220 +239,6 @@ void StageGroup::Begin(const TaskPtr& task) {
           End(task, std::move(report));
         });
       });
-}
-
-template <typename Program>
-absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
-                                                 Program& program,
-                                                 const StepTrace* trace) const {
-  const double waited = SecondsSince(task.turn);
-  GroupReport report;
-  const absl::Status status = CatchErrors([&]() -> absl::Status {
-    RETURN_IF_ERROR(program.Run());
-    DrainLinks(task);
-    RETURN_IF_ERROR(Decided(task));
-    report.last = program.Report();
-    if (task.plan->steps) return StepParameters(task, program.TakeGradients());
-    if (!task.plan->training) return absl::OkStatus();
-    for (const auto& [leaf, gradient] : program.TakeGradients())
-      task.context->Accumulate(leaf, gradient);
-    return absl::OkStatus();
-  });
-  if (!status.ok()) program.Undo();
-  // What a broken step still sends must not meet the next one.
-  DrainLinks(task);
-  if (trace != nullptr && status.ok()) Report(task, *trace, waited, report);
-  RETURN_IF_ERROR(status);
-  return report;
-}
-
-bool StageGroup::GoesByItself(const Task& task) {
-  return task.order.replay == Replay::kProgram &&
-         task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         task.order.request.clip_norm == optim::Clip::kNone;
-}
-
-void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
-  const rpc::internal::HoldsOfThread within(hold.holds());
-  auto report = CatchErrors([&] { return GiveProgram(*task); });
-  // What was given of it ends all the same.
-  if (!report.ok()) task->progress->Break(report.status());
-  const absl::Status heard = CatchErrors([&] {
-    AfterWork(CurrentStream(numbers_.front()->device()),
-              [task, report] { HearEnd(task, report); });
-  });
-  // The times of a step are lost with the next one.
-  if (!heard.ok()) {
-    End(task, heard);
-  } else if (report.ok() && !task->order.timed) {
-    task->progress->given.Set(absl::OkStatus());
-  }
-}
-
-absl::StatusOr<GroupReport> StageGroup::GiveProgram(const Task& task) const {
-  RecordedProgram& program = *task.recorded;
-  RETURN_IF_ERROR(program.Put(task.batch));
-  RETURN_IF_ERROR(BeginLinks(task));
-  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
-  if (task.order.timed) program.trace().BeginInOrder();
-  RETURN_IF_ERROR(program.Run());
-  GroupReport report;
-  report.last = program.Report();
-  RETURN_IF_ERROR(StepHeld(task, program.TakeGradients(), task.order.request,
-                           [&](Device) { return program.skip(); }));
-  return report;
-}
-
-void StageGroup::HearEnd(const TaskPtr& task,
-                         absl::StatusOr<GroupReport> report) {
-  const Progress& progress = *task->progress;
-  if (report.ok() && progress.numbers.front()->decided() >= task->order.step) {
-    progress.agreed.Set(0.0);
-    if (task->order.timed)
-      report->times = TimesOf(task->recorded->trace().Spans());
-    End(task, std::move(report));
-    return;
-  }
-  absl::Status why = report.status();
-  for (const auto& links : progress.mail) why.Update(links->ended());
-  if (why.ok()) why = absl::AbortedError("another worker gave up the step");
-  End(task, std::move(why));
-}
-
-absl::Status StageGroup::Decided(const Task& task) const {
-  for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
-  if (task.order.replay == Replay::kProgram &&
-      task.recorded->skip().defined() &&
-      numbers_.front()->decided() < task.order.step)
-    return absl::AbortedError("another worker gave up the step");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
-                                                rpc::ObjectHold hold) {
-  const rpc::internal::HoldsOfThread within(hold.holds());
-  if (compute_threads_ > 0) SetComputeThreads(compute_threads_);
-  return CatchErrors([&]() -> absl::StatusOr<GroupReport> {
-    RETURN_IF_ERROR(BeginLinks(task));
-    auto report = task.order.replay == Replay::kProgram ? ReplayProgram(task)
-                                                        : RunProgram(task);
-    if (!report.ok()) return report;
-    if (task.order.make_windows != Windows::kOff)
-      report->windows = MakeWindows(task);
-    if (task.order.record) report->why_not_recorded = RecordProgram(task);
-    return report;
-  });
-}
-
-absl::StatusOr<GroupReport> StageGroup::RunProgram(const Task& task) const {
-  std::vector<ProgramRun::RunStage> here;
-  std::vector<Device> devices;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    nn::Module& module = task.order.replay == Replay::kPasses
-                             ? stages_[i]->replayed()
-                             : stages_[i]->module();
-    devices.push_back(module.device());
-    here.push_back({module, stages_[i]->spec(),
-                    StageStreams::Current(devices.back()),
-                    *task.progress->mail[i], stages_[i]->loss()});
-  }
-  std::optional<StepTrace> trace;
-  if (IsTraced(task)) trace.emplace(devices);
-  StepTrace* const times = trace.has_value() ? &*trace : nullptr;
-  ProgramRun run(*task.plan, task.batch, here, times);
-  return Complete(task, run, times);
-}
-
-absl::StatusOr<GroupReport> StageGroup::ReplayProgram(const Task& task) const {
-  RecordedProgram& program = *task.recorded;
-  RETURN_IF_ERROR(program.Put(task.batch));
-  StepTrace* const times = IsTraced(task) ? &program.trace() : nullptr;
-  if (times != nullptr) times->Begin();
-  return Complete(task, program, times);
-}
-
-std::string StageGroup::RecordProgram(const Task& task) {
-  std::shared_ptr<RecordedProgram> made;
-  const absl::Status status = CatchErrors([&] {
-    std::vector<RecordedProgram::RecordedStage> here;
-    for (const auto& stage : stages_) {
-      here.push_back({stage->module(), stage->spec(), stage->loss(),
-                      stage->WindowsOf(task.order.plan)});
-    }
-    const bool alone = numbers_.size() == 1;
-    const bool linked = absl::c_any_of(
-        here, [](const auto& stage) { return !stage.windows.empty(); });
-    Require(
-        alone || !linked, "recorded_program",
-        "stages of one worker lie on several devices, and others elsewhere");
-    made = std::make_shared<RecordedProgram>(
-        task.plan, task.batch, here, task.order.gate,
-        alone ? numbers_.front() : nullptr);
-  });
-  std::string why(status.message());
-  if (!status.ok()) {
-    for (const auto& stage : stages_) stage->SayNoWindow(why);
-    return why.empty() ? status.ToString() : why;
-  }
-  MutexLock lock(mutex_);
-  if (const auto found = plans_.find(task.order.plan); found != plans_.end())
-    found->second.recorded = std::move(made);
-  return "";
-}
-
-bool StageGroup::IsTraced(const Task& task) {
-  return task.order.timed || task.call.agent().tracer()->on();
-}
-
-void StageGroup::Report(const Task& task, const StepTrace& trace, double waited,
-                        GroupReport& report) {
-  if (task.order.timed) {
-    report.times = TimesOf(trace.Spans());
-    report.times->until_end += waited;
-  }
-  rpc::Tracer& tracer = *task.call.agent().tracer();
-  if (!tracer.on()) return;
-  for (rpc::TraceEvent& event : trace.Log().events)
-    tracer.Add(std::move(event));
-}
-
-absl::Status StageGroup::BeginLinks(const Task& task) const {
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    WindowMap windows;
-    if (task.plan->training) {
-      ASSIGN_OR_RETURN(
-          windows, stages_[i]->WindowsOf(task.order.plan, task.order.windows));
-    }
-    task.progress->mail[i]->Begin(task.order.step, task.deadline,
-                                  std::move(windows));
-  }
-  if (task.order.replay != Replay::kProgram) return absl::OkStatus();
-  return CatchErrors([&] {
-    for (const auto& number : numbers_)
-      number->Begin(task.order.step, CurrentStream(number->device()));
-  });
-}
-
-void StageGroup::DrainLinks(const Task& task) {
-  for (const auto& links : task.progress->mail) links->Drain();
-  if (task.order.replay != Replay::kProgram) return;
-  for (const auto& number : task.progress->numbers)
-    CurrentStream(number->device()).Synchronize();
-}
-
-std::vector<MadeWindow> StageGroup::MakeWindows(const Task& task) const {
-  std::vector<MadeWindow> made;
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        task.deadline - StepClock::now());
-    for (MadeWindow& window : stages_[i]->MakeWindows(
-             *task.plan, task.order.make_windows,
-             task.progress->mail[i]->passed(),
-             std::clamp<std::chrono::milliseconds>(
-                 left, std::chrono::milliseconds(1), kMakeWindows)))
-      made.push_back(std::move(window));
-  }
-  return made;
 }
 
 void StageGroup::End(const TaskPtr& task, absl::StatusOr<GroupReport> report) {

@@ -104,5 +104,11 @@ TEST(StreamUse, OfWhatLiesOnAGpuHasNoStreamOfTheCpu) {
             "no error");
 }
 
+TEST(AfterWork, IsCalledAtOnceOnTheCpu) {
+  bool called = false;
+  AfterWork(Stream::Default(Device::Cpu()), [&] { called = true; });
+  EXPECT_TRUE(called);
+}
+
 }  // namespace
 }  // namespace baton

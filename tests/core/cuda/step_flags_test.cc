@@ -110,5 +110,51 @@ TEST_F(GpuStepFlags, ARecordingReadsEachStepsNumber) {
   }
 }
 
+TEST_F(GpuStepFlags, StepsMayBeGivenInTheOrderOfTheirStream) {
+  StepNumber step(device_), sent(device_);
+  Event first(device_), second(device_);
+  for (uint64_t number = 1; number <= 2; ++number) {
+    step.Begin(number, waiter_);
+    Await(flag(), step, waiter_);
+    (number == 1 ? first : second).Record(waiter_);
+  }
+  EXPECT_FALSE(first.HasEnded());
+  sent.Begin(1);
+  RaiseFlag(flag(), sent, sender_);
+  first.Synchronize();
+  EXPECT_FALSE(second.HasEnded());
+  sender_.Synchronize();
+  sent.Begin(2);
+  RaiseFlag(flag(), sent, sender_);
+  second.Synchronize();
+}
+
+// Whose word the flag is decides alone; without a flag it is this host's.
+TEST_F(GpuStepFlags, AStepCountsByTheFlagOrUnlessItIsGivenUp) {
+  StepNumber step(device_);
+  const Tensor skip = Tensor::Zeros({}, {.device = device_});
+  const StreamScope scope(waiter_);
+  step.Begin(1);
+  DecideStep(nullptr, step, skip);
+  RaiseFlagUnless(skip, flag(), step);
+  EXPECT_EQ(skip.Item(), 0);
+  EXPECT_EQ(step.decided(), 1u);
+  EXPECT_EQ(flags_.ToVector<int64_t>()[0], 1);
+
+  step.Begin(2);
+  step.GiveUp(2);
+  DecideStep(nullptr, step, skip);
+  RaiseFlagUnless(skip, flag(), step);
+  EXPECT_EQ(skip.Item(), 1);
+  EXPECT_EQ(step.decided(), 1u);
+  EXPECT_EQ(flags_.ToVector<int64_t>()[0], 1);
+
+  // A flag that was raised before it was given up.
+  flags_.Fill(2);
+  DecideStep(flag(), step, skip);
+  EXPECT_EQ(skip.Item(), 0);
+  EXPECT_EQ(step.decided(), 2u);
+}
+
 }  // namespace
 }  // namespace baton

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/future.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
@@ -117,6 +118,28 @@ TEST_F(GpuStreams, ARecordedWriterWaitsForReadersThatWaitThemselves) {
     EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[0], 3);
     EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[(1 << 20) - 1], 3);
   }
+}
+
+// And holds up nothing that the stream is given afterwards.
+TEST_F(GpuStreams, ACallComesAfterTheWorkBeforeIt) {
+  const Stream stream = Stream::Next(gpu_);
+  const StreamScope scope(stream);
+  Tensor product = Tensor::Ones({2048, 2048}, {.device = gpu_});
+  Event worked(gpu_);
+  for (int i = 0; i < 20; ++i) product = ops::Matmul(product, product);
+  worked.Record(stream);
+  const Promise<void> called, may_return;
+  bool had_ended = false;
+  AfterWork(stream, [&had_ended, &worked, called, may_return] {
+    had_ended = worked.HasEnded();
+    called.Set(absl::OkStatus());
+    may_return.future().Await().IgnoreError();
+  });
+  ASSERT_TRUE(called.future().Await().ok());
+  EXPECT_TRUE(had_ended);
+  product.Fill(1);
+  stream.Synchronize();
+  may_return.Set(absl::OkStatus());
 }
 
 }  // namespace
