@@ -261,7 +261,8 @@ void Pipeline::Collect() {
     if (!reports.ok()) {
       // The step may have been the one that was to make them.
       told->asked = !told->windows.empty() || !told->gpu_windows.empty() ||
-                    !told->why_no_window.empty();
+                    !told->why_no_window.empty() ||
+                    told->recording == Told::Recording::kMade;
       if (told->recording == Told::Recording::kAsked)
         told->recording = Told::Recording::kToBeAsked;
       return true;

@@ -191,6 +191,8 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     gates = GatesOf(told.gpu_windows, worker_of_stage_, groups_.size());
     told.recording =
         gates.has_value() ? Told::Recording::kAsked : Told::Recording::kRefused;
+    if (!gates.has_value() && !told.gpu_windows.empty())
+      told.why_no_window = "between all workers: the GPUs could not agree";
   }
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {

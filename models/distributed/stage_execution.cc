@@ -98,7 +98,8 @@ void StageGroup::HearEnd(const TaskPtr& task,
     progress.agreed.Set(0.0);
     if (task->order.timed)
       report->times = TimesOf(task->recorded->trace().Spans());
-    End(task, std::move(report));
+    // Nothing went by mail, which may have failed since.
+    Finish(*task, std::move(report));
     return;
   }
   absl::Status why = report.status();

@@ -199,9 +199,11 @@ Future<void> StageGroup::BeforeOf(const Task& task) {
   auto before = Open(task.order.after);
   if (!before.ok()) return ReadyFuture<void>(absl::OkStatus());
   if (task.order.replay != Replay::kProgram) return (*before)->over.future();
-  (*before)->over.future().OnReady(
-      [progress = task.progress](const absl::Status& over) {
-        if (!over.ok()) progress->Break(Annotate(over, kBrokeBefore));
+  // At once: GPUs may be about to begin this one.
+  (*before)->agreed.future().OnReady(
+      [progress = task.progress](const absl::StatusOr<double>& agreed) {
+        if (!agreed.ok())
+          progress->Break(Annotate(agreed.status(), kBrokeBefore));
       });
   return (*before)->given.future();
 }
@@ -259,6 +261,7 @@ void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
       report.ok() ? absl::AbortedError("the step is over") : report.status();
   if (report.ok()) {
     progress.ran.Set(0.0);
+    progress.agreed.Set(0.0);
   } else {
     progress.ran.Set(report.status());
   }

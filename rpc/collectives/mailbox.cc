@@ -25,11 +25,12 @@ absl::Status CopyInto(const Tensor& into, const Tensor& from) {
 
 }  // namespace
 
-Future<void> Mailbox::Deliver(Letter letter) {
+Future<void> MemberMailbox::Deliver(Letter letter) {
   return Meet({letter.from, letter.tag, letter.number}, letter.tensor, true);
 }
 
-Future<void> Mailbox::Receive(uint64_t from, int32_t tag, const Tensor& into) {
+Future<void> MemberMailbox::Receive(uint64_t from, int32_t tag,
+                                    const Tensor& into) {
   uint64_t number = 0;
   {
     MutexLock lock(mutex_);
@@ -38,8 +39,8 @@ Future<void> Mailbox::Receive(uint64_t from, int32_t tag, const Tensor& into) {
   return Meet({from, tag, number}, into, false);
 }
 
-Future<void> Mailbox::Meet(const Key& key, const Tensor& tensor,
-                           bool is_letter) {
+Future<void> MemberMailbox::Meet(const Key& key, const Tensor& tensor,
+                                 bool is_letter) {
   Half other;
   {
     MutexLock lock(mutex_);
@@ -63,7 +64,7 @@ Future<void> Mailbox::Meet(const Key& key, const Tensor& tensor,
   return ReadyFuture<void>(copied);
 }
 
-void Mailbox::Fail(const absl::Status& why) {
+void MemberMailbox::Fail(const absl::Status& why) {
   Halves letters, receives;
   {
     MutexLock lock(mutex_);
@@ -75,7 +76,7 @@ void Mailbox::Fail(const absl::Status& why) {
   for (auto& [key, half] : receives) half.done.Set(why);
 }
 
-void Mailbox::FailFrom(uint64_t from, const absl::Status& why) {
+void MemberMailbox::FailFrom(uint64_t from, const absl::Status& why) {
   std::vector<Half> failed;
   {
     MutexLock lock(mutex_);

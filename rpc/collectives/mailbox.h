@@ -30,7 +30,7 @@ struct Letter {
 
 // Where letters and those who wait for them meet, in the order in which they
 // were sent and asked for. Thread-safe.
-class Mailbox {
+class MemberMailbox {
  public:
   // OK once it has been received; InvalidArgument, there too, for a tensor of
   // another shape or dtype than the one that it is received into.

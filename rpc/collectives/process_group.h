@@ -170,7 +170,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   std::unique_ptr<CollectiveBackend> backend_;
 
   FlightRecorder recorder_;
-  Mailbox mailbox_;
+  MemberMailbox mailbox_;
   Mutex post_mutex_;  // keeps numbers and queue in one order
   mutable Mutex mutex_;
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
