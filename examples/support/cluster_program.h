@@ -16,9 +16,10 @@
 namespace baton::examples {
 
 // Main of a program that is all processes of its cluster: joins by the flags,
-// with distributed autograd, which it adds to the registry, and collectives. The
-// one named "trainer" runs `check`, before anybody hears of it, then `lead`; the
-// others serve until a signal ends them. What the two throw becomes a status.
+// with distributed autograd, which it adds to the registry, and collectives.
+// The one named "trainer" runs `check`, before anybody hears of it, then
+// `lead`; the others serve until a signal ends them. What the two throw becomes
+// a status.
 absl::Status RunInCluster(rpc::Registry registry,
                           const std::function<absl::Status()>& check,
                           const std::function<absl::Status(rpc::Agent&)>& lead);
