@@ -74,6 +74,10 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
     : plan_(std::move(plan)),
       number_(std::move(number)),
       trace_(DevicesOf(stages)) {
+  for (const RecordedStage& stage : stages) {
+    const std::string why = WhyNotRecorded(stage.module, stage.spec);
+    Require(why.empty(), kOp, "stage ", stage.spec.index, ": ", why);
+  }
   const std::vector<Device> devices = DevicesOf(stages);
   if (number_ != nullptr)
     skip_ = Tensor::Zeros(Shape(), {.device = devices.front()});
@@ -99,8 +103,6 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
     run_->UndoIf(skip_);
   });
 }
-
-RecordedProgram::~RecordedProgram() = default;
 
 void RecordedProgram::Agree(const std::vector<RecordedStage>& stages,
                             const StepGate& gate) const {
@@ -172,7 +174,15 @@ absl::Status RecordedProgram::Put(const ProgramRun::Batch& batch) {
 }
 
 absl::Status RecordedProgram::Run() {
-  return CatchErrors([&] { graph_->Replay(); });
+  launched_ = false;
+  return CatchErrors([&] {
+    graph_->Replay();
+    launched_ = true;
+  });
+}
+
+void RecordedProgram::Undo() const {
+  if (launched_) run_->Undo();
 }
 
 StageReport RecordedProgram::Report() const {

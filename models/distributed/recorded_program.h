@@ -49,7 +49,6 @@ class RecordedProgram {
                   const ProgramRun::Batch& like,
                   const std::vector<RecordedStage>& stages,
                   const StepGate& gate, std::shared_ptr<StepNumber> number);
-  ~RecordedProgram();
 
   // The batch on the GPUs. What was elsewhere is copied beside what they
   // compute, and must stay until the step has run. On any thread.
@@ -66,8 +65,9 @@ class RecordedProgram {
   LeafGradients TakeGradients() const { return gradients_; }
   // In pinned memory, once the current stream has come so far.
   StageReport Report() const;
-  // Where the plan steps parameters: as ProgramRun says.
-  void Undo() const { run_->Undo(); }
+  // Where the plan steps parameters: as ProgramRun says. Nothing where the last
+  // Run gave GPUs nothing.
+  void Undo() const;
   // f32 []: 0 where the step counts, else 1; undefined where nobody agrees.
   const Tensor& skip() const { return skip_; }
   // Of the steps since its last Begin, the newest.
@@ -91,6 +91,7 @@ class RecordedProgram {
   std::optional<Graph> graph_;
   LeafGradients gradients_;
   StageReport report_;
+  bool launched_ = false;  // by the last Run
 };
 
 }  // namespace baton::dist
