@@ -36,8 +36,10 @@ class Graph {
 
   // Launches it on the current streams of its devices, after earlier work on
   // the tensors it uses. Returns before it has ended. Counts a version of what
-  // it writes; throws Error where a tensor it was given is there no more.
-  void Replay() const;
+  // it writes; throws Error where a tensor it was given is there no more. The
+  // times of the recording (Event::RecordTime) take time themselves: without
+  // `timed` they are left out.
+  void Replay(bool timed = true) const;
 
   // Kernels in it, and all nodes (with copies and fills).
   int64_t kernels() const;

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "core/cuda/allocator.h"
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
@@ -61,6 +62,64 @@ class Places {
   std::vector<Place> places_;
 };
 
+std::vector<cudaGraphNode_t> NodesOf(cudaGraph_t graph) {
+  size_t count = 0;
+  cuda::Check(kOp, cudaGraphGetNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  cuda::Check(kOp, cudaGraphGetNodes(graph, nodes.data(), &count));
+  return nodes;
+}
+
+cudaGraphNodeType TypeOf(cudaGraphNode_t node) {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  cuda::Check(kOp, cudaGraphNodeGetType(node, &type));
+  return type;
+}
+
+using Neighbours = decltype(&cudaGraphNodeGetDependencies);
+
+std::vector<cudaGraphNode_t> NeighboursOf(cudaGraphNode_t node,
+                                          Neighbours get) {
+  size_t count = 0;
+  cuda::Check(kOp, get(node, nullptr, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  std::vector<cudaGraphEdgeData> edges(count);
+  cuda::Check(kOp, get(node, nodes.data(), edges.data(), &count));
+  return nodes;
+}
+
+// What came before it and what came after it stay in that order.
+void RemoveNode(cudaGraph_t graph, cudaGraphNode_t node) {
+  const auto before = NeighboursOf(node, &cudaGraphNodeGetDependencies);
+  const auto after = NeighboursOf(node, &cudaGraphNodeGetDependentNodes);
+  cuda::Check(kOp, cudaGraphDestroyNode(node));
+  for (cudaGraphNode_t first : before) {
+    const auto ordered = NeighboursOf(first, &cudaGraphNodeGetDependentNodes);
+    for (cudaGraphNode_t next : after) {
+      if (absl::c_linear_search(ordered, next)) continue;
+      cuda::Check(kOp,
+                  cudaGraphAddDependencies(graph, &first, &next, nullptr, 1));
+    }
+  }
+}
+
+int64_t RemoveNodes(cudaGraph_t graph, cudaGraphNodeType type) {
+  int64_t removed = 0;
+  for (cudaGraphNode_t node : NodesOf(graph)) {
+    if (TypeOf(node) != type) continue;
+    RemoveNode(graph, node);
+    ++removed;
+  }
+  return removed;
+}
+
+cudaGraphExec_t Instantiated(cudaGraph_t graph) {
+  cudaGraphExec_t ready = nullptr;
+  cuda::Check(kOp, cudaGraphInstantiate(
+                       &ready, graph, cudaGraphInstantiateFlagUseNodePriority));
+  return ready;
+}
+
 // Makes the calling thread's work a capture; ends it, well or not, with its
 // life.
 class Capture {
@@ -98,7 +157,7 @@ class Graph::Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  void Replay() const {
+  void Replay(bool timed) const {
     std::vector<Stream> streams;
     for (Device device : devices_) streams.push_back(CurrentStream(device));
     const Stream& origin = streams.front();
@@ -110,7 +169,9 @@ class Graph::Recording {
     });
     for (size_t i = 1; i < streams.size(); ++i) origin.WaitFor(streams[i]);
     const cuda::DeviceScope scope(origin.device().index());
-    cuda::Check(kOp, cudaGraphLaunch(ready_, cuda::NativeStream(origin)));
+    cuda::Check(
+        kOp, cudaGraphLaunch(timed || untimed_ == nullptr ? timed_ : untimed_,
+                             cuda::NativeStream(origin)));
     for (size_t i = 1; i < streams.size(); ++i) streams[i].WaitFor(origin);
     for (const auto& call : after_replay_) call();
   }
@@ -137,32 +198,25 @@ class Graph::Recording {
     after_replay_ = std::move(log.after_replay);
     written_ = Places(log.written, first_made);
     read_ = Places(log.read, first_made);
-    Count();
-    cuda::Check(kOp,
-                cudaGraphInstantiate(&ready_, graph_,
-                                     cudaGraphInstantiateFlagUseNodePriority));
-  }
-
-  void Count() {
-    size_t count = 0;
-    cuda::Check(kOp, cudaGraphGetNodes(graph_, nullptr, &count));
-    std::vector<cudaGraphNode_t> nodes(count);
-    cuda::Check(kOp, cudaGraphGetNodes(graph_, nodes.data(), &count));
-    nodes_ = static_cast<int64_t>(count);
+    const std::vector<cudaGraphNode_t> nodes = NodesOf(graph_);
+    nodes_ = static_cast<int64_t>(nodes.size());
     kernels_ = std::count_if(nodes.begin(), nodes.end(), [](auto node) {
-      cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-      cuda::Check(kOp, cudaGraphNodeGetType(node, &type));
-      return type == cudaGraphNodeTypeKernel;
+      return TypeOf(node) == cudaGraphNodeTypeKernel;
     });
+    timed_ = Instantiated(graph_);
+    // Of events a recording keeps those alone whose times are wanted.
+    if (RemoveNodes(graph_, cudaGraphNodeTypeEventRecord) > 0)
+      untimed_ = Instantiated(graph_);
   }
 
   void Release() {
-    if (ready_ != nullptr) {
+    for (cudaGraphExec_t ready : {timed_, untimed_}) {
+      if (ready == nullptr) continue;
       // A replay may still be running.
       CatchErrors([&] {
         for (Device device : devices_) Synchronize(device);
       }).IgnoreError();
-      cudaGraphExecDestroy(ready_);
+      cudaGraphExecDestroy(ready);
     }
     if (graph_ != nullptr) cudaGraphDestroy(graph_);
     for (const cuda::CaptureLog::PinnedBlock& block : pinned_)
@@ -173,7 +227,8 @@ class Graph::Recording {
   const std::vector<Device> devices_;
   const int pool_;
   cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t ready_ = nullptr;
+  cudaGraphExec_t timed_ = nullptr;
+  cudaGraphExec_t untimed_ = nullptr;  // null: nothing is timed in it
   Places written_, read_;
   std::vector<cuda::CaptureLog::PinnedBlock> pinned_;
   std::vector<std::function<void()>> after_replay_;
@@ -202,7 +257,7 @@ void Graph::AfterReplay(std::function<void()> call) {
   cuda::CurrentCapture()->after_replay.push_back(std::move(call));
 }
 
-void Graph::Replay() const { recording_->Replay(); }
+void Graph::Replay(bool timed) const { recording_->Replay(timed); }
 int64_t Graph::kernels() const { return recording_->kernels(); }
 int64_t Graph::nodes() const { return recording_->nodes(); }
 

@@ -16,7 +16,7 @@ bool Graph::IsRecording() { return false; }
 void Graph::AfterReplay(std::function<void()>) {
   cuda::FailWithoutCuda("graph");
 }
-void Graph::Replay() const { cuda::FailWithoutCuda("graph"); }
+void Graph::Replay(bool) const { cuda::FailWithoutCuda("graph"); }
 int64_t Graph::kernels() const { return 0; }
 int64_t Graph::nodes() const { return 0; }
 

@@ -173,10 +173,10 @@ absl::Status RecordedProgram::Put(const ProgramRun::Batch& batch) {
   });
 }
 
-absl::Status RecordedProgram::Run() {
+absl::Status RecordedProgram::Run(bool timed) {
   launched_ = false;
   return CatchErrors([&] {
-    graph_->Replay();
+    graph_->Replay(timed);
     launched_ = true;
   });
 }

@@ -58,8 +58,8 @@ class RecordedProgram {
   // other shapes. Undefined values are not for here.
   absl::Status Put(const ProgramRun::Batch& batch);
   // Gives the GPUs that step. What it needs of other workers comes through the
-  // windows, whose step has begun.
-  absl::Status Run();
+  // windows, whose step has begun. `timed`: for trace().
+  absl::Status Run(bool timed = true);
 
   // What the step leaves, until the next Run.
   LeafGradients TakeGradients() const { return gradients_; }
@@ -70,7 +70,7 @@ class RecordedProgram {
   void Undo() const;
   // f32 []: 0 where the step counts, else 1; undefined where nobody agrees.
   const Tensor& skip() const { return skip_; }
-  // Of the steps since its last Begin, the newest.
+  // Of the timed steps since its last Begin, the newest.
   StepTrace& trace() { return trace_; }
 
  private:

@@ -83,7 +83,7 @@ absl::StatusOr<GroupReport> StageGroup::GiveProgram(const Task& task) const {
   RETURN_IF_ERROR(BeginLinks(task));
   for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
   if (task.order.timed) program.trace().BeginInOrder();
-  RETURN_IF_ERROR(program.Run());
+  RETURN_IF_ERROR(program.Run(task.order.timed));
   GroupReport report;
   report.last = program.Report();
   RETURN_IF_ERROR(StepHeld(task, program.TakeGradients(), task.order.request,

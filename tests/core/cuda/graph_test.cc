@@ -101,6 +101,48 @@ TEST_F(GpuGraphs, TakeNothingOfOtherThreads) {
   }
 }
 
+// Whatever comes before and after what is timed: nothing, one node or several.
+TEST_F(GpuGraphs, ComputeTheSameUntimed) {
+  const Tensor x = Tensor::Ones({256}, there_);
+  std::vector<Event> times;
+  for (int i = 0; i < 4; ++i) times.emplace_back(gpu_);
+  Tensor sum;
+  const auto body = [&](bool timed) {
+    const Stream own = CurrentStream(gpu_), other = Stream::Next(gpu_);
+    const auto time = [&](int i, const Stream& stream) {
+      if (timed) times[static_cast<size_t>(i)].RecordTime(stream);
+    };
+    time(0, own);
+    ops::AddInto(x, ones_, 1);
+    time(1, own);
+    time(2, own);
+    other.WaitFor(own);
+    Tensor twice;
+    {
+      const StreamScope scope(other);
+      twice = ops::Add(x, x);
+    }
+    sum = ops::Add(x, ones_);
+    own.WaitFor(other);
+    time(3, own);
+    ops::AddInto(sum, twice, 1);
+  };
+  body(true);
+  const Graph plain = Graph::Record({gpu_}, [&] { body(false); });
+  const Graph graph = Graph::Record({gpu_}, [&] { body(true); });
+  EXPECT_EQ(graph.nodes(), plain.nodes() + 4);
+  x.Fill(1);
+  graph.Replay();  // x = 2
+  EXPECT_EQ(First(sum), 7);
+  const float first = times[3].MillisecondsSince(times[0]);
+  EXPECT_GT(first, 0);
+  graph.Replay(false);  // x = 3
+  EXPECT_EQ(First(sum), 10);
+  EXPECT_EQ(times[3].MillisecondsSince(times[0]), first);
+  graph.Replay();
+  EXPECT_EQ(First(sum), 13);
+}
+
 TEST_F(GpuGraphs, FreeWhatAGraphThatIsGoneMade) {
   const Tensor base = Tensor::Ones({256}, there_);
   Tensor sum;
