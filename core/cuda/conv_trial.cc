@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <vector>
 
+#include "core/cuda/delay.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -15,6 +17,8 @@ namespace baton::cuda {
 namespace {
 
 constexpr int64_t kSamples = 4096;
+// That the host takes to give the GPU a run, where others use its cores.
+constexpr std::chrono::microseconds kGiven{30};
 
 void LogPassedOver(const ConvPlan& plan, const char* why) {
   LogDebug("convolutions: passed over engine ", plan.choice().engine, ": ",
@@ -38,7 +42,7 @@ double ConvTrial::Time(const ConvPlan& plan, void* workspace, double best) {
     Batch(plan, workspace, 1);  // loads kernels
     const double first = Batch(plan, workspace, 1);
     if (first > kHopeless * best) return kNever;
-    // Several short runs at once hide the time of giving them to the GPU.
+    // The shorter, the more their beginning and end counts.
     const int runs = first < kShort ? 5 : 1;
     std::array<double, 3> times = {};
     for (double& time : times) time = Batch(plan, workspace, runs);
@@ -51,6 +55,7 @@ double ConvTrial::Time(const ConvPlan& plan, void* workspace, double best) {
 }
 
 double ConvTrial::Batch(const ConvPlan& plan, void* workspace, int runs) {
+  Delay(stream_, kGiven * (runs + 1));
   begin_.Record(stream_);
   for (int i = 0; i < runs; ++i) plan.Run(handle_, operands_, workspace);
   end_.Record(stream_);

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
+#include "core/cuda/delay.h"
 #include "core/future.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
@@ -118,6 +121,17 @@ TEST_F(GpuStreams, ARecordedWriterWaitsForReadersThatWaitThemselves) {
     EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[0], 3);
     EXPECT_EQ(sum.To(Device::Cpu()).data<float>()[(1 << 20) - 1], 3);
   }
+}
+
+TEST_F(GpuStreams, ADelayHoldsUpWhatComesAfterIt) {
+  const Stream stream = Stream::Next(gpu_);
+  Event begin(gpu_), end(gpu_);
+  begin.Record(stream);
+  cuda::Delay(stream, std::chrono::milliseconds(2));
+  end.Record(stream);
+  stream.Synchronize();
+  EXPECT_GE(end.MillisecondsSince(begin), 2);
+  EXPECT_LT(end.MillisecondsSince(begin), 1000);
 }
 
 // And holds up nothing that the stream is given afterwards.
