@@ -69,6 +69,11 @@ void Load(Kernel* kernel) {
 void LoadFlagKernels(int device) {
   const DeviceScope scope(device);
   Load(AwaitKernel);
+  // A multiprocessor cannot give kernels more shared memory while one stays
+  // there that wants little, and a wait may stay long.
+  Check(kOp, cudaFuncSetAttribute(
+                 AwaitKernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                 cudaSharedmemCarveoutMaxShared));
   Load(RaiseKernel);
   Load(BeginKernel);
   Load(DecideKernel);
