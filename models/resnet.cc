@@ -123,6 +123,8 @@ ResNet::ResNet(const ResNetOptions& options, std::vector<std::string> units)
       AddBlock(unit, generator);
     }
   }
+  // Convolutions would bring weights that lie otherwise into it at each pass.
+  ToFormat(options_.format);
 }
 
 void ResNet::AddStem(Generator& generator) {

@@ -26,8 +26,9 @@ struct ResNetOptions {
   int64_t width_per_group = 64;  // likewise
   bool cifar_stem = false;       // for 32x32: 3x3 by stride 1 and no max pool
   bool zero_init_residual = false;
-  uint64_t seed = 0;                                  // of the initial weights
-  MemoryFormat format = MemoryFormat::kChannelsLast;  // in which it computes
+  uint64_t seed = 0;  // of the initial weights
+  // In which it computes, and its weights lie.
+  MemoryFormat format = MemoryFormat::kChannelsLast;
   // All of them: what a worker is told that makes a part of one.
   static constexpr auto Fields() {
     return std::tuple{

@@ -34,7 +34,6 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
                                      static_cast<int>(machine.devices.size())));
   std::vector<dist::DeviceStage> stages;
   for (auto& module : modules) {
-    module->ToFormat(settings.model.format);
     const auto device = static_cast<size_t>(placed[stages.size()]);
     stages.push_back({std::move(module), machine.devices[device]});
   }
