@@ -67,6 +67,14 @@ class RemoteModel final : public Trainable {
   }
   // Over on return where a parameter is tied.
   Future<double> TrainStepAsync(const TrainingBatch& batch) override;
+  // On this process's device: workers of this machine take it from a GPU's
+  // memory without a host.
+  absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
+    return CatchErrors([&]() -> absl::StatusOr<TrainingBatch> {
+      return TrainingBatch{batch.inputs.To(agent_.self().compute.device),
+                           batch.targets.To(agent_.self().compute.device)};
+    });
+  }
   int warm_up_steps() const override { return pipeline_->warm_up_steps(); }
   std::vector<Detail> Details() const override;
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
