@@ -20,7 +20,9 @@ namespace {
 
 // A slow worker takes minutes for large batches.
 constexpr std::chrono::hours kMeasuring{1};
+// More of short steps: the first ones are timed, which on GPUs takes time.
 constexpr int kTriedSteps = 3;
+constexpr std::chrono::milliseconds kTried{300};
 
 // Those with stages, in the order of their first.
 std::vector<std::string> WorkersOf(const dist::Plan& plan,
@@ -50,6 +52,7 @@ absl::StatusOr<double> TryPlan(const PlannedModel& planned,
                                std::vector<std::string> workers) {
   Follow(plan, settings, workers);
   ASSIGN_OR_RETURN(const auto model, planned.make(workers, settings));
+  ASSIGN_OR_RETURN(const TrainingBatch placed, model->Place(sample));
   Measurement measured;
   TrainSteps steps(*model, [&](const TrainSteps::Done& step) {
     measured.seconds.push_back(step.seconds);
@@ -57,10 +60,27 @@ absl::StatusOr<double> TryPlan(const PlannedModel& planned,
   });
   // One by one: each may learn from the one before.
   for (int i = 0; i < model->warm_up_steps(); ++i)
-    RETURN_IF_ERROR(model->TrainStep(sample).status());
-  for (int i = 0; i < kTriedSteps; ++i) RETURN_IF_ERROR(steps.Begin(sample));
+    RETURN_IF_ERROR(model->TrainStep(placed).status());
+  const auto until = std::chrono::steady_clock::now() + kTried;
+  for (int i = 0; i < kTriedSteps || std::chrono::steady_clock::now() < until;
+       ++i)
+    RETURN_IF_ERROR(steps.Begin(placed));
   RETURN_IF_ERROR(steps.Finish());
   return Summarize(measured).median_s;
+}
+
+// To be tried as well: what their links cost is told less well than what the
+// stages do.
+void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
+                         dist::PlanRequest request, size_t count,
+                         std::vector<dist::Plan>& plans) {
+  if (count == 0 || request.schedule != "auto") return;
+  request.stages_a_worker = 2;
+  const auto more = dist::MakePlans(profile, request, count);
+  if (!more.ok()) return;  // they have not the memory
+  for (const dist::Plan& plan : *more) {
+    if (plan.workers.size() > 1) plans.push_back(plan);
+  }
 }
 
 // The fastest.
@@ -110,12 +130,14 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                       {.inputs = sample.inputs,
                        .targets = sample.targets,
                        .rows = dist::RowsToMeasure(request.split_sizes),
-                       .loss = settings.loss},
+                       .loss = settings.loss,
+                       .graph = settings.graph},
                       kMeasuring));
   const auto trials = static_cast<size_t>(settings.trials);
-  ASSIGN_OR_RETURN(const std::vector<dist::Plan> plans,
+  ASSIGN_OR_RETURN(std::vector<dist::Plan> plans,
                    dist::MakePlans(profile, request, trials));
   dist::Plan plan = plans.front();
+  AddPlansOfTwoStages(profile, request, trials / 2, plans);
   if (trials > 0) {
     ASSIGN_OR_RETURN(plan, TryPlans(planned, sample, settings, workers, plans));
   }

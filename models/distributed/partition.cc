@@ -133,10 +133,15 @@ class Planner {
   // The first is one worker alone.
   absl::Status MakeTeams() {
     const std::string& name = request_.schedule;
+    if (request_.stages_a_worker < 1 || request_.stages_a_worker > 2)
+      return absl::InvalidArgumentError(
+          absl::StrCat("plan: a worker has one stage or two, not ",
+                       request_.stages_a_worker));
     for (size_t count = 1; count <= profile_.workers.size(); ++count) {
       const auto k = static_cast<int>(count);
       // Some schedules want two stages a worker.
-      absl::StatusOr<std::vector<int>> placed = PlaceStages(name, k, k);
+      const int each = name == "auto" ? request_.stages_a_worker : 1;
+      absl::StatusOr<std::vector<int>> placed = PlaceStages(name, each * k, k);
       if (!placed.ok() || *absl::c_max_element(*placed) + 1 < k)
         placed = PlaceStages(name, 2 * k, k);
       RETURN_IF_ERROR(placed.status());

@@ -23,6 +23,9 @@ struct PlanRequest {
   std::vector<int64_t> split_sizes = {};
   std::string schedule = "auto";
   double most_held = 0;  // see Workload
+  // With "auto", where several workers take part: 1, or 2, with which a worker
+  // waits less for the first micro-batch, and each one passes more links.
+  int stages_a_worker = 1;
   // That a worker may use; 0: any number. Counts parameters, what belongs to
   // them, and activations that wait for their backward; not what an
   // instruction needs for itself.

@@ -8,11 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/graph.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "core/stream.h"
 #include "models/distributed/gradient_sums.h"
+#include "models/distributed/recorded_program.h"
 #include "models/distributed/stage_compute.h"
+#include "models/distributed/step_trace.h"
 
 namespace baton::dist {
 namespace {
@@ -63,48 +66,71 @@ std::vector<UnitCosts> Medians(
 // micro-batch before the next one.
 class UnitMeter {
  public:
-  UnitMeter(const std::vector<std::shared_ptr<nn::Module>>& modules, Loss loss,
-            const Tensor& inputs, const Tensor& targets, int repeats)
+  UnitMeter(const std::vector<std::shared_ptr<nn::Module>>& modules,
+            const ProfileRequest& request, int64_t rows)
       : device_(modules.front()->device()),
-        inputs_(inputs.To(device_)),
-        targets_(targets.To(device_)) {
-    const auto rounds = static_cast<size_t>(repeats) + 1;
+        inputs_(request.inputs.Slice(0, 0, rows).To(device_)),
+        targets_(request.targets.Slice(0, 0, rows).To(device_)),
+        recordable_(device_.is_cuda()) {
+    const auto rounds = static_cast<size_t>(request.repeats) + 1;
     plan_.training = true;
-    plan_.loss = loss;
-    plan_.micro_batches.assign(rounds, inputs.dim(0));
-    plan_.rows = inputs.dim(0) * static_cast<int64_t>(rounds);
+    plan_.loss = request.loss;
+    plan_.micro_batches.assign(rounds, rows);
+    plan_.rows = rows * static_cast<int64_t>(rounds);
     StageSpec spec;
+    spec.graph = request.graph;
     spec.count = static_cast<int32_t>(modules.size());
     for (const auto& module : modules) {
+      recordable_ = recordable_ && WhyNotRecorded(*module, spec).empty();
       stages_.emplace_back(*module, spec, plan_, StageStreams::Current(device_),
                            sums_);
       ++spec.index;
     }
   }
 
-  // The medians of all micro-batches but the first.
+  // The medians of all micro-batches but the first, by which algorithms are
+  // chosen. Recorded where steps will be: the host then takes no part.
   std::vector<UnitCosts> Measure() {
+    const std::vector<UnitCosts> first = Train(0);
     std::vector<std::vector<UnitCosts>> rounds;
-    for (int m = 0; m < static_cast<int>(plan_.micro_batches.size()); ++m) {
-      std::vector<UnitCosts> round(stages_.size());
-      Forwards(m, round);
-      Backwards(m, round);
-      if (m > 0) rounds.push_back(std::move(round));
+    const auto repeats = static_cast<int>(plan_.micro_batches.size()) - 1;
+    if (!recordable_) {
+      for (int m = 1; m <= repeats; ++m) rounds.push_back(Train(m));
+      return Medians(rounds);
     }
+    StepTrace trace({device_});
+    trace_ = &trace;
+    const Graph graph = Graph::Record({device_}, [&] { Train(1); });
+    for (int i = 0; i < repeats; ++i) {
+      trace.Begin();
+      graph.Replay();
+      rounds.push_back(first);
+      for (const StepTrace::Span& span : trace.Spans())
+        SecondsOf(*span.instruction, rounds.back()) =
+            1e-3 * (span.end_ms - span.begin_ms);
+    }
+    trace_ = nullptr;
     return Medians(rounds);
   }
 
  private:
+  std::vector<UnitCosts> Train(int m) {
+    std::vector<UnitCosts> costs(stages_.size());
+    Forwards(m, costs);
+    Backwards(m, costs);
+    return costs;
+  }
+
   void Forwards(int m, std::vector<UnitCosts>& costs) {
     Outputs next = {{inputs_}};
-    Lap();
     for (size_t i = 0; i < stages_.size(); ++i) {
       const int stage = static_cast<int>(i);
       const double held = LiveBytes(device_);
-      OutputsOfStages outputs =
-          stages_[i].Forward(m, {{stage - 1, next}}, targets_);
-      next = std::move(outputs[stage + 1]);
-      costs[i].seconds.forward = Lap();
+      Time({StageOp::kForward, stage, m}, costs, [&] {
+        OutputsOfStages outputs =
+            stages_[i].Forward(m, {{stage - 1, next}}, targets_);
+        next = std::move(outputs[stage + 1]);
+      });
       costs[i].held_bytes = std::max(0.0, LiveBytes(device_) - held);
       for (const Tensor& value : next.values)
         costs[i].output_bytes += static_cast<double>(value.nbytes());
@@ -113,23 +139,39 @@ class UnitMeter {
 
   void Backwards(int m, std::vector<UnitCosts>& costs) {
     Values next;
-    Lap();
     for (size_t i = stages_.size(); i-- > 0;) {
       const int stage = static_cast<int>(i);
-      Parcels gradients = stages_[i].Backward(
-          StageOp::kInputGrad, m, {{stage + 1, next}}, /*of_loss=*/Tensor());
-      next = std::move(gradients[stage - 1]);
-      costs[i].seconds.input_grad = Lap();
-      stages_[i].WeightGrad(m);
-      costs[i].seconds.weight_grad = Lap();
+      Time({StageOp::kInputGrad, stage, m}, costs, [&] {
+        Parcels gradients = stages_[i].Backward(
+            StageOp::kInputGrad, m, {{stage + 1, next}}, /*of_loss=*/Tensor());
+        next = std::move(gradients[stage - 1]);
+      });
+      Time({StageOp::kWeightGrad, stage, m}, costs,
+           [&] { stages_[i].WeightGrad(m); });
     }
   }
 
-  // Since the last call, all that was begun being done.
-  double Lap() {
+  template <typename Work>
+  void Time(const Instruction& step, std::vector<UnitCosts>& costs,
+            const Work& work) {
+    if (trace_ != nullptr) {
+      return trace_->Time(ToString(step), StepTrace::Kind::kCompute, "",
+                          CurrentStream(device_), work, step);
+    }
     Synchronize(device_);
-    const auto before = std::exchange(lap_, ProfileClock::now());
-    return std::chrono::duration<double>(lap_ - before).count();
+    const auto begin = ProfileClock::now();
+    work();
+    Synchronize(device_);
+    const std::chrono::duration<double> took = ProfileClock::now() - begin;
+    SecondsOf(step, costs) = took.count();
+  }
+
+  static double& SecondsOf(const Instruction& step,
+                           std::vector<UnitCosts>& costs) {
+    StageCosts& of = costs[static_cast<size_t>(step.stage)].seconds;
+    return step.op == StageOp::kForward      ? of.forward
+           : step.op == StageOp::kWeightGrad ? of.weight_grad
+                                             : of.input_grad;
   }
 
   const Device device_;
@@ -137,12 +179,13 @@ class UnitMeter {
   StepPlan plan_;
   GradientSums sums_;
   std::deque<StageCompute> stages_;  // which stay where they are
-  ProfileClock::time_point lap_;
+  bool recordable_;
+  StepTrace* trace_ = nullptr;  // of the recording
 };
 
 absl::Status CheckRequest(const ProfileRequest& request, size_t units,
                           size_t modules) {
-  const auto& [inputs, targets, sizes, loss, repeats, threads] = request;
+  const auto& [inputs, targets, sizes, loss, repeats, threads, graph] = request;
   if (units == 0 || units != modules || sizes.empty() || repeats < 1 ||
       threads < 0 || loss == Loss::kNone || loss == Loss::kOwn) {
     return absl::InvalidArgumentError(
@@ -203,8 +246,7 @@ absl::StatusOr<Profile> MeasureUnits(
   absl::Status status;
   for (int64_t rows : sizes) {
     status = CatchErrors([&] {
-      UnitMeter meter(modules, request.loss, request.inputs.Slice(0, 0, rows),
-                      request.targets.Slice(0, 0, rows), request.repeats);
+      UnitMeter meter(modules, request, rows);
       profile.costs.insert(profile.costs.begin(), meter.Measure());
       profile.rows.insert(profile.rows.begin(), rows);
     });
@@ -229,7 +271,8 @@ constexpr int kMessages = 7;
 // How long a tensor of so many bytes takes to get there and be acknowledged.
 absl::StatusOr<double> RoundTrip(rpc::CallContext& call,
                                  const std::string& worker, int64_t bytes) {
-  const Tensor tensor = Tensor::Zeros({bytes}, {.dtype = DType::kU8});
+  const Tensor tensor = Tensor::Zeros(
+      {bytes}, {.dtype = DType::kU8, .device = call.compute().device});
   std::vector<double> seconds;
   for (int i = 0; i <= kMessages; ++i) {
     const ProfileClock::time_point begin = ProfileClock::now();

@@ -68,11 +68,13 @@ struct ProfileRequest {
   int32_t repeats = 3;  // the median counts; a first one never does
   // As in PipelineOptions.
   int32_t compute_threads = 0;
+  bool graph = true;
   static constexpr auto Fields() {
     return std::tuple{
         &ProfileRequest::inputs,  &ProfileRequest::targets,
         &ProfileRequest::rows,    &ProfileRequest::loss,
-        &ProfileRequest::repeats, &ProfileRequest::compute_threads};
+        &ProfileRequest::repeats, &ProfileRequest::compute_threads,
+        &ProfileRequest::graph};
   }
 };
 

@@ -184,6 +184,18 @@ TEST(Plan, CutsEvenUnitsInTheMiddle) {
                                         "8 micro-batches of 1; schedule auto"));
 }
 
+TEST(Plan, HasTwoStagesAWorkerWhereTheyAreWanted) {
+  const PlanRequest one = {.rows = 2, .split_sizes = {1}};
+  PlanRequest two = one;
+  two.stages_a_worker = 2;
+  const Plan plan = MakePlan(Even(8, 2), two).value();
+  EXPECT_THAT(plan.workers, ElementsAre(0, 1, 0, 1));
+  EXPECT_LT(plan.seconds(), MakePlan(Even(8, 2), one).value().seconds());
+  two.stages_a_worker = 3;
+  EXPECT_EQ(MakePlan(Even(8, 2), two).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 // A micro-batch costs a third of a row's time beside its rows'.
 TEST(Plan, MakesTheLastMicroBatchSmallerWhereTheBatchDoesNotDivide) {
   const std::vector<StageCosts> costs(4, {1, 1, 1});
