@@ -126,8 +126,8 @@ void Stream::Synchronize() const {
   if (device_.is_cuda()) cuda::SynchronizeStream(device_.index(), index_);
 }
 
-void AfterWork(const Stream& stream, std::function<void()> then) {
-  if (stream.device().is_cpu()) return then();
+void AfterWork(const Stream& stream, std::function<void(absl::Status)> then) {
+  if (stream.device().is_cpu()) return then(absl::OkStatus());
   cuda::CallAfter(stream.device().index(), stream.index(), std::move(then));
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "core/device.h"
 
 // Queues of GPU work. Every op runs on its thread's current stream of its
@@ -75,10 +76,10 @@ class StreamScope {
 // Until all streams of the device are idle.
 void Synchronize(Device device);
 
-// Calls `then` once `stream` has done what it has been given by now, on a
-// thread that is kept for such calls; of the CPU at once, on this one. Never
-// where the device fails. Not within a recording.
-void AfterWork(const Stream& stream, std::function<void()> then);
+// Calls `then` once `stream` has done what it has been given by now, or with
+// the error that the device has failed with, on a thread that is kept for such
+// calls; of the CPU at once, on this one. Not within a recording.
+void AfterWork(const Stream& stream, std::function<void(absl::Status)> then);
 
 // A point in a stream's work. Thread-compatible.
 class Event {

@@ -67,8 +67,8 @@ void KeepUntilDone(const Tensor& host, const Stream& stream) {
     PendingRead read;
     std::shared_ptr<const Tensor> pin;
   };
-  AfterWork(stream,
-            [kept = std::make_shared<Kept>(host)]() mutable { kept.reset(); });
+  AfterWork(stream, [kept = std::make_shared<Kept>(host)](
+                        const absl::Status&) mutable { kept.reset(); });
 }
 
 void ToDevice(const Tensor& target, const Tensor& source, bool wait) {

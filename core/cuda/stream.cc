@@ -139,7 +139,7 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
 
 // A call holds up what its stream is given next: calls have a stream of their
 // own, and are made on a thread that may use the device, as CUDA's may not.
-void CallAfter(int device, int stream, std::function<void()> then) {
+void CallAfter(int device, int stream, std::function<void(absl::Status)> then) {
   Require(CurrentCapture() == nullptr, "stream",
           "nothing is called back from a recording");
   static auto* const streams = new std::array<Queue, kMaxDevices>;
@@ -150,15 +150,17 @@ void CallAfter(int device, int stream, std::function<void()> then) {
       .Signal(device, NativeOf(device, stream), [&](cudaEvent_t event) {
         Check("stream", cudaStreamWaitEvent(calls, event, 0));
       });
-  using Then = std::function<void()>;
+  using Then = std::function<void(absl::Status)>;
   auto kept = std::make_unique<Then>(std::move(then));
-  const auto post = [](void* given) {
-    threads->Post([call = std::unique_ptr<Then>(static_cast<Then*>(given))] {
-      (*call)();
-    });
+  const auto post = [](cudaStream_t, cudaError_t result, void* given) {
+    threads->Post(
+        [result, call = std::unique_ptr<Then>(static_cast<Then*>(given))] {
+          (*call)(CatchErrors([&] { Check("stream", result); }));
+        });
   };
   const DeviceScope scope(device);
-  Check("stream", cudaLaunchHostFunc(calls, post, kept.get()));
+  // A host function of its successor is not called where the device fails.
+  Check("stream", cudaStreamAddCallback(calls, post, kept.get(), 0));
   kept.release();
 }
 

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
+
 // What core/stream.h is made of on GPUs. core/no_cuda has the same symbols.
 // Streams are numbered from 0 on each device; handles are cudaStream_t and
 // cudaEvent_t. All throw Error for what the device reports.
@@ -31,8 +33,8 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
                    int awaited);
 
 // Calls `then` on a thread of its own when the stream has done what it has been
-// given by now.
-void CallAfter(int device, int stream, std::function<void()> then);
+// given by now, or with the device's error.
+void CallAfter(int device, int stream, std::function<void(absl::Status)> then);
 
 // Within a capture streams remember marks between pieces of their work, so that
 // one may wait for less than all: the position of a stream is that of its next

@@ -11,7 +11,9 @@ void* StreamHandle(int, int) { FailWithoutCuda("stream"); }
 void SynchronizeStream(int, int) { FailWithoutCuda("synchronize"); }
 void SynchronizeDevice(int) { FailWithoutCuda("synchronize"); }
 void WaitForStream(int, int, int, int) { FailWithoutCuda("stream"); }
-void CallAfter(int, int, std::function<void()>) { FailWithoutCuda("stream"); }
+void CallAfter(int, int, std::function<void(absl::Status)>) {
+  FailWithoutCuda("stream");
+}
 // Matter to recordings alone, which there are none of.
 void MarkStream(int, int) {}
 uint64_t StreamPosition(int, int) { return 0; }

@@ -67,7 +67,9 @@ void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
   if (!report.ok()) task->progress->Break(report.status());
   const absl::Status heard = CatchErrors([&] {
     AfterWork(CurrentStream(numbers_.front()->device()),
-              [task, report] { HearEnd(task, report); });
+              [task, report](const absl::Status& ended) {
+                HearEnd(task, ended.ok() ? report : ended);
+              });
   });
   // The times of a step are lost with the next one.
   if (!heard.ok()) {
@@ -96,8 +98,11 @@ void StageGroup::HearEnd(const TaskPtr& task,
   const Progress& progress = *task->progress;
   if (report.ok() && progress.numbers.front()->decided() >= task->order.step) {
     progress.agreed.Set(0.0);
-    if (task->order.timed)
-      report->times = TimesOf(task->recorded->trace().Spans());
+    if (task->order.timed) {
+      const absl::Status read = CatchErrors(
+          [&] { report->times = TimesOf(task->recorded->trace().Spans()); });
+      if (!read.ok()) report = read;
+    }
     // Nothing went by mail, which may have failed since.
     Finish(*task, std::move(report));
     return;

@@ -106,7 +106,8 @@ TEST(StreamUse, OfWhatLiesOnAGpuHasNoStreamOfTheCpu) {
 
 TEST(AfterWork, IsCalledAtOnceOnTheCpu) {
   bool called = false;
-  AfterWork(Stream::Default(Device::Cpu()), [&] { called = true; });
+  AfterWork(Stream::Default(Device::Cpu()),
+            [&](const absl::Status& status) { called = status.ok(); });
   EXPECT_TRUE(called);
 }
 

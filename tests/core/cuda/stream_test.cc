@@ -6,12 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 
 #include "core/cuda/delay.h"
 #include "core/future.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
+#include "core/step_flags.h"
 #include "core/tensor.h"
 #include "tests/support/test_device.h"
 
@@ -144,9 +147,10 @@ TEST_F(GpuStreams, ACallComesAfterTheWorkBeforeIt) {
   worked.Record(stream);
   const Promise<void> called, may_return;
   bool had_ended = false;
-  AfterWork(stream, [&had_ended, &worked, called, may_return] {
+  AfterWork(stream, [&had_ended, &worked, called,
+                     may_return](const absl::Status& status) {
     had_ended = worked.HasEnded();
-    called.Set(absl::OkStatus());
+    called.Set(status);
     may_return.future().Await().IgnoreError();
   });
   ASSERT_TRUE(called.future().Await().ok());
@@ -154,6 +158,26 @@ TEST_F(GpuStreams, ACallComesAfterTheWorkBeforeIt) {
   product.Fill(1);
   stream.Synchronize();
   may_return.Set(absl::OkStatus());
+}
+
+// In a process of its own, which the failure leaves without a GPU.
+TEST_F(GpuStreams, ACallIsToldThatTheDeviceHasFailed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto fail = [this] {
+    StepNumber step(gpu_);
+    step.Begin(1);
+    const Stream stream = Stream::Next(gpu_);
+    const auto* const nowhere = reinterpret_cast<const uint64_t*>(16);
+    AwaitFlag(nowhere, step, stream,
+              std::chrono::steady_clock::time_point::max());
+    const Promise<void> called;
+    AfterWork(stream,
+              [called](const absl::Status& status) { called.Set(status); });
+    const absl::Status told = called.future().Await();
+    std::fprintf(stderr, "told: %s\n", told.ToString().c_str());
+    std::_Exit(told.ok() ? 1 : 0);
+  };
+  EXPECT_EXIT(fail(), ::testing::ExitedWithCode(0), "illegal");
 }
 
 }  // namespace
