@@ -16,6 +16,8 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "core/executor.h"
+#include "core/future.h"
 #include "core/status.h"
 
 namespace baton {
@@ -23,6 +25,8 @@ namespace {
 
 // What a disk is given at a time, and what its blocks begin at multiples of.
 constexpr size_t kBufferBytes = size_t{4} << 20;
+// One is filled while the disk writes the others.
+constexpr size_t kBuffers = 3;
 constexpr size_t kAligned = 4096;
 
 }  // namespace
@@ -62,59 +66,106 @@ absl::Status File::ReadAt(void* data, size_t bytes, uint64_t offset) const {
   return absl::OkStatus();
 }
 
+// Of one file. Thread-safe.
+class FileWriter::Disk {
+ public:
+  explicit Disk(int descriptor) : descriptor_(descriptor) {}
+
+  // Whole blocks. Their memory stays until then.
+  Future<void> WriteBeside(const char* from, size_t bytes, uint64_t offset) {
+    if (threads_ == nullptr) {
+      threads_ = std::make_unique<ThreadPool>(kBuffers - 1, "disk");
+      SetDirect(true);
+    }
+    const Promise<void> written;
+    threads_->Post([this, from, bytes, offset, written] {
+      written.Set(Write(from, bytes, offset));
+    });
+    return written.future();
+  }
+  absl::Status Write(const char* from, size_t bytes, uint64_t offset) {
+    while (bytes > 0) {
+      const bool direct = direct_;
+      const ssize_t n =
+          pwrite(descriptor_, from, bytes, static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EINVAL &&
+          direct) {  // it takes other blocks or none
+        SetDirect(false);
+        continue;
+      }
+      if (n < 0) return absl::ErrnoToStatus(errno, "cannot write");
+      from += n;
+      bytes -= static_cast<size_t>(n);
+      offset += static_cast<uint64_t>(n);
+    }
+    return absl::OkStatus();
+  }
+  // When no other write is under way: these are no whole blocks.
+  absl::Status Finish(const char* from, size_t bytes, uint64_t offset) {
+    if (direct_) SetDirect(false);
+    RETURN_IF_ERROR(Write(from, bytes, offset));
+    if (fsync(descriptor_) != 0)
+      return absl::ErrnoToStatus(errno, "cannot flush");
+    return absl::OkStatus();
+  }
+
+ private:
+  // Where the file system cannot it stays as it is.
+  void SetDirect(bool direct) {
+    const int flags = fcntl(descriptor_, F_GETFL);
+    direct_ = fcntl(descriptor_, F_SETFL,
+                    direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 &&
+              direct;
+  }
+
+  const int descriptor_;
+  std::atomic<bool> direct_{false};
+  std::unique_ptr<ThreadPool> threads_;  // from the first full buffer on
+};
+
+struct FileWriter::Buffer {
+  std::unique_ptr<char, void (*)(void*)> data{
+      static_cast<char*>(std::aligned_alloc(kAligned, kBufferBytes)),
+      std::free};
+  Future<void> written = ReadyFuture<void>(absl::OkStatus());
+};
+
 FileWriter::FileWriter(const File& file)
-    : descriptor_(file.descriptor()),
-      buffer_(static_cast<char*>(std::aligned_alloc(kAligned, kBufferBytes)),
-              std::free) {
-  if (buffer_ == nullptr) throw std::bad_alloc();
+    : disk_(std::make_unique<Disk>(file.descriptor())), buffers_(kBuffers) {
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.data == nullptr) throw std::bad_alloc();
+  }
+}
+
+FileWriter::~FileWriter() {
+  for (const Buffer& buffer : buffers_) buffer.written.Await().IgnoreError();
 }
 
 absl::Status FileWriter::Write(const void* data, size_t bytes) {
   const auto* from = static_cast<const char*>(data);
   while (bytes > 0) {
     const size_t size = std::min(bytes, kBufferBytes - filled_);
-    std::memcpy(buffer_.get() + filled_, from, size);
+    std::memcpy(buffers_[present_].data.get() + filled_, from, size);
     filled_ += size;
     from += size;
     bytes -= size;
-    if (filled_ < kBufferBytes) continue;
-    SetDirect(true);
-    RETURN_IF_ERROR(WriteBuffer());
+    if (filled_ == kBufferBytes) RETURN_IF_ERROR(PassOn());
   }
   return absl::OkStatus();
 }
 
-absl::Status FileWriter::WriteBuffer() {
-  const char* from = buffer_.get();
-  for (size_t bytes = std::exchange(filled_, 0); bytes > 0;) {
-    const ssize_t n = write(descriptor_, from, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EINVAL &&
-        direct_) {  // it takes other blocks, or none
-      SetDirect(false);
-      continue;
-    }
-    if (n < 0) return absl::ErrnoToStatus(errno, "cannot write");
-    from += n;
-    bytes -= static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
-}
-
-// Where the file system cannot it stays as it is.
-void FileWriter::SetDirect(bool direct) {
-  const int flags = fcntl(descriptor_, F_GETFL);
-  direct_ = fcntl(descriptor_, F_SETFL,
-                  direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 &&
-            direct;
+absl::Status FileWriter::PassOn() {
+  Buffer& full = buffers_[present_];
+  full.written = disk_->WriteBeside(full.data.get(), kBufferBytes, offset_);
+  offset_ += std::exchange(filled_, 0);
+  present_ = (present_ + 1) % buffers_.size();
+  return buffers_[present_].written.Await();
 }
 
 absl::Status FileWriter::Flush() {
-  if (direct_) SetDirect(false);  // the rest is no whole block
-  RETURN_IF_ERROR(WriteBuffer());
-  if (fsync(descriptor_) != 0)
-    return absl::ErrnoToStatus(errno, "cannot flush");
-  return absl::OkStatus();
+  for (const Buffer& buffer : buffers_) RETURN_IF_ERROR(buffer.written.Await());
+  return disk_->Finish(buffers_[present_].data.get(), filled_, offset_);
 }
 
 absl::Status ReplaceFile(const std::string& path,

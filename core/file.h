@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -37,23 +38,29 @@ class File {
 
 // Writes a file from its beginning on, past the page cache where the file
 // system can: memory for pages of the cache may take longer to find than the
-// disk to write. Thread-compatible.
+// disk to write. The disk works beside the caller, whose data is copied first.
+// Thread-compatible.
 class FileWriter {
  public:
   explicit FileWriter(const File& file);
+  ~FileWriter();  // once the disk is done
 
+  // An error may be that of an earlier Write.
   absl::Status Write(const void* data, size_t bytes);
   // Once, at the end: what was written is on the disk.
   absl::Status Flush();
 
  private:
-  absl::Status WriteBuffer();
-  void SetDirect(bool direct);
+  class Disk;
+  struct Buffer;
+  // Has the disk write what the present buffer holds, and goes to the next.
+  absl::Status PassOn();
 
-  const int descriptor_;
-  const std::unique_ptr<char, void (*)(void*)> buffer_;
-  size_t filled_ = 0;
-  bool direct_ = false;
+  const std::unique_ptr<Disk> disk_;
+  std::vector<Buffer> buffers_;  // in turn
+  size_t present_ = 0;
+  size_t filled_ = 0;    // of it
+  uint64_t offset_ = 0;  // where it belongs
 };
 
 // Puts what `write` writes in the place of `path`: into a file beside it first,
