@@ -3,20 +3,25 @@
 
 #include "models/distributed/data_parallel/data_parallel.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "autograd/engine.h"
+#include "core/graph.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
+#include "core/stream.h"
 
 namespace baton::dist {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Now = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+double SecondsSince(Now::time_point begin) {
+  return std::chrono::duration<double>(Now::now() - begin).count();
 }
 
 // Each call has the group's deadline.
@@ -31,6 +36,42 @@ absl::Status AwaitAll(const std::vector<Future<void>>& calls) {
 
 }  // namespace
 
+// Of steps, replayed or not. Confined to the thread of DataParallel.
+class DataParallel::Clock {
+ public:
+  explicit Clock(Device device)
+      : on_gpu_(device.is_cuda()), computed_(device), reduced_(device) {}
+
+  // Times on the GPU; each replay takes them anew.
+  void Computed(const Stream& stream) { computed_.RecordTime(stream); }
+  void Reduced(const Stream& stream) { reduced_.RecordTime(stream); }
+  // A step of the host's, or of a GPU, where the times are those of its events.
+  void Count(int64_t bytes, double backward_s, double waited_s) {
+    ++figures_.steps;
+    figures_.bytes += bytes;
+    figures_.backward_s += backward_s;
+    if (on_gpu_) {
+      ++untimed_;
+    } else {
+      figures_.waited_s += waited_s;
+    }
+  }
+  DataParallelFigures figures() {
+    if (untimed_ > 0 && reduced_.HasEnded()) {
+      const double last = reduced_.MillisecondsSince(computed_) * 1e-3;
+      figures_.waited_s +=
+          std::max(last, 0.0) * static_cast<double>(std::exchange(untimed_, 0));
+    }
+    return figures_;
+  }
+
+ private:
+  const bool on_gpu_;
+  Event computed_, reduced_;
+  int64_t untimed_ = 0;  // steps
+  DataParallelFigures figures_;
+};
+
 // The collectives of one step, which all members post in the same order:
 // buffers, buckets, and which parameters have a gradient at all.
 class DataParallel::Pass {
@@ -44,12 +85,13 @@ class DataParallel::Pass {
 
   // Those that have not been before.
   void PostBuckets(size_t ready) {
+    const StreamScope scope(parallel_.stream());
     for (; posted_ < ready; ++posted_) {
       Tensor gradients = parallel_.buckets_->all(posted_);
       if (parallel_.options_.travel_as.has_value())
         gradients = gradients.To(*parallel_.options_.travel_as);
       travelling_.push_back(gradients);
-      parallel_.figures_.bytes += static_cast<int64_t>(gradients.nbytes());
+      bytes_ += static_cast<int64_t>(gradients.nbytes());
       rpc::ProcessGroup& group = *parallel_.group_;
       calls_.push_back(parallel_.options_.shard_optimizer
                            ? group.ReduceScatter(parallel_.ShardOf(gradients),
@@ -60,48 +102,53 @@ class DataParallel::Pass {
   }
 
   absl::Status Finish() {
+    std::vector<uint8_t> own;
     for (size_t i = 0; i < parallel_.parameters_.size(); ++i)
-      if (parallel_.buckets_->has(i)) has_.data<uint8_t>()[i] = 1;
+      own.push_back(parallel_.buckets_->has(i) ? 1 : 0);
+    if (Graph::IsRecording() && own != parallel_.own_have_) {
+      return absl::FailedPreconditionError(
+          "other parameters have gradients in the step that is recorded than "
+          "in "
+          "the one before");
+    }
+    std::copy(own.begin(), own.end(), has_.data<uint8_t>());
+    parallel_.own_have_ = std::move(own);
     return FinishWithout();
   }
   // This member has nothing to give.
   absl::Status FinishWithout() {
     PostBuckets(parallel_.buckets_->size());
-    calls_.push_back(parallel_.group_->AllReduce(has_, rpc::ReduceOp::kMax));
-    RETURN_IF_ERROR(AwaitAll(calls_));
+    // The CPU's part cannot be recorded, and has been agreed before.
+    if (!Graph::IsRecording()) {
+      RETURN_IF_ERROR(parallel_.group_->AllReduce(has_, rpc::ReduceOp::kMax)
+                          .Await(kNoLimit));
+      parallel_.some_have_ = has_.ToVector<uint8_t>();
+    }
+    RETURN_IF_ERROR(parallel_.AwaitOrLeave(std::move(calls_)));
+    const StreamScope scope(parallel_.stream());
     TakeBuffers();
     for (size_t i = 0; i < travelling_.size(); ++i) TakeBucket(i);
     return absl::OkStatus();
   }
 
-  // Once finished.
-  bool SomeHave(size_t parameter) const {
-    return has_.data<uint8_t>()[parameter] != 0;
-  }
+  int64_t bytes() const { return bytes_; }
 
  private:
   void PostBuffers() {
-    std::vector<Tensor> left = parallel_.buffers_;
-    while (!left.empty()) {
-      std::vector<Tensor> alike, others;
-      for (const Tensor& buffer : left) {
-        const bool fits = buffer.dtype() == left.front().dtype() &&
-                          buffer.device() == left.front().device();
-        (fits ? alike : others).push_back(buffer);
-      }
-      FlatTensor flat = FlatTensor::Like(alike);
-      for (size_t i = 0; i < alike.size(); ++i)
-        flat.parts[i].CopyFrom(alike[i]);
-      calls_.push_back(parallel_.group_->Broadcast(flat.all, parallel_.root_));
-      buffers_.emplace_back(std::move(alike), std::move(flat));
-      left = std::move(others);
+    const StreamScope scope(parallel_.stream());
+    for (const Buffers& buffers : parallel_.buffers_) {
+      if (parallel_.group_->rank() == parallel_.root_)
+        ops::CopyManyIf(Tensor(), buffers.flat.parts, buffers.tensors);
+      calls_.push_back(
+          parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
     }
   }
   void TakeBuffers() {
-    if (parallel_.group_->rank() == parallel_.root_) return;
-    for (const auto& [buffers, flat] : buffers_)
-      for (size_t i = 0; i < buffers.size(); ++i)
-        buffers[i].CopyFrom(flat.parts[i]);
+    if (parallel_.group_->rank() == parallel_.root_ ||
+        !parallel_.options_.broadcast_buffers)
+      return;
+    for (const Buffers& buffers : parallel_.buffers_)
+      ops::CopyManyIf(Tensor(), buffers.tensors, buffers.flat.parts);
   }
   void TakeBucket(size_t bucket) {
     const Tensor& gradients = parallel_.buckets_->all(bucket);
@@ -116,8 +163,8 @@ class DataParallel::Pass {
   const Tensor has_;  // u8, by parameter
   std::vector<Future<void>> calls_;
   std::vector<Tensor> travelling_;  // by bucket
-  std::vector<std::pair<std::vector<Tensor>, FlatTensor>> buffers_;
   size_t posted_ = 0;
+  int64_t bytes_ = 0;
 };
 
 DataParallel::DataParallel(nn::Module& module,
@@ -132,8 +179,10 @@ DataParallel::DataParallel(nn::Module& module,
     places_.emplace(parameter.id(), parameters_.size());
     parameters_.push_back(parameter);
   }
+  std::vector<Tensor> buffers;
   for (const auto& [name, buffer] : module.NamedBuffers())
-    buffers_.push_back(buffer);
+    buffers.push_back(buffer);
+  GroupBuffers(std::move(buffers));
   std::vector<size_t> backwards;
   for (size_t i = parameters_.size(); i > 0; --i) backwards.push_back(i - 1);
   // Parts of a line each, at least.
@@ -141,6 +190,40 @@ DataParallel::DataParallel(nn::Module& module,
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
                                                options_.buckets, multiple);
   if (options_.shard_optimizer) Shard();
+  clock_ = std::make_shared<Clock>(stream().device());
+}
+
+// What lies in one place of a kind travels as one.
+void DataParallel::GroupBuffers(std::vector<Tensor> left) {
+  while (!left.empty()) {
+    std::vector<Tensor> alike, others;
+    for (const Tensor& buffer : left) {
+      const bool fits = buffer.dtype() == left.front().dtype() &&
+                        buffer.device() == left.front().device();
+      (fits ? alike : others).push_back(buffer);
+    }
+    FlatTensor flat = FlatTensor::Like(alike);
+    buffers_.push_back({std::move(alike), std::move(flat)});
+    left = std::move(others);
+  }
+}
+
+Stream DataParallel::stream() const {
+  return group_->StreamOf(
+      parameters_.empty() ? Device::Cpu() : parameters_[0].tensor().device());
+}
+
+DataParallelFigures DataParallel::figures() const { return clock_->figures(); }
+
+absl::Status DataParallel::AwaitFormer() {
+  if (Graph::IsRecording()) return absl::OkStatus();
+  return AwaitAll(std::exchange(former_, {}));
+}
+
+absl::Status DataParallel::AwaitOrLeave(std::vector<Future<void>> calls) {
+  if (Graph::IsRecording() || !on_gpu()) return AwaitAll(calls);
+  std::move(calls.begin(), calls.end(), std::back_inserter(former_));
+  return group_->status();
 }
 
 void DataParallel::Shard() {
@@ -166,10 +249,13 @@ Tensor DataParallel::ShardOf(const Tensor& all) const {
 }
 
 absl::Status DataParallel::GatherParameters() {
+  RETURN_IF_ERROR(AwaitFormer());
   std::vector<Future<void>> calls;
-  for (const FlatTensor& weights : weights_)
-    calls.push_back(group_->AllGather(weights.all, ShardOf(weights.all)));
-  return AwaitAll(calls);
+  for (size_t i = weights_.size(); i > 0; --i) {
+    const Tensor& all = weights_[i - 1].all;
+    calls.push_back(group_->AllGather(all, ShardOf(all)));
+  }
+  return AwaitOrLeave(std::move(calls));
 }
 
 absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
@@ -192,8 +278,9 @@ absl::Status DataParallel::BroadcastModel(int root) {
   std::vector<Future<void>> calls;
   for (const Variable& parameter : all_parameters_)
     calls.push_back(group_->Broadcast(parameter.tensor(), root));
-  for (const Tensor& buffer : buffers_)
-    calls.push_back(group_->Broadcast(buffer, root));
+  for (const Buffers& buffers : buffers_)
+    for (const Tensor& buffer : buffers.tensors)
+      calls.push_back(group_->Broadcast(buffer, root));
   // Who gives does not hear of one that cannot take it.
   calls.push_back(group_->Barrier());
   return AwaitAll(calls);
@@ -219,7 +306,8 @@ absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
 
 absl::Status DataParallel::Reduce(const std::vector<Variable>& outputs,
                                   const std::vector<Tensor>& grad_outputs) {
-  const auto begin = Clock::now();
+  const auto begin = Now::now();
+  RETURN_IF_ERROR(AwaitFormer());
   RETURN_IF_ERROR(MeetOthers(true));
   Pass pass(*this);
   buckets_->Begin();
@@ -230,24 +318,34 @@ absl::Status DataParallel::Reduce(const std::vector<Variable>& outputs,
                        if (found == places_.end())
                          return Variable(leaf).AccumulateGrad(gradient);
                        order.push_back(found->second);
+                       const StreamScope scope(stream());
                        pass.PostBuckets(buckets_->Put(found->second, gradient));
                      });
-  buckets_->PutTheRest();
-  figures_.backward_s += SecondsSince(begin);
-  const auto computed = Clock::now();
+  {
+    const StreamScope scope(stream());
+    buckets_->PutTheRest();
+  }
+  clock_->Computed(CurrentStream(stream().device()));
+  const double backward_s = SecondsSince(begin);
+  const auto computed = Now::now();
   RETURN_IF_ERROR(pass.Finish());
-  LeaveGradients(pass);
+  LeaveGradients();
   RETURN_IF_ERROR(AdoptOrder(order));
-  figures_.waited_s += SecondsSince(computed);
-  ++figures_.steps;
+  clock_->Reduced(stream());
+  if (Graph::IsRecording()) {
+    Graph::AfterReplay(
+        [clock = clock_, bytes = pass.bytes()] { clock->Count(bytes, 0, 0); });
+  } else {
+    clock_->Count(pass.bytes(), backward_s, SecondsSince(computed));
+  }
   return absl::OkStatus();
 }
 
-void DataParallel::LeaveGradients(const Pass& pass) {
+void DataParallel::LeaveGradients() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (options_.shard_optimizer) {
       parameters_[i].ZeroGrad();
-    } else if (pass.SomeHave(i)) {
+    } else if (some_have_[i] != 0) {
       parameters_[i].set_grad(buckets_->view(i));
     }
   }
@@ -256,6 +354,11 @@ void DataParallel::LeaveGradients(const Pass& pass) {
 }
 
 absl::Status DataParallel::MeetOthers(bool has_inputs) {
+  if (Graph::IsRecording() && (options_.uneven_inputs || !order_known_)) {
+    return absl::FailedPreconditionError(
+        "a step is recorded once one has been taken, and not with "
+        "uneven_inputs");
+  }
   if (!options_.uneven_inputs) return absl::OkStatus();
   const Tensor active = Tensor::Zeros({group_->size()}, {.dtype = DType::kU8});
   active.data<uint8_t>()[group_->rank()] = has_inputs ? 1 : 0;
@@ -284,6 +387,7 @@ absl::Status DataParallel::Join() {
 }
 
 absl::Status DataParallel::FollowOthers() {
+  RETURN_IF_ERROR(AwaitFormer());
   buckets_->FillWithZeros();
   Pass pass(*this);
   RETURN_IF_ERROR(pass.FinishWithout());
