@@ -10,6 +10,7 @@
 #include "core/cuda/ipc.h"
 #include "core/cuda/nccl.h"
 #include "core/graph.h"
+#include "core/log.h"
 #include "core/status.h"
 #include "rpc/collectives/nccl_backend.h"
 #include "rpc/collectives/process_group.h"
@@ -75,13 +76,19 @@ absl::StatusOr<std::vector<ProcessGroup::GpuCard>>
 ProcessGroup::ExchangeGpuCards() {
   GpuCard own;
   const int gpu = agent_.self().compute.device.index();
-  if (const auto version = cuda::NcclVersion(); version.ok()) {
+  const absl::Status written = CatchErrors([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::string version, cuda::NcclVersion());
     Write(own.gpu, cuda::UuidOf(gpu));
     if (rank_ == 0) {
       ASSIGN_OR_RETURN(const std::string id, cuda::NewNcclId());
       Write(own.id, id);
     }
-    Write(own.version, version->substr(0, sizeof(own.version) - 1));
+    Write(own.version, version.substr(0, sizeof(own.version) - 1));
+    return absl::OkStatus();
+  });
+  if (!written.ok()) {
+    LogWarning("group ", options_.name, ": cuda:", gpu,
+               " takes no part in NCCL: ", written.ToString());
   }
   constexpr auto kBytes = static_cast<int64_t>(sizeof(GpuCard));
   const TensorOptions bytes{.dtype = DType::kU8};
@@ -109,7 +116,7 @@ absl::Status ProcessGroup::CheckGpuCards(
                             strnlen(cards[0].version, sizeof(card.version)));
     if (version.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(NameOfRank(rank), " has no NCCL"));
+          absl::StrCat(NameOfRank(rank), " has no NCCL, or not its GPU"));
     }
     if (version != first) {
       return absl::InvalidArgumentError(
