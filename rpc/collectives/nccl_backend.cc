@@ -17,6 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A question takes CUDA's lock, which launches want.
+constexpr std::chrono::microseconds kPace{20};
+
 // What a member had given when it left ends well within this.
 constexpr std::chrono::seconds kLeavePatience{1};
 
@@ -66,8 +69,11 @@ class NcclBackend::Watch {
     last_ = promise.future();
     return !std::exchange(asked_, true);
   }
-  // True when nothing is left to ask for.
+  // True when nothing is left to ask for. Called by one thread at a time.
   bool Ask() {
+    const auto now = Clock::now();
+    if (now - last_look_ < kPace) return false;
+    last_look_ = now;
     std::vector<Promise<void>> ended;
     absl::Status failure;
     bool idle = false;
@@ -136,6 +142,7 @@ class NcclBackend::Watch {
     return false;
   }
 
+  Clock::time_point last_look_{};
   mutable Mutex mutex_;
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
