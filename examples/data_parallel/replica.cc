@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "autograd/functions/cast.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "core/stream.h"
@@ -125,7 +126,9 @@ absl::StatusOr<data::Batch> Replica::NextBatch() {
 Tensor Replica::Train(const Tensor& images, const Tensor& labels) {
   if (task_.shard) ThrowIfError(parallel_->GatherParameters());
   optimizer_->ZeroGrad();
-  const Variable loss = nn::CrossEntropy(model_->Forward(images), labels);
+  Variable logits = (*model_)(model_->Placed(images));
+  if (IsHalf(logits.dtype())) logits = autograd::Cast(logits, DType::kF32);
+  const Variable loss = nn::CrossEntropy(logits, labels);
   const Tensor scale = scaler_ ? scaler_->scale(compute_.device) : Tensor();
   if (group_->size() == 1 && !task_.shard) {
     loss.Backward(scale);
