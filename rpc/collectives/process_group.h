@@ -35,7 +35,7 @@ struct GroupOptions {
   // Members of one machine pass elements through memory that they share.
   bool shared_memory = true;
   // Where each has declared a GPU (rpc/compute.h) of its own, what lies there
-  // goes by NCCL.
+  // goes by NCCL. The same of all.
   bool gpus = true;
 };
 

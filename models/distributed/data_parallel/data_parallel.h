@@ -16,6 +16,7 @@
 #include "core/future.h"
 #include "core/stream.h"
 #include "models/distributed/data_parallel/gradient_buckets.h"
+#include "models/distributed/data_parallel/step_clock.h"
 #include "models/nn/module.h"
 #include "rpc/collectives/process_group.h"
 
@@ -34,16 +35,6 @@ struct DataParallelOptions {
   // state of that part (ZeRO-1): see shards(). Neither with uneven_inputs nor
   // with travel_as.
   bool shard_optimizer = false;
-};
-
-// Where the time of a step goes, and what travels. On a GPU it is the time of
-// the last step that has ended when they are asked for, as if all since had
-// taken as long. Plain data.
-struct DataParallelFigures {
-  int64_t steps = 0;
-  double backward_s = 0;  // of all steps, until its own gradients are there
-  double waited_s = 0;    // after that, until those of all are reduced
-  int64_t bytes = 0;      // of gradients that were reduced
 };
 
 // A model whose every member of a group has a copy, and trains it on inputs of
@@ -119,7 +110,6 @@ class DataParallel {
 
  private:
   class Pass;
-  class Clock;
   // What is read of the buffers of the root, and where it travels.
   struct Buffers {
     std::vector<Tensor> tensors;
@@ -157,6 +147,7 @@ class DataParallel {
   std::vector<Buffers> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
   bool order_known_ = false;
+  bool settled_ = false;  // a step has been taken
   // By parameter, of the last step: whether this member had a gradient, and
   // whether some did.
   std::vector<uint8_t> own_have_, some_have_;
@@ -166,7 +157,7 @@ class DataParallel {
   int root_ = 0;                      // whose buffers count
   int active_ = 0;                    // members that take it
   std::vector<Future<void>> former_;  // which the GPU may not have ended
-  std::shared_ptr<Clock> clock_;      // recorded steps have it too
+  std::shared_ptr<StepClock> clock_;  // recorded steps have it too
 };
 
 }  // namespace baton::dist
