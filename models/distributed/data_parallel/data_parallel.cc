@@ -22,6 +22,13 @@ absl::Status AwaitAll(const std::vector<Future<void>>& calls) {
   return first;
 }
 
+std::vector<Tensor> Tensors(const std::vector<Variable>& variables) {
+  std::vector<Tensor> tensors;
+  for (const Variable& variable : variables)
+    tensors.push_back(variable.tensor());
+  return tensors;
+}
+
 }  // namespace
 
 DataParallel::DataParallel(nn::Module& module,
@@ -39,6 +46,10 @@ DataParallel::DataParallel(nn::Module& module,
   std::vector<Tensor> buffers;
   for (const auto& [name, buffer] : module.NamedBuffers())
     buffers.push_back(buffer);
+  for (const std::vector<Tensor>& tensors : {Tensors(all_parameters_), buffers})
+    for (const Tensor& tensor : tensors)
+      Require(tensor.device() == module.device(), "data_parallel",
+              "a replica must lie on one device");
   GroupBuffers(std::move(buffers));
   std::vector<size_t> backwards;
   for (size_t i = parameters_.size(); i > 0; --i) backwards.push_back(i - 1);
