@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -29,7 +30,9 @@ class Graph {
   static Graph Record(const std::vector<Device>& devices,
                       absl::FunctionRef<void()> body);
   // Whether the calling thread is within a Record's body.
-  static bool IsRecording();
+  static bool IsRecording() { return CurrentRecording() != 0; }
+  // Its number, which no other of the process has; 0 for none.
+  static uint64_t CurrentRecording();
   // Within a Record's body: every Replay calls `call` when it has launched, for
   // what the host keeps of the work.
   static void AfterReplay(std::function<void()> call);

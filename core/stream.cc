@@ -122,6 +122,15 @@ Stream Stream::ForCopies(Device from, Device to) {
   return Stream(device, cuda::kStreams + lane % cuda::kCopyStreams);
 }
 
+Stream Stream::ForCollectives(Device device) {
+  if (device.is_cpu()) return Default(device);
+  RequireIndex(device);
+  static std::array<std::atomic<uint32_t>, kMaxDevices> dealt = {};
+  const uint32_t turn = dealt[static_cast<size_t>(device.index())]++;
+  return Stream(device, cuda::kFirstCollective +
+                            static_cast<int>(turn % cuda::kCollectiveStreams));
+}
+
 void Stream::Synchronize() const {
   if (device_.is_cuda()) cuda::SynchronizeStream(device_.index(), index_);
 }

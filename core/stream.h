@@ -33,6 +33,9 @@ class Stream {
   static void UseCompanions(bool use);  // process-wide; on from the start
   // The stream that carries copies from one device to another.
   static Stream ForCopies(Device from, Device to);
+  // One of 8 that carry what a device does together with others, dealt out in
+  // turn: nothing else is given to them.
+  static Stream ForCollectives(Device device);
 
   Device device() const { return device_; }
   int index() const { return index_; }

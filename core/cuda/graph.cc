@@ -250,7 +250,10 @@ Graph Graph::Record(const std::vector<Device>& devices,
   return Graph(std::make_shared<const Recording>(devices, body));
 }
 
-bool Graph::IsRecording() { return cuda::CurrentCapture() != nullptr; }
+uint64_t Graph::CurrentRecording() {
+  const cuda::CaptureLog* capture = cuda::CurrentCapture();
+  return capture == nullptr ? 0 : static_cast<uint64_t>(capture->pool);
+}
 
 void Graph::AfterReplay(std::function<void()> call) {
   Require(IsRecording(), kOp, "this thread is not recording");

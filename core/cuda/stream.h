@@ -18,10 +18,13 @@ inline constexpr int kDealtStreams = 31;   // from 1, as 0 is the default
 inline constexpr int kThreadStreams = 32;  // after those
 inline constexpr int kStreams = 1 + kDealtStreams + kThreadStreams;
 inline constexpr int kCopyStreams = 16;  // numbered after all these
-// After those come as many companions as there are streams without copies.
-inline constexpr int kAllStreams = kStreams + kCopyStreams + kStreams;
+// After those come as many companions as there are streams without copies, and
+// then those of collectives.
+inline constexpr int kCollectiveStreams = 8;
+inline constexpr int kFirstCollective = kStreams + kCopyStreams + kStreams;
+inline constexpr int kAllStreams = kFirstCollective + kCollectiveStreams;
 inline bool IsCompanion(int stream) {
-  return stream >= kStreams + kCopyStreams;
+  return stream >= kStreams + kCopyStreams && stream < kFirstCollective;
 }
 
 void* StreamHandle(int device, int stream);

@@ -12,7 +12,7 @@ class Graph::Recording {};
 Graph Graph::Record(const std::vector<Device>&, absl::FunctionRef<void()>) {
   cuda::FailWithoutCuda("graph");
 }
-bool Graph::IsRecording() { return false; }
+uint64_t Graph::CurrentRecording() { return 0; }
 void Graph::AfterReplay(std::function<void()>) {
   cuda::FailWithoutCuda("graph");
 }

@@ -150,7 +150,8 @@ void CopyManyIf(const Tensor& condition, const std::vector<Tensor>& targets,
   std::vector<cuda::TensorPair> pairs;
   for (size_t i = 0; i < targets.size(); ++i) {
     const Tensor& target = targets[i];
-    RequireOneDevice(kOp, target, condition);
+    if (condition.defined()) RequireOneDevice(kOp, target, condition);
+    RequireOneDevice(kOp, target, targets.front());
     RequireOneDevice(kOp, target, sources[i]);
     RequireSameShape(kOp, target, sources[i]);
     Require(
@@ -160,9 +161,9 @@ void CopyManyIf(const Tensor& condition, const std::vector<Tensor>& targets,
     pairs.push_back({target, sources[i]});
   }
   if (pairs.empty()) return;
-  if (condition.device().is_cuda()) {
+  if (pairs.front().target.device().is_cuda()) {
     cuda::CopyPairsIf(condition, pairs);
-  } else if (condition.Item() != 0) {
+  } else if (!condition.defined() || condition.Item() != 0) {
     for (const auto& [target, source] : pairs) cpu::Copy(target, source);
   }
   for (const Tensor& target : targets) target.BumpVersion();

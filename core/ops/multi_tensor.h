@@ -23,7 +23,8 @@ void CastMany(const std::vector<Tensor>& targets,
 // undefined.
 std::vector<Tensor> CloneMany(const std::vector<Tensor>& tensors);
 // targets[i] = sources[i], of equal dtypes, whatever these are, and memory
-// orders, unless `condition`, f32 [] on the device of all, is 0 when it runs.
+// orders, on one device of all; unless `condition`, where defined, f32 []
+// there, is 0 when it runs.
 void CopyManyIf(const Tensor& condition, const std::vector<Tensor>& targets,
                 const std::vector<Tensor>& sources);
 // targets[i] = sources[i] / scale, of f32, bf16 or f16 into f32; `not_finite`,

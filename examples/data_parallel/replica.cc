@@ -8,12 +8,21 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "autograd/functions/cast.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "core/stream.h"
 #include "models/data/open.h"
 #include "models/nn/loss.h"
 
 namespace baton::examples {
+namespace {
+
+void ThrowIfError(const absl::Status& status) {
+  if (!status.ok()) throw Error(status);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Replica>> Replica::Make(
     rpc::CallContext& call, const ReplicaTask& task) {
@@ -23,6 +32,13 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::Make(
 }
 
 absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
+  task_ = task;
+  compute_ = call.agent().self().compute;
+  if (task.shard && compute_.dtype == DType::kF16) {
+    return absl::InvalidArgumentError(
+        "a divided optimizer does not know whether the others' gradients have "
+        "overflowed: take bf16, or ddp");
+  }
   rpc::GroupOptions options;
   options.name = absl::StrJoin(task.members, "+");
   options.members = task.members;
@@ -30,6 +46,7 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
   ASSIGN_OR_RETURN(
       group_,
       rpc::ProcessGroup::Make(call.agent(), options).Await(options.timeout));
+  RETURN_IF_ERROR(group_->Takes(compute_.device));
   RETURN_IF_ERROR(OpenImages(task, group_->rank(), group_->size()));
   models::ResNetOptions model = task.model;
   if (loader_ != nullptr) {
@@ -37,16 +54,35 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
         static_cast<int64_t>(loader_->dataset().classes().size());
   }
   ASSIGN_OR_RETURN(model_, models::ResNet::Make(model));
+  RETURN_IF_ERROR(CatchErrors([&] {
+    if (compute_.device.is_cpu()) return;
+    model_->ToFormat(model.format);
+    if (compute_.dtype != DType::kF32) model_->LowerPrecision(compute_.dtype);
+    model_->To(compute_.device);
+  }));
   dist::DataParallelOptions parallel;
+  parallel.buckets.others = static_cast<size_t>(task.bucket);
   if (task.half) parallel.travel_as = DType::kBF16;
   parallel.shard_optimizer = task.shard;
   ASSIGN_OR_RETURN(parallel_,
                    dist::DataParallel::Make(*model_, group_, parallel));
-  return CatchErrors([&] {
-    optimizer_ = std::make_unique<optim::Any>(
-        task.shard ? parallel_->shards() : model_->Parameters(),
-        task.optimizer);
-  });
+  return CatchErrors([&] { PrepareStep(); });
+}
+
+void Replica::PrepareStep() {
+  const std::vector<Variable>& stepped =
+      task_.shard ? parallel_->shards() : model_->Parameters();
+  optimizer_ = std::make_unique<optim::Any>(stepped, task_.optimizer);
+  if (compute_.dtype == DType::kF16) {
+    scaler_ = std::make_unique<optim::GradScaler>(
+        std::vector<Device>{compute_.device}, optim::GradScalerOptions());
+  }
+  if (!task_.graph || compute_.device.is_cpu()) return;
+  step_ = std::make_unique<nn::GraphedStep>(
+      [this](const std::vector<Tensor>& batch) {
+        return std::vector<Tensor>{Train(batch[0], batch[1])};
+      },
+      std::vector<Device>{compute_.device}, model_->Parameters());
 }
 
 absl::Status Replica::OpenImages(const ReplicaTask& task, int rank, int ranks) {
@@ -58,7 +94,10 @@ absl::Status Replica::OpenImages(const ReplicaTask& task, int rank, int ranks) {
             .Contiguous(task.model.format);
     images_.labels =
         RandInt(0, task.model.num_classes, {task.batch}, generator);
-    return absl::OkStatus();
+    return CatchErrors([&] {
+      images_.images = images_.images.To(compute_.device);
+      images_.labels = images_.labels.To(compute_.device);
+    });
   }
   ASSIGN_OR_RETURN(auto dataset, data::OpenDataset(task.data));
   data::LoaderOptions options;
@@ -83,37 +122,71 @@ absl::StatusOr<data::Batch> Replica::NextBatch() {
   return *std::move(batch);
 }
 
-absl::StatusOr<ReplicaStep> Replica::Step() {
-  ASSIGN_OR_RETURN(const data::Batch batch, NextBatch());
-  const auto begin = std::chrono::steady_clock::now();
-  const dist::DataParallelFigures before = parallel_->figures();
-  ReplicaStep step;
-  RETURN_IF_ERROR(CatchErrors([&]() -> absl::Status {
-    optimizer_->ZeroGrad();
-    const Variable loss =
-        nn::CrossEntropy(model_->Forward(batch.images), batch.labels);
-    RETURN_IF_ERROR(parallel_->Backward(loss));
-    optimizer_->Step();
-    RETURN_IF_ERROR(parallel_->GatherParameters());
-    step.loss = loss.tensor().Item();
-    return absl::OkStatus();
-  }));
-  const dist::DataParallelFigures& after = parallel_->figures();
-  step.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
-  step.waited_s = after.waited_s - before.waited_s;
-  step.bytes = after.bytes - before.bytes;
-  for (const auto& [name, tensor] : optimizer_->SharedState())
-    if (tensor.rank() > 0) step.state_bytes += tensor.nbytes();
-  return step;
+// What the others have stepped comes while the forward begins.
+Tensor Replica::Train(const Tensor& images, const Tensor& labels) {
+  if (task_.shard) ThrowIfError(parallel_->GatherParameters());
+  optimizer_->ZeroGrad();
+  Variable logits = (*model_)(model_->Placed(images));
+  if (IsHalf(logits.dtype())) logits = autograd::Cast(logits, DType::kF32);
+  const Variable loss = nn::CrossEntropy(logits, labels);
+  const Tensor scale = scaler_ ? scaler_->scale(compute_.device) : Tensor();
+  if (group_->size() == 1 && !task_.shard) {
+    loss.Backward(scale);
+  } else {
+    ThrowIfError(parallel_->Backward({loss}, {scale}));
+  }
+  scaler_ ? scaler_->Step(*optimizer_) : optimizer_->Step();
+  return loss.tensor();
 }
 
-double Replica::Checksum() const {
-  double sum = 0;
-  for (const Variable& parameter : model_->Parameters())
-    for (const float value : parameter.tensor().ToVector<float>()) sum += value;
-  return sum;
+absl::StatusOr<ReplicaSteps> Replica::Step(int64_t count) {
+  if (count < 1) return absl::InvalidArgumentError("no steps to take");
+  std::vector<data::Batch> batches;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(data::Batch batch, NextBatch());
+    batches.push_back(std::move(batch));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const dist::DataParallelFigures before = parallel_->figures();
+  ReplicaSteps steps;
+  RETURN_IF_ERROR(CatchErrors([&] {
+    std::vector<Tensor> losses;
+    for (const data::Batch& batch : batches) {
+      const Tensor images = batch.images.To(compute_.device);
+      const Tensor labels = batch.labels.To(compute_.device);
+      const Tensor loss =
+          step_ ? step_->Run({images, labels})[0] : Train(images, labels);
+      losses.push_back(loss.Clone());  // the next replay writes it
+    }
+    Synchronize(compute_.device);
+    for (const Tensor& loss : losses) steps.losses.push_back(loss.Item());
+  }));
+  // Replays of a group that is broken end as if nothing were wrong.
+  RETURN_IF_ERROR(group_->status());
+  const auto each = static_cast<double>(count);
+  steps.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count() /
+      each;
+  const dist::DataParallelFigures after = parallel_->figures();
+  steps.waited_s = (after.waited_s - before.waited_s) / each;
+  steps.bytes = (after.bytes - before.bytes) / count;
+  for (const auto& [name, tensor] : optimizer_->SharedState())
+    if (tensor.rank() > 0) steps.state_bytes += tensor.nbytes();
+  if (step_ != nullptr) steps.kernels = step_->kernels();
+  return steps;
+}
+
+absl::StatusOr<double> Replica::Checksum() {
+  if (task_.shard) RETURN_IF_ERROR(parallel_->GatherParameters());
+  return CatchErrors([&]() -> absl::StatusOr<double> {
+    double sum = 0;
+    for (const Variable& parameter : model_->Parameters()) {
+      const Tensor values = parameter.tensor().To(DType::kF32);
+      for (const float value : values.ToVector<float>()) sum += value;
+    }
+    return sum;
+  });
 }
 
 void RegisterReplicas(rpc::Registry& registry) {

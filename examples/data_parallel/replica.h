@@ -12,9 +12,12 @@
 #include "absl/status/statusor.h"
 #include "models/data/loader.h"
 #include "models/distributed/data_parallel/data_parallel.h"
+#include "models/nn/graphed_step.h"
 #include "models/resnet.h"
 #include "optim/any.h"
+#include "optim/grad_scaler.h"
 #include "rpc/call_context.h"
+#include "rpc/compute.h"
 #include "rpc/registry.h"
 
 namespace baton::examples {
@@ -29,42 +32,47 @@ struct ReplicaTask {
   int64_t image = 128;               // height and width of random images
   bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
   bool half = false;   // gradients travel in bf16
-  uint64_t seed = 0;   // of the images' order, or of random ones
+  int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
+  bool graph = true;            // of GPUs: steps are recorded and replayed
+  uint64_t seed = 0;            // of the images' order, or of random ones
   int64_t timeout_ms = 60'000;  // of what they do together
 
   static constexpr auto Fields() {
     using T = ReplicaTask;
-    return std::tuple{&T::model, &T::optimizer, &T::members, &T::data,
-                      &T::batch, &T::image,     &T::shard,   &T::half,
-                      &T::seed,  &T::timeout_ms};
+    return std::tuple{&T::model,  &T::optimizer, &T::members, &T::data,
+                      &T::batch,  &T::image,     &T::shard,   &T::half,
+                      &T::bucket, &T::graph,     &T::seed,    &T::timeout_ms};
   }
 };
 
-// One step of one replica. Plain data.
-struct ReplicaStep {
-  double loss = 0;  // before it, of its own images
-  double seconds = 0;
-  double waited_s = 0;      // for gradients of others, after backward
-  int64_t bytes = 0;        // of gradients
-  int64_t state_bytes = 0;  // of the optimizer's
+// Some steps of one replica. Plain data.
+struct ReplicaSteps {
+  std::vector<double> losses;  // before each, of its own images
+  double seconds = 0;          // of one, as of the rest
+  double waited_s = 0;         // for gradients of others, after backward
+  int64_t bytes = 0;           // of gradients
+  int64_t state_bytes = 0;     // of the optimizer's
+  int64_t kernels = 0;         // of a recorded step
 
   static constexpr auto Fields() {
-    using S = ReplicaStep;
-    return std::tuple{&S::loss, &S::seconds, &S::waited_s, &S::bytes,
-                      &S::state_bytes};
+    using S = ReplicaSteps;
+    return std::tuple{&S::losses, &S::seconds,     &S::waited_s,
+                      &S::bytes,  &S::state_bytes, &S::kernels};
   }
 };
 
 // A ResNet at one worker that is trained as one of several, each on its share
-// of the images. Calls come one at a time, and at all of them.
+// of the images, on the device and in the dtype that the worker has declared.
+// Calls come one at a time, and at all of them.
 class Replica {
  public:
   // Waits for those of the other members.
   static absl::StatusOr<std::unique_ptr<Replica>> Make(rpc::CallContext& call,
                                                        const ReplicaTask& task);
-  absl::StatusOr<ReplicaStep> Step();
+  // So many, and until the last has ended.
+  absl::StatusOr<ReplicaSteps> Step(int64_t count);
   // The sum of all elements of all parameters: the same at all replicas.
-  double Checksum() const;
+  absl::StatusOr<double> Checksum();
 
   using Exports =
       rpc::Methods<&Replica::Make, &Replica::Step, &Replica::Checksum>;
@@ -74,12 +82,19 @@ class Replica {
   absl::Status Prepare(rpc::CallContext& call, const ReplicaTask& task);
   absl::Status OpenImages(const ReplicaTask& task, int rank, int ranks);
   absl::StatusOr<data::Batch> NextBatch();
+  void PrepareStep();
+  // Gives the loss. Throws Error.
+  Tensor Train(const Tensor& images, const Tensor& labels);
 
+  ReplicaTask task_;
+  rpc::Compute compute_;
   std::shared_ptr<rpc::ProcessGroup> group_;
   std::unique_ptr<models::ResNet> model_;
   std::unique_ptr<dist::DataParallel> parallel_;
   std::unique_ptr<optim::Any> optimizer_;
-  std::unique_ptr<data::Loader> loader_;  // null: the images below
+  std::unique_ptr<optim::GradScaler> scaler_;  // of f16
+  std::unique_ptr<nn::GraphedStep> step_;      // null: none is recorded
+  std::unique_ptr<data::Loader> loader_;       // null: the images below
   data::Batch images_;
 };
 

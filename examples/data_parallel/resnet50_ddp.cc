@@ -4,6 +4,9 @@
 // A ResNet that every worker has a copy of, trained data-parallel:
 //   baton-run --workers=2 --cores_per_worker=1 --worker_program=resnet50_ddp --
 //       resnet50_ddp --depth=18 --batch=16 --variants=single,ddp
+//   baton-run --workers=2 --device=cuda --dtype=tf32
+//       --worker_program=resnet50_ddp --
+//       resnet50_ddp --batch=60 --variants=single,ddp
 
 #include <cstdio>
 #include <memory>
@@ -31,8 +34,14 @@ ABSL_FLAG(int64_t, image, 128, "height and width of random images");
 ABSL_FLAG(std::string, data, "",
           "images to train on, as a folder of classes or CIFAR-10's files, a "
           "share at each worker; default random ones, drawn once");
-ABSL_FLAG(int64_t, steps, 10, "that are timed");
-ABSL_FLAG(int64_t, warm_up, 2, "steps before these");
+ABSL_FLAG(int64_t, steps, 10, "that are timed, or so often as many as below");
+ABSL_FLAG(int64_t, warm_up, 2, "the same before these");
+ABSL_FLAG(int64_t, steps_per_call, 0,
+          "that a worker takes before it says how it went; 0: one, and 20 on "
+          "GPUs, which have the next one before they end the last");
+ABSL_FLAG(bool, record, true,
+          "on GPUs a step is recorded, and replayed as one graph");
+ABSL_FLAG(int64_t, bucket_mb, 25, "of gradients that travel as one");
 ABSL_FLAG(
     std::vector<std::string>, variants, {"ddp"},
     "single, the first worker alone, ddp, all of them, and zero, the same "
@@ -59,12 +68,15 @@ struct Outcome {
 
 absl::Status CheckFlags() {
   for (const auto* flag : {&FLAGS_width, &FLAGS_classes, &FLAGS_batch,
-                           &FLAGS_image, &FLAGS_steps}) {
+                           &FLAGS_image, &FLAGS_steps, &FLAGS_bucket_mb}) {
     if (absl::GetFlag(*flag) < 1) {
       return absl::InvalidArgumentError(
-          "--width, --classes, --batch, --image and --steps are 1 or more");
+          "--width, --classes, --batch, --image, --steps and --bucket_mb are 1 "
+          "or more");
     }
   }
+  if (absl::GetFlag(FLAGS_steps_per_call) < 0)
+    return tools::WrongFlag("steps_per_call", "is 0 or more");
   if (absl::GetFlag(FLAGS_warm_up) < 0)
     return tools::WrongFlag("warm_up", "is 0 or more");
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
@@ -97,15 +109,19 @@ absl::StatusOr<ReplicaTask> TaskFromFlags() {
   task.batch = absl::GetFlag(FLAGS_batch);
   task.image = absl::GetFlag(FLAGS_image);
   task.half = absl::GetFlag(FLAGS_gradients) == "bf16";
+  task.bucket = absl::GetFlag(FLAGS_bucket_mb) << 20;
+  task.graph = absl::GetFlag(FLAGS_record);
   task.seed = absl::GetFlag(FLAGS_seed);
   return task;
 }
 
-absl::StatusOr<std::vector<std::string>> MembersOf(const rpc::Agent& agent,
-                                                   const std::string& variant) {
-  std::vector<std::string> members;
+using Workers = std::vector<rpc::WorkerInfo>;
+
+absl::StatusOr<Workers> MembersOf(const rpc::Agent& agent,
+                                  const std::string& variant) {
+  Workers members;
   for (const rpc::WorkerInfo& worker : agent.workers())
-    if (worker.name != agent.self().name) members.push_back(worker.name);
+    if (worker.name != agent.self().name) members.push_back(worker);
   if (members.empty()) {
     return absl::UnavailableError(
         "no worker is there to train: give baton-run --workers=2");
@@ -114,29 +130,35 @@ absl::StatusOr<std::vector<std::string>> MembersOf(const rpc::Agent& agent,
   return members;
 }
 
+int64_t StepsPerCall(const Workers& members) {
+  const int64_t steps = absl::GetFlag(FLAGS_steps_per_call);
+  if (steps > 0) return steps;
+  return members.front().compute.device.is_cuda() ? 20 : 1;
+}
+
 template <typename T>
 absl::StatusOr<std::vector<T>> AwaitEach(const std::vector<Future<T>>& calls) {
   return WaitAll(calls).Await(kStep);
 }
 
-// One step of all, and the slowest one's times.
-absl::StatusOr<ReplicaStep> StepAll(
-    const std::vector<RRef<Replica>>& replicas) {
-  std::vector<Future<ReplicaStep>> calls;
-  for (const auto& replica : replicas)
-    calls.push_back(
-        replica.Async<&Replica::Step>(rpc::CallOptions{.timeout = kStep}));
-  ASSIGN_OR_RETURN(const std::vector<ReplicaStep> steps, AwaitEach(calls));
-  ReplicaStep all;
-  for (const ReplicaStep& step : steps) {
-    all.loss += step.loss / static_cast<double>(steps.size());
-    if (step.seconds < all.seconds) continue;
-    all.seconds = step.seconds;
-    all.waited_s = step.waited_s;
-    all.bytes = step.bytes;
-    all.state_bytes = step.state_bytes;
+// So many steps of all, their mean losses and the slowest one's times.
+absl::StatusOr<ReplicaSteps> StepAll(const std::vector<RRef<Replica>>& replicas,
+                                     int64_t count) {
+  std::vector<Future<ReplicaSteps>> calls;
+  for (const auto& replica : replicas) {
+    calls.push_back(replica.Async<&Replica::Step>(
+        rpc::CallOptions{.timeout = kStep}, count));
   }
-  return all;
+  ASSIGN_OR_RETURN(std::vector<ReplicaSteps> all, AwaitEach(calls));
+  std::vector<double> losses(static_cast<size_t>(count));
+  size_t slowest = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].seconds > all[slowest].seconds) slowest = i;
+    for (size_t step = 0; step < losses.size(); ++step)
+      losses[step] += all[i].losses[step] / static_cast<double>(all.size());
+  }
+  all[slowest].losses = std::move(losses);
+  return all[slowest];
 }
 
 absl::Status CheckEqual(const std::vector<RRef<Replica>>& replicas) {
@@ -159,65 +181,76 @@ absl::StatusOr<std::vector<RRef<Replica>>> MakeReplicas(
   return AwaitEach(made);
 }
 
-std::vector<Detail> DetailsOf(const ReplicaTask& task,
-                              const std::vector<ReplicaStep>& timed,
+std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
+                              const std::vector<ReplicaSteps>& timed,
                               const std::vector<double>& losses) {
   double waited = 0, seconds = 0;
-  for (const ReplicaStep& step : timed) {
-    waited += step.waited_s;
-    seconds += step.seconds;
+  for (const ReplicaSteps& steps : timed) {
+    waited += steps.waited_s;
+    seconds += steps.seconds;
   }
   return {{"workers", static_cast<int64_t>(task.members.size())},
+          {"compute", members.front().compute.ToString()},
           {"batch", task.batch},
           {"depth", static_cast<int64_t>(task.model.depth)},
           {"gradients", absl::GetFlag(FLAGS_gradients)},
           {"gradient_bytes", timed.back().bytes},
           {"state_bytes", timed.back().state_bytes},
+          {"kernels", timed.back().kernels},
           {"waited_share", waited / seconds},
           {"losses", losses}};
 }
 
 absl::StatusOr<Outcome> Train(rpc::Agent& agent, const std::string& variant) {
   ASSIGN_OR_RETURN(ReplicaTask task, TaskFromFlags());
-  ASSIGN_OR_RETURN(task.members, MembersOf(agent, variant));
+  ASSIGN_OR_RETURN(const Workers members, MembersOf(agent, variant));
+  for (const auto& member : members) task.members.push_back(member.name);
   task.shard = variant == "zero";
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
   const int64_t warm_up = absl::GetFlag(FLAGS_warm_up);
-  const int64_t steps = warm_up + absl::GetFlag(FLAGS_steps);
+  const int64_t calls = warm_up + absl::GetFlag(FLAGS_steps);
+  const int64_t count = StepsPerCall(members);
   const auto images = static_cast<int64_t>(replicas.size()) * task.batch;
   Outcome outcome;
-  std::vector<ReplicaStep> timed;
+  std::vector<ReplicaSteps> timed;
   {
-    Progress progress(variant, "images", steps);
-    for (int64_t i = 0; i < steps; ++i) {
-      ASSIGN_OR_RETURN(const ReplicaStep step, StepAll(replicas));
-      progress.Step(step.loss, images);
-      outcome.losses.push_back(step.loss);
-      if (i >= warm_up) timed.push_back(step);
+    Progress progress(variant, "images", calls);
+    for (int64_t i = 0; i < calls; ++i) {
+      ASSIGN_OR_RETURN(const ReplicaSteps steps, StepAll(replicas, count));
+      progress.Step(steps.losses.back(), images * count);
+      outcome.losses.insert(outcome.losses.end(), steps.losses.begin(),
+                            steps.losses.end());
+      if (i >= warm_up) timed.push_back(steps);
     }
   }
   RETURN_IF_ERROR(CheckEqual(replicas));
   Measurement& measurement = outcome.measurement;
   measurement.variant = variant;
   measurement.items = images;
-  for (const ReplicaStep& step : timed)
-    measurement.seconds.push_back(step.seconds);
+  for (const ReplicaSteps& steps : timed)
+    measurement.seconds.push_back(steps.seconds);
   measurement.loss = outcome.losses.back();
-  measurement.details = DetailsOf(task, timed, outcome.losses);
+  measurement.details = DetailsOf(task, members, timed, outcome.losses);
   return outcome;
 }
 
-// Of what as many workers would do that had nothing to tell each other.
-std::string Efficiency(const std::vector<Outcome>& outcomes) {
-  const Outcome *single = nullptr, *all = nullptr;
-  for (const Outcome& outcome : outcomes) {
-    if (outcome.measurement.variant == "single") single = &outcome;
-    if (outcome.measurement.variant == "ddp") all = &outcome;
+// Of what as many workers would do that had nothing to tell each other: a
+// detail of each that is not alone, and the text of that of ddp.
+std::string NoteEfficiency(std::vector<Outcome>& outcomes) {
+  double alone = 0;
+  for (const Outcome& outcome : outcomes)
+    if (outcome.measurement.variant == "single")
+      alone = Summarize(outcome.measurement).median_s;
+  std::string text;
+  for (Outcome& outcome : outcomes) {
+    Measurement& measurement = outcome.measurement;
+    if (alone == 0 || measurement.variant == "single") continue;
+    const double efficiency = alone / Summarize(measurement).median_s;
+    measurement.details.push_back({"efficiency", efficiency});
+    if (measurement.variant == "ddp")
+      text = absl::StrFormat("scaling efficiency: %.3f\n", efficiency);
   }
-  if (single == nullptr || all == nullptr) return "";
-  return absl::StrFormat("scaling efficiency: %.3f\n",
-                         Summarize(single->measurement).median_s /
-                             Summarize(all->measurement).median_s);
+  return text;
 }
 
 std::string LossChart(const std::vector<Outcome>& outcomes) {
@@ -237,10 +270,11 @@ absl::Status Run(rpc::Agent& agent) {
   Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
     ASSIGN_OR_RETURN(Outcome outcome, Train(agent, variant));
-    findings.measurements.push_back(outcome.measurement);
     outcomes.push_back(std::move(outcome));
   }
-  findings.further = Efficiency(outcomes);
+  findings.further = NoteEfficiency(outcomes);
+  for (const Outcome& outcome : outcomes)
+    findings.measurements.push_back(outcome.measurement);
   findings.charts = {{"losses", LossChart(outcomes)}};
   return Tell(findings);
 }

@@ -28,6 +28,8 @@ const char* NameOf(CollectiveKind kind) {
       return "all_to_all";
     case CollectiveKind::kBarrier:
       return "barrier";
+    case CollectiveKind::kReplay:
+      return "replay";
   }
   return "collective";  // of a worker that knows more of them
 }
@@ -59,6 +61,8 @@ bool Reduces(CollectiveKind kind) {
 std::string Collective::ToString() const {
   std::string text = NameOf(kind);
   if (kind == CollectiveKind::kBarrier) return text;
+  if (kind == CollectiveKind::kReplay)
+    return absl::StrCat(text, " of ", count, " collectives");
   if (Reduces(kind)) absl::StrAppend(&text, " ", NameOf(op));
   absl::StrAppend(&text, " ", Name(dtype), "[", count, "]");
   if (format == MemoryFormat::kChannelsLast)

@@ -28,6 +28,7 @@ enum class CollectiveKind : uint8_t {
   kScatter,
   kAllToAll,
   kBarrier,
+  kReplay,  // of a graph that so many of them were recorded in
 };
 
 // One collective, as all members must call it: they may call it with other

@@ -78,7 +78,7 @@ CpuBackend::Task CpuBackend::TaskOf(const CollectiveWork& work) const {
   return task;
 }
 
-absl::Status CpuBackend::Run(const CollectiveWork& work) {
+absl::Status CpuBackend::Carry(const CollectiveWork& work) {
   Task task = TaskOf(work);
   std::byte token{};
   switch (work.what.kind) {
@@ -104,6 +104,8 @@ absl::Status CpuBackend::Run(const CollectiveWork& work) {
       task.element = 1;
       task.in = task.out = &token;
       return AllReduce(task);
+    case CollectiveKind::kReplay:
+      break;
   }
   return absl::UnimplementedError("no such collective");
 }

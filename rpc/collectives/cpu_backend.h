@@ -27,7 +27,10 @@ class CpuBackend final : public CollectiveBackend {
 
   std::string name() const override { return "cpu"; }
   bool Takes(Device device) const override { return !device.is_cuda(); }
-  absl::Status Run(const CollectiveWork& work) override;
+  bool waits() const override { return true; }
+  Future<void> Run(const CollectiveWork& work) override {
+    return ReadyFuture<void>(Carry(work));
+  }
   void Abort(const absl::Status& why) override { lanes_.Abort(why); }
   void Leave(int rank, const absl::Status& why) override {
     lanes_.Leave(rank, why);
@@ -49,6 +52,7 @@ class CpuBackend final : public CollectiveBackend {
     size_t Bytes(int64_t i) const { return static_cast<size_t>(i) * element; }
   };
 
+  absl::Status Carry(const CollectiveWork& work);
   Task TaskOf(const CollectiveWork& work) const;
   absl::Status AllReduce(const Task& task);
   absl::Status Exchange(const Task& task);

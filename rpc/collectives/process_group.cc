@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "rpc/channels/machine.h"
 #include "rpc/collectives/cpu_backend.h"
+#include "rpc/collectives/nccl_backend.h"
 
 namespace baton::rpc {
 namespace {
@@ -125,10 +126,10 @@ ProcessGroup::Made ProcessGroup::MakeSeated(Agent& agent, GroupOptions options,
   // Before others know of it.
   (*group)->collectives_->Add((*group)->ticket_, *group);
   return Join(agent, std::move(seating), *request, 0)
-      .Then([self = *group, asked = *request](const GroupRoster& roster)
-                -> absl::StatusOr<std::shared_ptr<ProcessGroup>> {
-        RETURN_IF_ERROR(self->Open(asked, roster));
-        return self;
+      .Then([self = *group, asked = *request](const GroupRoster& roster) {
+        const absl::Status opened = self->Open(asked, roster);
+        return opened.ok() ? self->MeetGpus()
+                           : ReadyFuture<std::shared_ptr<ProcessGroup>>(opened);
       });
 }
 

@@ -24,6 +24,8 @@
 
 namespace baton::rpc {
 
+class NcclBackend;
+
 struct GroupOptions {
   std::string name = "world";  // the same of all members; for people, too
   // Workers by name, in the order of their ranks; empty: all of the cluster.
@@ -32,6 +34,9 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{60'000};
   // Members of one machine pass elements through memory that they share.
   bool shared_memory = true;
+  // Where each has declared a GPU (rpc/compute.h) of its own, what lies there
+  // goes by NCCL. The same of all.
+  bool gpus = true;
 };
 
 struct CollectiveOptions {
@@ -49,6 +54,14 @@ struct CollectiveOptions {
 // the same bit for bit at all. Calls of one member run one after the other, on
 // a thread of the group; Send and Receive run beside them, in the order of each
 // pair and tag.
+//
+// Tensors of GPUs go by NCCL, one after the other, beside those of the CPU.
+// Such a call is given to a stream of its own, behind all earlier work on its
+// tensors, before it returns, and what the GPU is given for them next comes
+// after it: so nobody needs to wait for its end but to know that it went well.
+// The first call of a kind may wait until the others have made theirs. A
+// recording (core/graph.h) holds such calls, and each replay does them again,
+// with the group's deadline; other calls are not recorded.
 //
 // Errors: InvalidArgument for a call that cannot be, which changes nothing. Any
 // other error breaks the group, for all of its members and for good, within two
@@ -72,6 +85,11 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   const std::vector<WorkerInfo>& members() const { return members_; }
   // How elements come from a member: "shared memory", "messages", "self".
   std::string PathFrom(int rank) const;
+  // OK where it may be given tensors of this device; InvalidArgument says why
+  // not.
+  absl::Status Takes(Device device) const;
+  // The stream that carries what is done with this GPU's tensors.
+  Stream StreamOf(Device device) const;
 
   // A group of some of its members, who all call this.
   Made Sub(const std::string& name, const std::vector<int>& ranks);
@@ -104,6 +122,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // Part i of `in` goes to rank i, as part rank() of its `out`.
   Future<void> AllToAll(const Tensor& out, const Tensor& in,
                         const CollectiveOptions& options = {});
+  // When all have come, and what this member's GPU was given has ended.
   Future<void> Barrier(const CollectiveOptions& options = {});
   // Of any strides. A Send ends when it has been received.
   Future<void> Send(const Tensor& tensor, int to, int tag = 0,
@@ -138,16 +157,30 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   Lanes::Ends EndsWith(const GroupHello& hello, int seat,
                        const GroupRequest& own, bool* shared);
   std::string NameOfRank(int rank) const;  // "rank 1 (bob)"
+  // Once all are open: makes gpu_, or says in no_gpu_ why there is none.
+  Made MeetGpus();
+  absl::Status TryToMeetGpus();
+  struct GpuCard;
+  absl::StatusOr<std::vector<GpuCard>> ExchangeGpuCards();
+  absl::Status CheckGpuCards(const std::vector<GpuCard>& cards) const;
+  absl::Status JoinGpus(const std::string& id);
 
+  CollectiveBackend& BackendFor(const Tensor& tensor) const;
   Future<void> Post(Collective what, const Tensor& in, const Tensor& out,
                     const CollectiveOptions& options);
   Clock::time_point DeadlineOf(const CollectiveOptions& options) const;
   absl::Status CheckTensors(const Collective& what, const Tensor& in,
                             const Tensor& out) const;
-  void Run(const CollectiveWork& work, const Promise<void>& promise);
+  void Run(CollectiveBackend& backend, const CollectiveWork& work,
+           const Promise<void>& promise);
+  static Future<void> Begin(CollectiveBackend& backend,
+                            const CollectiveWork& work);
   // Finds out what is wrong, breaks the group and tells the caller.
-  void Fail(const CollectiveWork& work, const absl::Status& status,
-            const Promise<void>& promise);
+  void Fail(const Collective& what, uint64_t sequence,
+            const absl::Status& status, const Promise<void>& promise);
+  // A recording that has one more of these calls is replayed with the group.
+  void NoteRecordingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(post_mutex_);
+  void OnReplay(int64_t collectives);
   void Compare(std::function<void(std::vector<MemberFlight>)> then);
   // False where it is broken already.
   bool Break(const absl::Status& why);
@@ -168,11 +201,18 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   std::vector<uint64_t> tickets_;
   std::vector<std::string> paths_;
   std::unique_ptr<CollectiveBackend> backend_;
+  // Set by MeetGpus, likewise.
+  std::unique_ptr<NcclBackend> gpu_;  // null: why
+  absl::Status no_gpu_;
 
   FlightRecorder recorder_;
   MemberMailbox mailbox_;
   Mutex post_mutex_;  // keeps numbers and queue in one order
+  uint64_t recording_ ABSL_GUARDED_BY(post_mutex_) = 0;  // the last one
+  // Calls in it, which its replays share.
+  std::shared_ptr<int64_t> recorded_ ABSL_GUARDED_BY(post_mutex_);
   mutable Mutex mutex_;
+  NcclBackend* open_gpu_ ABSL_GUARDED_BY(mutex_) = nullptr;  // gpu_
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;                // soon broken

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/graph.h"
 #include "core/status.h"
 #include "rpc/collectives/process_group.h"
 
@@ -137,8 +138,10 @@ absl::Status ProcessGroup::CheckTensors(const Collective& what,
                    " elements was expected, not ", tensor.numel());
     if (tensor.dtype() != what.dtype || !IsDense(tensor))
       return wrong("tensors must be dense and of one dtype");
-    if (!backend_->Takes(tensor.device()))
-      return wrong("not for tensors of ", tensor.device().ToString());
+    if (const absl::Status taken = Takes(tensor.device()); !taken.ok())
+      return wrong(taken.message());
+    if (in.defined() && tensor.device() != in.device())
+      return wrong("tensors must be of one device");
   }
   if (all_to_all && in.storage() == out.storage())
     return wrong("what is given and what is got must not share memory");
@@ -150,6 +153,11 @@ Future<void> ProcessGroup::Post(Collective what, const Tensor& in,
                                 const CollectiveOptions& options) {
   const absl::Status checked = CheckTensors(what, in, out);
   if (!checked.ok()) return ReadyFuture<void>(checked);
+  CollectiveBackend& backend = BackendFor(in.defined() ? in : out);
+  if (backend.waits() && Graph::IsRecording()) {
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        what.ToString(), ": only collectives of GPUs can be recorded")));
+  }
   Promise<void> promise;
   MutexLock lock(post_mutex_);
   CollectiveWork work{.what = what,
@@ -157,9 +165,13 @@ Future<void> ProcessGroup::Post(Collective what, const Tensor& in,
                       .in = in,
                       .out = out,
                       .deadline = DeadlineOf(options)};
-  thread_.Post([self = shared_from_this(), work = std::move(work), promise] {
-    self->Run(work, promise);
-  });
+  if (!backend.waits()) {
+    NoteRecordingLocked();
+    Run(backend, work, promise);
+    return promise.future();
+  }
+  thread_.Post([self = shared_from_this(), &backend, work = std::move(work),
+                promise] { self->Run(backend, work, promise); });
   return promise.future();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/collectives/nccl_backend.h"
 #include "rpc/collectives/process_group.h"
 
 // What runs, and what becomes of a group when something goes wrong.
@@ -17,10 +18,26 @@ using State = FlightRecord::State;
 // To say what each has called; who does not answer by then is named for that.
 constexpr std::chrono::milliseconds kComparison{500};
 constexpr std::chrono::milliseconds kNotice{2000};
+// Until the death of a worker is known.
+constexpr std::chrono::milliseconds kNews{1000};
 
 }  // namespace
 
-void ProcessGroup::Run(const CollectiveWork& work,
+// What CPUs do takes a thread until it has ended, so that a barrier there comes
+// behind all of it; of what GPUs do it waits for the end.
+Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
+                                 const CollectiveWork& work) {
+  try {
+    if (work.out.defined()) work.out.PrepareWrite();
+    Future<void> ended = backend.Run(work);
+    if (work.out.defined()) work.out.BumpVersion();
+    return ended;
+  } catch (...) {
+    return ReadyFuture<void>(StatusFromCurrentException());
+  }
+}
+
+void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
                        const Promise<void>& promise) {
   absl::Status broken;
   {
@@ -37,21 +54,25 @@ void ProcessGroup::Run(const CollectiveWork& work,
     return;
   }
   recorder_.Set(work.sequence, State::kRunning);
-  const absl::Status status = CatchErrors([&]() -> absl::Status {
-    if (work.out.defined()) work.out.PrepareWrite();
-    RETURN_IF_ERROR(backend_->Run(work));
-    if (work.out.defined()) work.out.BumpVersion();
-    return absl::OkStatus();
+  absl::Status before;
+  if (work.what.kind == CollectiveKind::kBarrier && gpu_ != nullptr)
+    before = gpu_->Ended().Await(kNoLimit);
+  Future<void> ended =
+      before.ok() ? Begin(backend, work) : ReadyFuture<void>(before);
+  ended.OnReady([self = shared_from_this(), what = work.what,
+                 sequence = work.sequence,
+                 promise](const absl::Status& status) {
+    self->recorder_.Set(sequence, status.ok() ? State::kDone : State::kFailed);
+    if (status.ok()) {
+      promise.Set(status);
+    } else {
+      self->Fail(what, sequence, status, promise);
+    }
   });
-  recorder_.Set(work.sequence, status.ok() ? State::kDone : State::kFailed);
-  if (status.ok()) {
-    promise.Set(status);
-  } else {
-    Fail(work, status, promise);
-  }
 }
 
-void ProcessGroup::Fail(const CollectiveWork& work, const absl::Status& status,
+void ProcessGroup::Fail(const Collective& what, uint64_t sequence,
+                        const absl::Status& status,
                         const Promise<void>& promise) {
   absl::Status broken;
   {
@@ -63,22 +84,27 @@ void ProcessGroup::Fail(const CollectiveWork& work, const absl::Status& status,
     promise.Set(broken);
     return;
   }
-  const std::string what =
-      absl::StrCat(work.what.ToString(), " (#", work.sequence, " of group ",
-                   options_.name, ") at ", NameOfRank(rank_), ": ");
+  const std::string call =
+      absl::StrCat(what.ToString(), " (#", sequence, " of group ",
+                   options_.name, ") at ", NameOfRank(rank_));
   const auto end = [self = shared_from_this(), promise](absl::Status why) {
     self->Abort(why);
     promise.Set(self->status());
   };
-  if (!absl::IsDeadlineExceeded(status) &&
-      !absl::IsFailedPrecondition(status)) {
-    end(Annotate(status, what.substr(0, what.size() - 2)));
+  if (absl::IsDeadlineExceeded(status) || absl::IsFailedPrecondition(status)) {
+    Compare([end, what, sequence, status,
+             call](const std::vector<MemberFlight>& flights) {
+      std::string why = CompareFlights(what, sequence, flights);
+      if (why.empty()) why = std::string(status.message());
+      end(absl::Status(status.code(), absl::StrCat(call, ": ", why)));
+    });
     return;
   }
-  Compare([end, work, status, what](const std::vector<MemberFlight>& flights) {
-    std::string why = CompareFlights(work.what, work.sequence, flights);
-    if (why.empty()) why = std::string(status.message());
-    end(absl::Status(status.code(), what + why));
+  const absl::Status why = Annotate(status, call);
+  if (!absl::IsUnavailable(status) || gpu_ == nullptr) return end(why);
+  // NCCL does not say who is lost; the cluster soon does.
+  agent_.timer().After(kNews, [end, why, &executor = agent_.executor()] {
+    executor.Post([end, why] { end(why); });
   });
 }
 
@@ -156,14 +182,17 @@ absl::Status ProcessGroup::status() const {
 
 bool ProcessGroup::Break(const absl::Status& why) {
   std::vector<Promise<void>> waiting;
+  NcclBackend* gpu = nullptr;
   {
     MutexLock lock(mutex_);
     if (!opened_ || !broken_.ok()) return false;
     broken_ = why;
     waiting.swap(waiting_);
+    gpu = open_gpu_;
   }
   LogInfo("group ", options_.name, " is broken: ", why.ToString());
   backend_->Abort(why);
+  if (gpu != nullptr) gpu->Abort(why);
   mailbox_.Fail(why);
   for (const auto& promise : waiting) promise.Set(why);
   return true;
@@ -185,9 +214,11 @@ void ProcessGroup::OnBroken(const absl::Status& why) { Break(why); }
 
 void ProcessGroup::OnMember(const MemberEvent& event) {
   using EventKind = MemberEvent::Kind;
+  NcclBackend* gpu = nullptr;
   {
     MutexLock lock(mutex_);
     if (!opened_) return;  // Open looks at what has happened
+    gpu = open_gpu_;
   }
   if (event.kind == EventKind::kJoined) return;
   for (int rank = 0; rank < size(); ++rank) {
@@ -201,6 +232,7 @@ void ProcessGroup::OnMember(const MemberEvent& event) {
         left ? " has left" : " is lost", ": ", event.cause.message()));
     if (!left) return Abort(why);
     backend_->Leave(rank, why);
+    if (gpu != nullptr) gpu->Leave(rank, why);
     mailbox_.FailFrom(tickets_[static_cast<size_t>(rank)], why);
   }
 }

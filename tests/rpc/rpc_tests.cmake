@@ -100,3 +100,4 @@ baton_tests(rpc_collectives_tests rpc/collectives baton_rpc baton_test_support
 baton_test_program(group_member DEPS baton_rpc
   SOURCES rpc/collectives/programs/group_member.cc)
 add_dependencies(rpc_collectives_tests group_member)
+baton_cuda_tests(rpc_collectives_tests Kinds/*.* InA/*.* GpuGroups.*)

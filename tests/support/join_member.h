@@ -5,13 +5,22 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "core/device.h"
 #include "rpc/cluster.h"
 #include "rpc/collectives/collectives.h"
 
 namespace baton::testing {
+
+// What BATON_TEST_DEVICE=cuda gives w0, w1, ...: a GPU each. The CPU otherwise.
+inline Device DeviceOfMember(const std::string& name) {
+  const char* device = std::getenv("BATON_TEST_DEVICE");
+  if (device == nullptr || std::string(device) != "cuda") return Device::Cpu();
+  return Device::Cuda(std::atoi(name.c_str() + 1));
+}
 
 // Joins as a program of tests/support/member_processes.h was told to.
 inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinAsMember(char** argv) {
@@ -19,6 +28,7 @@ inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinAsMember(char** argv) {
   options.name = argv[1];
   options.rendezvous = argv[2];
   options.world_size = std::atoi(argv[3]);
+  options.device = DeviceOfMember(options.name);
   options.agent.worker_threads = 2;
   options.agent.on_start = rpc::AttachCollectives;
   rpc::Registry registry;

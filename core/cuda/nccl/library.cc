@@ -44,6 +44,13 @@ absl::StatusOr<Nccl> Open() {
   RETURN_IF_ERROR(library.Find("ncclCommInitRankConfig", nccl.init));
   RETURN_IF_ERROR(library.Find("ncclCommGetAsyncError", nccl.get_async_error));
   RETURN_IF_ERROR(library.Find("ncclCommAbort", nccl.abort));
+  RETURN_IF_ERROR(library.Find("ncclGroupStart", nccl.group_start));
+  RETURN_IF_ERROR(library.Find("ncclGroupEnd", nccl.group_end));
+  RETURN_IF_ERROR(library.Find("ncclAllReduce", nccl.all_reduce));
+  RETURN_IF_ERROR(library.Find("ncclBroadcast", nccl.broadcast));
+  RETURN_IF_ERROR(library.Find("ncclReduce", nccl.reduce));
+  RETURN_IF_ERROR(library.Find("ncclAllGather", nccl.all_gather));
+  RETURN_IF_ERROR(library.Find("ncclReduceScatter", nccl.reduce_scatter));
   RETURN_IF_ERROR(library.Find("ncclSend", nccl.send));
   RETURN_IF_ERROR(library.Find("ncclRecv", nccl.recv));
   RETURN_IF_ERROR(CheckVersion(nccl));

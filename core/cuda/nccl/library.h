@@ -22,6 +22,13 @@ struct Nccl {
   decltype(&ncclCommInitRankConfig) init;
   decltype(&ncclCommGetAsyncError) get_async_error;
   decltype(&ncclCommAbort) abort;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclGroupEnd) group_end;
+  decltype(&ncclAllReduce) all_reduce;
+  decltype(&ncclBroadcast) broadcast;
+  decltype(&ncclReduce) reduce;
+  decltype(&ncclAllGather) all_gather;
+  decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclSend) send;
   decltype(&ncclRecv) recv;
   std::string version;

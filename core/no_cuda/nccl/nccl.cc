@@ -3,6 +3,8 @@
 
 #include "core/cuda/nccl.h"
 
+#include "core/cuda/nccl_group.h"
+
 namespace baton::cuda {
 namespace {
 
@@ -17,6 +19,10 @@ absl::StatusOr<std::string> NewNcclId() { return Absent(); }
 absl::StatusOr<std::shared_ptr<NcclLine>> JoinNccl(const std::string&, bool,
                                                    int) {
   return Absent();
+}
+Future<std::shared_ptr<NcclGroup>> JoinNcclGroup(const std::string&, int, int,
+                                                 int) {
+  return ReadyFuture<std::shared_ptr<NcclGroup>>(Absent());
 }
 
 }  // namespace baton::cuda

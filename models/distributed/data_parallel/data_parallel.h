@@ -13,7 +13,10 @@
 #include "absl/status/statusor.h"
 #include "autograd/variable.h"
 #include "core/dtype.h"
+#include "core/future.h"
+#include "core/stream.h"
 #include "models/distributed/data_parallel/gradient_buckets.h"
+#include "models/distributed/data_parallel/step_clock.h"
 #include "models/nn/module.h"
 #include "rpc/collectives/process_group.h"
 
@@ -32,14 +35,6 @@ struct DataParallelOptions {
   // state of that part (ZeRO-1): see shards(). Neither with uneven_inputs nor
   // with travel_as.
   bool shard_optimizer = false;
-};
-
-// Where the time of a step goes, and what travels. Plain data.
-struct DataParallelFigures {
-  int64_t steps = 0;
-  double backward_s = 0;  // of all steps, until its own gradients are there
-  double waited_s = 0;    // after that, until those of all are reduced
-  int64_t bytes = 0;      // of gradients that were reduced
 };
 
 // A model whose every member of a group has a copy, and trains it on inputs of
@@ -62,6 +57,12 @@ struct DataParallelFigures {
 // parameter that no member's loss reaches keeps the gradient that it has; one
 // that some reach gets a mean in which the others count as 0. All members call
 // the same in the same order; what goes wrong at one breaks the group.
+//
+// On a GPU, which all members must have, all that follows waits there for the
+// gradients, and no call waits for the GPU: what goes wrong on it is the error
+// of a later call, and the group's status. So whole steps can be recorded
+// (nn::GraphedStep), all of one number of gradients, once two steps or more
+// have been taken as they are; their replays fail as the group does.
 // Thread-compatible.
 class DataParallel {
  public:
@@ -97,24 +98,40 @@ class DataParallel {
   //   adam.Step();
   //   RETURN_IF_ERROR(parallel->GatherParameters());
   // A parameter that no loss reaches has a gradient of zeros. Memory order of
-  // parameters and buckets stays that of the first step.
+  // parameters and buckets stays that of the first step. On a GPU the parts
+  // come in the order in which a forward wants them, and nobody waits for all:
+  // there a recorded step best begins with it.
   const std::vector<Variable>& shards() const { return shards_; }
   absl::Status GatherParameters();
 
   rpc::ProcessGroup& group() const { return *group_; }
   size_t buckets() const { return buckets_->size(); }
-  const DataParallelFigures& figures() const { return figures_; }
+  DataParallelFigures figures() const;
 
  private:
   class Pass;
+  // What is read of the buffers of the root, and where it travels.
+  struct Buffers {
+    std::vector<Tensor> tensors;
+    FlatTensor flat;
+  };
   DataParallel(nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
                const DataParallelOptions& options);
 
   absl::Status BroadcastModel(int root);
+  void GroupBuffers(std::vector<Tensor> left);
+  // What this member does with gradients and parameters on its GPU, if it has
+  // them there, goes to the stream of the collectives.
+  Stream stream() const;
+  bool on_gpu() const { return stream().device().is_cuda(); }
+  // Until the GPU has ended what former calls gave it; or at once, where they
+  // are of the CPU or recorded.
+  absl::Status AwaitFormer();
+  absl::Status AwaitOrLeave(std::vector<Future<void>> calls);
   // Moves the parameters into buckets, and makes the shards.
   void Shard();
   Tensor ShardOf(const Tensor& all) const;
-  void LeaveGradients(const Pass& pass);
+  void LeaveGradients();
   // Of the step that all are about to take, or of Join.
   absl::Status MeetOthers(bool has_inputs);
   absl::Status Reduce(const std::vector<Variable>& outputs,
@@ -127,15 +144,20 @@ class DataParallel {
   std::vector<Variable> all_parameters_;
   std::vector<Variable> parameters_;  // those that require gradients
   std::unordered_map<const void*, size_t> places_;  // of these, by id
-  std::vector<Tensor> buffers_;
+  std::vector<Buffers> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
   bool order_known_ = false;
+  bool settled_ = false;  // a step has been taken
+  // By parameter, of the last step: whether this member had a gradient, and
+  // whether some did.
+  std::vector<uint8_t> own_have_, some_have_;
   std::vector<FlatTensor> weights_;  // by bucket, where they are sharded
   std::vector<Variable> shards_;
   // Of the present step.
-  int root_ = 0;    // whose buffers count
-  int active_ = 0;  // members that take it
-  DataParallelFigures figures_;
+  int root_ = 0;                      // whose buffers count
+  int active_ = 0;                    // members that take it
+  std::vector<Future<void>> former_;  // which the GPU may not have ended
+  std::shared_ptr<StepClock> clock_;  // recorded steps have it too
 };
 
 }  // namespace baton::dist

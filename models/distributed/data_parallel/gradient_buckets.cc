@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -13,6 +14,16 @@ namespace {
 
 bool FitTogether(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.device() == b.device();
+}
+
+// Bytes of a GPU's line, which libraries want operands to begin at, and
+// copies are fastest from.
+constexpr int64_t kLine = 128;
+
+int64_t SpaceOf(const Tensor& tensor) {
+  if (!tensor.device().is_cuda()) return tensor.numel();
+  const int64_t line = kLine / static_cast<int64_t>(SizeOf(tensor.dtype()));
+  return (tensor.numel() + line - 1) / line * line;
 }
 
 }  // namespace
@@ -26,7 +37,7 @@ FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors,
     Require(tensor.IsContiguous() ||
                 tensor.IsContiguous(MemoryFormat::kChannelsLast),
             "flat_tensor", "a tensor with gaps: ", tensor.ToString());
-    count += tensor.numel();
+    count += SpaceOf(tensor);
   }
   count = (count + multiple - 1) / multiple * multiple;
   FlatTensor flat{Tensor::Zeros({count}, {.dtype = tensors.front().dtype(),
@@ -36,7 +47,7 @@ FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors,
     flat.parts.push_back(Tensor::FromStorage(flat.all.storage(), tensor.dtype(),
                                              tensor.shape(), tensor.strides(),
                                              flat.all.offset() + offset));
-    offset += tensor.numel();
+    offset += SpaceOf(tensor);
   }
   return flat;
 }
@@ -52,8 +63,8 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
     if (tensors.empty()) return;
     for (size_t part = 0; part < members.size(); ++part)
       places_[members[part]] = {.bucket = buckets_.size(), .part = part};
-    buckets_.push_back(
-        {FlatTensor::Like(tensors, multiple), std::move(members)});
+    buckets_.push_back({.flat = FlatTensor::Like(tensors, multiple),
+                        .parameters = std::move(members)});
     tensors.clear();
     members.clear();
     bytes = 0;
@@ -78,28 +89,44 @@ const Tensor& GradientBuckets::view(size_t parameter) const {
 }
 
 void GradientBuckets::Begin() {
-  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
+  for (Bucket& bucket : buckets_) {
+    bucket.missing = bucket.parameters.size();
+    bucket.views.clear();
+    bucket.gradients.clear();
+  }
   for (Place& place : places_) place.has = false;
   ready_ = 0;
 }
 
 size_t GradientBuckets::Put(size_t parameter, const Gradient& gradient) {
   Place& place = places_[parameter];
+  Bucket& bucket = buckets_[place.bucket];
   const Tensor& view = this->view(parameter);
   const Gradient before = parameters_[parameter].gradient();
   Tensor dense = gradient.defined() ? gradient.Dense() : Tensor();
   if (before.defined()) {
     if (!SameView(before.values(), view)) view.CopyFrom(before.Dense());
     if (dense.defined()) ops::AddInto(view, dense.To(view.dtype()));
+  } else if (dense.defined() && view.device().is_cuda()) {
+    bucket.views.push_back(view);
+    bucket.gradients.push_back(std::move(dense));
   } else if (dense.defined()) {
     view.CopyFrom(dense);
   } else {
     view.Fill(0);
   }
-  if (!place.has) --buckets_[place.bucket].missing;
-  place.has = before.defined() || dense.defined();
+  if (!place.has) --bucket.missing;
+  place.has = before.defined() || gradient.defined();
+  if (bucket.missing == 0) Fill(bucket);
   while (ready_ < buckets_.size() && buckets_[ready_].missing == 0) ++ready_;
   return ready_;
+}
+
+// A launch for each would take as long as the bytes do.
+void GradientBuckets::Fill(Bucket& bucket) {
+  ops::CastMany(bucket.views, bucket.gradients);
+  bucket.views.clear();
+  bucket.gradients.clear();
 }
 
 void GradientBuckets::PutTheRest() {

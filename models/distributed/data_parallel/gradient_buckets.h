@@ -19,7 +19,7 @@ struct FlatTensor {
   std::vector<Tensor> parts = {};  // views of it, in the memory order of each
 
   // Zeros, with parts like these, each of which is dense; filled up to a
-  // multiple of so many elements.
+  // multiple of so many elements. On a GPU parts begin at whole lines.
   static FlatTensor Like(const std::vector<Tensor>& tensors,
                          int64_t multiple = 1);
 };
@@ -52,7 +52,8 @@ class GradientBuckets {
 
   void Begin();
   // Copies the gradient, or its sum with what the parameter has as gradient
-  // already. Gives the number of buckets that are ready from now on.
+  // already; on a GPU once its bucket is ready, with the others of it. Gives
+  // the number of buckets that are ready from now on.
   size_t Put(size_t parameter, const Gradient& gradient);
   // Those that have not come are zeros, or what the parameter has already.
   void PutTheRest();
@@ -63,6 +64,7 @@ class GradientBuckets {
     FlatTensor flat;
     std::vector<size_t> parameters;  // by part
     size_t missing = 0;
+    std::vector<Tensor> views = {}, gradients = {};  // to be copied when ready
   };
   struct Place {
     size_t bucket = 0, part = 0;
@@ -70,6 +72,8 @@ class GradientBuckets {
   };
 
   const std::vector<Variable> parameters_;
+  static void Fill(Bucket& bucket);
+
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;  // by parameter
   size_t ready_ = 0;           // buckets

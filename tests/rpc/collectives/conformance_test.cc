@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -21,18 +22,40 @@ namespace {
 using rpc::ProcessGroup;
 using rpc::ReduceOp;
 
-const GroupKind kKinds[] = {
-    {.name = "Shared", .shared_memory = true},
-    {.name = "Messages", .shared_memory = false},
-    {.name = "Grpc", .transport = TransportKind::kGrpc, .shared_memory = false},
-};
+// With BATON_TEST_DEVICE=cuda that of GPUs alone, of which each member has one.
+std::vector<GroupKind> KindsHere() {
+  if (test::TestDevice().is_cuda()) return {{.name = "Nccl", .gpus = true}};
+  return {{.name = "Shared", .shared_memory = true},
+          {.name = "Messages", .shared_memory = false},
+          {.name = "Grpc",
+           .transport = TransportKind::kGrpc,
+           .shared_memory = false}};
+}
 
 class Collectives
     : public ::testing::TestWithParam<std::tuple<int, GroupKind>> {
  protected:
-  int members() const { return std::get<0>(GetParam()); }
-  size_t count() const { return static_cast<size_t>(members()); }
-  Groups groups_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  int members() const { return static_cast<int>(count()); }
+  size_t count() const { return groups_.size(); }
+  // Where a member has its tensors.
+  Tensor At(size_t rank, const Tensor& x) const {
+    return x.To(groups_.device(rank));
+  }
+  // Copies, one at each member.
+  std::vector<Tensor> AtAll(const std::vector<Tensor>& all) const {
+    std::vector<Tensor> there;
+    for (size_t i = 0; i < all.size(); ++i)
+      there.push_back(At(i, all[i].Clone()));
+    return there;
+  }
+  std::vector<Tensor> ZerosAtAll(int64_t size) const {
+    return AtAll(std::vector<Tensor>(count(), Tensor::Zeros({size})));
+  }
+  // NCCL scales before it adds.
+  bool MeansAreExact() const {
+    return groups_.device(0).is_cpu() || (count() & (count() - 1)) == 0;
+  }
+  Groups groups_{MembersHere(std::get<0>(GetParam())), std::get<1>(GetParam())};
 };
 
 std::string NameOfCase(
@@ -83,8 +106,9 @@ Tensor Combined(const std::vector<Tensor>& all, ReduceOp op) {
 }
 
 bool SameBits(const Tensor& a, const Tensor& b) {
-  return a.nbytes() == b.nbytes() &&
-         std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0;
+  const Tensor here = a.To(Device::Cpu()), other = b.To(Device::Cpu());
+  return here.nbytes() == other.nbytes() &&
+         std::memcmp(here.raw_data(), other.raw_data(), here.nbytes()) == 0;
 }
 
 Tensor Part(const Tensor& all, size_t i, int64_t count) {
@@ -98,15 +122,18 @@ TEST_P(Collectives, AllReduceGivesAllTheSameResultOfAnyOp) {
                               ReduceOp::kMax, ReduceOp::kProduct}) {
       if (size > 4097 && op != ReduceOp::kMean) continue;  // enough
       const auto all = NumbersOfAll(size, count());
-      std::vector<Tensor> mine;
-      for (const Tensor& each : all) mine.push_back(each.Clone());
+      const std::vector<Tensor> mine = AtAll(all);
       groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
         return group.AllReduce(mine[rank], op);
       });
       const Tensor expected = Combined(all, op);
-      for (size_t i = 0; i < count(); ++i)
-        ASSERT_TRUE(SameBits(mine[i], expected))
+      const bool exact = op != ReduceOp::kMean || MeansAreExact();
+      for (size_t i = 0; i < count(); ++i) {
+        const Tensor result = mine[i].To(Device::Cpu());
+        ASSERT_TRUE(exact ? SameBits(result, expected)
+                          : ops::AllClose(result, expected, 1e-5, 1e-6))
             << "rank " << i << ", " << size << " elements";
+      }
     }
   }
 }
@@ -115,8 +142,7 @@ TEST_P(Collectives, AllReduceTakesAnyDtype) {
   for (const DType dtype : {DType::kF64, DType::kF16, DType::kBF16, DType::kI32,
                             DType::kI64, DType::kU8}) {
     const auto all = NumbersOfAll(5003, count(), dtype);
-    std::vector<Tensor> mine;
-    for (const Tensor& each : all) mine.push_back(each.Clone());
+    const std::vector<Tensor> mine = AtAll(all);
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
       return group.AllReduce(mine[rank]);
     });
@@ -136,10 +162,11 @@ TEST_P(Collectives, AllReduceOfAnyNumbersIsTheSameAtAllBitForBit) {
     }
     const double exact =
         Combined(mine, ReduceOp::kMean).data<float>()[size / 2];
+    mine = AtAll(mine);
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
       return group.AllReduce(mine[rank], ReduceOp::kMean);
     });
-    EXPECT_NEAR(mine[0].data<float>()[size / 2], exact, 1e-6);
+    EXPECT_NEAR(mine[0].Slice(0, size / 2, size / 2 + 1).Item(), exact, 1e-6);
     for (size_t i = 1; i < count(); ++i)
       EXPECT_TRUE(SameBits(mine[i], mine[0])) << i;
   }
@@ -148,7 +175,7 @@ TEST_P(Collectives, AllReduceOfAnyNumbersIsTheSameAtAllBitForBit) {
 TEST_P(Collectives, BroadcastGivesAllTheElementsOfTheRoot) {
   for (const int64_t size : kSizes) {
     const int root = members() - 1;
-    auto mine = NumbersOfAll(size, count());
+    const auto mine = AtAll(NumbersOfAll(size, count()));
     const Tensor expected = mine[static_cast<size_t>(root)].Clone();
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
       return group.Broadcast(mine[rank], root);
@@ -162,11 +189,12 @@ TEST_P(Collectives, ReduceChangesNothingButTheRoots) {
   for (const int64_t size : kSizes) {
     const size_t root = count() / 2;
     const auto all = NumbersOfAll(size, count());
-    auto mine = NumbersOfAll(size, count());
+    const auto mine = AtAll(all);
+    const ReduceOp op = MeansAreExact() ? ReduceOp::kMean : ReduceOp::kMax;
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
-      return group.Reduce(mine[rank], static_cast<int>(root), ReduceOp::kMean);
+      return group.Reduce(mine[rank], static_cast<int>(root), op);
     });
-    const Tensor expected = Combined(all, ReduceOp::kMean);
+    const Tensor expected = Combined(all, op);
     for (size_t i = 0; i < count(); ++i)
       EXPECT_TRUE(SameBits(mine[i], i == root ? expected : all[i])) << i;
   }
@@ -174,12 +202,9 @@ TEST_P(Collectives, ReduceChangesNothingButTheRoots) {
 
 TEST_P(Collectives, GatherAndAllGatherPutRankAfterRank) {
   for (const int64_t size : kSizes) {
-    const auto mine = NumbersOfAll(size, count());
-    std::vector<Tensor> gathered, all;
-    for (size_t i = 0; i < count(); ++i) {
-      gathered.push_back(Tensor::Zeros({size * members()}));
-      all.push_back(Tensor::Zeros({size * members()}));
-    }
+    const auto mine = AtAll(NumbersOfAll(size, count()));
+    const auto gathered = ZerosAtAll(size * members());
+    const auto all = ZerosAtAll(size * members());
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
       return group.AllGather(all[rank], mine[rank]);
     });
@@ -197,16 +222,13 @@ TEST_P(Collectives, GatherAndAllGatherPutRankAfterRank) {
 TEST_P(Collectives, ScatterAndReduceScatterGiveEachItsPart) {
   for (const int64_t size : kSizes) {
     const auto all = NumbersOfAll(size * members(), count());
-    std::vector<Tensor> part, sum;
-    for (size_t i = 0; i < count(); ++i) {
-      part.push_back(Tensor::Zeros({size}));
-      sum.push_back(Tensor::Zeros({size}));
-    }
+    const auto given = AtAll(all), part = ZerosAtAll(size),
+               sum = ZerosAtAll(size);
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
-      return group.ReduceScatter(sum[rank], all[rank]);
+      return group.ReduceScatter(sum[rank], given[rank]);
     });
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
-      return group.Scatter(part[rank], rank == 0 ? all[0] : Tensor());
+      return group.Scatter(part[rank], rank == 0 ? given[0] : Tensor());
     });
     const Tensor expected = Combined(all, ReduceOp::kSum);
     for (size_t i = 0; i < count(); ++i) {
@@ -218,10 +240,8 @@ TEST_P(Collectives, ScatterAndReduceScatterGiveEachItsPart) {
 
 TEST_P(Collectives, AllToAllTransposesTheParts) {
   for (const int64_t size : kSizes) {
-    const auto in = NumbersOfAll(size * members(), count());
-    std::vector<Tensor> out;
-    for (size_t i = 0; i < count(); ++i)
-      out.push_back(Tensor::Zeros({size * members()}));
+    const auto in = AtAll(NumbersOfAll(size * members(), count()));
+    const auto out = ZerosAtAll(size * members());
     groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
       return group.AllToAll(out[rank], in[rank]);
     });
@@ -233,22 +253,23 @@ TEST_P(Collectives, AllToAllTransposesTheParts) {
 }
 
 TEST_P(Collectives, CallsRunInOrderWithoutBeingAwaited) {
-  std::vector<Tensor> mine;
-  for (size_t i = 0; i < count(); ++i) mine.push_back(Tensor::Ones({2000}));
+  const auto mine = AtAll(std::vector<Tensor>(count(), Tensor::Ones({2000})));
   groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
     for (int round = 0; round < 3; ++round)
       group.AllReduce(mine[rank]).OnReady([](const absl::Status&) {});
     return group.Barrier();
   });
   const auto expected = static_cast<float>(members() * members() * members());
-  for (const Tensor& each : mine) EXPECT_EQ(each.data<float>()[1999], expected);
+  for (const Tensor& each : mine)
+    EXPECT_EQ(each.Slice(0, 1999, 2000).Item(), expected);
 }
 
 TEST_P(Collectives, AChannelsLastTensorIsReducedAsItLies) {
   std::vector<Tensor> mine;
   for (size_t i = 0; i < count(); ++i)
-    mine.push_back(Tensor::Full({2, 3, 4, 5}, static_cast<double>(i),
-                                {.format = MemoryFormat::kChannelsLast}));
+    mine.push_back(Tensor::Full(
+        {2, 3, 4, 5}, static_cast<double>(i),
+        {.device = groups_.device(i), .format = MemoryFormat::kChannelsLast}));
   groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
     return group.AllReduce(mine[rank], ReduceOp::kMax);
   });
@@ -260,9 +281,10 @@ TEST_P(Collectives, AChannelsLastTensorIsReducedAsItLies) {
 
 TEST_P(Collectives, SentTensorsAreReceivedInOrderByTag) {
   if (members() == 1) return;
-  const Tensor first = Numbers(70'000, 1), second = Numbers(3, 2);
-  const Tensor into_first = Tensor::Zeros({70'000});
-  const Tensor into_second = Tensor::Zeros({3}), other = Tensor::Zeros({3});
+  const Tensor first = At(0, Numbers(70'000, 1)), second = At(0, Numbers(3, 2));
+  const Tensor into_first = At(count() - 1, Tensor::Zeros({70'000}));
+  const Tensor into_second = At(count() - 1, Tensor::Zeros({3}));
+  const Tensor other = At(count() - 1, Tensor::Zeros({3}));
   ProcessGroup& from = *groups_[0];
   ProcessGroup& to = *groups_[count() - 1];
   const int rank = members() - 1;
@@ -281,37 +303,39 @@ TEST_P(Collectives, ASubGroupIsByItself) {
   const std::vector<int> ranks = {2, 0};
   std::vector<ProcessGroup::Made> made = {groups_[2]->Sub("some", ranks),
                                           groups_[0]->Sub("some", ranks)};
-  std::vector<Tensor> mine = {Tensor::Full({9}, 2), Tensor::Full({9}, 5)};
-  std::vector<Future<void>> calls;
+  std::vector<Tensor> mine = {At(2, Tensor::Full({9}, 2)),
+                              At(0, Tensor::Full({9}, 5))};
+  std::vector<std::thread> calls;
   std::vector<Groups::Group> subs;
   for (size_t i = 0; i < 2; ++i) {
     const auto sub = made[i].Await();
     ASSERT_THAT(sub, IsOk());
     EXPECT_EQ((*sub)->rank(), static_cast<int>(i));
     EXPECT_EQ((*sub)->size(), 2);
-    calls.push_back((*sub)->AllReduce(mine[i]));
     subs.push_back(*sub);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    calls.emplace_back(
+        [&, i] { EXPECT_THAT(subs[i]->AllReduce(mine[i]).Await(), IsOk()); });
   }
   groups_.ExpectEach(
       [](size_t, ProcessGroup& group) { return group.Barrier(); });
-  for (size_t i = 0; i < 2; ++i) {
-    EXPECT_THAT(calls[i].Await(), IsOk());
-    EXPECT_EQ(mine[i].data<float>()[8], 7);
-  }
+  for (std::thread& call : calls) call.join();
+  for (const Tensor& each : mine) EXPECT_EQ(each.Slice(0, 8, 9).Item(), 7);
 }
 
 TEST_P(Collectives, CallsThatCannotBeAreRefusedAndBreakNothing) {
   ProcessGroup& group = *groups_[0];
   const auto code = absl::StatusCode::kInvalidArgument;
-  const Tensor x = Tensor::Zeros({4}), y = Tensor::Zeros({5});
+  const Tensor x = At(0, Tensor::Zeros({4})), y = At(0, Tensor::Zeros({5}));
   EXPECT_THAT(group.AllReduce(Tensor()).Await(), Fails(code, "undefined"));
   EXPECT_THAT(group.AllReduce(x.Slice(0, 0, 4, 2)).Await(),
               Fails(code, "dense"));
   EXPECT_THAT(group.AllReduce(x.To(DType::kI32), ReduceOp::kMean).Await(),
               Fails(code, "floating"));
   EXPECT_THAT(group.Broadcast(x, members()).Await(), Fails(code, "members"));
-  EXPECT_THAT(group.AllGather(Tensor::Zeros({4 * members() + 1}), x).Await(),
-              Fails(code, "elements"));
+  const Tensor all = At(0, Tensor::Zeros({4 * members() + 1}));
+  EXPECT_THAT(group.AllGather(all, x).Await(), Fails(code, "elements"));
   EXPECT_THAT(group.ReduceScatter(y, x).Await(), Fails(code, "elements"));
   EXPECT_THAT(group.Send(x, 0).Await(), Fails(code, "rank 0"));
   groups_.ExpectEach([](size_t, ProcessGroup& each) { return each.Barrier(); });
@@ -319,11 +343,14 @@ TEST_P(Collectives, CallsThatCannotBeAreRefusedAndBreakNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Collectives,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5),
-                                            ::testing::ValuesIn(kKinds)),
+                                            ::testing::ValuesIn(KindsHere())),
                          NameOfCase);
 
+const GroupKind kShared{.name = "Shared", .shared_memory = true};
+
 TEST(CollectivesByPath, SharedMemoryIsUsedWhereItCanBeHad) {
-  const Groups shared(2, kKinds[0]), messages(2, kKinds[1]);
+  const Groups shared(2, kShared);
+  const Groups messages(2, {.name = "Messages", .shared_memory = false});
   EXPECT_EQ(shared[0]->PathFrom(1), "shared memory");
   EXPECT_EQ(shared[0]->PathFrom(0), "self");
   EXPECT_EQ(messages[1]->PathFrom(0), "messages");
@@ -332,7 +359,7 @@ TEST(CollectivesByPath, SharedMemoryIsUsedWhereItCanBeHad) {
 // Neither the ring, whose lanes have fewer slots than it has stages, nor
 // exchanges, of which there would be too many, are as with few members.
 TEST(CollectivesByPath, ManyMembersAreServed) {
-  const Groups groups(12, kKinds[0]);
+  const Groups groups(12, kShared);
   std::vector<Tensor> mine, little;
   for (size_t i = 0; i < groups.size(); ++i) {
     mine.push_back(Numbers(200'003, i));

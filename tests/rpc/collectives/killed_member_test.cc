@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/rpc/collectives/groups.h"
 #include "tests/support/member_processes.h"
 
 // A member that is killed in a collective, of processes of their own.
@@ -13,7 +14,7 @@ namespace {
 
 class KilledMember : public ::testing::TestWithParam<std::string> {
  protected:
-  MemberProcesses members_{3, "group_member", {GetParam()}};
+  MemberProcesses members_{MembersHere(3), "group_member", {GetParam()}};
 };
 
 TEST_P(KilledMember, IsNamedToAllOthersWhoGoOnWithTheRightMean) {

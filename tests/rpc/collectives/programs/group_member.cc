@@ -20,6 +20,7 @@
 
 namespace {
 
+using baton::Device;
 using baton::Future;
 using baton::Tensor;
 using baton::rpc::ProcessGroup;
@@ -27,11 +28,11 @@ using baton::rpc::ProcessGroup;
 constexpr int64_t kCount = 300'000;
 constexpr int kRounds = 5;
 
-Future<void> Run(const std::string& kind, ProcessGroup& group) {
+Future<void> Run(const std::string& kind, ProcessGroup& group, Device device) {
   const int64_t n = group.size();
-  static const Tensor one = Tensor::Ones({kCount});
-  static const Tensor all = Tensor::Ones({kCount * n});
-  static const Tensor more = Tensor::Ones({kCount * n});
+  static const Tensor one = Tensor::Ones({kCount}, {.device = device});
+  static const Tensor all = Tensor::Ones({kCount * n}, {.device = device});
+  static const Tensor more = Tensor::Ones({kCount * n}, {.device = device});
   const std::map<std::string, std::function<Future<void>()>> calls = {
       {"all_reduce",
        [&] { return group.AllReduce(one, baton::rpc::ReduceOp::kMean); }},
@@ -47,9 +48,10 @@ Future<void> Run(const std::string& kind, ProcessGroup& group) {
 }
 
 // As far as it comes; then why it broke.
-absl::Status RunUntilBroken(const std::string& kind, ProcessGroup& group) {
+absl::Status RunUntilBroken(const std::string& kind, ProcessGroup& group,
+                            Device device) {
   for (int round = 0;; ++round) {
-    const absl::Status status = Run(kind, group).Await();
+    const absl::Status status = Run(kind, group, device).Await();
     if (!status.ok()) return status;
     // A member that only sends must not run ahead for good.
     const absl::Status met = group.Barrier().Await();
@@ -58,14 +60,14 @@ absl::Status RunUntilBroken(const std::string& kind, ProcessGroup& group) {
   }
 }
 
-absl::Status GoOn(ProcessGroup& broken, float number) {
+absl::Status GoOn(ProcessGroup& broken, float number, Device device) {
   const auto group = broken.Shrink().Await();
   if (!group.ok()) return group.status();
-  const Tensor mean = Tensor::Full({kCount}, number);
+  const Tensor mean = Tensor::Full({kCount}, number, {.device = device});
   const absl::Status status =
       (*group)->AllReduce(mean, baton::rpc::ReduceOp::kMean).Await();
   if (!status.ok()) return status;
-  std::cout << "mean " << mean.data<float>()[kCount - 1] << " of "
+  std::cout << "mean " << mean.Slice(0, kCount - 1, kCount).Item() << " of "
             << (*group)->size() << std::endl;
   return absl::OkStatus();
 }
@@ -84,10 +86,11 @@ int main(int argc, char** argv) {
     std::cout << group.status() << std::endl;
     return 1;
   }
-  const absl::Status why = RunUntilBroken(argv[4], **group);
+  const Device device = (*agent)->self().compute.device;
+  const absl::Status why = RunUntilBroken(argv[4], **group, device);
   std::cout << "broken " << why << std::endl;
   const absl::Status status =
-      GoOn(**group, static_cast<float>(std::atof(argv[5])));
+      GoOn(**group, static_cast<float>(std::atof(argv[5])), device);
   if (!status.ok()) std::cout << status << std::endl;
   while (std::getchar() != EOF) {
   }

@@ -1,0 +1,252 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "autograd/engine.h"
+#include "core/graph.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
+#include "core/status.h"
+#include "core/stream.h"
+#include "models/distributed/data_parallel/data_parallel.h"
+
+// What members do together in one step.
+namespace baton::dist {
+namespace {
+
+using Now = std::chrono::steady_clock;
+
+double SecondsSince(Now::time_point begin) {
+  return std::chrono::duration<double>(Now::now() - begin).count();
+}
+
+}  // namespace
+
+// The collectives of one step, which all members post in the same order:
+// buffers, buckets, and which parameters have a gradient at all.
+class DataParallel::Pass {
+ public:
+  explicit Pass(DataParallel& parallel)
+      : parallel_(parallel),
+        has_(Tensor::Zeros({static_cast<int64_t>(parallel.parameters_.size())},
+                           {.dtype = DType::kU8})) {
+    // What GPUs do in the first step is chosen by how long it takes there,
+    // beside which nothing is to run that waits for others.
+    if (!parallel.on_gpu() || parallel.settled_) PostBuffers();
+  }
+
+  // Those that have not been before, while others are still to come.
+  void PostReady(size_t ready) {
+    if (buffers_posted_) PostBuckets(ready);
+  }
+  void PostBuckets(size_t ready) {
+    const StreamScope scope(parallel_.stream());
+    for (; posted_ < ready; ++posted_) {
+      Tensor gradients = parallel_.buckets_->all(posted_);
+      if (parallel_.options_.travel_as.has_value())
+        gradients = gradients.To(*parallel_.options_.travel_as);
+      travelling_.push_back(gradients);
+      bytes_ += static_cast<int64_t>(gradients.nbytes());
+      rpc::ProcessGroup& group = *parallel_.group_;
+      calls_.push_back(parallel_.options_.shard_optimizer
+                           ? group.ReduceScatter(parallel_.ShardOf(gradients),
+                                                 gradients,
+                                                 rpc::ReduceOp::kMean)
+                           : group.AllReduce(gradients, rpc::ReduceOp::kMean));
+    }
+  }
+
+  absl::Status Finish() {
+    std::vector<uint8_t> own;
+    for (size_t i = 0; i < parallel_.parameters_.size(); ++i)
+      own.push_back(parallel_.buckets_->has(i) ? 1 : 0);
+    if (Graph::IsRecording() && own != parallel_.own_have_) {
+      return absl::FailedPreconditionError(
+          "in a step that is recorded the same parameters have gradients as in "
+          "the one before it");
+    }
+    std::copy(own.begin(), own.end(), has_.data<uint8_t>());
+    parallel_.own_have_ = std::move(own);
+    return FinishWithout();
+  }
+  // This member has nothing to give.
+  absl::Status FinishWithout() {
+    PostBuffers();
+    PostBuckets(parallel_.buckets_->size());
+    // The CPU's part cannot be recorded, and has been agreed before.
+    if (!Graph::IsRecording()) {
+      RETURN_IF_ERROR(parallel_.group_->AllReduce(has_, rpc::ReduceOp::kMax)
+                          .Await(kNoLimit));
+      parallel_.some_have_ = has_.ToVector<uint8_t>();
+    }
+    RETURN_IF_ERROR(parallel_.AwaitOrLeave(std::move(calls_)));
+    const StreamScope scope(parallel_.stream());
+    TakeBuffers();
+    for (size_t i = 0; i < travelling_.size(); ++i) TakeBucket(i);
+    return absl::OkStatus();
+  }
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  void PostBuffers() {
+    if (std::exchange(buffers_posted_, true) ||
+        !parallel_.options_.broadcast_buffers)
+      return;
+    const StreamScope scope(parallel_.stream());
+    for (const Buffers& buffers : parallel_.buffers_) {
+      if (parallel_.group_->rank() == parallel_.root_)
+        ops::CopyManyIf(Tensor(), buffers.flat.parts, buffers.tensors);
+      calls_.push_back(
+          parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
+    }
+  }
+  void TakeBuffers() {
+    if (parallel_.group_->rank() == parallel_.root_ ||
+        !parallel_.options_.broadcast_buffers)
+      return;
+    for (const Buffers& buffers : parallel_.buffers_)
+      ops::CopyManyIf(Tensor(), buffers.tensors, buffers.flat.parts);
+  }
+  void TakeBucket(size_t bucket) {
+    const Tensor& gradients = parallel_.buckets_->all(bucket);
+    if (!SameView(gradients, travelling_[bucket]))
+      gradients.CopyFrom(travelling_[bucket]);
+    const int size = parallel_.group_->size();
+    if (parallel_.active_ < size)
+      ops::ScaleInto(gradients, static_cast<double>(size) / parallel_.active_);
+  }
+
+  DataParallel& parallel_;
+  const Tensor has_;  // u8, by parameter
+  std::vector<Future<void>> calls_;
+  std::vector<Tensor> travelling_;  // by bucket
+  bool buffers_posted_ = false;
+  size_t posted_ = 0;  // buckets
+  int64_t bytes_ = 0;
+};
+
+absl::Status DataParallel::Backward(const Variable& loss) {
+  return Backward({loss}, {Tensor()});
+}
+
+absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
+                                    const std::vector<Tensor>& grad_outputs) {
+  const absl::Status status =
+      CatchErrors([&] { return Reduce(outputs, grad_outputs); });
+  // The others wait for what will not come.
+  if (!status.ok() && group_->status().ok())
+    group_->Abort(Annotate(status, "data parallel"));
+  return status;
+}
+
+absl::Status DataParallel::Reduce(const std::vector<Variable>& outputs,
+                                  const std::vector<Tensor>& grad_outputs) {
+  const auto begin = Now::now();
+  RETURN_IF_ERROR(AwaitFormer());
+  RETURN_IF_ERROR(MeetOthers(true));
+  Pass pass(*this);
+  buckets_->Begin();
+  std::vector<size_t> order;
+  autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
+                     [&](const Variable& leaf, const Gradient& gradient) {
+                       const auto found = places_.find(leaf.id());
+                       if (found == places_.end())
+                         return Variable(leaf).AccumulateGrad(gradient);
+                       order.push_back(found->second);
+                       const StreamScope scope(stream());
+                       pass.PostReady(buckets_->Put(found->second, gradient));
+                     });
+  {
+    const StreamScope scope(stream());
+    buckets_->PutTheRest();
+  }
+  clock_->Computed(CurrentStream(stream().device()));
+  const double backward_s = SecondsSince(begin);
+  const auto computed = Now::now();
+  RETURN_IF_ERROR(pass.Finish());
+  LeaveGradients();
+  RETURN_IF_ERROR(AdoptOrder(order));
+  clock_->Reduced(stream());
+  settled_ = true;
+  if (Graph::IsRecording()) {
+    Graph::AfterReplay(
+        [clock = clock_, bytes = pass.bytes()] { clock->Count(bytes, 0, 0); });
+  } else {
+    clock_->Count(pass.bytes(), backward_s, SecondsSince(computed));
+  }
+  return absl::OkStatus();
+}
+
+void DataParallel::LeaveGradients() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (options_.shard_optimizer) {
+      parameters_[i].ZeroGrad();
+    } else if (some_have_[i] != 0) {
+      parameters_[i].set_grad(buckets_->view(i));
+    }
+  }
+  for (size_t bucket = 0; bucket < shards_.size(); ++bucket)
+    shards_[bucket].set_grad(ShardOf(buckets_->all(bucket)));
+}
+
+absl::Status DataParallel::MeetOthers(bool has_inputs) {
+  if (Graph::IsRecording() && (options_.uneven_inputs || !order_known_)) {
+    return absl::FailedPreconditionError(
+        "a step is recorded once one has been taken, and not with "
+        "uneven_inputs");
+  }
+  if (!options_.uneven_inputs) return absl::OkStatus();
+  const Tensor active = Tensor::Zeros({group_->size()}, {.dtype = DType::kU8});
+  active.data<uint8_t>()[group_->rank()] = has_inputs ? 1 : 0;
+  RETURN_IF_ERROR(
+      group_->AllReduce(active, rpc::ReduceOp::kMax).Await(kNoLimit));
+  active_ = 0;
+  for (int rank = group_->size() - 1; rank >= 0; --rank) {
+    if (active.data<uint8_t>()[rank] == 0) continue;
+    root_ = rank;
+    ++active_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataParallel::FollowOthers() {
+  RETURN_IF_ERROR(AwaitFormer());
+  buckets_->FillWithZeros();
+  Pass pass(*this);
+  RETURN_IF_ERROR(pass.FinishWithout());
+  return AdoptOrder({});
+}
+
+// Gradients that lie in the former buckets stay there until the next pass.
+absl::Status DataParallel::AdoptOrder(const std::vector<size_t>& order) {
+  if (std::exchange(order_known_, true)) return absl::OkStatus();
+  std::vector<bool> listed(parameters_.size());
+  std::vector<size_t> whole;
+  const auto add = [&](size_t i) {
+    if (i >= listed.size() || listed[i]) return;
+    listed[i] = true;
+    whole.push_back(i);
+  };
+  for (const size_t i : order) add(i);
+  for (size_t i = parameters_.size(); i > 0; --i) add(i - 1);
+  const Tensor numbers = Tensor::Zeros({static_cast<int64_t>(whole.size())},
+                                       {.dtype = DType::kI64});
+  for (size_t i = 0; i < whole.size(); ++i)
+    numbers.data<int64_t>()[i] = static_cast<int64_t>(whole[i]);
+  RETURN_IF_ERROR(group_->Broadcast(numbers, root_).Await(kNoLimit));
+  listed.assign(parameters_.size(), false);
+  whole.clear();
+  for (const int64_t i : numbers.ToVector<int64_t>())
+    add(static_cast<size_t>(i));
+  if (whole.size() != parameters_.size())
+    return absl::DataLossError("an order of parameters that is none");
+  buckets_ =
+      std::make_unique<GradientBuckets>(parameters_, whole, options_.buckets);
+  return absl::OkStatus();
+}
+
+}  // namespace baton::dist

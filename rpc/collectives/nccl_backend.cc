@@ -1,0 +1,237 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/collectives/nccl_backend.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "core/graph.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A question takes CUDA's lock, which launches want.
+constexpr std::chrono::microseconds kPace{20};
+
+// What a member had given when it left ends well within this.
+constexpr std::chrono::seconds kLeavePatience{1};
+
+cuda::NcclReduction ReductionOf(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return cuda::NcclReduction::kSum;
+    case ReduceOp::kMean:
+      return cuda::NcclReduction::kMean;
+    case ReduceOp::kMin:
+      return cuda::NcclReduction::kMin;
+    case ReduceOp::kMax:
+      return cuda::NcclReduction::kMax;
+    case ReduceOp::kProduct:
+      return cuda::NcclReduction::kProduct;
+  }
+  return cuda::NcclReduction::kSum;
+}
+
+// As they lie.
+Tensor Elements(const Tensor& dense) {
+  return Tensor::FromStorage(dense.storage(), dense.dtype(), {dense.numel()},
+                             {1}, dense.offset());
+}
+
+std::vector<int> RanksBelow(int members) {
+  std::vector<int> ranks(static_cast<size_t>(members));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+// What is under way on the GPU, in the order in which it was given.
+// Thread-safe.
+class NcclBackend::Watch {
+ public:
+  // Whether somebody must begin to ask.
+  bool Add(cuda::NcclGroup::Question ended, Clock::time_point deadline,
+           const Promise<void>& promise) {
+    MutexLock lock(mutex_);
+    if (!failure_.ok()) {
+      promise.Set(failure_);  // nobody has its future yet
+      return false;
+    }
+    waiting_.push_back({std::move(ended), Clock::now(), deadline, promise});
+    last_ = promise.future();
+    return !std::exchange(asked_, true);
+  }
+  // True when nothing is left to ask for. Called by one thread at a time.
+  bool Ask() {
+    const auto now = Clock::now();
+    if (now - last_look_ < kPace) return false;
+    last_look_ = now;
+    std::vector<Promise<void>> ended;
+    absl::Status failure;
+    bool idle = false;
+    {
+      MutexLock lock(mutex_);
+      while (failure.ok() && !waiting_.empty() &&
+             HasEndedLocked(waiting_.front(), failure)) {
+        ended.push_back(waiting_.front().promise);
+        waiting_.pop_front();
+      }
+      idle = waiting_.empty() || !failure.ok();
+      if (idle) asked_ = false;
+    }
+    for (const auto& promise : ended) promise.Set(absl::OkStatus());
+    if (!failure.ok()) Fail(failure);
+    return idle;
+  }
+  // All that waits, and all that comes.
+  void Fail(const absl::Status& why) {
+    std::deque<Waiting> waiting;
+    {
+      MutexLock lock(mutex_);
+      if (!failure_.ok()) return;
+      failure_ = why;
+      waiting.swap(waiting_);
+    }
+    for (const auto& each : waiting) each.promise.Set(why);
+  }
+  void FailSoon(const absl::Status& why) {
+    MutexLock lock(mutex_);
+    if (!leave_.ok()) return;
+    leave_ = why;
+    left_ = Clock::now();
+  }
+  // Why no more is to be given.
+  absl::Status status() const {
+    MutexLock lock(mutex_);
+    return failure_;
+  }
+  Future<void> last() const {
+    MutexLock lock(mutex_);
+    return last_;
+  }
+
+ private:
+  struct Waiting {
+    cuda::NcclGroup::Question ended;
+    Clock::time_point given, deadline;
+    Promise<void> promise;
+  };
+  bool HasEndedLocked(Waiting& waiting, absl::Status& failure)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const absl::StatusOr<bool> ended = waiting.ended();
+    if (!ended.ok()) {
+      failure = ended.status();
+      return false;
+    }
+    if (*ended) return true;
+    const auto now = Clock::now();
+    if (!leave_.ok() &&
+        now >= std::max(left_, waiting.given) + kLeavePatience) {
+      failure = leave_;
+    } else if (now >= waiting.deadline) {
+      failure = absl::DeadlineExceededError("the GPU has not ended it in time");
+    }
+    return false;
+  }
+
+  Clock::time_point last_look_{};
+  mutable Mutex mutex_;
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Status leave_ ABSL_GUARDED_BY(mutex_);  // of a member, in order
+  Clock::time_point left_ ABSL_GUARDED_BY(mutex_);
+  Future<void> last_ ABSL_GUARDED_BY(mutex_) =
+      ReadyFuture<void>(absl::OkStatus());
+};
+
+NcclBackend::NcclBackend(Device device, int rank, int members,
+                         std::shared_ptr<cuda::NcclGroup> group)
+    : device_(device),
+      rank_(rank),
+      all_(RanksBelow(members)),
+      group_(std::move(group)),
+      watch_(std::make_shared<Watch>()) {}
+
+NcclBackend::~NcclBackend() {
+  Abort(absl::CancelledError("the group was dropped"));
+}
+
+Stream NcclBackend::stream() const {
+  return group_ == nullptr ? CurrentStream(device_) : group_->stream();
+}
+
+Future<void> NcclBackend::Ended() const { return watch_->last(); }
+
+Future<void> NcclBackend::Run(const CollectiveWork& work) {
+  absl::Status status = watch_->status();
+  if (status.ok()) status = group_ ? Give(work) : GiveAlone(work);
+  if (!status.ok() || group_ == nullptr || Graph::IsRecording())
+    return ReadyFuture<void>(status);
+  const bool replay = work.what.kind == CollectiveKind::kReplay;
+  const Promise<void> promise;
+  if (watch_->Add(group_->WhenEnded(replay ? CurrentStream(device_) : stream()),
+                  work.deadline, promise))
+    poller_.Add([watch = watch_] { return watch->Ask(); });
+  return promise.future();
+}
+
+absl::Status NcclBackend::Give(const CollectiveWork& work) {
+  const Collective& what = work.what;
+  const cuda::NcclReduction reduction = ReductionOf(what.op);
+  const std::vector<int> root = {what.root}, nobody;
+  const bool at_root = what.root == rank_;
+  switch (what.kind) {
+    case CollectiveKind::kAllReduce:
+      return group_->AllReduce(work.out, work.in, reduction);
+    case CollectiveKind::kBroadcast:
+      return group_->Broadcast(work.out, work.in, what.root);
+    case CollectiveKind::kReduce:
+      return group_->Reduce(work.out, work.in, reduction, what.root);
+    case CollectiveKind::kAllGather:
+      return group_->AllGather(work.out, work.in);
+    case CollectiveKind::kReduceScatter:
+      return group_->ReduceScatter(work.out, work.in, reduction);
+    case CollectiveKind::kGather:
+      return group_->Exchange(work.out, work.in, what.count, root,
+                              at_root ? all_ : nobody);
+    case CollectiveKind::kScatter:
+      return group_->Exchange(work.out, work.in, what.count,
+                              at_root ? all_ : nobody, root);
+    case CollectiveKind::kAllToAll:
+      return group_->Exchange(work.out, work.in, what.count, all_, all_);
+    case CollectiveKind::kReplay:  // given already
+      return absl::OkStatus();
+    case CollectiveKind::kBarrier:
+      break;
+  }
+  return absl::UnimplementedError("GPUs have no such collective");
+}
+
+// What others would give is all its own.
+absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
+  return CatchErrors([&] {
+    if (!work.in.defined() || !work.out.defined()) return;
+    const Tensor from = Elements(work.in), to = Elements(work.out);
+    if (!SameView(from, to)) to.CopyFrom(from);
+  });
+}
+
+void NcclBackend::Abort(const absl::Status& why) {
+  watch_->Fail(why);
+  if (group_ != nullptr) group_->Abort();
+}
+
+void NcclBackend::Leave(int /*rank*/, const absl::Status& why) {
+  watch_->FailSoon(why);
+}
+
+}  // namespace baton::rpc

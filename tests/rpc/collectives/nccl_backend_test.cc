@@ -1,0 +1,175 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/collectives/nccl_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/support/status_matchers.h"
+
+// What becomes of collectives that a GPU has been given, where the test says
+// what the GPU does.
+namespace baton::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using absl::StatusCode;
+using testing::Fails;
+using testing::IsOk;
+using Clock = std::chrono::steady_clock;
+
+// Calls end in order, when they are told to.
+class FakeNcclGroup final : public cuda::NcclGroup {
+ public:
+  const Stream& stream() const override { return stream_; }
+  absl::Status AllReduce(const Tensor&, const Tensor&,
+                         cuda::NcclReduction) override {
+    return Call("all_reduce");
+  }
+  absl::Status Broadcast(const Tensor&, const Tensor&, int root) override {
+    return Call(absl::StrCat("broadcast ", root));
+  }
+  absl::Status Reduce(const Tensor&, const Tensor&, cuda::NcclReduction,
+                      int root) override {
+    return Call(absl::StrCat("reduce ", root));
+  }
+  absl::Status AllGather(const Tensor&, const Tensor&) override {
+    return Call("all_gather");
+  }
+  absl::Status ReduceScatter(const Tensor&, const Tensor&,
+                             cuda::NcclReduction) override {
+    return Call("reduce_scatter");
+  }
+  absl::Status Exchange(const Tensor&, const Tensor&, int64_t count,
+                        const std::vector<int>& to,
+                        const std::vector<int>& from) override {
+    return Call(absl::StrCat("exchange ", count, " to ", absl::StrJoin(to, "+"),
+                             " from ", absl::StrJoin(from, "+")));
+  }
+  Question WhenEnded(const Stream&) override {
+    return [this, number = given_++]() -> absl::StatusOr<bool> {
+      if (broken) return absl::UnavailableError("NCCL: a remote error");
+      return number < ended;
+    };
+  }
+  void Abort() override { aborted = true; }
+
+  std::vector<std::string> calls;
+  std::atomic<int> ended{0};  // so many calls have
+  std::atomic<bool> broken{false}, aborted{false};
+
+ private:
+  absl::Status Call(const std::string& what) {
+    calls.push_back(what);
+    return absl::OkStatus();
+  }
+
+  const Stream stream_ = Stream::Default(Device::Cpu());
+  int given_ = 0;
+};
+
+class NcclBackendTest : public ::testing::Test {
+ protected:
+  Future<void> Run(CollectiveKind kind, std::chrono::milliseconds timeout = 20s,
+                   int root = -1) {
+    CollectiveWork work{.what = {.kind = kind, .count = 4, .root = root},
+                        .in = Tensor::Ones({12}),
+                        .out = Tensor::Ones({12}),
+                        .deadline = Clock::now() + timeout};
+    return backend_.Run(work);
+  }
+
+  const std::shared_ptr<FakeNcclGroup> gpu_ = std::make_shared<FakeNcclGroup>();
+  NcclBackend backend_{Device::Cpu(), /*rank=*/1, /*members=*/3, gpu_};
+};
+
+TEST_F(NcclBackendTest, CallsEndWhenTheGpuHasEndedThemAndInOrder) {
+  const auto first = Run(CollectiveKind::kAllReduce);
+  const auto second = Run(CollectiveKind::kAllGather);
+  gpu_->ended = 1;
+  EXPECT_THAT(first.Await(20s), IsOk());
+  EXPECT_FALSE(second.ready());
+  const auto all = backend_.Ended();
+  EXPECT_FALSE(all.ready());
+  gpu_->ended = 2;
+  EXPECT_THAT(second.Await(20s), IsOk());
+  EXPECT_THAT(all.Await(20s), IsOk());
+  EXPECT_FALSE(gpu_->aborted);
+}
+
+TEST_F(NcclBackendTest, WhatNcclDoesNotHaveIsExchangedPartByPart) {
+  using Kind = CollectiveKind;
+  const std::vector<std::pair<Kind, int>> calls = {
+      {Kind::kGather, 0},  {Kind::kGather, 1},    {Kind::kScatter, 1},
+      {Kind::kScatter, 2}, {Kind::kAllToAll, -1}, {Kind::kBroadcast, 2},
+      {Kind::kReduce, 0}};
+  gpu_->ended = 100;
+  for (const auto& [kind, root] : calls)
+    EXPECT_THAT(Run(kind, 20s, root).Await(20s), IsOk());
+  EXPECT_THAT(gpu_->calls,
+              ::testing::ElementsAre(
+                  "exchange 4 to 0 from ", "exchange 4 to 1 from 0+1+2",
+                  "exchange 4 to 0+1+2 from 1", "exchange 4 to  from 2",
+                  "exchange 4 to 0+1+2 from 0+1+2", "broadcast 2", "reduce 0"));
+}
+
+TEST_F(NcclBackendTest, ADeadlineFailsAllThatIsUnderWay) {
+  const auto first = Run(CollectiveKind::kAllReduce, 50ms);
+  const auto second = Run(CollectiveKind::kAllReduce);
+  EXPECT_THAT(first.Await(20s), Fails(StatusCode::kDeadlineExceeded, "GPU"));
+  EXPECT_THAT(second.Await(20s), Fails(StatusCode::kDeadlineExceeded, "GPU"));
+  EXPECT_THAT(Run(CollectiveKind::kAllReduce).Await(20s),
+              Fails(StatusCode::kDeadlineExceeded, "GPU"));
+  EXPECT_EQ(gpu_->calls.size(), 2u) << "the last was not given";
+}
+
+TEST_F(NcclBackendTest, WhatNcclReportsFailsWhatIsUnderWay) {
+  const auto call = Run(CollectiveKind::kAllReduce);
+  gpu_->broken = true;
+  EXPECT_THAT(call.Await(20s), Fails(StatusCode::kUnavailable, "remote error"));
+}
+
+TEST_F(NcclBackendTest, AnAbortReachesTheGpuAndWhoeverWaits) {
+  const auto call = Run(CollectiveKind::kAllReduce);
+  backend_.Abort(absl::AbortedError("no more of this"));
+  EXPECT_TRUE(gpu_->aborted);
+  EXPECT_THAT(call.Await(20s), Fails(StatusCode::kAborted, "no more"));
+  EXPECT_THAT(Run(CollectiveKind::kAllReduce).Await(20s),
+              Fails(StatusCode::kAborted, "no more"));
+}
+
+TEST_F(NcclBackendTest, WhatAMemberHadGivenWhenItLeftIsStillTaken) {
+  backend_.Leave(0, absl::UnavailableError("rank 0 has left"));
+  const auto given = Run(CollectiveKind::kAllReduce);
+  gpu_->ended = 1;
+  EXPECT_THAT(given.Await(20s), IsOk());
+  const auto missing = Run(CollectiveKind::kAllReduce, 1h);
+  EXPECT_THAT(missing.Await(20s),
+              Fails(StatusCode::kUnavailable, "rank 0 has left"));
+}
+
+// It has no group.
+TEST(NcclBackendAlone, GivesWhatItTakes) {
+  NcclBackend alone(Device::Cpu(), 0, 1, nullptr);
+  const Tensor in = Tensor::Full({2, 3}, 5), out = Tensor::Zeros({6});
+  CollectiveWork work{.what = {.kind = CollectiveKind::kAllGather, .count = 6},
+                      .in = in,
+                      .out = out,
+                      .deadline = Clock::now()};
+  EXPECT_THAT(alone.Run(work).Await(20s), IsOk());
+  EXPECT_EQ(out.data<float>()[5], 5);
+  EXPECT_THAT(alone.Ended().Await(20s), IsOk());
+}
+
+}  // namespace
+}  // namespace baton::rpc
