@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -137,7 +138,9 @@ TEST_F(ResNetPrograms, ChooseStagesByWhatWorkersMeasure) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_GT(plan->alone_s, 0);
   EXPECT_EQ(settings.cuts, plan->cuts);
-  EXPECT_EQ(workers.size(), plan->workers.size());
+  // A worker may have two stages.
+  EXPECT_EQ(workers.size(),
+            std::set<int>(plan->workers.begin(), plan->workers.end()).size());
   EXPECT_THAT(settings.split_sizes, ElementsAre(plan->split_size));
   {
     const auto model = MakeRemoteResNet(cluster_->trainer(), workers, settings,
