@@ -35,8 +35,10 @@ struct BucketSizes {
 // buckets before it are ready. Thread-compatible.
 class GradientBuckets {
  public:
-  // `order`: in which they are expected, by their places in `parameters`.
-  // `multiple`: of each bucket's elements, as FlatTensor::Like has it.
+  // `order`: in which they are expected, by their places in `parameters`; those
+  // of one dtype and device lie together, and buckets come in the order of
+  // their last ones. `multiple`: of each bucket's elements, as FlatTensor::Like
+  // has it.
   GradientBuckets(std::vector<Variable> parameters,
                   const std::vector<size_t>& order, const BucketSizes& sizes,
                   int64_t multiple = 1);
@@ -72,6 +74,13 @@ class GradientBuckets {
   };
 
   const std::vector<Variable> parameters_;
+  // What is to become a bucket: tensors of one dtype and device.
+  struct Filling {
+    std::vector<Tensor> tensors = {};
+    std::vector<size_t> parameters = {};
+    size_t bytes = 0;
+  };
+  void Close(Filling filling, int64_t multiple);
   static void Fill(Bucket& bucket);
 
   std::vector<Bucket> buckets_;
