@@ -58,8 +58,17 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
     : parameters_(std::move(parameters)), places_(parameters_.size()) {
   // One of each kind, the one that was last added to last.
   std::vector<Filling> filling;
+  const auto close_all = [&] {
+    for (Filling& each : filling) Close(std::move(each), multiple);
+    filling.clear();
+  };
+  size_t left = 0;  // bytes
+  for (const size_t i : order) left += parameters_[i].tensor().nbytes();
+  bool at_the_end = false;
   for (const size_t i : order) {
     const Tensor& tensor = parameters_[i].tensor();
+    if (left <= sizes.last && !std::exchange(at_the_end, true)) close_all();
+    left -= tensor.nbytes();
     const size_t most = buckets_.empty() ? sizes.first : sizes.others;
     Filling next;
     for (auto it = filling.begin(); it != filling.end(); ++it) {
@@ -75,7 +84,7 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
     next.bytes += tensor.nbytes();
     filling.push_back(std::move(next));
   }
-  for (Filling& each : filling) Close(std::move(each), multiple);
+  close_all();
   Begin();
 }
 

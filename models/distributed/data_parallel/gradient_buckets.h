@@ -27,6 +27,8 @@ struct FlatTensor {
 struct BucketSizes {
   size_t first = size_t{1} << 20;  // bytes: soon there, for an early begin
   size_t others = size_t{25} << 20;
+  // At most so many at the end are apart, so that little is left to wait for.
+  size_t last = size_t{1} << 20;
 };
 
 // The gradients of many parameters in few tensors, so that what is done to all

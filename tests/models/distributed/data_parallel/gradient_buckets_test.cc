@@ -33,6 +33,13 @@ TEST(GradientBuckets, AreCutBySizeInTheirOrder) {
   EXPECT_EQ(buckets.view(1).storage(), buckets.all(1).storage());
 }
 
+TEST(GradientBuckets, EndWithALittleOne) {
+  const GradientBuckets buckets(Four(), {3, 2, 1, 0},
+                                {.first = 500, .others = 500, .last = 60});
+  ASSERT_EQ(buckets.size(), 2u);  // 3 2 1 | 0
+  EXPECT_EQ(buckets.parameters(1), (std::vector<size_t>{0}));
+}
+
 // As those of normalizations between convolutions of bf16.
 TEST(GradientBuckets, OfDtypesThatTakeTurnsAreNotOneForEachTurn) {
   std::vector<Variable> parameters;
