@@ -35,7 +35,7 @@ struct ReplicaTask {
   int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
   bool graph = true;            // of GPUs: steps are recorded and replayed
   uint64_t seed = 0;            // of the images' order, or of random ones
-  int64_t timeout_ms = 60'000;  // of what they do together
+  int64_t timeout_ms = 300'000;  // of what they do together
 
   static constexpr auto Fields() {
     using T = ReplicaTask;

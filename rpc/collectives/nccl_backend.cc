@@ -53,55 +53,30 @@ std::vector<int> RanksBelow(int members) {
 
 }  // namespace
 
-// What is under way on the GPU, in the order in which it was given.
-// Thread-safe.
+// What is under way on the GPU, in the order in which it was given. Whoever
+// asks puts one event behind all that has been given since, so that giving
+// costs little. Thread-safe.
 class NcclBackend::Watch {
  public:
-  // Whether somebody must begin to ask.
-  bool Add(cuda::NcclGroup::Question ended, Clock::time_point deadline,
+  explicit Watch(std::shared_ptr<cuda::NcclGroup> group)
+      : group_(std::move(group)) {}
+
+  // What has just been given to `stream`. Whether somebody must begin to ask.
+  bool Add(const Stream& stream, Clock::time_point deadline,
            const Promise<void>& promise) {
     MutexLock lock(mutex_);
     if (!failure_.ok()) {
       promise.Set(failure_);  // nobody has its future yet
       return false;
     }
-    waiting_.push_back({std::move(ended), Clock::now(), deadline, promise});
+    added_.push_back({stream, Clock::now(), deadline, promise, nullptr});
     last_ = promise.future();
     return !std::exchange(asked_, true);
   }
   // True when nothing is left to ask for. Called by one thread at a time.
-  bool Ask() {
-    const auto now = Clock::now();
-    if (now - last_look_ < kPace) return false;
-    last_look_ = now;
-    std::vector<Promise<void>> ended;
-    absl::Status failure;
-    bool idle = false;
-    {
-      MutexLock lock(mutex_);
-      while (failure.ok() && !waiting_.empty() &&
-             HasEndedLocked(waiting_.front(), failure)) {
-        ended.push_back(waiting_.front().promise);
-        waiting_.pop_front();
-      }
-      idle = waiting_.empty() || !failure.ok();
-      if (idle) asked_ = false;
-    }
-    for (const auto& promise : ended) promise.Set(absl::OkStatus());
-    if (!failure.ok()) Fail(failure);
-    return idle;
-  }
+  bool Ask();
   // All that waits, and all that comes.
-  void Fail(const absl::Status& why) {
-    std::deque<Waiting> waiting;
-    {
-      MutexLock lock(mutex_);
-      if (!failure_.ok()) return;
-      failure_ = why;
-      waiting.swap(waiting_);
-    }
-    for (const auto& each : waiting) each.promise.Set(why);
-  }
+  void Fail(const absl::Status& why);
   void FailSoon(const absl::Status& why) {
     MutexLock lock(mutex_);
     if (!leave_.ok()) return;
@@ -119,32 +94,39 @@ class NcclBackend::Watch {
   }
 
  private:
+  // A point in the work of a stream.
+  class Mark {
+   public:
+    explicit Mark(cuda::NcclGroup::Question question)
+        : question_(std::move(question)) {}
+    absl::StatusOr<bool> HasEnded() {
+      if (ended_) return true;
+      ASSIGN_OR_RETURN(ended_, question_());
+      return ended_;
+    }
+
+   private:
+    cuda::NcclGroup::Question question_;
+    bool ended_ = false;
+  };
   struct Waiting {
-    cuda::NcclGroup::Question ended;
+    Stream stream;
     Clock::time_point given, deadline;
     Promise<void> promise;
+    std::shared_ptr<Mark> mark;  // null: none yet; several share one
   };
-  bool HasEndedLocked(Waiting& waiting, absl::Status& failure)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const absl::StatusOr<bool> ended = waiting.ended();
-    if (!ended.ok()) {
-      failure = ended.status();
-      return false;
-    }
-    if (*ended) return true;
-    const auto now = Clock::now();
-    if (!leave_.ok() &&
-        now >= std::max(left_, waiting.given) + kLeavePatience) {
-      failure = leave_;
-    } else if (now >= waiting.deadline) {
-      failure = absl::DeadlineExceededError("the GPU has not ended it in time");
-    }
-    return false;
-  }
 
+  void MarkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ask_mutex_);
+  absl::Status TakeEndedLocked(std::vector<Promise<void>>& ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(ask_mutex_);
+  absl::Status WhyLate(const Waiting& waiting) const;
+
+  const std::shared_ptr<cuda::NcclGroup> group_;
   Clock::time_point last_look_{};
-  mutable Mutex mutex_;
-  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  Mutex ask_mutex_;  // held while CUDA is asked
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(ask_mutex_);
+  mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(ask_mutex_);
+  std::vector<Waiting> added_ ABSL_GUARDED_BY(mutex_);  // to waiting_ later
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   absl::Status leave_ ABSL_GUARDED_BY(mutex_);  // of a member, in order
@@ -153,13 +135,90 @@ class NcclBackend::Watch {
       ReadyFuture<void>(absl::OkStatus());
 };
 
+bool NcclBackend::Watch::Ask() {
+  const auto now = Clock::now();
+  if (now - last_look_ < kPace) return false;
+  last_look_ = now;
+  std::vector<Promise<void>> ended;
+  absl::Status failure;
+  bool idle = false;
+  {
+    MutexLock asking(ask_mutex_);
+    failure = CatchErrors([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      MarkLocked();
+      return TakeEndedLocked(ended);
+    });
+    MutexLock lock(mutex_);
+    idle = !failure.ok() || (waiting_.empty() && added_.empty());
+    if (idle) asked_ = false;
+  }
+  for (const auto& promise : ended) promise.Set(absl::OkStatus());
+  if (!failure.ok()) Fail(failure);
+  return idle;
+}
+
+void NcclBackend::Watch::MarkLocked() {
+  {
+    MutexLock lock(mutex_);
+    for (Waiting& each : added_) waiting_.push_back(std::move(each));
+    added_.clear();
+  }
+  std::vector<std::pair<Stream, std::shared_ptr<Mark>>> marks;
+  for (Waiting& each : waiting_) {
+    if (each.mark != nullptr) continue;
+    for (const auto& [stream, mark] : marks)
+      if (stream == each.stream) each.mark = mark;
+    if (each.mark != nullptr) continue;
+    each.mark = std::make_shared<Mark>(group_->WhenEnded(each.stream));
+    marks.emplace_back(each.stream, each.mark);
+  }
+}
+
+absl::Status NcclBackend::Watch::TakeEndedLocked(
+    std::vector<Promise<void>>& ended) {
+  while (!waiting_.empty()) {
+    ASSIGN_OR_RETURN(const bool has, waiting_.front().mark->HasEnded());
+    if (!has) return WhyLate(waiting_.front());
+    ended.push_back(waiting_.front().promise);
+    waiting_.pop_front();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NcclBackend::Watch::WhyLate(const Waiting& waiting) const {
+  const auto now = Clock::now();
+  MutexLock lock(mutex_);
+  if (!leave_.ok() && now >= std::max(left_, waiting.given) + kLeavePatience)
+    return leave_;
+  if (now >= waiting.deadline)
+    return absl::DeadlineExceededError("the GPU has not ended it in time");
+  return absl::OkStatus();
+}
+
+void NcclBackend::Watch::Fail(const absl::Status& why) {
+  std::vector<Waiting> added;
+  {
+    MutexLock lock(mutex_);
+    if (!failure_.ok()) return;
+    failure_ = why;
+    added.swap(added_);
+  }
+  std::deque<Waiting> waiting;
+  {
+    MutexLock asking(ask_mutex_);
+    waiting.swap(waiting_);
+  }
+  for (const auto& each : waiting) each.promise.Set(why);
+  for (const auto& each : added) each.promise.Set(why);
+}
+
 NcclBackend::NcclBackend(Device device, int rank, int members,
                          std::shared_ptr<cuda::NcclGroup> group)
     : device_(device),
       rank_(rank),
       all_(RanksBelow(members)),
       group_(std::move(group)),
-      watch_(std::make_shared<Watch>()) {}
+      watch_(std::make_shared<Watch>(group_)) {}
 
 NcclBackend::~NcclBackend() {
   Abort(absl::CancelledError("the group was dropped"));
@@ -178,8 +237,8 @@ Future<void> NcclBackend::Run(const CollectiveWork& work) {
     return ReadyFuture<void>(status);
   const bool replay = work.what.kind == CollectiveKind::kReplay;
   const Promise<void> promise;
-  if (watch_->Add(group_->WhenEnded(replay ? CurrentStream(device_) : stream()),
-                  work.deadline, promise))
+  if (watch_->Add(replay ? CurrentStream(device_) : stream(), work.deadline,
+                  promise))
     poller_.Add([watch = watch_] { return watch->Ask(); });
   return promise.future();
 }

@@ -23,8 +23,6 @@ constexpr std::chrono::milliseconds kNews{1000};
 
 }  // namespace
 
-// What CPUs do takes a thread until it has ended, so that a barrier there comes
-// behind all of it; of what GPUs do it waits for the end.
 Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
                                  const CollectiveWork& work) {
   try {
@@ -54,6 +52,7 @@ void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
     return;
   }
   recorder_.Set(work.sequence, State::kRunning);
+  // A barrier of the CPU's is behind what the CPU does.
   absl::Status before;
   if (work.what.kind == CollectiveKind::kBarrier && gpu_ != nullptr)
     before = gpu_->Ended().Await(kNoLimit);
@@ -102,9 +101,18 @@ void ProcessGroup::Fail(const Collective& what, uint64_t sequence,
   }
   const absl::Status why = Annotate(status, call);
   if (!absl::IsUnavailable(status) || gpu_ == nullptr) return end(why);
-  // NCCL does not say who is lost; the cluster soon does.
-  agent_.timer().After(kNews, [end, why, &executor = agent_.executor()] {
-    executor.Post([end, why] { end(why); });
+  // NCCL does not say who is lost; the cluster soon does, and Break tells all.
+  {
+    MutexLock lock(mutex_);
+    broken = broken_;
+    if (broken.ok()) waiting_.push_back(promise);
+  }
+  if (!broken.ok()) {
+    promise.Set(broken);
+    return;
+  }
+  agent_.timer().After(kNews, [self = shared_from_this(), why] {
+    self->agent_.executor().Post([self, why] { self->Abort(why); });
   });
 }
 

@@ -56,31 +56,44 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
                                  const std::vector<size_t>& order,
                                  const BucketSizes& sizes, int64_t multiple)
     : parameters_(std::move(parameters)), places_(parameters_.size()) {
-  std::vector<Tensor> tensors;
-  std::vector<size_t> members;
-  size_t bytes = 0;
-  const auto close = [&] {
-    if (tensors.empty()) return;
-    for (size_t part = 0; part < members.size(); ++part)
-      places_[members[part]] = {.bucket = buckets_.size(), .part = part};
-    buckets_.push_back({.flat = FlatTensor::Like(tensors, multiple),
-                        .parameters = std::move(members)});
-    tensors.clear();
-    members.clear();
-    bytes = 0;
+  // One of each kind, the one that was last added to last.
+  std::vector<Filling> filling;
+  const auto close_all = [&] {
+    for (Filling& each : filling) Close(std::move(each), multiple);
+    filling.clear();
   };
+  size_t left = 0;  // bytes
+  for (const size_t i : order) left += parameters_[i].tensor().nbytes();
+  bool at_the_end = false;
   for (const size_t i : order) {
     const Tensor& tensor = parameters_[i].tensor();
+    if (left <= sizes.last && !std::exchange(at_the_end, true)) close_all();
+    left -= tensor.nbytes();
     const size_t most = buckets_.empty() ? sizes.first : sizes.others;
-    const bool full = bytes > 0 && bytes + tensor.nbytes() > most;
-    if (full || (!tensors.empty() && !FitTogether(tensor, tensors.front())))
-      close();
-    tensors.push_back(tensor);
-    members.push_back(i);
-    bytes += tensor.nbytes();
+    Filling next;
+    for (auto it = filling.begin(); it != filling.end(); ++it) {
+      if (!FitTogether(tensor, it->tensors.front())) continue;
+      next = std::move(*it);
+      filling.erase(it);
+      break;
+    }
+    if (next.bytes > 0 && next.bytes + tensor.nbytes() > most)
+      Close(std::exchange(next, {}), multiple);
+    next.tensors.push_back(tensor);
+    next.parameters.push_back(i);
+    next.bytes += tensor.nbytes();
+    filling.push_back(std::move(next));
   }
-  close();
+  close_all();
   Begin();
+}
+
+void GradientBuckets::Close(Filling filling, int64_t multiple) {
+  for (size_t part = 0; part < filling.parameters.size(); ++part)
+    places_[filling.parameters[part]] = {.bucket = buckets_.size(),
+                                         .part = part};
+  buckets_.push_back({.flat = FlatTensor::Like(filling.tensors, multiple),
+                      .parameters = std::move(filling.parameters)});
 }
 
 const Tensor& GradientBuckets::view(size_t parameter) const {

@@ -27,6 +27,8 @@ struct FlatTensor {
 struct BucketSizes {
   size_t first = size_t{1} << 20;  // bytes: soon there, for an early begin
   size_t others = size_t{25} << 20;
+  // At most so many at the end are apart, so that little is left to wait for.
+  size_t last = size_t{1} << 20;
 };
 
 // The gradients of many parameters in few tensors, so that what is done to all
@@ -35,8 +37,10 @@ struct BucketSizes {
 // buckets before it are ready. Thread-compatible.
 class GradientBuckets {
  public:
-  // `order`: in which they are expected, by their places in `parameters`.
-  // `multiple`: of each bucket's elements, as FlatTensor::Like has it.
+  // `order`: in which they are expected, by their places in `parameters`; those
+  // of one dtype and device lie together, and buckets come in the order of
+  // their last ones. `multiple`: of each bucket's elements, as FlatTensor::Like
+  // has it.
   GradientBuckets(std::vector<Variable> parameters,
                   const std::vector<size_t>& order, const BucketSizes& sizes,
                   int64_t multiple = 1);
@@ -72,6 +76,13 @@ class GradientBuckets {
   };
 
   const std::vector<Variable> parameters_;
+  // What is to become a bucket: tensors of one dtype and device.
+  struct Filling {
+    std::vector<Tensor> tensors = {};
+    std::vector<size_t> parameters = {};
+    size_t bytes = 0;
+  };
+  void Close(Filling filling, int64_t multiple);
   static void Fill(Bucket& bucket);
 
   std::vector<Bucket> buckets_;

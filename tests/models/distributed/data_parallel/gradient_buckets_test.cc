@@ -22,17 +22,39 @@ std::vector<Variable> Four() {
           Parameter({5, 2})};
 }
 
-TEST(GradientBuckets, AreCutBySizeAndDtypeInTheirOrder) {
-  std::vector<Variable> parameters = Four();
-  parameters.push_back(Parameter({10}, DType::kBF16));
-  const GradientBuckets buckets(parameters, {4, 3, 2, 1, 0},
+TEST(GradientBuckets, AreCutBySizeInTheirOrder) {
+  const GradientBuckets buckets(Four(), {3, 2, 1, 0},
                                 {.first = 40, .others = 120});
-  ASSERT_EQ(buckets.size(), 3u);  // 4 | 3 2 | 1 0
-  EXPECT_EQ(buckets.all(0).dtype(), DType::kBF16);
-  EXPECT_EQ(buckets.all(1).numel(), 20);
-  EXPECT_EQ(buckets.all(2).numel(), 30);
+  ASSERT_EQ(buckets.size(), 3u);  // 3 | 2 1 | 0
+  EXPECT_EQ(buckets.all(0).numel(), 10);
+  EXPECT_EQ(buckets.all(1).numel(), 30);
+  EXPECT_EQ(buckets.all(2).numel(), 10);
   EXPECT_EQ(buckets.view(1).shape(), Shape({4, 5}));
-  EXPECT_EQ(buckets.view(1).storage(), buckets.all(2).storage());
+  EXPECT_EQ(buckets.view(1).storage(), buckets.all(1).storage());
+}
+
+TEST(GradientBuckets, EndWithALittleOne) {
+  const GradientBuckets buckets(Four(), {3, 2, 1, 0},
+                                {.first = 500, .others = 500, .last = 60});
+  ASSERT_EQ(buckets.size(), 2u);  // 3 2 1 | 0
+  EXPECT_EQ(buckets.parameters(1), (std::vector<size_t>{0}));
+}
+
+// As those of normalizations between convolutions of bf16.
+TEST(GradientBuckets, OfDtypesThatTakeTurnsAreNotOneForEachTurn) {
+  std::vector<Variable> parameters;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < 10; ++i) {
+    parameters.push_back(
+        Parameter({8}, i % 2 == 0 ? DType::kF32 : DType::kBF16));
+    order.push_back(9 - i);
+  }
+  const GradientBuckets buckets(parameters, order,
+                                {.first = 1000, .others = 1000});
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets.all(0).dtype(), DType::kBF16) << "whose last comes first";
+  EXPECT_EQ(buckets.parameters(0), (std::vector<size_t>{9, 7, 5, 3, 1}));
+  EXPECT_EQ(buckets.parameters(1), (std::vector<size_t>{8, 6, 4, 2, 0}));
 }
 
 TEST(GradientBuckets, AreReadyInOrderWhenAllOfThemAreThere) {
