@@ -125,7 +125,8 @@ Future<void> ServerShard::Leave(TrainerId trainer) {
 absl::Status ServerShard::CheckRequest(const ExchangeRequest& request) const {
   RETURN_IF_ERROR(state_.Check(request.gradients));
   for (const RowKeys& rows : request.rows)
-    RETURN_IF_ERROR(CheckRowKeys(state_.options(), rows.table, rows.keys));
+    RETURN_IF_ERROR(
+        CheckRowKeys(state_.options(), rows.table, rows.keys, shards_));
   if (request.sequence < 0 ||
       (request.sequence > 0 && request.trainer == kReader)) {
     return absl::InvalidArgumentError("a push has a trainer and a number");
@@ -151,7 +152,9 @@ std::optional<ExchangeReply> ServerShard::ReadAtOnce(
   if (epoch == 0 || request.sequence > 0 || !state_.MayPull(request.trainer))
     return std::nullopt;
   ExchangeReply reply = state_.Read(
-      request, [&](const Shape& shape) { return call.EmptyForCaller(shape); });
+      request, [&](const Shape& shape, const TensorOptions& options) {
+        return call.EmptyForCaller(shape, options);
+      });
   reply.epoch = epoch;
   if (NeedsTouch(request))
     Post([request](ServerShard& self) {
@@ -225,7 +228,9 @@ void ServerShard::Answer(const WaitingPtr& waiting) {
   }
   Touch(request);
   ExchangeReply reply = state_.Read(
-      request, [](const Shape& shape) { return Tensor::Empty(shape); });
+      request, [](const Shape& shape, const TensorOptions& options) {
+        return Tensor::Empty(shape, options);
+      });
   reply.epoch = epoch_;
   if (BytesOf(reply) < kBriefBytes) {
     waiting->promise.Set(std::move(reply));

@@ -23,15 +23,11 @@ constexpr int64_t kStride = 64 << 10;
 // Elements that are worth a thread.
 constexpr int64_t kGrain = 1 << 20;
 
-// A table's limit is shared evenly by the shards.
-int64_t LimitOfShard(int64_t limit, int32_t shards) {
-  return limit == 0 ? 0 : std::max<int64_t>(1, (limit + shards - 1) / shards);
-}
-
 }  // namespace
 
 ShardState::ShardState(const ShardSpec& spec, Device device)
     : options_(spec.options),
+      shards_(spec.shards),
       device_(device),
       shape_(spec.image.values.shape()),
       steps_(spec.image.steps),
@@ -54,9 +50,9 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
   dense_ = {.version = image.version, .values = values};
   for (const RowTableOptions& table : options_.tables) {
     const size_t at = tables_.size();
-    tables_.emplace_back(
-        table, LimitOfShard(table.limit, spec.shards),
-        at < image.tables.size() ? image.tables[at] : RowTableImage{});
+    tables_.push_back(ShardTable::Make(
+        table, spec.shard, spec.shards, device,
+        at < image.tables.size() ? image.tables[at] : RowTableImage{}));
   }
 }
 
@@ -69,14 +65,14 @@ ShardImage ShardState::Image() const {
                    .round = round_};
   for (const Tensor& slot : slots_)
     image.slots.push_back(slot.defined() ? slot.Clone() : slot);
-  for (const RowTable& table : tables_) image.tables.push_back(table.Image());
+  for (const auto& table : tables_) image.tables.push_back(table->Image());
   return image;
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {
   RETURN_IF_ERROR(CheckDense(gradients));
   for (const RowGradients& rows : gradients.rows)
-    RETURN_IF_ERROR(CheckRowGradients(options_, rows));
+    RETURN_IF_ERROR(CheckRowGradients(options_, rows, shards_));
   return absl::OkStatus();
 }
 
@@ -148,8 +144,10 @@ void ShardState::ApplyPush(const ShardUpdate& update) {
 
 void ShardState::ApplyTouch(const Gradients& used) {
   const WriterLock lock(mutex_);
-  for (const RowGradients& rows : used.rows)
-    tables_[static_cast<size_t>(rows.table)].Touch(RowsOnHost(rows.keys));
+  for (const RowGradients& rows : used.rows) {
+    ShardTable& table = *tables_[static_cast<size_t>(rows.table)];
+    table.Touch(PlacedOn(table.device(), rows.keys));
+  }
 }
 
 // What takes no row is done before others are kept from reading.
@@ -159,17 +157,20 @@ void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
   for (const Gradients& given : gradients) {
     if (given.dense.defined())
       dense.push_back(Expand(given, shape_.numel(), device_));
-    for (const RowGradients& of_table : given.rows) {
-      rows[static_cast<size_t>(of_table.table)].push_back(
-          {.table = of_table.table,
-           .keys = RowsOnHost(of_table.keys),
-           .gradients = RowsOnHost(of_table.gradients)});
+    for (const RowGradients& of_table : given.rows)
+      rows[static_cast<size_t>(of_table.table)].push_back(of_table);
+  }
+  {
+    const ReaderLock lock(mutex_);
+    for (size_t table = 0; table < rows.size(); ++table) {
+      if (!rows[table].empty())
+        rows[table] = tables_[table]->Prepare(std::move(rows[table]));
     }
   }
   const Tensor values = StepDense(dense, scale);
   const WriterLock lock(mutex_);
   for (size_t table = 0; table < rows.size(); ++table)
-    if (!rows[table].empty()) tables_[table].Step(rows[table], scale);
+    if (!rows[table].empty()) tables_[table]->Step(rows[table], scale);
   dense_ = {.version = dense_.version + 1, .values = values};
 }
 
@@ -244,10 +245,12 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   ExchangeReply reply;
   std::vector<Tensor> keys;
   for (const RowKeys& rows : request.rows) {
-    const int64_t width =
-        options_.tables[static_cast<size_t>(rows.table)].width;
-    keys.push_back(RowsOnHost(rows.keys));
-    reply.rows.push_back(empty({rows.keys.numel(), width}));
+    const auto table = static_cast<size_t>(rows.table);
+    const Device device =
+        options_.tables[table].rows > 0 ? device_ : Device::Cpu();
+    keys.push_back(PlacedOn(device, rows.keys));
+    reply.rows.push_back(empty(
+        {rows.keys.numel(), options_.tables[table].width}, {.device = device}));
   }
   const ReaderLock lock(mutex_);
   reply.version = dense_.version;
@@ -256,8 +259,8 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   if (trainer != nullptr) reply.clock = trainer->clock;
   if (request.values) reply.values = dense_.values;
   for (size_t i = 0; i < keys.size(); ++i) {
-    tables_[static_cast<size_t>(request.rows[i].table)].Read(keys[i],
-                                                             reply.rows[i]);
+    tables_[static_cast<size_t>(request.rows[i].table)]->Read(keys[i],
+                                                              reply.rows[i]);
   }
   return reply;
 }

@@ -18,7 +18,7 @@
 #include "core/shared_mutex.h"
 #include "models/distributed/server/clocks.h"
 #include "models/distributed/server/options.h"
-#include "models/distributed/server/row_table.h"
+#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 
@@ -150,8 +150,9 @@ class ShardState {
   // Whether the trainer is there, or only reads, and need not wait for others.
   bool MayPull(TrainerId trainer) const;
   // What a checked request pulls; without the epoch. `empty` makes the tensors
-  // for rows, on the CPU.
-  using Empty = std::function<Tensor(const Shape& shape)>;
+  // for rows, on the device of their table.
+  using Empty =
+      std::function<Tensor(const Shape& shape, const TensorOptions& options)>;
   ExchangeReply Read(const ExchangeRequest& request, const Empty& empty) const;
   int64_t version() const;
   bool IsBounded(int32_t table) const;
@@ -181,6 +182,7 @@ class ShardState {
   Tensor values() const;
 
   const ServerOptions options_;
+  const int32_t shards_;
   const Device device_;
   const Shape shape_;          // of the dense values
   std::vector<Tensor> slots_;  // the rule's state, as the values lie
@@ -192,7 +194,7 @@ class ShardState {
   // reads them without it.
   Clocks clocks_;
   DenseValues dense_ ABSL_GUARDED_BY(mutex_);
-  std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<ShardTable>> tables_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist
