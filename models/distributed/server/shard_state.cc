@@ -112,7 +112,11 @@ void ShardState::Apply(const ShardUpdate& update) {
       break;
     }
     case ShardUpdate::Kind::kPush:
-      ApplyPush(update);
+      if (options_.mode == Consistency::kBulkSynchronous) {
+        TakeIntoRound(update);
+      } else {
+        ApplyPushes({update});
+      }
       break;
     case ShardUpdate::Kind::kTouch:
       ApplyTouch(update.gradients);
@@ -124,22 +128,31 @@ void ShardState::Apply(const ShardUpdate& update) {
   std::vector<Gradients> all;
   for (auto& [rank, gradients] : round_) all.push_back(std::move(gradients));
   round_.clear();
-  StepBy(all, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
+  StepBy({all}, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
   const WriterLock lock(mutex_);
   clocks_.EndRound();
 }
 
-void ShardState::ApplyPush(const ShardUpdate& update) {
-  const ServedTrainer* trainer = clocks_.Find(update.trainer);
+void ShardState::TakeIntoRound(const ShardUpdate& push) {
+  const ServedTrainer* trainer = clocks_.Find(push.trainer);
   if (trainer == nullptr) return;
-  if (options_.mode == Consistency::kBulkSynchronous) {
-    round_[{trainer->rank, update.trainer}] = update.gradients;
-  } else {
-    StepBy({update.gradients}, 1);
-  }
+  round_[{trainer->rank, push.trainer}] = push.gradients;
+  const WriterLock lock(mutex_);
+  clocks_.Count(push.trainer, push.sequence);
+}
+
+void ShardState::ApplyPushes(const std::vector<ShardUpdate>& pushes) {
+  std::vector<Summed> steps;
+  for (const ShardUpdate& push : pushes)
+    if (clocks_.Find(push.trainer) != nullptr)
+      steps.push_back({push.gradients});
+  if (steps.empty()) return;
+  StepBy(steps, 1);
   // After the values, which therefore have what clocks say, or more.
   const WriterLock lock(mutex_);
-  clocks_.Count(update.trainer, update.sequence);
+  for (const ShardUpdate& push : pushes)
+    if (clocks_.Find(push.trainer) != nullptr)
+      clocks_.Count(push.trainer, push.sequence);
 }
 
 void ShardState::ApplyTouch(const Gradients& used) {
@@ -150,35 +163,40 @@ void ShardState::ApplyTouch(const Gradients& used) {
   }
 }
 
+std::vector<RowGradients> ShardState::Prepare(
+    size_t table, std::vector<RowGradients> rows) const {
+  const ReaderLock lock(mutex_);
+  return tables_[table]->Prepare(std::move(rows));
+}
+
 // What takes no row is done before others are kept from reading.
-void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
-  std::vector<Tensor> dense;
-  std::vector<std::vector<RowGradients>> rows(options_.tables.size());
-  for (const Gradients& given : gradients) {
-    if (given.dense.defined())
-      dense.push_back(Expand(given, shape_.numel(), device_));
-    for (const RowGradients& of_table : given.rows)
-      rows[static_cast<size_t>(of_table.table)].push_back(of_table);
-  }
-  {
-    const ReaderLock lock(mutex_);
-    for (size_t table = 0; table < rows.size(); ++table) {
-      if (!rows[table].empty())
-        rows[table] = tables_[table]->Prepare(std::move(rows[table]));
+void ShardState::StepBy(const std::vector<Summed>& steps, double scale) {
+  DenseSteps dense;
+  std::vector<std::pair<size_t, std::vector<RowGradients>>> rows;
+  for (const Summed& step : steps) {
+    std::vector<Tensor> of_step;
+    std::map<size_t, std::vector<RowGradients>> of_tables;
+    for (const Gradients& given : step) {
+      if (given.dense.defined())
+        of_step.push_back(Expand(given, shape_.numel(), device_));
+      for (const RowGradients& of_table : given.rows)
+        of_tables[static_cast<size_t>(of_table.table)].push_back(of_table);
     }
+    if (!of_step.empty()) dense.push_back(std::move(of_step));
+    for (auto& [table, gradients] : of_tables)
+      rows.emplace_back(table, Prepare(table, std::move(gradients)));
   }
   const Tensor values = StepDense(dense, scale);
   const WriterLock lock(mutex_);
-  for (size_t table = 0; table < rows.size(); ++table)
-    if (!rows[table].empty()) tables_[table]->Step(rows[table], scale);
-  dense_ = {.version = dense_.version + 1, .values = values};
+  for (const auto& [table, gradients] : rows)
+    tables_[table]->Step(gradients, scale);
+  dense_ = {.version = dense_.version + static_cast<int64_t>(steps.size()),
+            .values = values};
 }
 
-Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
-                             double scale) {
+Tensor ShardState::StepDense(const DenseSteps& steps, double scale) {
   Tensor before = values();
-  if (gradients.empty()) return before;
-  ++steps_;
+  if (steps.empty()) return before;
   Tensor after = Tensor::EmptyLike(before);
   const Tensor factor =
       scale == 1
@@ -190,7 +208,7 @@ Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
     Tensor sum;
     for (int64_t begin = first; begin < last; begin += stride) {
       const int64_t end = std::min(begin + stride, last);
-      StepPart({begin, end, before, after, factor}, gradients, sum);
+      StepPart({begin, end, before, after, factor, steps_}, steps, sum);
     }
   };
   if (device_.is_cpu()) {
@@ -198,30 +216,32 @@ Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
   } else {
     step(0, all);
   }
+  steps_ += static_cast<int64_t>(steps.size());
   return after;
 }
 
-void ShardState::StepPart(const DensePart& part,
-                          const std::vector<Tensor>& gradients,
+void ShardState::StepPart(const DensePart& part, const DenseSteps& steps,
                           Tensor& sum) const {
   const auto of = [&](const Tensor& whole) {
     return whole.defined() ? whole.Slice(0, part.begin, part.end) : whole;
   };
-  ops::StepTarget target{.value = of(part.after),
-                         .grad = of(gradients[0]),
-                         .step = steps_,
-                         .scale = part.factor};
-  target.value.CopyFrom(of(part.before));
-  if (gradients.size() > 1) {
-    if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
-    const Tensor added = sum.Slice(0, 0, part.end - part.begin);
-    added.CopyFrom(target.grad);
-    for (size_t i = 1; i < gradients.size(); ++i)
-      ops::AddIntoMany({added}, {of(gradients[i])});
-    target.grad = added;
-  }
+  ops::StepTarget target{
+      .value = of(part.after), .step = part.done, .scale = part.factor};
   for (const Tensor& slot : slots_) target.state.push_back(of(slot));
-  ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  target.value.CopyFrom(of(part.before));
+  for (const std::vector<Tensor>& gradients : steps) {
+    ++target.step;
+    target.grad = of(gradients[0]);
+    if (gradients.size() > 1) {
+      if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
+      const Tensor added = sum.Slice(0, 0, part.end - part.begin);
+      added.CopyFrom(target.grad);
+      for (size_t i = 1; i < gradients.size(); ++i)
+        ops::AddIntoMany({added}, {of(gradients[i])});
+      target.grad = added;
+    }
+    ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  }
 }
 
 Tensor ShardState::values() const {

@@ -143,6 +143,9 @@ class ShardState {
   absl::Status Check(const Gradients& gradients) const;
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
+  // The same, of asynchronous mode, for pushes of different trainers one after
+  // the other, in one pass over the values: readers see all or none.
+  void ApplyPushes(const std::vector<ShardUpdate>& pushes);
 
   // A copy, between two updates.
   ShardImage Image() const;
@@ -163,22 +166,30 @@ class ShardState {
     Tensor values;  // never written again
   };
 
+  // What one step is by: the sum of these, in order.
+  using Summed = std::vector<Gradients>;
+
   absl::Status CheckDense(const Gradients& gradients) const;
-  void ApplyPush(const ShardUpdate& update);
+  void TakeIntoRound(const ShardUpdate& push);
   void ApplyTouch(const Gradients& used);
-  // One step by the sum of these, in order, multiplied by `scale`.
-  void StepBy(const std::vector<Gradients>& gradients, double scale);
-  // Elements begin .. end of a step.
+  // One step after the other, by their gradients multiplied by `scale`.
+  void StepBy(const std::vector<Summed>& steps, double scale);
+  std::vector<RowGradients> Prepare(size_t table,
+                                    std::vector<RowGradients> rows) const;
+  // Of the dense gradients of each step.
+  using DenseSteps = std::vector<std::vector<Tensor>>;
+  // Elements begin .. end of all steps.
   struct DensePart {
     int64_t begin, end;
     const Tensor &before, &after;
     const Tensor& factor;  // of the gradient; or undefined
+    int64_t done;          // steps, before these
   };
   // `sum`: to be used again for the next part.
-  void StepPart(const DensePart& part, const std::vector<Tensor>& gradients,
+  void StepPart(const DensePart& part, const DenseSteps& steps,
                 Tensor& sum) const;
-  // The values that this makes of those that are there.
-  Tensor StepDense(const std::vector<Tensor>& gradients, double scale);
+  // The values that these make of those that are there.
+  Tensor StepDense(const DenseSteps& steps, double scale);
   Tensor values() const;
 
   const ServerOptions options_;
