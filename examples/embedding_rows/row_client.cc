@@ -22,7 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFilled = 16'384;  // rows at a time
-constexpr int64_t kMostDrawn = 256;  // batches of keys that are drawn before
+// Batches of keys that are drawn before, and keys of them, at most.
+constexpr int64_t kMostBatches = 256, kMostKeys = 16 << 20;
 constexpr double kGradient = 1e-3;
 
 Future<Tensor> Push(dist::ServerClient& client, const Tensor& keys,
@@ -62,7 +63,9 @@ absl::StatusOr<int64_t> RowClient::Fill(int64_t begin, int64_t end) {
 RowClient::Batches RowClient::Draw(const RowOrder& order) const {
   Zipf zipf(order.rows, order.skew, order.seed);
   Batches batches;
-  for (int64_t i = 0; i < std::min(order.batches, kMostDrawn); ++i)
+  const int64_t count =
+      std::min({order.batches, kMostBatches, kMostKeys / order.batch + 1});
+  for (int64_t i = 0; i < count; ++i)
     batches.keys.push_back(zipf.Draw(order.batch).To(device_));
   batches.gradients = Tensor::Full({order.batch, table().width}, kGradient,
                                    {.device = device_});
