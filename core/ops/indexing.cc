@@ -62,6 +62,25 @@ void RequirePart(const char* op, const Tensor& first, const Tensor& part,
           part.shape().ToString(), " differ on more than axis ", axis);
 }
 
+void RequireTable(const char* op, const Tensor& table) {
+  Require(table.rank() == 2, op, "expected a table [V, D], got ",
+          table.shape().ToString());
+}
+
+// [..., width] of an index [...].
+Shape RowsShape(const Tensor& index, int64_t width) {
+  Dims dims = index.shape().dims();
+  dims.push_back(width);
+  return Shape(std::move(dims));
+}
+
+void TakeRows(const char* op, const Tensor& out, const Tensor& table,
+              const Tensor& index) {
+  const Tensor checked = CheckedIndex(op, index, table.dim(0));
+  KernelFor(out, cpu::TakeRows, cuda::TakeRows)(out, table.Contiguous(),
+                                                checked);
+}
+
 }  // namespace
 
 Tensor Cat(const std::vector<Tensor>& parts, int axis) {
@@ -128,17 +147,26 @@ Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
 Tensor Embedding(const Tensor& table, const Tensor& index) {
   constexpr char kOp[] = "embedding";
   RequireOneDevice(kOp, table, index);
-  Require(table.rank() == 2, kOp, "expected a table [V, D], got ",
-          table.shape().ToString());
-  const Tensor checked = CheckedIndex(kOp, index, table.dim(0));
-  Dims dims = index.shape().dims();
-  dims.push_back(table.dim(1));
+  RequireTable(kOp, table);
   Tensor out =
-      Tensor::Empty(Shape(std::move(dims)),
+      Tensor::Empty(RowsShape(index, table.dim(1)),
                     {.dtype = table.dtype(), .device = table.device()});
-  KernelFor(out, cpu::TakeRows, cuda::TakeRows)(out, table.Contiguous(),
-                                                checked);
+  TakeRows(kOp, out, table, index);
   return out;
+}
+
+void EmbeddingInto(const Tensor& out, const Tensor& table,
+                   const Tensor& index) {
+  constexpr char kOp[] = "embedding";
+  RequireOneDevice(kOp, table, index, out);
+  RequireTable(kOp, table);
+  RequireSameDType(kOp, table, out);
+  Require(out.shape() == RowsShape(index, table.dim(1)) && out.IsContiguous(),
+          kOp, "expected a dense ", RowsShape(index, table.dim(1)).ToString(),
+          " to write to, got ", out.shape().ToString());
+  out.PrepareWrite();
+  TakeRows(kOp, out, table, index);
+  out.BumpVersion();
 }
 
 Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows,
@@ -148,13 +176,10 @@ Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows,
   RequireFloating(kOp, dy);
   Require(padding >= -1 && padding < rows, kOp, "padding row ", padding,
           " is outside [0, ", rows, ")");
-  Dims dims = index.shape().dims();
-  Require(dy.rank() == index.rank() + 1, kOp, "expected dy [..., D] for index ",
-          index.shape().ToString(), ", got ", dy.shape().ToString());
-  dims.push_back(dy.dim(-1));
-  Require(dy.shape() == Shape(std::move(dims)), kOp,
-          "expected dy [..., D] for index ", index.shape().ToString(), ", got ",
-          dy.shape().ToString());
+  Require(dy.rank() == index.rank() + 1 &&
+              dy.shape() == RowsShape(index, dy.dim(-1)),
+          kOp, "expected dy [..., D] for index ", index.shape().ToString(),
+          ", got ", dy.shape().ToString());
   const Tensor checked = CheckedIndex(kOp, index, rows);
   Tensor table = Tensor::Zeros({rows, dy.dim(-1)},
                                {.dtype = dy.dtype(), .device = dy.device()});

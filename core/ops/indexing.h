@@ -24,6 +24,8 @@ Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source);
 // Rows of table [V, D] by index [...] -> [..., D].
 Tensor Embedding(const Tensor& table, const Tensor& index);
+// The same, into `out` [..., D], which is dense and of table's dtype.
+void EmbeddingInto(const Tensor& out, const Tensor& table, const Tensor& index);
 // Sums rows of dy [..., D] into a zero table [rows, D], whose row `padding`
 // stays zero: -1 is none.
 Tensor EmbeddingBackward(const Tensor& dy, const Tensor& index, int64_t rows,

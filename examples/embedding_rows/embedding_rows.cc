@@ -5,11 +5,16 @@
 // read and stepped by keys of which a few are wanted often:
 //   baton-run --workers=5 --worker_program=embedding_rows
 //       -- embedding_rows --servers=1 --clients=1,4 --load=read,update,train
-// The first --servers workers serve, the others are clients.
+// The first --servers workers serve, the others are clients. On GPUs, beside a
+// plain gather and a copy, from the server's process and from another one:
+//   baton-run --workers=2 --worker_program=embedding_rows --device=cuda
+//       -- embedding_rows --fixed --batch=1000000 --ahead=4 --skew=0
+//       --load=local-read,local-gather,local-copy,read
 
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -36,7 +41,13 @@ ABSL_FLAG(std::vector<std::string>, clients, {"0"},
 ABSL_FLAG(std::vector<std::string>, load,
           std::vector<std::string>({"read", "update", "train"}),
           "what they do, one after the other: read rows, update them by "
-          "gradients, or both");
+          "gradients, or both (train); gather them from a tensor of their own, "
+          "or copy as many bytes; with local- before it, by a client in the "
+          "process of each server");
+ABSL_FLAG(bool, fixed, false,
+          "the table is of a fixed size, on the servers' device");
+ABSL_FLAG(int64_t, ahead, 1,
+          "batches of a client that are under way at a time");
 ABSL_FLAG(int64_t, batch, 4096, "rows at a time");
 ABSL_FLAG(int64_t, batches, 200, "of each client");
 ABSL_FLAG(double, skew, 1.05,
@@ -56,11 +67,25 @@ constexpr char kUsage[] =
     "Measures how many rows of an embedding table at servers are read and\n"
     "updated a second.";
 
-absl::StatusOr<RowLoad> LoadOf(const std::string& name) {
-  if (name == "read") return RowLoad::kRead;
-  if (name == "update") return RowLoad::kUpdate;
-  if (name == "train") return RowLoad::kTrain;
-  return tools::WrongFlag("load", "is a list of read, update and train");
+struct Load {
+  RowLoad load = RowLoad::kRead;
+  bool at_servers = false;
+};
+
+absl::StatusOr<Load> LoadOf(std::string_view name) {
+  constexpr std::string_view kAtServers = "local-";
+  Load load{.at_servers = name.starts_with(kAtServers)};
+  if (load.at_servers) name.remove_prefix(kAtServers.size());
+  for (const auto& [kind, known] : {std::pair{RowLoad::kRead, "read"},
+                                    {RowLoad::kUpdate, "update"},
+                                    {RowLoad::kTrain, "train"},
+                                    {RowLoad::kGather, "gather"},
+                                    {RowLoad::kCopy, "copy"}}) {
+    load.load = kind;
+    if (name == known) return load;
+  }
+  return tools::WrongFlag("load",
+                          "is a list of read, update, train, gather and copy");
 }
 
 absl::StatusOr<RowTableTask> TaskFromFlags() {
@@ -73,6 +98,7 @@ absl::StatusOr<RowTableTask> TaskFromFlags() {
     return tools::WrongFlag("lr_schedule", "is constant here");
   task.table = {.name = "rows",
                 .width = absl::GetFlag(FLAGS_width),
+                .rows = absl::GetFlag(FLAGS_fixed) ? task.rows : 0,
                 .start = dist::RowStart::kNormal,
                 .scale = 0.01,
                 .seed = absl::GetFlag(FLAGS_seed),
@@ -81,11 +107,11 @@ absl::StatusOr<RowTableTask> TaskFromFlags() {
 }
 
 absl::Status CheckFlags() {
-  for (const auto* flag :
-       {&FLAGS_rows, &FLAGS_width, &FLAGS_batch, &FLAGS_batches}) {
+  for (const auto* flag : {&FLAGS_rows, &FLAGS_width, &FLAGS_batch,
+                           &FLAGS_batches, &FLAGS_ahead}) {
     if (absl::GetFlag(*flag) < 1) {
       return absl::InvalidArgumentError(
-          "--rows, --width, --batch and --batches are 1 or more");
+          "--rows, --width, --batch, --batches and --ahead are 1 or more");
     }
   }
   if (absl::GetFlag(FLAGS_servers) < 1)
@@ -94,7 +120,8 @@ absl::Status CheckFlags() {
     return tools::WrongFlag("skew", "is 0 or more");
   for (const std::string& load : absl::GetFlag(FLAGS_load))
     RETURN_IF_ERROR(LoadOf(load).status());
-  RETURN_IF_ERROR(TaskFromFlags().status());
+  ASSIGN_OR_RETURN(RowTableTask task, TaskFromFlags());
+  RETURN_IF_ERROR(dist::Check(dist::ServerOptions{.tables = {task.table}}));
   return NumbersOf(FLAGS_clients, "clients", 0).status();
 }
 
@@ -116,9 +143,13 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                  .skew = absl::GetFlag(FLAGS_skew),
                  .seed = absl::GetFlag(FLAGS_seed),
                  .batch = absl::GetFlag(FLAGS_batch),
+                 .ahead = absl::GetFlag(FLAGS_ahead),
                  .batches = absl::GetFlag(FLAGS_batches)};
-  ASSIGN_OR_RETURN(order.load, LoadOf(load));
-  ASSIGN_OR_RETURN(const RowFigures figures, experiment.Run(order, clients));
+  ASSIGN_OR_RETURN(const Load what, LoadOf(load));
+  order.load = what.load;
+  ASSIGN_OR_RETURN(const RowFigures figures,
+                   what.at_servers ? experiment.RunAtServers(order)
+                                   : experiment.Run(order, clients));
   const std::vector<double> latencies(figures.latencies_us.begin(),
                                       figures.latencies_us.end());
   std::fprintf(stderr, "%s by %d: %.3g rows/s\n", load.c_str(),
@@ -135,6 +166,7 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                   {"table_rows", task.rows},
                   {"width", task.table.width},
                   {"skew", order.skew},
+                  {"fixed", task.table.rows > 0},
                   {"table_bytes", experiment.BytesOfTable()},
                   {"percentiles", kPercentiles},
                   {"batch_latency_us", PercentilesOf(latencies)}},
@@ -162,7 +194,8 @@ absl::Status Run(rpc::Agent& agent) {
                    NumbersOf(FLAGS_clients, "clients", 0));
   ASSIGN_OR_RETURN(const std::unique_ptr<RowExperiment> experiment,
                    RowExperiment::Make(agent, task));
-  if (absl::GetFlag(FLAGS_fill)) RETURN_IF_ERROR(Fill(*experiment, task));
+  if (absl::GetFlag(FLAGS_fill) && task.table.rows == 0)
+    RETURN_IF_ERROR(Fill(*experiment, task));
   Findings findings;
   std::vector<Curve> curves;
   for (const std::string& load : absl::GetFlag(FLAGS_load)) {

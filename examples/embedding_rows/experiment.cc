@@ -19,6 +19,16 @@ using Clock = std::chrono::steady_clock;
 
 const rpc::CallOptions kUnlimited{.timeout = kNoLimit};
 
+std::vector<std::string> OthersThan(const rpc::Agent& agent,
+                                    const std::vector<std::string>& workers) {
+  std::vector<std::string> others;
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (std::find(workers.begin(), workers.end(), worker.name) == workers.end())
+      others.push_back(worker.name);
+  }
+  return others;
+}
+
 }  // namespace
 
 RowExperiment::RowExperiment(rpc::Agent& agent, RowTableTask task)
@@ -26,11 +36,18 @@ RowExperiment::RowExperiment(rpc::Agent& agent, RowTableTask task)
       task_(std::move(task)),
       clients_(
           agent,
-          [this](const std::string& worker) {
-            return rpc::Create<RowClient>(agent_, worker, servers_->directory(),
-                                          ranks_++);
-          },
-          /*most=*/0, task_.servers) {}
+          [this](const std::string& worker) { return MakeClient(worker); },
+          /*most=*/0, task_.servers),
+      at_servers_(
+          agent,
+          [this](const std::string& worker) { return MakeClient(worker); },
+          static_cast<int64_t>(task_.servers.size()),
+          OthersThan(agent, task_.servers)) {}
+
+Future<RRef<RowClient>> RowExperiment::MakeClient(const std::string& worker) {
+  return rpc::Create<RowClient>(agent_, worker, servers_->directory(),
+                                ranks_++);
+}
 
 absl::StatusOr<std::unique_ptr<RowExperiment>> RowExperiment::Make(
     rpc::Agent& agent, const RowTableTask& task) {
@@ -90,9 +107,21 @@ absl::StatusOr<RowFigures> RowExperiment::Run(const RowOrder& order,
         absl::StrCat("of ", clients, " clients ", most, " are there"));
   }
   if (clients > 0) present.resize(static_cast<size_t>(std::min(clients, most)));
+  return RunBy(clients_, present, order);
+}
+
+absl::StatusOr<RowFigures> RowExperiment::RunAtServers(const RowOrder& order) {
+  ASSIGN_OR_RETURN(const Clients present,
+                   at_servers_.Muster(Participants<RowClient>::Wait::kForAll));
+  return RunBy(at_servers_, present, order);
+}
+
+absl::StatusOr<RowFigures> RowExperiment::RunBy(Participants<RowClient>& all,
+                                                const Clients& clients,
+                                                const RowOrder& order) {
   ASSIGN_OR_RETURN(const std::vector<std::optional<RowsDone>> done,
-                   clients_.CallAll<RowsDone>(
-                       present, [&](const RRef<RowClient>& client, size_t i) {
+                   all.CallAll<RowsDone>(
+                       clients, [&](const RRef<RowClient>& client, size_t i) {
                          RowOrder own = order;
                          own.seed += static_cast<uint64_t>(i);
                          return client.Async<&RowClient::Run>(kUnlimited, own);
@@ -107,7 +136,7 @@ absl::StatusOr<RowFigures> RowExperiment::Run(const RowOrder& order,
                                 each->latencies_us.begin(),
                                 each->latencies_us.end());
   }
-  if (figures.clients == 0) return clients_.last_loss();
+  if (figures.clients == 0) return all.last_loss();
   return figures;
 }
 

@@ -46,6 +46,8 @@ class RowExperiment {
   // workers that have joined among them; without what those do that are lost
   // meanwhile. InvalidArgument where fewer are there and none was lost.
   absl::StatusOr<RowFigures> Run(const RowOrder& order, int64_t clients);
+  // The same by a client in the process of each server.
+  absl::StatusOr<RowFigures> RunAtServers(const RowOrder& order);
   // Of the servers' processes together, those that are there, beyond what they
   // had at first.
   int64_t BytesOfTable();
@@ -59,6 +61,11 @@ class RowExperiment {
   using Clients = std::vector<Participants<RowClient>::Present>;
 
   RowExperiment(rpc::Agent& agent, RowTableTask task);
+  Future<RRef<RowClient>> MakeClient(const std::string& worker);
+  // Without what those do that `all` loses meanwhile.
+  static absl::StatusOr<RowFigures> RunBy(Participants<RowClient>& all,
+                                          const Clients& clients,
+                                          const RowOrder& order);
   // Gives what is not there yet.
   absl::StatusOr<std::vector<RowRange>> FillSome(
       const std::vector<RowRange>& ranges);
@@ -69,7 +76,7 @@ class RowExperiment {
   int64_t bytes_before_ = 0;
   std::unique_ptr<dist::ParameterServers> servers_;
   int64_t ranks_ = 0;  // given so far
-  Participants<RowClient> clients_;
+  Participants<RowClient> clients_, at_servers_;
 };
 
 }  // namespace baton::examples

@@ -7,10 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <fstream>
 #include <utility>
 
-#include "core/future.h"
+#include "core/ops/indexing.h"
 #include "core/status.h"
 #include "examples/embedding_rows/zipf.h"
 #include "models/distributed/server/parameter_server.h"
@@ -21,8 +22,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFilled = 16'384;  // rows at a time
-constexpr int64_t kMostDrawn = 256;  // batches of keys that are drawn before
+// Batches of keys that are drawn before, and keys of them, at most.
+constexpr int64_t kMostBatches = 256, kMostKeys = 16 << 20;
 constexpr double kGradient = 1e-3;
+
+Future<Tensor> Push(dist::ServerClient& client, const Tensor& keys,
+                    const Tensor& gradients) {
+  return client.Do({.row_gradients = {{.keys = keys, .gradients = gradients}}})
+      .Then([](const dist::Pulled&) { return Tensor(); });
+}
 
 }  // namespace
 
@@ -31,18 +39,13 @@ absl::StatusOr<std::unique_ptr<RowClient>> RowClient::Make(
     int64_t rank) {
   ASSIGN_OR_RETURN(auto client,
                    dist::ServerClient::Join(call.agent(), directory, rank));
-  return std::unique_ptr<RowClient>(new RowClient(std::move(client)));
+  const bool fixed = client->options().tables.front().rows > 0;
+  const Device device = fixed ? call.compute().device : Device::Cpu();
+  return std::unique_ptr<RowClient>(new RowClient(std::move(client), device));
 }
 
-RowClient::RowClient(std::unique_ptr<dist::ServerClient> client)
-    : client_(std::move(client)) {}
-
-absl::Status RowClient::Push(const Tensor& keys, const Tensor& gradients) {
-  return client_
-      ->Do({.row_gradients = {{.keys = keys, .gradients = gradients}}})
-      .Await(kNoLimit)
-      .status();
-}
+RowClient::RowClient(std::shared_ptr<dist::ServerClient> client, Device device)
+    : client_(std::move(client)), device_(device) {}
 
 // Rows are there from their first gradient on, which may be 0.
 absl::StatusOr<int64_t> RowClient::Fill(int64_t begin, int64_t end) {
@@ -50,39 +53,82 @@ absl::StatusOr<int64_t> RowClient::Fill(int64_t begin, int64_t end) {
     const int64_t count = std::min(kFilled, end - first);
     const Tensor keys = Tensor::Empty({count}, {.dtype = DType::kI64});
     for (int64_t i = 0; i < count; ++i) keys.data<int64_t>()[i] = first + i;
-    RETURN_IF_ERROR(Push(keys, Tensor::Zeros({count, width()})));
+    RETURN_IF_ERROR(Push(*client_, keys, Tensor::Zeros({count, table().width}))
+                        .Await(kNoLimit)
+                        .status());
   }
   return end - begin;
 }
 
-absl::Status RowClient::RunBatch(RowLoad load, const Tensor& keys,
-                                 const Tensor& gradients) {
-  if (load != RowLoad::kUpdate)
-    RETURN_IF_ERROR(client_->PullRows(0, keys).Await(kNoLimit).status());
-  if (load == RowLoad::kRead) return absl::OkStatus();
-  return Push(keys, gradients);
+RowClient::Batches RowClient::Draw(const RowOrder& order) const {
+  Zipf zipf(order.rows, order.skew, order.seed);
+  Batches batches;
+  const int64_t count =
+      std::min({order.batches, kMostBatches, kMostKeys / order.batch + 1});
+  for (int64_t i = 0; i < count; ++i)
+    batches.keys.push_back(zipf.Draw(order.batch).To(device_));
+  batches.gradients = Tensor::Full({order.batch, table().width}, kGradient,
+                                   {.device = device_});
+  return batches;
+}
+
+Future<Tensor> RowClient::Begin(RowLoad load, const Tensor& keys,
+                                const Tensor& gradients) {
+  switch (load) {
+    case RowLoad::kRead:
+      return client_->PullRows(0, keys);
+    case RowLoad::kUpdate:
+      return Push(*client_, keys, gradients);
+    case RowLoad::kTrain:
+      return client_->PullRows(0, keys).Then(
+          [client = client_, keys, gradients](const Tensor&) {
+            return Push(*client, keys, gradients);
+          });
+    case RowLoad::kGather:
+      return ReadyFuture<Tensor>(ops::Embedding(own_, keys));
+    case RowLoad::kCopy:
+      return ReadyFuture<Tensor>(gradients.Clone());
+  }
+  return ReadyFuture<Tensor>(absl::InvalidArgumentError("no such load"));
+}
+
+absl::Status RowClient::Await(const Future<Tensor>& batch) const {
+  ASSIGN_OR_RETURN(const Tensor rows, batch.Await(kNoLimit));
+  if (rows.defined()) rows.Slice(0, 0, 1).To(Device::Cpu());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RowsDone> RowClient::Run(const RowOrder& order) {
-  Zipf zipf(order.rows, order.skew, order.seed);
-  std::vector<Tensor> keys;
-  for (int64_t i = 0; i < std::min(order.batches, kMostDrawn); ++i)
-    keys.push_back(zipf.Draw(order.batch));
-  const Tensor gradients = Tensor::Full({order.batch, width()}, kGradient);
+  const Batches batches = Draw(order);
+  if (order.load == RowLoad::kGather)
+    own_ = Tensor::Zeros({order.rows, table().width}, {.device = device_});
+  const auto batch = [&](int64_t number) -> const Tensor& {
+    return batches.keys[static_cast<size_t>(number) % batches.keys.size()];
+  };
   const int64_t warm_up = order.batches / 10 + 1;
+  const int64_t all = warm_up + order.batches;
   RowsDone done;
   auto begin = Clock::now();
-  for (int64_t i = -warm_up; i < order.batches; ++i) {
-    if (i == 0) begin = Clock::now();
-    const auto sent = Clock::now();
-    RETURN_IF_ERROR(RunBatch(
-        order.load, keys[static_cast<size_t>(i + warm_up) % keys.size()],
-        gradients));
+  std::deque<std::pair<Clock::time_point, Future<Tensor>>> under_way;
+  int64_t sent = 0;
+  for (int64_t i = 0; i < all; ++i) {
+    if (i == warm_up) begin = Clock::now();
+    for (; sent < std::min(all, i + order.ahead); ++sent) {
+      under_way.emplace_back(Clock::now(),
+                             Begin(order.load, batch(sent), batches.gradients));
+    }
+    const auto [since, future] = std::move(under_way.front());
+    under_way.pop_front();
+    RETURN_IF_ERROR(Await(future));
     const std::chrono::duration<float, std::micro> latency =
-        Clock::now() - sent;
-    if (i >= 0) done.latencies_us.push_back(latency.count());
+        Clock::now() - since;
+    if (i >= warm_up) done.latencies_us.push_back(latency.count());
   }
+  // After the last of what a GPU steps.
+  if (order.load == RowLoad::kUpdate || order.load == RowLoad::kTrain)
+    RETURN_IF_ERROR(Await(client_->PullRows(0, batch(0).Slice(0, 0, 1))));
   done.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  own_ = {};
   return done;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/future.h"
 #include "core/tensor.h"
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/directory.h"
@@ -23,6 +24,9 @@ enum class RowLoad : uint8_t {
   kRead = 0,    // pull them
   kUpdate = 1,  // push gradients to them
   kTrain = 2,   // pull them, then push
+  // To compare with, without servers, on the client's device:
+  kGather = 3,  // take them out of a tensor
+  kCopy = 4,    // copy as many bytes
 };
 
 struct RowOrder {
@@ -31,11 +35,12 @@ struct RowOrder {
   double skew = 0;   // of the keys that are wanted (zipf.h)
   uint64_t seed = 1;
   int64_t batch = 0;    // rows at a time; a key may come several times
+  int64_t ahead = 1;    // batches that are under way at a time
   int64_t batches = 0;  // after a tenth as many that do not count
   static constexpr auto Fields() {
     using O = RowOrder;
-    return std::tuple{&O::load, &O::rows,  &O::skew,
-                      &O::seed, &O::batch, &O::batches};
+    return std::tuple{&O::load,  &O::rows,  &O::skew,   &O::seed,
+                      &O::batch, &O::ahead, &O::batches};
   }
 };
 
@@ -47,8 +52,9 @@ struct RowsDone {
   }
 };
 
-// One who uses the first table of parameter servers; lives at a worker. Calls
-// come one at a time.
+// One who uses the first table of parameter servers; lives at a worker, and has
+// keys and gradients on that one's device where the table is of a fixed size.
+// Calls come one at a time.
 class RowClient {
  public:
   static absl::StatusOr<std::unique_ptr<RowClient>> Make(
@@ -64,13 +70,25 @@ class RowClient {
       rpc::Methods<&RowClient::Make, &RowClient::Fill, &RowClient::Run>;
 
  private:
-  explicit RowClient(std::unique_ptr<dist::ServerClient> client);
-  int64_t width() const { return client_->options().tables.front().width; }
-  absl::Status Push(const Tensor& keys, const Tensor& gradients);
-  absl::Status RunBatch(RowLoad load, const Tensor& keys,
-                        const Tensor& gradients);
+  struct Batches {
+    std::vector<Tensor> keys;
+    Tensor gradients;
+  };
 
-  const std::unique_ptr<dist::ServerClient> client_;
+  RowClient(std::shared_ptr<dist::ServerClient> client, Device device);
+  const dist::RowTableOptions& table() const {
+    return client_->options().tables.front();
+  }
+  Batches Draw(const RowOrder& order) const;
+  // What was read, if anything.
+  Future<Tensor> Begin(RowLoad load, const Tensor& keys,
+                       const Tensor& gradients);
+  // Until it is there, and, of a GPU, what it is made by has ended.
+  absl::Status Await(const Future<Tensor>& batch) const;
+
+  const std::shared_ptr<dist::ServerClient> client_;
+  const Device device_;
+  Tensor own_;  // what kGather takes rows of
 };
 
 // Memory that the process has, in bytes.

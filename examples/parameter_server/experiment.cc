@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,24 +42,8 @@ absl::StatusOr<Values> GradientsLike(const std::string& name) {
   return NamedValues(*resnet);
 }
 
-// Whatever the trainers give, of each that is not lost meanwhile.
+// Of each trainer, unless it is lost meanwhile.
 using OfTrainers = std::vector<std::optional<double>>;
-template <typename Trainer, auto kMethod, typename... Setup>
-absl::StatusOr<Future<OfTrainers>> StartAll(
-    rpc::Agent& agent, const Crew& crew, int64_t pushes,
-    std::vector<RRef<Trainer>>& trainers, const Setup&... setup) {
-  std::vector<Future<RRef<Trainer>>> making;
-  int64_t rank = 0;
-  for (const std::string& worker : crew.trainers)
-    making.push_back(rpc::Create<Trainer>(agent, worker, setup..., rank++));
-  ASSIGN_OR_RETURN(trainers, WaitAll(making).Await(kNoLimit));
-  std::vector<Future<std::optional<double>>> running;
-  for (const auto& trainer : trainers) {
-    running.push_back(UnlessLost<double>(trainer.template Async<kMethod>(
-        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
-  }
-  return WaitAll(running);
-}
 
 absl::StatusOr<std::vector<double>> ThoseThere(const OfTrainers& all) {
   std::vector<double> there;
@@ -67,6 +52,57 @@ absl::StatusOr<std::vector<double>> ThoseThere(const OfTrainers& all) {
   if (!there.empty()) return there;
   return absl::UnavailableError("all trainers were lost");
 }
+
+// The trainers of one training, newcomers among them. Confined to one thread.
+class LeNetTrainers {
+ public:
+  LeNetTrainers(rpc::Agent& agent, const Crew& crew, const LeNetTask& task,
+                const RRef<dist::ServerDirectory>& directory)
+      : trainers_(
+            agent,
+            [this, &agent, task, directory](const std::string& worker) {
+              return rpc::Create<LeNetTrainer>(agent, worker, task, directory,
+                                               ranks_++);
+            },
+            /*most=*/0, crew.servers) {}
+
+  // Those that are there and have not begun push so often.
+  absl::Status Begin(int64_t pushes, Participants<LeNetTrainer>::Wait wait) {
+    if (pushes <= 0) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const auto present, trainers_.Muster(wait));
+    for (const auto& [worker, trainer] : present) {
+      if (!begun_.insert(worker.incarnation).second) continue;
+      pushes_.push_back(pushes);
+      losses_.push_back(UnlessLost<double>(trainer.Async<&LeNetTrainer::Train>(
+          rpc::CallOptions{.timeout = kNoLimit}, pushes)));
+    }
+    return absl::OkStatus();
+  }
+  // Of all that have begun.
+  Future<OfTrainers> losses() const { return WaitAll(losses_); }
+  int64_t running() const {
+    return std::count_if(losses_.begin(), losses_.end(),
+                         [](const auto& loss) { return !loss.ready(); });
+  }
+  // To be called when all are over.
+  absl::Status Conclude(AccuracyCurve& curve) const {
+    ASSIGN_OR_RETURN(const OfTrainers all, losses().Await());
+    ASSIGN_OR_RETURN(const std::vector<double> last, ThoseThere(all));
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].has_value()) curve.pushes += pushes_[i];
+    curve.lost = static_cast<int64_t>(all.size() - last.size());
+    curve.loss = std::accumulate(last.begin(), last.end(), 0.0) /
+                 static_cast<double>(last.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t ranks_ = 0;  // given so far
+  Participants<LeNetTrainer> trainers_;
+  std::set<uint64_t> begun_;  // by their workers' incarnations
+  std::vector<int64_t> pushes_;
+  std::vector<Future<std::optional<double>>> losses_;
+};
 
 // The median of some copies into memory that is there.
 double MemcpyBytesPerSecond(size_t bytes) {
@@ -100,30 +136,30 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
   ASSIGN_OR_RETURN(
       const auto reader,
       dist::ServerClient::Join(agent, servers->directory(), std::nullopt));
-  std::vector<RRef<LeNetTrainer>> trainers;
-  ASSIGN_OR_RETURN(
-      const Future<OfTrainers> losses,
-      (StartAll<LeNetTrainer, &LeNetTrainer::Train>(
-          agent, crew, run.pushes, trainers, run.task, servers->directory())));
+  using Wait = Participants<LeNetTrainer>::Wait;
+  LeNetTrainers trainers(agent, crew, run.task, servers->directory());
+  RETURN_IF_ERROR(trainers.Begin(run.pushes, Wait::kForAll));
   AccuracyCurve curve;
   const auto begin = Clock::now();
   for (bool over = false; !over;) {
+    const Future<OfTrainers> losses = trainers.losses();
     const auto ended = losses.Await(run.report_every);
     over = losses.ready();
     if (over && !ended.ok()) return losses.Await().status();
     ASSIGN_OR_RETURN(const dist::Pulled pulled, reader->Pull().Await(kNoLimit));
     const std::chrono::duration<double> seconds = Clock::now() - begin;
     pulled.CopyTo(TensorsOf(model));
+    const dist::ExchangeReply& shard = pulled.shards.front();
     curve.points.push_back({.seconds = seconds.count(),
-                            .version = pulled.shards.front().version,
-                            .accuracy = Accuracy(model, digits.held_out)});
+                            .version = shard.version,
+                            .accuracy = Accuracy(model, digits.held_out),
+                            .trainers = trainers.running()});
     on_point(curve.points.back());
+    if (!over)
+      RETURN_IF_ERROR(
+          trainers.Begin(run.pushes - shard.slowest, Wait::kForOne));
   }
-  ASSIGN_OR_RETURN(const OfTrainers all, losses.Await());
-  ASSIGN_OR_RETURN(const std::vector<double> last, ThoseThere(all));
-  curve.lost = static_cast<int64_t>(all.size() - last.size());
-  curve.loss = std::accumulate(last.begin(), last.end(), 0.0) /
-               static_cast<double>(last.size());
+  RETURN_IF_ERROR(trainers.Conclude(curve));
   return curve;
 }
 
@@ -135,11 +171,19 @@ absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(
       const auto servers,
       dist::ParameterServers::Make(agent, crew.servers, options, values));
-  std::vector<RRef<GradientPusher>> trainers;
-  ASSIGN_OR_RETURN(const Future<OfTrainers> rates,
-                   (StartAll<GradientPusher, &GradientPusher::Run>(
-                       agent, crew, pushes, trainers, servers->directory())));
-  ASSIGN_OR_RETURN(const OfTrainers given, rates.Await(kNoLimit));
+  std::vector<Future<RRef<GradientPusher>>> making;
+  int64_t rank = 0;
+  for (const std::string& worker : crew.trainers) {
+    making.push_back(rpc::Create<GradientPusher>(agent, worker,
+                                                 servers->directory(), rank++));
+  }
+  ASSIGN_OR_RETURN(const auto trainers, WaitAll(making).Await(kNoLimit));
+  std::vector<Future<std::optional<double>>> rates;
+  for (const RRef<GradientPusher>& trainer : trainers) {
+    rates.push_back(UnlessLost<double>(trainer.Async<&GradientPusher::Run>(
+        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
+  }
+  ASSIGN_OR_RETURN(const OfTrainers given, WaitAll(rates).Await(kNoLimit));
   ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
   PushFigures figures{.pushes_per_s =
                           std::accumulate(all.begin(), all.end(), 0.0)};

@@ -34,16 +34,20 @@ struct AccuracyPoint {
   double seconds = 0;
   int64_t version = 0;
   double accuracy = 0;
+  int64_t trainers = 0;  // that are at it
 };
 
 struct AccuracyCurve {
   std::vector<AccuracyPoint> points;  // the last one of the end
   double loss = 0;                    // mean of the trainers' last ones
+  int64_t pushes = 0;                 // of those that were not lost
   int64_t lost = 0;                   // trainers, with their workers
 };
 
-// Trains a LeNet in one mode; `on_point` hears of each point at once. Goes on
-// without trainers that are lost; Unavailable when all are.
+// Trains a LeNet in one mode, on all workers but the servers; `on_point` hears
+// of each point at once. Goes on without trainers that are lost, and has
+// workers that join push what the slowest trainer has still to; Unavailable
+// when all trainers are lost.
 absl::StatusOr<AccuracyCurve> TrainLeNet(
     rpc::Agent& agent, const Crew& crew, const AccuracyRun& run,
     const std::function<void(const AccuracyPoint&)>& on_point);

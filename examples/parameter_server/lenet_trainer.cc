@@ -72,11 +72,13 @@ LeNetTrainer::LeNetTrainer(rpc::Agent& agent, const LeNetTask& task,
       generator_(task.seed),
       model_(generator_) {}
 
-// The trainers share out each epoch's images, in one order that all know.
+// The trainers share out each epoch's images, in one order that all know; one
+// that joins takes the share of one that there may be besides.
 Digits LeNetTrainer::Batch(int64_t push) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < task_.batch; ++i) {
-    const int64_t place = (push * task_.batch + i) * task_.trainers + rank_;
+    const int64_t place =
+        (push * task_.batch + i) * task_.trainers + rank_ % task_.trainers;
     if (place / digits_.size() != epoch_) {
       epoch_ = place / digits_.size();
       Generator order(task_.seed + static_cast<uint64_t>(epoch_) + 1);

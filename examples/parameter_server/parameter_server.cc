@@ -15,6 +15,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "core/status.h"
 #include "examples/parameter_server/experiment.h"
@@ -137,27 +138,28 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(
       const AccuracyCurve curve,
       TrainLeNet(agent, crew, run, [&](const AccuracyPoint& point) {
-        std::fprintf(stderr, "%s  %6.1f s  update %6lld  accuracy %.3f\n",
-                     mode.c_str(), point.seconds,
-                     static_cast<long long>(point.version), point.accuracy);
+        std::fprintf(
+            stderr, "%s  %6.1f s  update %6lld  accuracy %.3f  %d trainers\n",
+            mode.c_str(), point.seconds, static_cast<long long>(point.version),
+            point.accuracy, static_cast<int>(point.trainers));
         shown.x.push_back(point.seconds);
         shown.y.push_back(point.accuracy);
       }));
   curves.push_back(shown);
   const AccuracyPoint& last = curve.points.back();
-  const int64_t pushes = run.pushes * (run.options.trainers - curve.lost);
   return Measurement{
       .variant = mode,
-      .items = pushes * run.task.batch,
+      .items = curve.pushes * run.task.batch,
       .seconds = {last.seconds},
       .loss = curve.loss,
-      .details = {{"accuracy", last.accuracy},
-                  {"pushes_per_s", static_cast<double>(pushes) / last.seconds},
-                  {"servers", static_cast<int64_t>(crew.servers.size())},
-                  {"trainers", static_cast<int64_t>(crew.trainers.size())},
-                  {"lost_trainers", curve.lost},
-                  {"times_s", shown.x},
-                  {"accuracies", shown.y}}};
+      .details = {
+          {"accuracy", last.accuracy},
+          {"pushes_per_s", static_cast<double>(curve.pushes) / last.seconds},
+          {"servers", static_cast<int64_t>(crew.servers.size())},
+          {"trainers", static_cast<int64_t>(crew.trainers.size())},
+          {"lost_trainers", curve.lost},
+          {"times_s", shown.x},
+          {"accuracies", shown.y}}};
 }
 
 absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
@@ -183,10 +185,12 @@ absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
 }
 
 absl::Status Run(rpc::Agent& agent) {
-  ASSIGN_OR_RETURN(const Crew crew, CrewOf(agent));
   Findings findings;
   std::vector<Curve> curves;
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
+    ASSIGN_OR_RETURN(const Crew crew, CrewOf(agent));  // of those there now
+    RETURN_IF_ERROR(tools::Print(
+        absl::StrCat(absl::StrJoin(crew.servers, ", "), " serves\n")));
     ASSIGN_OR_RETURN(Measurement measured,
                      absl::GetFlag(FLAGS_gradients).empty()
                          ? Train(agent, crew, mode, curves)

@@ -12,7 +12,7 @@
 #include "autograd/functions/indexing.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "models/distributed/server/row_table.h"
+#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 namespace {
@@ -23,7 +23,7 @@ struct DistinctKeys {
 };
 
 DistinctKeys DistinctOf(const Tensor& given) {
-  const Tensor all = RowsOnHost(given);
+  const Tensor all = PlacedOn(Device::Cpu(), given);
   DistinctKeys distinct{.keys = {}, .places = Tensor::EmptyLike(all)};
   absl::flat_hash_map<int64_t, int64_t> place_of;
   std::vector<int64_t> keys;

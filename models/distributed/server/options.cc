@@ -29,6 +29,15 @@ absl::Status CheckTable(const RowTableOptions& table) {
         absl::StrCat("table ", table.name,
                      ": width is 1 or more, limit and scale 0 or more"));
   }
+  const bool steps_rows =
+      std::visit([](const auto& rule) { return rule.StepsRows(); }, table.rule);
+  if (table.rows < 0 || (table.rows > 0 && (table.limit > 0 || !steps_rows))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table ", table.name,
+                     ": one of a fixed number of rows has no limit, and is "
+                     "stepped by SGD or "
+                     "Adagrad without momentum and decay, or by SparseAdam"));
+  }
   return Annotate(CheckRule(table.rule), absl::StrCat("table ", table.name));
 }
 

@@ -37,10 +37,15 @@ std::optional<Consistency> ConsistencyFromName(const std::string& name);
 // seed and key alone, so that it is the same wherever and whenever it is made.
 enum class RowStart : uint8_t { kZero = 0, kUniform = 1, kNormal = 2 };
 
-// A table of rows by i64 keys, which are there from their first gradient on.
+// A table of rows by i64 keys, which are there from their first gradient on; or
+// of a fixed size.
 struct RowTableOptions {
   std::string name;
   int64_t width = 0;  // elements of a row, f32
+  // Above 0: rows 0 .. rows - 1 are there from the beginning, each server's in
+  // one tensor on its device. Without a limit, by rules that step rows alone:
+  // SGD and Adagrad without momentum and decay, and SparseAdam.
+  int64_t rows = 0;
   RowStart start = RowStart::kZero;
   double scale = 0;  // uniform in [-scale, scale), or the standard deviation
   uint64_t seed = 0;
@@ -50,8 +55,8 @@ struct RowTableOptions {
   ops::StepRule rule = ops::SgdRule{};
   static constexpr auto Fields() {
     using T = RowTableOptions;
-    return std::tuple{&T::name, &T::width, &T::start, &T::scale,
-                      &T::seed, &T::limit, &T::rule};
+    return std::tuple{&T::name,  &T::width, &T::rows,  &T::start,
+                      &T::scale, &T::seed,  &T::limit, &T::rule};
   }
 };
 

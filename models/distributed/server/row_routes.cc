@@ -5,39 +5,37 @@
 
 #include <algorithm>
 
-#include "models/distributed/server/key_layout.h"
+#include "core/ops/indexing.h"
 
 namespace baton::dist {
 namespace {
 
 using Places = std::vector<std::vector<int64_t>>;  // by shard
 
-Places PlacesOf(const Tensor& keys, int shards) {
+Places PlacesOf(const RowTableOptions& table, const Tensor& keys, int shards) {
   Places places(static_cast<size_t>(shards));
   const int64_t* key = keys.data<int64_t>();
   for (int64_t i = 0; i < keys.numel(); ++i)
-    places[static_cast<size_t>(ShardOfRow(key[i], shards))].push_back(i);
+    places[static_cast<size_t>(ShardOfRow(table, key[i], shards))].push_back(i);
   return places;
 }
 
-Tensor Take(const Tensor& keys, const std::vector<int64_t>& places) {
-  const auto count = static_cast<int64_t>(places.size());
-  if (count == keys.numel()) return keys;
-  Tensor taken = Tensor::Empty({count}, {.dtype = DType::kI64});
+// As they are at their shard.
+Tensor Take(const RowTableOptions& table, const Tensor& keys,
+            const std::vector<int64_t>& places, int shards) {
+  Tensor taken = Tensor::Empty({static_cast<int64_t>(places.size())},
+                               {.dtype = DType::kI64});
   int64_t* to = taken.data<int64_t>();
-  for (const int64_t place : places) *to++ = keys.data<int64_t>()[place];
+  for (const int64_t place : places) {
+    const int64_t key = keys.data<int64_t>()[place];
+    *to++ = table.rows > 0 ? key / shards : key;
+  }
   return taken;
 }
 
 Tensor TakeRows(const Tensor& rows, const std::vector<int64_t>& places) {
-  const auto count = static_cast<int64_t>(places.size());
-  if (count == rows.dim(0)) return rows;
-  const int64_t width = rows.dim(1);
-  Tensor taken = Tensor::Empty({count, width});
-  float* to = taken.data<float>();
-  for (const int64_t place : places)
-    to = std::copy_n(rows.data<float>() + place * width, width, to);
-  return taken;
+  const Tensor index = Tensor::From(places).To(rows.device());
+  return ops::Embedding(rows, index);
 }
 
 }  // namespace
@@ -47,26 +45,42 @@ RowRoutes::RowRoutes(const ServerOptions& options, int shards,
                      const std::vector<RowKeys>& keys)
     : gradients_(static_cast<size_t>(shards)),
       keys_(static_cast<size_t>(shards)) {
-  for (const RowGradients& rows : gradients) {
-    const Tensor all_keys = RowsOnHost(rows.keys);
-    const Tensor all_rows = RowsOnHost(rows.gradients);
-    const Places places = PlacesOf(all_keys, shards);
-    for (size_t shard = 0; shard < places.size(); ++shard) {
-      if (places[shard].empty()) continue;
-      gradients_[shard].push_back(
-          {.table = rows.table,
-           .keys = Take(all_keys, places[shard]),
-           .gradients = TakeRows(all_rows, places[shard])});
-    }
+  for (const RowGradients& rows : gradients)
+    AddGradients(options.tables[static_cast<size_t>(rows.table)], rows);
+  for (const RowKeys& rows : keys)
+    AddKeys(options.tables[static_cast<size_t>(rows.table)], rows);
+}
+
+void RowRoutes::AddGradients(const RowTableOptions& table,
+                             const RowGradients& rows) {
+  if (shards() == 1) {
+    if (rows.keys.numel() > 0) gradients_[0].push_back(rows);
+    return;
   }
-  for (const RowKeys& rows : keys) {
-    const Tensor all_keys = RowsOnHost(rows.keys);
-    places_.push_back(PlacesOf(all_keys, shards));
-    widths_.push_back(options.tables[static_cast<size_t>(rows.table)].width);
-    for (size_t shard = 0; shard < keys_.size(); ++shard) {
-      keys_[shard].push_back(
-          {.table = rows.table, .keys = Take(all_keys, places_.back()[shard])});
-    }
+  const Tensor keys = PlacedOn(Device::Cpu(), rows.keys);
+  const Places places = PlacesOf(table, keys, shards());
+  for (size_t shard = 0; shard < places.size(); ++shard) {
+    if (places[shard].empty()) continue;
+    gradients_[shard].push_back(
+        {.table = rows.table,
+         .keys = Take(table, keys, places[shard], shards()),
+         .gradients = TakeRows(rows.gradients, places[shard])});
+  }
+}
+
+void RowRoutes::AddKeys(const RowTableOptions& table, const RowKeys& rows) {
+  widths_.push_back(table.width);
+  places_.emplace_back();
+  if (shards() == 1) {
+    keys_[0].push_back(rows);
+    return;
+  }
+  const Tensor keys = PlacedOn(Device::Cpu(), rows.keys);
+  places_.back() = PlacesOf(table, keys, shards());
+  for (size_t shard = 0; shard < keys_.size(); ++shard) {
+    keys_[shard].push_back(
+        {.table = rows.table,
+         .keys = Take(table, keys, places_.back()[shard], shards())});
   }
 }
 
@@ -74,27 +88,39 @@ std::vector<Tensor> RowRoutes::Join(
     const std::vector<std::vector<Tensor>>& of_shards) const {
   std::vector<Tensor> joined;
   for (size_t i = 0; i < places_.size(); ++i) {
-    int64_t count = 0;
-    for (const auto& places : places_[i])
-      count += static_cast<int64_t>(places.size());
-    const auto whole =
-        std::find_if(of_shards.begin(), of_shards.end(),
-                     [&](const auto& rows) { return rows[i].dim(0) == count; });
-    if (whole != of_shards.end()) {
-      joined.push_back((*whole)[i]);
-      continue;
-    }
-    Tensor rows = Tensor::Empty({count, widths_[i]});
-    for (size_t shard = 0; shard < of_shards.size(); ++shard) {
-      const float* from = of_shards[shard][i].data<float>();
-      for (const int64_t place : places_[i][shard]) {
-        std::copy_n(from, widths_[i], rows.data<float>() + place * widths_[i]);
-        from += widths_[i];
-      }
-    }
-    joined.push_back(rows);
+    std::vector<Tensor> parts;
+    for (const std::vector<Tensor>& rows : of_shards) parts.push_back(rows[i]);
+    joined.push_back(parts.size() == 1 ? parts[0] : JoinTable(i, parts));
   }
   return joined;
+}
+
+Tensor RowRoutes::JoinTable(size_t table,
+                            const std::vector<Tensor>& parts) const {
+  const Places& places = places_[table];
+  int64_t count = 0;
+  for (const auto& of_shard : places)
+    count += static_cast<int64_t>(of_shard.size());
+  for (const Tensor& part : parts)
+    if (part.dim(0) == count) return part;
+  if (parts[0].device().is_cuda()) {
+    const Tensor order = Tensor::Empty({count}, {.dtype = DType::kI64});
+    int64_t from = 0;
+    for (const auto& of_shard : places)
+      for (const int64_t place : of_shard)
+        order.data<int64_t>()[place] = from++;
+    return ops::Embedding(ops::Cat(parts, 0), order.To(parts[0].device()));
+  }
+  Tensor rows = Tensor::Empty({count, widths_[table]});
+  for (size_t shard = 0; shard < parts.size(); ++shard) {
+    const float* from = parts[shard].data<float>();
+    for (const int64_t place : places[shard]) {
+      std::copy_n(from, widths_[table],
+                  rows.data<float>() + place * widths_[table]);
+      from += widths_[table];
+    }
+  }
+  return rows;
 }
 
 }  // namespace baton::dist

@@ -13,7 +13,7 @@
 namespace baton::dist {
 
 // Which rows of a trade go to which shard, and where what is pulled belongs.
-// Immutable.
+// With one shard all stays as and where it is. Immutable.
 class RowRoutes {
  public:
   // Of what was checked.
@@ -33,10 +33,16 @@ class RowRoutes {
       const std::vector<std::vector<Tensor>>& of_shards) const;
 
  private:
+  int shards() const { return static_cast<int>(keys_.size()); }
+  void AddGradients(const RowTableOptions& table, const RowGradients& rows);
+  void AddKeys(const RowTableOptions& table, const RowKeys& rows);
+  Tensor JoinTable(size_t table, const std::vector<Tensor>& parts) const;
+
   std::vector<int64_t> widths_;  // of each table that is pulled from
   std::vector<std::vector<RowGradients>> gradients_;  // by shard
   std::vector<std::vector<RowKeys>> keys_;            // by shard
   // Of each table that is pulled from, by shard: places in what was wanted.
+  // With one shard none.
   std::vector<std::vector<std::vector<int64_t>>> places_;
 };
 

@@ -6,16 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <limits>
-#include <numbers>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "core/cpu/optimizer.h"
 #include "core/parallel.h"
-#include "core/philox.h"
-#include "core/status.h"
+#include "models/distributed/server/row_start.h"
 
 namespace baton::dist {
 namespace {
@@ -26,23 +22,6 @@ constexpr int64_t kGrainElements = 256 << 10;  // that are worth a thread
 constexpr int64_t kKeysAhead = 20;
 constexpr int64_t kRecordsAhead = 8;
 constexpr int64_t kLine = 64 / sizeof(float);  // of a cache
-
-// In [0, 1).
-float UnitFloat(uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 0x1p-24F;
-}
-
-void ToNormal(float& a, float& b) {
-  const float radius = std::sqrt(-2 * std::log(1 - a));
-  const float angle = 2 * std::numbers::pi_v<float> * b;
-  a = radius * std::cos(angle);
-  b = radius * std::sin(angle);
-}
-
-int64_t StateCount(const std::vector<ops::StateSlot>& slots) {
-  return std::count_if(slots.begin(), slots.end(),
-                       [](const auto& slot) { return slot.name != nullptr; });
-}
 
 }  // namespace
 
@@ -70,32 +49,6 @@ class RowTable::Places {
   std::vector<int32_t> places_;
 };
 
-absl::Status CheckRowKeys(const ServerOptions& options, int32_t table,
-                          const Tensor& keys) {
-  if (table < 0 || static_cast<size_t>(table) >= options.tables.size())
-    return absl::InvalidArgumentError(absl::StrCat("no table ", table));
-  if (!keys.defined() || keys.dtype() != DType::kI64 || keys.rank() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "keys of table ", options.tables[static_cast<size_t>(table)].name,
-        " are i64 [N]"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckRowGradients(const ServerOptions& options,
-                               const RowGradients& rows) {
-  RETURN_IF_ERROR(CheckRowKeys(options, rows.table, rows.keys));
-  const RowTableOptions& table =
-      options.tables[static_cast<size_t>(rows.table)];
-  const Shape shape({rows.keys.numel(), table.width});
-  if (rows.gradients.defined() && rows.gradients.dtype() == DType::kF32 &&
-      rows.gradients.shape() == shape)
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("gradients of ", rows.keys.numel(), " rows of table ",
-                   table.name, " are f32", shape.ToString()));
-}
-
 RowTable::RowTable(const RowTableOptions& options, int64_t limit,
                    const RowTableImage& image)
     : options_(options),
@@ -117,10 +70,6 @@ RowTable::RowTable(const RowTableOptions& options, int64_t limit,
     std::copy_n(record, record_, Record(row));
   }
   if (bounded()) ForgetRest();
-}
-
-int64_t RowTable::RecordOf(const RowTableOptions& options) {
-  return options.width * (1 + StateCount(UsedSlots(options.rule)));
 }
 
 RowTableImage RowTable::Image() const {
@@ -159,31 +108,6 @@ void RowTable::Prefetch(Row row) const {
     __builtin_prefetch(record + i, /*rw=*/1);
 }
 
-void RowTable::Begin(int64_t key, float* value) const {
-  const auto scale = static_cast<float>(options_.scale);
-  const auto bits = static_cast<uint64_t>(key);
-  for (int64_t begin = 0; begin < width(); begin += 4) {
-    std::array<float, 4> four{};
-    if (options_.start != RowStart::kZero) {
-      const auto random = Philox(
-          {static_cast<uint32_t>(begin / 4), 0, static_cast<uint32_t>(bits),
-           static_cast<uint32_t>(bits >> 32)},
-          {static_cast<uint32_t>(options_.seed),
-           static_cast<uint32_t>(options_.seed >> 32)});
-      for (size_t i = 0; i < 4; ++i) four[i] = UnitFloat(random[i]);
-    }
-    if (options_.start == RowStart::kUniform) {
-      for (float& x : four) x = scale * (2 * x - 1);
-    } else if (options_.start == RowStart::kNormal) {
-      ToNormal(four[0], four[1]);
-      ToNormal(four[2], four[3]);
-      for (float& x : four) x *= scale;
-    }
-    const int64_t count = std::min<int64_t>(4, width() - begin);
-    std::copy_n(four.begin(), count, value + begin);
-  }
-}
-
 // Three stages, so that the caches have each when it is needed: the place of a
 // key in the index, its record, and what is copied of it.
 void RowTable::Read(const Tensor& keys, const Tensor& rows) const {
@@ -211,7 +135,7 @@ const float* RowTable::Find(int64_t key) const {
 
 void RowTable::CopyOrBegin(const float* record, int64_t key, float* to) const {
   if (record == nullptr) {
-    Begin(key, to);
+    BeginRow(options_, key, to);
   } else {
     std::copy_n(record, width(), to);
   }
@@ -250,7 +174,7 @@ RowTable::Row RowTable::NewRow(int64_t key) {
 RowTable::Row RowTable::MakeRow(int64_t key) {
   const Row row = NewRow(key);
   float* record = Record(row);
-  Begin(key, record);
+  BeginRow(options_, key, record);
   for (const ops::StateSlot& slot : slots_) {
     if (slot.name == nullptr) continue;
     record += width();
@@ -322,6 +246,15 @@ void RowTable::StepRow(const Touched& touched, double scale) const {
                   .limit = std::numeric_limits<double>::infinity(),
                   .scale = scale},
                  0, width(), 0);
+}
+
+std::vector<RowGradients> RowTable::Prepare(
+    std::vector<RowGradients> gradients) const {
+  for (RowGradients& rows : gradients) {
+    rows.keys = PlacedOn(Device::Cpu(), rows.keys);
+    rows.gradients = PlacedOn(Device::Cpu(), rows.gradients);
+  }
+  return gradients;
 }
 
 void RowTable::Step(const std::vector<RowGradients>& gradients, double scale) {

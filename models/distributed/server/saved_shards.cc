@@ -74,7 +74,7 @@ absl::Status AddRows(const RowTableOptions& table, const NamedTensors& saved,
                      std::vector<int64_t>& keys, std::vector<float>& records) {
   const Tensor& all = saved.at(RowsName(before, table.name, "keys"));
   const Tensor& values = saved.at(RowsName(before, table.name, "records"));
-  const int64_t width = RowTable::RecordOf(table);
+  const int64_t width = ShardTable::RecordOf(table);
   if (all.dtype() != DType::kI64 || values.dtype() != DType::kF32 ||
       values.shape() != Shape({all.numel(), width})) {
     return absl::InvalidArgumentError(
@@ -85,7 +85,7 @@ absl::Status AddRows(const RowTableOptions& table, const NamedTensors& saved,
   const int64_t* key = all.data<int64_t>();
   const float* record = values.data<float>();
   for (int64_t i = 0; i < all.numel(); ++i, record += width) {
-    if (ShardOfRow(key[i], shards) != shard) continue;
+    if (ShardOfRow(table, key[i], shards) != shard) continue;
     keys.push_back(key[i]);
     records.insert(records.end(), record, record + width);
   }
@@ -112,7 +112,7 @@ absl::StatusOr<RowTableImage> LoadTable(const RowTableOptions& table,
   }
   image.keys = Tensor::From(keys);
   image.records = Tensor::From(records).Reshape(
-      {static_cast<int64_t>(keys.size()), RowTable::RecordOf(table)});
+      {static_cast<int64_t>(keys.size()), ShardTable::RecordOf(table)});
   return image;
 }
 

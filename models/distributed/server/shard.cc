@@ -125,7 +125,8 @@ Future<void> ServerShard::Leave(TrainerId trainer) {
 absl::Status ServerShard::CheckRequest(const ExchangeRequest& request) const {
   RETURN_IF_ERROR(state_.Check(request.gradients));
   for (const RowKeys& rows : request.rows)
-    RETURN_IF_ERROR(CheckRowKeys(state_.options(), rows.table, rows.keys));
+    RETURN_IF_ERROR(
+        CheckRowKeys(state_.options(), rows.table, rows.keys, shards_));
   if (request.sequence < 0 ||
       (request.sequence > 0 && request.trainer == kReader)) {
     return absl::InvalidArgumentError("a push has a trainer and a number");
@@ -141,7 +142,12 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
     return ReadyFuture<ExchangeReply>(*std::move(reply));
   auto waiting = std::make_shared<Waiting>();
   waiting->request = request;
-  Post([waiting](ServerShard& self) { self.Admit(waiting); });
+  if (request.sequence > 0 &&
+      state_.options().mode == Consistency::kAsynchronous) {
+    PostPush(waiting);
+  } else {
+    Post([waiting](ServerShard& self) { self.Admit(waiting); });
+  }
   return waiting->promise.future();
 }
 
@@ -151,7 +157,9 @@ std::optional<ExchangeReply> ServerShard::ReadAtOnce(
   if (epoch == 0 || request.sequence > 0 || !state_.MayPull(request.trainer))
     return std::nullopt;
   ExchangeReply reply = state_.Read(
-      request, [&](const Shape& shape) { return call.EmptyForCaller(shape); });
+      request, [&](const Shape& shape, const TensorOptions& options) {
+        return call.EmptyForCaller(shape, options);
+      });
   reply.epoch = epoch;
   if (NeedsTouch(request))
     Post([request](ServerShard& self) {
@@ -225,7 +233,9 @@ void ServerShard::Answer(const WaitingPtr& waiting) {
   }
   Touch(request);
   ExchangeReply reply = state_.Read(
-      request, [](const Shape& shape) { return Tensor::Empty(shape); });
+      request, [](const Shape& shape, const TensorOptions& options) {
+        return Tensor::Empty(shape, options);
+      });
   reply.epoch = epoch_;
   if (BytesOf(reply) < kBriefBytes) {
     waiting->promise.Set(std::move(reply));
@@ -258,80 +268,6 @@ void ServerShard::Touch(const ExchangeRequest& request) {
 
 void ServerShard::Wake() {
   for (const WaitingPtr& waiting : std::exchange(waiting_, {})) Admit(waiting);
-}
-
-bool ServerShard::Apply(const ShardUpdate& update) {
-  const absl::Status status = CatchErrors([&] { state_.Apply(update); });
-  if (status.ok()) return true;
-  Fence(Annotate(status, "an update failed"));
-  return false;
-}
-
-Future<void> ServerShard::Log(ShardUpdate update) {
-  update.index = next_index_++;
-  Promise<void> replicated;
-  if (backup_.empty() && !copying_) {
-    replicated.Set(absl::OkStatus());
-  } else {
-    unacknowledged_[update.index] = {update, replicated};
-    if (!copying_) SendToBackup(update);
-  }
-  if (Apply(update) && !waiting_.empty())
-    Post([](ServerShard& self) { self.Wake(); });
-  return replicated.future();
-}
-
-void ServerShard::SendToBackup(const ShardUpdate& update) {
-  backup_.front()
-      .Async<&ServerShard::Replicate>(epoch_, update)
-      .OnReady([self = shared_from_this(), epoch = epoch_,
-                index = update.index](const absl::Status& status) {
-        self->Post([epoch, index, status](ServerShard& self) {
-          self.OnReplicated(epoch, index, status);
-        });
-      });
-}
-
-void ServerShard::OnReplicated(int64_t epoch, int64_t index,
-                               const absl::Status& status) {
-  if (epoch != epoch_ || role_ != Role::kPrimary) return;
-  if (!status.ok()) {
-    absl::IsAborted(status) ? Fence(status) : GoAlone();
-    return;
-  }
-  const auto found = unacknowledged_.find(index);
-  if (found == unacknowledged_.end()) return;
-  const Promise<void> promise = found->second.promise;
-  unacknowledged_.erase(found);
-  promise.Set(absl::OkStatus());
-}
-
-Future<void> ServerShard::Replicate(int64_t epoch, const ShardUpdate& update) {
-  Unacknowledged parked{.update = update};
-  Future<void> applied = parked.promise.future();
-  Post([epoch, parked](ServerShard& self) {
-    if (self.role_ != Role::kBackup || epoch != self.epoch_) {
-      parked.promise.Set(absl::AbortedError(
-          absl::StrCat("shard ", self.shard_, " is in epoch ", self.epoch_,
-                       " at worker ", self.agent_.self().name)));
-    } else {
-      self.parked_[parked.update.index] = parked;
-      self.ApplyParked();
-    }
-  });
-  return applied;
-}
-
-void ServerShard::ApplyParked() {
-  while (!parked_.empty() && parked_.begin()->first <= next_index_) {
-    const Unacknowledged next = std::move(parked_.begin()->second);
-    parked_.erase(parked_.begin());
-    if (next.update.index == next_index_) {
-      ++next_index_;
-      if (!Apply(next.update)) return;
-    }
-    next.promise.Set(absl::OkStatus());
-  }
 }
 
 Future<ShardReport> ServerShard::Report() {

@@ -118,12 +118,20 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
     Promise<void> promise{};
   };
 
-  // All from here on runs on the strand.
+  // All from here on runs on the strand. What is posted finds all that was
+  // pushed before it applied.
   template <typename Fn>
   void Post(Fn fn) {
     const auto self = shared_from_this();  // outlives the strand's last task
-    strand_.Run([self, fn = std::move(fn)]() mutable { fn(*self); });
+    strand_.Run([self, fn = std::move(fn)]() mutable {
+      self->ApplyPushed();
+      fn(*self);
+    });
   }
+  // Of asynchronous mode, where pushes that came while another one was applied
+  // are applied together.
+  void PostPush(const WaitingPtr& waiting);
+  void ApplyPushed();
   template <typename Fn>
   void After(std::chrono::milliseconds delay, Fn fn) {
     agent_.timer().After(delay, [weak = weak_from_this(), fn] {
@@ -146,7 +154,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Wake();
   // Numbers and applies an update; ready when all replicas have it.
   Future<void> Log(ShardUpdate update);
-  bool Apply(const ShardUpdate& update);
+  void Apply(const ShardUpdate& update);
+  // Runs what changes the state; one that throws ends this replica.
+  void Change(const std::function<void()>& change);
   void SendToBackup(const ShardUpdate& update);
   void OnReplicated(int64_t epoch, int64_t index, const absl::Status& status);
   void AcknowledgeAll();
@@ -197,6 +207,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   rpc::WorkerInfo primary_;                // of a backup
   std::map<int64_t, Unacknowledged> unacknowledged_;  // by index
   std::map<int64_t, Unacknowledged> parked_;  // at a backup: came too early
+  std::vector<ShardUpdate> pushed_;           // numbered, and not applied yet
   std::map<TrainerId, Future<void>> last_push_;
   std::vector<WaitingPtr> waiting_;  // for other trainers
 };

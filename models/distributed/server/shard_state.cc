@@ -23,15 +23,11 @@ constexpr int64_t kStride = 64 << 10;
 // Elements that are worth a thread.
 constexpr int64_t kGrain = 1 << 20;
 
-// A table's limit is shared evenly by the shards.
-int64_t LimitOfShard(int64_t limit, int32_t shards) {
-  return limit == 0 ? 0 : std::max<int64_t>(1, (limit + shards - 1) / shards);
-}
-
 }  // namespace
 
 ShardState::ShardState(const ShardSpec& spec, Device device)
     : options_(spec.options),
+      shards_(spec.shards),
       device_(device),
       shape_(spec.image.values.shape()),
       steps_(spec.image.steps),
@@ -54,9 +50,9 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
   dense_ = {.version = image.version, .values = values};
   for (const RowTableOptions& table : options_.tables) {
     const size_t at = tables_.size();
-    tables_.emplace_back(
-        table, LimitOfShard(table.limit, spec.shards),
-        at < image.tables.size() ? image.tables[at] : RowTableImage{});
+    tables_.push_back(ShardTable::Make(
+        table, spec.shard, spec.shards, device,
+        at < image.tables.size() ? image.tables[at] : RowTableImage{}));
   }
 }
 
@@ -69,14 +65,14 @@ ShardImage ShardState::Image() const {
                    .round = round_};
   for (const Tensor& slot : slots_)
     image.slots.push_back(slot.defined() ? slot.Clone() : slot);
-  for (const RowTable& table : tables_) image.tables.push_back(table.Image());
+  for (const auto& table : tables_) image.tables.push_back(table->Image());
   return image;
 }
 
 absl::Status ShardState::Check(const Gradients& gradients) const {
   RETURN_IF_ERROR(CheckDense(gradients));
   for (const RowGradients& rows : gradients.rows)
-    RETURN_IF_ERROR(CheckRowGradients(options_, rows));
+    RETURN_IF_ERROR(CheckRowGradients(options_, rows, shards_));
   return absl::OkStatus();
 }
 
@@ -116,7 +112,11 @@ void ShardState::Apply(const ShardUpdate& update) {
       break;
     }
     case ShardUpdate::Kind::kPush:
-      ApplyPush(update);
+      if (options_.mode == Consistency::kBulkSynchronous) {
+        TakeIntoRound(update);
+      } else {
+        ApplyPushes({update});
+      }
       break;
     case ShardUpdate::Kind::kTouch:
       ApplyTouch(update.gradients);
@@ -128,56 +128,75 @@ void ShardState::Apply(const ShardUpdate& update) {
   std::vector<Gradients> all;
   for (auto& [rank, gradients] : round_) all.push_back(std::move(gradients));
   round_.clear();
-  StepBy(all, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
+  StepBy({all}, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
   const WriterLock lock(mutex_);
   clocks_.EndRound();
 }
 
-void ShardState::ApplyPush(const ShardUpdate& update) {
-  const ServedTrainer* trainer = clocks_.Find(update.trainer);
+void ShardState::TakeIntoRound(const ShardUpdate& push) {
+  const ServedTrainer* trainer = clocks_.Find(push.trainer);
   if (trainer == nullptr) return;
-  if (options_.mode == Consistency::kBulkSynchronous) {
-    round_[{trainer->rank, update.trainer}] = update.gradients;
-  } else {
-    StepBy({update.gradients}, 1);
-  }
+  round_[{trainer->rank, push.trainer}] = push.gradients;
+  const WriterLock lock(mutex_);
+  clocks_.Count(push.trainer, push.sequence);
+}
+
+void ShardState::ApplyPushes(const std::vector<ShardUpdate>& pushes) {
+  std::vector<Summed> steps;
+  for (const ShardUpdate& push : pushes)
+    if (clocks_.Find(push.trainer) != nullptr)
+      steps.push_back({push.gradients});
+  if (steps.empty()) return;
+  StepBy(steps, 1);
   // After the values, which therefore have what clocks say, or more.
   const WriterLock lock(mutex_);
-  clocks_.Count(update.trainer, update.sequence);
+  for (const ShardUpdate& push : pushes)
+    if (clocks_.Find(push.trainer) != nullptr)
+      clocks_.Count(push.trainer, push.sequence);
 }
 
 void ShardState::ApplyTouch(const Gradients& used) {
   const WriterLock lock(mutex_);
-  for (const RowGradients& rows : used.rows)
-    tables_[static_cast<size_t>(rows.table)].Touch(RowsOnHost(rows.keys));
+  for (const RowGradients& rows : used.rows) {
+    ShardTable& table = *tables_[static_cast<size_t>(rows.table)];
+    table.Touch(PlacedOn(table.device(), rows.keys));
+  }
+}
+
+std::vector<RowGradients> ShardState::Prepare(
+    size_t table, std::vector<RowGradients> rows) const {
+  const ReaderLock lock(mutex_);
+  return tables_[table]->Prepare(std::move(rows));
 }
 
 // What takes no row is done before others are kept from reading.
-void ShardState::StepBy(const std::vector<Gradients>& gradients, double scale) {
-  std::vector<Tensor> dense;
-  std::vector<std::vector<RowGradients>> rows(options_.tables.size());
-  for (const Gradients& given : gradients) {
-    if (given.dense.defined())
-      dense.push_back(Expand(given, shape_.numel(), device_));
-    for (const RowGradients& of_table : given.rows) {
-      rows[static_cast<size_t>(of_table.table)].push_back(
-          {.table = of_table.table,
-           .keys = RowsOnHost(of_table.keys),
-           .gradients = RowsOnHost(of_table.gradients)});
+void ShardState::StepBy(const std::vector<Summed>& steps, double scale) {
+  DenseSteps dense;
+  std::vector<std::pair<size_t, std::vector<RowGradients>>> rows;
+  for (const Summed& step : steps) {
+    std::vector<Tensor> of_step;
+    std::map<size_t, std::vector<RowGradients>> of_tables;
+    for (const Gradients& given : step) {
+      if (given.dense.defined())
+        of_step.push_back(Expand(given, shape_.numel(), device_));
+      for (const RowGradients& of_table : given.rows)
+        of_tables[static_cast<size_t>(of_table.table)].push_back(of_table);
     }
+    if (!of_step.empty()) dense.push_back(std::move(of_step));
+    for (auto& [table, gradients] : of_tables)
+      rows.emplace_back(table, Prepare(table, std::move(gradients)));
   }
   const Tensor values = StepDense(dense, scale);
   const WriterLock lock(mutex_);
-  for (size_t table = 0; table < rows.size(); ++table)
-    if (!rows[table].empty()) tables_[table].Step(rows[table], scale);
-  dense_ = {.version = dense_.version + 1, .values = values};
+  for (const auto& [table, gradients] : rows)
+    tables_[table]->Step(gradients, scale);
+  dense_ = {.version = dense_.version + static_cast<int64_t>(steps.size()),
+            .values = values};
 }
 
-Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
-                             double scale) {
+Tensor ShardState::StepDense(const DenseSteps& steps, double scale) {
   Tensor before = values();
-  if (gradients.empty()) return before;
-  ++steps_;
+  if (steps.empty()) return before;
   Tensor after = Tensor::EmptyLike(before);
   const Tensor factor =
       scale == 1
@@ -189,7 +208,7 @@ Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
     Tensor sum;
     for (int64_t begin = first; begin < last; begin += stride) {
       const int64_t end = std::min(begin + stride, last);
-      StepPart({begin, end, before, after, factor}, gradients, sum);
+      StepPart({begin, end, before, after, factor, steps_}, steps, sum);
     }
   };
   if (device_.is_cpu()) {
@@ -197,30 +216,32 @@ Tensor ShardState::StepDense(const std::vector<Tensor>& gradients,
   } else {
     step(0, all);
   }
+  steps_ += static_cast<int64_t>(steps.size());
   return after;
 }
 
-void ShardState::StepPart(const DensePart& part,
-                          const std::vector<Tensor>& gradients,
+void ShardState::StepPart(const DensePart& part, const DenseSteps& steps,
                           Tensor& sum) const {
   const auto of = [&](const Tensor& whole) {
     return whole.defined() ? whole.Slice(0, part.begin, part.end) : whole;
   };
-  ops::StepTarget target{.value = of(part.after),
-                         .grad = of(gradients[0]),
-                         .step = steps_,
-                         .scale = part.factor};
-  target.value.CopyFrom(of(part.before));
-  if (gradients.size() > 1) {
-    if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
-    const Tensor added = sum.Slice(0, 0, part.end - part.begin);
-    added.CopyFrom(target.grad);
-    for (size_t i = 1; i < gradients.size(); ++i)
-      ops::AddIntoMany({added}, {of(gradients[i])});
-    target.grad = added;
-  }
+  ops::StepTarget target{
+      .value = of(part.after), .step = part.done, .scale = part.factor};
   for (const Tensor& slot : slots_) target.state.push_back(of(slot));
-  ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  target.value.CopyFrom(of(part.before));
+  for (const std::vector<Tensor>& gradients : steps) {
+    ++target.step;
+    target.grad = of(gradients[0]);
+    if (gradients.size() > 1) {
+      if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
+      const Tensor added = sum.Slice(0, 0, part.end - part.begin);
+      added.CopyFrom(target.grad);
+      for (size_t i = 1; i < gradients.size(); ++i)
+        ops::AddIntoMany({added}, {of(gradients[i])});
+      target.grad = added;
+    }
+    ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  }
 }
 
 Tensor ShardState::values() const {
@@ -244,10 +265,12 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   ExchangeReply reply;
   std::vector<Tensor> keys;
   for (const RowKeys& rows : request.rows) {
-    const int64_t width =
-        options_.tables[static_cast<size_t>(rows.table)].width;
-    keys.push_back(RowsOnHost(rows.keys));
-    reply.rows.push_back(empty({rows.keys.numel(), width}));
+    const auto table = static_cast<size_t>(rows.table);
+    const Device device =
+        options_.tables[table].rows > 0 ? device_ : Device::Cpu();
+    keys.push_back(PlacedOn(device, rows.keys));
+    reply.rows.push_back(empty(
+        {rows.keys.numel(), options_.tables[table].width}, {.device = device}));
   }
   const ReaderLock lock(mutex_);
   reply.version = dense_.version;
@@ -256,8 +279,8 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   if (trainer != nullptr) reply.clock = trainer->clock;
   if (request.values) reply.values = dense_.values;
   for (size_t i = 0; i < keys.size(); ++i) {
-    tables_[static_cast<size_t>(request.rows[i].table)].Read(keys[i],
-                                                             reply.rows[i]);
+    tables_[static_cast<size_t>(request.rows[i].table)]->Read(keys[i],
+                                                              reply.rows[i]);
   }
   return reply;
 }

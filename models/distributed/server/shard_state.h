@@ -18,7 +18,7 @@
 #include "core/shared_mutex.h"
 #include "models/distributed/server/clocks.h"
 #include "models/distributed/server/options.h"
-#include "models/distributed/server/row_table.h"
+#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 
@@ -143,6 +143,9 @@ class ShardState {
   absl::Status Check(const Gradients& gradients) const;
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
+  // The same, of asynchronous mode, for pushes of different trainers one after
+  // the other, in one pass over the values: readers see all or none.
+  void ApplyPushes(const std::vector<ShardUpdate>& pushes);
 
   // A copy, between two updates.
   ShardImage Image() const;
@@ -150,8 +153,9 @@ class ShardState {
   // Whether the trainer is there, or only reads, and need not wait for others.
   bool MayPull(TrainerId trainer) const;
   // What a checked request pulls; without the epoch. `empty` makes the tensors
-  // for rows, on the CPU.
-  using Empty = std::function<Tensor(const Shape& shape)>;
+  // for rows, on the device of their table.
+  using Empty =
+      std::function<Tensor(const Shape& shape, const TensorOptions& options)>;
   ExchangeReply Read(const ExchangeRequest& request, const Empty& empty) const;
   int64_t version() const;
   bool IsBounded(int32_t table) const;
@@ -162,25 +166,34 @@ class ShardState {
     Tensor values;  // never written again
   };
 
+  // What one step is by: the sum of these, in order.
+  using Summed = std::vector<Gradients>;
+
   absl::Status CheckDense(const Gradients& gradients) const;
-  void ApplyPush(const ShardUpdate& update);
+  void TakeIntoRound(const ShardUpdate& push);
   void ApplyTouch(const Gradients& used);
-  // One step by the sum of these, in order, multiplied by `scale`.
-  void StepBy(const std::vector<Gradients>& gradients, double scale);
-  // Elements begin .. end of a step.
+  // One step after the other, by their gradients multiplied by `scale`.
+  void StepBy(const std::vector<Summed>& steps, double scale);
+  std::vector<RowGradients> Prepare(size_t table,
+                                    std::vector<RowGradients> rows) const;
+  // Of the dense gradients of each step.
+  using DenseSteps = std::vector<std::vector<Tensor>>;
+  // Elements begin .. end of all steps.
   struct DensePart {
     int64_t begin, end;
     const Tensor &before, &after;
     const Tensor& factor;  // of the gradient; or undefined
+    int64_t done;          // steps, before these
   };
   // `sum`: to be used again for the next part.
-  void StepPart(const DensePart& part, const std::vector<Tensor>& gradients,
+  void StepPart(const DensePart& part, const DenseSteps& steps,
                 Tensor& sum) const;
-  // The values that this makes of those that are there.
-  Tensor StepDense(const std::vector<Tensor>& gradients, double scale);
+  // The values that these make of those that are there.
+  Tensor StepDense(const DenseSteps& steps, double scale);
   Tensor values() const;
 
   const ServerOptions options_;
+  const int32_t shards_;
   const Device device_;
   const Shape shape_;          // of the dense values
   std::vector<Tensor> slots_;  // the rule's state, as the values lie
@@ -192,7 +205,7 @@ class ShardState {
   // reads them without it.
   Clocks clocks_;
   DenseValues dense_ ABSL_GUARDED_BY(mutex_);
-  std::vector<RowTable> tables_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<ShardTable>> tables_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -207,6 +207,18 @@ TEST(Indexing, EmbeddingTakesRowsAndSumsGradients) {
               ElementsAre(1, 2, 0, 0, 10, 12));
 }
 
+TEST(Indexing, EmbeddingWritesRowsWhereItIsToldTo) {
+  const Tensor table = Put<float>({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor index = Put<int64_t>({2, 0, 2});
+  const Tensor all = Put(Tensor::Zeros({4, 2}));
+  const uint64_t version = all.version();
+  EmbeddingInto(all.Slice(0, 1, 4), table, index);
+  EXPECT_THAT(all.ToVector<float>(), ElementsAre(0, 0, 5, 6, 1, 2, 5, 6));
+  EXPECT_GT(all.version(), version);
+  EXPECT_THAT(ErrorOf([&] { EmbeddingInto(all, table, index); }),
+              HasSubstr("a dense [3, 2] to write to, got [4, 2]"));
+}
+
 TEST(Indexing, EmbeddingSumsManyRepeatsInEveryDType) {
   Generator generator(9);
   for (const auto& [rows, used, width] :

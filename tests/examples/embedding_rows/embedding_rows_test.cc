@@ -124,6 +124,29 @@ TEST_P(EmbeddingRows, AreReadAndUpdatedByAllClients) {
   }
 }
 
+TEST_P(EmbeddingRows, OfAFixedSizeAreUsedBesideTheirServersAsWell) {
+  testing::LocalCluster cluster(Workers());
+  RowTableTask task = Task();
+  task.table.rows = task.rows;
+  const auto experiment = RowExperiment::Make(cluster["alice"], task);
+  ASSERT_THAT(experiment, IsOk());
+  for (const RowLoad load : {RowLoad::kRead, RowLoad::kUpdate, RowLoad::kTrain,
+                             RowLoad::kGather, RowLoad::kCopy}) {
+    const RowOrder order{.load = load,
+                         .rows = task.rows,
+                         .batch = 100,
+                         .ahead = 3,
+                         .batches = 20};
+    const auto beside = (*experiment)->RunAtServers(order);
+    ASSERT_THAT(beside, IsOk());
+    EXPECT_EQ(beside->clients, GetParam());
+    const auto figures = (*experiment)->Run(order, 2);
+    ASSERT_THAT(figures, IsOk());
+    EXPECT_EQ(figures->rows, 2 * 20 * 100);
+    EXPECT_EQ(figures->latencies_us.size(), 2u * 20u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Servers, EmbeddingRows, ::testing::Values(1, 2));
 
 TEST_P(EmbeddingRows, SayWhyNoClientCanReadThem) {

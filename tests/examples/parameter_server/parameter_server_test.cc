@@ -14,6 +14,7 @@
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
+#include "tests/tools/programs/loose_workers.h"
 
 namespace baton::examples {
 namespace {
@@ -124,6 +125,15 @@ INSTANTIATE_TEST_SUITE_P(Modes, ParameterServerProgram,
                          [](const auto& info) {
                            return std::string(dist::Name(info.param));
                          });
+
+// In asynchronous mode, in which nobody waits for the one that is lost.
+TEST(ParameterServerCommand, GivesAWorkerThatJoinsATrainer) {
+  const testing::TempFolder folder;
+  const tools::Rejoining rejoining = tools::KillAndStartATrainer(
+      "parameter_server", {"--data=" + WriteDigits(folder), "--mode=async",
+                           "--pushes=1000000", "--report_every=100ms"});
+  EXPECT_TRUE(rejoining.trains) << rejoining.outcome.output;
+}
 
 TEST(LeNetByServers, MeasuresPushesASecond) {
   testing::LocalCluster cluster(Workers());

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -244,37 +243,13 @@ TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
 
 TEST(ParameterServerBatchProgram, GoesOnWhenATrainerIsKilledAndStartedAgain) {
   const testing::TempFolder folder;
-  tools::LooseWorkers workers("parameter_server_batch",
-                              {"worker1", "worker2", "worker3"});
-  std::string killed;
-  enum { kWhole, kKilled, kBack, kTrains } state = kWhole;
-  size_t seen = 0;  // of the output, in this state
-  const auto look = [&](const std::string& output,
-                        const tools::Process& process) {
-    const char* const next = state == kKilled ? "1 trainers" : "2 trainers";
-    if (output.find(next, seen) == std::string::npos) return;
-    seen = output.size();
-    if (state == kWhole) {
-      // Whoever was there first serves.
-      const bool serves = output.find("worker3 serves") != std::string::npos;
-      killed = serves ? "worker2" : "worker3";
-      workers.Kill(killed);
-      state = kKilled;
-    } else if (state == kKilled) {
-      workers.Start(killed);
-      state = kBack;
-    } else {
-      state = kTrains;
-      tools::SendSignal(process, SIGTERM);
-    }
-  };
-  const tools::Outcome outcome = tools::RunProgram(
-      workers.Command({"--data=" + WriteImages(folder), "--width=4",
-                       "--batch=4", "--steps=5000", "--wait=200ms",
-                       "--test_images=16", "--report_every=200ms"}),
-      look);
-  EXPECT_EQ(state, kTrains) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("at worker " + killed + " is lost"));
+  const tools::Rejoining rejoining = tools::KillAndStartATrainer(
+      "parameter_server_batch", {"--data=" + WriteImages(folder), "--width=4",
+                                 "--batch=4", "--steps=5000", "--wait=200ms",
+                                 "--test_images=16", "--report_every=200ms"});
+  EXPECT_TRUE(rejoining.trains) << rejoining.outcome.output;
+  EXPECT_THAT(rejoining.outcome.output,
+              HasSubstr("at worker " + rejoining.killed + " is lost"));
 }
 
 TEST(ParameterServerBatchProgram, TellsItsFlagsAndWhatIsWrong) {

@@ -52,4 +52,41 @@ class LooseWorkers {
   std::map<std::string, std::unique_ptr<Daemon>> workers_;
 };
 
+struct Rejoining {
+  std::string killed;   // the worker
+  bool trains = false;  // again
+  Outcome outcome;      // of the trainer
+};
+
+// Runs a program that has one of three workers serve, and says which, and the
+// others train, and says how many "trainers" there are: kills one of these,
+// starts it again when it is missed, and ends the program when it trains.
+inline Rejoining KillAndStartATrainer(const std::string& program,
+                                      std::vector<std::string> flags) {
+  LooseWorkers workers(program, {"worker1", "worker2", "worker3"});
+  Rejoining result;
+  enum { kWhole, kKilled, kBack } state = kWhole;
+  size_t seen = 0;  // of the output, in this state
+  const auto look = [&](const std::string& output, const Process& process) {
+    const char* const next = state == kKilled ? "1 trainers" : "2 trainers";
+    if (output.find(next, seen) == std::string::npos) return;
+    seen = output.size();
+    if (state == kWhole) {
+      // Whoever was there first serves.
+      const bool serves = output.find("worker3 serves") != std::string::npos;
+      result.killed = serves ? "worker2" : "worker3";
+      workers.Kill(result.killed);
+      state = kKilled;
+    } else if (state == kKilled) {
+      workers.Start(result.killed);
+      state = kBack;
+    } else {
+      result.trains = true;
+      SendSignal(process, SIGTERM);
+    }
+  };
+  result.outcome = RunProgram(workers.Command(std::move(flags)), look);
+  return result;
+}
+
 }  // namespace baton::tools

@@ -233,6 +233,7 @@ class TornReads : public ServerTest {
                                 .start = RowStart::kZero,
                                 .rule = ops::SgdRule{.lr = 1}});
     }
+    options.tables[1].rows = kRows;  // on the servers' device
     std::vector<int64_t> keys(kRows);
     std::iota(keys.begin(), keys.end(), 0);
     keys_ = Tensor::From(keys);

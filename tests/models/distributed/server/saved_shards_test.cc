@@ -42,7 +42,9 @@ ServerOptions Options() {
                            .limit = limit,
                            .rule = ops::AdagradRule{.lr = 0.1}};
   };
-  options.tables = {table("words", 0), table("few.words", 1000)};
+  options.tables = {table("words", 0), table("few.words", 1000),
+                    table("fixed", 0)};
+  options.tables[2].rows = 50;
   return options;
 }
 
@@ -57,7 +59,7 @@ class SavedShardsTest : public ServerTest {
   void Push(ServerClient& client, uint64_t number) {
     Generator generator(number);
     Trade trade{.gradients = Gradients(generator)};
-    for (const int32_t table : {0, 1}) {
+    for (const int32_t table : {0, 1, 2}) {
       const auto first = static_cast<int64_t>(number);
       trade.row_gradients.push_back(
           {.table = table,
@@ -70,7 +72,7 @@ class SavedShardsTest : public ServerTest {
     std::vector<std::vector<float>> all;
     for (const Tensor& tensor : Read(client))
       all.push_back(tensor.ToVector<float>());
-    for (const int32_t table : {0, 1}) {
+    for (const int32_t table : {0, 1, 2}) {
       std::vector<int64_t> keys(50);
       for (size_t i = 0; i < keys.size(); ++i)
         keys[i] = static_cast<int64_t>(i);

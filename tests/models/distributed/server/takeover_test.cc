@@ -33,23 +33,43 @@ ServerOptions Replicated(Consistency mode) {
                      .scale = 0,
                      .seed = 0,
                      .limit = 4,
-                     .rule = ops::SgdRule{.lr = 1}}};
+                     .rule = ops::SgdRule{.lr = 1}},
+                    {.name = "fixed",
+                     .width = 2,
+                     .rows = 64,
+                     .rule = ops::AdagradRule{.lr = 1}}};
   return options;
 }
 
-// Pushes one to every value, and to three rows of a table that keeps but four.
+// Pushes one to every value, to three rows of a table that keeps but four, and
+// to the same of one that keeps all.
 Trade PushOf(const std::vector<Tensor>& gradients, int64_t first) {
   Trade trade{.gradients = gradients};
-  trade.row_gradients = {
-      {.table = 0,
-       .keys = Tensor::From<int64_t>({first, first + 1, first + 2}),
-       .gradients = Tensor::Full({3, 2}, -1)}};
+  for (const int32_t table : {0, 1}) {
+    trade.row_gradients.push_back(
+        {.table = table,
+         .keys = Tensor::From<int64_t>({first, first + 1, first + 2}),
+         .gradients = Tensor::Full({3, 2}, -1)});
+  }
   trade.rows = {{.table = 0, .keys = Tensor::From<int64_t>({1, 2})}};
   return trade;
 }
 
 class TakeoverTest : public ServerTest,
-                     public ::testing::WithParamInterface<Consistency> {};
+                     public ::testing::WithParamInterface<Consistency> {
+ protected:
+  // Of both tables.
+  static std::vector<std::vector<float>> Rows(ServerClient& client) {
+    const Tensor keys = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
+    std::vector<std::vector<float>> rows;
+    for (const int32_t table : {0, 1}) {
+      const auto pulled = client.PullRows(table, keys).Await();
+      EXPECT_THAT(pulled, IsOk());
+      if (pulled.ok()) rows.push_back(pulled->ToVector<float>());
+    }
+    return rows;
+  }
+};
 
 // Servers bob and carol, each with one shard and the backup of the other's.
 TEST_P(TakeoverTest, TheBackupHasAllThatThePrimaryHad) {
@@ -57,15 +77,11 @@ TEST_P(TakeoverTest, TheBackupHasAllThatThePrimaryHad) {
   const auto client = Join(0);
   for (int64_t i = 0; i < 5; ++i)
     ASSERT_THAT(client->Do(PushOf(Filled(-1), i)).Await(), IsOk());
-  const Tensor keys = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
-  const auto rows = client->PullRows(0, keys).Await();
-  ASSERT_THAT(rows, IsOk());
+  const auto rows = Rows(*client);
   EXPECT_TRUE(ReportOf(0).has_backup);
   cluster_.Kill("bob");
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(5));
-  const auto again = client->PullRows(0, keys).Await();
-  ASSERT_THAT(again, IsOk());
-  EXPECT_EQ(again->ToVector<float>(), rows->ToVector<float>());
+  EXPECT_EQ(Rows(*client), rows);
   ASSERT_THAT(client->Do(PushOf(Filled(-1), 5)).Await(), IsOk());
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(6));
   for (const int32_t shard : {0, 1}) {
@@ -119,15 +135,11 @@ TEST_P(TakeoverTest, ALostReplicaIsMadeAgainAtAnotherServer) {
     EXPECT_TRUE(
         Within(seconds(20), [&] { return ReportOf(shard).has_backup; }));
   push(3);
-  const Tensor keys = Tensor::From<int64_t>({0, 1, 2, 3, 4, 5, 6, 7});
-  const auto rows = client->PullRows(0, keys).Await();
-  ASSERT_THAT(rows, IsOk());
+  const auto rows = Rows(*client);
   cluster_.Kill("carol");
   // Velocities 1, 1.5, 1.75, 1.875.
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(6.125));
-  const auto again = client->PullRows(0, keys).Await();
-  ASSERT_THAT(again, IsOk());
-  EXPECT_EQ(again->ToVector<float>(), rows->ToVector<float>());
+  EXPECT_EQ(Rows(*client), rows);
   push(4);
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(8.0625));
 }

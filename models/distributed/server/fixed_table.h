@@ -1,0 +1,44 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/tensor.h"
+#include "models/distributed/server/options.h"
+#include "models/distributed/server/shard_table.h"
+
+namespace baton::dist {
+
+// Rows 0 .. RowsOfShard - 1, all there from the beginning, in one tensor on any
+// device. On a GPU a row that is not there is read as NaN, and not stepped.
+// Thread-compatible.
+class FixedTable final : public ShardTable {
+ public:
+  FixedTable(const RowTableOptions& options, int32_t shard, int32_t shards,
+             Device device, const RowTableImage& image = {});
+
+  Device device() const override { return values_.device(); }
+  RowTableImage Image() const override;
+  void Read(const Tensor& keys, const Tensor& rows) const override;
+  void Touch(const Tensor&) override {}
+  // One, of each row once.
+  std::vector<RowGradients> Prepare(
+      std::vector<RowGradients> gradients) const override;
+  void Step(const std::vector<RowGradients>& prepared, double scale) override;
+
+ private:
+  // Of the table, of the shard's `row`.
+  int64_t KeyOf(int64_t row) const { return row * shards_ + shard_; }
+  int64_t rows_used() const;
+
+  const RowTableOptions options_;
+  const int32_t shard_, shards_;
+  Tensor values_;              // f32 [rows, width]
+  std::vector<Tensor> state_;  // of the rule, as the values lie
+  int64_t steps_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,15 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+
+#include "models/distributed/server/options.h"
+
+namespace baton::dist {
+
+// Writes what the row of this key begins with, of the table's width.
+void BeginRow(const RowTableOptions& table, int64_t key, float* value);
+
+}  // namespace baton::dist

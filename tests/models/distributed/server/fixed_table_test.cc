@@ -1,0 +1,201 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/server/fixed_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "core/ops/arithmetic.h"
+#include "core/random.h"
+#include "models/distributed/server/row_table.h"
+#include "tests/models/distributed/server/server_cluster.h"
+
+namespace baton::dist {
+namespace {
+
+using test::Put;
+using test::TestDevice;
+using testing::Fails;
+using testing::IsOk;
+using testing::ServerTest;
+
+constexpr int64_t kRows = 11, kWidth = 6;
+
+RowTableOptions Options(const ops::StepRule& rule) {
+  return {.name = "words",
+          .width = kWidth,
+          .rows = kRows,
+          .start = RowStart::kNormal,
+          .scale = 0.5,
+          .seed = 7,
+          .limit = 0,
+          .rule = rule};
+}
+
+Tensor RowsOf(const ShardTable& table, const std::vector<int64_t>& keys) {
+  Tensor rows = Tensor::Empty({static_cast<int64_t>(keys.size()), kWidth},
+                              {.device = table.device()});
+  table.Read(Tensor::From(keys).To(table.device()), rows);
+  return rows;
+}
+
+void Step(ShardTable& table, const std::vector<RowGradients>& gradients,
+          double scale) {
+  table.Step(table.Prepare(gradients), scale);
+}
+
+void ExpectNear(const Tensor& a, const Tensor& b) {
+  const auto one = a.ToVector<float>(), other = b.ToVector<float>();
+  ASSERT_EQ(one.size(), other.size());
+  for (size_t i = 0; i < one.size(); ++i)
+    EXPECT_NEAR(one[i], other[i], 1e-5) << i;
+}
+
+TEST(FixedTable, EachShardBeginsWithItsRowsOfTheTable) {
+  const RowTable all(Options(ops::SgdRule{}), 0);
+  const FixedTable first(Options(ops::SgdRule{}), 0, 2, TestDevice());
+  const FixedTable second(Options(ops::SgdRule{}), 1, 2, TestDevice());
+  EXPECT_EQ(first.device(), TestDevice());
+  EXPECT_EQ(RowsOf(first, {0, 5, 1}).ToVector<float>(),
+            RowsOf(all, {0, 10, 2}).ToVector<float>());
+  EXPECT_EQ(RowsOf(second, {0, 4}).ToVector<float>(),
+            RowsOf(all, {1, 9}).ToVector<float>());
+}
+
+// Rows that several gradients name, of several trainers, are stepped once.
+TEST(FixedTable, IsSteppedAsATableInHostMemory) {
+  for (const ops::StepRule& rule :
+       {ops::StepRule(ops::SgdRule{.lr = 0.1}),
+        ops::StepRule(ops::AdagradRule{.lr = 0.1}),
+        ops::StepRule(ops::SparseAdamRule{.lr = 0.1})}) {
+    FixedTable fixed(Options(rule), 0, 1, TestDevice());
+    RowTable other(Options(rule), 0);
+    Generator generator(3);
+    for (const std::vector<int64_t>& keys :
+         {std::vector<int64_t>{3, 10, 3}, {0, 3, 7}, {7, 7, 7}}) {
+      const std::vector<RowGradients> gradients = {
+          {.keys = Tensor::From(keys),
+           .gradients = RandNormal({3, kWidth}, generator)},
+          {.keys = Tensor::From<int64_t>({3, 1}),
+           .gradients = RandNormal({2, kWidth}, generator)}};
+      Step(fixed, gradients, 0.5);
+      Step(other, gradients, 0.5);
+    }
+    std::vector<int64_t> all(kRows);
+    std::iota(all.begin(), all.end(), 0);
+    ExpectNear(RowsOf(fixed, all), RowsOf(other, all));
+  }
+}
+
+TEST(FixedTable, AnImageIsAWholeTable) {
+  const RowTableOptions options = Options(ops::SparseAdamRule{.lr = 0.1});
+  FixedTable one(options, 1, 3, TestDevice());
+  const std::vector<RowGradients> gradients = {
+      {.keys = Tensor::From<int64_t>({0, 2}),
+       .gradients = Tensor::Full({2, kWidth}, 3)}};
+  Step(one, gradients, 1);
+  const RowTableImage image = one.Image();
+  EXPECT_EQ(image.keys.ToVector<int64_t>(),
+            std::vector<int64_t>({1, 4, 7, 10}));
+  FixedTable other(options, 1, 3, TestDevice(), image);
+  Step(one, gradients, 1);
+  Step(other, gradients, 1);
+  EXPECT_EQ(RowsOf(one, {0, 1, 2, 3}).ToVector<float>(),
+            RowsOf(other, {0, 1, 2, 3}).ToVector<float>());
+  EXPECT_THROW(FixedTable(options, 0, 3, TestDevice(), image), Error);
+}
+
+class FixedRows : public ServerTest {
+ protected:
+  void Start(const std::vector<std::string>& servers) {
+    ServerOptions options;
+    options.mode = Consistency::kAsynchronous;
+    options.tables = {Options(ops::SgdRule{.lr = 1})};
+    Make(options, {{"x", Tensor::Zeros({4})}}, servers);
+  }
+};
+
+// A worker that has the servers' device is given the rows there, and pushes
+// from there.
+TEST_F(FixedRows, GoFromDeviceToDevice) {
+  const RowTable as_they_begin(Options(ops::SgdRule{}), 0);
+  for (const std::vector<std::string>& servers :
+       {std::vector<std::string>{"bob"}, {"bob", "carol"}}) {
+    Start(servers);
+    for (const char* const worker : {"bob", "dave"}) {
+      const auto client = Join(std::string(worker) == "bob" ? 0 : 1, worker);
+      const Tensor keys = Put<int64_t>({9, 0, 4, 9});
+      const auto before = client->PullRows(0, keys).Await();
+      ASSERT_THAT(before, IsOk());
+      EXPECT_EQ(before->device(), TestDevice());
+      const auto pulled =
+          client
+              ->Do({.row_gradients = {{.keys = keys,
+                                       .gradients =
+                                           Put(Tensor::Full({4, kWidth}, -1))}},
+                    .rows = {{.keys = keys}}})
+              .Await();
+      ASSERT_THAT(pulled, IsOk());
+      const Tensor added =
+          Tensor::From<float>({2, 1, 1, 2}, {4, 1}).Expand({4, kWidth});
+      ExpectNear(pulled->rows[0], ops::Add(before->To(Device::Cpu()), added));
+      if (std::string(worker) == "bob")
+        ExpectNear(*before, RowsOf(as_they_begin, {9, 0, 4, 9}));
+    }
+  }
+}
+
+TEST_F(FixedRows, OthersThanThoseThereAreRefusedWhereTheyAreSeen) {
+  Start({"bob", "carol"});
+  const auto client = Join(0);
+  for (const int64_t row : {int64_t{-1}, kRows}) {
+    const Tensor keys = Tensor::From<int64_t>({0, row});
+    EXPECT_THAT(client->PullRows(0, keys).Await(),
+                Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
+    EXPECT_THAT(
+        client
+            ->Do({.row_gradients = {{.keys = keys,
+                                     .gradients = Tensor::Zeros({2, kWidth})}}})
+            .Await(),
+        Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
+  }
+  ServerOptions options;
+  options.tables = {Options(ops::AdamRule{})};
+  EXPECT_THAT(Check(options),
+              Fails(absl::StatusCode::kInvalidArgument, "fixed number"));
+  options.tables = {Options(ops::SgdRule{})};
+  options.tables[0].limit = 5;
+  EXPECT_THAT(Check(options),
+              Fails(absl::StatusCode::kInvalidArgument, "fixed number"));
+}
+
+// On a GPU, where nobody looks at the numbers.
+TEST_F(FixedRows, OfAGpuThatAreNotThereAreNaNAndNotStepped) {
+  Start({"bob"});
+  const auto client = Join(0, "bob");
+  const Tensor keys = Put<int64_t>({kRows, 2});
+  if (TestDevice().is_cpu()) {
+    EXPECT_THAT(client->PullRows(0, keys).Await(),
+                Fails(absl::StatusCode::kInvalidArgument, "row 11"));
+    return;
+  }
+  ASSERT_THAT(client
+                  ->Do({.row_gradients = {{.keys = keys,
+                                           .gradients = Put(Tensor::Full(
+                                               {2, kWidth}, -1))}}})
+                  .Await(),
+              IsOk());
+  const auto rows = client->PullRows(0, keys).Await();
+  ASSERT_THAT(rows, IsOk());
+  EXPECT_TRUE(std::isnan(rows->Select(0, 0).ToVector<float>()[0]));
+  const RowTable as_they_begin(Options(ops::SgdRule{}), 0);
+  ExpectNear(ops::AddScalar(RowsOf(as_they_begin, {2}), 1),
+             rows->Slice(0, 1, 2));
+}
+
+}  // namespace
+}  // namespace baton::dist
