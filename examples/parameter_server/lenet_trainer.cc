@@ -9,13 +9,11 @@
 
 #include "core/status.h"
 #include "models/nn/loss.h"
-#include "models/nn/scopes.h"
 
 namespace baton::examples {
 namespace {
 
 constexpr int64_t kLastLosses = 10;
-constexpr int64_t kEvaluated = 500;  // images at a time
 
 }  // namespace
 
@@ -35,22 +33,8 @@ std::vector<Tensor> TensorsOf(const nn::Module& module) {
 }
 
 double Accuracy(models::LeNet& model, const Digits& digits) {
-  const nn::EvalScope evaluating(model);
-  const NoGrad no_grad;
-  int64_t right = 0;
-  for (int64_t begin = 0; begin < digits.size(); begin += kEvaluated) {
-    const int64_t end = std::min(begin + kEvaluated, digits.size());
-    const Tensor logits =
-        model.Forward(digits.images.Slice(0, begin, end)).tensor();
-    const auto scores = logits.ToVector<float>();
-    const int64_t classes = logits.dim(1);
-    for (int64_t i = begin; i < end; ++i) {
-      const auto row = scores.begin() + (i - begin) * classes;
-      right += std::max_element(row, row + classes) - row ==
-               digits.labels.data<int64_t>()[i];
-    }
-  }
-  return static_cast<double>(right) / static_cast<double>(digits.size());
+  return static_cast<double>(CountRight(model, digits)) /
+         static_cast<double>(digits.size());
 }
 
 absl::StatusOr<std::unique_ptr<LeNetTrainer>> LeNetTrainer::Make(

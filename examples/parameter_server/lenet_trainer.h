@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/random.h"
-#include "examples/parameter_server/digits.h"
+#include "examples/support/digits.h"
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/parameter_server.h"
 #include "models/lenet.h"

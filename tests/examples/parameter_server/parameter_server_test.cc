@@ -5,12 +5,12 @@
 
 #include <chrono>
 #include <memory>
-#include <random>
 #include <string>
 
 #include "autograd/distributed/context.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
+#include "tests/examples/support/digit_files.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
@@ -21,36 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::IsOk;
-
-constexpr int kImages = 600, kSide = 28;
-
-std::string BigEndian(uint32_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8)
-    bytes.push_back(static_cast<char>(value >> shift & 0xff));
-  return bytes;
-}
-
-// Images of which a bright square tells the label, by its place, and noise.
-std::string WriteDigits(const testing::TempFolder& folder) {
-  std::mt19937 random(3);
-  std::string images = BigEndian(0x803) + BigEndian(kImages) +
-                       BigEndian(kSide) + BigEndian(kSide);
-  std::string labels = BigEndian(0x801) + BigEndian(kImages);
-  for (int i = 0; i < kImages; ++i) {
-    const int label = static_cast<int>(random() % 10);
-    labels.push_back(static_cast<char>(label));
-    for (int y = 0; y < kSide; ++y) {
-      for (int x = 0; x < kSide; ++x) {
-        const bool bright = y / 14 == label / 5 && x / 6 == label % 5;
-        images.push_back(
-            static_cast<char>(bright ? 200 + random() % 56 : random() % 100));
-      }
-    }
-  }
-  folder.Write("digits-labels-idx1-ubyte", labels);
-  return folder.Write("digits-images-idx3-ubyte", images);
-}
 
 testing::ClusterOptions Workers() {
   testing::ClusterOptions options;

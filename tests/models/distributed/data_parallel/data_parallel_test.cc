@@ -5,10 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "autograd/functions/activation.h"
@@ -23,6 +21,7 @@
 #include "models/nn/module.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/rpc/collectives/groups.h"
 
 namespace baton::dist {
@@ -35,6 +34,7 @@ using autograd::Sum;
 using testing::Fails;
 using testing::Groups;
 using testing::IsOk;
+using testing::OnEach;
 
 const testing::GroupKind kKind{.name = "Shared", .shared_memory = true};
 
@@ -55,14 +55,6 @@ class TwoLayers final : public nn::Module {
   nn::Linear& last_;
   nn::Linear& first_;
 };
-
-// Runs fn(rank) on a thread for each rank.
-void OnEach(size_t ranks, const std::function<void(size_t rank)>& fn) {
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&fn, rank] { fn(rank); });
-  for (std::thread& thread : threads) thread.join();
-}
 
 Tensor Inputs(int64_t rows, uint64_t seed) {
   Generator generator(seed);

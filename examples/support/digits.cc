@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "examples/parameter_server/digits.h"
+#include "examples/support/digits.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,12 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "models/data/open.h"
+#include "models/nn/scopes.h"
 
 namespace baton::examples {
 namespace {
 
 constexpr int64_t kSide = 28;
-constexpr int64_t kHeldOut = 10;  // one in so many
+constexpr int64_t kHeldOut = 10;     // one in so many
+constexpr int64_t kEvaluated = 500;  // images at a time
 
 absl::StatusOr<Digits> LoadAll(const data::Dataset& dataset) {
   const int64_t count = dataset.size();
@@ -65,6 +67,25 @@ absl::StatusOr<SplitDigits> LoadDigits(const std::string& path) {
   }
   return SplitDigits{.training = all.Take(training),
                      .held_out = all.Take(held_out)};
+}
+
+int64_t CountRight(nn::Module& model, const Digits& digits) {
+  const nn::EvalScope evaluating(model);
+  const NoGrad no_grad;
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < digits.size(); begin += kEvaluated) {
+    const int64_t end = std::min(begin + kEvaluated, digits.size());
+    const Variable images = model.Placed(digits.images.Slice(0, begin, end));
+    const Tensor logits = model.Forward(images).tensor().To(Device::Cpu());
+    const auto scores = logits.ToVector<float>();
+    const int64_t classes = logits.dim(1);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto row = scores.begin() + (i - begin) * classes;
+      right += std::max_element(row, row + classes) - row ==
+               digits.labels.data<int64_t>()[i];
+    }
+  }
+  return right;
 }
 
 }  // namespace baton::examples

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
+#include "models/nn/module.h"
 
 namespace baton::examples {
 
@@ -29,5 +30,9 @@ struct SplitDigits {
 // Of an IDX file of images with its labels beside it, as MNIST's, or what else
 // data::OpenDataset takes. InvalidArgument for images of another size.
 absl::StatusOr<SplitDigits> LoadDigits(const std::string& path);
+
+// How many images the model, of [N, 1, 28, 28] to [N, classes] and wherever it
+// is, gives their label; in eval mode. Throws what its forward throws.
+int64_t CountRight(nn::Module& model, const Digits& digits);
 
 }  // namespace baton::examples

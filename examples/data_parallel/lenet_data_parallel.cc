@@ -1,0 +1,251 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A LeNet trained data-parallel by hand: batches split and scattered, gradients
+// all-reduced, out of sends alone.
+//   baton-run --workers=2 --worker_program=lenet_data_parallel --
+//       lenet_data_parallel --data=t10k-images-idx3-ubyte.gz
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "core/status.h"
+#include "examples/data_parallel/lenet_device.h"
+#include "examples/support/charts.h"
+#include "examples/support/cluster_program.h"
+#include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
+#include "examples/support/optimizer_flags.h"
+#include "rpc/collectives/collectives.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(std::string, data, "",
+          "images of 28x28 with their labels, as MNIST's IDX files are; every "
+          "tenth one is held out");
+ABSL_FLAG(std::vector<std::string>, variants,
+          (std::vector<std::string>{"1", "2", "2x"}),
+          "with how many devices to train, one after the other; with an x "
+          "batch and rate are so many times as large");
+ABSL_FLAG(int64_t, epochs, 5, "of each variant");
+ABSL_FLAG(int64_t, batch, 64, "of all devices together");
+ABSL_FLAG(std::string, all_reduce, "ring",
+          "how gradients are summed: star, tree, ring or library");
+ABSL_FLAG(std::vector<std::string>, time_bytes,
+          (std::vector<std::string>{"8", "1048576", "67108864"}),
+          "time all ways to sum f32 tensors of so many bytes at all devices; "
+          "empty: none");
+ABSL_FLAG(int64_t, repeats, 9, "of these timings");
+ABSL_FLAG(uint64_t, seed, 1, "of weights and order of the images");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=2 --worker_program=lenet_data_parallel --\n"
+    "           lenet_data_parallel --data=FILE [FLAGS]\n"
+    "Trains a LeNet data-parallel by hand, and times ways to all-reduce.";
+
+constexpr std::chrono::minutes kEpoch{30};
+constexpr const char* kWays[] = {"star", "tree", "ring", "library"};
+
+struct Variant {
+  std::string name;
+  size_t devices = 1;
+  bool larger = false;  // batch and rate
+};
+
+using Devices = std::vector<RRef<LeNetDevice>>;
+
+absl::StatusOr<std::vector<Variant>> Variants() {
+  std::vector<Variant> variants;
+  for (const std::string& name : absl::GetFlag(FLAGS_variants)) {
+    Variant variant{.name = name};
+    absl::string_view number = name;
+    variant.larger = absl::ConsumeSuffix(&number, "x");
+    if (!absl::SimpleAtoi(number, &variant.devices) || variant.devices < 1)
+      return tools::WrongFlag("variants", "is a list as 1,2,2x");
+    variants.push_back(variant);
+  }
+  if (variants.empty()) return tools::WrongFlag("variants", "is empty");
+  return variants;
+}
+
+absl::Status CheckFlags() {
+  if (absl::GetFlag(FLAGS_data).empty())
+    return tools::WrongFlag("data", "names the images");
+  for (const auto* flag : {&FLAGS_epochs, &FLAGS_batch, &FLAGS_repeats}) {
+    if (absl::GetFlag(*flag) < 1) {
+      return absl::InvalidArgumentError(
+          "--epochs, --batch and --repeats are 1 or more");
+    }
+  }
+  RETURN_IF_ERROR(NumbersOf(FLAGS_time_bytes, "time_bytes", 4).status());
+  RETURN_IF_ERROR(ParseAllReduceWay(absl::GetFlag(FLAGS_all_reduce)).status());
+  return Variants().status();
+}
+
+absl::StatusOr<LeNetDevicesTask> TaskOf(const rpc::Agent& agent,
+                                        const Variant& variant) {
+  LeNetDevicesTask task;
+  for (const rpc::WorkerInfo& worker : agent.workers())
+    if (worker.name != agent.self().name) task.members.push_back(worker.name);
+  if (task.members.size() < variant.devices) {
+    return absl::UnavailableError(absl::StrCat(
+        variant.devices, " devices to train, but ", task.members.size(),
+        " workers: give baton-run --workers=", variant.devices));
+  }
+  task.members.resize(variant.devices);
+  const auto times = static_cast<int64_t>(variant.larger ? variant.devices : 1);
+  task.data = absl::GetFlag(FLAGS_data);
+  task.batch = absl::GetFlag(FLAGS_batch) * times;
+  ASSIGN_OR_RETURN(
+      const Stepping stepping,
+      SteppingFromFlags({.optimizer = {.kind = "sgd", .lr = 0.1}}));
+  if (stepping.schedule != "constant")
+    return tools::WrongFlag("lr_schedule", "is constant here");
+  task.optimizer = stepping.optimizer;
+  task.optimizer.lr *= static_cast<double>(times);
+  task.all_reduce = absl::GetFlag(FLAGS_all_reduce);
+  task.seed = absl::GetFlag(FLAGS_seed);
+  return task;
+}
+
+// What the same call of each comes to.
+template <auto kMethod, typename... Args>
+auto OfAll(const Devices& devices, const Args&... args) {
+  std::vector<decltype(devices[0].template Async<kMethod>(
+      rpc::CallOptions{.timeout = kEpoch}, args...))>
+      calls;
+  for (const auto& device : devices) {
+    calls.push_back(device.template Async<kMethod>(
+        rpc::CallOptions{.timeout = kEpoch}, args...));
+  }
+  return WaitAll(calls).Await(kEpoch);
+}
+
+absl::StatusOr<LeNetEpoch> TrainEpoch(const Devices& devices) {
+  ASSIGN_OR_RETURN(const std::vector<LeNetEpoch> epochs,
+                   OfAll<&LeNetDevice::TrainEpoch>(devices));
+  for (const LeNetEpoch& epoch : epochs) {
+    if (epoch.checksum != epochs.front().checksum)
+      return absl::InternalError("the devices' parameters are not the same");
+  }
+  return epochs.front();
+}
+
+absl::StatusOr<double> Accuracy(const Devices& devices) {
+  ASSIGN_OR_RETURN(const std::vector<double> accuracies,
+                   OfAll<&LeNetDevice::Accuracy>(devices));
+  return accuracies.front();
+}
+
+// A line for each size, and what the JSON has of it.
+absl::StatusOr<std::string> TimeAllReduces(const Devices& devices,
+                                           std::vector<Detail>& details) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                   NumbersOf(FLAGS_time_bytes, "time_bytes", 4));
+  std::string text;
+  for (const int64_t bytes : sizes) {
+    absl::StrAppend(&text, "all-reduce of ", bytes, " bytes:");
+    for (const std::string way : kWays) {
+      ASSIGN_OR_RETURN(
+          const std::vector<double> seconds,
+          OfAll<&LeNetDevice::TimeAllReduce>(devices, bytes / 4, way,
+                                             absl::GetFlag(FLAGS_repeats)));
+      const double ms = *std::max_element(seconds.begin(), seconds.end()) * 1e3;
+      absl::StrAppendFormat(&text, "  %s %.3f ms", way, ms);
+      details.push_back({absl::StrCat(way, "_", bytes, "_ms"), ms});
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+absl::StatusOr<Devices> MakeDevices(rpc::Agent& agent,
+                                    const LeNetDevicesTask& task) {
+  std::vector<Future<RRef<LeNetDevice>>> made;
+  for (const std::string& member : task.members)
+    made.push_back(rpc::Create<LeNetDevice>(agent, member, task));
+  return WaitAll(made).Await(kEpoch);
+}
+
+absl::StatusOr<Measurement> Train(const Devices& devices,
+                                  const LeNetDevicesTask& task,
+                                  const std::string& variant, Curve& curve) {
+  Measurement measurement;
+  measurement.variant = variant;
+  std::vector<double> losses;
+  double seconds = 0, reducing = 0;
+  for (int64_t i = 0; i < absl::GetFlag(FLAGS_epochs); ++i) {
+    ASSIGN_OR_RETURN(const LeNetEpoch epoch, TrainEpoch(devices));
+    ASSIGN_OR_RETURN(const double accuracy, Accuracy(devices));
+    std::fprintf(stderr, "%s  epoch %lld  %5.1f s  loss %.4f  accuracy %.4f\n",
+                 variant.c_str(), static_cast<long long>(i + 1), epoch.seconds,
+                 epoch.loss, accuracy);
+    seconds += epoch.seconds;
+    reducing += epoch.reducing_s;
+    losses.push_back(epoch.loss);
+    curve.x.push_back(static_cast<double>(i + 1));
+    curve.y.push_back(accuracy);
+    measurement.seconds.push_back(epoch.seconds);
+    measurement.items = epoch.images;
+  }
+  measurement.loss = losses.back();
+  measurement.details = {{"devices", static_cast<int64_t>(devices.size())},
+                         {"batch", task.batch},
+                         {"optimizer", task.optimizer.kind},
+                         {"lr", task.optimizer.lr},
+                         {"all_reduce", task.all_reduce},
+                         {"reducing_share", reducing / seconds},
+                         {"accuracy", curve.y.back()},
+                         {"accuracies", curve.y},
+                         {"losses", losses}};
+  return measurement;
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(const std::vector<Variant> variants, Variants());
+  Findings findings;
+  std::vector<Curve> curves;
+  size_t most = 0;  // devices
+  for (const Variant& variant : variants)
+    most = std::max(most, variant.devices);
+  for (const Variant& variant : variants) {
+    ASSIGN_OR_RETURN(const LeNetDevicesTask task, TaskOf(agent, variant));
+    ASSIGN_OR_RETURN(const Devices devices, MakeDevices(agent, task));
+    Curve& curve = curves.emplace_back(Curve{variant.name});
+    ASSIGN_OR_RETURN(Measurement measurement,
+                     Train(devices, task, variant.name, curve));
+    if (findings.further.empty() && most > 1 && variant.devices == most) {
+      ASSIGN_OR_RETURN(findings.further,
+                       TimeAllReduces(devices, measurement.details));
+    }
+    findings.measurements.push_back(std::move(measurement));
+  }
+  findings.charts = {{"accuracy", CurvesChart("accuracy", "LeNet data-parallel",
+                                              "epoch", "accuracy", curves)}};
+  return Tell(findings);
+}
+
+absl::Status Main() {
+  rpc::Registry registry;
+  rpc::RegisterCollectives(registry);
+  registry.Add<LeNetDevice>();
+  return RunInCluster(std::move(registry), CheckFlags, Run);
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}
