@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "tools/launch/restart_limit.h"
 #include "tools/launch/signal_echo.h"
 
 namespace baton::tools {
@@ -63,6 +64,7 @@ int ExitCode(int wait_status) {
 
 struct Child {
   Process process;
+  RestartLimit restarts;
   bool alive = true;
   bool asked_to_end = false;
   Clock::time_point kill_at = Clock::time_point::max();
@@ -90,7 +92,9 @@ class Run {
   void OnSignal(const signalfd_siginfo& info);
   void ReapChildren();
   void OnTrainerEnd(int wait_status);
-  void OnWorkerEnd(const Child& worker, int wait_status);
+  void OnWorkerEnd(Child& worker, int wait_status);
+  // Where that may be. Gives what has become of it, for the line about its end.
+  std::string StartAgain(Child& worker);
   void ReadOutput(Child& child);
   void FlushLine(Child& child);
 
@@ -127,7 +131,10 @@ absl::Status Run::StartAll() {
     ASSIGN_OR_RETURN(Process process,
                      StartProcess(workers_left ? plan_.workers[children_.size()]
                                                : plan_.trainer));
-    children_.push_back({.process = std::move(process), .line = {}});
+    children_.push_back(
+        {.process = std::move(process),
+         .restarts = RestartLimit(plan_.restarts, plan_.restart_window),
+         .line = {}});
   }
   return absl::OkStatus();
 }
@@ -233,7 +240,7 @@ void Run::OnTrainerEnd(int wait_status) {
   AskWorkersToEnd();
 }
 
-void Run::OnWorkerEnd(const Child& worker, int wait_status) {
+void Run::OnWorkerEnd(Child& worker, int wait_status) {
   // What a worker that was asked to end has to say, it says itself.
   const bool as_asked =
       worker.asked_to_end &&
@@ -241,15 +248,36 @@ void Run::OnWorkerEnd(const Child& worker, int wait_status) {
   if (ExitCode(wait_status) == 0 || as_asked) return;
   // The group may hold processes that the worker started.
   if (worker.process.own_group) SendSignal(worker.process, SIGKILL);
-  const bool first = trainer().alive && !worker_failed_ && signal_ == 0 &&
-                     !plan_.may_lose_workers;
-  Print(absl::StrCat("baton-run: ", worker.process.name, " (process ",
-                     worker.process.pid, ") ", Describe(wait_status),
-                     first ? "; stopping the others" : ""));
-  if (!first) return;
+  const bool ending = !trainer().alive || worker_failed_ || signal_ != 0;
+  std::string event =
+      absl::StrCat("baton-run: ", worker.process.name, " (process ",
+                   worker.process.pid, ") ", Describe(wait_status));
+  if (!ending) event += StartAgain(worker);
+  const bool fatal = !ending && !worker.alive && !plan_.may_lose_workers;
+  Print(absl::StrCat(event, fatal ? "; stopping the others" : ""));
+  if (!fatal) return;
   worker_failed_ = true;
   AskToEnd(trainer(), SIGTERM);
   AskWorkersToEnd();
+}
+
+std::string Run::StartAgain(Child& worker) {
+  if (plan_.restarts == 0) return "";
+  const std::string window =
+      absl::StrCat(" within ", plan_.restart_window.count(), " ms");
+  if (!worker.restarts.Take()) {
+    return absl::StrCat("; was started again ", plan_.restarts, " times",
+                        window);
+  }
+  const auto index = static_cast<size_t>(&worker - children_.data());
+  absl::StatusOr<Process> process = StartProcess(plan_.workers[index]);
+  if (!process.ok()) return absl::StrCat("; ", process.status().message());
+  if (worker.process.output >= 0) ::close(worker.process.output);
+  worker.process = *std::move(process);
+  worker.alive = true;
+  return absl::StrCat("; started again as process ", worker.process.pid, ", ",
+                      worker.restarts.taken(), " of ", plan_.restarts, " times",
+                      window);
 }
 
 void Run::ReadOutput(Child& child) {

@@ -16,7 +16,12 @@ namespace baton::tools {
 struct RunPlan {
   std::vector<ProcessSpec> workers;
   ProcessSpec trainer;
-  // A worker that fails does not end the run: the trainer does without it.
+  // A worker that fails is started again as it was, up to so many times within
+  // the window. One more failure is that of a worker which is not.
+  int restarts = 0;
+  std::chrono::milliseconds restart_window{300'000};
+  // A worker that fails and is not started again does not end the run: the
+  // trainer does without it.
   bool may_lose_workers = false;
   // Between asking a process to end (SIGTERM) and killing it.
   std::chrono::milliseconds grace{10'000};
@@ -27,14 +32,16 @@ struct RunPlan {
 
 // Starts the workers and the trainer, and stays until all have ended:
 //  - the trainer ends: the workers are asked to end;
-//  - a worker fails: that is printed, and the others and the trainer are asked
-//    to, unless workers may be lost;
+//  - a worker fails: that is printed, in one line with what is done about it;
+//    it is started again, or else the others and the trainer are asked to end,
+//    unless workers may be lost;
 //  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer; the second one kills.
 // Who does not end within the grace is killed. Gives the exit code: the
 // trainer's, 128 + signal where a signal ended the run, 1 where a worker's
-// failure did. Fails when something cannot be started. Blocks those signals in
-// the calling thread, which must be the process's main one and must not end
-// before: the processes die with it.
+// failure did. A worker is not started again once the run is ending. Fails when
+// something cannot be started. Blocks those signals in the calling thread,
+// which must be the process's main one and must not end before: the processes
+// die with it.
 absl::StatusOr<int> RunAll(const RunPlan& plan);
 
 // Keeps the signals that RunAll waits for to the calling thread, also those

@@ -27,7 +27,8 @@ constexpr char kUsage[] =
     "Serves the meeting of workers that are started with\n"
     "--rendezvous=HOST:PORT, of any number of clusters, until SIGINT or\n"
     "SIGTERM. Prints its address when it serves. Workers that have met go on\n"
-    "without it, but nobody can join them, also when it is started again.";
+    "without it; nobody can join them until it is started again at the same\n"
+    "address, where they come back by themselves.";
 
 absl::StatusOr<int> Main() {
   SetLogName(rpc::kRendezvousName);

@@ -42,6 +42,13 @@ ABSL_FLAG(std::string, worker_program, "",
           "the daemon; default baton-worker beside this program");
 ABSL_FLAG(std::string, worker_flags, "",
           "more flags for each worker, divided by spaces");
+ABSL_FLAG(
+    int, restarts, 0,
+    "start a worker that dies again under its name, up to so many times "
+    "within --restart_window; the trainer must know how to go on with it");
+ABSL_FLAG(absl::Duration, restart_window, absl::Minutes(5),
+          "a worker that dies more often than --restarts within this time is "
+          "not started again");
 ABSL_FLAG(bool, may_lose_workers, false,
           "go on when a worker dies, for trainers that do without it");
 ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
@@ -59,7 +66,8 @@ constexpr char kUsage[] =
     "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
     "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
     "which finds them by its environment; ends all when the trainer ends or,\n"
-    "without --may_lose_workers, a worker dies; gives the trainer's exit code.";
+    "without --restarts or --may_lose_workers, a worker dies; gives the\n"
+    "trainer's exit code.";
 
 std::string FolderOfThisProgram() {
   std::error_code error;
@@ -84,7 +92,9 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
         absl::StrCat("--workers must be 1 to ", kMostWorkers));
   if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
     return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
-  return TimeOf(FLAGS_grace).status();
+  if (absl::GetFlag(FLAGS_restarts) < 0)
+    return absl::InvalidArgumentError("--restarts must be 0 or more");
+  return absl::OkStatus();
 }
 
 // The flags that say so to each worker.
@@ -142,6 +152,8 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   ASSIGN_OR_RETURN(const auto compute, ComputeFlags(workers));
   RunPlan plan;
   ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
+  plan.restarts = absl::GetFlag(FLAGS_restarts);
+  ASSIGN_OR_RETURN(plan.restart_window, TimeOf(FLAGS_restart_window));
   plan.may_lose_workers = absl::GetFlag(FLAGS_may_lose_workers);
   for (int i = 0; i < workers; ++i)
     plan.workers.push_back(WorkerSpec(i + 1, cores[i], compute[i]));

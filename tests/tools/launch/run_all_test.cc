@@ -113,6 +113,58 @@ TEST_F(RunAllTest, GoesOnWithoutAWorkerThatMayBeLost) {
   EXPECT_THAT(lines_, Not(Contains(HasSubstr("stopping the others"))));
 }
 
+TEST_F(RunAllTest, StartsAWorkerThatDiedAgainAsItWas) {
+  plan_.restarts = 1;
+  const testing::TempFolder folder;
+  const std::string died = folder / "died";
+  AddWorker(absl::StrCat("echo life of $WORD; [ -e ", died, " ] || { touch ",
+                         died, "; kill -KILL $$; }; exec tail -f /dev/null"));
+  plan_.workers.back().environment = {{"WORD", "one"}};
+  const std::string told = folder / "told";
+  ASSERT_EQ(::mkfifo(told.c_str(), 0600), 0);
+  int lives = 0;
+  const int code = Run(absl::StrCat("read line <", told, "; exit 4"),
+                       [&](const std::string& line) {
+                         if (line == "[worker1] life of one" && ++lives == 2)
+                           std::ofstream(told) << "go on\n";
+                       });
+  EXPECT_EQ(code, 4);
+  EXPECT_EQ(lives, 2);
+  EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
+                          "baton-run: worker1 \\(process [0-9]+\\) was killed "
+                          "by signal 9 .*; started again as process [0-9]+, 1 "
+                          "of 1 times within 300000 ms$")));
+}
+
+TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
+  plan_.restarts = 2;
+  AddWorker(kDaemon);
+  AddWorker("echo life; exit 3");
+  EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
+  EXPECT_EQ(std::count(lines_.begin(), lines_.end(), "[worker2] life"), 3);
+  EXPECT_EQ(std::count_if(lines_.begin(), lines_.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("baton-run: worker2 ");
+                          }),
+            3);
+  EXPECT_THAT(lines_, Contains(HasSubstr("ended with code 3; was started again "
+                                         "2 times within 300000 ms; stopping "
+                                         "the others")));
+}
+
+TEST_F(RunAllTest, StartsNoWorkerAgainOnceTheRunEnds) {
+  plan_.restarts = 5;
+  AddWorker("trap 'exit 3' TERM; echo ready; tail -f /dev/null & wait");
+  AddWorker("trap 'kill -KILL $$' TERM; echo ready; tail -f /dev/null & wait");
+  int ready = 0;
+  const int code = Run("exec tail -f /dev/null", [&](const std::string& line) {
+    if (line.ends_with("] ready") && ++ready == 2) ::kill(::getpid(), SIGTERM);
+  });
+  EXPECT_EQ(code, 128 + SIGTERM);
+  EXPECT_EQ(ready, 2);
+  EXPECT_THAT(lines_, Not(Contains(HasSubstr("started again"))));
+}
+
 TEST_F(RunAllTest, SaysWhichSignalKilledAWorker) {
   AddWorker("kill -SEGV $$");
   EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
