@@ -33,8 +33,8 @@ struct ReplicaTask {
   bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
   bool half = false;   // gradients travel in bf16
   int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
-  bool graph = true;            // of GPUs: steps are recorded and replayed
-  uint64_t seed = 0;            // of the images' order, or of random ones
+  bool graph = true;             // of GPUs: steps are recorded and replayed
+  uint64_t seed = 0;             // of the images' order, or of random ones
   int64_t timeout_ms = 300'000;  // of what they do together
 
   static constexpr auto Fields() {
