@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,10 +21,13 @@ using std::chrono::microseconds;
 // Two sides that answer each other must look on for as long as an answer takes
 // when both had gone to sleep, or they sleep for ever: then each comes a little
 // later than the other looks on, and neither saves a wake-up. With many cores
-// it may be 400 us; where GPUs compute, as long as one takes to copy 1 GB.
-constexpr microseconds kLong{150}, kLonger{400}, kLongest{5000};
+// it may be 400 us.
+constexpr microseconds kLong{150}, kLonger{400};
 constexpr int kManyCores = 16;
-constexpr int kMostWorth = 8;
+// What comes soon saves a wake-up; what comes late has cost as much time as
+// many of them take.
+constexpr int kWorthOfLate = 8;
+constexpr int kMostWorth = 2 * kWorthOfLate;
 
 // With fewer cores somebody needs the one that looks on would hold; and who
 // offers it to others while he looks on may not get it back for milliseconds.
@@ -37,25 +39,16 @@ int Cores() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-std::atomic<bool> gpus_compute{false};
-
-struct Limits {
-  microseconds usual, with_gpus;
-};
-
-Limits FindLimits() {
+microseconds FindLimit() {
   const int cores = Cores();
-  const Limits fit =
-      cores >= kManyCores ? Limits{kLonger, kLongest} : Limits{kLong, kLong};
-  const Limits never{microseconds(0), microseconds(0)};
+  const microseconds fit = cores >= kManyCores ? kLonger : kLong;
+  const microseconds never{0};
   if (const char* set = std::getenv("BATON_SPIN"); set != nullptr) {
     if (std::strcmp(set, "on") == 0) return fit;
     if (std::strcmp(set, "off") == 0) return never;
     absl::Duration time;
-    if (absl::ParseDuration(set, &time) && time > absl::ZeroDuration()) {
-      const microseconds limit = absl::ToChronoMicroseconds(time);
-      return {limit, limit};
-    }
+    if (absl::ParseDuration(set, &time) && time > absl::ZeroDuration())
+      return absl::ToChronoMicroseconds(time);
     LogWarning("BATON_SPIN=", set,
                " means nothing; \"on\", \"off\" and times as \"2ms\" do");
   }
@@ -64,8 +57,8 @@ Limits FindLimits() {
 
 // For how long to look on at most; 0: never.
 microseconds Limit() {
-  static const Limits limits = FindLimits();
-  return gpus_compute ? limits.with_gpus : limits.usual;
+  static const microseconds limit = FindLimit();
+  return limit;
 }
 
 void Relax() {
@@ -81,12 +74,10 @@ Spinning& Spinning::OfThisThread() {
   return spinning;
 }
 
-void Spinning::GpusCompute() { gpus_compute = true; }
-
 void Spinning::Came() {
   const auto now = Clock::now();
   const bool soon = now - since_ < Limit();
-  worth_ = std::clamp(worth_ + (soon ? 1 : -1), 0, kMostWorth);
+  worth_ = std::clamp(worth_ + (soon ? 1 : -kWorthOfLate), 0, kMostWorth);
   since_ = now;
 }
 

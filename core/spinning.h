@@ -16,9 +16,6 @@ class Spinning {
  public:
   // For its waits for whatever.
   static Spinning& OfThisThread();
-  // From now on the cores of this process have time: it computes on GPUs.
-  // Thread-safe.
-  static void GpusCompute();
 
   // What is waited for from now on...
   void Restart() { since_ = Clock::now(); }

@@ -4,6 +4,7 @@
 #include "models/transformer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,17 +90,11 @@ Transformer::Transformer(const TransformerOptions& options,
   }
 }
 
-// With a generator of its own, because a tied head draws the same apart from
-// the embedding.
-void Transformer::AddTokens() {
-  Generator generator(UnitSeed(options_.seed, "tokens"));
-  tokens_ = &MakeModule<nn::Embedding>("tokens", options_.vocabulary,
-                                       options_.width, generator);
-  FillNormal(tokens_->weight().tensor(), 0, kTransformerStddev, generator);
-}
-
 void Transformer::AddEmbedding() {
-  AddTokens();
+  Generator of_tokens(UnitSeed(options_.seed, "tokens"));
+  tokens_ = &MakeModule<nn::Embedding>("tokens", options_.vocabulary,
+                                       options_.width, of_tokens);
+  FillNormal(tokens_->weight().tensor(), 0, kTransformerStddev, of_tokens);
   Generator generator(UnitSeed(options_.seed, kEmbedding));
   positions_ = &MakeModule<nn::Embedding>("positions", options_.context,
                                           options_.width, generator);
@@ -118,10 +113,7 @@ void Transformer::AddBlock(const std::string& unit) {
 
 void Transformer::AddHead() {
   norm_ = &MakeModule<nn::LayerNorm>("norm", Shape({options_.width}));
-  if (options_.tied) {
-    if (tokens_ == nullptr) AddTokens();
-    return;
-  }
+  if (options_.tied) return;
   Generator generator(UnitSeed(options_.seed, kHead));
   head_ = &MakeModule<nn::Linear>("head", options_.width, options_.vocabulary,
                                   generator, nn::LinearOptions{.bias = false});
@@ -141,13 +133,37 @@ Variable Transformer::Embed(const Variable& ids) {
 }
 
 Variable Transformer::Forward(const Variable& x) {
-  Variable y = positions_ == nullptr ? x : Embed(x);
+  const std::vector<Variable> outputs = ForwardAll({x});
+  Require(outputs.size() == 1, "transformer",
+          "the stage of a tied embedding gives its weight, too: call "
+          "ForwardAll");
+  return outputs.front();
+}
+
+std::vector<Variable> Transformer::ForwardAll(
+    const std::vector<Variable>& values) {
+  const bool embeds = tokens_ != nullptr;
+  const bool has_head = norm_ != nullptr;
+  const bool takes_weight = options_.tied && !embeds;
+  Require(values.size() == 1 || (values.size() == 2 && takes_weight),
+          "transformer", "units ", units_.front(), " to ", units_.back(),
+          " take ", takes_weight ? "1 or 2 values" : "1 value", ", got ",
+          values.size());
+  Variable y = embeds ? Embed(values[0]) : values[0];
   if (blocks_ != nullptr) y = (*blocks_)(y);
-  if (norm_ == nullptr) return y;
-  const Variable& weight = options_.tied ? tokens_->weight() : head_->weight();
-  const Variable logits = autograd::Linear((*norm_)(y), weight);
+  std::optional<Variable> weight;
+  if (options_.tied && embeds) weight = tokens_->weight();
+  if (takes_weight && values.size() == 2) weight = values[1];
+  if (head_ != nullptr) weight = head_->weight();
+  if (!has_head)
+    return weight ? std::vector<Variable>{y, *weight} : std::vector{y};
+  Require(weight.has_value(), "transformer",
+          "the head of a tied model that is cut takes the weight of the tokens "
+          "as a second value");
+  const Variable logits = autograd::Linear((*norm_)(y), *weight);
   // Log-softmax keeps its argument's dtype, and bf16 has too few digits for it.
-  return IsHalf(logits.dtype()) ? autograd::Cast(logits, DType::kF32) : logits;
+  return {IsHalf(logits.dtype()) ? autograd::Cast(logits, DType::kF32)
+                                 : logits};
 }
 
 }  // namespace baton::models

@@ -48,13 +48,15 @@ absl::StatusOr<std::vector<std::string>> TransformerUnits(
 //   embedding  "tokens.weight" [vocabulary, width],
 //              "positions.weight" [context, width]
 //   blocks.i   those of a TransformerBlock
-//   head       "norm.weight" and "norm.bias" [width]; "tokens.weight" where
-//              tied, else "head.weight" [vocabulary, width]
+//   head       "norm.weight" and "norm.bias" [width]; "head.weight"
+//              [vocabulary, width] unless tied
 //
 // A unit's weights depend on the seed and the unit alone, so the stages of a
-// cut model together equal the whole one; where a tied model's head is apart
-// from its embedding, each has a "tokens.weight" that starts as the other does.
-// Logits are f32 after LowerPrecision too. Thread-compatible.
+// cut model together equal the whole one. Where tied and cut, the stage of the
+// embedding gives tokens.weight as a second value, and that of the head takes
+// it: its gradient comes back with the other one. Stages between, if they are
+// given it, pass it on. Logits are f32 after LowerPrecision too.
+// Thread-compatible.
 class Transformer : public nn::Module {
  public:
   static absl::StatusOr<std::unique_ptr<Transformer>> Make(
@@ -68,7 +70,10 @@ class Transformer : public nn::Module {
       const TransformerOptions& options, const std::vector<std::string>& cuts,
       int index);
 
+  // Of a part that takes one value and gives one.
   Variable Forward(const Variable& x) override;
+  std::vector<Variable> ForwardAll(
+      const std::vector<Variable>& values) override;
 
   const TransformerOptions& options() const { return options_; }
   const std::vector<std::string>& units() const { return units_; }
@@ -78,7 +83,6 @@ class Transformer : public nn::Module {
               std::vector<std::string> units);
 
  private:
-  void AddTokens();
   void AddEmbedding();
   void AddBlock(const std::string& unit);
   void AddHead();

@@ -3,6 +3,8 @@
 
 #include "examples/resnet50/experiment.h"
 
+#include <chrono>
+#include <ctime>
 #include <utility>
 
 #include "core/ops/indexing.h"
@@ -23,6 +25,21 @@ Measurement Begin(const Settings& settings, const Variant& variant) {
   measurement.items = settings.batch * settings.batches;
   return measurement;
 }
+
+// Processor time of this process since it was made, as a share of a core.
+class CpuShare {
+ public:
+  double sofar() const {
+    const std::chrono::duration<double> wall = Clock::now() - begin_;
+    return static_cast<double>(std::clock() - used_) / CLOCKS_PER_SEC /
+           wall.count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin_ = Clock::now();
+  const std::clock_t used_ = std::clock();
+};
 
 absl::StatusOr<Measurement> Measure(const Settings& settings,
                                     const Variant& variant,
@@ -47,11 +64,13 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
     progress.Step(step.loss, step.rows);
     return absl::OkStatus();
   });
+  const CpuShare share;
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
     for (const TrainingBatch& batch : placed)
       RETURN_IF_ERROR(steps.Begin(batch));
   }
   RETURN_IF_ERROR(steps.Finish());
+  measurement.details.push_back({"trainer_cpu", share.sofar()});
   for (Detail& detail : model.Details())
     measurement.details.push_back(std::move(detail));
   RETURN_IF_ERROR(AddPaths(settings, model, measurement));

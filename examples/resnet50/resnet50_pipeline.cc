@@ -54,7 +54,8 @@ absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
                               {.cuts = variant.cut ? settings.cuts : none,
                                .split_size = variant.split_size,
                                .micro_batches = variant.micro_batches,
-                               .local = variant.local}));
+                               .local = variant.local,
+                               .calls = variant.calls}));
                       return WithTrace(std::move(model), agent, settings.trace);
                     }));
   const std::string compared =

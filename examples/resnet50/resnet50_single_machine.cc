@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
@@ -132,6 +133,10 @@ absl::Status Main() {
   }
   if (settings.choose_stages)
     return absl::InvalidArgumentError("--stages=auto is for resnet50_pipeline");
+  if (absl::c_linear_search(settings.variants, "calls")) {
+    return absl::InvalidArgumentError(
+        "--variants=calls is for resnet50_pipeline");
+  }
   if (!settings.trace.empty()) {
     return absl::InvalidArgumentError(
         "--trace is for resnet50_pipeline; --overlap_trace shows what GPUs of "

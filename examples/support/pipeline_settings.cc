@@ -30,7 +30,9 @@ ABSL_FLAG(std::vector<std::string>, cuts, {},
 ABSL_FLAG(std::vector<std::string>, variants,
           std::vector<std::string>({"single", "split", "pipelined"}),
           "what to measure: single (one worker), split (stage after stage), "
-          "pipelined, local (all stages in one worker, on its GPUs in turn)");
+          "calls (the same, each stage's forward called by the trainer, and "
+          "distributed autograd), pipelined, local (all stages in one worker, "
+          "on its GPUs in turn)");
 ABSL_FLAG(std::vector<std::string>, require_path, {},
           "fail where a link between stages of two workers has another path "
           "than these: window, shared_memory, cuda_ipc, nccl, tcp, grpc; "
@@ -250,7 +252,8 @@ std::vector<Variant> VariantsOf(const PipelineSettings& settings) {
   for (const std::string& name : settings.variants) {
     const bool local = name == "local";
     if (name != "pipelined" && !local) {
-      variants.push_back({name, name == "split", 0});
+      variants.push_back(
+          {.name = name, .cut = name != "single", .calls = name == "calls"});
       continue;
     }
     for (const std::vector<int64_t>& sizes : settings.micro_batches) {

@@ -24,7 +24,7 @@ struct PipelineSettings {
   bool choose_stages = false;
   int64_t worker_mib = 0;  // that a worker may hold then; 0: any number
   int trials = 4;          // of plans, before one is taken
-  std::vector<std::string> variants;  // of single, split, pipelined, local
+  std::vector<std::string> variants;  // of those PipelineDefaults names
   std::vector<int64_t> split_sizes;   // of pipelined variants
   // Instead of them: rows of each micro-batch, one list a measurement.
   std::vector<std::vector<int64_t>> micro_batches;
@@ -52,7 +52,8 @@ struct PipelineDefaults {
   int64_t batch = 0;  // as its own flag says
   int64_t split_size = 1;
   // That the program knows.
-  std::vector<std::string> variants = {"single", "split", "pipelined", "local"};
+  std::vector<std::string> variants = {"single", "split", "calls", "pipelined",
+                                       "local"};
   // Cuts that share the work of the model evenly over so many stages.
   std::function<absl::StatusOr<std::vector<std::string>>(int stages)> cuts;
 };
@@ -67,12 +68,14 @@ absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value);
 
 // One row of an experiment.
 struct Variant {
-  std::string name = {};   // "single", "split", "pipelined 20", "local 20"
+  // "single", "split", "calls", "pipelined 20", "local 20"
+  std::string name = {};
   bool cut = false;        // over all stages, or whole on one worker
   int64_t split_size = 0;  // 0: not pipelined, or as micro_batches say
   // Rows of each micro-batch; empty: of split_size.
   std::vector<int64_t> micro_batches = {};
   bool local = false;  // all stages in one worker
+  bool calls = false;  // of one stage after the other, by the trainer
   bool pipelined() const { return split_size > 0 || !micro_batches.empty(); }
 };
 std::vector<Variant> VariantsOf(const PipelineSettings& settings);

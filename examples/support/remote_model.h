@@ -4,8 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context.h"
+#include "autograd/functions/cast.h"
 #include "core/device.h"
 #include "core/status.h"
 #include "examples/support/pipeline_settings.h"
@@ -23,7 +24,7 @@
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
-#include "models/distributed/tied.h"
+#include "models/nn/loss.h"
 #include "optim/any.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/schedule.h"
@@ -42,9 +43,8 @@ class RemoteModel final : public Trainable {
     optim::AnyOptions optimizer;
     // Of the rate; null: it stays as it is.
     optim::Schedule rates = nullptr;
-    // A parameter that the first stage and the last one have, and that is one:
-    // models/distributed/tied.h. Empty: none is.
-    std::string tied = {};
+    // Of a pipeline of so many stages; null: they are a chain.
+    std::function<std::vector<dist::StageRoute>(int stages)> routes = nullptr;
   };
   struct Options {
     std::vector<std::string> cuts;
@@ -54,6 +54,9 @@ class RemoteModel final : public Trainable {
     // All stages at the first worker, on its devices in turn. The order then is
     // gpipe's, whatever the settings say.
     bool local = false;
+    // Steps are forwards of one stage after the other, called by the trainer,
+    // its loss, and a distributed backward: no pipeline.
+    bool calls = false;
   };
   // Stages are placed as the schedule needs them, one a worker where there are
   // enough; errors name the worker that could not make its stage.
@@ -65,7 +68,6 @@ class RemoteModel final : public Trainable {
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
     return TrainStepAsync(batch).Await(kNoLimit);
   }
-  // Over on return where a parameter is tied.
   Future<double> TrainStepAsync(const TrainingBatch& batch) override;
   // On this process's device: workers of this machine take it from a GPU's
   // memory without a host.
@@ -112,14 +114,16 @@ class RemoteModel final : public Trainable {
   static absl::StatusOr<std::vector<StageHandle>> MakeLocalStages(
       rpc::Agent& agent, const std::string& worker, const Spec& spec,
       const std::vector<std::string>& cuts);
-  absl::StatusOr<double> TiedStep(const TrainingBatch& batch);
+
+  absl::StatusOr<double> CallStages(const TrainingBatch& batch);
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
+  bool calls_ = false;
+  dist::Loss loss_ = dist::Loss::kMse;
   std::vector<StageHandle> stages_;
   std::unique_ptr<dist::Pipeline> pipeline_;
   std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
-  std::optional<dist::TiedPair<M, M>> tied_;
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
@@ -190,6 +194,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
     const Options& options) {
   std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
   model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
+  model->calls_ = options.calls;
+  model->loss_ = settings.loss;
   const bool ordered = model->pipelined_ && !options.local;
   ASSIGN_OR_RETURN(
       model->stages_,
@@ -199,11 +205,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
   const std::vector<dist::StageModule> stages(model->stages_.begin(),
                                               model->stages_.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_) {
-    const dist::ParameterSource source(stage.ref());
-    // By names in the whole model, but where both ends have the same one.
-    sources.push_back(spec.tied.empty() ? source.Named("") : source);
-  }
+  for (const auto& stage : model->stages_)  // by names in the whole model
+    sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
   ASSIGN_OR_RETURN(
       model->pipeline_,
       dist::Pipeline::Make(
@@ -212,6 +215,8 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
            .micro_batches = options.micro_batches,
            .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
            .loss = settings.loss,
+           .routes = spec.routes ? spec.routes(static_cast<int>(stages.size()))
+                                 : std::vector<dist::StageRoute>(),
            .at_once = ordered ? settings.at_once : 1,
            .overlap = ordered && settings.overlap,
            .checkpoint = settings.checkpoint_activations,
@@ -222,29 +227,32 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
   model->optimizer_ = std::make_unique<dist::Optimizer<optim::Any>>(
       agent, spec.optimizer, sources);
   if (spec.rates) model->optimizer_->set_schedule(spec.rates);
-  if (!spec.tied.empty() && model->stages_.size() > 1) {
-    model->tied_.emplace(agent, model->stages_.front(), model->stages_.back(),
-                         spec.tied);
-  }
   RETURN_IF_ERROR(model->optimizer_->Ready().Await(kNoLimit));
   return model;
 }
 
 template <typename M>
 Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
-  if (tied_) return ReadyFuture<double>(TiedStep(batch));
+  if (calls_) return ReadyFuture<double>(CallStages(batch));
   return pipeline_->StepAsync(*optimizer_, batch.inputs, batch.targets)
       .Then([](const dist::Pipeline::StepResult& step) { return step.loss; });
 }
 
 template <typename M>
-absl::StatusOr<double> RemoteModel<M>::TiedStep(const TrainingBatch& batch) {
-  const dist::Context ctx(agent_);
-  ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
-                   pipeline_->Step(ctx, batch.inputs, batch.targets));
-  RETURN_IF_ERROR(tied_->SumGradients(ctx));
+absl::StatusOr<double> RemoteModel<M>::CallStages(const TrainingBatch& batch) {
+  dist::Context ctx(agent_);
+  Future<Variable> value = stages_.front().Forward(ctx, batch.inputs);
+  for (size_t i = 1; i < stages_.size(); ++i)
+    value = stages_[i].Forward(ctx, value);
+  ASSIGN_OR_RETURN(Variable outputs, value.Await(kNoLimit));
+  if (IsHalf(outputs.dtype())) outputs = autograd::Cast(outputs, DType::kF32);
+  const Tensor targets = batch.targets.To(outputs.tensor().device());
+  const Variable loss = loss_ == dist::Loss::kMse
+                            ? nn::MseLoss(outputs, targets)
+                            : nn::CrossEntropy(outputs, targets);
+  RETURN_IF_ERROR(ctx.Backward(loss));
   RETURN_IF_ERROR(optimizer_->Step(ctx));
-  return result.loss;
+  return loss.tensor().Item();
 }
 
 template <typename M>

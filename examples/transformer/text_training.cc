@@ -169,6 +169,7 @@ absl::StatusOr<TextSettings> TextSettingsFromFlags() {
       PipelineSettingsFromFlags(
           {.batch = settings.task.batch,
            .split_size = std::max<int64_t>(settings.task.batch / 4, 1),
+           .variants = {"single", "split", "pipelined", "local"},
            .cuts = [&](int stages) { return EvenCuts(model, stages); }}));
   settings.loss = dist::Loss::kCrossEntropy;
   // Says at once what is wrong with a cut.
@@ -181,7 +182,9 @@ RemoteTransformer::Spec SpecOf(const TextTask& task) {
   return {.model = task.model,
           .optimizer = task.stepping.optimizer,
           .rates = task.stepping.RatesOver(task.steps),
-          .tied = task.model.tied ? "tokens.weight" : ""};
+          .routes = [model = task.model](int stages) {
+            return dist::TransformerStage::RoutesOf(model, stages);
+          }};
 }
 
 absl::StatusOr<std::vector<Measurement>> TrainOnText(

@@ -61,9 +61,11 @@ void LocalLinks::SendThrough(LinkWindow& window, int stage, int micro_batch,
   if (options_.trace == nullptr) return send();
   const Stream lane = window.Lane();
   lane.WaitFor(CurrentStream(lane.device()));
-  options_.trace->Time(
-      absl::StrCat("copy ", micro_batch), StepTrace::Kind::kCopy,
-      absl::StrCat("stage ", stage_, " to ", stage), lane, send);
+  options_.trace->Time({.name = absl::StrCat("copy ", micro_batch),
+                        .kind = StepTrace::Kind::kCopy,
+                        .lane = absl::StrCat("stage ", stage_, " to ", stage),
+                        .link = LinkEnds{stage_, stage}},
+                       lane, send);
 }
 
 void LocalLinks::SendOutputs(int target, int micro_batch,
@@ -112,9 +114,10 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
       copy();
     } else {
       options_.trace->Time(
-          absl::StrCat("copy ", micro_batch), StepTrace::Kind::kCopy,
-          absl::StrCat(source.ToString(), " to ", target.ToString()), lane,
-          copy);
+          {.name = absl::StrCat("copy ", micro_batch),
+           .kind = StepTrace::Kind::kCopy,
+           .lane = absl::StrCat(source.ToString(), " to ", target.ToString())},
+          lane, copy);
     }
   }
   if (!options_.copy_streams) {

@@ -186,6 +186,7 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
     ordered.by_costs = true;
     ordered.bubbles = ordered.timed = 0;
     ordered.work.costs = ordered.meter.Mean();
+    ordered.work.transfers = ordered.meter.Transfers();
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
   }
@@ -216,6 +217,8 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
                         sizes[static_cast<size_t>(program[i].micro_batch)],
                         seconds[i]);
     }
+    for (const CopyTime& copy : reports[worker].times->copies)
+      ordered.meter.AddCopy(copy.ends.from, copy.ends.to, copy.seconds);
   }
 }
 
@@ -288,6 +291,7 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   timing.bubble = last_->bubbles / last_->timed;
   Workload work = last_->work;
   work.costs = last_->meter.Mean();
+  work.transfers = last_->meter.Transfers();
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
   return timing;
 }

@@ -108,7 +108,10 @@ class StageModule {
 // Trains a chain of modules, each at its worker, in micro-batches that are in
 // flight on all stages at once. A stage may take and give several values
 // (nn::Module::ForwardAll), and by PipelineOptions::routes a value may skip
-// stages; each has the micro-batch's rows first, and integers have no gradient.
+// stages; integers have no gradient. Batches and the last stage's outputs have
+// the micro-batch's rows first. A parameter may be a value, too, so that a
+// stage behind computes with it: it passes on and its gradient comes back once
+// a micro-batch.
 // The trainer tells every worker once what its stages do in steps of one kind,
 // and then sends it one message a step, with the inputs to the first stage's
 // and the targets to the last stage's; activations and gradients pass from
@@ -226,10 +229,10 @@ class Pipeline {
     return last_ ? &last_->schedule : nullptr;
   }
   // What that order comes to, in seconds, by the steps that were timed: the
-  // mean of their bubbles, and what is predicted by their mean costs where
-  // nothing is lost between workers. FailedPrecondition before there is one
-  // that counts: the first one of a batch size, which reserves memory and
-  // chooses kernels, does not.
+  // mean of their bubbles, and what is predicted by the mean costs of their
+  // instructions and of the copies between GPUs. FailedPrecondition before
+  // there is one that counts: the first one of a batch size, which reserves
+  // memory and chooses kernels, does not.
   absl::StatusOr<PipelineTiming> Timing();
 
   // From each stage to those that it gives something, in their order. The paths

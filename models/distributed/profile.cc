@@ -155,8 +155,8 @@ class UnitMeter {
   void Time(const Instruction& step, std::vector<UnitCosts>& costs,
             const Work& work) {
     if (trace_ != nullptr) {
-      return trace_->Time(ToString(step), StepTrace::Kind::kCompute, "",
-                          CurrentStream(device_), work, step);
+      return trace_->Time({.name = ToString(step), .instruction = step},
+                          CurrentStream(device_), work);
     }
     Synchronize(device_);
     const auto begin = ProfileClock::now();

@@ -147,9 +147,6 @@ absl::StatusOr<OutputsOfStages> ProgramRun::ReceiveInputs(int micro_batch,
       continue;
     }
     ASSIGN_OR_RETURN(parcel, at.links.TakeInputs(source, micro_batch));
-    const int64_t rows = rows_[static_cast<size_t>(micro_batch)].size();
-    for (const Tensor& value : parcel.values)
-      RETURN_IF_ERROR(CheckRows(value, rows, "an input"));
   }
   return inputs;
 }
@@ -215,8 +212,10 @@ void ProgramRun::OnDevice(const Instruction& step, const Values& needed,
   for (const Tensor& value : needed) {
     if (value.defined()) AwaitValue(value, stream);
   }
-  trace_->Time(ToString(step), StepTrace::Kind::kCompute,
-               absl::StrCat("stage ", step.stage), stream, work, step);
+  trace_->Time({.name = ToString(step),
+                .lane = absl::StrCat("stage ", step.stage),
+                .instruction = step},
+               stream, work);
 }
 
 }  // namespace baton::dist

@@ -192,7 +192,7 @@ StageReport RecordedProgram::Report() const {
         Tensor::Empty(x.shape(), {.dtype = x.dtype(), .pinned = true});
     return host.CopyFromAsync(x);
   };
-  return {read(report_.losses), read(report_.predicted), {}};
+  return {read(report_.losses), read(report_.correct), {}};
 }
 
 }  // namespace baton::dist

@@ -11,6 +11,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
 #include "autograd/functions/transfer.h"
+#include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/ops/multi_tensor.h"
 #include "core/ops/reduce.h"
@@ -143,6 +144,7 @@ OutputsOfStages StageCompute::Forward(int micro_batch, OutputsOfStages inputs,
     if (plan_.loss != Loss::kNone) {
       results = {WeightedLoss(results, targets)};
       losses_.push_back(results.front().tensor());
+      targets_.push_back(targets);
     }
   }
   if (plan_.training) {
@@ -301,17 +303,26 @@ void StageCompute::ComputeLate(Left& left) {
   }
 }
 
-StageReport StageCompute::Report() const {
-  const auto joined = [](const std::vector<Tensor>& parts) {
-    return parts.empty() ? Tensor() : ops::Cat(parts, 0);
-  };
-  std::vector<Tensor> losses, predicted;
-  for (const Tensor& loss : losses_) losses.push_back(loss.Reshape({1}));
+Tensor StageCompute::Correct() const {
+  if (targets_.empty() || targets_.size() != outputs_.size()) return Tensor();
+  std::vector<Tensor> predicted;
   for (const Values& outputs : outputs_) {
-    if (plan_.loss != Loss::kNone && outputs.front().rank() == 2)
-      predicted.push_back(ops::ArgMax(outputs.front(), 1));
+    if (outputs.front().rank() != 2) return Tensor();
+    predicted.push_back(ops::ArgMax(outputs.front(), 1));
   }
-  return {joined(losses), joined(predicted),
+  const Tensor rows = ops::Cat(predicted, 0);
+  Tensor wanted = ops::Cat(targets_, 0).To(rows.device());
+  if (wanted.rank() == 2 && IsFloating(wanted.dtype()))
+    wanted = ops::ArgMax(wanted, 1);
+  if (wanted.dtype() != DType::kI64 || wanted.shape() != rows.shape())
+    return Tensor();
+  return ops::Sum(ops::Equal(rows, wanted).To(DType::kF32));
+}
+
+StageReport StageCompute::Report() const {
+  std::vector<Tensor> losses;
+  for (const Tensor& loss : losses_) losses.push_back(loss.Reshape({1}));
+  return {losses.empty() ? Tensor() : ops::Cat(losses, 0), Correct(),
           plan_.training ? std::vector<Values>() : outputs_};
 }
 

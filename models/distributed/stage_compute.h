@@ -97,6 +97,7 @@ class StageCompute {
   Values RunBackward(StageOp op, const Saved& saved, Values gradients,
                      Left& left);
   void ComputeLate(Left& left);
+  Tensor Correct() const;  // StageReport::correct
 
   nn::Module& module_;
   const Device device_;
@@ -115,6 +116,7 @@ class StageCompute {
   std::map<int, Left> left_;
   size_t next_stream_ = 0;  // of those for weights
   std::vector<Tensor> losses_;
+  std::vector<Tensor> targets_;  // as losses_
   std::vector<Values> outputs_;
 };
 

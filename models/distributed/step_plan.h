@@ -161,15 +161,27 @@ struct StepOrder {
   }
 };
 
-// What the last stage has to say of a step. Undefined tensors where there is no
-// loss, and where its first outputs are not of rank 2.
+// What the last stage has to say of a step, whose tensors are undefined where
+// there is no loss.
 struct StageReport {
-  Tensor losses;     // of each micro-batch; their sum is the mean of the batch
-  Tensor predicted;  // i64 [rows]: where each row of first outputs is largest
+  Tensor losses;  // of each micro-batch; their sum is the mean of the batch
+  // f32 []: rows of the first outputs that are largest where the targets are;
+  // undefined but for outputs of rank 2 and targets that are i64 labels or as
+  // they are.
+  Tensor correct;
   std::vector<Values> outputs;  // of each micro-batch; only without training
   static constexpr auto Fields() {
-    return std::tuple{&StageReport::losses, &StageReport::predicted,
+    return std::tuple{&StageReport::losses, &StageReport::correct,
                       &StageReport::outputs};
+  }
+};
+
+// How long a copy to another worker took.
+struct CopyTime {
+  LinkEnds ends;
+  double seconds = 0;
+  static constexpr auto Fields() {
+    return std::tuple{&CopyTime::ends, &CopyTime::seconds};
   }
 };
 
@@ -181,9 +193,10 @@ struct StepTimes {
   // From when the worker was told, and was through with the step before, to the
   // program's end.
   double until_end = 0;
+  std::vector<CopyTime> copies = {};  // through windows of GPUs
   static constexpr auto Fields() {
     return std::tuple{&StepTimes::instructions, &StepTimes::busy,
-                      &StepTimes::until_end};
+                      &StepTimes::until_end, &StepTimes::copies};
   }
 };
 

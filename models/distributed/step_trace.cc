@@ -66,14 +66,9 @@ void StepTrace::BeginInOrder() {
   }
 }
 
-void StepTrace::Time(const std::string& name, Kind kind,
-                     const std::string& lane, const Stream& stream,
-                     absl::FunctionRef<void()> work,
-                     std::optional<Instruction> instruction) {
-  Timed timed = {.span = {.name = name,
-                          .kind = kind,
-                          .lane = lane,
-                          .instruction = instruction},
+void StepTrace::Time(Span span, const Stream& stream,
+                     absl::FunctionRef<void()> work) {
+  Timed timed = {.span = std::move(span),
                  .device = stream.device(),
                  .begin = Event(stream.device()),
                  .end = Event(stream.device())};
@@ -136,6 +131,11 @@ StepTimes TimesOf(const std::vector<Span>& spans) {
   for (const auto& [instruction, ms] : InstructionTimes(compute))
     times.instructions.push_back(1e-3 * ms);
   times.busy = 1e-3 * Covered(0, end_ms, std::move(compute));
+  for (const Span& span : spans) {
+    if (span.link)
+      times.copies.push_back(
+          {*span.link, 1e-3 * (span.end_ms - span.begin_ms)});
+  }
   times.until_end = 1e-3 * end_ms;
   return times;
 }

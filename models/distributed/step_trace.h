@@ -29,6 +29,8 @@ class StepTrace {
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // that it times
+    std::optional<LinkEnds> link =
+        {};  // of another worker, that it copies over
   };
 
   explicit StepTrace(const std::vector<Device>& devices);
@@ -41,9 +43,7 @@ class StepTrace {
 
   // Calls `work`, which gives work to `stream`; the span begins when the stream
   // has come there and what it waits for by then is done.
-  void Time(const std::string& name, Kind kind, const std::string& lane,
-            const Stream& stream, absl::FunctionRef<void()> work,
-            std::optional<Instruction> instruction = std::nullopt);
+  void Time(Span span, const Stream& stream, absl::FunctionRef<void()> work);
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;

@@ -11,7 +11,6 @@
 #include "models/distributed/profile.h"
 #include "models/distributed/resnet_stage.h"
 #include "models/distributed/server/parameter_server.h"
-#include "models/distributed/tied.h"
 #include "models/distributed/transformer_stage.h"
 #include "optim/distributed/registry.h"
 
@@ -24,7 +23,6 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterCheckpoints(registry);
   RegisterModule<ResNetStage>(registry);
   RegisterModule<TransformerStage>(registry);
-  RegisterTied<TransformerStage>(registry);
   RegisterLinks(registry);
   RegisterProfile<ResNetStage>(registry);
   RegisterProfile<TransformerStage>(registry);

@@ -25,4 +25,10 @@ Variable TransformerStage::Forward(const Variable& x) {
   return Transformer::Forward(x);
 }
 
+std::vector<StageRoute> TransformerStage::RoutesOf(
+    const models::TransformerOptions& options, int stages) {
+  if (!options.tied || stages < 2) return {};
+  return {{.from = 0, .output = 1, .to = stages - 1, .input = 1}};
+}
+
 }  // namespace baton::dist

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/distributed/stage_routes.h"
 #include "models/transformer.h"
 #include "rpc/methods.h"
 
@@ -15,8 +16,7 @@ namespace baton::dist {
 
 // A Transformer, or one stage of a cut one, that other workers may make here:
 //   rpc::Create<dist::TransformerStage>(agent, "worker1", options, cuts, 1)
-// Where a tied model's head is not in the stage of its embedding, see
-// models/distributed/tied.h. Thread-compatible.
+// A pipeline of a tied model's stages needs RoutesOf. Thread-compatible.
 class TransformerStage final : public models::Transformer {
  public:
   // Errors as Transformer::MakeStage.
@@ -28,6 +28,11 @@ class TransformerStage final : public models::Transformer {
 
   using Exports =
       rpc::Methods<&TransformerStage::Make, &TransformerStage::Forward>;
+
+  // Of a pipeline of so many stages (PipelineOptions::routes): the weight of a
+  // tied model's tokens goes straight from the first one to the last one.
+  static std::vector<StageRoute> RoutesOf(
+      const models::TransformerOptions& options, int stages);
 
  private:
   using Transformer::Transformer;

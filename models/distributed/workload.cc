@@ -4,6 +4,7 @@
 #include "models/distributed/workload.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 
@@ -86,6 +87,22 @@ void CostMeter::Add(const Instruction& instruction, double size, double time) {
                     [static_cast<size_t>(instruction.op)];
   sum.size += size;
   sum.time += time;
+}
+
+void CostMeter::AddCopy(int from_stage, int to_stage, double time) {
+  const auto link = static_cast<size_t>(std::min(from_stage, to_stage));
+  if (std::abs(from_stage - to_stage) != 1 || link >= copies_.size()) return;
+  Sum& sum = copies_[link];
+  sum.size += 1;
+  sum.time += time;
+}
+
+std::vector<double> CostMeter::Transfers() const {
+  std::vector<double> transfers;
+  for (const Sum& sum : copies_) transfers.push_back(sum.mean());
+  const bool none = std::all_of(transfers.begin(), transfers.end(),
+                                [](double time) { return time == 0; });
+  return none ? std::vector<double>() : transfers;
 }
 
 std::vector<StageCosts> CostMeter::Mean() const {

@@ -59,15 +59,21 @@ struct Workload {
 // places between them and micro-batches, none negative.
 absl::Status CheckWorkload(const Workload& work);
 
-// What the instructions of each stage took. Value type.
+// What the instructions of each stage took, and copies between neighbours of
+// different workers. Value type.
 class CostMeter {
  public:
-  explicit CostMeter(size_t stages = 0) : stages_(stages) {}
+  explicit CostMeter(size_t stages = 0)
+      : stages_(stages), copies_(stages == 0 ? 0 : stages - 1) {}
 
   void Add(const Instruction& instruction, double size, double time);
+  // Of one micro-batch, either way. Copies that skip stages do not count.
+  void AddCopy(int from_stage, int to_stage, double time);
   // Mean for a micro-batch of size 1; 0 where nothing was added. Of a BW two
   // thirds count as B's, unless B and W were seen apart.
   std::vector<StageCosts> Mean() const;
+  // Workload::transfers likewise; empty where no copy was added.
+  std::vector<double> Transfers() const;
 
  private:
   struct Sum {
@@ -75,6 +81,7 @@ class CostMeter {
     double mean() const { return size > 0 ? time / size : 0; }
   };
   std::vector<std::array<Sum, 4>> stages_;  // by StageOp
+  std::vector<Sum> copies_;                 // behind each stage but the last
 };
 
 }  // namespace baton::dist

@@ -16,7 +16,6 @@
 #include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
-#include "core/spinning.h"
 #include "core/status.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/lease.h"
@@ -137,7 +136,6 @@ absl::Status GrpcTransport::Listen() {
   }
   const auto doorbell = MakeDoorbell(options);
   if (doorbell != nullptr) host_.poller = RingPoller::Make(doorbell);
-  if (options.device.is_cuda()) Spinning::GpusCompute();
   ASSIGN_OR_RETURN(host_.kinds,
                    MakeChannelKinds(options, socket_.fd_path(), doorbell));
   if (private_socket) {

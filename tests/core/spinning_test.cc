@@ -76,5 +76,25 @@ TEST_F(SpinningDeathTest, NotWhereAnswersTakeLonger) {
       kSleeps, "");
 }
 
+// A few answers at once and then nothing for long, as a trainer hears from its
+// workers in each step, are not worth it.
+TEST_F(SpinningDeathTest, NotWhereFewComeSoonForEachThatComesLate) {
+  EXPECT_EXIT(
+      {
+        Set("10ms");
+        Spinning spinning;
+        spinning.Restart();
+        for (int i = 0; i < 100; ++i) spinning.Came();
+        for (int step = 0; step < 3; ++step) {
+          std::this_thread::sleep_for(milliseconds(11));
+          for (int i = 0; i < 5; ++i) spinning.Came();
+        }
+        std::this_thread::sleep_for(milliseconds(11));
+        spinning.Came();
+        std::_Exit(spinning.Wait() ? 0 : 1);
+      },
+      kSleeps, "");
+}
+
 }  // namespace
 }  // namespace baton

@@ -71,25 +71,51 @@ TEST(Transformer, StagesTogetherEqualTheWhole) {
     options.tied = tied;
     const auto whole = Made(options);
     const Tensor ids = Ids({2, 5});
-    Variable y(ids);
+    std::vector<Variable> values = {Variable(ids)};
     nn::StateMap parts;
     for (int i = 0; i < 3; ++i) {
       auto stage =
           Transformer::MakeStage(options, {"embedding", "blocks.1"}, i);
       ASSERT_TRUE(stage.ok()) << stage.status();
       (*stage)->To(TestDevice());
-      y = (*stage)->Forward(y);
-      for (const auto& [name, value] : (*stage)->StateDict()) {
-        const auto [at, fresh] = parts.emplace(name, value);
-        EXPECT_TRUE(fresh || ops::BitEqual(at->second, value)) << name;
-      }
+      values = (*stage)->ForwardAll(values);
+      for (const auto& [name, value] : (*stage)->StateDict())
+        EXPECT_TRUE(parts.emplace(name, value).second) << name;
     }
-    EXPECT_TRUE(ops::BitEqual(y.tensor(), whole->Forward(ids).tensor()));
+    EXPECT_TRUE(
+        ops::BitEqual(values.at(0).tensor(), whole->Forward(ids).tensor()));
     const nn::StateMap all = whole->StateDict();
     ASSERT_EQ(parts.size(), all.size());
     for (const auto& [name, value] : all)
       EXPECT_TRUE(ops::BitEqual(parts.at(name), value)) << name;
   }
+}
+
+// Which a head that is cut off needs, and which others do without.
+TEST(Transformer, AskForTheWeightOfTiedTokensWhereItIsMissing) {
+  const auto part = [](int index) {
+    auto stage =
+        *Transformer::MakeStage(kSmall, {"embedding", "blocks.1"}, index);
+    stage->To(TestDevice());
+    return stage;
+  };
+  const Variable hidden(
+      Tensor::Zeros({2, 5, kSmall.width}, {.device = TestDevice()}));
+  EXPECT_EQ(part(1)->ForwardAll({hidden}).size(), 1u);
+  const auto message = [](auto&& call) {
+    return CatchErrors([&] { call(); }).ToString();
+  };
+  EXPECT_THAT(message([&] { part(2)->Forward(hidden); }),
+              HasSubstr("takes the weight of the tokens as a second value"));
+  EXPECT_THAT(message([&] {
+                part(0)->Forward(Variable(Ids({2, 5})));
+              }),
+              HasSubstr("gives its weight, too: call ForwardAll"));
+  EXPECT_THAT(
+      message([&] {
+        part(1)->ForwardAll({hidden, hidden, hidden});
+      }),
+      HasSubstr("units blocks.0 to blocks.0 take 1 or 2 values, got 3"));
 }
 
 TEST(Transformer, NamesItsUnitsAndRefusesWhatIsNone) {

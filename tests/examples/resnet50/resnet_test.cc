@@ -56,6 +56,24 @@ TEST_F(ResNetPrograms, SplitOverWorkersTrainsLikeSplitInOneProcess) {
   }
 }
 
+TEST_F(ResNetPrograms, PlainCallsOfStagesTrainLikeOneProcess) {
+  for (const dist::Loss loss : {dist::Loss::kMse, dist::Loss::kCrossEntropy}) {
+    Settings settings = SmallSettings();
+    settings.loss = loss;
+    const TrainingBatch batch = SyntheticBatches(settings)[0];
+    const auto calls =
+        MakeRemoteResNet(
+            cluster_->trainer(), cluster_->workers(), settings,
+            {.cuts = settings.cuts, .compute_threads = 1, .calls = true})
+            .value();
+    const auto split = Remote(settings, 0);
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_DOUBLE_EQ(calls->TrainStep(batch).value(),
+                       split->TrainStep(batch).value());
+    }
+  }
+}
+
 // On the CPU, where the numbers are the same bit for bit.
 TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
   const Settings settings = SmallSettings();
@@ -274,6 +292,7 @@ TEST_F(ResNetPrograms, AnOrderIsSavedAndFollowedAgain) {
   const std::string line = ToJsonLine(second->front());
   EXPECT_THAT(line, HasSubstr("\"schedule\":\"mine\",\"bubble\":0."));
   EXPECT_THAT(line, HasSubstr("\"predicted_bubble\":0."));
+  EXPECT_THAT(line, HasSubstr("\"trainer_cpu\":"));
 }
 
 }  // namespace

@@ -144,5 +144,16 @@ TEST(CostMeter, GivesTheMeanOfAMicroBatchOfSizeOne) {
   EXPECT_EQ(costs[1].of(StageOp::kBackward), 7);
 }
 
+TEST(CostMeter, GivesTheMeanCopyBehindEachStage) {
+  CostMeter meter(3);
+  EXPECT_TRUE(meter.Transfers().empty());
+  meter.AddCopy(0, 1, 2);
+  meter.AddCopy(1, 0, 4);
+  meter.AddCopy(0, 2, 100);  // skips a stage
+  meter.AddCopy(7, 8, 100);  // no such stages
+  meter.AddCopy(-1, 0, 100);
+  EXPECT_EQ(meter.Transfers(), (std::vector<double>{3, 0}));
+}
+
 }  // namespace
 }  // namespace baton::dist

@@ -23,7 +23,7 @@ TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
   StepTrace trace({device});
   Tensor x = Tensor::Ones({1 << 20}, {.device = device});
   for (const char* name : {"first", "second"}) {
-    trace.Time(name, Kind::kCompute, "lane", stream,
+    trace.Time({.name = name, .lane = "lane"}, stream,
                [&] { x = ops::AddScalar(x, 1); });
   }
   const auto spans = trace.Spans();
@@ -65,18 +65,22 @@ TEST(StepTrace, AWorkersTimesAreThoseOfItsInstructions) {
       while (rpc::Tracer::Now() < begin + 1'000'000) {
       }
     };
-    trace.Time("work", Kind::kCompute, "stage 0", stream, work, instruction);
+    trace.Time({.name = "work", .instruction = instruction}, stream, work);
   };
   const Instruction forward = {StageOp::kForward, 0, 0};
   const Instruction backward = {StageOp::kBackward, 0, 0};
   for (const Instruction& each : {forward, backward, backward}) time(each);
-  trace.Time("copy", Kind::kCopy, "x", stream, [] {});
+  trace.Time({.name = "copy", .kind = Kind::kCopy, .link = LinkEnds{0, 1}},
+             stream, [] {});
   const StepTimes times = TimesOf(trace.Spans());
   ASSERT_EQ(times.instructions.size(), 2U);  // a BW in two parts
   EXPECT_GE(times.instructions[0], 1e-3);
   EXPECT_GE(times.instructions[1], 2e-3);
   EXPECT_NEAR(times.busy, times.instructions[0] + times.instructions[1], 1e-9);
   EXPECT_GE(times.until_end, times.busy);
+  ASSERT_EQ(times.copies.size(), 1U);
+  EXPECT_EQ(times.copies[0].ends.to, 1);
+  EXPECT_GE(times.copies[0].seconds, 0);
   EXPECT_TRUE(TimesOf({}).instructions.empty());
 }
 
