@@ -128,8 +128,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
       fn(*self);
     });
   }
-  // Of asynchronous mode, where pushes that came while another one was applied
-  // are applied together.
+  // Of asynchronous mode, where pushes of dense gradients that came while
+  // another one was applied are applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
   template <typename Fn>
@@ -148,6 +148,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Admit(const WaitingPtr& waiting);
   void Push(const WaitingPtr& waiting);
   void AfterPush(const WaitingPtr& waiting, const Future<void>& taken);
+  void OnPushed(const WaitingPtr& waiting, const absl::Status& status);
   void Answer(const WaitingPtr& waiting);
   void Touch(const ExchangeRequest& request);
   bool NeedsTouch(const ExchangeRequest& request) const;
