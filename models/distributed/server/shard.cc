@@ -45,13 +45,13 @@ size_t BytesOf(const ExchangeReply& reply) {
 }  // namespace
 
 ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
-                         RRef<ServerDirectory> directory)
+                         DirectoryLine directories)
     : agent_(agent),
       shard_(spec.shard),
       shards_(spec.shards),
       servers_(spec.servers),
-      directory_(std::move(directory)),
-      state_(spec, agent.self().compute.device) {}
+      state_(spec, agent.self().compute.device),
+      directories_(std::move(directories)) {}
 
 void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
   Post([backup](ServerShard& self) {
