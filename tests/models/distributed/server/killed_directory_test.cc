@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/parameter_server.h"
 #include "rpc/cluster.h"
@@ -48,18 +47,8 @@ class KilledDirectory : public ::testing::Test {
     Start({"one"});
     Start({"two"});
     Start({"maker", "one", "two"});
-    rpc::Registry registry;
-    Register(registry);
-    RegisterParameterServers(registry);
-    registry.AddFunction<&testing::TakeDirectory>();
-    rpc::ClusterOptions cluster;
-    cluster.name = "trainer";
-    cluster.rendezvous = rendezvous_->address();
-    cluster.world_size = 4;
-    cluster.agent.on_start = Attach;
-    auto agent = rpc::JoinCluster(cluster, registry);
-    ASSERT_THAT(agent, IsOk());
-    agent_ = *std::move(agent);
+    agent_ = testing::JoinAsTrainer(rendezvous_->address(), /*workers=*/4);
+    ASSERT_NE(agent_, nullptr);
     const auto directory = testing::TakenDirectory().future().Await(kSoon);
     ASSERT_THAT(directory, IsOk());
     directory_ = *directory;

@@ -16,10 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/parameter_server.h"
-#include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "tests/models/distributed/server/pusher.h"
 #include "tests/support/child_process.h"
@@ -61,18 +59,8 @@ class KilledServer : public ::testing::TestWithParam<Consistency> {
     ASSERT_THAT(rendezvous, IsOk());
     rendezvous_ = *std::move(rendezvous);
     for (const std::string& name : names_) Start(name);
-    rpc::Registry registry;
-    Register(registry);
-    RegisterParameterServers(registry);
-    registry.AddFunction<&testing::TakeDirectory>();
-    rpc::ClusterOptions cluster;
-    cluster.name = "trainer";
-    cluster.rendezvous = rendezvous_->address();
-    cluster.world_size = 3;
-    cluster.agent.on_start = Attach;
-    auto agent = rpc::JoinCluster(cluster, registry);
-    ASSERT_THAT(agent, IsOk());
-    agent_ = *std::move(agent);
+    agent_ = testing::JoinAsTrainer(rendezvous_->address(), /*workers=*/3);
+    ASSERT_NE(agent_, nullptr);
     ServerOptions options;
     options.mode = GetParam();
     options.rule = ops::SgdRule{.lr = 1};

@@ -9,9 +9,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 
+#include "autograd/distributed/context.h"
 #include "models/distributed/server/client.h"
+#include "models/distributed/server/parameter_server.h"
+#include "rpc/cluster.h"
 #include "tests/models/distributed/server/programs/shard_server.h"
 #include "tests/support/status_matchers.h"
 
@@ -21,6 +27,24 @@ inline int64_t MillisSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::steady_clock::now() - begin)
       .count();
+}
+
+// The worker "trainer" of a cluster of that many, the others of which are
+// processes of the program shard_server; null where it cannot join.
+inline std::unique_ptr<rpc::Agent> JoinAsTrainer(const std::string& rendezvous,
+                                                 int workers) {
+  rpc::Registry registry;
+  dist::Register(registry);
+  dist::RegisterParameterServers(registry);
+  registry.AddFunction<&TakeDirectory>();
+  rpc::ClusterOptions cluster;
+  cluster.name = "trainer";
+  cluster.rendezvous = rendezvous;
+  cluster.world_size = workers;
+  cluster.agent.on_start = dist::Attach;
+  auto agent = rpc::JoinCluster(cluster, registry);
+  EXPECT_THAT(agent, IsOk());
+  return agent.ok() ? *std::move(agent) : nullptr;
 }
 
 // A trainer that pushes until it is told to end; each push adds one to every
