@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -29,6 +30,31 @@ std::vector<int64_t> Pulled::Versions(int32_t key) const {
   }
   return versions;
 }
+
+namespace {
+
+// The directory may not have heard yet of a loss that this worker knows of, and
+// names one that no handle arrives of.
+absl::StatusOr<DirectoryLine> LineOf(rpc::Agent& agent,
+                                     const RRef<ServerDirectory>& directory) {
+  constexpr std::chrono::milliseconds kAskAgain{100};
+  const auto deadline =
+      std::chrono::steady_clock::now() + agent.default_timeout();
+  for (;;) {
+    auto line = directory.Async<&ServerDirectory::Line>().Await();
+    if (!absl::IsUnavailable(line.status()) ||
+        std::chrono::steady_clock::now() > deadline) {
+      return line;
+    }
+    const Promise<void> later;
+    agent.timer().After(kAskAgain, [later, &executor = agent.executor()] {
+      executor.Post([later] { later.Set(absl::OkStatus()); });
+    });
+    RETURN_IF_ERROR(later.future().Await(kNoLimit));
+  }
+}
+
+}  // namespace
 
 // What outlives the client while a trade is under way.
 class ServerClient::Core : public std::enable_shared_from_this<Core> {
@@ -211,8 +237,7 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
   RETURN_IF_ERROR(dist::Check(options.compression));
   ASSIGN_OR_RETURN(ServedKeys served,
                    directory.Async<&ServerDirectory::Served>().Await());
-  ASSIGN_OR_RETURN(DirectoryLine line,
-                   directory.Async<&ServerDirectory::Line>().Await());
+  ASSIGN_OR_RETURN(DirectoryLine line, LineOf(agent, directory));
   if (line.empty()) line = {directory};
   const auto core =
       std::make_shared<Core>(agent, line, std::move(served), options);

@@ -61,7 +61,7 @@ class ServerClient {
   // As one of the trainers; ranks, in the order of which gradients are added,
   // are each trainer's own. Without a rank: one who only pulls, and waits for
   // nobody. Waits for the servers. Unavailable when the directory's worker is
-  // lost, or has not yet heard that another one with a directory is.
+  // lost.
   static absl::StatusOr<std::unique_ptr<ServerClient>> Join(
       rpc::Agent& agent, const RRef<ServerDirectory>& directory,
       std::optional<int64_t> rank, const ClientOptions& options = {});
