@@ -4,7 +4,6 @@
 #include "examples/parameter_server/experiment.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -44,14 +43,6 @@ absl::StatusOr<Values> GradientsLike(const std::string& name) {
 
 // Of each trainer, unless it is lost meanwhile.
 using OfTrainers = std::vector<std::optional<double>>;
-
-absl::StatusOr<std::vector<double>> ThoseThere(const OfTrainers& all) {
-  std::vector<double> there;
-  for (const std::optional<double>& of_one : all)
-    if (of_one.has_value()) there.push_back(*of_one);
-  if (!there.empty()) return there;
-  return absl::UnavailableError("all trainers were lost");
-}
 
 // The trainers of one training, newcomers among them. Confined to one thread.
 class LeNetTrainers {
@@ -103,24 +94,6 @@ class LeNetTrainers {
   std::vector<int64_t> pushes_;
   std::vector<Future<std::optional<double>>> losses_;
 };
-
-// The median of some copies into memory that is there.
-double MemcpyBytesPerSecond(size_t bytes) {
-  constexpr size_t kTimes = 9;
-  const std::vector<char> from(bytes, 1);
-  std::vector<char> to(bytes, 2);
-  std::vector<double> seconds;
-  while (seconds.size() < kTimes) {
-    const auto begin = Clock::now();
-    std::memcpy(to.data(), from.data(), bytes);
-    seconds.push_back(
-        std::chrono::duration<double>(Clock::now() - begin).count());
-    BATON_CHECK(to == from);  // so that all of it is done
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2,
-                   seconds.end());
-  return static_cast<double>(bytes) / seconds[kTimes / 2];
-}
 
 }  // namespace
 
@@ -178,20 +151,10 @@ absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
                                                  servers->directory(), rank++));
   }
   ASSIGN_OR_RETURN(const auto trainers, WaitAll(making).Await(kNoLimit));
-  std::vector<Future<std::optional<double>>> rates;
-  for (const RRef<GradientPusher>& trainer : trainers) {
-    rates.push_back(UnlessLost<double>(trainer.Async<&GradientPusher::Run>(
-        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
-  }
-  ASSIGN_OR_RETURN(const OfTrainers given, WaitAll(rates).Await(kNoLimit));
-  ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
-  PushFigures figures{.pushes_per_s =
-                          std::accumulate(all.begin(), all.end(), 0.0)};
+  int64_t bytes = 0;
   for (const auto& [name, value] : values)
-    figures.bytes += static_cast<int64_t>(value.nbytes());
-  figures.memcpy_bytes_per_s =
-      MemcpyBytesPerSecond(static_cast<size_t>(figures.bytes));
-  return figures;
+    bytes += static_cast<int64_t>(value.nbytes());
+  return MeasurePushers(trainers, pushes, bytes);
 }
 
 }  // namespace baton::examples

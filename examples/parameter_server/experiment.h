@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "examples/parameter_server/lenet_trainer.h"
 #include "examples/support/measurement.h"
+#include "examples/support/pushing.h"
 #include "models/distributed/server/options.h"
 #include "rpc/agent.h"
 
@@ -51,12 +52,6 @@ struct AccuracyCurve {
 absl::StatusOr<AccuracyCurve> TrainLeNet(
     rpc::Agent& agent, const Crew& crew, const AccuracyRun& run,
     const std::function<void(const AccuracyPoint&)>& on_point);
-
-struct PushFigures {
-  double pushes_per_s = 0;        // of all trainers together
-  int64_t bytes = 0;              // of a push, and of what is pulled with it
-  double memcpy_bytes_per_s = 0;  // of as many bytes, by one thread, alone
-};
 
 // Gradients as of "lenet" (the PyTorch tutorial's) or "resnet50", the new
 // values pulled with each.

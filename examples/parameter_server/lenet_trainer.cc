@@ -4,10 +4,10 @@
 #include "examples/parameter_server/lenet_trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/status.h"
+#include "examples/support/pushing.h"
 #include "models/nn/loss.h"
 
 namespace baton::examples {
@@ -114,18 +114,12 @@ absl::StatusOr<std::unique_ptr<GradientPusher>> GradientPusher::Make(
 }
 
 absl::StatusOr<double> GradientPusher::Run(int64_t pushes) {
-  constexpr int64_t kWarmUp = 5;
   std::vector<Tensor> gradients;
   for (const dist::DenseKey& key : client_->layout().keys)
     gradients.push_back(Tensor::Ones(key.shape));
-  auto begin = std::chrono::steady_clock::now();
-  for (int64_t push = 0; push < pushes + kWarmUp; ++push) {
-    if (push == kWarmUp) begin = std::chrono::steady_clock::now();
-    RETURN_IF_ERROR(client_->PushPull(gradients).Await(kNoLimit).status());
-  }
-  const std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - begin;
-  return static_cast<double>(pushes) / seconds.count();
+  return PushesPerSecond(pushes, [&] {
+    return client_->PushPull(gradients).Await(kNoLimit).status();
+  });
 }
 
 void RegisterTrainers(rpc::Registry& registry) {

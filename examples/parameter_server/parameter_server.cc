@@ -169,19 +169,10 @@ absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(
       const PushFigures figures,
       MeasurePushes(agent, crew, OptionsFor(mode, crew), gradients, pushes));
-  const double rate = figures.pushes_per_s;
-  const auto trainers = static_cast<int64_t>(crew.trainers.size());
-  return Measurement{
-      .variant = absl::StrCat(mode, " ", gradients),
-      .items = pushes * trainers,
-      .seconds = {static_cast<double>(pushes * trainers) / rate},
-      .details = {{"servers", static_cast<int64_t>(crew.servers.size())},
-                  {"trainers", trainers},
-                  // Either way.
-                  {"gb_per_s",
-                   2e-9 * rate * static_cast<double>(figures.bytes)},
-                  {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
-      .item = "pushes"};
+  return PushMeasurement(absl::StrCat(mode, " ", gradients),
+                         static_cast<int64_t>(crew.servers.size()),
+                         static_cast<int64_t>(crew.trainers.size()), pushes,
+                         figures);
 }
 
 absl::Status Run(rpc::Agent& agent) {

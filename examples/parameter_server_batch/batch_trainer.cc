@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "examples/support/pushing.h"
 #include "models/data/open.h"
 #include "models/nn/loss.h"
 
@@ -66,9 +67,40 @@ absl::StatusOr<int64_t> BatchTrainer::Train() {
   return reports;
 }
 
+absl::StatusOr<std::unique_ptr<ReportPusher>> ReportPusher::Make(
+    rpc::CallContext&, const RRef<BatchServer>& server) {
+  return std::unique_ptr<ReportPusher>(new ReportPusher(server));
+}
+
+absl::StatusOr<int64_t> ReportPusher::Join() {
+  ASSIGN_OR_RETURN(const ModelState state,
+                   server_.Async<&BatchServer::Join>().Await(kNoLimit));
+  int64_t bytes = 0;
+  for (const Tensor& parameter : state.parameters) {
+    report_.gradients.push_back(Tensor::ZerosLike(parameter));
+    bytes += static_cast<int64_t>(parameter.nbytes());
+  }
+  for (const Tensor& buffer : state.buffers) {
+    report_.buffers.push_back(buffer.Clone());
+    bytes += static_cast<int64_t>(buffer.nbytes());
+  }
+  return bytes;
+}
+
+absl::StatusOr<double> ReportPusher::Run(int64_t pushes) {
+  const auto rate = PushesPerSecond(pushes, [&] {
+    return server_.Async<&BatchServer::Report>(report_)
+        .Await(kNoLimit)
+        .status();
+  });
+  RETURN_IF_ERROR(server_.Async<&BatchServer::Leave>().Await(kNoLimit));
+  return rate;
+}
+
 void RegisterBatchTraining(rpc::Registry& registry) {
   registry.Add<BatchServer>();
   registry.Add<BatchTrainer>();
+  registry.Add<ReportPusher>();
 }
 
 }  // namespace baton::examples

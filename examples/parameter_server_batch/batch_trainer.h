@@ -41,6 +41,30 @@ class BatchTrainer {
   const RRef<BatchServer> server_;
 };
 
+// Reports the same gradients again and again, for the time that takes. Lives at
+// a worker; calls come one at a time.
+class ReportPusher {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReportPusher>> Make(
+      rpc::CallContext& call, const RRef<BatchServer>& server);
+  // From now on the server counts on it; of how many bytes reports, and states,
+  // are.
+  absl::StatusOr<int64_t> Join();
+  // Reports a second, each answered by a new state; after five that do not
+  // count. Leaves the server.
+  absl::StatusOr<double> Run(int64_t pushes);
+
+  using Exports = rpc::Methods<&ReportPusher::Make, &ReportPusher::Join,
+                               &ReportPusher::Run>;
+
+ private:
+  explicit ReportPusher(RRef<BatchServer> server)
+      : server_(std::move(server)) {}
+
+  const RRef<BatchServer> server_;
+  GradientReport report_;
+};
+
 void RegisterBatchTraining(rpc::Registry& registry);
 
 }  // namespace baton::examples

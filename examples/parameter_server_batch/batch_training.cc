@@ -4,6 +4,7 @@
 #include "examples/parameter_server_batch/batch_training.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -190,6 +191,25 @@ absl::StatusOr<BatchOutcome> TrainByBatches(
   outcome.begun = trainers->begun();
   outcome.lost = trainers->lost();
   return outcome;
+}
+
+absl::StatusOr<PushFigures> MeasureReports(rpc::Agent& agent,
+                                           const BatchRun& run,
+                                           int64_t pushes) {
+  BatchTask task = run.task;
+  task.steps = std::numeric_limits<int64_t>::max();
+  ASSIGN_OR_RETURN(
+      const RRef<BatchServer> server,
+      rpc::Create<BatchServer>(agent, run.server, task).Await(kNoLimit));
+  std::vector<Future<RRef<ReportPusher>>> making;
+  for (const std::string& worker : run.trainers)
+    making.push_back(rpc::Create<ReportPusher>(agent, worker, server));
+  ASSIGN_OR_RETURN(const auto trainers, WaitAll(making).Await(kNoLimit));
+  std::vector<Future<int64_t>> joining;
+  for (const RRef<ReportPusher>& trainer : trainers)
+    joining.push_back(trainer.Async<&ReportPusher::Join>());
+  ASSIGN_OR_RETURN(const auto bytes, WaitAll(joining).Await(kNoLimit));
+  return MeasurePushers(trainers, pushes, bytes.front());
 }
 
 }  // namespace baton::examples

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "examples/parameter_server_batch/batch_server.h"
+#include "examples/support/pushing.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
@@ -44,5 +45,10 @@ struct BatchOutcome {
 absl::StatusOr<BatchOutcome> TrainByBatches(
     rpc::Agent& agent, const BatchRun& run,
     const std::function<bool(const BatchPoint&)>& on_point);
+
+// How often the run's trainers report gradients of its model, which they do not
+// compute, and are given the state that the step of all of them leaves.
+absl::StatusOr<PushFigures> MeasureReports(rpc::Agent& agent,
+                                           const BatchRun& run, int64_t pushes);
 
 }  // namespace baton::examples

@@ -48,6 +48,10 @@ ABSL_FLAG(double, target_accuracy, 0,
           "end the training before the last step once this is reached; 0: do "
           "not");
 ABSL_FLAG(int, batch, 32, "images of each report");
+ABSL_FLAG(int, pushes, 0,
+          "do not train, but measure how often a second each trainer's "
+          "gradients of the model, of images of 1000 classes, are reported and "
+          "answered, so often; 0: train");
 ABSL_FLAG(uint64_t, seed, 1, "of the weights and of the order of images");
 ABSL_FLAG(absl::Duration, report_every, absl::Seconds(2),
           "how often the accuracy is looked at");
@@ -73,13 +77,21 @@ absl::Status CheckFlags() {
     return tools::WrongFlag("reports", "is 0 or more");
   if (absl::GetFlag(FLAGS_test_images) < 0)
     return tools::WrongFlag("test_images", "is 0 or more");
-  if (absl::GetFlag(FLAGS_data).empty())
+  if (absl::GetFlag(FLAGS_pushes) < 0)
+    return tools::WrongFlag("pushes", "is 0 or more");
+  if (absl::GetFlag(FLAGS_data).empty() && absl::GetFlag(FLAGS_pushes) == 0)
     return tools::WrongFlag("data", "names the images to train on");
   RETURN_IF_ERROR(tools::TimeOf(FLAGS_wait).status());
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
+// Of what is trained on, or, without it, of what only is pushed.
 absl::StatusOr<models::ResNetOptions> ModelFor(const std::string& path) {
+  models::ResNetOptions model;
+  model.depth = absl::GetFlag(FLAGS_depth);
+  model.width = absl::GetFlag(FLAGS_width);
+  model.seed = absl::GetFlag(FLAGS_seed);
+  if (absl::GetFlag(FLAGS_pushes) > 0) return model;
   ASSIGN_OR_RETURN(const auto images, data::OpenDataset(path));
   ASSIGN_OR_RETURN(const data::Sample first, images->Get(0));
   if (first.image.shape() != Shape({3, 32, 32})) {
@@ -87,12 +99,8 @@ absl::StatusOr<models::ResNetOptions> ModelFor(const std::string& path) {
         images->Describe(0), " is ", first.image.shape().ToString(),
         ", not [3, 32, 32]: --data names images like CIFAR-10's"));
   }
-  models::ResNetOptions model;
-  model.depth = absl::GetFlag(FLAGS_depth);
-  model.width = absl::GetFlag(FLAGS_width);
   model.num_classes = static_cast<int64_t>(images->classes().size());
   model.cifar_stem = true;
-  model.seed = absl::GetFlag(FLAGS_seed);
   return model;
 }
 
@@ -180,10 +188,21 @@ std::string AccuracyChart(const BatchOutcome& outcome) {
                      "accuracy", {curve});
 }
 
+absl::Status Push(rpc::Agent& agent, const BatchRun& run) {
+  const int64_t pushes = absl::GetFlag(FLAGS_pushes);
+  ASSIGN_OR_RETURN(const PushFigures figures,
+                   MeasureReports(agent, run, pushes));
+  return Tell(
+      {.measurements = {PushMeasurement(
+           absl::StrCat("batch resnet", run.task.model.depth), 1,
+           static_cast<int64_t>(run.trainers.size()), pushes, figures)}});
+}
+
 absl::Status Run(rpc::Agent& agent) {
   ASSIGN_OR_RETURN(const BatchRun run, RunFor(agent));
   RETURN_IF_ERROR(tools::Print(absl::StrCat(
       run.server, " serves, ", absl::StrJoin(run.trainers, ", "), " train\n")));
+  if (absl::GetFlag(FLAGS_pushes) > 0) return Push(agent, run);
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
                    TrainByBatches(agent, run, Show));
   return Tell({.measurements = {Measured(run, outcome)},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -30,16 +31,41 @@ std::vector<int64_t> Pulled::Versions(int32_t key) const {
   return versions;
 }
 
+namespace {
+
+// The directory may not have heard yet of a loss that this worker knows of, and
+// names one that no handle arrives of.
+absl::StatusOr<DirectoryLine> LineOf(rpc::Agent& agent,
+                                     const RRef<ServerDirectory>& directory) {
+  constexpr std::chrono::milliseconds kAskAgain{100};
+  const auto deadline =
+      std::chrono::steady_clock::now() + agent.default_timeout();
+  for (;;) {
+    auto line = directory.Async<&ServerDirectory::Line>().Await();
+    if (!absl::IsUnavailable(line.status()) ||
+        std::chrono::steady_clock::now() > deadline) {
+      return line;
+    }
+    const Promise<void> later;
+    agent.timer().After(kAskAgain, [later, &executor = agent.executor()] {
+      executor.Post([later] { later.Set(absl::OkStatus()); });
+    });
+    RETURN_IF_ERROR(later.future().Await(kNoLimit));
+  }
+}
+
+}  // namespace
+
 // What outlives the client while a trade is under way.
 class ServerClient::Core : public std::enable_shared_from_this<Core> {
  public:
-  Core(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-       ServedKeys served, const ClientOptions& options)
+  Core(rpc::Agent& agent, const DirectoryLine& directories, ServedKeys served,
+       const ClientOptions& options)
       : agent_(agent),
         options_(std::move(served.options)),
         layout_(std::make_shared<KeyLayout>(std::move(served.layout))),
         calls_(ShardCalls::Make(
-            agent, directory, layout_->shards(),
+            agent, directories, layout_->shards(),
             options.timeout.value_or(agent.default_timeout()))),
         compresses_(options.compression.kind != Compression::Kind::kNone),
         compressors_(layout_->shard_elements.size(),
@@ -211,8 +237,10 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
   RETURN_IF_ERROR(dist::Check(options.compression));
   ASSIGN_OR_RETURN(ServedKeys served,
                    directory.Async<&ServerDirectory::Served>().Await());
+  ASSIGN_OR_RETURN(DirectoryLine line, LineOf(agent, directory));
+  if (line.empty()) line = {directory};
   const auto core =
-      std::make_shared<Core>(agent, directory, std::move(served), options);
+      std::make_shared<Core>(agent, line, std::move(served), options);
   std::unique_ptr<ServerClient> client(new ServerClient(core));
   if (!rank.has_value()) return client;
   ASSIGN_OR_RETURN(const TrainerId id,
@@ -232,6 +260,9 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
 
 ServerClient::~ServerClient() { core_->Leave(); }
 
+RRef<ServerDirectory> ServerClient::directory() const {
+  return core_->calls().directory();
+}
 const ServerOptions& ServerClient::options() const { return core_->options(); }
 const KeyLayout& ServerClient::layout() const { return *core_->layout(); }
 

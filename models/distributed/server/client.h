@@ -60,12 +60,16 @@ class ServerClient {
  public:
   // As one of the trainers; ranks, in the order of which gradients are added,
   // are each trainer's own. Without a rank: one who only pulls, and waits for
-  // nobody. Waits for the servers.
+  // nobody. Waits for the servers. Unavailable when the directory's worker is
+  // lost.
   static absl::StatusOr<std::unique_ptr<ServerClient>> Join(
       rpc::Agent& agent, const RRef<ServerDirectory>& directory,
       std::optional<int64_t> rank, const ClientOptions& options = {});
   ~ServerClient();
 
+  // What newcomers find the servers by, also where the one that this client was
+  // given is lost.
+  RRef<ServerDirectory> directory() const;
   const ServerOptions& options() const;
   const KeyLayout& layout() const;
   // The number of a table in ServerOptions::tables; -1: there is none.

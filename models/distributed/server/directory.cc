@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "models/distributed/server/mix_bits.h"
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
@@ -23,22 +24,29 @@ absl::Status Closed() {
 
 }  // namespace
 
-void ServerDirectory::Set(std::vector<Replicas> shards) {
-  std::vector<Entry> entries;
-  for (Replicas& replicas : shards)
-    entries.push_back({.epoch = 1, .replicas = std::move(replicas)});
+void StrikeOff(const rpc::WorkerInfo& lost, DirectoryLine& line) {
+  DirectoryLine left;
+  for (const RRef<ServerDirectory>& directory : line)
+    if (!IsSame(directory.owner(), lost)) left.push_back(directory);
+  if (!left.empty()) line = std::move(left);
+}
+
+void ServerDirectory::Clear() {
+  std::vector<Entry> entries;  // their handles, and the line's, end unlocked
+  DirectoryLine line;
   {
     const MutexLock lock(mutex_);
     shards_.swap(entries);
+    line_.swap(line);
   }
-  // Handles end without the lock.
   for (const Entry& entry : entries)
     for (const auto& [who, promise] : entry.waiting) promise.Set(Closed());
 }
 
 TrainerId ServerDirectory::NewTrainer() {
   const MutexLock lock(mutex_);
-  return TrainerId{++trainers_};
+  // Of which another directory gives none.
+  return TrainerId{MixBits(MixBits(agent_.self().incarnation) + ++trainers_)};
 }
 
 Future<ShardPlace> ServerDirectory::Locate(rpc::CallContext& call,
@@ -47,7 +55,8 @@ Future<ShardPlace> ServerDirectory::Locate(rpc::CallContext& call,
   if (shard < 0 || static_cast<size_t>(shard) >= shards_.size())
     return ReadyFuture<ShardPlace>(Closed());
   Entry& entry = shards_[static_cast<size_t>(shard)];
-  if (entry.epoch > after) return ReadyFuture<ShardPlace>(entry.place());
+  if (entry.decided.epoch > after)
+    return ReadyFuture<ShardPlace>(entry.place());
   const uint64_t who = ++waited_;
   const Promise<ShardPlace> promise = entry.waiting[who];
   rpc::Agent& agent = call.agent();
@@ -72,7 +81,7 @@ void ServerDirectory::StopWaiting(int32_t shard, uint64_t who) {
     if (found == entry.waiting.end()) return;
     waiting = found->second;
     entry.waiting.erase(found);
-    place.epoch = entry.epoch;
+    place.epoch = entry.decided.epoch;
   }
   waiting->Set(place);
 }
@@ -81,58 +90,78 @@ absl::StatusOr<ServerDirectory::Entry*> ServerDirectory::EntryLocked(
     int32_t shard, int64_t epoch) {
   if (shard < 0 || static_cast<size_t>(shard) >= shards_.size())
     return Closed();
+  RETURN_IF_ERROR(InChargeLocked());
   Entry& entry = shards_[static_cast<size_t>(shard)];
-  if (entry.epoch != epoch) {
+  if (entry.decided.epoch != epoch) {
     return absl::AbortedError(absl::StrCat("shard ", shard, " is in epoch ",
-                                           entry.epoch,
+                                           entry.decided.epoch,
                                            ", in which another server has it"));
   }
   return &entry;
 }
 
-absl::StatusOr<int64_t> ServerDirectory::Begin(int32_t shard, int64_t epoch,
-                                               const Change& change) {
+Future<int64_t> ServerDirectory::Decide(int32_t shard, int64_t epoch, Next next,
+                                        const Change& change) {
   Replicas before;  // its handles end without the lock
+  Decided decided;
+  {
+    const MutexLock lock(mutex_);
+    const absl::StatusOr<Entry*> entry = EntryLocked(shard, epoch);
+    if (!entry.ok()) return ReadyFuture<int64_t>(entry.status());
+    Decided& known = (*entry)->decided;
+    auto after = change(known.replicas);
+    if (!after.ok()) return ReadyFuture<int64_t>(after.status());
+    before = std::exchange(known.replicas, *std::move(after));
+    if (next == Next::kEpoch) ++known.epoch;
+    ++known.number;
+    decided = known;
+  }
+  return Tell(shard, decided)
+      .Then([self = shared_from_this(), shard, epoch = decided.epoch] {
+        self->Answer(shard);
+        return epoch;
+      });
+}
+
+void ServerDirectory::Answer(int32_t shard) {
   std::map<uint64_t, Promise<ShardPlace>> waiting;
   ShardPlace place;
   {
     const MutexLock lock(mutex_);
-    ASSIGN_OR_RETURN(Entry* const entry, EntryLocked(shard, epoch));
-    before = entry->replicas;
-    ASSIGN_OR_RETURN(entry->replicas, change(before));
-    ++entry->epoch;
-    place = entry->place();
-    waiting.swap(entry->waiting);
+    if (static_cast<size_t>(shard) >= shards_.size()) return;
+    Entry& entry = shards_[static_cast<size_t>(shard)];
+    place = entry.place();
+    waiting.swap(entry.waiting);
   }
   for (const auto& [who, promise] : waiting) promise.Set(place);
-  return place.epoch;
 }
 
-absl::StatusOr<int64_t> ServerDirectory::Promote(int32_t shard, int64_t epoch) {
-  return Begin(
-      shard, epoch, [&](const Replicas& before) -> absl::StatusOr<Replicas> {
-        if (before.backup.empty()) {
-          return absl::AbortedError(
-              absl::StrCat("shard ", shard, " has no backup"));
-        }
-        return Replicas{.primary = before.backup.front(), .backup = {}};
-      });
+Future<int64_t> ServerDirectory::Promote(int32_t shard, int64_t epoch) {
+  return Decide(shard, epoch, Next::kEpoch,
+                [&](const Replicas& before) -> absl::StatusOr<Replicas> {
+                  if (before.backup.empty()) {
+                    return absl::AbortedError(
+                        absl::StrCat("shard ", shard, " has no backup"));
+                  }
+                  return Replicas{.primary = before.backup.front(),
+                                  .backup = {}};
+                });
 }
 
-absl::StatusOr<int64_t> ServerDirectory::GoAlone(int32_t shard, int64_t epoch) {
-  return Begin(shard, epoch,
-               [](const Replicas& before) -> absl::StatusOr<Replicas> {
-                 return Replicas{.primary = before.primary, .backup = {}};
-               });
+Future<int64_t> ServerDirectory::GoAlone(int32_t shard, int64_t epoch) {
+  return Decide(shard, epoch, Next::kEpoch,
+                [](const Replicas& before) -> absl::StatusOr<Replicas> {
+                  return Replicas{.primary = before.primary, .backup = {}};
+                });
 }
 
-absl::Status ServerDirectory::Enlist(int32_t shard, int64_t epoch,
-                                     const RRef<ServerShard>& backup) {
-  std::vector<RRef<ServerShard>> before = {backup};
-  const MutexLock lock(mutex_);
-  ASSIGN_OR_RETURN(Entry* const entry, EntryLocked(shard, epoch));
-  before.swap(entry->replicas.backup);
-  return absl::OkStatus();
+Future<int64_t> ServerDirectory::Enlist(int32_t shard, int64_t epoch,
+                                        const RRef<ServerShard>& backup) {
+  return Decide(shard, epoch, Next::kSameEpoch,
+                [&](const Replicas& before) -> absl::StatusOr<Replicas> {
+                  return Replicas{.primary = before.primary,
+                                  .backup = {backup}};
+                });
 }
 
 }  // namespace baton::dist

@@ -48,13 +48,13 @@ absl::StatusOr<ServedKeys> PlanServers(const std::vector<std::string>& servers,
 Future<Replicas> MakeShard(rpc::Agent& agent,
                            const std::vector<std::string>& servers,
                            const ShardSpec& spec,
-                           const RRef<ServerDirectory>& directory) {
+                           const DirectoryLine& directories) {
   std::vector<Future<RRef<ServerShard>>> making;
   const size_t replicas = spec.options.backups ? 2 : 1;
   for (size_t i = 0; i < replicas; ++i) {
     const size_t at = (static_cast<size_t>(spec.shard) + i) % servers.size();
     making.push_back(
-        rpc::Create<ServerShard>(agent, servers[at], spec, directory));
+        rpc::Create<ServerShard>(agent, servers[at], spec, directories));
   }
   return WaitAll(making).Then(
       [](const std::vector<RRef<ServerShard>>& made) -> Future<Replicas> {
@@ -78,11 +78,13 @@ void RegisterParameterServers(rpc::Registry& registry) {
   registry.AddFunction<&server_calls::Ping>();
 }
 
-ParameterServers::ParameterServers(rpc::Agent& agent, ServedKeys served)
-    : local_(std::make_shared<ServerDirectory>(std::move(served))),
+ParameterServers::ParameterServers(rpc::Agent& agent, const ServedKeys& served)
+    : agent_(agent),
+      local_(ServerDirectory::MakeAt(agent, served)),
       directory_(RRef<ServerDirectory>::Make(agent, local_)),
-      calls_(ShardCalls::Make(
-          agent, directory_, local_->Served().layout.shards(), kLongestSave)) {}
+      calls_(ShardCalls::Make(agent, {directory_},
+                              local_->Served().layout.shards(), kLongestSave)) {
+}
 
 absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Make(
     rpc::Agent& agent, const std::vector<std::string>& servers,
@@ -107,6 +109,10 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
     const ServedKeys& served, const std::vector<ShardImage>& images,
     const std::optional<SavedRows>& rows) {
   std::unique_ptr<ParameterServers> made(new ParameterServers(agent, served));
+  DirectoryLine line = {made->directory_};
+  if (served.options.backups) {
+    ASSIGN_OR_RETURN(line, made->LineUp(servers));
+  }
   std::vector<Future<Replicas>> making;
   for (int shard = 0; shard < served.layout.shards(); ++shard) {
     making.push_back(MakeShard(agent, servers,
@@ -116,12 +122,30 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
                                 .servers = servers,
                                 .image = images[static_cast<size_t>(shard)],
                                 .saved = rows},
-                               made->directory_));
+                               line));
   }
   ASSIGN_OR_RETURN(std::vector<Replicas> shards,
                    WaitAll(making).Await(kNoLimit));
   made->local_->Set(std::move(shards));
   return made;
+}
+
+absl::StatusOr<DirectoryLine> ParameterServers::LineUp(
+    const std::vector<std::string>& servers) {
+  const ServedKeys served = local_->Served();
+  std::vector<Future<RRef<ServerDirectory>>> making;
+  for (const std::string& server : servers)
+    making.push_back(rpc::Create<ServerDirectory>(agent_, server, served));
+  ASSIGN_OR_RETURN(const auto behind, WaitAll(making).Await(kNoLimit));
+  DirectoryLine line = {directory_};
+  line.insert(line.end(), behind.begin(), behind.end());
+  std::vector<Future<void>> standing;
+  for (size_t i = 0; i < line.size(); ++i) {
+    standing.push_back(line[i].Async<&ServerDirectory::Stand>(
+        line, static_cast<int32_t>(i), int64_t{1}));
+  }
+  RETURN_IF_ERROR(WaitAll(standing).Await(kNoLimit));
+  return line;
 }
 
 absl::Status ParameterServers::Save(const CheckpointOptions& to, int64_t step,
@@ -172,6 +196,6 @@ absl::StatusOr<ParameterServers::Resumed> ParameterServers::Resume(
   return resumed;
 }
 
-ParameterServers::~ParameterServers() { local_->Clear(); }
+ParameterServers::~ParameterServers() { local_->Close(); }
 
 }  // namespace baton::dist

@@ -37,8 +37,10 @@ void RegisterParameterServers(rpc::Registry& registry);
 //   ASSIGN_OR_RETURN(auto client,
 //                    dist::ServerClient::Join(agent, directory, rank));
 //
-// Its end lets go of the shards, which end with the last trainer's client. Must
-// not outlive the agent. Thread-compatible.
+// Its end lets go of the shards, which end with the last trainer's client.
+// Where there are backups, servers have directories, too: when the worker of
+// this one is killed, trainers go on, and may join by ServerClient::directory
+// of another. Must not outlive the agent. Thread-compatible.
 class ParameterServers {
  public:
   using Values = std::vector<std::pair<std::string, Tensor>>;
@@ -80,13 +82,17 @@ class ParameterServers {
   const RRef<ServerDirectory>& directory() const { return directory_; }
 
  private:
-  ParameterServers(rpc::Agent& agent, ServedKeys served);
+  ParameterServers(rpc::Agent& agent, const ServedKeys& served);
   // `rows`: where tables are not to begin empty.
   static absl::StatusOr<std::unique_ptr<ParameterServers>> Start(
       rpc::Agent& agent, const std::vector<std::string>& servers,
       const ServedKeys& served, const std::vector<ShardImage>& images,
       const std::optional<SavedRows>& rows);
 
+  // A directory at each server, behind this one.
+  absl::StatusOr<DirectoryLine> LineUp(const std::vector<std::string>& servers);
+
+  rpc::Agent& agent_;
   const std::shared_ptr<ServerDirectory> local_;
   const RRef<ServerDirectory> directory_;
   const std::shared_ptr<ShardCalls> calls_;

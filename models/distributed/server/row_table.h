@@ -60,7 +60,6 @@ class RowTable final : public ShardTable {
                               std::vector<std::vector<float>>& sums);
   void AddTo(Touched& touched, const float* gradient,
              std::vector<std::vector<float>>& sums) const;
-  void Prefetch(Row row) const;
   void StepRow(const Touched& touched, double scale) const;
   // The order of use.
   void Append(Row row);

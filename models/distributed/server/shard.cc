@@ -45,13 +45,13 @@ size_t BytesOf(const ExchangeReply& reply) {
 }  // namespace
 
 ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
-                         RRef<ServerDirectory> directory)
+                         DirectoryLine directories)
     : agent_(agent),
       shard_(spec.shard),
       shards_(spec.shards),
       servers_(spec.servers),
-      directory_(std::move(directory)),
-      state_(spec, agent.self().compute.device) {}
+      state_(spec, agent.self().compute.device),
+      directories_(std::move(directories)) {}
 
 void ServerShard::Serve(const std::vector<RRef<ServerShard>>& backup) {
   Post([backup](ServerShard& self) {
@@ -211,17 +211,27 @@ void ServerShard::Push(const WaitingPtr& waiting) {
 
 void ServerShard::AfterPush(const WaitingPtr& waiting,
                             const Future<void>& taken) {
+  // Behind no push that came later: who is answered first comes again first.
+  if (taken.ready() && pushed_.empty()) {
+    OnPushed(waiting, taken.Await());
+    return;
+  }
   taken.OnReady(
       [self = shared_from_this(), waiting](const absl::Status& status) {
         self->Post([waiting, status](ServerShard& self) {
-          waiting->pushed = true;
-          if (status.ok()) {
-            self.Admit(waiting);
-          } else {
-            waiting->promise.Set(status);
-          }
+          self.OnPushed(waiting, status);
         });
       });
+}
+
+void ServerShard::OnPushed(const WaitingPtr& waiting,
+                           const absl::Status& status) {
+  waiting->pushed = true;
+  if (status.ok()) {
+    Admit(waiting);
+  } else {
+    waiting->promise.Set(status);
+  }
 }
 
 void ServerShard::Answer(const WaitingPtr& waiting) {

@@ -67,9 +67,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
  public:
   static absl::StatusOr<std::shared_ptr<ServerShard>> Make(
       rpc::CallContext& call, const ShardSpec& spec,
-      const RRef<ServerDirectory>& directory);
+      const DirectoryLine& directories);
   ServerShard(rpc::Agent& agent, const ShardSpec& spec,
-              RRef<ServerDirectory> directory);
+              DirectoryLine directories);
 
   // First of all, and once: as the primary, with one backup or none, or as the
   // backup of a primary at that worker, which is in that epoch and has had so
@@ -128,8 +128,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
       fn(*self);
     });
   }
-  // Of asynchronous mode, where pushes that came while another one was applied
-  // are applied together.
+  // Of asynchronous mode, where pushes of dense gradients that came while
+  // another one was applied are applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
   template <typename Fn>
@@ -148,6 +148,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Admit(const WaitingPtr& waiting);
   void Push(const WaitingPtr& waiting);
   void AfterPush(const WaitingPtr& waiting, const Future<void>& taken);
+  void OnPushed(const WaitingPtr& waiting, const absl::Status& status);
   void Answer(const WaitingPtr& waiting);
   void Touch(const ExchangeRequest& request);
   bool NeedsTouch(const ExchangeRequest& request) const;
@@ -179,7 +180,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void CopyTo(const rpc::WorkerInfo& worker);
   void OnCopied(const absl::StatusOr<RRef<ServerShard>>& replica);
   void Enlist();
-  // The directory's worker has not answered, and may do so after kAskAgain.
+  // The directory's worker has not answered, and it, or one that follows it,
+  // may do so after kAskAgain.
   static bool MayAskAgain(const absl::Status& status);
   static constexpr std::chrono::milliseconds kAskAgain{100};
   // Asks the directory for the next epoch until it answers.
@@ -189,9 +191,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   rpc::Agent& agent_;
   const int32_t shard_, shards_;
   const std::vector<std::string> servers_;
-  const RRef<ServerDirectory> directory_;
   Strand strand_;
   ShardState state_;
+  DirectoryLine directories_;  // of workers that are there, but for the last
   Role role_ = Role::kIdle;
   absl::Status fenced_;
   int64_t epoch_ = 1;

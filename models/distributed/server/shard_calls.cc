@@ -20,10 +20,10 @@ constexpr std::chrono::milliseconds kLongestPing{200};
 }  // namespace
 
 std::shared_ptr<ShardCalls> ShardCalls::Make(
-    rpc::Agent& agent, const RRef<ServerDirectory>& directory, int shards,
+    rpc::Agent& agent, const DirectoryLine& directories, int shards,
     std::chrono::milliseconds timeout) {
   std::shared_ptr<ShardCalls> calls(
-      new ShardCalls(agent, directory, shards, timeout));
+      new ShardCalls(agent, directories, shards, timeout));
   agent.WatchMembers(
       [weak = std::weak_ptr<ShardCalls>(calls)](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
@@ -49,6 +49,11 @@ absl::Status ShardCalls::EndOf(int32_t shard, Clock::time_point deadline,
   if (Clock::now() + kTryAgain < deadline) return absl::OkStatus();
   return Annotate(
       why, absl::StrCat("no server of shard ", shard, " has answered in time"));
+}
+
+RRef<ServerDirectory> ShardCalls::directory() const {
+  const MutexLock lock(mutex_);
+  return directories_.front();
 }
 
 int64_t ShardCalls::EpochOf(int32_t shard) const {
@@ -93,7 +98,7 @@ void ShardCalls::Find(int32_t shard, std::chrono::milliseconds left,
     if (std::exchange(entry.asking, true)) return;
     after = entry.place.epoch;
   }
-  directory_
+  directory()
       .Async<&ServerDirectory::Locate>(
           rpc::CallOptions{.timeout = std::min(left, kLongestQuestion)}, shard,
           after)
@@ -167,6 +172,8 @@ void ShardCalls::OnMember(const rpc::MemberEvent& event) {
   std::vector<std::pair<int32_t, int64_t>> lost;  // and their epochs
   {
     const MutexLock lock(mutex_);
+    if (event.kind != rpc::MemberEvent::Kind::kBroken)
+      StrikeOff(event.worker, directories_);
     for (size_t shard = 0; shard < shards_.size(); ++shard) {
       const ShardPlace& place = shards_[shard].place;
       if (shards_[shard].found && IsSame(place.primary->owner(), event.worker))

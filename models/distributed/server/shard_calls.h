@@ -30,9 +30,10 @@ namespace baton::dist {
 class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
  public:
   // Each call ends by `timeout`.
-  static std::shared_ptr<ShardCalls> Make(
-      rpc::Agent& agent, const RRef<ServerDirectory>& directory, int shards,
-      std::chrono::milliseconds timeout);
+  static std::shared_ptr<ShardCalls> Make(rpc::Agent& agent,
+                                          const DirectoryLine& directories,
+                                          int shards,
+                                          std::chrono::milliseconds timeout);
 
   template <typename T>
   using Call = std::function<Future<T>(const RRef<ServerShard>& primary,
@@ -47,6 +48,8 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
     return attempt->promise.future();
   }
 
+  // The first that is there.
+  RRef<ServerDirectory> directory() const;
   // In which it was last found; 0 before.
   int64_t EpochOf(int32_t shard) const;
 
@@ -78,11 +81,11 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
     std::map<uint64_t, std::function<void()>> under_way;
   };
 
-  ShardCalls(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-             int shards, std::chrono::milliseconds timeout)
+  ShardCalls(rpc::Agent& agent, const DirectoryLine& directories, int shards,
+             std::chrono::milliseconds timeout)
       : agent_(agent),
-        directory_(directory),
         timeout_(timeout),
+        directories_(directories),
         shards_(static_cast<size_t>(shards)) {}
 
   template <typename T>
@@ -156,9 +159,9 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
   void Later(std::function<void()> then);
 
   rpc::Agent& agent_;
-  const RRef<ServerDirectory> directory_;
   const std::chrono::milliseconds timeout_;
   mutable Mutex mutex_;
+  DirectoryLine directories_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // so far
 };

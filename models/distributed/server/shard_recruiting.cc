@@ -66,7 +66,7 @@ void ServerShard::CopyTo(const rpc::WorkerInfo& worker) {
                        .shards = shards_,
                        .servers = servers_,
                        .image = state_.Image()};
-  rpc::Create<ServerShard>(agent_, worker, spec, directory_)
+  rpc::Create<ServerShard>(agent_, worker, spec, directories_)
       .Then([primary = agent_.self(), epoch = epoch_,
              updates = next_index_](const RRef<ServerShard>& replica) {
         return replica.Async<&ServerShard::Follow>(primary, epoch, updates)
@@ -99,10 +99,11 @@ void ServerShard::OnCopied(const absl::StatusOr<RRef<ServerShard>>& replica) {
 
 void ServerShard::Enlist() {
   if (role_ != Role::kPrimary || backup_.empty()) return;
-  directory_.Async<&ServerDirectory::Enlist>(shard_, epoch_, backup_.front())
+  directories_.front()
+      .Async<&ServerDirectory::Enlist>(shard_, epoch_, backup_.front())
       .OnReady([self = shared_from_this(),
-                epoch = epoch_](const absl::Status& status) {
-        self->Post([epoch, status](ServerShard& self) {
+                epoch = epoch_](const absl::StatusOr<int64_t>& enlisted) {
+        self->Post([epoch, status = enlisted.status()](ServerShard& self) {
           // An epoch that this primary asked for begins soon.
           if (status.ok() || epoch != self.epoch_ || self.asking_) return;
           if (MayAskAgain(status)) {

@@ -28,7 +28,7 @@ bool Ping() { return true; }
 
 absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
     rpc::CallContext& call, const ShardSpec& spec,
-    const RRef<ServerDirectory>& directory) {
+    const DirectoryLine& directories) {
   RETURN_IF_ERROR(dist::Check(spec.options));
   ShardSpec whole = spec;
   if (spec.saved.has_value()) {
@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
     ASSIGN_OR_RETURN(whole.image.tables, LoadRows(spec.options, spec.shard,
                                                   spec.shards, *spec.saved));
   }
-  auto shard = std::make_shared<ServerShard>(call.agent(), whole, directory);
+  auto shard = std::make_shared<ServerShard>(call.agent(), whole, directories);
   call.agent().WatchMembers(
       [weak = shard->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
@@ -56,7 +56,8 @@ bool ServerShard::MayAskAgain(const absl::Status& status) {
 template <auto kMethod>
 void ServerShard::AskForEpoch() {
   if (std::exchange(asking_, true)) return;
-  directory_.Async<kMethod>(shard_, epoch_)
+  directories_.front()
+      .Async<kMethod>(shard_, epoch_)
       .OnReady(
           [self = shared_from_this()](const absl::StatusOr<int64_t>& epoch) {
             self->Post([epoch](ServerShard& self) {
@@ -118,6 +119,7 @@ void ServerShard::Fence(const absl::Status& why) {
 void ServerShard::OnMember(const rpc::MemberEvent& event) {
   using Kind = rpc::MemberEvent::Kind;
   const bool gone = event.kind == Kind::kLost || event.kind == Kind::kLeft;
+  if (gone) StrikeOff(event.worker, directories_);
   if (role_ == Role::kBackup && IsSame(event.worker, primary_)) {
     if (gone) Promote();
     if (event.kind == Kind::kBroken) {

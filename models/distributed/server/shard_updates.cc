@@ -50,8 +50,10 @@ Future<void> ServerShard::Log(ShardUpdate update) {
     unacknowledged_[update.index] = {update, replicated};
     if (!copying_) SendToBackup(update);
   }
+  // Rows alone have no pass over all values that several could share.
   if (update.kind == ShardUpdate::Kind::kPush &&
-      state_.options().mode == Consistency::kAsynchronous) {
+      state_.options().mode == Consistency::kAsynchronous &&
+      update.gradients.dense.defined()) {
     pushed_.push_back(std::move(update));
     if (pushed_.size() == 1) Post([](ServerShard&) {});
   } else {

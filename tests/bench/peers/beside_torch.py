@@ -46,8 +46,11 @@ def calls_of(row):
 
 # How the examples' variants are called by rpc_shapes.py, and what follows.
 SHAPES = {"bsp": "parameter server, batch", "async": "parameter server, hogwild",
+          "batch": "parameter server, batch, made of calls",
           "read": "rows of an embedding", "update": "rows, updated",
           "batched": "batched inference"}
+# What is of ours alone, beside what is the same at PyTorch's.
+OURS = ", made of calls"
 COUNTS = ("trainers", "clients", "readers", "observers")
 RATES = ("pushes_per_s", "rows_per_s", "requests_per_s")
 
@@ -58,7 +61,7 @@ def shapes_of(row):
     if what is None:
         words = row["variant"].split()
         what = SHAPES[words[0]]
-        if words[0] in ("bsp", "async"):
+        if words[0] in ("bsp", "async", "batch"):
             row["model"] = words[1]
     count = next(row[name] for name in COUNTS if name in row)
     what = " ".join([what, *([row["model"]] if "model" in row else []),
@@ -122,6 +125,8 @@ def programs(folder, shapes):
             result += [run("parameter_server", trainers + 1,
                            f"--gradients={model}", f"--pushes={pushes}",
                            "--mode=bsp,async") for trainers in (2, 4, 8)]
+        result += [run("parameter_server_batch", trainers + 1, "--pushes=24",
+                       "--depth=50", "--width=64") for trainers in (2, 4, 8)]
     if "rows" in shapes:
         result.append(run("embedding_rows", 9, "--skew=0", "--clients=1,4,8",
                           "--load=read,update"))
@@ -168,13 +173,14 @@ def of_memcpy(ours, what, value):
 def rows(all_columns):
     ours, peers = all_columns[0], all_columns[1:]
     for what, unit in ours.figures:
+        theirs = (what.replace(OURS, ""), unit)
         if unit not in RATES and all(
-                peer.median((what, unit)) is None for peer in peers):
+                peer.median(theirs) is None for peer in peers):
             continue
         value = ours.median((what, unit))
         cells = [what, text(value, unit), of_memcpy(ours, what, value)]
         for peer in peers:
-            other = peer.median((what, unit))
+            other = peer.median(theirs)
             if other is None:
                 cells += ["", ""]
                 continue

@@ -241,6 +241,22 @@ TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
   EXPECT_EQ(line["trainers_lost"], 0);
 }
 
+TEST(ParameterServerBatchProgram, MeasuresReportsASecond) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("parameter_server_batch");
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=3", "--worker_program=" + program, "--", program,
+       "--width=4", "--pushes=3", "--json=" + folder / "results.jsonl"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream file(folder / "results.jsonl");
+  const auto line = nlohmann::json::parse(file);
+  EXPECT_EQ(line["variant"], "batch resnet18");
+  EXPECT_EQ(line["trainers"], 2);
+  EXPECT_GT(line["pushes_per_s"], 0);
+  EXPECT_GT(line["gb_per_s"], 0);
+  EXPECT_GT(line["memcpy_gb_per_s"], 0);
+}
+
 TEST(ParameterServerBatchProgram, GoesOnWhenATrainerIsKilledAndStartedAgain) {
   const testing::TempFolder folder;
   const tools::Rejoining rejoining = tools::KillAndStartATrainer(

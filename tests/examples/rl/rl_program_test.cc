@@ -9,11 +9,9 @@
 #include <sys/types.h>
 
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
@@ -22,20 +20,6 @@ namespace baton::examples {
 namespace {
 
 using ::testing::HasSubstr;
-
-// The child that baton-run has given this name; 0 where there is none.
-pid_t WorkerOf(pid_t launcher, const std::string& name) {
-  std::ifstream children(
-      absl::StrCat("/proc/", launcher, "/task/", launcher, "/children"));
-  for (pid_t child = 0; children >> child;) {
-    std::ifstream file(absl::StrCat("/proc/", child, "/environ"));
-    const std::string environment((std::istreambuf_iterator<char>(file)), {});
-    const std::string entry =
-        absl::StrCat("BATON_NAME=", name, std::string(1, '\0'));
-    if (environment.find(entry) != std::string::npos) return child;
-  }
-  return 0;
-}
 
 TEST(RlProgram, LearnsThoughAnObserverIsKilled) {
   const testing::TempFolder folder;
@@ -48,7 +32,7 @@ TEST(RlProgram, LearnsThoughAnObserverIsKilled) {
       [&](const std::string& output, const tools::Process& launcher) {
         if (killed || output.find("round   2") == std::string::npos) return;
         killed = true;
-        const pid_t worker = WorkerOf(launcher.pid, "worker2");
+        const pid_t worker = tools::WorkerOf(launcher.pid, "worker2");
         ASSERT_GT(worker, 0);
         ::kill(worker, SIGKILL);
       });

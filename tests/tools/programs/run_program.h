@@ -4,15 +4,19 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/program_path.h"
 #include "tools/launch/process.h"
 
@@ -50,6 +54,20 @@ inline Outcome RunProgram(
   outcome.code =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
+}
+
+// The child that baton-run has given this name; 0 where there is none.
+inline pid_t WorkerOf(pid_t launcher, const std::string& name) {
+  std::ifstream children(
+      absl::StrCat("/proc/", launcher, "/task/", launcher, "/children"));
+  for (pid_t child = 0; children >> child;) {
+    std::ifstream file(absl::StrCat("/proc/", child, "/environ"));
+    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    const std::string entry =
+        absl::StrCat("BATON_NAME=", name, std::string(1, '\0'));
+    if (environment.find(entry) != std::string::npos) return child;
+  }
+  return 0;
 }
 
 // A program that runs beside the test, and no longer than this object. Confined

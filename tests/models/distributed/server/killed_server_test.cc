@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,14 +14,12 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/parameter_server.h"
-#include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
+#include "tests/models/distributed/server/pusher.h"
 #include "tests/support/child_process.h"
 #include "tests/support/program_path.h"
 #include "tests/support/status_matchers.h"
@@ -33,21 +30,16 @@ namespace {
 
 using ::testing::Each;
 using testing::IsOk;
+using testing::kElements;
+using testing::MillisSince;
+using testing::Pusher;
 using testing::Within;
 using Clock = std::chrono::steady_clock;
-
-constexpr int64_t kElements = 20'000;
 
 // How often a server is killed; BATON_KILLS=100 is the long run.
 int Kills() {
   const char* kills = std::getenv("BATON_KILLS");
   return kills == nullptr ? 3 : std::atoi(kills);
-}
-
-int64_t MillisSince(Clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
-                                                               begin)
-      .count();
 }
 
 void PrintTimes(const char* mode, const char* what, std::vector<int64_t> ms) {
@@ -56,44 +48,6 @@ void PrintTimes(const char* mode, const char* what, std::vector<int64_t> ms) {
               static_cast<long long>(ms[ms.size() / 2]),
               static_cast<long long>(ms.back()), ms.size());
 }
-
-// A trainer that pushes until it is told to end; each push adds one to every
-// value.
-class Pusher {
- public:
-  Pusher(rpc::Agent& agent, const RRef<ServerDirectory>& directory,
-         int64_t rank)
-      : thread_([this, &agent, directory, rank] {
-          const auto client = ServerClient::Join(agent, directory, rank);
-          ASSERT_THAT(client, IsOk());
-          Run(**client);
-        }) {}
-  ~Pusher() { End(); }
-
-  int64_t acknowledged() const { return acknowledged_; }
-  // The longest push since the last call.
-  int64_t TakeLongest() { return longest_ms_.exchange(0); }
-  void End() {
-    over_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void Run(ServerClient& client) {
-    const Tensor gradient = Tensor::Full({kElements}, -1);
-    while (!over_) {
-      const auto begin = Clock::now();
-      ASSERT_THAT(client.PushPull({gradient}).Await(), IsOk());
-      longest_ms_ = std::max(longest_ms_.load(), MillisSince(begin));
-      ++acknowledged_;
-    }
-  }
-
-  std::atomic<int64_t> acknowledged_{0};
-  std::atomic<int64_t> longest_ms_{0};
-  std::atomic<bool> over_{false};
-  std::thread thread_;  // last: it uses the rest
-};
 
 // Two servers, each a process with one shard and the backup of the other's, and
 // this process, which has the directory and trains. A server that was killed is
@@ -105,17 +59,8 @@ class KilledServer : public ::testing::TestWithParam<Consistency> {
     ASSERT_THAT(rendezvous, IsOk());
     rendezvous_ = *std::move(rendezvous);
     for (const std::string& name : names_) Start(name);
-    rpc::Registry registry;
-    Register(registry);
-    RegisterParameterServers(registry);
-    rpc::ClusterOptions cluster;
-    cluster.name = "trainer";
-    cluster.rendezvous = rendezvous_->address();
-    cluster.world_size = 3;
-    cluster.agent.on_start = Attach;
-    auto agent = rpc::JoinCluster(cluster, registry);
-    ASSERT_THAT(agent, IsOk());
-    agent_ = *std::move(agent);
+    agent_ = testing::JoinAsTrainer(rendezvous_->address(), /*workers=*/3);
+    ASSERT_NE(agent_, nullptr);
     ServerOptions options;
     options.mode = GetParam();
     options.rule = ops::SgdRule{.lr = 1};
@@ -129,8 +74,9 @@ class KilledServer : public ::testing::TestWithParam<Consistency> {
     servers_ = *std::move(servers);
   }
   void Start(const std::string& name) {
-    processes_[name] = std::make_unique<ChildProcess>(std::vector<std::string>{
-        testing::ProgramPath("shard_server"), name, rendezvous_->address()});
+    processes_[name] = std::make_unique<ChildProcess>(
+        std::vector<std::string>{testing::ProgramPath("shard_server"), name,
+                                 rendezvous_->address(), "3"});
   }
   std::unique_ptr<ServerClient> Reader() {
     auto reader =

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <string>
 
 #include "tests/models/distributed/server/server_cluster.h"
@@ -171,7 +172,7 @@ TEST_F(ServerTest, ABackupTakesNothingOfAnotherEpoch) {
                     .shard = 0,
                     .shards = 1,
                     .image = {.values = Tensor::Zeros({8})}},
-          servers_->directory())
+          DirectoryLine{servers_->directory()})
           .Await();
   ASSERT_THAT(made, IsOk());
   const RRef<ServerShard>& backup = *made;
@@ -208,6 +209,40 @@ TEST_F(ServerTest, APrimaryThatIsNoneForTheDirectoryServesNobody) {
   read.values = true;
   EXPECT_THAT(primary.Async<&ServerShard::Exchange>(read).Await(),
               Fails(absl::StatusCode::kUnavailable, "epoch 2"));
+}
+
+// The others are for when it is lost.
+TEST_F(ServerTest, OnlyTheFirstDirectoryDecidesAndTheOthersKnow) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const auto line =
+      servers_->directory().Async<&ServerDirectory::Line>().Await();
+  ASSERT_THAT(line, IsOk());
+  ASSERT_EQ(line->size(), 3);
+  const RRef<ServerDirectory>& second = (*line)[1];
+  EXPECT_EQ(second.owner().name, "bob");
+  EXPECT_THAT(second.Async<&ServerDirectory::GoAlone>(0, 1).Await(),
+              Fails(absl::StatusCode::kUnavailable, "alice has the directory"));
+  EXPECT_EQ(
+      *servers_->directory().Async<&ServerDirectory::GoAlone>(0, 1).Await(), 2);
+  for (const RRef<ServerDirectory>& directory : *line) {
+    const auto place = directory.Async<&ServerDirectory::Locate>(0, 1).Await();
+    ASSERT_THAT(place, IsOk());
+    EXPECT_EQ(place->epoch, 2);
+    EXPECT_EQ(place->primary->owner().name, "bob");
+  }
+}
+
+// A trainer's number names it at shards, whichever directory has given it.
+TEST_F(ServerTest, DirectoriesGiveNoNumberTwice) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const auto line =
+      servers_->directory().Async<&ServerDirectory::Line>().Await();
+  ASSERT_THAT(line, IsOk());
+  std::set<TrainerId> numbers;
+  for (int i = 0; i < 10; ++i)
+    for (const RRef<ServerDirectory>& directory : *line)
+      numbers.insert(*directory.Async<&ServerDirectory::NewTrainer>().Await());
+  EXPECT_EQ(numbers.size(), 30);
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/pushing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/status.h"
+
+namespace baton::examples {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+absl::StatusOr<double> PushesPerSecond(int64_t pushes,
+                                       absl::FunctionRef<absl::Status()> push) {
+  constexpr int64_t kWarmUp = 5;
+  auto begin = Clock::now();
+  for (int64_t i = 0; i < pushes + kWarmUp; ++i) {
+    if (i == kWarmUp) begin = Clock::now();
+    RETURN_IF_ERROR(push());
+  }
+  const std::chrono::duration<double> seconds = Clock::now() - begin;
+  return static_cast<double>(pushes) / seconds.count();
+}
+
+double MemcpyBytesPerSecond(size_t bytes) {
+  constexpr size_t kTimes = 9;
+  const std::vector<char> from(bytes, 1);
+  std::vector<char> to(bytes, 2);
+  std::vector<double> seconds;
+  while (seconds.size() < kTimes) {
+    const auto begin = Clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    seconds.push_back(
+        std::chrono::duration<double>(Clock::now() - begin).count());
+    BATON_CHECK(to == from);  // so that all of it is done
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2,
+                   seconds.end());
+  return static_cast<double>(bytes) / seconds[kTimes / 2];
+}
+
+Measurement PushMeasurement(const std::string& variant, int64_t servers,
+                            int64_t trainers, int64_t pushes,
+                            const PushFigures& figures) {
+  const double rate = figures.pushes_per_s;
+  return {.variant = variant,
+          .items = pushes * trainers,
+          .seconds = {static_cast<double>(pushes * trainers) / rate},
+          .details = {{"servers", servers},
+                      {"trainers", trainers},
+                      // Either way.
+                      {"gb_per_s",
+                       2e-9 * rate * static_cast<double>(figures.bytes)},
+                      {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
+          .item = "pushes"};
+}
+
+}  // namespace baton::examples

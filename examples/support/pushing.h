@@ -1,0 +1,72 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "core/status.h"
+#include "examples/support/measurement.h"
+#include "examples/support/participants.h"
+#include "rpc/rref.h"
+
+namespace baton::examples {
+
+struct PushFigures {
+  double pushes_per_s = 0;        // of all trainers together
+  int64_t bytes = 0;              // of a push, and of what is pulled with it
+  double memcpy_bytes_per_s = 0;  // of as many bytes, by one thread, alone
+};
+
+// How often a second `push` is done, `pushes` times, after five that do not
+// count. Its first error.
+absl::StatusOr<double> PushesPerSecond(int64_t pushes,
+                                       absl::FunctionRef<absl::Status()> push);
+
+// The median of some copies into memory that is there.
+double MemcpyBytesPerSecond(size_t bytes);
+
+// `trainers` push so often each, GB/s either way beside memcpy's.
+Measurement PushMeasurement(const std::string& variant, int64_t servers,
+                            int64_t trainers, int64_t pushes,
+                            const PushFigures& figures);
+
+// Of those that are not lost; Unavailable where all are.
+template <typename T>
+absl::StatusOr<std::vector<T>> ThoseThere(
+    const std::vector<std::optional<T>>& all) {
+  std::vector<T> there;
+  for (const std::optional<T>& of_one : all)
+    if (of_one.has_value()) there.push_back(*of_one);
+  if (!there.empty()) return there;
+  return absl::UnavailableError("all trainers were lost");
+}
+
+// Has all of them Run at the same time, each of which gives its pushes a
+// second, of so many bytes.
+template <typename Pusher>
+absl::StatusOr<PushFigures> MeasurePushers(
+    const std::vector<RRef<Pusher>>& pushers, int64_t pushes, int64_t bytes) {
+  std::vector<Future<std::optional<double>>> rates;
+  for (const RRef<Pusher>& pusher : pushers) {
+    rates.push_back(UnlessLost<double>(pusher.template Async<&Pusher::Run>(
+        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
+  }
+  ASSIGN_OR_RETURN(const auto given, WaitAll(rates).Await(kNoLimit));
+  ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
+  return PushFigures{
+      .pushes_per_s = std::accumulate(all.begin(), all.end(), 0.0),
+      .bytes = bytes,
+      .memcpy_bytes_per_s = MemcpyBytesPerSecond(static_cast<size_t>(bytes))};
+}
+
+}  // namespace baton::examples
