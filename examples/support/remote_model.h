@@ -4,6 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "core/device.h"
 #include "core/status.h"
@@ -56,7 +59,9 @@ class RemoteModel final : public Trainable {
     bool local = false;
   };
   // Stages are placed as the schedule needs them, one a worker where there are
-  // enough; errors name the worker that could not make its stage.
+  // enough; errors name the worker that could not make its stage. A pipeline
+  // over several has the settings' number of copies, each at as many of the
+  // workers as the others, in their order.
   static absl::StatusOr<std::unique_ptr<RemoteModel>> Make(
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const PipelineSettings& settings,
@@ -75,35 +80,47 @@ class RemoteModel final : public Trainable {
                            batch.targets.To(agent_.self().compute.device)};
     });
   }
-  int warm_up_steps() const override { return pipeline_->warm_up_steps(); }
+  int warm_up_steps() const override { return pipeline().warm_up_steps(); }
   std::vector<Detail> Details() const override;
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
-    return pipeline_->Links();
+    return pipeline().Links();
   }
   const dist::Schedule* schedule() const override {
-    return pipelined_ ? pipeline_->schedule() : nullptr;
+    return pipelined_ ? pipeline().schedule() : nullptr;
   }
   absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
       const TrainingBatch& batch) {
-    return pipeline_->Evaluate(batch.inputs, batch.targets);
+    return pipeline().Evaluate(batch.inputs, batch.targets);
   }
-  void set_schedule(optim::Schedule rates) {
-    optimizer_->set_schedule(std::move(rates));
+  void set_schedule(const optim::Schedule& rates) {
+    for (const Copy& copy : copies_) copy.optimizer->set_schedule(rates);
   }
 
-  // Of weights, under their names in the whole model, and optimizer. Outlived
-  // by this.
+  // Of weights, under their names in the whole model, and optimizer; of several
+  // copies the first one's alone. Outlived by this.
   absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options) {
     return dist::Checkpointer::Make(
         agent_, options,
-        std::vector<dist::SavedModule>(stages_.begin(), stages_.end()),
-        {*optimizer_});
+        std::vector<dist::SavedModule>(copies_[0].stages.begin(),
+                                       copies_[0].stages.end()),
+        {*copies_[0].optimizer});
   }
 
  private:
   using StageHandle = dist::Module<M>;
+  struct Copy {
+    std::vector<StageHandle> stages;
+    std::unique_ptr<dist::Pipeline> pipeline;
+    std::unique_ptr<dist::Optimizer<optim::Any>> optimizer;
+  };
   explicit RemoteModel(rpc::Agent& agent) : agent_(agent) {}
+
+  absl::StatusOr<Copy> MakeCopy(const std::vector<std::string>& workers,
+                                const Spec& spec,
+                                const PipelineSettings& settings,
+                                const Options& options) const;
+  dist::Pipeline& pipeline() const { return *copies_[0].pipeline; }
 
   static absl::StatusOr<std::vector<StageHandle>> MakeStages(
       rpc::Agent& agent, const std::vector<std::string>& workers,
@@ -116,9 +133,7 @@ class RemoteModel final : public Trainable {
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
-  std::vector<StageHandle> stages_;
-  std::unique_ptr<dist::Pipeline> pipeline_;
-  std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
+  std::vector<Copy> copies_;
   std::optional<dist::TiedPair<M, M>> tied_;
 };
 
@@ -184,30 +199,30 @@ auto RemoteModel<M>::MakeLocalStages(rpc::Agent& agent,
 }
 
 template <typename M>
-absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
-    rpc::Agent& agent, const std::vector<std::string>& workers,
-    const Spec& spec, const PipelineSettings& settings,
-    const Options& options) {
-  std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
-  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
-  const bool ordered = model->pipelined_ && !options.local;
+auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
+                              const Spec& spec,
+                              const PipelineSettings& settings,
+                              const Options& options) const
+    -> absl::StatusOr<Copy> {
+  const bool ordered = pipelined_ && !options.local;
+  Copy copy;
   ASSIGN_OR_RETURN(
-      model->stages_,
+      copy.stages,
       options.local
-          ? MakeLocalStages(agent, workers.front(), spec, options.cuts)
-          : MakeStages(agent, workers, spec, settings.schedule, options.cuts));
-  const std::vector<dist::StageModule> stages(model->stages_.begin(),
-                                              model->stages_.end());
+          ? MakeLocalStages(agent_, workers.front(), spec, options.cuts)
+          : MakeStages(agent_, workers, spec, settings.schedule, options.cuts));
+  const std::vector<dist::StageModule> stages(copy.stages.begin(),
+                                              copy.stages.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_) {
+  for (const auto& stage : copy.stages) {
     const dist::ParameterSource source(stage.ref());
     // By names in the whole model, but where both ends have the same one.
     sources.push_back(spec.tied.empty() ? source.Named("") : source);
   }
   ASSIGN_OR_RETURN(
-      model->pipeline_,
+      copy.pipeline,
       dist::Pipeline::Make(
-          agent,
+          agent_,
           {.split_size = options.split_size,
            .micro_batches = options.micro_batches,
            .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
@@ -219,39 +234,89 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
            .deferred_batch_norm = settings.deferred_batch_norm,
            .compute_threads = options.compute_threads},
           stages));
-  model->optimizer_ = std::make_unique<dist::Optimizer<optim::Any>>(
-      agent, spec.optimizer, sources);
-  if (spec.rates) model->optimizer_->set_schedule(spec.rates);
-  if (!spec.tied.empty() && model->stages_.size() > 1) {
-    model->tied_.emplace(agent, model->stages_.front(), model->stages_.back(),
-                         spec.tied);
+  copy.optimizer = std::make_unique<dist::Optimizer<optim::Any>>(
+      agent_, spec.optimizer, sources);
+  if (spec.rates) copy.optimizer->set_schedule(spec.rates);
+  RETURN_IF_ERROR(copy.optimizer->Ready().Await(kNoLimit));
+  return copy;
+}
+
+template <typename M>
+absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const Spec& spec, const PipelineSettings& settings,
+    const Options& options) {
+  std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
+  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
+  const auto replicas = static_cast<size_t>(
+      model->pipelined_ && !options.local ? settings.replicas : 1);
+  if (replicas > 1 && (workers.size() < replicas || !spec.tied.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--replicas=", replicas, ": they take a worker each, of ",
+                     workers.size(), ", and have no tied parameters"));
   }
-  RETURN_IF_ERROR(model->optimizer_->Ready().Await(kNoLimit));
+  const size_t share = workers.size() / replicas;
+  std::vector<dist::Pipeline*> pipelines;
+  for (size_t i = 0; i < replicas; ++i) {
+    const auto begin = workers.begin() + static_cast<std::ptrdiff_t>(i * share);
+    ASSIGN_OR_RETURN(
+        Copy copy,
+        model->MakeCopy({begin, begin + static_cast<std::ptrdiff_t>(share)},
+                        spec, settings, options));
+    pipelines.push_back(copy.pipeline.get());
+    model->copies_.push_back(std::move(copy));
+  }
+  if (replicas > 1)
+    RETURN_IF_ERROR(dist::Pipeline::MakeReplicas(agent, pipelines));
+  const std::vector<StageHandle>& stages = model->copies_[0].stages;
+  if (!spec.tied.empty() && stages.size() > 1)
+    model->tied_.emplace(agent, stages.front(), stages.back(), spec.tied);
   return model;
 }
 
 template <typename M>
 Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
   if (tied_) return ReadyFuture<double>(TiedStep(batch));
-  return pipeline_->StepAsync(*optimizer_, batch.inputs, batch.targets)
-      .Then([](const dist::Pipeline::StepResult& step) { return step.loss; });
+  const auto count = static_cast<int64_t>(copies_.size());
+  const int64_t rows = batch.inputs.dim(0);
+  if (rows % count != 0) {
+    return ReadyFuture<double>(absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", rows, " rows for ", count, " replicas")));
+  }
+  std::vector<Future<dist::Pipeline::StepResult>> steps;
+  for (int64_t begin = 0; const Copy& copy : copies_) {
+    const int64_t end = begin + rows / count;
+    steps.push_back(copy.pipeline->StepAsync(
+        *copy.optimizer, batch.inputs.Slice(0, begin, end),
+        batch.targets.Slice(0, begin, end)));
+    begin = end;
+  }
+  return WaitAll(steps).Then(
+      [](const std::vector<dist::Pipeline::StepResult>& results) {
+        double sum = 0;
+        for (const auto& result : results) sum += result.loss;
+        return sum / static_cast<double>(results.size());
+      });
 }
 
 template <typename M>
 absl::StatusOr<double> RemoteModel<M>::TiedStep(const TrainingBatch& batch) {
   const dist::Context ctx(agent_);
   ASSIGN_OR_RETURN(const dist::Pipeline::StepResult result,
-                   pipeline_->Step(ctx, batch.inputs, batch.targets));
+                   pipeline().Step(ctx, batch.inputs, batch.targets));
   RETURN_IF_ERROR(tied_->SumGradients(ctx));
-  RETURN_IF_ERROR(optimizer_->Step(ctx));
+  RETURN_IF_ERROR(copies_[0].optimizer->Step(ctx));
   return result.loss;
 }
 
 template <typename M>
 std::vector<Detail> RemoteModel<M>::Details() const {
-  const absl::StatusOr<dist::PipelineTiming> timing = pipeline_->Timing();
+  const absl::StatusOr<dist::PipelineTiming> timing = pipeline().Timing();
   if (!pipelined_ || !timing.ok()) return {};
-  return DetailsOf(*timing);
+  std::vector<Detail> details = DetailsOf(*timing);
+  if (copies_.size() > 1)
+    details.push_back({"replicas", static_cast<int64_t>(copies_.size())});
+  return details;
 }
 
 }  // namespace baton::examples

@@ -4,6 +4,9 @@
 #include "models/distributed/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -290,6 +293,38 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   work.costs = last_->meter.Mean();
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
   return timing;
+}
+
+absl::Status Pipeline::MakeReplicas(rpc::Agent& agent,
+                                    const std::vector<Pipeline*>& pipelines) {
+  static std::atomic<uint64_t> last = 0;
+  const std::string name =
+      absl::StrCat("replicas ", ++last, " of pipelines of ", agent.self().name);
+  std::vector<std::vector<std::string>> workers;  // of each group
+  for (const Pipeline* pipeline : pipelines) {
+    if (pipeline->worker_of_stage_ == pipelines.front()->worker_of_stage_)
+      continue;
+    return absl::InvalidArgumentError(
+        "replicas of a pipeline have the same stages at each of their workers");
+  }
+  for (const Pipeline* pipeline : pipelines) {
+    if (!pipeline->told_.empty()) {
+      return absl::FailedPreconditionError(
+          "a pipeline becomes a replica before its first step");
+    }
+    workers.resize(pipeline->groups_.size());
+    for (size_t i = 0; i < workers.size(); ++i)
+      workers[i].push_back(pipeline->groups_[i].owner().name);
+  }
+  std::vector<Future<void>> joining;
+  for (const Pipeline* pipeline : pipelines) {
+    const int64_t limit = pipeline->options_.step_timeout.count();
+    for (size_t i = 0; i < workers.size(); ++i) {
+      joining.push_back(pipeline->groups_[i].Async<&StageGroup::JoinReplicas>(
+          absl::StrCat(name, "/worker ", i), workers[i], limit));
+    }
+  }
+  return WaitAll(joining).Await(kNoLimit);
 }
 
 absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {

@@ -216,6 +216,21 @@ class Pipeline {
   absl::StatusOr<EvalResult> Evaluate(const BatchInputs& inputs,
                                       const Tensor& targets = Tensor());
 
+  // Before their first steps: makes pipelines of copies of one model, at other
+  // workers and by the same options, replicas. Their parameters and buffers are
+  // the first one's from then on; the trainer begins each training step at all
+  // of them, one after the other without waiting, with as many rows of a batch
+  // at each. Gradients are then the mean over all, those of the whole batch: a
+  // stage reduces its own, with the others' same stage, as soon as its last
+  // backward is done, while stages before it still compute, and where workers
+  // step parameters they do so behind it. Losses and statistics are each one's
+  // own. An error at one breaks the step at all, which then take no more.
+  // Every worker needs rpc::AttachCollectives; GPUs launch such steps, and
+  // replay passes alone. InvalidArgument for pipelines that are not alike,
+  // FailedPrecondition where one has taken a step.
+  static absl::Status MakeReplicas(rpc::Agent& agent,
+                                   const std::vector<Pipeline*>& pipelines);
+
   // Training steps of a batch size after which those that follow are alike:
   // algorithms are chosen, windows and recordings made, and "auto" has its
   // order.

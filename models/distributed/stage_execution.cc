@@ -148,7 +148,8 @@ absl::StatusOr<GroupReport> StageGroup::RunProgram(const Task& task) const {
     devices.push_back(module.device());
     here.push_back({module, stages_[i]->spec(),
                     StageStreams::Current(devices.back()),
-                    *task.progress->mail[i], stages_[i]->loss()});
+                    *task.progress->mail[i], stages_[i]->loss(),
+                    task.replicas.empty() ? nullptr : task.replicas[i].get()});
   }
   std::optional<StepTrace> trace;
   if (IsTraced(task)) trace.emplace(devices);
@@ -168,6 +169,8 @@ absl::StatusOr<GroupReport> StageGroup::ReplayProgram(const Task& task) const {
 std::string StageGroup::RecordProgram(const Task& task) {
   std::shared_ptr<RecordedProgram> made;
   const absl::Status status = CatchErrors([&] {
+    Require(task.replicas.empty(), "recorded_program",
+            "gradients are reduced with those of replicas");
     std::vector<RecordedProgram::RecordedStage> here;
     for (const auto& stage : stages_) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),
