@@ -43,8 +43,11 @@ ABSL_FLAG(bool, record, true,
 ABSL_FLAG(int64_t, bucket_mb, 25, "of gradients that travel as one");
 ABSL_FLAG(
     std::vector<std::string>, variants, {"ddp"},
-    "single, the first worker alone, ddp, all of them, and zero, the same "
-    "with the optimizer's state divided, one after the other");
+    "single, the first worker alone, ddp, all of them, zero, the same with the "
+    "optimizer's state divided, and periodic and gossip, of which each steps "
+    "by its own gradients and models are averaged, by all or in pairs, one "
+    "after the other");
+ABSL_FLAG(int64_t, average_every, 4, "steps, of periodic and gossip");
 ABSL_FLAG(std::string, gradients, "fp32",
           "how they travel: fp32, or bf16, which halves the bytes");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
@@ -60,14 +63,18 @@ constexpr char kUsage[] =
 // The last member of a group meets the first ones well within this.
 constexpr std::chrono::minutes kStep{10};
 
+bool IsAveraged(const std::string& variant) {
+  return variant == "periodic" || variant == "gossip";
+}
+
 absl::Status CheckFlags() {
   for (const auto* flag :
        {&FLAGS_width, &FLAGS_classes, &FLAGS_batch, &FLAGS_image, &FLAGS_steps,
-        &FLAGS_bucket_mb}) {
+        &FLAGS_bucket_mb, &FLAGS_average_every}) {
     if (absl::GetFlag(*flag) < 1) {
       return absl::InvalidArgumentError(
-          "--width, --classes, --batch, --image, --steps and --bucket_mb are 1 "
-          "or more");
+          "--width, --classes, --batch, --image, --steps, --bucket_mb and "
+          "--average_every are 1 or more");
     }
   }
   if (absl::GetFlag(FLAGS_steps_per_call) < 0)
@@ -78,10 +85,13 @@ absl::Status CheckFlags() {
   if (gradients != "fp32" && gradients != "bf16")
     return tools::WrongFlag("gradients", "is fp32 or bf16");
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "ddp" && variant != "zero")
-      return tools::WrongFlag("variants", "is a list of single, ddp and zero");
-    if (variant == "zero" && gradients != "fp32")
-      return tools::WrongFlag("gradients", "is fp32 for zero");
+    if (variant != "single" && variant != "ddp" && variant != "zero" &&
+        !IsAveraged(variant)) {
+      return tools::WrongFlag(
+          "variants", "is a list of single, ddp, zero, periodic and gossip");
+    }
+    if (variant != "single" && variant != "ddp" && gradients != "fp32")
+      return tools::WrongFlag("gradients", "is fp32 for " + variant);
   }
   return absl::OkStatus();
 }
@@ -202,6 +212,9 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   ASSIGN_OR_RETURN(const Workers members, MembersOf(agent, variant));
   for (const auto& member : members) task.members.push_back(member.name);
   task.shard = variant == "zero";
+  task.gossip = variant == "gossip";
+  if (IsAveraged(variant))
+    task.average_every = absl::GetFlag(FLAGS_average_every);
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
   const int64_t warm_up = absl::GetFlag(FLAGS_warm_up);
   const int64_t calls = warm_up + absl::GetFlag(FLAGS_steps);
