@@ -3,7 +3,7 @@
 
 // A language model over words whose embedding is at parameter servers, and of
 // whose rest each trainer has a copy, trained data-parallel:
-//   baton-run --workers=3 --cores_per_worker=1 --worker_program=ddp_rpc_hybrid
+//   baton-run --workers=3 --worker_program=ddp_rpc_hybrid
 //       -- ddp_rpc_hybrid --data=wikitext2-valid.txt
 //       --held_out=wikitext2-test.txt --variants=single,ddp
 // The first --servers workers serve, the others train; the process that
@@ -287,10 +287,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
 }
 
 absl::Status Run(rpc::Agent& agent) {
-  const WordFiles files = WordFilesFromFlags();
-  ASSIGN_OR_RETURN(
-      const WordTexts texts,
-      ReadWords(files.data, files.held_out, WordModelFromFlags().vocabulary));
+  ASSIGN_OR_RETURN(const WordTexts texts, ReadWordsFromFlags());
   Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
     ASSIGN_OR_RETURN(Measurement measured, Train(agent, variant, texts));

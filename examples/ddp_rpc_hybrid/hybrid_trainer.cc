@@ -122,9 +122,16 @@ absl::StatusOr<HybridStep> HybridTrainer::Step() {
   const data::TokenBatch piece =
       OwnColumns(columns_.Piece(number, task_.length));
   const double waited = parallel_->figures().waited_s;
-  ASSIGN_OR_RETURN(const double loss, TrainStep(piece));
+  const absl::StatusOr<double> loss =
+      CatchErrors([&] { return TrainStep(piece); });
+  if (!loss.ok()) {
+    // The others may wait for this one's gradients.
+    rpc::ProcessGroup& group = parallel_->group();
+    if (group.status().ok()) group.Abort(loss.status());
+    return loss.status();
+  }
   ++step_;
-  return HybridStep{.loss = loss,
+  return HybridStep{.loss = *loss,
                     .words = piece.targets.numel(),
                     .waited_s = parallel_->figures().waited_s - waited};
 }

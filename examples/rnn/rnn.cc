@@ -113,10 +113,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
 }
 
 absl::Status Run(rpc::Agent& agent) {
-  const WordFiles files = WordFilesFromFlags();
-  ASSIGN_OR_RETURN(
-      const WordTexts texts,
-      ReadWords(files.data, files.held_out, WordModelFromFlags().vocabulary));
+  ASSIGN_OR_RETURN(const WordTexts texts, ReadWordsFromFlags());
   ASSIGN_OR_RETURN(const Task task, TaskFromFlags(texts));
   Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {

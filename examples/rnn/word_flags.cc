@@ -49,6 +49,11 @@ WordFiles WordFilesFromFlags() {
           .held_out = absl::GetFlag(FLAGS_held_out)};
 }
 
+absl::StatusOr<WordTexts> ReadWordsFromFlags() {
+  return ReadWords(absl::GetFlag(FLAGS_data), absl::GetFlag(FLAGS_held_out),
+                   absl::GetFlag(FLAGS_vocabulary));
+}
+
 WordModelOptions WordModelFromFlags() {
   return {.vocabulary = absl::GetFlag(FLAGS_vocabulary),
           .width = absl::GetFlag(FLAGS_width),

@@ -22,6 +22,7 @@ struct WordFiles {
   std::string data, held_out;
 };
 WordFiles WordFilesFromFlags();
+absl::StatusOr<WordTexts> ReadWordsFromFlags();
 // All words that the flags ask for count as known: a text may have fewer.
 WordModelOptions WordModelFromFlags();
 Reading ReadingFromFlags();
