@@ -219,6 +219,9 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
     // By names in the whole model, but where both ends have the same one.
     sources.push_back(spec.tied.empty() ? source.Named("") : source);
   }
+  bool scales = false;
+  for (const StageHandle& stage : copy.stages)
+    scales |= stage.owner().compute.dtype == DType::kF16;
   ASSIGN_OR_RETURN(
       copy.pipeline,
       dist::Pipeline::Make(
@@ -232,6 +235,8 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
            .checkpoint = settings.checkpoint_activations,
            .graph = settings.graph,
            .deferred_batch_norm = settings.deferred_batch_norm,
+           .loss_scale = scales ? std::optional(optim::GradScalerOptions())
+                                : std::nullopt,
            .compute_threads = options.compute_threads},
           stages));
   copy.optimizer = std::make_unique<dist::Optimizer<optim::Any>>(

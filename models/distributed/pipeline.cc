@@ -38,6 +38,11 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a GPU cannot work on ", options.at_once, " micro-batches at once"));
   }
+  if (options.loss_scale.has_value()) {
+    RETURN_IF_ERROR(CatchErrors([&] {
+      optim::GradScaler({Device::Cpu()}, *options.loss_scale);  // says so
+    }));
+  }
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
@@ -101,7 +106,8 @@ Pipeline::Pipeline(const PipelineOptions& options,
       stages_(std::move(stages)),
       groups_(std::move(groups)),
       worker_of_stage_(std::move(worker_of_stage)),
-      on_gpus_(on_gpus) {}
+      on_gpus_(on_gpus),
+      loss_scale_(options.loss_scale ? options.loss_scale->scale : 0) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
@@ -257,6 +263,7 @@ void Pipeline::Collect() {
   const auto over = [this](const UnderWay& step) {
     if (!step.reports.ready()) return false;
     const auto reports = step.reports.Await();
+    if (step.scaled && reports.ok()) AdaptScale(reports->front().overflowed);
     const auto told = std::find_if(
         told_.begin(), told_.end(),
         [&](const Told& each) { return each.plan.id == step.plan; });
@@ -278,6 +285,20 @@ void Pipeline::Collect() {
   };
   under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(), over),
                    under_way_.end());
+}
+
+void Pipeline::AdaptScale(bool overflowed) {
+  const optim::GradScalerOptions& options = *options_.loss_scale;
+  good_steps_ = overflowed ? 0 : good_steps_ + 1;
+  if (overflowed) loss_scale_ *= options.backoff;
+  if (good_steps_ < options.interval) return;
+  loss_scale_ *= options.growth;
+  good_steps_ = 0;
+}
+
+double Pipeline::loss_scale() {
+  Collect();
+  return loss_scale_;
 }
 
 absl::StatusOr<PipelineTiming> Pipeline::Timing() {

@@ -25,6 +25,7 @@
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_group.h"
 #include "optim/distributed/optimizer.h"
+#include "optim/grad_scaler.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
@@ -65,6 +66,13 @@ struct PipelineOptions {
   // plans change. A step fails whose values are then of other shapes. Where
   // windows are required and cannot be, the next step fails and says why.
   Windows windows = Windows::kAuto;
+  // Of steps by optimizers, for stages of f16, whose range is too small for
+  // many gradients: backwards begin with a scale, gradients are divided by it
+  // in f32, and where one has overflowed, at whatever worker, none steps, and
+  // the scale becomes smaller (optim::GradScaler). A step that is begun while
+  // another is under way goes by the scale before that. Running statistics move
+  // all the same. GPUs then replay passes alone.
+  std::optional<optim::GradScalerOptions> loss_scale = std::nullopt;
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;
@@ -154,6 +162,9 @@ class Pipeline {
     // done, in which a mean worker's devices computed nothing. None where the
     // step was not timed.
     std::optional<double> bubble = std::nullopt;
+    // Gradients overflowed, and nothing was stepped (PipelineOptions'
+    // loss_scale).
+    bool skipped = false;
   };
   // Whether a training step is timed that so many of its batch size came
   // before: on GPUs, where workers wait for the end of such a step, the first
@@ -252,6 +263,9 @@ class Pipeline {
   // error is that of one of them.
   absl::StatusOr<std::vector<PipelineLink>> Links() const;
 
+  // Of the next step, where the options ask for one; 0 otherwise.
+  double loss_scale();
+
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
   // Of all micro-batches from now on. Costs are learnt anew.
@@ -299,6 +313,7 @@ class Pipeline {
     // Its times and costs are those of steps to come: it trains, and is not one
     // of those that come before a recording.
     bool counts;
+    bool scaled;                             // its loss was
     std::vector<RRef<OptimizerHost>> hosts;  // stay until then
     Future<std::vector<GroupReport>> reports;
   };
@@ -309,6 +324,8 @@ class Pipeline {
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
+  // Whether the step that has ended has overflowed.
+  void AdaptScale(bool overflowed);
   // Learns from the steps that are over.
   void Collect();
   // What the reports of a step that asked for windows, or for recordings, say
@@ -349,6 +366,8 @@ class Pipeline {
   std::list<Told> told_;
   std::vector<UnderWay> under_way_;
   const Ordered* last_ = nullptr;
+  double loss_scale_ = 0;   // 0: there is none
+  int64_t good_steps_ = 0;  // since it changed
 };
 
 }  // namespace baton::dist

@@ -40,7 +40,8 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
     DrainLinks(task);
     RETURN_IF_ERROR(Decided(task));
     report.last = program.Report();
-    if (task.plan->steps) return StepParameters(task, program.TakeGradients());
+    if (task.plan->steps)
+      return StepParameters(task, program.TakeGradients(), report);
     if (!task.plan->training) return absl::OkStatus();
     for (const auto& [leaf, gradient] : program.TakeGradients())
       task.context->Accumulate(leaf, gradient);
@@ -57,7 +58,8 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         task.order.request.clip_norm == optim::Clip::kNone;
+         task.order.request.clip_norm == optim::Clip::kNone &&
+         task.order.loss_scale == 0;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
@@ -171,6 +173,8 @@ std::string StageGroup::RecordProgram(const Task& task) {
   const absl::Status status = CatchErrors([&] {
     Require(task.replicas.empty(), "recorded_program",
             "gradients are reduced with those of replicas");
+    Require(task.order.loss_scale == 0, "recorded_program",
+            "the loss has a scale, which changes");
     std::vector<RecordedProgram::RecordedStage> here;
     for (const auto& stage : stages_) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),

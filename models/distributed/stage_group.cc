@@ -144,6 +144,15 @@ absl::Status StageGroup::Prepare(Task& task) {
   task.plan = std::move(known.plan);
   task.recorded = std::move(known.recorded);
   task.batch = {task.order.inputs, task.order.targets};
+  if (task.order.loss_scale != 0) {
+    const Stage& last = *stages_.back();
+    const Device device =
+        last.loss() == nullptr ? last.module().device() : last.loss()->device();
+    RETURN_IF_ERROR(CatchErrors([&] {
+      task.batch.loss_scale =
+          Tensor::Full(Shape(), task.order.loss_scale, {.device = device});
+    }));
+  }
   if (task.order.replay == Replay::kProgram) {
     if (task.recorded == nullptr)
       return absl::FailedPreconditionError("the program is not recorded");

@@ -149,7 +149,10 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   static bool IsTraced(const Task& task);
   static void Report(const Task& task, const StepTrace& trace, double waited,
                      GroupReport& report);
-  absl::Status StepParameters(const Task& task, LeafGradients gradients) const;
+  // Unless gradients have overflowed at some worker, which the report says
+  // then.
+  absl::Status StepParameters(const Task& task, LeafGradients gradients,
+                              GroupReport& report) const;
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;

@@ -42,18 +42,11 @@ void StageReplicas::Begin(GradientSums& sums) {
                       : Tensor::ZerosLike(parameters_[i].tensor()));
   }
   calls_.push_back(group_->AllReduce(has_, rpc::ReduceOp::kMax));
-  std::vector<bool> placed(own.size());
-  order_.clear();
-  gradients_.clear();
-  for (size_t first = 0; first < own.size(); ++first) {
+  gradients_.clear();  // of a step that broke
+  kinds_ = PlacesByKind(own);
+  for (const std::vector<size_t>& places : kinds_) {
     std::vector<Tensor> alike;
-    for (size_t i = first; i < own.size(); ++i) {
-      if (placed[i] || own[i].dtype() != own[first].dtype()) continue;
-      placed[i] = true;
-      order_.push_back(i);
-      alike.push_back(own[i]);
-    }
-    if (alike.empty()) continue;
+    for (const size_t i : places) alike.push_back(own[i]);
     gradients_.push_back(FlatTensor::Like(alike));
     ops::CopyManyIf(Tensor(), gradients_.back().parts, alike);
     calls_.push_back(
@@ -65,12 +58,12 @@ absl::Status StageReplicas::Finish(GradientSums& sums) {
   for (const Future<void>& call : std::exchange(calls_, {}))
     RETURN_IF_ERROR(call.Await(kNoLimit));  // ends by the group's limit
   LeafGradients means;
-  auto place = order_.begin();
-  for (const FlatTensor& flat : gradients_) {
-    for (const Tensor& mean : flat.parts) {
-      const size_t i = *place++;
+  for (size_t kind = 0; kind < gradients_.size(); ++kind) {
+    const std::vector<Tensor>& parts = gradients_[kind].parts;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      const size_t i = kinds_[kind][part];
       if (has_.data<uint8_t>()[i] != 0)
-        means.emplace_back(parameters_[i], mean);
+        means.emplace_back(parameters_[i], parts[part]);
     }
   }
   gradients_.clear();

@@ -45,9 +45,9 @@ class StageReplicas {
   // That require gradients.
   std::vector<Variable> parameters_;
   // Of the step.
-  std::vector<FlatTensor> gradients_;  // of parameters of a kind
-  std::vector<size_t> order_;          // of parameters in them
-  Tensor has_;                         // u8: by parameter, whether some has one
+  std::vector<std::vector<size_t>> kinds_;  // of parameters' gradients
+  std::vector<FlatTensor> gradients_;       // of each kind
+  Tensor has_;  // u8: by parameter, whether some has one
   std::vector<Future<void>> calls_;
 };
 

@@ -126,7 +126,7 @@ class DataParallel {
                const DataParallelOptions& options);
 
   absl::Status BroadcastModel(int root);
-  void GroupBuffers(std::vector<Tensor> left);
+  void GroupBuffers(const std::vector<Tensor>& all);
   // What this member does with gradients and parameters on its GPU, if it has
   // them there, goes to the stream of the collectives.
   Stream stream() const;

@@ -26,22 +26,16 @@ ModelAverager::ModelAverager(const nn::Module& module,
                              std::shared_ptr<rpc::ProcessGroup> group,
                              const AveragingOptions& options)
     : group_(std::move(group)), options_(options) {
-  std::vector<Tensor> left;
+  std::vector<Tensor> all;
   for (const Variable& parameter : module.Parameters())
-    left.push_back(parameter.tensor());
-  while (!left.empty()) {
+    all.push_back(parameter.tensor());
+  for (const std::vector<size_t>& places : PlacesByKind(all)) {
     Kind kind;
-    std::vector<Tensor> others;
-    for (const Tensor& tensor : left) {
-      const bool fits = tensor.dtype() == left.front().dtype() &&
-                        tensor.device() == left.front().device();
-      (fits ? kind.parameters : others).push_back(tensor);
-    }
+    for (const size_t i : places) kind.parameters.push_back(all[i]);
     kind.own = FlatTensor::Like(kind.parameters);
     if (options_.kind == Averaging::kGossip)
       kind.other = FlatTensor::Like(kind.parameters);
     kinds_.push_back(std::move(kind));
-    left = std::move(others);
   }
 }
 

@@ -119,12 +119,12 @@ class PipelineReplicas : public ::testing::Test {
                 IsOk());
   }
   // A step of both, which their optimizers take.
-  std::vector<absl::StatusOr<Pipeline::StepResult>> StepBoth() {
+  std::vector<absl::StatusOr<Pipeline::StepResult>> StepBoth(
+      const Tensor& inputs = Inputs()) {
     std::vector<Future<Pipeline::StepResult>> steps;
     for (size_t i = 0; i < replicas_.size(); ++i) {
-      steps.push_back(replicas_[i].pipeline->StepAsync(*replicas_[i].optimizer,
-                                                       Share(Inputs(), i, 2),
-                                                       Share(Labels(), i, 2)));
+      steps.push_back(replicas_[i].pipeline->StepAsync(
+          *replicas_[i].optimizer, Share(inputs, i, 2), Share(Labels(), i, 2)));
     }
     std::vector<absl::StatusOr<Pipeline::StepResult>> results;
     for (const auto& step : steps) results.push_back(step.Await());
@@ -236,6 +236,29 @@ TEST_F(PipelineReplicas, BreakTogetherAndStepNothing) {
   }
   // For good.
   for (const auto& result : StepBoth()) EXPECT_FALSE(result.ok());
+  ExpectIdle();
+}
+
+TEST_F(PipelineReplicas, SkipTogetherAStepThatOverflowsAtOne) {
+  MakeReplicas({.loss_scale = {{.scale = 1e12}}});
+  const nn::StateMap before = StateOf(0, 0);
+  const Tensor inputs = Inputs();
+  inputs.Slice(0, kRows - 1, kRows).Fill(1e30);  // the second one's
+  for (const auto& result : StepBoth(inputs)) {
+    ASSERT_THAT(result, IsOk());
+    EXPECT_TRUE(result->skipped);
+  }
+  const nn::StateMap first = StateOf(0, 0), second = StateOf(1, 0);
+  for (const auto& [name, value] : before) {
+    EXPECT_TRUE(ops::BitEqual(first.at(name), value)) << name;
+    EXPECT_TRUE(ops::BitEqual(second.at(name), value)) << name;
+  }
+  for (const Replica& replica : replicas_)
+    EXPECT_EQ(replica.pipeline->loss_scale(), 0.5e12);
+  for (const auto& result : StepBoth()) {
+    ASSERT_THAT(result, IsOk());
+    EXPECT_FALSE(result->skipped);
+  }
   ExpectIdle();
 }
 
