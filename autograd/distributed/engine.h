@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,10 +38,18 @@ enum class Markings {
   kFast,
 };
 
+using LeafTaker =
+    std::function<bool(const Variable& leaf, const Gradient& gradient)>;
+
 struct BackwardOptions {
   bool retain_graph = false;  // keep the graph for one more backward
   std::chrono::milliseconds timeout = kDefaultAwait;
   Markings markings = Markings::kExact;
+  // Offered the gradient of each leaf at the root's worker, once nothing more
+  // comes to it in this backward, from whatever thread runs the node, one after
+  // the other: true where it has taken it, which keeps it out of the context.
+  // Not called any more once the backward is over.
+  LeafTaker take = nullptr;
   // Gradients that can be differentiated again. There are none: Unimplemented.
   bool create_graph = false;
 };
@@ -165,9 +174,10 @@ class Engine final : public rpc::CallScopeFactory,
   std::shared_ptr<ContextState> MakeLocked(const ContextId& id,
                                            const std::string& opened_by)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `take`: as BackwardOptions has it.
   absl::StatusOr<std::shared_ptr<Pass>> OpenPass(
       const std::shared_ptr<ContextState>& context, PassId id,
-      PassId oldest = PassId{});
+      PassId oldest = PassId{}, const LeafTaker& take = nullptr);
   // Marks a pass and feeds what came before; what it reaches of other workers.
   absl::StatusOr<Received> Mark(const ContextId& context,
                                 const std::shared_ptr<Pass>& pass,

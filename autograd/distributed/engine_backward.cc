@@ -364,7 +364,7 @@ Future<Tensors> Engine::StartRun(const std::shared_ptr<ContextState>& context,
     }
     RETURN_IF_ERROR(CheckRoots(roots, grad_outputs));
     ASSIGN_OR_RETURN(const PassId id, context->BeginBackward());
-    auto pass = OpenPass(context, id);
+    auto pass = OpenPass(context, id, PassId{}, options.take);
     if (!pass.ok()) {
       context->EndBackward(id);
       return pass.status();

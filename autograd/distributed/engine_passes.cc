@@ -29,12 +29,15 @@ absl::Status CheckContext(const ReceiveNode& edge, const ContextId& context) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Pass>> Engine::OpenPass(
-    const std::shared_ptr<ContextState>& context, PassId id, PassId oldest) {
+    const std::shared_ptr<ContextState>& context, PassId id, PassId oldest,
+    const LeafTaker& take) {
   return context->OpenPass(id, oldest, [&] {
     const std::weak_ptr<ContextState> weak = context;
     Pass::Options options;
     options.claims = context->claims();
-    options.sink = [weak, id](const Variable& leaf, const Gradient& grad) {
+    options.sink = [weak, id, take](const Variable& leaf,
+                                    const Gradient& grad) {
+      if (take != nullptr && take(leaf, grad)) return;
       if (auto state = weak.lock()) state->AccumulateFor(id, leaf, grad);
     };
     options.send = [engine = weak_from_this(), of = context->id()](

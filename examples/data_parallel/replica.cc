@@ -66,6 +66,14 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
   parallel.shard_optimizer = task.shard;
   ASSIGN_OR_RETURN(parallel_,
                    dist::DataParallel::Make(*model_, group_, parallel));
+  if (task.average_every > 0) {
+    ASSIGN_OR_RETURN(averager_,
+                     dist::ModelAverager::Make(
+                         *model_, group_,
+                         {.kind = task.gossip ? dist::Averaging::kGossip
+                                              : dist::Averaging::kPeriodic,
+                          .period = task.average_every}));
+  }
   return CatchErrors([&] { PrepareStep(); });
 }
 
@@ -77,7 +85,8 @@ void Replica::PrepareStep() {
     scaler_ = std::make_unique<optim::GradScaler>(
         std::vector<Device>{compute_.device}, optim::GradScalerOptions());
   }
-  if (!task_.graph || compute_.device.is_cpu()) return;
+  // Which step averages differs.
+  if (!task_.graph || compute_.device.is_cpu() || averager_) return;
   step_ = std::make_unique<nn::GraphedStep>(
       [this](const std::vector<Tensor>& batch) {
         return std::vector<Tensor>{Train(batch[0], batch[1])};
@@ -130,12 +139,13 @@ Tensor Replica::Train(const Tensor& images, const Tensor& labels) {
   if (IsHalf(logits.dtype())) logits = autograd::Cast(logits, DType::kF32);
   const Variable loss = nn::CrossEntropy(logits, labels);
   const Tensor scale = scaler_ ? scaler_->scale(compute_.device) : Tensor();
-  if (group_->size() == 1 && !task_.shard) {
+  if (averager_ || (group_->size() == 1 && !task_.shard)) {
     loss.Backward(scale);
   } else {
     ThrowIfError(parallel_->Backward({loss}, {scale}));
   }
   scaler_ ? scaler_->Step(*optimizer_) : optimizer_->Step();
+  if (averager_) ThrowIfError(averager_->Step());
   return loss.tensor();
 }
 
@@ -179,6 +189,7 @@ absl::StatusOr<ReplicaSteps> Replica::Step(int64_t count) {
 
 absl::StatusOr<double> Replica::Checksum() {
   if (task_.shard) RETURN_IF_ERROR(parallel_->GatherParameters());
+  if (averager_) RETURN_IF_ERROR(averager_->AverageAll());
   return CatchErrors([&]() -> absl::StatusOr<double> {
     double sum = 0;
     for (const Variable& parameter : model_->Parameters()) {

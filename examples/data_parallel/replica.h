@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "models/data/loader.h"
 #include "models/distributed/data_parallel/data_parallel.h"
+#include "models/distributed/data_parallel/model_averager.h"
 #include "models/nn/graphed_step.h"
 #include "models/resnet.h"
 #include "optim/any.h"
@@ -31,7 +32,11 @@ struct ReplicaTask {
   int64_t batch = 32;                // images of a step at each
   int64_t image = 128;               // height and width of random images
   bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
-  bool half = false;   // gradients travel in bf16
+  // Each steps by its own gradients, and models are averaged after so many
+  // steps (ModelAverager); 0: gradients are reduced.
+  int64_t average_every = 0;
+  bool gossip = false;                 // with one other replica at a time
+  bool half = false;                   // gradients travel in bf16
   int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
   bool graph = true;             // of GPUs: steps are recorded and replayed
   uint64_t seed = 0;             // of the images' order, or of random ones
@@ -40,8 +45,9 @@ struct ReplicaTask {
   static constexpr auto Fields() {
     using T = ReplicaTask;
     return std::tuple{&T::model,  &T::optimizer, &T::members, &T::data,
-                      &T::batch,  &T::image,     &T::shard,   &T::half,
-                      &T::bucket, &T::graph,     &T::seed,    &T::timeout_ms};
+                      &T::batch,  &T::image,     &T::shard,   &T::average_every,
+                      &T::gossip, &T::half,      &T::bucket,  &T::graph,
+                      &T::seed,   &T::timeout_ms};
   }
 };
 
@@ -71,7 +77,8 @@ class Replica {
                                                        const ReplicaTask& task);
   // So many, and until the last has ended.
   absl::StatusOr<ReplicaSteps> Step(int64_t count);
-  // The sum of all elements of all parameters: the same at all replicas.
+  // The sum of all elements of all parameters: the same at all replicas, which
+  // are averaged for that where they are not.
   absl::StatusOr<double> Checksum();
 
   using Exports =
@@ -91,6 +98,8 @@ class Replica {
   std::shared_ptr<rpc::ProcessGroup> group_;
   std::unique_ptr<models::ResNet> model_;
   std::unique_ptr<dist::DataParallel> parallel_;
+  std::unique_ptr<dist::ModelAverager>
+      averager_;  // null: gradients are reduced
   std::unique_ptr<optim::Any> optimizer_;
   std::unique_ptr<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: none is recorded

@@ -16,7 +16,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/status.h"
 #include "examples/data_parallel/replica.h"
 #include "examples/support/charts.h"
@@ -44,8 +43,11 @@ ABSL_FLAG(bool, record, true,
 ABSL_FLAG(int64_t, bucket_mb, 25, "of gradients that travel as one");
 ABSL_FLAG(
     std::vector<std::string>, variants, {"ddp"},
-    "single, the first worker alone, ddp, all of them, and zero, the same "
-    "with the optimizer's state divided, one after the other");
+    "single, the first worker alone, ddp, all of them, zero, the same with the "
+    "optimizer's state divided, and periodic and gossip, of which each steps "
+    "by its own gradients and models are averaged, by all or in pairs, one "
+    "after the other");
+ABSL_FLAG(int64_t, average_every, 4, "steps, of periodic and gossip");
 ABSL_FLAG(std::string, gradients, "fp32",
           "how they travel: fp32, or bf16, which halves the bytes");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
@@ -61,18 +63,18 @@ constexpr char kUsage[] =
 // The last member of a group meets the first ones well within this.
 constexpr std::chrono::minutes kStep{10};
 
-struct Outcome {
-  Measurement measurement;
-  std::vector<double> losses;  // the mean over the replicas, of each step
-};
+bool IsAveraged(const std::string& variant) {
+  return variant == "periodic" || variant == "gossip";
+}
 
 absl::Status CheckFlags() {
-  for (const auto* flag : {&FLAGS_width, &FLAGS_classes, &FLAGS_batch,
-                           &FLAGS_image, &FLAGS_steps, &FLAGS_bucket_mb}) {
+  for (const auto* flag :
+       {&FLAGS_width, &FLAGS_classes, &FLAGS_batch, &FLAGS_image, &FLAGS_steps,
+        &FLAGS_bucket_mb, &FLAGS_average_every}) {
     if (absl::GetFlag(*flag) < 1) {
       return absl::InvalidArgumentError(
-          "--width, --classes, --batch, --image, --steps and --bucket_mb are 1 "
-          "or more");
+          "--width, --classes, --batch, --image, --steps, --bucket_mb and "
+          "--average_every are 1 or more");
     }
   }
   if (absl::GetFlag(FLAGS_steps_per_call) < 0)
@@ -83,10 +85,13 @@ absl::Status CheckFlags() {
   if (gradients != "fp32" && gradients != "bf16")
     return tools::WrongFlag("gradients", "is fp32 or bf16");
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "ddp" && variant != "zero")
-      return tools::WrongFlag("variants", "is a list of single, ddp and zero");
-    if (variant == "zero" && gradients != "fp32")
-      return tools::WrongFlag("gradients", "is fp32 for zero");
+    if (variant != "single" && variant != "ddp" && variant != "zero" &&
+        !IsAveraged(variant)) {
+      return tools::WrongFlag(
+          "variants", "is a list of single, ddp, zero, periodic and gossip");
+    }
+    if (variant != "single" && variant != "ddp" && gradients != "fp32")
+      return tools::WrongFlag("gradients", "is fp32 for " + variant);
   }
   return absl::OkStatus();
 }
@@ -201,81 +206,50 @@ std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
           {"losses", losses}};
 }
 
-absl::StatusOr<Outcome> Train(rpc::Agent& agent, const std::string& variant) {
+absl::StatusOr<Measurement> Train(rpc::Agent& agent,
+                                  const std::string& variant) {
   ASSIGN_OR_RETURN(ReplicaTask task, TaskFromFlags());
   ASSIGN_OR_RETURN(const Workers members, MembersOf(agent, variant));
   for (const auto& member : members) task.members.push_back(member.name);
   task.shard = variant == "zero";
+  task.gossip = variant == "gossip";
+  if (IsAveraged(variant))
+    task.average_every = absl::GetFlag(FLAGS_average_every);
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
   const int64_t warm_up = absl::GetFlag(FLAGS_warm_up);
   const int64_t calls = warm_up + absl::GetFlag(FLAGS_steps);
   const int64_t count = StepsPerCall(members);
   const auto images = static_cast<int64_t>(replicas.size()) * task.batch;
-  Outcome outcome;
+  std::vector<double> losses;
   std::vector<ReplicaSteps> timed;
   {
     Progress progress(variant, "images", calls);
     for (int64_t i = 0; i < calls; ++i) {
       ASSIGN_OR_RETURN(const ReplicaSteps steps, StepAll(replicas, count));
       progress.Step(steps.losses.back(), images * count);
-      outcome.losses.insert(outcome.losses.end(), steps.losses.begin(),
-                            steps.losses.end());
+      losses.insert(losses.end(), steps.losses.begin(), steps.losses.end());
       if (i >= warm_up) timed.push_back(steps);
     }
   }
   RETURN_IF_ERROR(CheckEqual(replicas));
-  Measurement& measurement = outcome.measurement;
-  measurement.variant = variant;
-  measurement.items = images;
-  for (const ReplicaSteps& steps : timed)
-    measurement.seconds.push_back(steps.seconds);
-  measurement.loss = outcome.losses.back();
-  measurement.details = DetailsOf(task, members, timed, outcome.losses);
-  return outcome;
-}
-
-// Of what as many workers would do that had nothing to tell each other: a
-// detail of each that is not alone, and the text of that of ddp.
-std::string NoteEfficiency(std::vector<Outcome>& outcomes) {
-  double alone = 0;
-  for (const Outcome& outcome : outcomes)
-    if (outcome.measurement.variant == "single")
-      alone = Summarize(outcome.measurement).median_s;
-  std::string text;
-  for (Outcome& outcome : outcomes) {
-    Measurement& measurement = outcome.measurement;
-    if (alone == 0 || measurement.variant == "single") continue;
-    const double efficiency = alone / Summarize(measurement).median_s;
-    measurement.details.push_back({"efficiency", efficiency});
-    if (measurement.variant == "ddp")
-      text = absl::StrFormat("scaling efficiency: %.3f\n", efficiency);
-  }
-  return text;
-}
-
-std::string LossChart(const std::vector<Outcome>& outcomes) {
-  std::vector<Curve> curves;
-  for (const Outcome& outcome : outcomes) {
-    Curve& curve = curves.emplace_back(Curve{outcome.measurement.variant});
-    for (const double loss : outcome.losses) {
-      curve.x.push_back(static_cast<double>(curve.x.size() + 1));
-      curve.y.push_back(loss);
-    }
-  }
-  return CurvesChart("losses", "Data parallel", "step", "loss", curves);
+  std::vector<double> seconds;
+  for (const ReplicaSteps& steps : timed) seconds.push_back(steps.seconds);
+  return Measurement{.variant = variant,
+                     .items = images,
+                     .seconds = seconds,
+                     .loss = losses.back(),
+                     .details = DetailsOf(task, members, timed, losses)};
 }
 
 absl::Status Run(rpc::Agent& agent) {
-  std::vector<Outcome> outcomes;
   Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    ASSIGN_OR_RETURN(Outcome outcome, Train(agent, variant));
-    outcomes.push_back(std::move(outcome));
+    ASSIGN_OR_RETURN(Measurement measured, Train(agent, variant));
+    findings.measurements.push_back(std::move(measured));
   }
-  findings.further = NoteEfficiency(outcomes);
-  for (const Outcome& outcome : outcomes)
-    findings.measurements.push_back(outcome.measurement);
-  findings.charts = {{"losses", LossChart(outcomes)}};
+  findings.further = NoteEfficiency(findings.measurements);
+  findings.charts = {
+      {"loss", LossChart("Data parallel", findings.measurements)}};
   return Tell(findings);
 }
 

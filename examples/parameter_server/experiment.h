@@ -12,16 +12,12 @@
 #include "absl/status/statusor.h"
 #include "examples/parameter_server/lenet_trainer.h"
 #include "examples/support/measurement.h"
+#include "examples/support/participants.h"
 #include "examples/support/pushing.h"
 #include "models/distributed/server/options.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
-
-// Who does what.
-struct Crew {
-  std::vector<std::string> servers, trainers;
-};
 
 struct AccuracyRun {
   dist::ServerOptions options;

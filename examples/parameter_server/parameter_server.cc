@@ -96,22 +96,6 @@ absl::Status CheckFlags() {
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
-absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent) {
-  Crew crew;
-  const auto servers = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name == agent.self().name) continue;
-    (crew.servers.size() < servers ? crew.servers : crew.trainers)
-        .push_back(worker.name);
-  }
-  if (crew.trainers.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--servers=", servers, " of ", crew.servers.size(),
-                     " workers leaves none to train"));
-  }
-  return crew;
-}
-
 dist::ServerOptions OptionsFor(const std::string& mode, const Crew& crew) {
   dist::ServerOptions options;
   options.rule = SteppingAtServers()->optimizer;
@@ -179,7 +163,9 @@ absl::Status Run(rpc::Agent& agent) {
   Findings findings;
   std::vector<Curve> curves;
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
-    ASSIGN_OR_RETURN(const Crew crew, CrewOf(agent));  // of those there now
+    ASSIGN_OR_RETURN(
+        const Crew crew,
+        CrewOf(agent, absl::GetFlag(FLAGS_servers)));  // of those there now
     RETURN_IF_ERROR(tools::Print(
         absl::StrCat(absl::StrJoin(crew.servers, ", "), " serves\n")));
     ASSIGN_OR_RETURN(Measurement measured,

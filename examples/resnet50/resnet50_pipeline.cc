@@ -85,6 +85,12 @@ absl::Status Main() {
         "--require_path is for synthetic images; measure them on the same "
         "workers first");
   }
+  if (settings.replicas > 1 && !settings.data.empty() &&
+      (settings.saving.on() || !settings.saving.weights.empty())) {
+    return absl::InvalidArgumentError(
+        "--checkpoint_dir and --weights are for one pipeline, without "
+        "--replicas");
+  }
   return RunTrainer([&](rpc::Agent& agent, std::vector<std::string> workers) {
     return Run(agent, std::move(workers), settings);
   });

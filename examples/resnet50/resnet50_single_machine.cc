@@ -137,6 +137,8 @@ absl::Status Main() {
     return absl::InvalidArgumentError(
         "--variants=calls is for resnet50_pipeline");
   }
+  if (settings.replicas > 1)
+    return absl::InvalidArgumentError("--replicas is for resnet50_pipeline");
   if (!settings.trace.empty()) {
     return absl::InvalidArgumentError(
         "--trace is for resnet50_pipeline; --overlap_trace shows what GPUs of "

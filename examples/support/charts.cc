@@ -216,6 +216,22 @@ std::string CurvesChart(const std::string& name, const std::string& title,
                  plot);
 }
 
+std::string LossChart(const std::string& title,
+                      const std::vector<Measurement>& measurements) {
+  std::vector<Curve> curves;
+  for (const Measurement& measured : measurements) {
+    for (const Detail& detail : measured.details) {
+      if (detail.name != "losses") continue;
+      Curve curve{.name = measured.variant,
+                  .y = std::get<std::vector<double>>(detail.value)};
+      for (size_t step = 1; step <= curve.y.size(); ++step)
+        curve.x.push_back(static_cast<double>(step));
+      curves.push_back(std::move(curve));
+    }
+  }
+  return CurvesChart("loss", title, "steps", "loss", curves);
+}
+
 absl::StatusOr<std::vector<std::string>> WriteCharts(
     const std::string& folder, const std::string& title,
     const std::vector<Measurement>& measurements) {

@@ -42,6 +42,9 @@ struct Curve {
 std::string CurvesChart(const std::string& name, const std::string& title,
                         const std::string& x_label, const std::string& y_label,
                         const std::vector<Curve>& curves);
+// "loss": the losses of all steps, of those that have the detail "losses".
+std::string LossChart(const std::string& title,
+                      const std::vector<Measurement>& measurements);
 
 // Draws what the programs, each by its name, say, as WriteCharts does.
 absl::StatusOr<std::vector<std::string>> DrawCharts(

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "examples/support/trainer.h"
+#include "models/distributed/stock.h"
 #include "rpc/transports/in_process.h"
 
 namespace baton::examples {
@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<DeviceCluster>> DeviceCluster::Make(
     rpc::AgentOptions options;
     options.self = everyone[i];
     options.peers = everyone;
-    options.on_start = dist::Attach;
+    options.on_start = dist::AttachStock;
     ASSIGN_OR_RETURN(auto agent,
                      rpc::Agent::Start(std::move(options), MakeRegistry(),
                                        std::move(transports[i])));

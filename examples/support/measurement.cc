@@ -69,6 +69,21 @@ std::string FormatTable(const std::vector<Measurement>& measurements) {
   return table;
 }
 
+std::string NoteEfficiency(std::vector<Measurement>& measurements) {
+  double alone = 0;
+  for (const Measurement& measured : measurements)
+    if (measured.variant == "single") alone = Summarize(measured).median_s;
+  std::string text;
+  for (Measurement& measured : measurements) {
+    if (alone == 0 || measured.variant == "single") continue;
+    const double efficiency = alone / Summarize(measured).median_s;
+    measured.details.push_back({"efficiency", efficiency});
+    absl::StrAppendFormat(&text, "%s: scaling efficiency: %.3f\n",
+                          measured.variant, efficiency);
+  }
+  return text;
+}
+
 std::vector<Detail> DetailsOf(const PipelineFigures& figures) {
   return {{"schedule", figures.schedule},
           {"bubble", figures.bubble},

@@ -50,6 +50,11 @@ Summary Summarize(const Measurement& measurement);
 // A table of all variants, each against the first: what a person reads.
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
+// Of workers that each do as much as the variant "single" does alone: what part
+// of its rate each of them has, as a detail of all other variants. A line
+// that says so of each; empty where none is "single".
+std::string NoteEfficiency(std::vector<Measurement>& measurements);
+
 // What a measured pipeline has to say of its order, as details. Plain data.
 struct PipelineFigures {
   std::string schedule;

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "core/future.h"
 #include "core/status.h"
 #include "rpc/agent.h"
@@ -25,6 +26,27 @@ namespace baton::examples {
 inline bool IsLoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
          absl::IsFailedPrecondition(status);
+}
+
+// Who does what, by workers' names.
+struct Crew {
+  std::vector<std::string> servers, trainers;
+};
+// The first so many of the workers that are there serve, and all others train,
+// but the caller. InvalidArgument, as of the flag --servers, where none is left
+// to.
+inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
+  Crew crew;
+  for (const rpc::WorkerInfo& worker : agent.workers()) {
+    if (worker.name == agent.self().name) continue;
+    (static_cast<int>(crew.servers.size()) < servers ? crew.servers
+                                                     : crew.trainers)
+        .push_back(worker.name);
+  }
+  if (!crew.trainers.empty()) return crew;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--servers=", servers, " of ", crew.servers.size(),
+                   " workers leaves none to train"));
 }
 
 // Nothing where the worker that was called is lost.

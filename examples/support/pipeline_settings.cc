@@ -58,6 +58,9 @@ ABSL_FLAG(std::string, save_schedule, "",
 ABSL_FLAG(double, most_held, 0,
           "with --schedule=auto, the most micro-batches whose activations a "
           "worker may hold; 0: twice what 1f1b would hold");
+ABSL_FLAG(int, replicas, 1,
+          "pipelines, each over its part of the workers and of every batch; a "
+          "stage's gradients are the mean of those of its copies");
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
@@ -206,6 +209,21 @@ absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
   return choice;
 }
 
+absl::StatusOr<int> Replicas(int64_t batch) {
+  const int replicas = absl::GetFlag(FLAGS_replicas);
+  if (replicas == 1) return replicas;
+  if (replicas < 1 || batch % replicas != 0) {
+    return WrongFlag("replicas", absl::StrCat("takes what divides --batch (",
+                                              batch, "), not ", replicas));
+  }
+  if (StagesAreAuto() || !absl::GetFlag(FLAGS_micro_batches).empty()) {
+    return WrongFlag("replicas",
+                     "goes neither with --stages=auto nor with "
+                     "--micro_batches");
+  }
+  return replicas;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
@@ -224,6 +242,7 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   ASSIGN_OR_RETURN(settings.variants, Variants(defaults.variants));
   ASSIGN_OR_RETURN(settings.require_path, RequiredPaths());
   ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
+  ASSIGN_OR_RETURN(settings.replicas, Replicas(defaults.batch));
   settings.choose_stages = StagesAreAuto();
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
   if (settings.worker_mib < 0)

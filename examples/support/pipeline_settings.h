@@ -30,6 +30,7 @@ struct PipelineSettings {
   std::vector<std::vector<int64_t>> micro_batches;
   int64_t batch = 120;            // rows
   dist::ScheduleChoice schedule;  // of the pipelined variant
+  int replicas = 1;               // of it, each at its part of the workers
   dist::Loss loss = dist::Loss::kMse;
   bool checkpoint_activations = false;
   int at_once = 1;       // micro-batches that a GPU works on

@@ -4,14 +4,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/functions/cast.h"
 #include "core/device.h"
@@ -59,7 +63,9 @@ class RemoteModel final : public Trainable {
     bool calls = false;
   };
   // Stages are placed as the schedule needs them, one a worker where there are
-  // enough; errors name the worker that could not make its stage.
+  // enough; errors name the worker that could not make its stage. A pipeline
+  // over several has the settings' number of copies, each at as many of the
+  // workers as the others, in their order.
   static absl::StatusOr<std::unique_ptr<RemoteModel>> Make(
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const PipelineSettings& settings,
@@ -77,35 +83,47 @@ class RemoteModel final : public Trainable {
                            batch.targets.To(agent_.self().compute.device)};
     });
   }
-  int warm_up_steps() const override { return pipeline_->warm_up_steps(); }
+  int warm_up_steps() const override { return pipeline().warm_up_steps(); }
   std::vector<Detail> Details() const override;
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
-    return pipeline_->Links();
+    return pipeline().Links();
   }
   const dist::Schedule* schedule() const override {
-    return pipelined_ ? pipeline_->schedule() : nullptr;
+    return pipelined_ ? pipeline().schedule() : nullptr;
   }
   absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
       const TrainingBatch& batch) {
-    return pipeline_->Evaluate(batch.inputs, batch.targets);
+    return pipeline().Evaluate(batch.inputs, batch.targets);
   }
-  void set_schedule(optim::Schedule rates) {
-    optimizer_->set_schedule(std::move(rates));
+  void set_schedule(const optim::Schedule& rates) {
+    for (const Copy& copy : copies_) copy.optimizer->set_schedule(rates);
   }
 
-  // Of weights, under their names in the whole model, and optimizer. Outlived
-  // by this.
+  // Of weights, under their names in the whole model, and optimizer; of several
+  // copies the first one's alone. Outlived by this.
   absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options) {
     return dist::Checkpointer::Make(
         agent_, options,
-        std::vector<dist::SavedModule>(stages_.begin(), stages_.end()),
-        {*optimizer_});
+        std::vector<dist::SavedModule>(copies_[0].stages.begin(),
+                                       copies_[0].stages.end()),
+        {*copies_[0].optimizer});
   }
 
  private:
   using StageHandle = dist::Module<M>;
+  struct Copy {
+    std::vector<StageHandle> stages;
+    std::unique_ptr<dist::Pipeline> pipeline;
+    std::unique_ptr<dist::Optimizer<optim::Any>> optimizer;
+  };
   explicit RemoteModel(rpc::Agent& agent) : agent_(agent) {}
+
+  absl::StatusOr<Copy> MakeCopy(const std::vector<std::string>& workers,
+                                const Spec& spec,
+                                const PipelineSettings& settings,
+                                const Options& options) const;
+  dist::Pipeline& pipeline() const { return *copies_[0].pipeline; }
 
   static absl::StatusOr<std::vector<StageHandle>> MakeStages(
       rpc::Agent& agent, const std::vector<std::string>& workers,
@@ -121,9 +139,7 @@ class RemoteModel final : public Trainable {
   bool pipelined_ = false;
   bool calls_ = false;
   dist::Loss loss_ = dist::Loss::kMse;
-  std::vector<StageHandle> stages_;
-  std::unique_ptr<dist::Pipeline> pipeline_;
-  std::unique_ptr<dist::Optimizer<optim::Any>> optimizer_;
+  std::vector<Copy> copies_;
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
@@ -188,29 +204,30 @@ auto RemoteModel<M>::MakeLocalStages(rpc::Agent& agent,
 }
 
 template <typename M>
-absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
-    rpc::Agent& agent, const std::vector<std::string>& workers,
-    const Spec& spec, const PipelineSettings& settings,
-    const Options& options) {
-  std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
-  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
-  model->calls_ = options.calls;
-  model->loss_ = settings.loss;
-  const bool ordered = model->pipelined_ && !options.local;
+auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
+                              const Spec& spec,
+                              const PipelineSettings& settings,
+                              const Options& options) const
+    -> absl::StatusOr<Copy> {
+  const bool ordered = pipelined_ && !options.local;
+  Copy copy;
   ASSIGN_OR_RETURN(
-      model->stages_,
+      copy.stages,
       options.local
-          ? MakeLocalStages(agent, workers.front(), spec, options.cuts)
-          : MakeStages(agent, workers, spec, settings.schedule, options.cuts));
-  const std::vector<dist::StageModule> stages(model->stages_.begin(),
-                                              model->stages_.end());
+          ? MakeLocalStages(agent_, workers.front(), spec, options.cuts)
+          : MakeStages(agent_, workers, spec, settings.schedule, options.cuts));
+  const std::vector<dist::StageModule> stages(copy.stages.begin(),
+                                              copy.stages.end());
   std::vector<dist::ParameterSource> sources;
-  for (const auto& stage : model->stages_)  // by names in the whole model
+  for (const StageHandle& stage : copy.stages)  // by names in the whole model
     sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
+  bool scales = false;
+  for (const StageHandle& stage : copy.stages)
+    scales |= stage.owner().compute.dtype == DType::kF16;
   ASSIGN_OR_RETURN(
-      model->pipeline_,
+      copy.pipeline,
       dist::Pipeline::Make(
-          agent,
+          agent_,
           {.split_size = options.split_size,
            .micro_batches = options.micro_batches,
            .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
@@ -222,28 +239,81 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
            .checkpoint = settings.checkpoint_activations,
            .graph = settings.graph,
            .deferred_batch_norm = settings.deferred_batch_norm,
+           .loss_scale = scales ? std::optional(optim::GradScalerOptions())
+                                : std::nullopt,
            .compute_threads = options.compute_threads},
           stages));
-  model->optimizer_ = std::make_unique<dist::Optimizer<optim::Any>>(
-      agent, spec.optimizer, sources);
-  if (spec.rates) model->optimizer_->set_schedule(spec.rates);
-  RETURN_IF_ERROR(model->optimizer_->Ready().Await(kNoLimit));
+  copy.optimizer = std::make_unique<dist::Optimizer<optim::Any>>(
+      agent_, spec.optimizer, sources);
+  if (spec.rates) copy.optimizer->set_schedule(spec.rates);
+  RETURN_IF_ERROR(copy.optimizer->Ready().Await(kNoLimit));
+  return copy;
+}
+
+template <typename M>
+absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const Spec& spec, const PipelineSettings& settings,
+    const Options& options) {
+  std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
+  model->calls_ = options.calls;
+  model->loss_ = settings.loss;
+  model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
+  const auto replicas = static_cast<size_t>(
+      model->pipelined_ && !options.local ? settings.replicas : 1);
+  if (workers.size() < replicas) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--replicas=", replicas, ": they take a worker each, of ",
+                     workers.size()));
+  }
+  const size_t share = workers.size() / replicas;
+  std::vector<dist::Pipeline*> pipelines;
+  for (size_t i = 0; i < replicas; ++i) {
+    const auto begin = workers.begin() + static_cast<std::ptrdiff_t>(i * share);
+    ASSIGN_OR_RETURN(
+        Copy copy,
+        model->MakeCopy({begin, begin + static_cast<std::ptrdiff_t>(share)},
+                        spec, settings, options));
+    pipelines.push_back(copy.pipeline.get());
+    model->copies_.push_back(std::move(copy));
+  }
+  if (replicas > 1)
+    RETURN_IF_ERROR(dist::Pipeline::MakeReplicas(agent, pipelines));
   return model;
 }
 
 template <typename M>
 Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
   if (calls_) return ReadyFuture<double>(CallStages(batch));
-  return pipeline_->StepAsync(*optimizer_, batch.inputs, batch.targets)
-      .Then([](const dist::Pipeline::StepResult& step) { return step.loss; });
+  const auto count = static_cast<int64_t>(copies_.size());
+  const int64_t rows = batch.inputs.dim(0);
+  if (rows % count != 0) {
+    return ReadyFuture<double>(absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", rows, " rows for ", count, " replicas")));
+  }
+  std::vector<Future<dist::Pipeline::StepResult>> steps;
+  for (int64_t begin = 0; const Copy& copy : copies_) {
+    const int64_t end = begin + rows / count;
+    steps.push_back(copy.pipeline->StepAsync(
+        *copy.optimizer, batch.inputs.Slice(0, begin, end),
+        batch.targets.Slice(0, begin, end)));
+    begin = end;
+  }
+  return WaitAll(steps).Then(
+      [](const std::vector<dist::Pipeline::StepResult>& results) {
+        double sum = 0;
+        for (const auto& result : results) sum += result.loss;
+        return sum / static_cast<double>(results.size());
+      });
 }
 
 template <typename M>
 absl::StatusOr<double> RemoteModel<M>::CallStages(const TrainingBatch& batch) {
+  const std::vector<StageHandle>& stages = copies_[0].stages;
   dist::Context ctx(agent_);
-  Future<Variable> value = stages_.front().Forward(ctx, batch.inputs);
-  for (size_t i = 1; i < stages_.size(); ++i)
-    value = stages_[i].Forward(ctx, value);
+  Future<Variable> value = stages.front().Forward(ctx, batch.inputs);
+  for (size_t i = 1; i < stages.size(); ++i)
+    value = stages[i].Forward(ctx, value);
   ASSIGN_OR_RETURN(Variable outputs, value.Await(kNoLimit));
   if (IsHalf(outputs.dtype())) outputs = autograd::Cast(outputs, DType::kF32);
   const Tensor targets = batch.targets.To(outputs.tensor().device());
@@ -251,15 +321,18 @@ absl::StatusOr<double> RemoteModel<M>::CallStages(const TrainingBatch& batch) {
                             ? nn::MseLoss(outputs, targets)
                             : nn::CrossEntropy(outputs, targets);
   RETURN_IF_ERROR(ctx.Backward(loss));
-  RETURN_IF_ERROR(optimizer_->Step(ctx));
+  RETURN_IF_ERROR(copies_[0].optimizer->Step(ctx));
   return loss.tensor().Item();
 }
 
 template <typename M>
 std::vector<Detail> RemoteModel<M>::Details() const {
-  const absl::StatusOr<dist::PipelineTiming> timing = pipeline_->Timing();
+  const absl::StatusOr<dist::PipelineTiming> timing = pipeline().Timing();
   if (!pipelined_ || !timing.ok()) return {};
-  return DetailsOf(*timing);
+  std::vector<Detail> details = DetailsOf(*timing);
+  if (copies_.size() > 1)
+    details.push_back({"replicas", static_cast<int64_t>(copies_.size())});
+  return details;
 }
 
 }  // namespace baton::examples

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "autograd/distributed/context.h"
 #include "core/status.h"
 #include "models/distributed/stock.h"
 #include "rpc/cluster.h"
@@ -36,7 +35,7 @@ absl::Status RunTrainer(
         absl::Status(rpc::Agent&, std::vector<std::string> workers)>& train) {
   ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
                    tools::ClusterOptionsFromFlags("trainer"));
-  cluster.agent.on_start = dist::Attach;
+  cluster.agent.on_start = dist::AttachStock;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(cluster), MakeRegistry()));
   const absl::Status result = train(*agent, OtherWorkers(*agent));

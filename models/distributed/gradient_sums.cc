@@ -3,6 +3,8 @@
 
 #include "models/distributed/gradient_sums.h"
 
+#include <utility>
+
 #include "autograd/accumulate.h"
 #include "core/ops/multi_tensor.h"
 
@@ -50,10 +52,17 @@ void GradientSums::Add(LeafGradients gradients, bool last) {
     autograd::AddGradient(sums_[places_.at(leaf.id())], std::move(gradient));
 }
 
+Gradient GradientSums::TakeOf(const Variable& leaf) {
+  const auto found = places_.find(leaf.id());
+  return found == places_.end() ? Gradient()
+                                : std::exchange(sums_[found->second], {});
+}
+
 LeafGradients GradientSums::Take() {
   LeafGradients all;
   for (size_t i = 0; i < leaves_.size(); ++i)
-    all.emplace_back(std::move(leaves_[i]), std::move(sums_[i]));
+    if (sums_[i].defined())
+      all.emplace_back(std::move(leaves_[i]), std::move(sums_[i]));
   leaves_.clear();
   sums_.clear();
   places_.clear();

@@ -22,6 +22,8 @@ class GradientSums {
  public:
   // Takes over what nobody else holds. `last`: no more follow the first.
   void Add(LeafGradients gradients, bool last);
+  // The sum of one leaf, which is left without; undefined where there is none.
+  Gradient TakeOf(const Variable& leaf);
   // The sum of each leaf, in the order in which they first came; none are left.
   LeafGradients Take();
   // Gives each leaf its sum for a gradient.

@@ -4,6 +4,9 @@
 #include "models/distributed/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -34,6 +37,11 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
   if (options.at_once < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a GPU cannot work on ", options.at_once, " micro-batches at once"));
+  }
+  if (options.loss_scale.has_value()) {
+    RETURN_IF_ERROR(CatchErrors([&] {
+      optim::GradScaler({Device::Cpu()}, *options.loss_scale);  // says so
+    }));
   }
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
@@ -98,7 +106,8 @@ Pipeline::Pipeline(const PipelineOptions& options,
       stages_(std::move(stages)),
       groups_(std::move(groups)),
       worker_of_stage_(std::move(worker_of_stage)),
-      on_gpus_(on_gpus) {}
+      on_gpus_(on_gpus),
+      loss_scale_(options.loss_scale ? options.loss_scale->scale : 0) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
@@ -257,6 +266,7 @@ void Pipeline::Collect() {
   const auto over = [this](const UnderWay& step) {
     if (!step.reports.ready()) return false;
     const auto reports = step.reports.Await();
+    if (step.scaled && reports.ok()) AdaptScale(reports->front().overflowed);
     const auto told = std::find_if(
         told_.begin(), told_.end(),
         [&](const Told& each) { return each.plan.id == step.plan; });
@@ -280,6 +290,20 @@ void Pipeline::Collect() {
                    under_way_.end());
 }
 
+void Pipeline::AdaptScale(bool overflowed) {
+  const optim::GradScalerOptions& options = *options_.loss_scale;
+  good_steps_ = overflowed ? 0 : good_steps_ + 1;
+  if (overflowed) loss_scale_ *= options.backoff;
+  if (good_steps_ < options.interval) return;
+  loss_scale_ *= options.growth;
+  good_steps_ = 0;
+}
+
+double Pipeline::loss_scale() {
+  Collect();
+  return loss_scale_;
+}
+
 absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   Collect();
   if (last_ == nullptr || last_->timed == 0) {
@@ -294,6 +318,38 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   work.transfers = last_->meter.Transfers();
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
   return timing;
+}
+
+absl::Status Pipeline::MakeReplicas(rpc::Agent& agent,
+                                    const std::vector<Pipeline*>& pipelines) {
+  static std::atomic<uint64_t> last = 0;
+  const std::string name =
+      absl::StrCat("replicas ", ++last, " of pipelines of ", agent.self().name);
+  std::vector<std::vector<std::string>> workers;  // of each group
+  for (const Pipeline* pipeline : pipelines) {
+    if (pipeline->worker_of_stage_ == pipelines.front()->worker_of_stage_)
+      continue;
+    return absl::InvalidArgumentError(
+        "replicas of a pipeline have the same stages at each of their workers");
+  }
+  for (const Pipeline* pipeline : pipelines) {
+    if (!pipeline->told_.empty()) {
+      return absl::FailedPreconditionError(
+          "a pipeline becomes a replica before its first step");
+    }
+    workers.resize(pipeline->groups_.size());
+    for (size_t i = 0; i < workers.size(); ++i)
+      workers[i].push_back(pipeline->groups_[i].owner().name);
+  }
+  std::vector<Future<void>> joining;
+  for (const Pipeline* pipeline : pipelines) {
+    const int64_t limit = pipeline->options_.step_timeout.count();
+    for (size_t i = 0; i < workers.size(); ++i) {
+      joining.push_back(pipeline->groups_[i].Async<&StageGroup::JoinReplicas>(
+          absl::StrCat(name, "/worker ", i), workers[i], limit));
+    }
+  }
+  return WaitAll(joining).Await(kNoLimit);
 }
 
 absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {

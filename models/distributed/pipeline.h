@@ -25,6 +25,7 @@
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_group.h"
 #include "optim/distributed/optimizer.h"
+#include "optim/grad_scaler.h"
 #include "rpc/agent.h"
 
 namespace baton::dist {
@@ -65,6 +66,13 @@ struct PipelineOptions {
   // plans change. A step fails whose values are then of other shapes. Where
   // windows are required and cannot be, the next step fails and says why.
   Windows windows = Windows::kAuto;
+  // Of steps by optimizers, for stages of f16, whose range is too small for
+  // many gradients: backwards begin with a scale, gradients are divided by it
+  // in f32, and where one has overflowed, at whatever worker, none steps, and
+  // the scale becomes smaller (optim::GradScaler). A step that is begun while
+  // another is under way goes by the scale before that. Running statistics move
+  // all the same. GPUs then replay passes alone.
+  std::optional<optim::GradScalerOptions> loss_scale = std::nullopt;
   // Of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
   int compute_threads = 0;
@@ -157,6 +165,9 @@ class Pipeline {
     // done, in which a mean worker's devices computed nothing. None where the
     // step was not timed.
     std::optional<double> bubble = std::nullopt;
+    // Gradients overflowed, and nothing was stepped (PipelineOptions'
+    // loss_scale).
+    bool skipped = false;
   };
   // Whether a training step is timed that so many of its batch size came
   // before: on GPUs, where workers wait for the end of such a step, the first
@@ -219,6 +230,21 @@ class Pipeline {
   absl::StatusOr<EvalResult> Evaluate(const BatchInputs& inputs,
                                       const Tensor& targets = Tensor());
 
+  // Before their first steps: makes pipelines of copies of one model, at other
+  // workers and by the same options, replicas. Their parameters and buffers are
+  // the first one's from then on; the trainer begins each training step at all
+  // of them, one after the other without waiting, with as many rows of a batch
+  // at each. Gradients are then the mean over all, those of the whole batch: a
+  // stage reduces its own, with the others' same stage, as soon as its last
+  // backward is done, while stages before it still compute, and where workers
+  // step parameters they do so behind it. Losses and statistics are each one's
+  // own. An error at one breaks the step at all, which then take no more.
+  // Every worker needs rpc::AttachCollectives; GPUs launch such steps, and
+  // replay passes alone. InvalidArgument for pipelines that are not alike,
+  // FailedPrecondition where one has taken a step.
+  static absl::Status MakeReplicas(rpc::Agent& agent,
+                                   const std::vector<Pipeline*>& pipelines);
+
   // Training steps of a batch size after which those that follow are alike:
   // algorithms are chosen, windows and recordings made, and "auto" has its
   // order.
@@ -239,6 +265,9 @@ class Pipeline {
   // are known once a step has passed something on. Waits for the workers: an
   // error is that of one of them.
   absl::StatusOr<std::vector<PipelineLink>> Links() const;
+
+  // Of the next step, where the options ask for one; 0 otherwise.
+  double loss_scale();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
@@ -287,6 +316,7 @@ class Pipeline {
     // Its times and costs are those of steps to come: it trains, and is not one
     // of those that come before a recording.
     bool counts;
+    bool scaled;                             // its loss was
     std::vector<RRef<OptimizerHost>> hosts;  // stay until then
     Future<std::vector<GroupReport>> reports;
   };
@@ -297,6 +327,8 @@ class Pipeline {
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
+  // Whether the step that has ended has overflowed.
+  void AdaptScale(bool overflowed);
   // Learns from the steps that are over.
   void Collect();
   // What the reports of a step that asked for windows, or for recordings, say
@@ -337,6 +369,8 @@ class Pipeline {
   std::list<Told> told_;
   std::vector<UnderWay> under_way_;
   const Ordered* last_ = nullptr;
+  double loss_scale_ = 0;   // 0: there is none
+  int64_t good_steps_ = 0;  // since it changed
 };
 
 }  // namespace baton::dist

@@ -252,12 +252,14 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   if (const absl::Status status = PutInputs(inputs, *orders); !status.ok())
     return refuse(status);
   const uint64_t step = ++last_step_;
+  const bool scaled = sink.steps && options_.loss_scale.has_value();
   const StepRequest request =
       sink.next_request ? sink.next_request() : StepRequest();
   for (StepOrder& order : *orders) {
     order.step = step;
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
     order.request = request;
+    order.loss_scale = scaled ? loss_scale_ : 0;
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)
@@ -268,7 +270,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
   const bool counts = training && (!on_gpus_ || !options_.graph ||
                                    orders->front().replay != Replay::kNothing);
   under_way_.push_back(
-      {step, orders->front().plan, counts, sink.hosts, reports});
+      {step, orders->front().plan, counts, scaled, sink.hosts, reports});
   return reports;
 }
 
@@ -280,7 +282,7 @@ Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
                 const std::vector<GroupReport>& reports) {
         return StepResult{LossOf(reports[last].last),
                           AccuracyOf(reports[last].last, targets),
-                          BubbleOf(reports)};
+                          BubbleOf(reports), reports[last].overflowed};
       });
 }
 

@@ -36,15 +36,29 @@ ProgramRun::ProgramRun(const StepPlan& plan, const Batch& batch,
       trace_(trace) {
   for (const RunStage& stage : stages)
     stages_.try_emplace(stage.spec.index, stage, plan_, gradients_);
+  for (const Instruction& step : plan_.program) {
+    if (step.op == StageOp::kBackward || step.op == StageOp::kWeightGrad)
+      stages_.at(step.stage).last = &step;
+  }
 }
 
 absl::Status ProgramRun::Run() {
   RETURN_IF_ERROR(CheckBatch());
   return CatchErrors([&]() -> absl::Status {
     for (const auto& [index, stage] : stages_) stage.compute.streams().Fork();
-    for (const Instruction& step : plan_.program) RETURN_IF_ERROR(Do(step));
+    for (const Instruction& step : plan_.program) {
+      RETURN_IF_ERROR(Do(step));
+      const Entry& at = stages_.at(step.stage);
+      if (at.replicas != nullptr && at.last == &step)
+        at.replicas->Begin(gradients_);
+    }
     for (const auto& [index, stage] : stages_) stage.compute.streams().Join();
     for (auto& [index, stage] : stages_) stage.compute.MoveStatistics();
+    for (const auto& [index, stage] : stages_) {
+      if (stage.replicas == nullptr) continue;
+      RETURN_IF_ERROR(stage.compute.spec().Explain(
+          Annotate(stage.replicas->Finish(gradients_), "replicas")));
+    }
     return absl::OkStatus();
   });
 }

@@ -12,6 +12,7 @@
 #include "models/distributed/micro_batches.h"
 #include "models/distributed/stage_compute.h"
 #include "models/distributed/stage_links.h"
+#include "models/distributed/stage_replicas.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_trace.h"
 
@@ -29,6 +30,7 @@ class ProgramRun {
     StageStreams streams;
     StageLinks& links;
     nn::LossModule* own_loss = nullptr;  // as StageCompute says
+    StageReplicas* replicas = nullptr;   // null: there are none
   };
   struct Batch {
     // All rows of the inputs; undefined where no stage that is here takes one.
@@ -42,7 +44,9 @@ class ProgramRun {
   ProgramRun(const StepPlan& plan, const Batch& batch,
              const std::vector<RunStage>& stages, StepTrace* trace);
 
-  // Once. An error names the stage.
+  // Once. An error names the stage. A stage that has replicas begins to reduce
+  // its gradients as soon as it has them, while others go on; in the end all
+  // are reduced.
   absl::Status Run();
   // Of the parameters of all stages, after a training Run.
   GradientSums& gradients() { return gradients_; }
@@ -61,9 +65,13 @@ class ProgramRun {
     Entry(const RunStage& stage, const StepPlan& plan, GradientSums& sums)
         : compute(stage.module, stage.spec, plan, stage.streams, sums,
                   stage.own_loss),
-          links(stage.links) {}
+          links(stage.links),
+          replicas(plan.training ? stage.replicas : nullptr) {}
     StageCompute compute;
     StageLinks& links;
+    StageReplicas* const replicas;
+    // Of the program, by which it has all its gradients.
+    const Instruction* last = nullptr;
     std::vector<size_t> of_batch = {};  // inputs of the batch that it takes
   };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "autograd/distributed/engine.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
 #include "models/distributed/stage_group.h"
 
@@ -51,6 +54,32 @@ optim::GradientOf GradientsOf(const LeafGradients& gradients) {
   };
 }
 
+// Divides them, in f32; whether one is infinite or no number.
+bool Unscale(double scale, LeafGradients& gradients) {
+  std::map<std::string, std::pair<std::vector<Tensor>, std::vector<Tensor>>>
+      by_device;  // targets and sources
+  for (auto& [leaf, gradient] : gradients) {
+    const Tensor scaled = gradient.values();
+    const Tensor target = Tensor::Empty(
+        scaled.shape(),
+        {.device = scaled.device(), .format = scaled.SuggestFormat()});
+    gradient = gradient.WithValues(target);
+    auto& [targets, sources] = by_device[scaled.device().ToString()];
+    targets.push_back(target);
+    sources.push_back(scaled);
+  }
+  bool overflowed = false;
+  for (const auto& [name, tensors] : by_device) {
+    const auto& [targets, sources] = tensors;
+    const TensorOptions there = {.device = targets.front().device()};
+    const Tensor not_finite = Tensor::Zeros(Shape(), there);
+    ops::UnscaleMany(targets, sources, Tensor::Full(Shape(), scale, there),
+                     not_finite);
+    overflowed |= not_finite.Item() != 0;
+  }
+  return overflowed;
+}
+
 }  // namespace
 
 // The first group hears of every end of a program, and passes on that all have
@@ -83,18 +112,26 @@ void StageGroup::Watch(const TaskPtr& task) const {
 }
 
 absl::Status StageGroup::StepParameters(const Task& task,
-                                        LeafGradients gradients) const {
+                                        LeafGradients gradients,
+                                        GroupReport& report) const {
   StepRequest request = task.order.request;
   const bool clips = request.clip_norm != optim::Clip::kNone;
+  const bool scales = task.order.loss_scale != 0;
   const Progress& progress = *task.progress;
-  progress.ran.Set(clips && task.optimizer != nullptr
-                       ? task.optimizer->SquareNorm(GradientsOf(gradients))
-                       : 0.0);
+  double square_norm = 0;
+  if (scales && Unscale(task.order.loss_scale, gradients)) {
+    square_norm = std::numeric_limits<double>::infinity();  // of all, then
+  } else if (clips && task.optimizer != nullptr) {
+    square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));
+  }
+  progress.ran.Set(square_norm);
   const Future<double> agreed = progress.agreed.future();
   absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
   // The word may come just now.
   if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
   RETURN_IF_ERROR(all.status());
+  report.overflowed = scales && !std::isfinite(*all);
+  if (report.overflowed) return absl::OkStatus();
   if (clips) request.norm = std::sqrt(*all);
   return StepHeld(task, gradients, request);
 }

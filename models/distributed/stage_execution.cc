@@ -40,7 +40,8 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
     DrainLinks(task);
     RETURN_IF_ERROR(Decided(task));
     report.last = program.Report();
-    if (task.plan->steps) return StepParameters(task, program.TakeGradients());
+    if (task.plan->steps)
+      return StepParameters(task, program.TakeGradients(), report);
     if (!task.plan->training) return absl::OkStatus();
     for (const auto& [leaf, gradient] : program.TakeGradients())
       task.context->Accumulate(leaf, gradient);
@@ -57,7 +58,8 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         task.order.request.clip_norm == optim::Clip::kNone;
+         task.order.request.clip_norm == optim::Clip::kNone &&
+         task.order.loss_scale == 0;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
@@ -148,7 +150,8 @@ absl::StatusOr<GroupReport> StageGroup::RunProgram(const Task& task) const {
     devices.push_back(module.device());
     here.push_back({module, stages_[i]->spec(),
                     StageStreams::Current(devices.back()),
-                    *task.progress->mail[i], stages_[i]->loss()});
+                    *task.progress->mail[i], stages_[i]->loss(),
+                    task.replicas.empty() ? nullptr : task.replicas[i].get()});
   }
   std::optional<StepTrace> trace;
   if (IsTraced(task)) trace.emplace(devices);
@@ -168,6 +171,10 @@ absl::StatusOr<GroupReport> StageGroup::ReplayProgram(const Task& task) const {
 std::string StageGroup::RecordProgram(const Task& task) {
   std::shared_ptr<RecordedProgram> made;
   const absl::Status status = CatchErrors([&] {
+    Require(task.replicas.empty(), "recorded_program",
+            "gradients are reduced with those of replicas");
+    Require(task.order.loss_scale == 0, "recorded_program",
+            "the loss has a scale, which changes");
     std::vector<RecordedProgram::RecordedStage> here;
     for (const auto& stage : stages_) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),

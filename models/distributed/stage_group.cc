@@ -144,6 +144,15 @@ absl::Status StageGroup::Prepare(Task& task) {
   task.plan = std::move(known.plan);
   task.recorded = std::move(known.recorded);
   task.batch = {task.order.inputs, task.order.targets};
+  if (task.order.loss_scale != 0) {
+    const Stage& last = *stages_.back();
+    const Device device =
+        last.loss() == nullptr ? last.module().device() : last.loss()->device();
+    RETURN_IF_ERROR(CatchErrors([&] {
+      task.batch.loss_scale =
+          Tensor::Full(Shape(), task.order.loss_scale, {.device = device});
+    }));
+  }
   if (task.order.replay == Replay::kProgram) {
     if (task.recorded == nullptr)
       return absl::FailedPreconditionError("the program is not recorded");
@@ -155,8 +164,12 @@ absl::Status StageGroup::Prepare(Task& task) {
     if (task.optimizer == nullptr)
       return absl::FailedPreconditionError("the optimizer was dropped");
   }
-  if (task.plan->training && !task.plan->steps) {
-    ASSIGN_OR_RETURN(task.context, ContextOf(task.call));
+  if (task.plan->training) {
+    if (!task.plan->steps) {
+      ASSIGN_OR_RETURN(task.context, ContextOf(task.call));
+    }
+    MutexLock lock(mutex_);
+    task.replicas = replicas_;
   }
   return absl::OkStatus();
 }
@@ -259,6 +272,9 @@ void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   const Progress& progress = *task.progress;
   const absl::Status why =
       report.ok() ? absl::AbortedError("the step is over") : report.status();
+  // They wait for what will not come.
+  for (const auto& replicas : task.replicas)
+    if (!report.ok()) replicas->Abort(why);
   if (report.ok()) {
     progress.ran.Set(0.0);
     progress.agreed.Set(0.0);
@@ -289,6 +305,28 @@ Future<void> StageGroup::Abort(uint64_t step, const absl::Status& why) {
   (*progress)->over.future().OnReady(
       [done](const absl::Status&) { done.Set(absl::OkStatus()); });
   return done.future();
+}
+
+Future<void> StageGroup::JoinReplicas(rpc::CallContext& call,
+                                      const std::string& name,
+                                      const std::vector<std::string>& workers,
+                                      int64_t timeout_ms) {
+  std::vector<StageReplicas::Made> making;
+  for (const auto& stage : stages_) {
+    rpc::GroupOptions options;
+    options.name = absl::StrCat(name, "/stage ", stage->spec().index);
+    options.members = workers;
+    options.timeout = std::chrono::milliseconds(timeout_ms);
+    making.push_back(rpc::ProcessGroup::Make(call.agent(), options)
+                         .Then([stage](const StageReplicas::Group& group) {
+                           return StageReplicas::Make(stage->module(), group);
+                         }));
+  }
+  return WaitAll(making).Then(
+      [self = shared_from_this()](const Replicas& made) {
+        MutexLock lock(self->mutex_);
+        self->replicas_ = made;
+      });
 }
 
 std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {

@@ -19,6 +19,7 @@
 #include "models/distributed/program_run.h"
 #include "models/distributed/recorded_program.h"
 #include "models/distributed/stage.h"
+#include "models/distributed/stage_replicas.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_progress.h"
 #include "rpc/agent.h"
@@ -43,7 +44,7 @@ namespace baton::dist {
 // An error breaks the step at all workers, through the first one, and fails
 // those that follow it; so does a delivery to another worker that it does not
 // take. Thread-safe.
-class StageGroup {
+class StageGroup : public std::enable_shared_from_this<StageGroup> {
  public:
   // The stages are here. `compute_threads`: 0 for the worker's own setting.
   // `others`: of the same pipeline, for the group of the first stage.
@@ -67,6 +68,15 @@ class StageGroup {
   // All programs have run: parameters are to be stepped. `square_norm`: of all.
   void Agree(uint64_t step, double square_norm);
 
+  // Between steps: these workers' groups, of pipelines that are alike, are
+  // replicas from now on, each of which calls this; done when all have. Each of
+  // their stages takes its parameters and buffers from the first one's, and its
+  // gradients are the mean over all (StageReplicas). A training step that
+  // breaks at one breaks it at all, and all that follow.
+  Future<void> JoinReplicas(rpc::CallContext& call, const std::string& name,
+                            const std::vector<std::string>& workers,
+                            int64_t timeout_ms);
+
   // From the stages that are here.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
@@ -75,10 +85,12 @@ class StageGroup {
                    rpc::kConcurrent<&StageGroup::Abort>,
                    rpc::kConcurrent<&StageGroup::Ran>,
                    rpc::kConcurrent<&StageGroup::Agree>,
+                   rpc::kConcurrent<&StageGroup::JoinReplicas>,
                    rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
   using Progress = StepProgress;
+  using Replicas = std::vector<std::shared_ptr<StageReplicas>>;
   struct KnownPlan {
     std::shared_ptr<const StepPlan> plan;
     std::weak_ptr<OptimizerHost> optimizer;
@@ -94,6 +106,7 @@ class StageGroup {
     ProgramRun::Batch batch = {};  // the order's, where it is best read
     std::shared_ptr<Progress> progress = nullptr;
     std::shared_ptr<ContextState> context = nullptr;  // null where none is used
+    Replicas replicas = {};  // of each stage, where it trains and has any
     MailLinks::Deadline deadline{};
     MailLinks::Deadline turn{};  // when the step before was over
     Promise<GroupReport> report = Promise<GroupReport>();
@@ -136,7 +149,10 @@ class StageGroup {
   static bool IsTraced(const Task& task);
   static void Report(const Task& task, const StepTrace& trace, double waited,
                      GroupReport& report);
-  absl::Status StepParameters(const Task& task, LeafGradients gradients) const;
+  // Unless gradients have overflowed at some worker, which the report says
+  // then.
+  absl::Status StepParameters(const Task& task, LeafGradients gradients,
+                              GroupReport& report) const;
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;
@@ -152,6 +168,7 @@ class StageGroup {
   Mutex mutex_;
   std::map<uint64_t, KnownPlan> plans_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<Progress>> steps_ ABSL_GUARDED_BY(mutex_);
+  Replicas replicas_ ABSL_GUARDED_BY(mutex_);
   uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is remembered
   // Runs one program at a time.
   std::unique_ptr<ThreadPool> compute_;

@@ -141,7 +141,10 @@ struct StepOrder {
   Values inputs{};
   Tensor targets;       // to the last stage's
   StepRequest request;  // to plan's optimizer
-  bool timed = false;   // the report is to have times
+  // That gradients are so much larger by before it steps by them: where one
+  // overflows, at whatever worker, none steps. 0: they are as they are.
+  double loss_scale = 0;
+  bool timed = false;  // the report is to have times
   // Links that go by windows in this step.
   std::vector<LinkEnds> windows{};
   // What becomes of the others once the step has run: the report tells.
@@ -153,11 +156,12 @@ struct StepOrder {
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
-        &StepOrder::step,     &StepOrder::after,        &StepOrder::plan,
-        &StepOrder::new_plan, &StepOrder::oldest_plan,  &StepOrder::inputs,
-        &StepOrder::targets,  &StepOrder::request,      &StepOrder::timed,
-        &StepOrder::windows,  &StepOrder::make_windows, &StepOrder::replay,
-        &StepOrder::record,   &StepOrder::gate,         &StepOrder::time_left};
+        &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
+        &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
+        &StepOrder::targets,  &StepOrder::request,     &StepOrder::loss_scale,
+        &StepOrder::timed,    &StepOrder::windows,     &StepOrder::make_windows,
+        &StepOrder::replay,   &StepOrder::record,      &StepOrder::gate,
+        &StepOrder::time_left};
   }
 };
 
@@ -213,7 +217,8 @@ struct MadeWindow {
 
 // What a worker has to say when its program has run.
 struct GroupReport {
-  StageReport last;  // empty unless the worker has the last stage
+  StageReport last;         // empty unless the worker has the last stage
+  bool overflowed = false;  // gradients did, somewhere: nothing was stepped
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
   // Of links from its stages to other workers', if the order asked for them.
   std::vector<MadeWindow> windows{};
@@ -221,8 +226,9 @@ struct GroupReport {
   // can.
   std::optional<std::string> why_not_recorded = std::nullopt;
   static constexpr auto Fields() {
-    return std::tuple{&GroupReport::last, &GroupReport::times,
-                      &GroupReport::windows, &GroupReport::why_not_recorded};
+    return std::tuple{&GroupReport::last, &GroupReport::overflowed,
+                      &GroupReport::times, &GroupReport::windows,
+                      &GroupReport::why_not_recorded};
   }
 };
 

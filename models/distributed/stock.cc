@@ -13,6 +13,7 @@
 #include "models/distributed/server/parameter_server.h"
 #include "models/distributed/transformer_stage.h"
 #include "optim/distributed/registry.h"
+#include "rpc/collectives/collectives.h"
 
 namespace baton::dist {
 
@@ -28,6 +29,12 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterProfile<TransformerStage>(registry);
   RegisterOptimizers(registry);
   RegisterParameterServers(registry);
+  rpc::RegisterCollectives(registry);
+}
+
+void AttachStock(rpc::Agent& agent) {
+  Attach(agent);
+  rpc::AttachCollectives(agent);
 }
 
 }  // namespace baton::dist

@@ -15,7 +15,6 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "autograd/distributed/context.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "models/distributed/stock.h"
@@ -107,7 +106,7 @@ absl::StatusOr<int> Main(char** argv) {
     RETURN_IF_ERROR(rpc::LoadPlugin(plugin, registry));
     LogInfo("loaded plug-in ", plugin);
   }
-  options.agent.on_start = dist::Attach;
+  options.agent.on_start = dist::AttachStock;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));
   const auto metrics = port == nullptr ? nullptr : ServeMetrics(*port, *agent);

@@ -50,7 +50,7 @@ DataParallel::DataParallel(nn::Module& module,
     for (const Tensor& tensor : tensors)
       Require(tensor.device() == module.device(), "data_parallel",
               "a replica must lie on one device");
-  GroupBuffers(std::move(buffers));
+  GroupBuffers(buffers);
   std::vector<size_t> backwards;
   for (size_t i = parameters_.size(); i > 0; --i) backwards.push_back(i - 1);
   // Parts of a line each, at least.
@@ -62,17 +62,12 @@ DataParallel::DataParallel(nn::Module& module,
 }
 
 // What lies in one place of a kind travels as one.
-void DataParallel::GroupBuffers(std::vector<Tensor> left) {
-  while (!left.empty()) {
-    std::vector<Tensor> alike, others;
-    for (const Tensor& buffer : left) {
-      const bool fits = buffer.dtype() == left.front().dtype() &&
-                        buffer.device() == left.front().device();
-      (fits ? alike : others).push_back(buffer);
-    }
+void DataParallel::GroupBuffers(const std::vector<Tensor>& all) {
+  for (const std::vector<size_t>& kind : PlacesByKind(all)) {
+    std::vector<Tensor> alike;
+    for (const size_t i : kind) alike.push_back(all[i]);
     FlatTensor flat = FlatTensor::Like(alike);
     buffers_.push_back({std::move(alike), std::move(flat)});
-    left = std::move(others);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "autograd/distributed/context.h"
 #include "autograd/variable.h"
 #include "core/dtype.h"
 #include "core/future.h"
@@ -77,6 +79,11 @@ class DataParallel {
   absl::Status Backward(const Variable& loss);
   absl::Status Backward(const std::vector<Variable>& outputs,
                         const std::vector<Tensor>& grad_outputs);
+  // The same through the calls of a context, to other workers too. What is no
+  // parameter of the module here, and what is at other workers, leaves its
+  // gradient in the context. Such steps are not recorded.
+  absl::Status Backward(Context& ctx, const Variable& loss,
+                        BackwardOptions options = {});
   // Of this member alone, to be reduced with the next Backward's: of several
   // micro-batches all but the last go this way (PyTorch's no_sync).
   static absl::Status AccumulateBackward(const Variable& loss);
@@ -119,7 +126,7 @@ class DataParallel {
                const DataParallelOptions& options);
 
   absl::Status BroadcastModel(int root);
-  void GroupBuffers(std::vector<Tensor> left);
+  void GroupBuffers(const std::vector<Tensor>& all);
   // What this member does with gradients and parameters on its GPU, if it has
   // them there, goes to the stream of the collectives.
   Stream stream() const;
@@ -134,8 +141,10 @@ class DataParallel {
   void LeaveGradients();
   // Of the step that all are about to take, or of Join.
   absl::Status MeetOthers(bool has_inputs);
-  absl::Status Reduce(const std::vector<Variable>& outputs,
-                      const std::vector<Tensor>& grad_outputs);
+  // Aborts the group where `backward`, or what follows it, fails.
+  using Backwards = std::function<absl::Status(const LeafTaker& take)>;
+  absl::Status Run(const Backwards& backward);
+  absl::Status Reduce(const Backwards& backward);
   absl::Status FollowOthers();
   absl::Status AdoptOrder(const std::vector<size_t>& order);
 

@@ -135,31 +135,52 @@ absl::Status DataParallel::Backward(const Variable& loss) {
 
 absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
                                     const std::vector<Tensor>& grad_outputs) {
-  const absl::Status status =
-      CatchErrors([&] { return Reduce(outputs, grad_outputs); });
+  return Run([&](const LeafTaker& take) {
+    autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
+                       [&](const Variable& leaf, const Gradient& gradient) {
+                         if (!take(leaf, gradient))
+                           Variable(leaf).AccumulateGrad(gradient);
+                       });
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
+                                    BackwardOptions options) {
+  return Run([&](const LeafTaker& take) -> absl::Status {
+    if (Graph::IsRecording()) {
+      return absl::FailedPreconditionError(
+          "a step through a context is not recorded");
+    }
+    options.take = take;
+    // Ends by the options' own limit, and with nothing of it running.
+    return ctx.BackwardAsync({loss}, {}, options).Await(kNoLimit);
+  });
+}
+
+absl::Status DataParallel::Run(const Backwards& backward) {
+  const absl::Status status = CatchErrors([&] { return Reduce(backward); });
   // The others wait for what will not come.
   if (!status.ok() && group_->status().ok())
     group_->Abort(Annotate(status, "data parallel"));
   return status;
 }
 
-absl::Status DataParallel::Reduce(const std::vector<Variable>& outputs,
-                                  const std::vector<Tensor>& grad_outputs) {
+absl::Status DataParallel::Reduce(const Backwards& backward) {
   const auto begin = Now::now();
   RETURN_IF_ERROR(AwaitFormer());
   RETURN_IF_ERROR(MeetOthers(true));
   Pass pass(*this);
   buckets_->Begin();
   std::vector<size_t> order;
-  autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
-                     [&](const Variable& leaf, const Gradient& gradient) {
-                       const auto found = places_.find(leaf.id());
-                       if (found == places_.end())
-                         return Variable(leaf).AccumulateGrad(gradient);
-                       order.push_back(found->second);
-                       const StreamScope scope(stream());
-                       pass.PostReady(buckets_->Put(found->second, gradient));
-                     });
+  RETURN_IF_ERROR(backward([&](const Variable& leaf, const Gradient& gradient) {
+    const auto found = places_.find(leaf.id());
+    if (found == places_.end()) return false;
+    order.push_back(found->second);
+    const StreamScope scope(stream());
+    pass.PostReady(buckets_->Put(found->second, gradient));
+    return true;
+  }));
   {
     const StreamScope scope(stream());
     buckets_->PutTheRest();

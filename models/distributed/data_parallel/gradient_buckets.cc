@@ -52,6 +52,20 @@ FlatTensor FlatTensor::Like(const std::vector<Tensor>& tensors,
   return flat;
 }
 
+std::vector<std::vector<size_t>> PlacesByKind(
+    const std::vector<Tensor>& tensors) {
+  std::vector<std::vector<size_t>> kinds;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    auto kind = kinds.begin();
+    while (kind != kinds.end() &&
+           !FitTogether(tensors[kind->front()], tensors[i]))
+      ++kind;
+    if (kind == kinds.end()) kind = kinds.emplace(kind);
+    kind->push_back(i);
+  }
+  return kinds;
+}
+
 GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
                                  const std::vector<size_t>& order,
                                  const BucketSizes& sizes, int64_t multiple)

@@ -24,6 +24,11 @@ struct FlatTensor {
                          int64_t multiple = 1);
 };
 
+// The places of those that fit into one such tensor, for each kind that there
+// is.
+std::vector<std::vector<size_t>> PlacesByKind(
+    const std::vector<Tensor>& tensors);
+
 struct BucketSizes {
   size_t first = size_t{1} << 20;  // bytes: soon there, for an early begin
   size_t others = size_t{25} << 20;

@@ -74,6 +74,29 @@ TEST(Resnet50Ddp, DividesTheOptimizersState) {
   EXPECT_NEAR(losses[1], losses[0], 1e-3);
 }
 
+TEST(Resnet50Ddp, AveragesModelsNowAndThen) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  const tools::Outcome outcome =
+      RunDdp({"--variants=ddp,periodic,gossip", "--average_every=3",
+              "--json=" + results});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream file(results);
+  std::string line;
+  std::vector<std::vector<double>> losses;
+  while (std::getline(file, line)) {
+    const auto result = nlohmann::json::parse(line);
+    EXPECT_EQ(result["gradient_bytes"] > 0, result["variant"] == "ddp");
+    losses.push_back(result["losses"]);
+  }
+  ASSERT_EQ(losses.size(), 3u);
+  for (const std::vector<double>& each : losses) {
+    EXPECT_DOUBLE_EQ(each.front(), losses[0].front());
+    EXPECT_LT(each.back(), each.front());
+  }
+  EXPECT_NE(losses[1].back(), losses[0].back());
+}
+
 TEST(Resnet50Ddp, HalvesWhatTravels) {
   const testing::TempFolder folder;
   const std::string results = folder / "results.jsonl";

@@ -74,6 +74,32 @@ TEST_F(ResNetPrograms, PlainCallsOfStagesTrainLikeOneProcess) {
   }
 }
 
+// Each of whose micro-batches is one of the one pipeline's.
+TEST_F(ResNetPrograms, ReplicasOfAPipelineTrainAsOneDoesOnAllMicroBatches) {
+  Settings settings = SmallSettings();
+  const auto batches = SyntheticBatches(settings);
+  const auto one = Remote(settings, 4);
+  auto more = DeviceCluster::Make(4).value();
+  settings.replicas = 2;
+  auto replicas =
+      MakeRemoteResNet(
+          more->trainer(), more->workers(), settings,
+          {.cuts = settings.cuts, .split_size = 4, .compute_threads = 1})
+          .value();
+  for (int step = 0; step < 4; ++step) {
+    const TrainingBatch& batch = batches[static_cast<size_t>(step) % 2];
+    EXPECT_NEAR(replicas->TrainStep(batch).value(),
+                one->TrainStep(batch).value(), 1e-6)
+        << step;
+  }
+  EXPECT_EQ(replicas->Details().back().name, "replicas");
+  const auto odd = replicas->TrainStep(
+      {batches[0].inputs.Slice(0, 0, 7), batches[0].targets.Slice(0, 0, 7)});
+  EXPECT_THAT(odd.status().message(), HasSubstr("7 rows for 2 replicas"));
+  replicas.reset();
+  EXPECT_TRUE(more->Shutdown().ok());
+}
+
 // On the CPU, where the numbers are the same bit for bit.
 TEST_F(ResNetPrograms, OneThreadForAllDevicesTrainsLikeTheOthers) {
   const Settings settings = SmallSettings();

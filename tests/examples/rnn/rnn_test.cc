@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "autograd/distributed/context.h"
-#include "core/random.h"
 #include "examples/rnn/word_experiment.h"
 #include "examples/rnn/word_text.h"
 #include "examples/rnn/word_trainer.h"
+#include "tests/examples/rnn/sentences.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
@@ -63,18 +63,10 @@ TEST(ReadWords, NamesTheFileThatIsNotThere) {
               Fails(absl::StatusCode::kNotFound, "/nowhere.txt"));
 }
 
-// Sentences in which each word but the first tells the next one.
-WordTexts Sentences() {
+WordTexts SomeTexts() {
   const testing::TempFolder folder;
-  const std::string sentences[] = {"the cat sat on a mat\n",
-                                   "my dog ran to its home\n",
-                                   "no bird flew over that hill\n"};
-  Generator generator(7);
-  std::string text;
-  for (const int64_t number :
-       RandInt(0, 3, {300}, generator).ToVector<int64_t>())
-    text += sentences[number];
-  const auto texts = ReadWords(folder.Write("text", text), "", 100);
+  const auto texts =
+      ReadWords(folder.Write("text", testing::Sentences(300)), "", 100);
   EXPECT_THAT(texts, IsOk());
   return *texts;
 }
@@ -116,7 +108,7 @@ class WordModel : public ::testing::Test {
   }
 
   const Reading reading_ = {.columns = 4, .length = 7};
-  const WordTexts texts_ = Sentences();
+  const WordTexts texts_ = SomeTexts();
   std::unique_ptr<testing::LocalCluster> cluster_;
 };
 
@@ -128,7 +120,6 @@ TEST_F(WordModel, WithItsEndsAtAServerLearnsWhatOneProcessDoes) {
   ASSERT_THAT(remote, IsOk());
   EXPECT_EQ(remote->losses, single->losses);
   EXPECT_EQ(remote->perplexities, single->perplexities);
-  // Only which of three sentences comes is not told: 3^(1/7) = 1.17 at best.
   EXPECT_GT(remote->losses.front(), 2.5);
   EXPECT_LT(remote->perplexities.back(), 1.6);
   cluster_->ExpectIdle();

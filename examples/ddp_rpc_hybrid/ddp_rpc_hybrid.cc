@@ -1,0 +1,319 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A language model over words whose embedding is at parameter servers, and of
+// whose rest each trainer has a copy, trained data-parallel:
+//   baton-run --workers=3 --worker_program=ddp_rpc_hybrid
+//       -- ddp_rpc_hybrid --data=wikitext2-valid.txt
+//       --held_out=wikitext2-test.txt --variants=single,ddp
+// The first --servers workers serve, the others train; the process that
+// baton-run calls the trainer starts them and looks on.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/ops/arithmetic.h"
+#include "core/status.h"
+#include "examples/ddp_rpc_hybrid/hybrid_trainer.h"
+#include "examples/rnn/word_flags.h"
+#include "examples/support/charts.h"
+#include "examples/support/cluster_program.h"
+#include "examples/support/measurement.h"
+#include "examples/support/optimizer_flags.h"
+#include "examples/support/participants.h"
+#include "examples/support/progress.h"
+#include "tools/command_line.h"
+
+ABSL_FLAG(int, servers, 1, "workers that keep the embedding's rows");
+ABSL_FLAG(bool, backups, false, "every row has a second server");
+ABSL_FLAG(std::string, row_optimizer, "sparse-adam",
+          "what steps the rows, and its options; --optimizer steps the rest");
+ABSL_FLAG(double, row_lr, 0.002, "the rate of the rows");
+ABSL_FLAG(std::vector<std::string>, variants, {"ddp"},
+          "single, the first trainer alone, and ddp, all of them, one after "
+          "the other");
+
+namespace baton::examples {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: baton-run --workers=3 --worker_program=ddp_rpc_hybrid --\n"
+    "           ddp_rpc_hybrid --data=FILE\n"
+    "Trains a language model over words. What stands for a word is at "
+    "parameter\n"
+    "servers; of the rest each trainer has a copy, for columns of its own.";
+
+constexpr std::chrono::milliseconds kLook{100};
+
+absl::StatusOr<optim::AnyOptions> RowOptimizer() {
+  auto options = optim::AnyOptions::Parse(absl::GetFlag(FLAGS_row_optimizer));
+  if (!options.ok())
+    return tools::WrongFlag("row_optimizer",
+                            std::string(options.status().message()));
+  options->lr = absl::GetFlag(FLAGS_row_lr);
+  return options;
+}
+
+absl::StatusOr<optim::AnyOptions> RestOptimizer() {
+  ASSIGN_OR_RETURN(const Stepping stepping,
+                   SteppingFromFlags({.optimizer = WordTraining().optimizer}));
+  if (stepping.schedule != "constant")
+    return tools::WrongFlag("lr_schedule", "is constant here");
+  return stepping.optimizer;
+}
+
+absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckWordFlags());
+  if (absl::GetFlag(FLAGS_servers) < 1)
+    return tools::WrongFlag("servers", "is 1 or more");
+  for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
+    if (variant != "single" && variant != "ddp")
+      return tools::WrongFlag("variants", "is a list of single and ddp");
+  }
+  RETURN_IF_ERROR(RowOptimizer().status());
+  return RestOptimizer().status();
+}
+
+absl::StatusOr<dist::ServerOptions> ServerOptionsFor(const HybridTask& task,
+                                                     int64_t vocabulary) {
+  dist::ServerOptions options;
+  options.mode = dist::Consistency::kBulkSynchronous;
+  options.trainers = static_cast<int32_t>(task.trainers.size());
+  options.backups = absl::GetFlag(FLAGS_backups);
+  ASSIGN_OR_RETURN(const optim::AnyOptions rule, RowOptimizer());
+  options.tables = {
+      {.name = kWords,
+       .width = task.model.width,
+       .rows = vocabulary,
+       .start = dist::RowStart::kNormal,
+       .scale = 1,
+       .seed = task.model.SeedOf(WordModelOptions::Part::kEmbedding),
+       .rule = rule}};
+  return options;
+}
+
+// Fails once one of the workers is lost or has left, and names it. Never ready
+// otherwise.
+Future<void> LossOf(rpc::Agent& agent,
+                    const std::vector<std::string>& workers) {
+  const Promise<void> lost;
+  agent.WatchMembers([lost, workers](const rpc::MemberEvent& event) {
+    if (event.kind != rpc::MemberEvent::Kind::kLost &&
+        event.kind != rpc::MemberEvent::Kind::kLeft)
+      return;
+    for (const std::string& worker : workers) {
+      if (worker != event.worker.name) continue;
+      lost.Set(absl::UnavailableError(absl::StrCat(
+          "server ", worker, " is lost: ", event.cause.message())));
+    }
+  });
+  return lost.future();
+}
+
+// Servers and trainers of one variant. Must not outlive the agent. Confined to
+// one thread.
+class HybridTraining {
+ public:
+  static absl::StatusOr<std::unique_ptr<HybridTraining>> Make(
+      rpc::Agent& agent, const Crew& crew, const HybridTask& task,
+      int64_t vocabulary) {
+    std::unique_ptr<HybridTraining> made(new HybridTraining);
+    // Where each row has a second server, that one goes on.
+    made->lost_ =
+        LossOf(agent, absl::GetFlag(FLAGS_backups) ? std::vector<std::string>()
+                                                   : crew.servers);
+    ASSIGN_OR_RETURN(const dist::ServerOptions options,
+                     ServerOptionsFor(task, vocabulary));
+    ASSIGN_OR_RETURN(made->servers_, dist::ParameterServers::Make(
+                                         agent, crew.servers, options, {}));
+    std::vector<Future<RRef<HybridTrainer>>> making;
+    for (const std::string& worker : task.trainers) {
+      making.push_back(rpc::Create<HybridTrainer>(
+          agent, worker, task, made->servers_->directory(),
+          static_cast<int64_t>(making.size())));
+    }
+    ASSIGN_OR_RETURN(made->trainers_, made->AwaitAll(making));
+    return made;
+  }
+
+  // One step of all: the mean loss, all words, the longest wait.
+  absl::StatusOr<HybridStep> Step();
+  absl::StatusOr<double> Perplexity();
+  // That all trainers have the same bits.
+  absl::Status CheckEqual();
+
+ private:
+  HybridTraining() = default;
+
+  template <auto kMethod>
+  auto OfEach() {
+    using Call = decltype(trainers_[0].Async<kMethod>(rpc::CallOptions()));
+    std::vector<Call> calls;
+    for (const RRef<HybridTrainer>& trainer : trainers_) {
+      calls.push_back(
+          trainer.Async<kMethod>(rpc::CallOptions{.timeout = kNoLimit}));
+    }
+    return AwaitAll(calls);
+  }
+  // Trainers ask for a lost server again and again: it may come back.
+  template <typename R>
+  absl::StatusOr<std::vector<R>> AwaitAll(const std::vector<Future<R>>& calls) {
+    const Future<std::vector<R>> all = WaitAll(calls);
+    while (!all.ready() && !lost_.ready()) (void)all.Await(kLook);
+    if (lost_.ready()) return lost_.Await();
+    return all.Await();
+  }
+
+  Future<void> lost_;
+  std::unique_ptr<dist::ParameterServers> servers_;
+  std::vector<RRef<HybridTrainer>> trainers_;
+};
+
+absl::StatusOr<HybridStep> HybridTraining::Step() {
+  ASSIGN_OR_RETURN(const std::vector<HybridStep> all,
+                   OfEach<&HybridTrainer::Step>());
+  HybridStep mean;
+  for (const HybridStep& step : all) {
+    mean.loss += step.loss / static_cast<double>(all.size());
+    mean.words += step.words;
+    mean.waited_s = std::max(mean.waited_s, step.waited_s);
+  }
+  return mean;
+}
+
+absl::StatusOr<double> HybridTraining::Perplexity() {
+  ASSIGN_OR_RETURN(const std::vector<double> all,
+                   OfEach<&HybridTrainer::Perplexity>());
+  double sum = 0;
+  for (const double perplexity : all) sum += std::log(perplexity);
+  return std::exp(sum / static_cast<double>(all.size()));
+}
+
+absl::Status HybridTraining::CheckEqual() {
+  ASSIGN_OR_RETURN(const auto all, OfEach<&HybridTrainer::Parameters>());
+  for (const std::vector<Tensor>& one : all) {
+    for (size_t i = 0; i < one.size(); ++i) {
+      if (!ops::BitEqual(one[i], all.front()[i]))
+        return absl::InternalError("the trainers' parameters differ");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HybridTask> TaskFromFlags() {
+  HybridTask task;
+  task.model = WordModelFromFlags();
+  ASSIGN_OR_RETURN(task.optimizer, RestOptimizer());
+  const WordFiles files = WordFilesFromFlags();
+  task.data = files.data;
+  task.held_out = files.held_out;
+  const Reading reading = ReadingFromFlags();
+  task.columns = reading.columns;
+  task.length = reading.length;
+  return task;
+}
+
+// What training has come to, step by step.
+struct Record {
+  std::vector<double> losses, seconds, perplexities;
+  double waited_s = 0;
+  int64_t words = 0;  // of the first step
+};
+
+absl::Status TrainAll(HybridTraining& training, const Reading& reading,
+                      const WordTexts& texts, const std::string& variant,
+                      Record& record) {
+  using Clock = std::chrono::steady_clock;
+  const int64_t steps = StepsOf(reading, texts);
+  const int64_t pieces =
+      TextColumns(texts.training, reading.columns).pieces(reading.length);
+  Progress progress(variant, "words", steps);
+  for (int64_t i = 1; i <= steps; ++i) {
+    const auto begin = Clock::now();
+    ASSIGN_OR_RETURN(const HybridStep step, training.Step());
+    record.seconds.push_back(
+        std::chrono::duration<double>(Clock::now() - begin).count());
+    record.losses.push_back(step.loss);
+    record.waited_s += step.waited_s;
+    if (i == 1) record.words = step.words;
+    progress.Step(step.loss, step.words);
+    if (i % pieces != 0 && i != steps) continue;
+    ASSIGN_OR_RETURN(const double perplexity, training.Perplexity());
+    record.perplexities.push_back(perplexity);
+  }
+  return training.CheckEqual();
+}
+
+absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
+                                  const WordTexts& texts) {
+  ASSIGN_OR_RETURN(Crew crew, CrewOf(agent, absl::GetFlag(FLAGS_servers)));
+  if (variant == "single") crew.trainers.resize(1);
+  RETURN_IF_ERROR(tools::Print(
+      absl::StrCat(absl::StrJoin(crew.servers, ", "), " serves\n")));
+  ASSIGN_OR_RETURN(HybridTask task, TaskFromFlags());
+  task.trainers = crew.trainers;
+  ASSIGN_OR_RETURN(const auto training,
+                   HybridTraining::Make(agent, crew, task, texts.vocabulary));
+  Reading reading = ReadingFromFlags();
+  reading.columns *= static_cast<int64_t>(crew.trainers.size());
+  Record record;
+  RETURN_IF_ERROR(TrainAll(*training, reading, texts, variant, record));
+  double seconds = 0;
+  for (const double step : record.seconds) seconds += step;
+  return Measurement{
+      .variant = variant,
+      .items = record.words,
+      .seconds = record.seconds,
+      .loss = record.losses.back(),
+      .details = {{"perplexity", record.perplexities.back()},
+                  {"perplexities", record.perplexities},
+                  {"servers", static_cast<int64_t>(crew.servers.size())},
+                  {"trainers", static_cast<int64_t>(crew.trainers.size())},
+                  {"vocabulary", texts.vocabulary},
+                  {"waited_share", record.waited_s / seconds},
+                  {"losses", record.losses}},
+      .item = "words"};
+}
+
+absl::Status Run(rpc::Agent& agent) {
+  ASSIGN_OR_RETURN(const WordTexts texts, ReadWordsFromFlags());
+  Findings findings;
+  for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
+    ASSIGN_OR_RETURN(Measurement measured, Train(agent, variant, texts));
+    absl::StrAppendFormat(&findings.further,
+                          "%s: perplexity %.2f on %d words held out\n", variant,
+                          std::get<double>(measured.details.front().value),
+                          texts.held_out.numel());
+    findings.measurements.push_back(std::move(measured));
+  }
+  findings.further += NoteEfficiency(findings.measurements);
+  findings.charts = {
+      {"loss", LossChart("Rows at servers, the rest data-parallel",
+                         findings.measurements)}};
+  return Tell(findings);
+}
+
+absl::Status Main() {
+  rpc::Registry registry;
+  RegisterHybrid(registry);
+  return RunInCluster(std::move(registry), CheckFlags, Run);
+}
+
+}  // namespace
+}  // namespace baton::examples
+
+int main(int argc, char** argv) {
+  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
+  return baton::tools::ExitCode(baton::examples::Main());
+}

@@ -1,0 +1,146 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The program as its users meet it, with real processes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/examples/rnn/sentences.h"
+#include "tests/support/program_path.h"
+#include "tests/support/test_files.h"
+#include "tests/tools/programs/loose_workers.h"
+#include "tests/tools/programs/run_program.h"
+
+namespace baton::examples {
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+class DdpRpcHybridProgram : public ::testing::Test {
+ protected:
+  DdpRpcHybridProgram()
+      : flags_({"--data=" + folder_.Write("text", testing::Sentences(600)),
+                "--width=16", "--dropout=0", "--length=7", "--lr=0.02",
+                "--row_lr=0.02"}) {}
+  std::vector<std::string> Flags(std::vector<std::string> more) const {
+    more.insert(more.begin(), flags_.begin(), flags_.end());
+    return more;
+  }
+  static tools::Outcome Run(int workers,
+                            const std::vector<std::string>& flags) {
+    const std::string program = testing::ProgramPath("ddp_rpc_hybrid");
+    std::vector<std::string> command = {
+        "baton-run", "--workers=" + std::to_string(workers),
+        "--worker_program=" + program, "--", program};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return tools::RunProgram(command);
+  }
+  // A line of results for each variant.
+  std::vector<nlohmann::json> Train(int workers,
+                                    const std::vector<std::string>& flags) {
+    const std::string results = folder_ / "results.jsonl";
+    const tools::Outcome outcome = Run(workers, Flags([&] {
+                                         std::vector<std::string> all = flags;
+                                         all.push_back("--json=" + results);
+                                         return all;
+                                       }()));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::ifstream file(results);
+    std::vector<nlohmann::json> lines;
+    std::string line;
+    while (std::getline(file, line))
+      lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  // Kills a worker in the middle of a training; what the trainer says, and how
+  // long that took it.
+  struct Loss {
+    std::string killed;
+    tools::Outcome outcome;
+    double seconds = 0;
+  };
+  Loss KillOne(bool server) {
+    tools::LooseWorkers workers(testing::ProgramPath("ddp_rpc_hybrid"),
+                                {"worker1", "worker2", "worker3"});
+    Loss loss;
+    Clock::time_point killed;
+    loss.outcome = tools::RunProgram(
+        workers.Command(Flags({"--batch=2", "--epochs=10000"})),
+        [&](const std::string& output, const tools::Process&) {
+          // Whoever was there first serves.
+          const size_t serves = output.find(" serves");
+          if (!loss.killed.empty() ||
+              output.find("loss") == std::string::npos ||
+              serves == std::string::npos)
+            return;
+          const std::string first = output.substr(serves - 7, 7);
+          loss.killed = server               ? first
+                        : first == "worker2" ? "worker3"
+                                             : "worker2";
+          killed = Clock::now();
+          workers.Kill(loss.killed);
+        });
+    loss.seconds = std::chrono::duration<double>(Clock::now() - killed).count();
+    return loss;
+  }
+
+  const testing::TempFolder folder_;
+  const std::vector<std::string> flags_;
+};
+
+TEST_F(DdpRpcHybridProgram, LearnsWhatOneTrainerLearnsOfAllColumns) {
+  const auto two = Train(4, {"--servers=2", "--batch=4", "--epochs=2"});
+  const auto one = Train(3, {"--servers=2", "--batch=8", "--epochs=2"});
+  ASSERT_EQ(two.size(), 1u);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(two[0]["trainers"], 2);
+  EXPECT_EQ(one[0]["trainers"], 1);
+  EXPECT_EQ(two[0]["servers"], 2);
+  const std::vector<double> losses = two[0]["losses"], same = one[0]["losses"];
+  ASSERT_EQ(losses.size(), same.size());
+  for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(losses[i], same[i], 1e-4) << i;
+  EXPECT_GT(losses.front(), 2.5);
+  EXPECT_LT(two[0]["perplexity"], 1.6);
+}
+
+TEST_F(DdpRpcHybridProgram, TellsHowItScales) {
+  const auto results =
+      Train(3, {"--batch=4", "--steps=6", "--variants=single,ddp"});
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0]["variant"], "single");
+  EXPECT_GT(results[1]["efficiency"], 0);
+  EXPECT_EQ(results[1]["losses"].size(), 6u);
+}
+
+TEST_F(DdpRpcHybridProgram, NamesATrainerThatIsLost) {
+  const Loss loss = KillOne(false);
+  EXPECT_EQ(loss.outcome.code, 1) << loss.outcome.output;
+  EXPECT_THAT(loss.outcome.output, HasSubstr(loss.killed));
+  EXPECT_LT(loss.seconds, 10);
+}
+
+TEST_F(DdpRpcHybridProgram, NamesAServerThatIsLost) {
+  const Loss loss = KillOne(true);
+  EXPECT_EQ(loss.outcome.code, 1) << loss.outcome.output;
+  EXPECT_THAT(loss.outcome.output,
+              HasSubstr("server " + loss.killed + " is lost"));
+  EXPECT_LT(loss.seconds, 10);
+}
+
+TEST_F(DdpRpcHybridProgram, NamesAFlagThatIsWrong) {
+  const tools::Outcome outcome = Run(2, Flags({"--row_optimizer=no-such"}));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--row_optimizer"));
+}
+
+}  // namespace
+}  // namespace baton::examples

@@ -1,0 +1,252 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/functions/activation.h"
+#include "autograd/functions/loss.h"
+#include "core/ops/arithmetic.h"
+#include "core/random.h"
+#include "models/distributed/data_parallel/data_parallel.h"
+#include "models/distributed/module.h"
+#include "models/nn/linear.h"
+#include "optim/sgd.h"
+#include "tests/models/distributed/data_parallel/on_each.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/toy_stages.h"
+#include "tests/support/within.h"
+
+// Replicas whose backward goes through a context, to another worker and back.
+namespace baton::dist {
+namespace {
+
+using testing::DenseStage;
+using testing::Fails;
+using testing::FragileStage;
+using testing::GradientsAt;
+using testing::IsOk;
+using testing::OnEach;
+
+constexpr size_t kRanks = 2;
+constexpr int64_t kRows = 3;  // of each replica
+constexpr int64_t kWidth = 16;
+
+// What a trainer has a copy of: layers before and behind one at "helper".
+class Ends final : public nn::Module {
+ public:
+  explicit Ends(uint64_t seed)
+      : generator_(seed),
+        first_(MakeModule<nn::Linear>("first", 8, kWidth, generator_)),
+        last_(MakeModule<nn::Linear>("last", kWidth, 4, generator_)) {}
+  Variable Before(const Variable& x) { return autograd::Relu(first_(x)); }
+  Variable LossOf(const Variable& x, const Tensor& labels) {
+    return autograd::CrossEntropy(last_(x), labels);
+  }
+
+ private:
+  Generator generator_;
+  nn::Linear& first_;
+  nn::Linear& last_;
+};
+
+Tensor Inputs() {
+  Generator generator(1);
+  return RandNormal({kRanks * kRows, 8}, generator);
+}
+Tensor Labels() {
+  Generator generator(2);
+  return RandInt(0, 4, {kRanks * kRows}, generator);
+}
+Tensor Share(const Tensor& all, size_t rank) {
+  const auto begin = static_cast<int64_t>(rank) * kRows;
+  return all.Slice(0, begin, begin + kRows).Contiguous();
+}
+
+std::vector<Tensor> GradientsOf(const nn::Module& module) {
+  std::vector<Tensor> gradients;
+  for (const Variable& parameter : module.Parameters())
+    gradients.push_back(parameter.grad());
+  return gradients;
+}
+
+class ContextBackward : public ::testing::Test {
+ protected:
+  using Group = std::shared_ptr<rpc::ProcessGroup>;
+
+  ContextBackward() {
+    testing::ClusterOptions options;
+    options.names = {"t0", "t1", "helper"};
+    options.fill = [](rpc::Registry& registry) {
+      Register(registry);
+      RegisterModule<DenseStage>(registry);
+      RegisterModule<FragileStage>(registry);
+      registry.AddFunction<&GradientsAt<DenseStage>>();
+      rpc::RegisterCollectives(registry);
+    };
+    options.on_start = [](rpc::Agent& agent) {
+      Attach(agent);
+      rpc::AttachCollectives(agent);
+    };
+    cluster_ = std::make_unique<testing::LocalCluster>(options);
+    std::vector<rpc::ProcessGroup::Made> made;
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      made.push_back(
+          rpc::ProcessGroup::Make(agent(rank), {.members = {"t0", "t1"}}));
+    }
+    for (const auto& each : made) {
+      const auto group = each.Await();
+      EXPECT_THAT(group, IsOk());
+      groups_.push_back(*group);
+    }
+  }
+  ~ContextBackward() override {
+    groups_.clear();
+    cluster_->ExpectIdle();
+  }
+
+  rpc::Agent& agent(size_t rank) { return (*cluster_)[rank]; }
+  // With a bucket for each parameter.
+  std::unique_ptr<DataParallel> Wrap(Ends& ends, size_t rank) {
+    auto made = DataParallel::Make(
+        ends, groups_[rank], {.buckets = {.first = 1, .others = 1, .last = 1}});
+    EXPECT_THAT(made, IsOk());
+    return *std::move(made);
+  }
+  Module<DenseStage> MakeMiddle(size_t rank) {
+    const auto made = Module<DenseStage>::Create(agent(rank), "helper", kWidth,
+                                                 kWidth, true, 9)
+                          .Await();
+    EXPECT_THAT(made, IsOk());
+    return *made;
+  }
+
+  std::unique_ptr<testing::LocalCluster> cluster_;
+  std::vector<Group> groups_;
+};
+
+TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
+  constexpr int kSteps = 3;
+  Ends whole(5);
+  DenseStage whole_middle(kWidth, kWidth, true, 9);
+  optim::Sgd whole_sgd(whole.Parameters(), {.lr = 0.1});
+  std::vector<std::vector<Tensor>> expected, expected_middle;  // of each step
+  for (int step = 0; step < kSteps; ++step) {
+    whole.ZeroGrad();
+    whole_middle.ZeroGrad();
+    whole.LossOf(whole_middle(whole.Before(Inputs())), Labels()).Backward();
+    expected.push_back(GradientsOf(whole));
+    expected_middle.push_back(GradientsOf(whole_middle));
+    whole_sgd.Step();
+  }
+
+  std::vector<std::vector<Tensor>> own(kRanks), of_middle(kRanks);
+  std::vector<nn::StateMap> states(kRanks);
+  OnEach(kRanks, [&](size_t rank) {
+    Ends ends(5 + rank);  // the first one's count
+    const auto parallel = Wrap(ends, rank);
+    const Module<DenseStage> middle = MakeMiddle(rank);
+    optim::Sgd sgd(ends.Parameters(), {.lr = 0.1});
+    for (size_t step = 0; step < kSteps; ++step) {
+      sgd.ZeroGrad();
+      Context ctx(agent(rank));
+      const auto hidden =
+          middle.Forward(ctx, ends.Before(Share(Inputs(), rank))).Await();
+      ASSERT_THAT(hidden, IsOk());
+      const Variable loss = ends.LossOf(*hidden, Share(Labels(), rank));
+      ASSERT_THAT(parallel->Backward(ctx, loss), IsOk());
+      EXPECT_TRUE(ctx.Gradients().empty());
+      own[rank] = GradientsOf(ends);
+      for (size_t i = 0; i < own[rank].size(); ++i) {
+        EXPECT_TRUE(ops::AllClose(own[rank][i], expected[step][i], 1e-5, 1e-6));
+      }
+      const auto there =
+          agent(rank)
+              .Async<&GradientsAt<DenseStage>>("helper", ctx, middle.ref())
+              .Await();
+      ASSERT_THAT(there, IsOk());
+      of_middle[rank] = *there;
+      sgd.Step();
+    }
+    states[rank] = ends.StateDict();
+  });
+  for (const auto& [name, value] : states[0])
+    EXPECT_TRUE(ops::BitEqual(value, states[1].at(name))) << name;
+  // The helper's layer has those of each trainer by itself.
+  for (size_t i = 0; i < of_middle[0].size(); ++i) {
+    const Tensor sum = ops::Add(of_middle[0][i], of_middle[1][i]);
+    EXPECT_TRUE(ops::AllClose(ops::MulScalar(sum, 0.5),
+                              expected_middle.back()[i], 1e-5, 1e-6));
+  }
+}
+
+TEST_F(ContextBackward, ReducesWhatIsThereWhileItRuns) {
+  OnEach(kRanks, [&](size_t rank) {
+    Ends ends(5);
+    const auto parallel = Wrap(ends, rank);
+    const Module<DenseStage> middle = MakeMiddle(rank);
+    Context ctx(agent(rank));
+    Variable x = ends.Before(Share(Inputs(), rank));
+    const size_t before = groups_[rank]->records().size();
+    bool reduced = false;
+    // Comes behind the last layer's gradients, and before the first one's.
+    x.AddHook([&](const Tensor&) {
+      reduced = testing::Within(std::chrono::seconds(20), [&] {
+        const auto records = groups_[rank]->records();
+        return records.size() > before &&
+               records[before].state == rpc::FlightRecord::State::kDone;
+      });
+      return Tensor();
+    });
+    const auto hidden = middle.Forward(ctx, x).Await();
+    ASSERT_THAT(hidden, IsOk());
+    ASSERT_THAT(
+        parallel->Backward(ctx, ends.LossOf(*hidden, Share(Labels(), rank))),
+        IsOk());
+    EXPECT_TRUE(reduced);
+  });
+}
+
+TEST_F(ContextBackward, LeavesOtherLeavesInTheContext) {
+  OnEach(kRanks, [&](size_t rank) {
+    Ends ends(5);
+    const auto parallel = Wrap(ends, rank);
+    Context ctx(agent(rank));
+    const Variable rows(Share(Inputs(), rank), true);
+    const Variable loss = ends.LossOf(ends.Before(rows), Share(Labels(), rank));
+    ASSERT_THAT(parallel->Backward(ctx, loss), IsOk());
+    ASSERT_EQ(ctx.Gradients().size(), 1u);
+    EXPECT_EQ(ctx.GradientOf(rows).shape(), rows.shape());
+    EXPECT_FALSE(rows.grad().defined());
+  });
+}
+
+TEST_F(ContextBackward, BreaksTheGroupWhereItFailsAtOneMember) {
+  std::vector<absl::Status> statuses(kRanks);
+  OnEach(kRanks, [&](size_t rank) {
+    Ends ends(5);
+    const auto parallel = Wrap(ends, rank);
+    const auto fault =
+        rank == 1 ? FragileStage::Fault::kBackward : FragileStage::Fault::kNone;
+    const auto middle =
+        Module<FragileStage>::Create(agent(rank), "helper", fault, 0).Await();
+    ASSERT_THAT(middle, IsOk());
+    Context ctx(agent(rank));
+    const auto hidden =
+        middle->Forward(ctx, ends.Before(Share(Inputs(), rank))).Await();
+    ASSERT_THAT(hidden, IsOk());
+    statuses[rank] =
+        parallel->Backward(ctx, ends.LossOf(*hidden, Share(Labels(), rank)));
+  });
+  for (const absl::Status& status : statuses)
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("backward broke"));
+}
+
+}  // namespace
+}  // namespace baton::dist
