@@ -24,6 +24,7 @@
 #include "examples/support/optimizer_flags.h"
 #include "models/distributed/server/compression.h"
 #include "rpc/registry.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -99,8 +100,7 @@ absl::Status CheckFlags() {
 absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent) {
   Crew crew;
   const auto servers = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name == agent.self().name) continue;
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent)) {
     (crew.servers.size() < servers ? crew.servers : crew.trainers)
         .push_back(worker.name);
   }

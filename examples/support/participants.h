@@ -18,6 +18,7 @@
 #include "core/status.h"
 #include "rpc/agent.h"
 #include "rpc/rref.h"
+#include "rpc/spares.h"
 
 namespace baton::examples {
 
@@ -106,7 +107,7 @@ template <typename T>
 void Participants<T>::AskNewcomers() {
   for (const rpc::WorkerInfo& worker : agent_.workers()) {
     const auto other = std::find(others_.begin(), others_.end(), worker.name);
-    if (other != others_.end() || Has(worker)) continue;
+    if (other != others_.end() || Has(worker) || rpc::IsSpare(worker)) continue;
     if (most_ > 0 && static_cast<int64_t>(members_.size()) == most_) break;
     members_.push_back({.worker = worker, .made = make_(worker.name)});
   }
