@@ -3,8 +3,9 @@
 
 // A ResNet that is trained data-parallel by whoever is there: members may die,
 // leave and come at any time, and nobody leads them.
-//   baton-run --workers=2 --restarts=9 --worker_program=elastic_ddp --
-//       elastic_ddp --depth=18 --batch=32 --data=train
+//   baton-run --workers=2 --restarts=9 --worker_program=elastic_ddp
+//       --worker_flags="--depth=18 --data=train" --
+//       elastic_ddp --depth=18 --data=train
 // Or, each at any machine and any time, beside a baton-rendezvous:
 //   elastic_ddp --name=first --rendezvous=HOST:PORT --world_size=1
 //   elastic_ddp --name=second --rendezvous=HOST:PORT --extra

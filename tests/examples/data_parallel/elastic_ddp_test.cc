@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
@@ -28,13 +29,16 @@ using OnOutput = std::function<void(const std::string&, const tools::Process&)>;
 tools::Outcome RunElastic(std::vector<std::string> flags,
                           const OnOutput& on_output = nullptr) {
   const std::string program = testing::ProgramPath("elastic_ddp");
+  flags.insert(flags.begin(), {"--depth=18", "--width=4", "--classes=5",
+                               "--image=32", "--samples=32", "--batch=8"});
   std::vector<std::string> command = {
-      "baton-run",    "--workers=2",
-      "--restarts=3", "--worker_program=" + program,
-      "--",           program,
-      "--depth=18",   "--width=4",
-      "--classes=5",  "--image=32",
-      "--samples=32", "--batch=8"};
+      "baton-run",
+      "--workers=2",
+      "--restarts=3",
+      "--worker_program=" + program,
+      "--worker_flags=" + absl::StrJoin(flags, " "),
+      "--",
+      program};
   command.insert(command.end(), flags.begin(), flags.end());
   return tools::RunProgram(command, on_output);
 }
