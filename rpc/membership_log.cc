@@ -9,10 +9,11 @@
 namespace baton::rpc {
 
 void MembershipLog::Add(uint64_t version, Change change,
-                        const WorkerInfo& worker, size_t most) {
+                        const WorkerInfo& worker, size_t most,
+                        const std::string& why) {
   // The first version names a list, which nobody has the one before of.
   if (entries_.empty()) oldest_ = version;
-  entries_.push_back({version, change, worker});
+  entries_.push_back({version, change, worker, why});
   while (entries_.size() > most) {
     oldest_ = entries_.front().version;
     entries_.pop_front();
@@ -32,7 +33,7 @@ std::optional<MembershipChange> MembershipLog::Since(uint64_t known) const {
       changed.joined.push_back(it->worker);
     } else {
       changed.departed.push_back({it->worker.name, it->worker.incarnation,
-                                  it->change == Change::kLost});
+                                  it->change == Change::kLost, it->why});
     }
   }
   std::reverse(changed.joined.begin(), changed.joined.end());

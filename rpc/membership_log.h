@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 
 #include "rpc/rendezvous.h"
 
@@ -18,9 +19,10 @@ class MembershipLog {
  public:
   enum class Change { kJoined, kLeft, kLost };
 
-  // Versions grow. Of the changes only the latest `most` are kept.
+  // Versions grow. Of the changes only the latest `most` are kept. `why` is
+  // that of a departure.
   void Add(uint64_t version, Change change, const WorkerInfo& worker,
-           size_t most);
+           size_t most, const std::string& why = "");
   // Of each incarnation what became of it last. Nothing if `known` is too old,
   // or is of another log.
   std::optional<MembershipChange> Since(uint64_t known) const;
@@ -30,6 +32,7 @@ class MembershipLog {
     uint64_t version;
     Change change;
     WorkerInfo worker;
+    std::string why;
   };
   uint64_t oldest_ = 0;  // version that all that is kept came after
   std::deque<Entry> entries_;

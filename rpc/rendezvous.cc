@@ -258,6 +258,9 @@ class OwnServer final : public RendezvousServer {
     return acceptor_->Start();
   }
   std::string address() const override { return address_; }
+  void StrikeOff(const std::string& name, const std::string& why) override {
+    service_.StrikeOff(name, why);
+  }
 
  private:
   const Security security_;
@@ -279,6 +282,11 @@ RendezvousService::~RendezvousService() { Close(); }
 void RendezvousService::OnLetIn(
     std::function<void(const std::string& peer)> let_in) {
   static_cast<Service&>(*service_).OnLetIn(std::move(let_in));
+}
+
+void RendezvousService::StrikeOff(const std::string& name,
+                                  const std::string& why) {
+  groups_->StrikeOff(name, why);
 }
 
 void RendezvousService::Close() { groups_->Close(); }

@@ -64,7 +64,8 @@ struct MembershipChange {
   struct Departed {
     std::string name;
     uint64_t incarnation = 0;
-    bool lost = false;  // struck off, else it left
+    bool lost = false;     // struck off, else it left
+    std::string why = "";  // "was ..."; empty: was silent for its lease
   };
   uint64_t version = 0;
   bool whole = false;  // `joined` are all there are: that version is unknown
@@ -108,6 +109,8 @@ class RendezvousService {
   // Before the server starts: `let_in` hears from where, as gRPC names it, a
   // worker has joined or renews, so that this connection is no stranger's.
   void OnLetIn(std::function<void(const std::string& peer)> let_in);
+  // As RendezvousServer's.
+  void StrikeOff(const std::string& name, const std::string& why);
   // Ends the calls that wait, and refuses new ones.
   void Close();
   grpc::Service* service() { return service_.get(); }
@@ -126,6 +129,10 @@ class RendezvousServer {
       const std::string& listen, const Security& security = {});
   virtual ~RendezvousServer() = default;
   virtual std::string address() const = 0;
+  // The process of the workers of this name is known to be dead: they are lost
+  // at once, in every cluster, and the others are told why ("was killed by
+  // ..."). A worker that lives after all takes its place back by itself.
+  virtual void StrikeOff(const std::string& name, const std::string& why) = 0;
 };
 
 }  // namespace baton::rpc

@@ -76,6 +76,9 @@ class RendezvousGroups {
   // more, before others are back.
   absl::Status TakeBack(const JoinOptions& seat, uint64_t known,
                         Clock::time_point now = Clock::now());
+  // Members of that name are lost at once, whatever their lease, and others
+  // hear why; those that wait to be let in are not waited for.
+  void StrikeOff(const std::string& name, const std::string& why);
   // The members; NotFound where none have met.
   absl::StatusOr<std::vector<WorkerInfo>> List(
       const std::string& cluster) const;
@@ -156,9 +159,11 @@ class RendezvousGroups {
 
   // Members (rendezvous_members.cc).
   void Changed(Group& group, MembershipLog::Change change,
-               const WorkerInfo& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+               const WorkerInfo& worker, const std::string& why = "")
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Members::iterator Erase(Group& group, Members::iterator member,
-                          MembershipLog::Change how)
+                          MembershipLog::Change how,
+                          const std::string& why = "")
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells those who listen what has changed.
   void TellListeners(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -31,9 +31,10 @@ constexpr milliseconds kShortestPause{10};
 constexpr milliseconds kConnectTimeout{300};
 
 MemberEvent Gone(const WorkerInfo& worker, MemberEvent::Kind kind,
-                 const char* what) {
-  return {kind, worker,
-          absl::UnavailableError(absl::StrCat("worker ", worker.name, what))};
+                 const std::string& what) {
+  return {
+      kind, worker,
+      absl::UnavailableError(absl::StrCat("worker ", worker.name, " ", what))};
 }
 
 }  // namespace
@@ -114,10 +115,11 @@ void RendezvousLease::Apply(const MembershipChange& change,
   for (const MembershipChange::Departed& departed : change.departed) {
     const auto gone = members_.extract(departed.incarnation);
     if (gone.empty()) continue;
-    on_change(departed.lost ? Gone(gone.mapped(), Kind::kLost,
-                                   " was not heard for its lease by the "
-                                   "rendezvous")
-                            : Gone(gone.mapped(), Kind::kLeft, " has left"));
+    const std::string why =
+        departed.why.empty() ? "was not heard for its lease by the rendezvous"
+                             : departed.why;
+    on_change(departed.lost ? Gone(gone.mapped(), Kind::kLost, why)
+                            : Gone(gone.mapped(), Kind::kLeft, "has left"));
   }
   if (change.whole) {
     std::unordered_set<uint64_t> there;
@@ -127,7 +129,7 @@ void RendezvousLease::Apply(const MembershipChange& change,
     std::erase_if(members_, [&](const auto& member) {
       if (there.contains(member.first)) return false;
       on_change(Gone(member.second, Kind::kLost,
-                     " is not listed by the rendezvous any more"));
+                     "is not listed by the rendezvous any more"));
       return true;
     });
   }

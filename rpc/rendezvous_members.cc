@@ -68,20 +68,23 @@ RendezvousGroups::Member* RendezvousGroups::FindMember(
 }
 
 void RendezvousGroups::Changed(Group& group, MembershipLog::Change change,
-                               const WorkerInfo& worker) {
+                               const WorkerInfo& worker,
+                               const std::string& why) {
   group.version = ++versions_;
-  group.log.Add(group.version, change, worker, group.members.size() + kChanges);
+  group.log.Add(group.version, change, worker, group.members.size() + kChanges,
+                why);
 }
 
 RendezvousGroups::Members::iterator RendezvousGroups::Erase(
-    Group& group, Members::iterator member, MembershipLog::Change how) {
+    Group& group, Members::iterator member, MembershipLog::Change how,
+    const std::string& why) {
   const WorkerInfo info = member->second.info;
   EndListen(member->second,
             absl::NotFoundError(
                 absl::StrCat("worker ", info.name, " is no member any more")));
   HasHeard(group, info.name, group.version);
   const auto next = group.members.erase(member);
-  Changed(group, how, info);
+  Changed(group, how, info, why);
   return next;
 }
 
@@ -258,6 +261,31 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
   }
   GiveAnswers();
   return absl::OkStatus();
+}
+
+void RendezvousGroups::StrikeOff(const std::string& name,
+                                 const std::string& why) {
+  {
+    MutexLock lock(mutex_);
+    for (auto it = groups_.begin(); it != groups_.end();) {
+      Group& group = it->second;
+      std::erase_if(group.waiting,
+                    [&](Waiting& waiting) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                      if (waiting.options.self.name != name) return false;
+                      AnswerLater(std::move(waiting.done),
+                                  absl::CancelledError("the worker has gone"));
+                      return true;
+                    });
+      const auto member = group.members.find(name);
+      if (member != group.members.end()) {
+        Erase(group, member, MembershipLog::Change::kLost, why);
+        TellListeners(group);
+        SeatSuccessors(group);
+      }
+      it = group.Empty() ? groups_.erase(it) : std::next(it);
+    }
+  }
+  GiveAnswers();
 }
 
 absl::StatusOr<std::vector<WorkerInfo>> RendezvousGroups::List(

@@ -59,7 +59,8 @@ absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in) {
     change.joined.push_back(std::move(worker));
   }
   for (const wire::Departure& gone : in.departed()) {
-    change.departed.push_back({gone.name(), gone.incarnation(), gone.lost()});
+    change.departed.push_back(
+        {gone.name(), gone.incarnation(), gone.lost(), gone.why()});
   }
   return change;
 }
@@ -75,6 +76,7 @@ void ToWire(const MembershipChange& change, wire::RenewAnswer& out) {
     departed.set_name(gone.name);
     departed.set_incarnation(gone.incarnation);
     departed.set_lost(gone.lost);
+    departed.set_why(gone.why);
   }
 }
 

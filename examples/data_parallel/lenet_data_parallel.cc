@@ -25,6 +25,7 @@
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "rpc/collectives/collectives.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -95,8 +96,8 @@ absl::Status CheckFlags() {
 absl::StatusOr<LeNetDevicesTask> TaskOf(const rpc::Agent& agent,
                                         const Variant& variant) {
   LeNetDevicesTask task;
-  for (const rpc::WorkerInfo& worker : agent.workers())
-    if (worker.name != agent.self().name) task.members.push_back(worker.name);
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent))
+    task.members.push_back(worker.name);
   if (task.members.size() < variant.devices) {
     return absl::UnavailableError(absl::StrCat(
         variant.devices, " devices to train, but ", task.members.size(),

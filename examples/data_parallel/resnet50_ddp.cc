@@ -23,6 +23,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(int, depth, 50, "of the ResNet: 18, 34, 50, 101 or 152");
@@ -124,9 +125,7 @@ using Workers = std::vector<rpc::WorkerInfo>;
 
 absl::StatusOr<Workers> MembersOf(const rpc::Agent& agent,
                                   const std::string& variant) {
-  Workers members;
-  for (const rpc::WorkerInfo& worker : agent.workers())
-    if (worker.name != agent.self().name) members.push_back(worker);
+  Workers members = rpc::OthersButSpares(agent);
   if (members.empty()) {
     return absl::UnavailableError(
         "no worker is there to train: give baton-run --workers=2");

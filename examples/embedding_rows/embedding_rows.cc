@@ -29,6 +29,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(int64_t, rows, 1'000'000, "of the table, over all servers");
@@ -128,8 +129,8 @@ absl::Status CheckFlags() {
 absl::StatusOr<std::vector<std::string>> ServersOf(const rpc::Agent& agent) {
   const auto count = static_cast<size_t>(absl::GetFlag(FLAGS_servers));
   std::vector<std::string> workers;
-  for (const rpc::WorkerInfo& worker : agent.workers())
-    if (worker.name != agent.self().name) workers.push_back(worker.name);
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent))
+    workers.push_back(worker.name);
   if (workers.size() <= count)
     return tools::WrongFlag("servers", "leaves no worker to be a client");
   workers.resize(count);

@@ -26,6 +26,7 @@
 #include "examples/support/optimizer_flags.h"
 #include "models/data/open.h"
 #include "rpc/registry.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -106,8 +107,7 @@ absl::StatusOr<models::ResNetOptions> ModelFor(const std::string& path) {
 
 absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
   BatchRun run;
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name == agent.self().name) continue;
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent)) {
     if (run.server.empty()) {
       run.server = worker.name;
     } else {

@@ -24,6 +24,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::vector<std::string>, inference, {"batched"},
@@ -120,7 +121,7 @@ absl::StatusOr<Measurement> Measure(rpc::Agent& agent,
                                     const std::string& inference,
                                     int64_t observers) {
   ASSIGN_OR_RETURN(ReinforceOptions options, OptionsFor(inference));
-  const auto workers = static_cast<int64_t>(agent.workers().size()) - 1;
+  const auto workers = static_cast<int64_t>(rpc::OthersButSpares(agent).size());
   if (observers > workers) {
     return tools::WrongFlag("observers",
                             absl::StrCat("has ", observers, ", but there are ",

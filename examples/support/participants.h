@@ -19,6 +19,7 @@
 #include "core/status.h"
 #include "rpc/agent.h"
 #include "rpc/rref.h"
+#include "rpc/spares.h"
 
 namespace baton::examples {
 
@@ -33,12 +34,11 @@ struct Crew {
   std::vector<std::string> servers, trainers;
 };
 // The first so many of the workers that are there serve, and all others train,
-// but the caller. InvalidArgument, as of the flag --servers, where none is left
+// but the caller and spares. InvalidArgument, as of the flag --servers, where none is left
 // to.
 inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
   Crew crew;
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name == agent.self().name) continue;
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent)) {
     (static_cast<int>(crew.servers.size()) < servers ? crew.servers
                                                      : crew.trainers)
         .push_back(worker.name);
@@ -128,7 +128,7 @@ template <typename T>
 void Participants<T>::AskNewcomers() {
   for (const rpc::WorkerInfo& worker : agent_.workers()) {
     const auto other = std::find(others_.begin(), others_.end(), worker.name);
-    if (other != others_.end() || Has(worker)) continue;
+    if (other != others_.end() || Has(worker) || rpc::IsSpare(worker)) continue;
     if (most_ > 0 && static_cast<int64_t>(members_.size()) == most_) break;
     members_.push_back({.worker = worker, .made = make_(worker.name)});
   }

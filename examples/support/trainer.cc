@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "models/distributed/stock.h"
 #include "rpc/cluster.h"
+#include "rpc/spares.h"
 #include "tools/cluster_flags.h"
 
 namespace baton::examples {
@@ -16,9 +17,8 @@ namespace {
 
 std::vector<std::string> OtherWorkers(const rpc::Agent& agent) {
   std::vector<std::string> names;
-  for (const rpc::WorkerInfo& worker : agent.workers()) {
-    if (worker.name != agent.self().name) names.push_back(worker.name);
-  }
+  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent))
+    names.push_back(worker.name);
   return names;
 }
 

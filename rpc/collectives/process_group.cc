@@ -12,6 +12,7 @@
 #include "rpc/channels/machine.h"
 #include "rpc/collectives/cpu_backend.h"
 #include "rpc/collectives/nccl_backend.h"
+#include "rpc/spares.h"
 
 namespace baton::rpc {
 namespace {
@@ -72,7 +73,10 @@ ProcessGroup::~ProcessGroup() { collectives_->Remove(ticket_); }
 
 ProcessGroup::Made ProcessGroup::Make(Agent& agent, GroupOptions options) {
   Seating seating{.key = absl::StrCat("make:", options.name), .seats = {}};
-  if (options.members.empty()) seating.seats = agent.workers();
+  if (options.members.empty()) {
+    seating.seats = agent.workers();
+    std::erase_if(seating.seats, IsSpare);
+  }
   for (const std::string& name : options.members) {
     auto worker = agent.Find(name);
     if (!worker.ok())

@@ -28,7 +28,8 @@ class NcclBackend;
 
 struct GroupOptions {
   std::string name = "world";  // the same of all members; for people, too
-  // Workers by name, in the order of their ranks; empty: all of the cluster.
+  // Workers by name, in the order of their ranks; empty: all of the cluster
+  // but spares (rpc/spares.h).
   std::vector<std::string> members{};
   // For all to come, and of collectives that name none.
   std::chrono::milliseconds timeout{60'000};

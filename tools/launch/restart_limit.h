@@ -3,36 +3,59 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <optional>
 
 namespace baton::tools {
 
-// Tells a process that fails now and then, and is worth starting again, from
-// one that will not run: `most` starts again within any `window`.
+// When a process that fails is worth starting again. Plain data.
+struct RestartPolicy {
+  using Duration = std::chrono::milliseconds;
+
+  int most = 0;  // times within any `window`
+  Duration window{300'000};
+  // Before the next start of one that fails within `soon` of its last one: so
+  // long, then twice as long, and so on, up to `longest_pause`. Else none.
+  Duration pause{100};
+  Duration longest_pause{30'000};
+  Duration soon{10'000};
+};
+
+// Tells a process that fails now and then from one that will not run.
 // Thread-compatible.
 class RestartLimit {
  public:
   using Clock = std::chrono::steady_clock;
 
-  RestartLimit(int most, Clock::duration window)
-      : most_(static_cast<size_t>(most)), window_(window) {}
+  explicit RestartLimit(const RestartPolicy& policy) : policy_(policy) {}
 
-  // Whether it may be started again now, which then counts.
-  bool Take(Clock::time_point now = Clock::now()) {
-    while (!taken_.empty() && now - taken_.front() >= window_)
+  // In how long it is to be started again, which then counts; none when it has
+  // been too often.
+  std::optional<RestartPolicy::Duration> Take(
+      Clock::time_point now = Clock::now()) {
+    while (!taken_.empty() && now - taken_.front() >= policy_.window)
       taken_.pop_front();
-    if (taken_.size() >= most_) return false;
+    if (taken_.size() >= static_cast<size_t>(policy_.most)) return std::nullopt;
+    if (started_ && now - *started_ < policy_.soon) {
+      pause_ =
+          std::max(policy_.pause, std::min(2 * pause_, policy_.longest_pause));
+    } else {
+      pause_ = RestartPolicy::Duration(0);
+    }
+    started_ = now + pause_;
     taken_.push_back(now);
-    return true;
+    return pause_;
   }
   // Of the window that ended with the last Take.
   size_t taken() const { return taken_.size(); }
 
  private:
-  const size_t most_;
-  const Clock::duration window_;
+  const RestartPolicy policy_;
+  std::optional<Clock::time_point> started_;  // again, the last time
+  RestartPolicy::Duration pause_{0};          // before that
   std::deque<Clock::time_point> taken_;
 };
 

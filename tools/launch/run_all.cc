@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "tools/launch/restart_limit.h"
+#include "tools/launch/run_signals.h"
 #include "tools/launch/signal_echo.h"
 
 namespace baton::tools {
@@ -27,27 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLongestLine = 1 << 16;
-
-sigset_t Signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, signal);
-  // Started by nohup it stays ignored; blocked it would come through.
-  struct sigaction hang_up {};
-  ::sigaction(SIGHUP, nullptr, &hang_up);
-  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
-  return set;
-}
-
-// Libraries have threads before main begins, which take signals as they like:
-// what one of them takes goes to the thread that waits for it.
-pthread_t waiter;
-
-void PassOn(int signal) {
-  const int error = errno;
-  ::pthread_kill(waiter, signal);
-  errno = error;
-}
 
 std::string Describe(int wait_status) {
   if (WIFSIGNALED(wait_status)) {
@@ -63,9 +42,12 @@ int ExitCode(int wait_status) {
 }
 
 struct Child {
+  const ProcessSpec* spec;
   Process process;
   RestartLimit restarts;
   bool alive = true;
+  bool lost = false;                                      // a worker, for good
+  Clock::time_point start_at = Clock::time_point::max();  // again
   bool asked_to_end = false;
   Clock::time_point kill_at = Clock::time_point::max();
   std::string line;  // what has come of the next line
@@ -75,7 +57,11 @@ struct Child {
 // thread.
 class Run {
  public:
-  explicit Run(const RunPlan& plan) : plan_(plan) {}
+  explicit Run(const RunPlan& plan) : plan_(plan) {
+    for (const auto& spec : plan.workers) specs_.push_back(&spec);
+    for (const auto& spec : plan.spares) specs_.push_back(&spec);
+    specs_.push_back(&plan.trainer);
+  }
   ~Run() { Close(); }
 
   absl::StatusOr<int> Go();
@@ -83,9 +69,13 @@ class Run {
  private:
   // Until a signal ends it.
   absl::Status StartAll();
-  bool AllStarted() const { return children_.size() > plan_.workers.size(); }
+  bool AllStarted() const { return children_.size() == specs_.size(); }
   bool AnyAlive() const;
+  bool Ending() const {
+    return signal_ != 0 || worker_failed_ || trainer_ended_;
+  }
   Child& trainer() { return children_.back(); }
+  bool IsSpare(const Child& worker) const;
 
   void WaitForEvent();
   void ReadSignals();
@@ -93,8 +83,13 @@ class Run {
   void ReapChildren();
   void OnTrainerEnd(int wait_status);
   void OnWorkerEnd(Child& worker, int wait_status);
-  // Where that may be. Gives what has become of it, for the line about its end.
-  std::string StartAgain(Child& worker);
+  // Where that may be, now or later. Gives what has become of it, for the line
+  // about its end.
+  std::string PlanRestart(Child& worker);
+  absl::Status StartAgain(Child& worker);
+  void StartLate();
+  // Says what has happened to it; where it is lost, and how many are left.
+  void Tell(Child& worker, std::string event);
   void ReadOutput(Child& child);
   void FlushLine(Child& child);
 
@@ -106,11 +101,13 @@ class Run {
   void Print(const std::string& line) const;
 
   const RunPlan& plan_;
+  std::vector<const ProcessSpec*> specs_;  // as children_
   int signals_ = -1;
-  std::vector<Child> children_;  // the trainer last
+  std::vector<Child> children_;  // workers, spares, the trainer
   int signal_ = 0;               // that ended the run
   SignalEcho echo_;
   bool worker_failed_ = false;
+  bool trainer_ended_ = false;
   int trainer_code_ = 0;
 };
 
@@ -127,21 +124,19 @@ absl::Status Run::StartAll() {
   while (!AllStarted()) {
     ReadSignals();
     if (signal_ != 0) return absl::OkStatus();
-    const bool workers_left = children_.size() < plan_.workers.size();
-    ASSIGN_OR_RETURN(Process process,
-                     StartProcess(workers_left ? plan_.workers[children_.size()]
-                                               : plan_.trainer));
-    children_.push_back(
-        {.process = std::move(process),
-         .restarts = RestartLimit(plan_.restarts, plan_.restart_window),
-         .line = {}});
+    const ProcessSpec* const spec = specs_[children_.size()];
+    ASSIGN_OR_RETURN(Process process, StartProcess(*spec));
+    children_.push_back({.spec = spec,
+                         .process = std::move(process),
+                         .restarts = RestartLimit(plan_.restarts),
+                         .line = {}});
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> Run::Go() {
   BlockSignals();
-  const sigset_t set = Signals();
+  const sigset_t set = RunSignals();
   signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0)
     return absl::ErrnoToStatus(errno, "cannot wait for signals");
@@ -164,12 +159,17 @@ bool Run::AnyAlive() const {
                      [](const Child& child) { return child.alive; });
 }
 
+bool Run::IsSpare(const Child& worker) const {
+  return worker.spec >= plan_.spares.data() &&
+         worker.spec < plan_.spares.data() + plan_.spares.size();
+}
+
 void Run::WaitForEvent() {
   std::vector<pollfd> polls{{signals_, POLLIN, 0}};
   std::vector<Child*> readers;
   Clock::time_point next = Clock::time_point::max();
   for (Child& child : children_) {
-    if (child.alive) next = std::min(next, child.kill_at);
+    next = std::min(next, child.alive ? child.kill_at : child.start_at);
     if (child.process.output < 0) continue;
     polls.push_back({child.process.output, POLLIN, 0});
     readers.push_back(&child);
@@ -187,6 +187,7 @@ void Run::WaitForEvent() {
   ReadSignals();
   ReapChildren();
   KillLate();
+  StartLate();
 }
 
 void Run::ReadSignals() {
@@ -232,6 +233,7 @@ void Run::ReapChildren() {
 }
 
 void Run::OnTrainerEnd(int wait_status) {
+  trainer_ended_ = true;
   trainer_code_ = ExitCode(wait_status);
   if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
     Print(absl::StrCat("baton-run: ", trainer().process.name, " ",
@@ -245,39 +247,83 @@ void Run::OnWorkerEnd(Child& worker, int wait_status) {
   const bool as_asked =
       worker.asked_to_end &&
       (WIFEXITED(wait_status) || WTERMSIG(wait_status) == SIGTERM);
-  if (ExitCode(wait_status) == 0 || as_asked) return;
+  if (plan_.on_worker_end)
+    plan_.on_worker_end(worker.process.name, Describe(wait_status));
+  const bool failed = ExitCode(wait_status) != 0;
+  if (as_asked || (!failed && Ending())) return;
   // The group may hold processes that the worker started.
-  if (worker.process.own_group) SendSignal(worker.process, SIGKILL);
-  const bool ending = !trainer().alive || worker_failed_ || signal_ != 0;
+  if (failed && worker.process.own_group) SendSignal(worker.process, SIGKILL);
   std::string event =
       absl::StrCat("baton-run: ", worker.process.name, " (process ",
                    worker.process.pid, ") ", Describe(wait_status));
-  if (!ending) event += StartAgain(worker);
-  const bool fatal = !ending && !worker.alive && !plan_.may_lose_workers;
-  Print(absl::StrCat(event, fatal ? "; stopping the others" : ""));
-  if (!fatal) return;
-  worker_failed_ = true;
-  AskToEnd(trainer(), SIGTERM);
-  AskWorkersToEnd();
+  if (failed && !Ending()) event += PlanRestart(worker);
+  Tell(worker, std::move(event));
 }
 
-std::string Run::StartAgain(Child& worker) {
-  if (plan_.restarts == 0) return "";
-  const std::string window =
-      absl::StrCat(" within ", plan_.restart_window.count(), " ms");
-  if (!worker.restarts.Take()) {
-    return absl::StrCat("; was started again ", plan_.restarts, " times",
-                        window);
+std::string Run::PlanRestart(Child& worker) {
+  const RestartPolicy& policy = plan_.restarts;
+  worker.lost = true;
+  if (policy.most == 0) return "";
+  const std::string window = absl::StrCat(" of ", policy.most, " times within ",
+                                          policy.window.count(), " ms");
+  const auto pause = worker.restarts.Take();
+  if (!pause) return absl::StrCat("; was started again ", policy.most, window);
+  const std::string times = absl::StrCat(worker.restarts.taken(), window);
+  worker.lost = false;
+  if (pause->count() > 0) {
+    worker.start_at = Clock::now() + *pause;
+    return absl::StrCat("; is started again in ", pause->count(), " ms, ",
+                        times);
   }
-  const auto index = static_cast<size_t>(&worker - children_.data());
-  absl::StatusOr<Process> process = StartProcess(plan_.workers[index]);
-  if (!process.ok()) return absl::StrCat("; ", process.status().message());
+  const absl::Status started = StartAgain(worker);
+  if (!started.ok()) return absl::StrCat("; ", started.message());
+  return absl::StrCat("; started again as process ", worker.process.pid, ", ",
+                      times);
+}
+
+absl::Status Run::StartAgain(Child& worker) {
+  worker.start_at = Clock::time_point::max();
+  absl::StatusOr<Process> process = StartProcess(*worker.spec);
+  worker.lost = !process.ok();
+  RETURN_IF_ERROR(process.status());
   if (worker.process.output >= 0) ::close(worker.process.output);
   worker.process = *std::move(process);
   worker.alive = true;
-  return absl::StrCat("; started again as process ", worker.process.pid, ", ",
-                      worker.restarts.taken(), " of ", plan_.restarts, " times",
-                      window);
+  return absl::OkStatus();
+}
+
+void Run::StartLate() {
+  for (Child& child : children_) {
+    if (child.alive || Clock::now() < child.start_at) continue;
+    const absl::Status started = StartAgain(child);
+    const std::string now =
+        started.ok()
+            ? absl::StrCat("started again as process ", child.process.pid)
+            : std::string(started.message());
+    Tell(child, absl::StrCat("baton-run: ", child.process.name, " ", now));
+  }
+}
+
+void Run::Tell(Child& worker, std::string event) {
+  if (!worker.lost || Ending()) {
+    Print(event);
+    return;
+  }
+  const bool spare = IsSpare(worker);
+  const auto all = (spare ? plan_.spares : plan_.workers).size();
+  const auto lost = std::count_if(
+      children_.begin(), children_.end(), [&](const Child& child) {
+        return child.lost && IsSpare(child) == spare;
+      });
+  const auto left = static_cast<int>(all) - static_cast<int>(lost);
+  worker_failed_ =
+      !spare && left < plan_.min_workers.value_or(static_cast<int>(all));
+  Print(absl::StrCat(event, "; ", left, " of ", all,
+                     spare ? " spares" : " workers", " are left",
+                     worker_failed_ ? "; stopping the others" : ""));
+  if (!worker_failed_) return;
+  AskToEnd(trainer(), SIGTERM);
+  AskWorkersToEnd();
 }
 
 void Run::ReadOutput(Child& child) {
@@ -305,6 +351,7 @@ void Run::FlushLine(Child& child) {
 }
 
 void Run::AskToEnd(Child& child, int signal) {
+  child.start_at = Clock::time_point::max();
   if (!child.alive || child.asked_to_end) return;
   child.asked_to_end = true;
   child.kill_at = Clock::now() + plan_.grace;
@@ -333,6 +380,7 @@ void Run::KillLate() {
 void Run::KillAll() {
   for (Child& child : children_) {
     child.asked_to_end = true;
+    child.start_at = Clock::time_point::max();
     if (child.alive) SendSignal(child.process, SIGKILL);
   }
 }
@@ -347,18 +395,5 @@ void Run::Close() {
 }  // namespace
 
 absl::StatusOr<int> RunAll(const RunPlan& plan) { return Run(plan).Go(); }
-
-void BlockSignals() {
-  const sigset_t set = Signals();
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  waiter = ::pthread_self();
-  struct sigaction action {};
-  action.sa_handler = PassOn;
-  action.sa_flags = SA_RESTART;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (sigismember(&set, signal) == 1) ::sigaction(signal, &action, nullptr);
-  }
-  ::signal(SIGPIPE, SIG_IGN);
-}
 
 }  // namespace baton::tools

@@ -5,36 +5,45 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "tools/launch/process.h"
+#include "tools/launch/restart_limit.h"
 
 namespace baton::tools {
 
 struct RunPlan {
   std::vector<ProcessSpec> workers;
+  // Workers as well, any of which may be lost.
+  std::vector<ProcessSpec> spares;
   ProcessSpec trainer;
-  // A worker that fails is started again as it was, up to so many times within
-  // the window. One more failure is that of a worker which is not.
-  int restarts = 0;
-  std::chrono::milliseconds restart_window{300'000};
-  // A worker that fails and is not started again does not end the run: the
-  // trainer does without it.
-  bool may_lose_workers = false;
+  // A worker that fails is started again as it was. One more failure than the
+  // policy allows is that of a worker which is lost.
+  RestartPolicy restarts;
+  // A worker that is lost does not end the run while so many are left, with
+  // those that are about to be started again: the trainer does without it.
+  // Unset: all.
+  std::optional<int> min_workers;
   // Between asking a process to end (SIGTERM) and killing it.
   std::chrono::milliseconds grace{10'000};
   // Takes each line of what workers print, and of what happens to them.
   // Default: standard error.
   std::function<void(const std::string&)> print;
+  // Hears of each worker or spare that has ended, before it is started again:
+  // its name, and how ("was killed by ..."). Must not wait.
+  std::function<void(const std::string& name, const std::string& how)>
+      on_worker_end;
 };
 
 // Starts the workers and the trainer, and stays until all have ended:
 //  - the trainer ends: the workers are asked to end;
-//  - a worker fails: that is printed, in one line with what is done about it;
-//    it is started again, or else the others and the trainer are asked to end,
-//    unless workers may be lost;
+//  - a worker ends by itself: that is printed, in one line with what is done
+//    about it;
+//  - it has failed: it is started again, or is lost; where too few are left the
+//    others and the trainer are asked to end;
 //  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer; the second one kills.
 // Who does not end within the grace is killed. Gives the exit code: the
 // trainer's, 128 + signal where a signal ended the run, 1 where a worker's
@@ -43,9 +52,5 @@ struct RunPlan {
 // which must be the process's main one and must not end before: the processes
 // die with it.
 absl::StatusOr<int> RunAll(const RunPlan& plan);
-
-// Keeps the signals that RunAll waits for to the calling thread, also those
-// that a library's thread takes, which may have begun before main.
-void BlockSignals();
 
 }  // namespace baton::tools

@@ -21,10 +21,12 @@
 #include "core/cuda/memory.h"
 #include "core/status.h"
 #include "rpc/rendezvous.h"
+#include "rpc/spares.h"
 #include "tools/command_line.h"
 #include "tools/compute.h"
 #include "tools/launch/process.h"
 #include "tools/launch/run_all.h"
+#include "tools/launch/run_signals.h"
 #include "tools/security_flags.h"
 
 ABSL_FLAG(int, workers, 2, "worker processes to start");
@@ -49,8 +51,17 @@ ABSL_FLAG(
 ABSL_FLAG(absl::Duration, restart_window, absl::Minutes(5),
           "a worker that dies more often than --restarts within this time is "
           "not started again");
-ABSL_FLAG(bool, may_lose_workers, false,
-          "go on when a worker dies, for trainers that do without it");
+ABSL_FLAG(absl::Duration, restart_pause, absl::Milliseconds(100),
+          "before a worker is started again that died within 10s of its last "
+          "start, again and again twice as long, up to 30s; others are started "
+          "at once");
+ABSL_FLAG(int, spares, 0,
+          "more workers, spare1, spare2, ..., which the trainer does not wait "
+          "for and gives something to do when it needs them");
+ABSL_FLAG(int, min_workers, -1,
+          "go on when workers die while so many are left, for trainers that do "
+          "without them; -1: all");
+ABSL_FLAG(bool, may_lose_workers, false, "the same as --min_workers=0");
 ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
           "host:port where the workers meet; port 0 for any free one");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
@@ -65,9 +76,9 @@ constexpr int kMostWorkers = 1024;
 constexpr char kUsage[] =
     "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
     "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
-    "which finds them by its environment; ends all when the trainer ends or,\n"
-    "without --restarts or --may_lose_workers, a worker dies; gives the\n"
-    "trainer's exit code.";
+    "which finds them by its environment; ends all when the trainer ends or a\n"
+    "worker dies, but for --restarts, --min_workers and --may_lose_workers;\n"
+    "gives the trainer's exit code.";
 
 std::string FolderOfThisProgram() {
   std::error_code error;
@@ -94,6 +105,17 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
     return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
   if (absl::GetFlag(FLAGS_restarts) < 0)
     return absl::InvalidArgumentError("--restarts must be 0 or more");
+  const int spares = absl::GetFlag(FLAGS_spares);
+  if (spares < 0 || spares > kMostWorkers)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--spares must be 0 to ", kMostWorkers));
+  const int least = absl::GetFlag(FLAGS_min_workers);
+  if (least < -1 || least > workers)
+    return absl::InvalidArgumentError(
+        "--min_workers must be 0 to --workers, or -1");
+  if (least > 0 && absl::GetFlag(FLAGS_may_lose_workers))
+    return absl::InvalidArgumentError(
+        "--min_workers and --may_lose_workers exclude each other");
   return absl::OkStatus();
 }
 
@@ -120,10 +142,10 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
   return flags;
 }
 
-ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores,
+ProcessSpec WorkerSpec(std::string name, const std::vector<int>& cores,
                        const std::vector<std::string>& compute) {
   ProcessSpec spec;
-  spec.name = absl::StrCat("worker", rank);
+  spec.name = std::move(name);
   const std::string program = absl::GetFlag(FLAGS_worker_program);
   spec.args = {FindProgram(program.empty() ? "baton-worker" : program)};
   spec.args.insert(spec.args.end(), compute.begin(), compute.end());
@@ -131,8 +153,7 @@ ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores,
                                         absl::SkipEmpty())) {
     spec.args.emplace_back(flag);
   }
-  spec.environment = {{"BATON_NAME", spec.name},
-                      {"BATON_RANK", absl::StrCat(rank)}};
+  spec.environment = {{"BATON_NAME", spec.name}};
   spec.cores = cores;
   if (!cores.empty())
     spec.environment["OMP_NUM_THREADS"] = absl::StrCat(cores.size());
@@ -141,22 +162,44 @@ ProcessSpec WorkerSpec(int rank, const std::vector<int>& cores,
   return spec;
 }
 
+absl::Status SetPolicy(RunPlan& plan) {
+  ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
+  plan.restarts.most = absl::GetFlag(FLAGS_restarts);
+  ASSIGN_OR_RETURN(plan.restarts.window, TimeOf(FLAGS_restart_window));
+  ASSIGN_OR_RETURN(plan.restarts.pause, TimeOf(FLAGS_restart_pause));
+  const int least = absl::GetFlag(FLAGS_min_workers);
+  if (least >= 0) plan.min_workers = least;
+  if (absl::GetFlag(FLAGS_may_lose_workers)) plan.min_workers = 0;
+  return absl::OkStatus();
+}
+
+absl::Status AddWorkers(RunPlan& plan) {
+  const int workers = absl::GetFlag(FLAGS_workers);
+  const int all = workers + absl::GetFlag(FLAGS_spares);
+  const int size = absl::GetFlag(FLAGS_cores_per_worker);
+  std::vector<std::vector<int>> cores(all);
+  if (size > 0) {
+    ASSIGN_OR_RETURN(cores, DivideCores(all, size));
+  }
+  ASSIGN_OR_RETURN(const auto compute, ComputeFlags(all));
+  for (int i = 0; i < workers; ++i) {
+    plan.workers.push_back(
+        WorkerSpec(absl::StrCat("worker", i + 1), cores[i], compute[i]));
+    plan.workers.back().environment["BATON_RANK"] = absl::StrCat(i + 1);
+  }
+  for (int i = workers; i < all; ++i) {
+    plan.spares.push_back(
+        WorkerSpec(rpc::SpareName(i - workers + 1), cores[i], compute[i]));
+    plan.spares.back().environment["BATON_RANK"] = "";
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
                                  const std::string& rendezvous) {
-  const int workers = absl::GetFlag(FLAGS_workers);
-  const int size = absl::GetFlag(FLAGS_cores_per_worker);
-  std::vector<std::vector<int>> cores(workers);
-  if (size > 0) {
-    ASSIGN_OR_RETURN(cores, DivideCores(workers, size));
-  }
-  ASSIGN_OR_RETURN(const auto compute, ComputeFlags(workers));
   RunPlan plan;
-  ASSIGN_OR_RETURN(plan.grace, TimeOf(FLAGS_grace));
-  plan.restarts = absl::GetFlag(FLAGS_restarts);
-  ASSIGN_OR_RETURN(plan.restart_window, TimeOf(FLAGS_restart_window));
-  plan.may_lose_workers = absl::GetFlag(FLAGS_may_lose_workers);
-  for (int i = 0; i < workers; ++i)
-    plan.workers.push_back(WorkerSpec(i + 1, cores[i], compute[i]));
+  RETURN_IF_ERROR(SetPolicy(plan));
+  RETURN_IF_ERROR(AddWorkers(plan));
   plan.trainer.name = "trainer";
   plan.trainer.args = trainer;
   plan.trainer.args[0] = FindProgram(trainer[0]);
@@ -164,17 +207,20 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   const std::map<std::string, std::string> security = SecurityEnvironment();
   // Compute threads that spin while they wait keep those of other workers from
   // the cores.
-  const bool share = size == 0 && std::getenv("OMP_WAIT_POLICY") == nullptr &&
-                     static_cast<size_t>(workers) > AllowedCores().size();
-  const auto meet = [&](ProcessSpec& spec) {
+  const auto workers = static_cast<int>(plan.workers.size());
+  const bool share = absl::GetFlag(FLAGS_cores_per_worker) == 0 &&
+                     std::getenv("OMP_WAIT_POLICY") == nullptr &&
+                     plan.workers.size() > AllowedCores().size();
+  const auto meet = [&](ProcessSpec& spec, int world_size) {
     spec.environment.insert(security.begin(), security.end());
     spec.environment["BATON_RENDEZVOUS"] = rendezvous;
-    spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(workers + 1);
+    spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(world_size);
     spec.environment["BATON_PEERS"] = "";
     if (share) spec.environment["OMP_WAIT_POLICY"] = "passive";
   };
-  for (ProcessSpec& spec : plan.workers) meet(spec);
-  meet(plan.trainer);
+  for (ProcessSpec& spec : plan.workers) meet(spec, workers + 1);
+  for (ProcessSpec& spec : plan.spares) meet(spec, rpc::kOneMore);
+  meet(plan.trainer, workers + 1);
   return plan;
 }
 
@@ -186,8 +232,10 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RendezvousServer> rendezvous,
                    rpc::RendezvousServer::Make(
                        absl::GetFlag(FLAGS_rendezvous_listen), security));
-  ASSIGN_OR_RETURN(const RunPlan plan,
-                   MakePlan(trainer, rendezvous->address()));
+  ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, rendezvous->address()));
+  plan.on_worker_end = [&](const std::string& name, const std::string& how) {
+    rendezvous->StrikeOff(name, how);
+  };
   return RunAll(plan);
 }
 

@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_files.h"
+#include "tools/launch/run_signals.h"
 
 namespace baton::tools {
 namespace {
@@ -93,11 +94,12 @@ TEST_F(RunAllTest, NamesTheWorkerThatDiedAndEndsAllOthers) {
   EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
   EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
                           "baton-run: worker2 \\(process [0-9]+\\) ended with "
-                          "code 3; stopping the others")));
+                          "code 3; 1 of 2 workers are left; stopping the "
+                          "others")));
 }
 
 TEST_F(RunAllTest, GoesOnWithoutAWorkerThatMayBeLost) {
-  plan_.may_lose_workers = true;
+  plan_.min_workers = 1;
   AddWorker(kDaemon);
   AddWorker("exit 3");
   const testing::TempFolder folder;
@@ -110,11 +112,47 @@ TEST_F(RunAllTest, GoesOnWithoutAWorkerThatMayBeLost) {
               std::ofstream(told) << "go on\n";
           });
   EXPECT_EQ(code, 4);
+  EXPECT_THAT(lines_, Contains(HasSubstr("code 3; 1 of 2 workers are left")));
   EXPECT_THAT(lines_, Not(Contains(HasSubstr("stopping the others"))));
 }
 
+TEST_F(RunAllTest, EndsTheRunWhenFewerWorkersAreLeftThanItNeeds) {
+  plan_.min_workers = 2;
+  AddWorker(kDaemon);
+  AddWorker("exit 3");
+  AddWorker("exit 4");
+  EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
+  EXPECT_THAT(lines_, Contains(HasSubstr("; 2 of 3 workers are left")));
+  EXPECT_THAT(lines_, Contains(HasSubstr("; 1 of 3 workers are left; stopping "
+                                         "the others")));
+}
+
+TEST_F(RunAllTest, ALostSpareIsToldOfAndMissedByNobody) {
+  AddWorker(kDaemon);
+  plan_.spares = {Shell("exit 3"), Shell(kPolite)};
+  for (ProcessSpec& spare : plan_.spares) spare.capture_output = true;
+  plan_.spares[0].name = "spare1";
+  plan_.spares[1].name = "spare2";
+  std::vector<std::string> ended;
+  plan_.on_worker_end = [&](const std::string& name, const std::string& how) {
+    ended.push_back(absl::StrCat(name, " ", how));
+  };
+  const testing::TempFolder folder;
+  const std::string told = folder / "told";
+  ASSERT_EQ(::mkfifo(told.c_str(), 0600), 0);
+  const int code = Run(absl::StrCat("read line <", told, "; exit 4"),
+                       [&](const std::string& line) {
+                         if (line.ends_with("; 1 of 2 spares are left"))
+                           std::ofstream(told) << "go on\n";
+                       });
+  EXPECT_EQ(code, 4);
+  EXPECT_THAT(lines_, Contains("[spare2] bye"));
+  EXPECT_EQ(ended.front(), "spare1 ended with code 3");
+  EXPECT_EQ(ended.size(), 3u);
+}
+
 TEST_F(RunAllTest, StartsAWorkerThatDiedAgainAsItWas) {
-  plan_.restarts = 1;
+  plan_.restarts.most = 1;
   const testing::TempFolder folder;
   const std::string died = folder / "died";
   AddWorker(absl::StrCat("echo life of $WORD; [ -e ", died, " ] || { touch ",
@@ -137,7 +175,7 @@ TEST_F(RunAllTest, StartsAWorkerThatDiedAgainAsItWas) {
 }
 
 TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
-  plan_.restarts = 2;
+  plan_.restarts.most = 2;
   AddWorker(kDaemon);
   AddWorker("echo life; exit 3");
   EXPECT_EQ(Run("exec tail -f /dev/null"), 1);
@@ -146,14 +184,19 @@ TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
                           [](const std::string& line) {
                             return line.starts_with("baton-run: worker2 ");
                           }),
-            3);
+            4);
   EXPECT_THAT(lines_, Contains(HasSubstr("ended with code 3; was started again "
-                                         "2 times within 300000 ms; stopping "
-                                         "the others")));
+                                         "2 of 2 times within 300000 ms; 1 of "
+                                         "2 workers are left; stopping")));
+  // Not at once, the second time.
+  EXPECT_THAT(lines_, Contains(HasSubstr("; is started again in 100 ms, 2 of 2 "
+                                         "times within 300000 ms")));
+  EXPECT_THAT(lines_, Contains(::testing::MatchesRegex(
+                          "baton-run: worker2 started again as process .*")));
 }
 
 TEST_F(RunAllTest, StartsNoWorkerAgainOnceTheRunEnds) {
-  plan_.restarts = 5;
+  plan_.restarts.most = 5;
   AddWorker("trap 'exit 3' TERM; echo ready; tail -f /dev/null & wait");
   AddWorker("trap 'kill -KILL $$' TERM; echo ready; tail -f /dev/null & wait");
   int ready = 0;
