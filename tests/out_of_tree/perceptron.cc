@@ -3,9 +3,9 @@
 
 #include "perceptron.h"
 
-#include "autograd/functions/activation.h"
-#include "core/random.h"
-#include "models/distributed/module.h"
+#include "baton/autograd/functions/activation.h"
+#include "baton/core/random.h"
+#include "baton/models/distributed/module.h"
 
 Perceptron::Perceptron(uint64_t seed, int64_t in, int64_t hidden, int64_t out) {
   baton::Generator generator(seed);

@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "autograd/variable.h"
-#include "models/nn/linear.h"
-#include "models/nn/module.h"
-#include "rpc/methods.h"
-#include "rpc/registry.h"
+#include "baton/autograd/variable.h"
+#include "baton/models/nn/linear.h"
+#include "baton/models/nn/module.h"
+#include "baton/rpc/methods.h"
+#include "baton/rpc/registry.h"
 
 // Two layers with a tanh between them; lives at a worker, trained from afar.
 class Perceptron final : public baton::nn::Module {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/plugin.h"
+#include "baton/rpc/plugin.h"
 
 #include "perceptron.h"
 
