@@ -58,8 +58,9 @@ CONFINED = [
 ]
 EXTERNAL = re.compile(r"absl/|grpc|google/protobuf/|gtest/|gmock/|nlohmann/")
 
-# A project of its own: it has its own headers, and sees Baton's as installed.
-OUT_OF_TREE = "tests/out_of_tree/"
+# Projects of their own: they have headers of their own beside their sources, and
+# see Baton's as installed.
+OUT_OF_TREE = ("tests/out_of_tree/", "examples/tutorial/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*CUDA", re.M)
@@ -86,7 +87,7 @@ def check_include(name, quote, target, files):
             yield f'{name}: "{target}" comes from no .proto file of the tree'
         return
     if name.startswith(OUT_OF_TREE):
-        if OUT_OF_TREE + target in files:
+        if any(folder + target in files for folder in OUT_OF_TREE):
             return
         if not target.startswith("baton/"):
             yield f'{name}: "{target}" is not as an installed Baton has it ' \
