@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/program_path.h"
 #include "tools/launch/process.h"
 
@@ -50,6 +51,25 @@ inline Outcome RunProgram(
   outcome.code =
       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
+}
+
+// A worker of its own cluster, while `look` looks at it.
+inline Outcome WithWorker(const std::string& name,
+                          std::vector<std::string> flags,
+                          const std::function<void(const std::string&)>& look) {
+  const std::string place =
+      absl::StrCat("unix:/tmp/baton_", name, "_test_", ::getpid());
+  std::vector<std::string> args = {"baton-worker", "--name=a",
+                                   "--peers=a=" + place, "--log=info"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  bool looked = false;
+  return RunProgram(
+      args, [&](const std::string& output, const Process& process) {
+        if (looked || output.find("serving at") == std::string::npos) return;
+        looked = true;
+        look(output);
+        SendSignal(process, SIGTERM);
+      });
 }
 
 // A program that runs beside the test, and no longer than this object. Confined
