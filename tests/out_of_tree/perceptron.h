@@ -13,6 +13,7 @@
 #include "baton/rpc/methods.h"
 #include "baton/rpc/registry.h"
 
+// [class]
 // Two layers with a tanh between them; lives at a worker, trained from afar.
 class Perceptron final : public baton::nn::Module {
  public:
@@ -32,3 +33,4 @@ class Perceptron final : public baton::nn::Module {
 
 // For the trainer's registry; the daemon has it from the plug-in.
 void AddPerceptron(baton::rpc::Registry& registry);
+// [end]

@@ -55,4 +55,10 @@ step(0 "after 20 steps" ${bin}/baton-run --workers=1
   --worker_flags=--plugin=${plugin} -- ${work}/build/trainer)
 step(1 "trainer exports" ${bin}/baton-run --workers=1 -- ${work}/build/trainer)
 step(0 "Perceptron::Forward" ${work}/build/daemon ${plugin})
+
+# The tutorial, typed line by line.
+set(ENV{CXX} ${COMPILER})
+set(ENV{CXXFLAGS} ${FLAGS})
+set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} ${LAUNCHER})
+step(0 "pipelined steps: loss 0.0" bash ${SOURCE}/tutorial.sh ${work}/install)
 message(STATUS "an installed tree serves another project")
