@@ -61,12 +61,15 @@ if(NOT PROJECT_IS_TOP_LEVEL)
 endif()
 
 # baton_program(NAME PACKAGE DEPS...): an installed program from programs/NAME.cc,
-# in one of the packages of cmake/BatonPackages.cmake.
+# in one of the packages of cmake/BatonPackages.cmake, with its completion in bash.
 function(baton_program name package)
   add_executable(${name} programs/${name}.cc)
   target_link_libraries(${name} PRIVATE ${ARGN} baton_options)
   if(BATON_INSTALL)
     install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR}
+      COMPONENT ${package})
+    install(FILES ${baton_SOURCE_DIR}/tools/completion.bash RENAME ${name}
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
       COMPONENT ${package})
   endif()
 endfunction()

@@ -43,7 +43,8 @@ This page is what every program prints for `--help`; `cmake/write_reference.py`
 writes it and a test compares. `--flag=value` and `--flag value` are the same, a
 switch is set by `--switch` and cleared by `--noswitch`, and `-` may stand for `_` in
 a flag's name. A program ends with 2 where it was called wrongly and with 1 where it
-failed. Variables of the environment are [on a page of their
+failed. In bash, `source tools/completion.bash` completes all of this (an installed
+Baton does without). Variables of the environment are [on a page of their
 own](environment.md).
 """
 FLAG = re.compile(r"^  --(\w+)  (.*?)(?: \[(.*)\])?$")
