@@ -1,4 +1,11 @@
-option(BATON_TESTS "Build the tests" ON)
+# Inside of another project Baton is its libraries and programs.
+option(BATON_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(BATON_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(BATON_INSTALL "Have rules to install and to package"
+  ${PROJECT_IS_TOP_LEVEL})
+if(BATON_TESTS AND NOT BATON_EXAMPLES)
+  message(FATAL_ERROR "BATON_TESTS run the examples: set BATON_EXAMPLES=ON")
+endif()
 set(BATON_TESTS_LEFT_OUT "" CACHE STRING
   "Folders of tests/ whose tests another tree runs: 'core;fuzz;rpc'")
 option(BATON_FUZZ "Build tests/fuzz for libFuzzer, and no other test" OFF)

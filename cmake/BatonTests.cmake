@@ -20,7 +20,7 @@ function(baton_tests name folder)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS} baton_options
     baton_test_options GTest::gtest_main GTest::gmock)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${baton_SOURCE_DIR})
   target_precompile_headers(${name} REUSE_FROM baton_precompiled)
   string(REGEX REPLACE "/.*" "" label ${folder})
   baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}"
@@ -35,7 +35,7 @@ set_target_properties(baton_precompiled PROPERTIES POSITION_INDEPENDENT_CODE OFF
 target_compile_options(baton_precompiled PRIVATE -fPIE)
 target_link_libraries(baton_precompiled PRIVATE baton_options baton_test_options
   GTest::gtest_main GTest::gmock)
-target_include_directories(baton_precompiled PRIVATE ${CMAKE_SOURCE_DIR})
+target_include_directories(baton_precompiled PRIVATE ${baton_SOURCE_DIR})
 target_precompile_headers(baton_precompiled PRIVATE
   ${CMAKE_CURRENT_SOURCE_DIR}/support/precompiled.h)
 
@@ -141,5 +141,5 @@ function(baton_test_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} baton_options
     baton_test_options)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(${name} PRIVATE ${baton_SOURCE_DIR})
 endfunction()

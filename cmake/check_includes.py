@@ -58,8 +58,9 @@ CONFINED = [
 ]
 EXTERNAL = re.compile(r"absl/|grpc|google/protobuf/|gtest/|gmock/|nlohmann/")
 
-# A project of its own, with its own headers.
-OUT_OF_TREE = "tests/out_of_tree/"
+# Projects of their own: they have headers of their own beside their sources, and
+# see Baton's as installed.
+OUT_OF_TREE = ("tests/out_of_tree/", "examples/tutorial/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.M)
 CONDITIONAL = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*CUDA", re.M)
@@ -85,8 +86,14 @@ def check_include(name, quote, target, files):
         if re.sub(r"(\.grpc)?\.pb\.h$", ".proto", target) not in files:
             yield f'{name}: "{target}" comes from no .proto file of the tree'
         return
-    if name.startswith(OUT_OF_TREE) and OUT_OF_TREE + target in files:
-        return
+    if name.startswith(OUT_OF_TREE):
+        if any(folder + target in files for folder in OUT_OF_TREE):
+            return
+        if not target.startswith("baton/"):
+            yield f'{name}: "{target}" is not as an installed Baton has it ' \
+                  '("baton/...")'
+            return
+        target = target.removeprefix("baton/")
     if target not in files:
         yield f'{name}: "{target}" is no file of the tree (write the path ' \
               'from the root)'

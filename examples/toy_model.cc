@@ -40,7 +40,7 @@ constexpr char kUsage[] =
     "Trains a model of two layers, each in a process of its own; on GPUs with\n"
     "--device=cuda before the --, for the layers, and after it, for the loss.";
 
-// README: begin
+// [model]
 class Layer final : public nn::Module {
  public:
   Layer(Generator& g, int64_t in, int64_t out)
@@ -72,7 +72,7 @@ absl::StatusOr<double> TrainStep(rpc::Agent& agent,
   RETURN_IF_ERROR(sgd.Step(ctx));
   return loss.tensor().Item();
 }
-// README: end
+// [end]
 
 rpc::Registry MakeRegistry() {
   rpc::Registry registry;

@@ -15,6 +15,7 @@
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/wait_notice.h"
 
 namespace baton::rpc {
 namespace {
@@ -240,6 +241,21 @@ absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
   return workers;
 }
 
+namespace {
+
+std::string OthersAwaited(const std::string& address,
+                          const JoinOptions& options) {
+  const std::string place =
+      absl::StrCat("waits at the rendezvous at ", address);
+  if (options.world_size == kOneMore) {
+    return absl::StrCat(place, " to be let in by cluster ", options.cluster);
+  }
+  return absl::StrCat(place, " until ", options.world_size,
+                      " workers of cluster ", options.cluster, " have come");
+}
+
+}  // namespace
+
 absl::StatusOr<Membership> Join(const std::string& address,
                                 const JoinOptions& options) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
@@ -247,9 +263,16 @@ absl::StatusOr<Membership> Join(const std::string& address,
                                 "a worker would talk to the rendezvous at",
                                 address));
   const auto deadline = system_clock::now() + options.timeout;
+  WaitNotice notice(
+      absl::StrCat("worker ", options.self.name),
+      absl::StrCat("waits for the rendezvous at ", address,
+                   ", where nobody answers yet (is it started, and is the "
+                   "address right?)"),
+      WaitNotice::Clock::now() + options.timeout);
   ASSIGN_OR_RETURN(
       const std::shared_ptr<RendezvousConnection> connection,
       RendezvousConnection::Make(address, options.access, deadline));
+  notice.Now(OthersAwaited(address, options));
   wire::JoinRequest request;
   internal::ToWire(options, options.wanted_rank, request);
   request.set_timeout_ms(std::max<int64_t>(

@@ -13,11 +13,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/channels/descriptors.h"
+#include "rpc/introspection.h"
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/acceptor.h"
@@ -201,6 +203,10 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     state_ = State::kStarted;
     host_.self = self;
     host_.gate->Open(handler);
+  }
+  if (!socket_.empty() && self.rank != kObserverRank) {
+    socket_.Announce({host_.options.cluster, self.name,
+                      std::string(*absl::StrSplit(address_, ';').begin())});
   }
   doorman_->Open();
   SetServing(true);

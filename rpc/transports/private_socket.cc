@@ -9,13 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace baton::rpc {
 namespace {
@@ -49,32 +55,41 @@ int Lock(const std::string& directory, int flags) {
 void Remove(const std::string& directory, int lock) {
   unlink((directory + "/s").c_str());
   unlink((directory + "/f").c_str());
+  unlink((directory + "/worker").c_str());
   unlink((directory + "/lock").c_str());
   rmdir(directory.c_str());
   close(lock);
 }
 
-// One without a lock is being made.
-void RemoveIfAbandoned(const std::string& directory) {
+bool IsOfThisUser(const std::string& directory) {
   struct stat info;
-  if (lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) ||
-      info.st_uid != geteuid()) {
-    return;
-  }
-  const int lock = Lock(directory, 0);
-  if (lock >= 0) Remove(directory, lock);
+  return lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == geteuid();
 }
 
-void RemoveAbandoned(const std::string& base) {
+// Calls `see` with each directory of this user that Make made, by whichever
+// process.
+void ForEachDirectory(const std::string& base,
+                      const std::function<void(const std::string&)>& see) {
   DIR* listing = opendir(base.c_str());
   if (listing == nullptr) return;
   while (const dirent* entry = readdir(listing)) {
     const std::string name = entry->d_name;
-    if (name.size() == kNameSize && absl::StartsWith(name, kPrefix)) {
-      RemoveIfAbandoned(absl::StrCat(base, "/", name));
+    const std::string directory = absl::StrCat(base, "/", name);
+    if (name.size() == kNameSize && absl::StartsWith(name, kPrefix) &&
+        IsOfThisUser(directory)) {
+      see(directory);
     }
   }
   closedir(listing);
+}
+
+// One without a lock is being made.
+void RemoveAbandoned(const std::string& base) {
+  ForEachDirectory(base, [](const std::string& directory) {
+    const int lock = Lock(directory, 0);
+    if (lock >= 0) Remove(directory, lock);
+  });
 }
 
 }  // namespace
@@ -114,6 +129,32 @@ PrivateSocket& PrivateSocket::operator=(PrivateSocket&& other) noexcept {
 
 PrivateSocket::~PrivateSocket() {
   if (!empty()) Remove(directory_, lock_);
+}
+
+void PrivateSocket::Announce(const LocalWorker& worker) const {
+  // In one write, so that nobody reads a part of it.
+  std::ofstream(directory_ + "/worker")
+      << absl::StrCat(worker.name, "\n", worker.address, "\n", worker.cluster);
+}
+
+std::vector<LocalWorker> LocalWorkers() {
+  const std::string base = BaseDirectory();
+  RemoveAbandoned(base);
+  std::vector<LocalWorker> workers;
+  ForEachDirectory(base, [&](const std::string& directory) {
+    std::stringstream text;
+    text << std::ifstream(directory + "/worker").rdbuf();
+    const std::vector<std::string> lines =
+        absl::StrSplit(text.str(), absl::MaxSplits('\n', 2));
+    if (lines.size() == 3)  // else it has not joined yet, or is no worker
+      workers.push_back({lines[2], lines[0], lines[1]});
+  });
+  std::sort(workers.begin(), workers.end(),
+            [](const LocalWorker& a, const LocalWorker& b) {
+              return std::tie(a.cluster, a.name, a.address) <
+                     std::tie(b.cluster, b.name, b.address);
+            });
+  return workers;
 }
 
 std::string PrivateSocket::path() const { return directory_ + "/s"; }

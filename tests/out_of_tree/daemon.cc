@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "rpc/plugin.h"
+#include "baton/rpc/plugin.h"
 
 int main(int argc, char** argv) {
   baton::rpc::Registry registry;

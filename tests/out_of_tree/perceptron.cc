@@ -3,9 +3,9 @@
 
 #include "perceptron.h"
 
-#include "autograd/functions/activation.h"
-#include "core/random.h"
-#include "models/distributed/module.h"
+#include "baton/autograd/functions/activation.h"
+#include "baton/core/random.h"
+#include "baton/models/distributed/module.h"
 
 Perceptron::Perceptron(uint64_t seed, int64_t in, int64_t hidden, int64_t out) {
   baton::Generator generator(seed);
@@ -26,6 +26,8 @@ baton::Variable Perceptron::Forward(const baton::Variable& x) {
   return second_->Forward(baton::autograd::Tanh(first_->Forward(x)));
 }
 
+// [add]
 void AddPerceptron(baton::rpc::Registry& registry) {
   baton::dist::RegisterModule<Perceptron>(registry);
 }
+// [end]

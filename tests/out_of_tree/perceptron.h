@@ -7,12 +7,13 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "autograd/variable.h"
-#include "models/nn/linear.h"
-#include "models/nn/module.h"
-#include "rpc/methods.h"
-#include "rpc/registry.h"
+#include "baton/autograd/variable.h"
+#include "baton/models/nn/linear.h"
+#include "baton/models/nn/module.h"
+#include "baton/rpc/methods.h"
+#include "baton/rpc/registry.h"
 
+// [class]
 // Two layers with a tanh between them; lives at a worker, trained from afar.
 class Perceptron final : public baton::nn::Module {
  public:
@@ -32,3 +33,4 @@ class Perceptron final : public baton::nn::Module {
 
 // For the trainer's registry; the daemon has it from the plug-in.
 void AddPerceptron(baton::rpc::Registry& registry);
+// [end]

@@ -1,8 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/plugin.h"
+// [plugin]
+#include "baton/rpc/plugin.h"
 
 #include "perceptron.h"
 
 BATON_PLUGIN("perceptron", AddPerceptron);
+// [end]

@@ -7,49 +7,53 @@
 #include <cstdio>
 #include <memory>
 
-#include "autograd/distributed/context.h"
-#include "core/random.h"
-#include "core/status.h"
-#include "models/distributed/module.h"
-#include "models/distributed/stock.h"
-#include "models/nn/loss.h"
-#include "optim/distributed/optimizer.h"
-#include "optim/sgd.h"
+#include "baton/autograd/distributed/context.h"
+#include "baton/core/random.h"
+#include "baton/core/status.h"
+#include "baton/models/distributed/module.h"
+#include "baton/models/distributed/stock.h"
+#include "baton/models/nn/loss.h"
+#include "baton/optim/distributed/optimizer.h"
+#include "baton/optim/sgd.h"
+#include "baton/rpc/cluster.h"
+#include "baton/tools/cluster_flags.h"
+#include "baton/tools/command_line.h"
 #include "perceptron.h"
-#include "rpc/cluster.h"
-#include "tools/cluster_flags.h"
-#include "tools/command_line.h"
 
 namespace {
 
 using baton::Tensor;
 using baton::Variable;
 
+// [step]
 absl::StatusOr<double> Step(baton::rpc::Agent& agent,
                             const baton::dist::Module<Perceptron>& model,
                             baton::dist::Optimizer<baton::optim::Sgd>& sgd,
                             const Tensor& inputs, const Tensor& targets) {
   baton::dist::Context context(agent);
-  ASSIGN_OR_RETURN(const Variable outputs,
-                   model.Forward(context, inputs).Await());
+  BATON_ASSIGN_OR_RETURN(const Variable outputs,
+                         model.Forward(context, inputs).Await());
   const Variable loss = baton::nn::MseLoss(outputs, targets);
-  RETURN_IF_ERROR(context.Backward(loss));
-  RETURN_IF_ERROR(sgd.Step(context));
+  BATON_RETURN_IF_ERROR(context.Backward(loss));
+  BATON_RETURN_IF_ERROR(sgd.Step(context));
   return loss.tensor().Item();
 }
+// [end]
 
 absl::Status Train(baton::rpc::Agent& agent) {
+  // [train]
   using Module = baton::dist::Module<Perceptron>;
-  ASSIGN_OR_RETURN(const Module model,
-                   Module::Create(agent, "worker1", 1, 8, 16, 4).Await());
+  BATON_ASSIGN_OR_RETURN(const Module model,
+                         Module::Create(agent, "worker1", 1, 8, 16, 4).Await());
   baton::dist::Optimizer<baton::optim::Sgd> sgd(agent, {.lr = 0.5},
                                                 {model.ref()});
+  // [end]
   baton::Generator generator(2);
   const Tensor inputs = RandNormal({32, 8}, generator);
   const Tensor targets = Tensor::Zeros({32, 4});
   double first = 0, last = 0;
   for (int step = 0; step < 20; ++step) {
-    ASSIGN_OR_RETURN(last, Step(agent, model, sgd, inputs, targets));
+    BATON_ASSIGN_OR_RETURN(last, Step(agent, model, sgd, inputs, targets));
     if (step == 0) first = last;
   }
   std::printf("loss %.4f, after 20 steps %.4f\n", first, last);
@@ -58,15 +62,17 @@ absl::Status Train(baton::rpc::Agent& agent) {
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(baton::rpc::ClusterOptions options,
-                   baton::tools::ClusterOptionsFromFlags("trainer"));
+  // [join]
+  BATON_ASSIGN_OR_RETURN(baton::rpc::ClusterOptions options,
+                         baton::tools::ClusterOptionsFromFlags("trainer"));
   options.agent.on_start = baton::dist::Attach;
   baton::rpc::Registry registry;
   baton::dist::RegisterStock(registry);  // as baton-worker does
   AddPerceptron(registry);               // as its plug-in does
-  ASSIGN_OR_RETURN(
+  BATON_ASSIGN_OR_RETURN(
       const std::unique_ptr<baton::rpc::Agent> agent,
       baton::rpc::JoinCluster(std::move(options), std::move(registry)));
+  // [end]
   const absl::Status trained =
       baton::CatchErrors([&] { return Train(*agent); });
   const absl::Status left = agent->Shutdown();

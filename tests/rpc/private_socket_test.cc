@@ -52,6 +52,26 @@ TEST_F(PrivateSocketTest, IsForThisUserOnlyAndGoesWithItsObject) {
   EXPECT_TRUE(fs::is_empty(base_));
 }
 
+TEST_F(PrivateSocketTest, TellsOfWorkersForAsLongAsTheyLive) {
+  auto silent = PrivateSocket::Make();
+  auto alice = PrivateSocket::Make();
+  auto bob = PrivateSocket::Make();
+  ASSERT_TRUE(silent.ok() && alice.ok() && bob.ok());
+  bob->Announce({"second", "bob", "10.0.0.2:2"});
+  alice->Announce({"first", "alice", "unix:/tmp/x"});
+  std::vector<LocalWorker> workers = LocalWorkers();
+  ASSERT_EQ(workers.size(), 2u);
+  EXPECT_EQ(workers[0].name + " " + workers[1].name, "alice bob");
+  EXPECT_EQ(workers[0].address, "unix:/tmp/x");
+  EXPECT_EQ(workers[1].cluster, "second");
+  *alice = PrivateSocket();
+  EXPECT_EQ(LocalWorkers().size(), 1u);
+  // A killed one has left its directory, and nobody holds the lock.
+  std::ofstream(Abandoned("baton-d1e2f3") / "worker") << "eve\n10.0.0.3:3\nc";
+  EXPECT_EQ(LocalWorkers().size(), 1u);
+  EXPECT_FALSE(fs::exists(base_ / "baton-d1e2f3"));
+}
+
 TEST_F(PrivateSocketTest, RemovesWhatKilledProcessesLeft) {
   const fs::path dead = Abandoned("baton-a1b2c3");
   auto socket = PrivateSocket::Make();

@@ -19,7 +19,7 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
     LongLease.* StuckPeer* GoneWorker.*)
 target_sources(rpc_tests PRIVATE rpc/counter.cc rpc/peer/keeper.cc
   rpc/peer/peer_process.cc rpc/relay.cc)
-target_include_directories(rpc_tests PRIVATE ${CMAKE_BINARY_DIR})  # *.pb.h
+target_include_directories(rpc_tests PRIVATE ${baton_BINARY_DIR})  # *.pb.h
 if(BATON_SANITIZE)
   set_source_files_properties(rpc/malloc_settings_test.cc
     rpc/grpc_strangers_test.cc PROPERTIES
@@ -50,7 +50,7 @@ set_target_properties(${programs_of_rpc_tests} PROPERTIES EXCLUDE_FROM_ALL ON)
 baton_tests(rpc_cuda_ipc_tests rpc/cuda_ipc baton_rpc baton_test_support
   protobuf::libprotobuf TIMING *GpuTensors.ASenderThatIsKilledHoldsNobodyUp)
 target_sources(rpc_cuda_ipc_tests PRIVATE rpc/transport_worker.cc)
-target_include_directories(rpc_cuda_ipc_tests PRIVATE ${CMAKE_BINARY_DIR})
+target_include_directories(rpc_cuda_ipc_tests PRIVATE ${baton_BINARY_DIR})
 baton_cuda_tests(rpc_cuda_ipc_tests)
 baton_test_program(gpu_peer SOURCES rpc/peer/gpu_peer.cc
   DEPS baton_rpc absl::failure_signal_handler absl::symbolize)
@@ -58,7 +58,7 @@ add_dependencies(rpc_cuda_ipc_tests gpu_peer)
 baton_tests(rpc_nccl_tests rpc/nccl baton_rpc baton_test_support
   protobuf::libprotobuf)
 target_sources(rpc_nccl_tests PRIVATE rpc/cuda_ipc/fake_gpu.cc)
-target_include_directories(rpc_nccl_tests PRIVATE ${CMAKE_BINARY_DIR})
+target_include_directories(rpc_nccl_tests PRIVATE ${baton_BINARY_DIR})
 
 # Processes killed and stopped at random; rpc_chaos --runs=1000 is the long run.
 baton_test_program(chaos_worker DEPS baton_rpc SOURCES rpc/chaos/chaos_worker.cc

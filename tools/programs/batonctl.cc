@@ -4,6 +4,7 @@
 // A view of a running cluster, from any of its workers or its rendezvous:
 //   batonctl status --worker=worker1=127.0.0.1:2901
 //   batonctl rrefs --rendezvous=127.0.0.1:2900 --watch
+//   batonctl status   # whatever runs here
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "tools/security_flags.h"
 #include "tools/view/cluster_tables.h"
 #include "tools/view/cluster_trace.h"
+#include "tools/view/local_clusters.h"
 #include "tools/view/observer.h"
 #include "tools/view/table.h"
 
@@ -46,9 +48,11 @@ namespace baton::tools {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: batonctl COMMAND --worker=NAME=HOST:PORT\n"
+    "usage: batonctl COMMAND [--cluster=NAME]\n"
+    "   or: batonctl COMMAND --worker=NAME=HOST:PORT\n"
     "   or: batonctl COMMAND --rendezvous=HOST:PORT\n"
-    "Shows all workers of a running cluster. Commands:\n"
+    "Shows all workers of a running cluster; without an address, of what this\n"
+    "user runs on this machine. Commands:\n"
     "  status    workers, and calls under way with their ages\n"
     "  rrefs     objects: owner, type, bytes, age, holders, where they were\n"
     "            made\n"
@@ -141,13 +145,29 @@ absl::Status Trace(Observer& observer) {
                             " workers; open it at ui.perfetto.dev\n"));
 }
 
+// Of the one cluster of this user on this machine; of several, their names.
+absl::StatusOr<std::unique_ptr<Observer>> ObserveLocal(
+    const ObserverOptions& options) {
+  ASSIGN_OR_RETURN(
+      std::vector<LocalCluster> found,
+      FindLocalClusters(
+          options, FlagOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "")));
+  if (found.size() == 1) return std::move(found[0].observer);
+  std::string text = "several clusters run here; name one of them:";
+  for (const LocalCluster& cluster : found)
+    absl::StrAppend(&text, "\n  ", NameOf(cluster));
+  return absl::InvalidArgumentError(text);
+}
+
 absl::Status Main(const std::vector<std::string>& words) {
   const bool traces = words == std::vector<std::string>{"trace"};
   if (!traces && (words.size() != 1 || TablesOf(words[0], {}).empty()))
     return absl::InvalidArgumentError(
         "one command is needed: status, rrefs, contexts, channels or trace");
   ASSIGN_OR_RETURN(const ObserverOptions options, OptionsFromFlags());
-  ASSIGN_OR_RETURN(const auto observer, Observer::Make(options));
+  const bool named = !options.worker.empty() || !options.rendezvous.empty();
+  ASSIGN_OR_RETURN(const auto observer,
+                   named ? Observer::Make(options) : ObserveLocal(options));
   if (traces) return Trace(*observer);
   if (!absl::GetFlag(FLAGS_watch)) return Show(words[0], *observer);
   const int times = absl::GetFlag(FLAGS_times);

@@ -195,24 +195,6 @@ TEST(Batonctl, FailsWhenItsOutputIsNotTaken) {
             "device\n");
 }
 
-// A worker of its own cluster, while `look` looks at it.
-Outcome WithWorker(const std::string& name, std::vector<std::string> flags,
-                   const std::function<void(const std::string&)>& look) {
-  const std::string place =
-      absl::StrCat("unix:/tmp/baton_", name, "_test_", ::getpid());
-  std::vector<std::string> args = {"baton-worker", "--name=a",
-                                   "--peers=a=" + place, "--log=info"};
-  args.insert(args.end(), flags.begin(), flags.end());
-  bool looked = false;
-  return RunProgram(
-      args, [&](const std::string& output, const Process& process) {
-        if (looked || output.find("serving at") == std::string::npos) return;
-        looked = true;
-        look(output);
-        SendSignal(process, SIGTERM);
-      });
-}
-
 TEST(Batonctl, ShowsARunningWorker) {
   const std::string flag =
       absl::StrCat("--worker=a=unix:/tmp/baton_status_test_", ::getpid());

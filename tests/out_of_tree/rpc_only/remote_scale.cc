@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
-#include "rpc/agent.h"
-#include "rpc/transports/in_process.h"
+#include "baton/core/tensor.h"
+#include "baton/rpc/agent.h"
+#include "baton/rpc/transports/in_process.h"
+#include "core/status.h"
 
 namespace {
 
@@ -54,12 +55,13 @@ absl::Status Run() {
   const std::vector<baton::rpc::WorkerInfo> all = {
       {"alice", baton::rpc::Rank{0}, 1, alice_transport->address()},
       {"bob", baton::rpc::Rank{1}, 2, bob_transport->address()}};
-  ASSIGN_OR_RETURN(auto alice, Start(all, 0, std::move(alice_transport)));
-  ASSIGN_OR_RETURN(auto bob, Start(all, 1, std::move(bob_transport)));
+  BATON_ASSIGN_OR_RETURN(auto alice, Start(all, 0, std::move(alice_transport)));
+  BATON_ASSIGN_OR_RETURN(auto bob, Start(all, 1, std::move(bob_transport)));
   {
-    ASSIGN_OR_RETURN(const baton::RRef<Scale> scale,
-                     baton::rpc::Create<Scale>(*alice, "bob", 3.0f).Await());
-    ASSIGN_OR_RETURN(
+    BATON_ASSIGN_OR_RETURN(
+        const baton::RRef<Scale> scale,
+        baton::rpc::Create<Scale>(*alice, "bob", 3.0f).Await());
+    BATON_ASSIGN_OR_RETURN(
         const Tensor y,
         scale.Async<&Scale::Apply>(Tensor::From<float>({1, 2})).Await());
     if (y.ToVector<float>() != std::vector<float>{3, 6})
@@ -67,7 +69,7 @@ absl::Status Run() {
     if (baton::rpc::Create<Scale>(*alice, "bob", 0.0f).Await().ok())
       return absl::InternalError("a failed Make went unnoticed");
   }
-  RETURN_IF_ERROR(alice->Shutdown());
+  BATON_RETURN_IF_ERROR(alice->Shutdown());
   return bob->Shutdown();
 }
 
@@ -76,5 +78,5 @@ absl::Status Run() {
 int main() {
   const absl::Status status = Run();
   std::puts(status.ok() ? "out of tree: fine" : status.ToString().c_str());
-  return status.ok() ? 0 : 1;
+  return status.ok() ? kWorked : kFailed;
 }

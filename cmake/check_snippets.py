@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compares code in documents with the files that it is cut from, and their links
+with what they point to.
+
+Usage: check_snippets.py [--write] [ROOT]
+
+A block of code below a line
+
+    <!-- examples/toy_model.cc: model -->
+
+is what stands in that file between a line "// [model]" (or "# [model]") and the
+next "// [end]", without the indentation that all of it has. --write copies it
+into the document. A link to a file of the project must lead to one, and its
+#anchor to a heading there. Prints one line for each that does not, and ends with 1
+if there was any.
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+CUT = re.compile(r"^[ \t]*(?://|#) \[{}\]\n(.*?)^[ \t]*(?://|#) \[end\]$")
+BLOCK = re.compile(r"^<!-- (\S+): (\w+) -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
+MARK = re.compile(r"^<!-- \S+: \w+ -->$", re.M)
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+
+
+def cut(root, name, part):
+    """The part of a file, or None where it has none or several."""
+    path = root / name
+    if not path.is_file():
+        return None
+    found = re.findall(CUT.pattern.format(re.escape(part)), path.read_text(),
+                       re.M | re.S)
+    return textwrap.dedent(found[0]) if len(found) == 1 else None
+
+
+def anchors(text):
+    """What GitHub makes of a document's headings."""
+    titles = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", t))
+            .strip().lower().replace(" ", "-") for t in titles}
+
+
+def check_snippets(root, name, text):
+    """What is wrong with the blocks of document `name`, and its text with the
+    blocks as they should be."""
+    wrong = []
+
+    def fresh(match):
+        source, part, language, code = match.groups()
+        wanted = cut(root, source, part)
+        if wanted is None:
+            wrong.append(f"{name}: {source} has no part [{part}], or several")
+        elif wanted != code:
+            wrong.append(f"{name}: a block is not part [{part}] of {source}; "
+                         "run cmake/check_snippets.py --write")
+            return f"<!-- {source}: {part} -->\n```{language}\n{wanted}```"
+        return match.group()
+
+    made = BLOCK.sub(fresh, text)
+    if len(MARK.findall(text)) != len(BLOCK.findall(text)):
+        wrong.append(f"{name}: a line '<!-- FILE: PART -->' has no block below it")
+    return wrong, made
+
+
+def check_links(root, name, text):
+    for target in LINK.findall(FENCED.sub("", text)):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (root / name).parent / path if path else root / name
+        if not file.exists():
+            yield f"{name}: there is no {target}"
+        elif anchor and anchor not in anchors(file.read_text()):
+            yield f"{name}: {target} has no such heading"
+
+
+def documents(root):
+    folders = [root / "docs", root / "tests", root / "examples", root / "deploy",
+               root / "tools"]
+    return sorted(root.glob("*.md")) + sorted(
+        path for folder in folders for path in folder.rglob("*.md"))
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--write"]
+    root = pathlib.Path(arguments[0] if arguments else
+                        pathlib.Path(__file__).parent.parent).resolve()
+    wrong = []
+    for path in documents(root):
+        name, text = path.relative_to(root).as_posix(), path.read_text()
+        differs, made = check_snippets(root, name, text)
+        if "--write" in sys.argv[1:] and made != text:
+            path.write_text(made)
+            differs, _ = check_snippets(root, name, made)
+        wrong += differs + list(check_links(root, name, text))
+    print("\n".join(wrong) or "documents have the code that they show")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
