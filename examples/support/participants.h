@@ -34,8 +34,8 @@ struct Crew {
   std::vector<std::string> servers, trainers;
 };
 // The first so many of the workers that are there serve, and all others train,
-// but the caller and spares. InvalidArgument, as of the flag --servers, where none is left
-// to.
+// but the caller and spares. InvalidArgument, as of the flag --servers, where
+// none is left to.
 inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
   Crew crew;
   for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent)) {
