@@ -29,6 +29,7 @@ add_custom_target(baton_public_headers ALL
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${baton_SOURCE_DIR}
   autograd/*.h core/*.h examples/*.h models/*.h optim/*.h rpc/*.h tools/*.h
   tests/support/*.h)
+list(FILTER headers EXCLUDE REGEX "^examples/tutorial/")  # a project of its own
 set(sources)
 foreach(header ${headers})
   string(FIND ${header} core/cuda/ needs_toolkit)

@@ -21,7 +21,8 @@ if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
 fi
 changed() {
   git log --format= --name-only --diff-filter=AM "$base..HEAD" -- "$@" \
-    ':!core/cuda' ':!tests/out_of_tree' ':!tests/rpc/compile_fail' |
+    ':!core/cuda' ':!examples/tutorial' ':!tests/out_of_tree' \
+    ':!tests/rpc/compile_fail' |
     awk '!seen[$0]++'
 }
 
