@@ -23,9 +23,9 @@ class StepTrace {
  public:
   enum class Kind { kCompute, kCopy };
   struct Span {
-    std::string name;
+    std::string name = {};
     Kind kind = Kind::kCompute;
-    std::string lane;  // "stage 1", "cuda:0 to cuda:1"
+    std::string lane = {};  // "stage 1", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // that it times
