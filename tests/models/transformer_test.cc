@@ -115,7 +115,7 @@ TEST(Transformer, AskForTheWeightOfTiedTokensWhereItIsMissing) {
       message([&] {
         part(1)->ForwardAll({hidden, hidden, hidden});
       }),
-      HasSubstr("units blocks.0 to blocks.0 take 1 or 2 values, got 3"));
+      HasSubstr("units blocks.0 to blocks.1 take 1 or 2 values, got 3"));
 }
 
 TEST(Transformer, NamesItsUnitsAndRefusesWhatIsNone) {

@@ -68,8 +68,9 @@ TEST_F(ResNetPrograms, PlainCallsOfStagesTrainLikeOneProcess) {
             .value();
     const auto split = Remote(settings, 0);
     for (int step = 0; step < 3; ++step) {
-      EXPECT_DOUBLE_EQ(calls->TrainStep(batch).value(),
-                       split->TrainStep(batch).value());
+      // The workers' numbers of threads differ, and so does the order of sums.
+      EXPECT_NEAR(calls->TrainStep(batch).value(),
+                  split->TrainStep(batch).value(), 1e-4);
     }
   }
 }

@@ -190,8 +190,10 @@ TEST_F(TextTraining, LocalStagesLearnAsThoseOverWorkers) {
   EXPECT_EQ(measured[1].variant, "local 4");
   EXPECT_EQ(LossesOf(measured[0]), LossesOf(measured[1]));
   EXPECT_EQ(FormatPaths(measured),
-            "pipelined 4: stage 0 to 1 in-process, stage 1 to 2 in-process\n"
-            "local 4: stage 0 to 1 local, stage 1 to 2 local\n");
+            "pipelined 4: stage 0 to 1 in-process, stage 0 to 2 in-process, "
+            "stage 1 to 2 in-process\n"
+            "local 4: stage 0 to 1 local, stage 0 to 2 local, stage 1 to 2 "
+            "local\n");
 }
 
 TEST_F(TextTraining, APathThatIsRequiredIsFoundOrTheLinkIsNamed) {

@@ -388,7 +388,7 @@ TEST(BatonRun, EndsAllWhenAWorkerFails) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.output,
               ContainsRegex("worker[12] \\(process [0-9]+\\) ended with code "
-                            "2; stopping the others"));
+                            "2; 1 of 2 workers are left; stopping the others"));
 }
 
 }  // namespace
