@@ -124,10 +124,12 @@ void GroupMeetings::OnMember(const MemberEvent& event) {
   std::vector<Ended> ended;
   {
     MutexLock lock(mutex_);
-    if (event.kind == MemberEvent::Kind::kJoined) {
-      lost_.erase(event.worker.name);
-    } else {
+    // A successor under the name does not bring back who had it.
+    if (event.kind != MemberEvent::Kind::kJoined) {
       lost_.insert_or_assign(event.worker.name, event);
+    } else if (const auto at = lost_.find(event.worker.name);
+               at != lost_.end() && IsSame(at->second.worker, event.worker)) {
+      lost_.erase(at);
     }
     ended = EndLocked();
   }
