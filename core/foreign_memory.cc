@@ -45,7 +45,7 @@ struct Array {
 struct Managed {
   Array array;
   void* context;
-  void (*deleter)(Managed*);
+  void (*deleter)(DLManagedTensor*);  // the other library's name of this type
 };
 
 }  // namespace dlpack
@@ -178,7 +178,8 @@ Tensor FromDlpack(DLManagedTensor* exported) {
   RequireMemory(kIn, first, extent, dtype);
   const size_t bytes = static_cast<size_t>(extent) * SizeOf(dtype);
   auto storage = Borrow(first, bytes, device, [managed] {
-    if (managed->deleter != nullptr) managed->deleter(managed);
+    if (managed->deleter == nullptr) return;
+    managed->deleter(reinterpret_cast<DLManagedTensor*>(managed));
   });
   return Tensor::FromStorage(std::move(storage), dtype, shape, strides, 0);
 }
@@ -208,7 +209,8 @@ DLManagedTensor* ToDlpack(const Tensor& tensor) {
                          .strides = made->strides.data(),
                          .offset = 0};
   made->managed.context = made.get();
-  made->managed.deleter = [](dlpack::Managed* managed) {
+  made->managed.deleter = [](DLManagedTensor* exported) {
+    const auto* managed = reinterpret_cast<dlpack::Managed*>(exported);
     delete static_cast<Export*>(managed->context);
   };
   return reinterpret_cast<DLManagedTensor*>(&made.release()->managed);
