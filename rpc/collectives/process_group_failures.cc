@@ -199,8 +199,8 @@ bool ProcessGroup::Break(const absl::Status& why) {
     gpu = open_gpu_;
   }
   LogInfo("group ", options_.name, " is broken: ", why.ToString());
-  backend_->Abort(why);
   if (gpu != nullptr) gpu->Abort(why);
+  backend_->Abort(why);
   mailbox_.Fail(why);
   for (const auto& promise : waiting) promise.Set(why);
   return true;
