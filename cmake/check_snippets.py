@@ -8,9 +8,9 @@ Usage: check_snippets.py [--write] [ROOT]
 
 A block of code below a line
 
-    <!-- examples/toy_model.cc: model -->
+    <!-- examples/toy_model.cc: train -->
 
-is what stands in that file between a line "// [model]" (or "# [model]") and the
+is what stands in that file between a line "// [train]" (or "# [train]") and the
 next "// [end]", without the indentation that all of it has. --write copies it
 into the document. A link to a file of the project must lead to one, and its
 #anchor to a heading there. Prints one line for each that does not, and ends with 1

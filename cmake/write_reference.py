@@ -34,7 +34,7 @@ SHARED = {
     "Pipelines": "examples/support/pipeline_settings.cc",
     "Language models": "examples/transformer/language_model.cc",
     "ResNets": "examples/resnet50/settings.cc",
-    "Results": "examples/support/cluster_program.cc",
+    "Results": "examples/support/findings.cc",
 }
 INTRODUCTION = """\
 # Programs and their flags

@@ -23,8 +23,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/status.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "models/data/batch_loader.h"
 #include "models/data/open.h"
@@ -77,14 +78,8 @@ absl::StatusOr<std::shared_ptr<data::Dataset>> Images() {
 }
 
 absl::Status CheckFlags() {
-  for (const auto* flag : {&FLAGS_width, &FLAGS_samples, &FLAGS_image,
-                           &FLAGS_classes, &FLAGS_batch, &FLAGS_epochs}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--width, --samples, --image, --classes, --batch and --epochs are 1 "
-          "or more");
-    }
-  }
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_samples, FLAGS_image,
+                          FLAGS_classes, FLAGS_batch, FLAGS_epochs));
   const int least = absl::GetFlag(FLAGS_min_members);
   if (least < 1 || least > absl::GetFlag(FLAGS_max_members))
     return tools::WrongFlag("min_members", "is 1 to --max_members");

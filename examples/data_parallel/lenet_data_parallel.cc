@@ -20,12 +20,12 @@
 #include "core/status.h"
 #include "examples/data_parallel/lenet_device.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
-#include "rpc/collectives/collectives.h"
 #include "rpc/spares.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -82,12 +82,7 @@ absl::StatusOr<std::vector<Variant>> Variants() {
 absl::Status CheckFlags() {
   if (absl::GetFlag(FLAGS_data).empty())
     return tools::WrongFlag("data", "names the images");
-  for (const auto* flag : {&FLAGS_epochs, &FLAGS_batch, &FLAGS_repeats}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--epochs, --batch and --repeats are 1 or more");
-    }
-  }
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_epochs, FLAGS_batch, FLAGS_repeats));
   RETURN_IF_ERROR(NumbersOf(FLAGS_time_bytes, "time_bytes", 4).status());
   RETURN_IF_ERROR(ParseAllReduceWay(absl::GetFlag(FLAGS_all_reduce)).status());
   return Variants().status();
@@ -236,17 +231,13 @@ absl::Status Run(rpc::Agent& agent) {
   return Tell(findings);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  rpc::RegisterCollectives(registry);
-  registry.Add<LeNetDevice>();
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain<baton::examples::LeNetDevice>(
+      argc, argv,
+      {.usage = baton::examples::kUsage,
+       .train = baton::examples::Run,
+       .check = baton::examples::CheckFlags});
 }

@@ -200,9 +200,4 @@ absl::StatusOr<double> Replica::Checksum() {
   });
 }
 
-void RegisterReplicas(rpc::Registry& registry) {
-  rpc::RegisterCollectives(registry);
-  registry.Add<Replica>();
-}
-
 }  // namespace baton::examples

@@ -19,7 +19,6 @@
 #include "optim/grad_scaler.h"
 #include "rpc/call_context.h"
 #include "rpc/compute.h"
-#include "rpc/registry.h"
 
 namespace baton::examples {
 
@@ -106,7 +105,5 @@ class Replica {
   std::unique_ptr<data::Loader> loader_;       // null: the images below
   data::Batch images_;
 };
-
-void RegisterReplicas(rpc::Registry& registry);
 
 }  // namespace baton::examples

@@ -19,11 +19,13 @@
 #include "core/status.h"
 #include "examples/data_parallel/replica.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
 #include "rpc/spares.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(int, depth, 50, "of the ResNet: 18, 34, 50, 101 or 152");
@@ -69,19 +71,10 @@ bool IsAveraged(const std::string& variant) {
 }
 
 absl::Status CheckFlags() {
-  for (const auto* flag :
-       {&FLAGS_width, &FLAGS_classes, &FLAGS_batch, &FLAGS_image, &FLAGS_steps,
-        &FLAGS_bucket_mb, &FLAGS_average_every}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--width, --classes, --batch, --image, --steps, --bucket_mb and "
-          "--average_every are 1 or more");
-    }
-  }
-  if (absl::GetFlag(FLAGS_steps_per_call) < 0)
-    return tools::WrongFlag("steps_per_call", "is 0 or more");
-  if (absl::GetFlag(FLAGS_warm_up) < 0)
-    return tools::WrongFlag("warm_up", "is 0 or more");
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_classes, FLAGS_batch,
+                          FLAGS_image, FLAGS_steps, FLAGS_bucket_mb,
+                          FLAGS_average_every));
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_steps_per_call, FLAGS_warm_up));
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
   if (gradients != "fp32" && gradients != "bf16")
     return tools::WrongFlag("gradients", "is fp32 or bf16");
@@ -252,16 +245,13 @@ absl::Status Run(rpc::Agent& agent) {
   return Tell(findings);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterReplicas(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain<baton::examples::Replica>(
+      argc, argv,
+      {.usage = baton::examples::kUsage,
+       .train = baton::examples::Run,
+       .check = baton::examples::CheckFlags});
 }

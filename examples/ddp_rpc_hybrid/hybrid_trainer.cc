@@ -151,10 +151,6 @@ std::vector<Tensor> HybridTrainer::Parameters() const {
   return all;
 }
 
-void RegisterHybrid(rpc::Registry& registry) {
-  rpc::RegisterCollectives(registry);
-  dist::RegisterParameterServers(registry);
-  registry.Add<HybridTrainer>();
-}
+void RegisterHybrid(rpc::Registry& registry) { registry.Add<HybridTrainer>(); }
 
 }  // namespace baton::examples

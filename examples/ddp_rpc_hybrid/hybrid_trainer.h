@@ -112,6 +112,7 @@ class HybridTrainer final : public WordTrainer {
   int64_t step_ = 0;  // that comes next
 };
 
+// Adds what the stock (dist::RegisterStock) has not.
 void RegisterHybrid(rpc::Registry& registry);
 
 }  // namespace baton::examples

@@ -25,11 +25,12 @@
 #include "core/status.h"
 #include "examples/embedding_rows/experiment.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "rpc/spares.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(int64_t, rows, 1'000'000, "of the table, over all servers");
@@ -108,15 +109,8 @@ absl::StatusOr<RowTableTask> TaskFromFlags() {
 }
 
 absl::Status CheckFlags() {
-  for (const auto* flag : {&FLAGS_rows, &FLAGS_width, &FLAGS_batch,
-                           &FLAGS_batches, &FLAGS_ahead}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--rows, --width, --batch, --batches and --ahead are 1 or more");
-    }
-  }
-  if (absl::GetFlag(FLAGS_servers) < 1)
-    return tools::WrongFlag("servers", "is 1 or more");
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_rows, FLAGS_width, FLAGS_batch,
+                          FLAGS_batches, FLAGS_ahead, FLAGS_servers));
   if (absl::GetFlag(FLAGS_skew) < 0)
     return tools::WrongFlag("skew", "is 0 or more");
   for (const std::string& load : absl::GetFlag(FLAGS_load))
@@ -218,16 +212,14 @@ absl::Status Run(rpc::Agent& agent) {
   return Tell(findings);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterRowClients(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain(
+      argc, argv,
+      {.usage = baton::examples::kUsage,
+       .train = baton::examples::Run,
+       .check = baton::examples::CheckFlags,
+       .add = baton::examples::RegisterRowClients});
 }

@@ -14,7 +14,6 @@
 #include "core/ops/indexing.h"
 #include "core/status.h"
 #include "examples/embedding_rows/zipf.h"
-#include "models/distributed/server/parameter_server.h"
 
 namespace baton::examples {
 namespace {
@@ -139,7 +138,6 @@ int64_t ResidentBytes() {
 }
 
 void RegisterRowClients(rpc::Registry& registry) {
-  dist::RegisterParameterServers(registry);
   registry.Add<RowClient>();
   registry.AddFunction<&ResidentBytes>();
 }

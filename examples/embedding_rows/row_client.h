@@ -94,7 +94,7 @@ class RowClient {
 // Memory that the process has, in bytes.
 int64_t ResidentBytes();
 
-// What servers and clients need.
+// Adds what the stock (dist::RegisterStock) has not.
 void RegisterRowClients(rpc::Registry& registry);
 
 }  // namespace baton::examples

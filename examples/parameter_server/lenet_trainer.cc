@@ -123,7 +123,6 @@ absl::StatusOr<double> GradientPusher::Run(int64_t pushes) {
 }
 
 void RegisterTrainers(rpc::Registry& registry) {
-  dist::RegisterParameterServers(registry);
   registry.Add<LeNetTrainer>();
   registry.Add<GradientPusher>();
 }

@@ -88,6 +88,7 @@ class GradientPusher {
   const std::unique_ptr<dist::ServerClient> client_;
 };
 
+// Adds what the stock (dist::RegisterStock) has not.
 void RegisterTrainers(rpc::Registry& registry);
 
 }  // namespace baton::examples

@@ -20,10 +20,11 @@
 #include "core/status.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
+#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "models/distributed/server/compression.h"
-#include "rpc/registry.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -77,12 +78,7 @@ absl::StatusOr<dist::Compression> CompressionFromFlags() {
 }
 
 absl::Status CheckFlags() {
-  for (const auto* flag : {&FLAGS_servers, &FLAGS_pushes, &FLAGS_batch}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--servers, --pushes and --batch are 1 or more");
-    }
-  }
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_servers, FLAGS_pushes, FLAGS_batch));
   if (absl::GetFlag(FLAGS_data).empty() &&
       absl::GetFlag(FLAGS_gradients).empty()) {
     return tools::WrongFlag("data", "names the images to train on");
@@ -182,16 +178,13 @@ absl::Status Run(rpc::Agent& agent) {
   return Tell(findings);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterTrainers(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain(argc, argv,
+                                   {.usage = baton::examples::kUsage,
+                                    .train = baton::examples::Run,
+                                    .check = baton::examples::CheckFlags,
+                                    .add = baton::examples::RegisterTrainers});
 }

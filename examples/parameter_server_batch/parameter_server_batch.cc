@@ -21,12 +21,13 @@
 #include "examples/parameter_server_batch/batch_trainer.h"
 #include "examples/parameter_server_batch/batch_training.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
+#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "models/data/open.h"
-#include "rpc/registry.h"
 #include "rpc/spares.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -67,19 +68,9 @@ constexpr char kUsage[] =
     "trainers; one that is lost or late holds up nobody for long.";
 
 absl::Status CheckFlags() {
-  for (const auto* flag :
-       {&FLAGS_steps, &FLAGS_batch, &FLAGS_width, &FLAGS_depth}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--steps, --batch, --width and --depth are 1 or more");
-    }
-  }
-  if (absl::GetFlag(FLAGS_reports) < 0)
-    return tools::WrongFlag("reports", "is 0 or more");
-  if (absl::GetFlag(FLAGS_test_images) < 0)
-    return tools::WrongFlag("test_images", "is 0 or more");
-  if (absl::GetFlag(FLAGS_pushes) < 0)
-    return tools::WrongFlag("pushes", "is 0 or more");
+  RETURN_IF_ERROR(
+      AtLeast(1, FLAGS_steps, FLAGS_batch, FLAGS_width, FLAGS_depth));
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_reports, FLAGS_test_images, FLAGS_pushes));
   if (absl::GetFlag(FLAGS_data).empty() && absl::GetFlag(FLAGS_pushes) == 0)
     return tools::WrongFlag("data", "names the images to train on");
   RETURN_IF_ERROR(tools::TimeOf(FLAGS_wait).status());
@@ -209,16 +200,14 @@ absl::Status Run(rpc::Agent& agent) {
                .charts = {{"accuracy", AccuracyChart(outcome)}}});
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterBatchTraining(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain(
+      argc, argv,
+      {.usage = baton::examples::kUsage,
+       .train = baton::examples::Run,
+       .check = baton::examples::CheckFlags,
+       .add = baton::examples::RegisterBatchTraining});
 }

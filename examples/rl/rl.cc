@@ -20,11 +20,12 @@
 #include "examples/rl/reinforce.h"
 #include "examples/rl/service.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "rpc/spares.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::vector<std::string>, inference, {"batched"},
@@ -176,16 +177,13 @@ absl::Status Run(rpc::Agent& agent) {
   return CheckSolved(findings.measurements);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterObservers(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain(argc, argv,
+                                   {.usage = baton::examples::kUsage,
+                                    .train = baton::examples::Run,
+                                    .check = baton::examples::CheckFlags,
+                                    .add = baton::examples::RegisterObservers});
 }

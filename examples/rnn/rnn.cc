@@ -22,11 +22,12 @@
 #include "examples/rnn/word_text.h"
 #include "examples/rnn/word_trainer.h"
 #include "examples/support/charts.h"
-#include "examples/support/cluster_program.h"
+#include "examples/support/findings.h"
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
 #include "examples/support/saving.h"
+#include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(double, clip_norm, 0,
@@ -129,16 +130,13 @@ absl::Status Run(rpc::Agent& agent) {
   return Tell(findings);
 }
 
-absl::Status Main() {
-  rpc::Registry registry;
-  RegisterWordModel(registry);
-  return RunInCluster(std::move(registry), CheckFlags, Run);
-}
-
 }  // namespace
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  baton::tools::ParseFlagsAloneOrExit(argc, argv, baton::examples::kUsage);
-  return baton::tools::ExitCode(baton::examples::Main());
+  return baton::tools::ClusterMain(argc, argv,
+                                   {.usage = baton::examples::kUsage,
+                                    .train = baton::examples::Run,
+                                    .check = baton::examples::CheckFlags,
+                                    .add = baton::examples::RegisterWordModel});
 }

@@ -4,6 +4,7 @@
 #include "examples/rnn/word_flags.h"
 
 #include "absl/flags/flag.h"
+#include "examples/support/number_flags.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -29,15 +30,9 @@ absl::Status CheckWordFlags() {
     return tools::WrongFlag("data", "names the text to learn from");
   if (absl::GetFlag(FLAGS_vocabulary) < 2)
     return tools::WrongFlag("vocabulary", "is 2 or more");
-  for (const auto* flag : {&FLAGS_width, &FLAGS_layers, &FLAGS_batch,
-                           &FLAGS_length, &FLAGS_epochs}) {
-    if (absl::GetFlag(*flag) < 1) {
-      return absl::InvalidArgumentError(
-          "--width, --layers, --batch, --length and --epochs are 1 or more");
-    }
-  }
-  if (absl::GetFlag(FLAGS_steps) < 0)
-    return tools::WrongFlag("steps", "is 0 or more");
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_layers, FLAGS_batch,
+                          FLAGS_length, FLAGS_epochs));
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_steps));
   const double dropout = absl::GetFlag(FLAGS_dropout);
   if (dropout < 0 || dropout >= 1)
     return tools::WrongFlag("dropout", "is 0 or more, and less than 1");

@@ -79,9 +79,9 @@ class RemoteWordTrainer final : public WordTrainer {
         lstm_(RRef<nn::LSTM>::Make(agent, lstm())),
         decoder_(std::move(decoder)),
         optimizer_(agent, training.optimizer,
-                   {dist::ParameterSource(embedding_.ref()).Named(kEmbedding),
+                   {dist::ParameterSource(embedding_).Named(kEmbedding),
                     dist::ParameterSource(lstm_).Named(kLstm),
-                    dist::ParameterSource(decoder_.ref()).Named(kDecoder)}) {
+                    dist::ParameterSource(decoder_).Named(kDecoder)}) {
     optimizer_.set_clip({.norm = training.clip_norm});
     if (training.rates) optimizer_.set_schedule(training.rates);
   }
@@ -230,8 +230,6 @@ void RegisterWordModel(rpc::Registry& registry) {
   dist::RegisterModule<WordDecoder>(registry);
   dist::RegisterParameters<nn::LSTM>(registry);
   registry.AddFunction<&dist::module_calls::Hold<nn::LSTM>>();
-  dist::RegisterCheckpoints(registry);
-  dist::RegisterOptimizer<optim::Any>(registry);
 }
 
 }  // namespace baton::examples

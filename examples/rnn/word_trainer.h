@@ -99,7 +99,7 @@ class RemoteWordTrainers {
   std::set<uint64_t> used_;  // incarnations
 };
 
-// What both ends need.
+// Adds what the stock (dist::RegisterStock) has not.
 void RegisterWordModel(rpc::Registry& registry);
 
 }  // namespace baton::examples

@@ -24,4 +24,11 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(
   return numbers;
 }
 
+absl::Status CheckAtLeast(absl::string_view name, int64_t value,
+                          int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return tools::WrongFlag(std::string(name).c_str(),
+                          absl::StrCat("is ", least, " or more"));
+}
+
 }  // namespace baton::examples

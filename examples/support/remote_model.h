@@ -220,7 +220,7 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
                                               copy.stages.end());
   std::vector<dist::ParameterSource> sources;
   for (const StageHandle& stage : copy.stages)  // by names in the whole model
-    sources.push_back(dist::ParameterSource(stage.ref()).Named(""));
+    sources.push_back(dist::ParameterSource(stage).Named(""));
   bool scales = false;
   for (const StageHandle& stage : copy.stages)
     scales |= stage.owner().compute.dtype == DType::kF16;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "models/distributed/join.h"
 #include "models/distributed/stock.h"
 #include "rpc/cluster.h"
 #include "rpc/spares.h"
@@ -35,9 +36,8 @@ absl::Status RunTrainer(
         absl::Status(rpc::Agent&, std::vector<std::string> workers)>& train) {
   ASSIGN_OR_RETURN(rpc::ClusterOptions cluster,
                    tools::ClusterOptionsFromFlags("trainer"));
-  cluster.agent.on_start = dist::AttachStock;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
-                   rpc::JoinCluster(std::move(cluster), MakeRegistry()));
+                   dist::Join(std::move(cluster)));
   const absl::Status result = train(*agent, OtherWorkers(*agent));
   const absl::Status shutdown = agent->Shutdown();
   return result.ok() ? shutdown : result;

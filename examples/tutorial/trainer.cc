@@ -10,9 +10,9 @@
 #include "baton/core/ops/arithmetic.h"
 #include "baton/core/random.h"
 #include "baton/core/status.h"
+#include "baton/models/distributed/join.h"
 #include "baton/models/distributed/module.h"
 #include "baton/models/distributed/pipeline.h"
-#include "baton/models/distributed/stock.h"
 #include "baton/models/nn/loss.h"
 #include "baton/optim/adam.h"
 #include "baton/optim/distributed/optimizer.h"
@@ -68,7 +68,7 @@ absl::Status Train(rpc::Agent& agent) {
   BATON_ASSIGN_OR_RETURN(
       const Module back,
       Module::Create(agent, "worker2", 2, 32, 32, 1).Await());
-  Adam adam(agent, {.lr = 0.01}, {front.ref(), back.ref()});
+  Adam adam(agent, {.lr = 0.01}, {front, back});
 
   Generator generator(3);  // y = sin(x), 256 points
   const Tensor x = RandUniform({256, 1}, -3, 3, generator);
@@ -87,13 +87,8 @@ absl::Status Train(rpc::Agent& agent) {
 absl::Status Main() {
   BATON_ASSIGN_OR_RETURN(rpc::ClusterOptions options,
                          tools::ClusterOptionsFromFlags("trainer"));
-  options.agent.on_start = dist::Attach;  // gradients cross workers
-  rpc::Registry registry;
-  dist::RegisterStock(registry);  // what baton-worker has
-  AddPart(registry);              // what its plug-in adds
-  BATON_ASSIGN_OR_RETURN(
-      const std::unique_ptr<rpc::Agent> agent,
-      rpc::JoinCluster(std::move(options), std::move(registry)));
+  BATON_ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
+                         dist::Join<Part>(std::move(options)));
   const absl::Status trained = CatchErrors([&] { return Train(*agent); });
   const absl::Status left = agent->Shutdown();
   return trained.ok() ? left : trained;

@@ -15,9 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
 #include "autograd/distributed/remote_hooks.h"
+#include "autograd/distributed/unregistered.h"
 #include "models/distributed/stage.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
@@ -204,6 +206,13 @@ absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
 // dist::Optimizer need of it. Every worker's registry needs it.
 template <typename M>
 void RegisterModule(rpc::Registry& registry) {
+  static_assert(std::is_base_of_v<nn::Module, M>,
+                "the class is no nn::Module; registry.Add<T>() takes any class "
+                "with Exports");
+  static_assert(
+      requires { &M::Make; },
+      "the module cannot be made from afar: add `static "
+      "std::unique_ptr<M> Make(...);`");
   module_calls::WithParametersOfMake<M>([&]<typename... P>() {
     registry.AddFunction<&module_calls::Make<M, P...>>();
   });
@@ -254,8 +263,10 @@ class Module {
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
                                Placement placement, Args&&... args) {
     return module_calls::WithParametersOfMake<M>([&]<typename... P>() {
-             return rpc::CreateBy<&module_calls::Make<M, P...>>(
-                 agent, worker, placement, std::forward<Args>(args)...);
+             return WithMissingLine(
+                 rpc::CreateBy<&module_calls::Make<M, P...>>(
+                     agent, worker, placement, std::forward<Args>(args)...),
+                 Lines());
            })
         .Then([&agent](const RRef<M>& rref) { return Module(agent, rref); });
   }
@@ -310,9 +321,23 @@ class Module {
   }
 
   const RRef<M>& ref() const { return module_; }
+  // A handle may stand wherever its module is meant.
+  // NOLINTBEGIN(google-explicit-constructor)
+  operator const RRef<M>&() const { return module_; }
+  operator ParameterSource() const { return ParameterSource(module_); }
+  operator GradInput() const { return GradInput(module_); }
+  // NOLINTEND(google-explicit-constructor)
   const rpc::WorkerInfo& owner() const { return module_.owner(); }
 
  private:
+  // Of which one makes a worker know M.
+  static std::string Lines() {
+    const std::string type = rpc::internal::TypeName<M>();
+    return absl::StrCat("dist::Join<", type,
+                        ">(options), or call dist::RegisterModule<", type,
+                        ">(registry)");
+  }
+
   rpc::Agent* agent_ = nullptr;
   RRef<M> module_;
 };

@@ -45,7 +45,7 @@ void RegisterLoss(rpc::Registry& registry) {
 //       agent, back.owner().name, options).Await());
 //   dist::Pipeline::Make(agent, {.loss = loss}, {front, back});
 //   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1},
-//                                   {front.ref(), back.ref(), loss.ref()});
+//                                   {front, back, loss});
 //
 // A value.
 class PipelineLoss {

@@ -12,8 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
+#include "autograd/distributed/unregistered.h"
 #include "core/mutex.h"
 #include "optim/distributed/local_optimizer.h"
 #include "optim/distributed/shares.h"
@@ -44,7 +46,7 @@ struct SourceGroup {
 //
 // Parameters may be in groups, by source and by name:
 //
-//   const dist::ParameterSource front(front.ref()), back(back.ref());
+//   const dist::ParameterSource front(front_module), back(back_module);
 //   dist::Optimizer<optim::AdamW> adam(
 //       agent, {{{front.Only({"bias"}), back.Only({"bias"})},
 //                {.lr = 0.1, .weight_decay = 0}},
@@ -67,7 +69,7 @@ class Optimizer {
   using Groups = std::vector<SourceGroup<Options>>;
 
   // Begins to make the local optimizers; what goes wrong shows in Ready and in
-  // every Step. Sources are RRefs of modules or of Variables.
+  // every Step. Sources are modules, and RRefs of modules or of Variables.
   Optimizer(rpc::Agent& agent, const Options& options,
             const std::vector<ParameterSource>& sources)
       : Optimizer(agent, Groups{{sources, options}}) {}
@@ -250,8 +252,12 @@ class Optimizer {
   static Future<Local> MakeLocal(rpc::Agent& agent,
                                  const std::vector<Options>& options,
                                  const WorkerShares& worker) {
-    return rpc::Create<LocalOptimizer<O>>(agent, worker.owner, options,
-                                          worker.shares)
+    return WithMissingLine(
+               rpc::Create<LocalOptimizer<O>>(agent, worker.owner, options,
+                                              worker.shares),
+               absl::StrCat("dist::Join(options), or call "
+                            "dist::RegisterOptimizer<",
+                            rpc::internal::TypeName<O>(), ">(registry)"))
         .Then([&agent,
                owner = worker.owner](const RRef<LocalOptimizer<O>>& rref) {
           return rpc::CreateBy<&HostOf<O>>(agent, owner, rref)

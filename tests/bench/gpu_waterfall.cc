@@ -3,7 +3,8 @@
 
 // What each thing that Baton does for a ResNet50 training step is worth: from
 // plain launches to two GPUs, one thing more at each step (MSE, SGD, TF32). One
-// JSON line for each measurement, then a table of the steps. See docs/gpu.md.
+// JSON line for each measurement, then a table of the steps. See
+// docs/performance/gpu_pipeline.md.
 //   gpu_waterfall --repeat=10 --batch=120 --image=128
 
 #include <algorithm>

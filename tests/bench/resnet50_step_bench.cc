@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // One process: ResNet50 training steps, MSE on one-hot labels, SGD. Prints one
-// JSON line. See docs/cpu_performance.md.
+// JSON line. See docs/performance/cpu.md.
 
 #include <sys/resource.h>
 

@@ -31,6 +31,6 @@ class Perceptron final : public baton::nn::Module {
   baton::nn::Linear* second_;
 };
 
-// For the trainer's registry; the daemon has it from the plug-in.
+// What the plug-in adds to a daemon.
 void AddPerceptron(baton::rpc::Registry& registry);
 // [end]

@@ -6,12 +6,13 @@
 
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "baton/autograd/distributed/context.h"
 #include "baton/core/random.h"
 #include "baton/core/status.h"
+#include "baton/models/distributed/join.h"
 #include "baton/models/distributed/module.h"
-#include "baton/models/distributed/stock.h"
 #include "baton/models/nn/loss.h"
 #include "baton/optim/distributed/optimizer.h"
 #include "baton/optim/sgd.h"
@@ -45,8 +46,7 @@ absl::Status Train(baton::rpc::Agent& agent) {
   using Module = baton::dist::Module<Perceptron>;
   BATON_ASSIGN_OR_RETURN(const Module model,
                          Module::Create(agent, "worker1", 1, 8, 16, 4).Await());
-  baton::dist::Optimizer<baton::optim::Sgd> sgd(agent, {.lr = 0.5},
-                                                {model.ref()});
+  baton::dist::Optimizer<baton::optim::Sgd> sgd(agent, {.lr = 0.5}, {model});
   // [end]
   baton::Generator generator(2);
   const Tensor inputs = RandNormal({32, 8}, generator);
@@ -65,13 +65,8 @@ absl::Status Main() {
   // [join]
   BATON_ASSIGN_OR_RETURN(baton::rpc::ClusterOptions options,
                          baton::tools::ClusterOptionsFromFlags("trainer"));
-  options.agent.on_start = baton::dist::Attach;
-  baton::rpc::Registry registry;
-  baton::dist::RegisterStock(registry);  // as baton-worker does
-  AddPerceptron(registry);               // as its plug-in does
-  BATON_ASSIGN_OR_RETURN(
-      const std::unique_ptr<baton::rpc::Agent> agent,
-      baton::rpc::JoinCluster(std::move(options), std::move(registry)));
+  BATON_ASSIGN_OR_RETURN(const std::unique_ptr<baton::rpc::Agent> agent,
+                         baton::dist::Join<Perceptron>(std::move(options)));
   // [end]
   const absl::Status trained =
       baton::CatchErrors([&] { return Train(*agent); });

@@ -91,7 +91,9 @@ TEST(ElasticDdp, GoesOnWithoutAMemberThatIsKilledAndWithItsSuccessor) {
 }
 
 TEST(ElasticDdp, SaysWhatIsWrong) {
-  EXPECT_EQ(RunElastic({"--batch=0"}).code, 2);
+  const tools::Outcome outcome = RunElastic({"--batch=0"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output, HasSubstr("--batch is 1 or more"));
   EXPECT_THAT(RunElastic({"--min_members=0"}).output,
               HasSubstr("--min_members is 1 to --max_members"));
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
 #include "models/distributed/server/client.h"
+#include "models/distributed/stock.h"
 #include "models/nn/embedding.h"
 #include "optim/sgd.h"
 #include "tests/support/local_cluster.h"
@@ -74,13 +74,10 @@ class Hybrid : public ::testing::Test {
     testing::ClusterOptions options;
     options.names = {"alice", "server1", "server2", "t0", "t1"};
     options.fill = [](rpc::Registry& registry) {
-      dist::Register(registry);
+      dist::RegisterStock(registry);
       RegisterHybrid(registry);
     };
-    options.on_start = [](rpc::Agent& agent) {
-      dist::Attach(agent);
-      rpc::AttachCollectives(agent);
-    };
+    options.on_start = dist::AttachStock;
     cluster_ = std::make_unique<testing::LocalCluster>(options);
     std::string text;
     Generator generator(3);

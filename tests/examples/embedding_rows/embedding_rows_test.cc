@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "examples/embedding_rows/experiment.h"
 #include "examples/embedding_rows/zipf.h"
+#include "models/distributed/stock.h"
 #include "tests/support/error_of.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -83,10 +83,10 @@ class EmbeddingRows : public ::testing::TestWithParam<int> {
     testing::ClusterOptions options;
     options.names = {"alice", "bob", "carol", "dave", "erin"};
     options.fill = [](rpc::Registry& registry) {
-      dist::Register(registry);
+      dist::RegisterStock(registry);
       RegisterRowClients(registry);
     };
-    options.on_start = dist::Attach;
+    options.on_start = dist::AttachStock;
     return options;
   }
   RowTableTask Task() const {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "autograd/distributed/context.h"
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
+#include "models/distributed/stock.h"
 #include "tests/examples/support/digit_files.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -26,10 +26,10 @@ testing::ClusterOptions Workers() {
   testing::ClusterOptions options;
   options.names = {"alice", "bob", "carol", "dave"};
   options.fill = [](rpc::Registry& registry) {
-    dist::Register(registry);
+    dist::RegisterStock(registry);
     RegisterTrainers(registry);
   };
-  options.on_start = dist::Attach;
+  options.on_start = dist::AttachStock;
   return options;
 }
 

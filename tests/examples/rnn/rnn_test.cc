@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "autograd/distributed/context.h"
 #include "examples/rnn/word_experiment.h"
 #include "examples/rnn/word_text.h"
 #include "examples/rnn/word_trainer.h"
+#include "models/distributed/stock.h"
 #include "tests/examples/rnn/sentences.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -87,11 +87,11 @@ class WordModel : public ::testing::Test {
   WordModel() {
     testing::ClusterOptions options;
     options.fill = [](rpc::Registry& registry) {
-      dist::Register(registry);
+      dist::RegisterStock(registry);
       RegisterWordModel(registry);
     };
     options.names = {"alice", "bob", "carol"};
-    options.on_start = dist::Attach;
+    options.on_start = dist::AttachStock;
     cluster_ = std::make_unique<testing::LocalCluster>(options);
   }
   // All in this process, or with its ends at the first worker that is left.

@@ -3,28 +3,16 @@
 
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "examples/support/measurement.h"
-#include "rpc/agent.h"
-#include "rpc/registry.h"
 
 namespace baton::examples {
 
-// Main of a program that is all processes of its cluster: joins by the flags,
-// with distributed autograd, which it adds to the registry, and collectives.
-// The one named "trainer" runs `check`, before anybody hears of it, then
-// `lead`; the others serve until a signal ends them. What the two throw becomes
-// a status.
-absl::Status RunInCluster(rpc::Registry registry,
-                          const std::function<absl::Status()>& check,
-                          const std::function<absl::Status(rpc::Agent&)>& lead);
-
-// What such a program has found out.
+// What a program has found out.
 struct Findings {
   std::vector<Measurement> measurements = {};
   std::string further = {};  // lines to stand below the table

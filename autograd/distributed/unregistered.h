@@ -1,0 +1,36 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/future.h"
+
+namespace baton::dist {
+
+// What `made` gives; where that is that a worker was not told of what a program
+// uses, with the line that the program lacks.
+template <typename T>
+Future<T> WithMissingLine(const Future<T>& made, const std::string& line) {
+  const Promise<T> promise(made.executor());
+  made.OnReady([promise, line](const absl::StatusOr<T>& result) {
+    const bool unknown =
+        absl::IsUnimplemented(result.status()) &&
+        absl::StrContains(result.status().message(), "not registered");
+    if (!unknown) {
+      promise.Set(result);
+      return;
+    }
+    promise.Set(absl::UnimplementedError(
+        absl::StrCat(result.status().message(), ": join by ", line,
+                     " before rpc::JoinCluster, in every process")));
+  });
+  return promise.future();
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Writes README's table of figures, and its chart, from docs/performance/results.json.
+
+Usage: write_results.py [--check] [ROOT]
+
+--check writes nothing, and ends with 1 where a file is not what would be written, or
+where an entry's figures are not those of the page it names, its ratio is not that of
+its figures, or it names no such heading.
+"""
+
+import html
+import json
+import pathlib
+import re
+import sys
+
+import check_snippets
+
+FOLDER = "docs/performance"
+CHART = f"{FOLDER}/results.svg"
+BEGIN, END = "<!-- from docs/performance/results.json -->\n", "<!-- until here -->\n"
+FIELDS = {"what", "unit", "baton", "peer", "beside", "ratio", "machine", "date",
+          "commit", "command", "page"}
+
+
+def number(text):
+    return float(text.replace(",", ""))
+
+
+def check_entry(root, entry):
+    """What is wrong with an entry of results.json."""
+    missing = FIELDS - entry.keys()
+    if missing:
+        yield f"{entry.get('what')}: no {', '.join(sorted(missing))}"
+        return
+    better, worse = number(entry["baton"]), number(entry["beside"])
+    if entry.get("lower_is_better"):
+        better, worse = worse, better
+    decimals = len(str(entry["ratio"]).partition(".")[2])
+    if abs(better / worse - entry["ratio"]) > 0.51 * 10**-decimals:
+        yield f"{entry['what']}: the ratio is {better / worse:.3f}"
+    name, _, heading = entry["page"].partition("#")
+    page = root / FOLDER / name
+    text = page.read_text() if page.is_file() else ""
+    if heading not in check_snippets.anchors(text):
+        yield f"{entry['what']}: {FOLDER} has no {entry['page']}"
+    for figure in (entry["baton"], entry["beside"], entry["commit"]):
+        if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d]|[.,]\d)", text):
+            yield f"{entry['what']}: {name} has no {figure}"
+
+
+def table(results):
+    rows = ["| what | Baton | beside it | times as fast | measured |",
+            "| --- | --- | --- | --- | --- |"]
+    for entry in results:
+        rows.append(
+            f"| [{entry['what']}]({FOLDER}/{entry['page']}) "
+            f"| {entry['baton']} {entry['unit']} "
+            f"| {entry['peer']}: {entry['beside']} | {entry['ratio']:g} "
+            f"| {entry['machine']}, {entry['date']}, `{entry['commit']}` |")
+    return "\n".join(rows) + "\n"
+
+
+def chart(results):
+    """Bars of the ratios, each with its names and figures; 1 is the peer."""
+    label, width, row = 430, 330, 26
+    most = max(entry["ratio"] for entry in results)
+    height = row * len(results) + 40
+    one = label + width / most
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {label + width + 60} '
+        f'{height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="{label + width + 60}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{label}" y="18" font-weight="bold">times as fast as what stands '
+        "beside it</text>"]
+    for i, entry in enumerate(results):
+        y = 32 + i * row
+        length = entry["ratio"] * width / most
+        lines += [
+            f'<text x="{label - 8}" y="{y + 13}" text-anchor="end">'
+            f"{html.escape(entry['what'])}</text>",
+            f'<rect x="{label}" y="{y}" width="{length:.1f}" height="18" '
+            'fill="#2f6f9f"/>',
+            f'<text x="{label + length + 5:.1f}" y="{y + 13}">{entry["ratio"]:g}'
+            "</text>"]
+    lines += [f'<line x1="{one:.1f}" y1="26" x2="{one:.1f}" y2="{height - 6}" '
+              'stroke="#b03030" stroke-dasharray="4 3"/>', "</svg>"]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(readme, made):
+    """README with the table between its marks."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"README.md has no lines '{BEGIN.strip()}' and "
+                         f"'{END.strip()}'")
+    return before + begin + made + end + after
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    root = pathlib.Path(arguments[0] if arguments else
+                        pathlib.Path(__file__).parent.parent).resolve()
+    results = json.loads((root / FOLDER / "results.json").read_text())
+    wrong = [line for entry in results for line in check_entry(root, entry)]
+    if not wrong:
+        readme = root / "README.md"
+        wanted = {readme: with_table(readme.read_text(), table(results)),
+                  root / CHART: chart(results)}
+        for path, text in wanted.items():
+            if "--check" not in sys.argv[1:]:
+                path.write_text(text)
+            elif not path.is_file() or path.read_text() != text:
+                wrong.append(f"{path.relative_to(root)} is not what results.json "
+                             "makes; run cmake/write_results.py")
+    print("\n".join(wrong) or "README has the figures of results.json")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

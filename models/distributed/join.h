@@ -1,0 +1,63 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "core/status.h"
+#include "models/distributed/module.h"
+#include "models/distributed/stock.h"
+#include "models/nn/module.h"
+#include "rpc/agent.h"
+#include "rpc/cluster.h"
+#include "rpc/registry.h"
+
+namespace baton::dist {
+
+// Makes workers know T: RegisterModule for an nn::Module, Registry::Add for
+// another class with Exports.
+template <typename T>
+void RegisterPart(rpc::Registry& registry) {
+  if constexpr (std::is_base_of_v<nn::Module, T>) {
+    RegisterModule<T>(registry);
+  } else {
+    registry.Add<T>();
+  }
+}
+
+// Join with what `registry` has beside the stock.
+inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinWithStock(
+    rpc::ClusterOptions options, rpc::Registry registry) {
+  RETURN_IF_ERROR(registry.status());
+  RegisterStock(registry);
+  RETURN_IF_ERROR(Annotate(registry.status(),
+                           "dist::Join registers all of dist::RegisterStock"));
+  options.agent.on_start =
+      [then = std::move(options.agent.on_start)](rpc::Agent& agent) {
+        AttachStock(agent);
+        if (then) then(agent);
+      };
+  return rpc::JoinCluster(std::move(options), std::move(registry));
+}
+
+// Makes this process a worker of the cluster that `options` name, with all that
+// Baton has (RegisterStock, AttachStock) and the program's own Parts:
+//
+//   ASSIGN_OR_RETURN(const auto agent, dist::Join<Front, Back>(options));
+//
+// All processes of a cluster have the same parts; a baton-worker has them from
+// plug-ins. `registry` is for what is no class, such as functions and hooks;
+// what RegisterStock registers must not be in it. options.agent.on_start runs
+// after AttachStock. Errors are those of rpc::JoinCluster.
+template <typename... Parts>
+absl::StatusOr<std::unique_ptr<rpc::Agent>> Join(rpc::ClusterOptions options,
+                                                 rpc::Registry registry = {}) {
+  (RegisterPart<Parts>(registry), ...);
+  return JoinWithStock(std::move(options), std::move(registry));
+}
+
+}  // namespace baton::dist
