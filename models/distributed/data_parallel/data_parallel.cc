@@ -139,11 +139,14 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
 
 absl::Status DataParallel::BroadcastModel(int root) {
   std::vector<Future<void>> calls;
-  for (const Variable& parameter : all_parameters_)
-    calls.push_back(group_->Broadcast(parameter.tensor(), root));
+  const std::vector<Tensor> parameters = Tensors(all_parameters_);
+  for (const std::vector<size_t>& kind : PlacesByKind(parameters)) {
+    std::vector<Tensor> alike;
+    for (const size_t i : kind) alike.push_back(parameters[i]);
+    calls.push_back(group_->BroadcastMany(alike, root));
+  }
   for (const Buffers& buffers : buffers_)
-    for (const Tensor& buffer : buffers.tensors)
-      calls.push_back(group_->Broadcast(buffer, root));
+    calls.push_back(group_->BroadcastMany(buffers.tensors, root));
   // Who gives does not hear of one that cannot take it.
   calls.push_back(group_->Barrier());
   return AwaitAll(calls);
