@@ -58,6 +58,10 @@ DataParallel::DataParallel(nn::Module& module,
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
                                                options_.buckets, multiple);
   if (options_.shard_optimizer) Shard();
+  if (options_.power_sgd_rank > 0) {
+    power_sgd_ = std::make_unique<PowerSgd>(parameters_,
+                                            options_.power_sgd_rank, group_);
+  }
   clock_ = std::make_shared<StepClock>(stream().device());
 }
 
@@ -128,6 +132,14 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
       (options.uneven_inputs || options.travel_as.has_value())) {
     return absl::InvalidArgumentError(
         "shard_optimizer goes neither with uneven_inputs nor with travel_as");
+  }
+  if (options.power_sgd_rank < 0 ||
+      (options.power_sgd_rank > 0 &&
+       (options.uneven_inputs || options.travel_as.has_value() ||
+        options.shard_optimizer))) {
+    return absl::InvalidArgumentError(
+        "power_sgd_rank is 0 or more, and goes neither with uneven_inputs nor "
+        "with travel_as nor with shard_optimizer");
   }
   return CatchErrors([&]() -> absl::StatusOr<std::unique_ptr<DataParallel>> {
     std::unique_ptr<DataParallel> parallel(

@@ -200,6 +200,13 @@ TEST_F(RecordedSteps, TravelAsHalf) {
   ExpectEqual(half);
 }
 
+TEST_F(RecordedSteps, TravelAsThinMatrices) {
+  const DataParallelOptions options{.buckets = {512, 512}, .power_sgd_rank = 1};
+  const auto here = Train(test::TestDevice(), options);
+  ExpectEqual(here);
+  ExpectClose(here[0], Train(Device::Cpu(), options)[0]);
+}
+
 TEST_F(RecordedSteps, OfGpusWithoutAStepBeforeAreRefused) {
   if (!test::TestDevice().is_cuda())
     GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";
