@@ -53,6 +53,11 @@ class NcclGroup {
   // At the root alone: `in`; `out`.
   virtual absl::Status Broadcast(const Tensor& out, const Tensor& in,
                                  int root) = 0;
+  // Several in place, in one launch.
+  virtual absl::Status AllReduceMany(const std::vector<Tensor>& tensors,
+                                     NcclReduction reduction) = 0;
+  virtual absl::Status BroadcastMany(const std::vector<Tensor>& tensors,
+                                     int root) = 0;
   virtual absl::Status Reduce(const Tensor& out, const Tensor& in,
                               NcclReduction reduction, int root) = 0;
   virtual absl::Status AllGather(const Tensor& out, const Tensor& in) = 0;

@@ -248,8 +248,12 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
   const bool at_root = what.root == rank_;
   switch (what.kind) {
     case CollectiveKind::kAllReduce:
+      if (!work.several.empty())
+        return group_->AllReduceMany(work.several, reduction);
       return group_->AllReduce(work.out, work.in, reduction);
     case CollectiveKind::kBroadcast:
+      if (!work.several.empty())
+        return group_->BroadcastMany(work.several, what.root);
       return group_->Broadcast(work.out, work.in, what.root);
     case CollectiveKind::kReduce:
       return group_->Reduce(work.out, work.in, reduction, what.root);

@@ -27,8 +27,10 @@ Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
                                  const CollectiveWork& work) {
   try {
     if (work.out.defined()) work.out.PrepareWrite();
+    for (const Tensor& each : work.several) each.PrepareWrite();
     Future<void> ended = backend.Run(work);
     if (work.out.defined()) work.out.BumpVersion();
+    for (const Tensor& each : work.several) each.BumpVersion();
     return ended;
   } catch (...) {
     return ReadyFuture<void>(StatusFromCurrentException());

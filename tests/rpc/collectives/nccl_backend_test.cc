@@ -41,6 +41,14 @@ class FakeNcclGroup final : public cuda::NcclGroup {
   absl::Status Broadcast(const Tensor&, const Tensor&, int root) override {
     return Call(absl::StrCat("broadcast ", root));
   }
+  absl::Status AllReduceMany(const std::vector<Tensor>& tensors,
+                             cuda::NcclReduction) override {
+    return Call(absl::StrCat("all_reduce of ", tensors.size()));
+  }
+  absl::Status BroadcastMany(const std::vector<Tensor>& tensors,
+                             int root) override {
+    return Call(absl::StrCat("broadcast of ", tensors.size(), ", ", root));
+  }
   absl::Status Reduce(const Tensor&, const Tensor&, cuda::NcclReduction,
                       int root) override {
     return Call(absl::StrCat("reduce ", root));
@@ -122,6 +130,20 @@ TEST_F(NcclBackendTest, CallsEndWhenTheGpuHasEndedThemAndInOrder) {
   EXPECT_THAT(third.Await(20s), IsOk());
   EXPECT_THAT(all.Await(20s), IsOk());
   EXPECT_FALSE(gpu_->aborted);
+}
+
+TEST_F(NcclBackendTest, SeveralTensorsAreGivenTogether) {
+  gpu_->ended = 100;
+  for (const auto kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}) {
+    const CollectiveWork work{
+        .what = {.kind = kind, .count = 5, .root = 2, .sizes = {3, 2}},
+        .several = {Tensor::Ones({3}), Tensor::Ones({2})},
+        .deadline = Clock::now() + 20s};
+    EXPECT_THAT(backend_.Run(work).Await(20s), IsOk());
+  }
+  EXPECT_THAT(gpu_->calls,
+              ::testing::ElementsAre("all_reduce of 2", "broadcast of 2, 2"));
 }
 
 TEST_F(NcclBackendTest, WhatNcclDoesNotHaveIsExchangedPartByPart) {
