@@ -30,10 +30,11 @@ LAYERS = {
                                    "optim/distributed"],
     "tools": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
                       "models/distributed"],
+    "c": ["core", "rpc", "tools"],
     "examples": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
                          "models/distributed", "tools"],
     "tests": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
-                      "models/distributed", "tools", "examples"],
+                      "models/distributed", "tools", "c", "examples"],
 }
 
 # Headers of a library -> the files that may include them.

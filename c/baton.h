@@ -1,0 +1,105 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Baton for other languages: a process joins a cluster, calls functions of
+// tensors by name at other workers, offers some of its own, and leaves.
+//
+//   baton_worker* self = baton_join(NULL);    as baton-run started it
+//   float numbers[] = {1, 2, 3};
+//   int64_t shape[] = {3};
+//   baton_tensor* x = baton_tensor_new(BATON_F32, 1, shape, numbers);
+//   baton_tensor* y;
+//   int count = baton_call(self, "worker1", "double", &x, 1, &y, 1, 10);
+//   if (count < 0) puts(baton_error());
+//   baton_leave(self);
+//
+// Of the shared library libbaton_c. Functions that fail give NULL or -1, and
+// baton_error says why. All are thread-safe; tensors do not change.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BATON_C_API __attribute__((visibility("default")))
+
+typedef struct baton_worker baton_worker;
+typedef struct baton_tensor baton_tensor;
+typedef struct baton_results baton_results;
+
+// Of elements. The numbers are those on the wire.
+enum {
+  BATON_F32 = 0,
+  BATON_F64 = 1,
+  BATON_F16 = 2,
+  BATON_BF16 = 3,
+  BATON_I32 = 4,
+  BATON_I64 = 5,
+  BATON_U8 = 6,
+  BATON_BOOL = 7
+};
+
+// Why the last call on this thread failed; "" where it did not. Valid until the
+// next one.
+BATON_C_API const char* baton_error(void);
+
+// A row-major tensor in memory of its own, with a copy of `elements`, or with
+// zeros where that is NULL.
+BATON_C_API baton_tensor* baton_tensor_new(int dtype, int dims,
+                                           const int64_t* shape,
+                                           const void* elements);
+BATON_C_API void baton_tensor_free(baton_tensor* tensor);  // or NULL
+BATON_C_API int baton_tensor_dtype(const baton_tensor* tensor);
+BATON_C_API int baton_tensor_dims(const baton_tensor* tensor);
+BATON_C_API int64_t baton_tensor_size(const baton_tensor* tensor, int dim);
+BATON_C_API int64_t baton_tensor_bytes(const baton_tensor* tensor);
+// Row-major; valid as long as the tensor.
+BATON_C_API const void* baton_tensor_data(const baton_tensor* tensor);
+
+// A function that others call. It has the inputs until it returns, and gives
+// its outputs by baton_results_add, or why it failed by baton_results_fail.
+// Runs on threads of Baton's, several calls at a time.
+typedef void (*baton_function)(void* context, const baton_tensor* const* inputs,
+                               int count, baton_results* results);
+// The tensor stays the caller's.
+BATON_C_API void baton_results_add(baton_results* results,
+                                   const baton_tensor* output);
+BATON_C_API void baton_results_fail(baton_results* results, const char* why);
+
+typedef struct {
+  const char* name;
+  baton_function function;
+  void* context;
+} baton_export;
+
+// What is NULL or 0 comes from the environment that baton-run sets
+// (BATON_NAME, BATON_RENDEZVOUS, BATON_WORLD_SIZE).
+typedef struct {
+  const char* name;
+  const char* rendezvous;  // host:port
+  int world_size;          // workers that the rendezvous waits for
+  const baton_export* exports;
+  int exports_count;
+} baton_join_options;
+
+// Meets the others; NULL options are those of the environment.
+BATON_C_API baton_worker* baton_join(const baton_join_options* options);
+BATON_C_API const char* baton_name(const baton_worker* worker);
+
+// Calls a function that `to` offers, and waits for its outputs, `seconds` at
+// most. Gives their number; the caller frees them. Fails where there are more
+// than `room`.
+BATON_C_API int baton_call(baton_worker* worker, const char* to,
+                           const char* function,
+                           const baton_tensor* const* inputs, int inputs_count,
+                           baton_tensor** outputs, int room, double seconds);
+
+// Ends what is under way and frees the worker, also where it gives -1 because
+// others had not finished with it.
+BATON_C_API int baton_leave(baton_worker* worker);
+
+#ifdef __cplusplus
+}
+#endif
