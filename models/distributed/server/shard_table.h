@@ -75,8 +75,8 @@ class PreparedRows {
 };
 
 // The rows of an embedding table that one shard has, with the optimizer's
-// state. Equal calls in equal order leave equal tables. Prepare may be called at
-// any time, on any thread; the others are thread-compatible.
+// state. Equal calls in equal order leave equal tables. Prepare may be called
+// at any time, on any thread; the others are thread-compatible.
 class ShardTable {
  public:
   // What the options say: a RowTable in host memory, or a FixedTable on

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "c/named_functions.h"
+#include "tools/c/named_functions.h"
 
 #include <memory>
 #include <utility>

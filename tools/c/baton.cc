@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "c/baton.h"
+#include "tools/c/baton.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "c/named_functions.h"
+#include "tools/c/named_functions.h"
 #include "core/dtype.h"
 #include "core/status.h"
 #include "core/tensor.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "c/baton.h"
+#include "tools/c/baton.h"
 
 #define CHECK(condition)                                                    \
   do {                                                                      \
