@@ -145,6 +145,21 @@ TEST_F(TextTraining, StagesLearnAsTheWholeModel) {
   }
 }
 
+// Each of whose micro-batches is one of the one pipeline's.
+TEST_F(TextTraining, ReplicasOfAPipelineLearnAsOneDoes) {
+  settings_.cuts = {"blocks.0"};
+  settings_.split_sizes = {3};
+  for (const bool tied : {false, true}) {
+    settings_.task.model.tied = tied;
+    settings_.replicas = 1;
+    const std::vector<double> one = LossesOf(Train(2)[0]);
+    settings_.replicas = 2;
+    EXPECT_THAT(LossesOf(Train(4)[0]),
+                ::testing::Pointwise(::testing::DoubleNear(1e-5), one))
+        << (tied ? "tied" : "apart");
+  }
+}
+
 TEST_F(TextTraining, MicroBatchesMayDifferInSize) {
   settings_.cuts = {"blocks.0"};
   const std::vector<double> losses = LossesOf(Train(2)[0]);
