@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "core/stream.h"
 #include "models/data/open.h"
+#include "models/distributed/data_parallel/sync_batch_norm.h"
 #include "models/nn/loss.h"
 
 namespace baton::examples {
@@ -39,6 +40,10 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
         "a divided optimizer does not know whether the others' gradients have "
         "overflowed: take bf16, or ddp");
   }
+  if (task.power_sgd_rank > 0 && compute_.dtype == DType::kF16) {
+    return absl::InvalidArgumentError(
+        "thin matrices keep a gradient that has overflowed: take bf16");
+  }
   rpc::GroupOptions options;
   options.name = absl::StrJoin(task.members, "+");
   options.members = task.members;
@@ -60,10 +65,12 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
     if (compute_.dtype != DType::kF32) model_->LowerPrecision(compute_.dtype);
     model_->To(compute_.device);
   }));
+  if (task.together) dist::SynchroniseBatchNorms(*model_, group_);
   dist::DataParallelOptions parallel;
   parallel.buckets.others = static_cast<size_t>(task.bucket);
   if (task.half) parallel.travel_as = DType::kBF16;
   parallel.shard_optimizer = task.shard;
+  parallel.power_sgd_rank = task.power_sgd_rank;
   ASSIGN_OR_RETURN(parallel_,
                    dist::DataParallel::Make(*model_, group_, parallel));
   if (task.average_every > 0) {

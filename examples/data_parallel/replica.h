@@ -37,16 +37,19 @@ struct ReplicaTask {
   bool gossip = false;                 // with one other replica at a time
   bool half = false;                   // gradients travel in bf16
   int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
-  bool graph = true;             // of GPUs: steps are recorded and replayed
-  uint64_t seed = 0;             // of the images' order, or of random ones
+  int power_sgd_rank = 0;  // columns that gradients travel as; 0: as they are
+  bool together = false;   // batch norms take the batches of all as one
+  bool graph = true;       // of GPUs: steps are recorded and replayed
+  uint64_t seed = 0;       // of the images' order, or of random ones
   int64_t timeout_ms = 300'000;  // of what they do together
 
   static constexpr auto Fields() {
     using T = ReplicaTask;
-    return std::tuple{&T::model,  &T::optimizer, &T::members, &T::data,
-                      &T::batch,  &T::image,     &T::shard,   &T::average_every,
-                      &T::gossip, &T::half,      &T::bucket,  &T::graph,
-                      &T::seed,   &T::timeout_ms};
+    return std::tuple{
+        &T::model,    &T::optimizer, &T::members, &T::data,
+        &T::batch,    &T::image,     &T::shard,   &T::average_every,
+        &T::gossip,   &T::half,      &T::bucket,  &T::power_sgd_rank,
+        &T::together, &T::graph,     &T::seed,    &T::timeout_ms};
   }
 };
 

@@ -53,6 +53,11 @@ ABSL_FLAG(
 ABSL_FLAG(int64_t, average_every, 4, "steps, of periodic and gossip");
 ABSL_FLAG(std::string, gradients, "fp32",
           "how they travel: fp32, or bf16, which halves the bytes");
+ABSL_FLAG(int, power_sgd_rank, 0,
+          "of ddp: gradients travel as the product of two matrices of so many "
+          "columns, which PowerSGD finds; 0: as they are");
+ABSL_FLAG(bool, sync_batch_norm, false,
+          "batch norms take the batches of all workers as one");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
 
 namespace baton::examples {
@@ -78,6 +83,10 @@ absl::Status CheckFlags() {
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
   if (gradients != "fp32" && gradients != "bf16")
     return tools::WrongFlag("gradients", "is fp32 or bf16");
+  const int columns = absl::GetFlag(FLAGS_power_sgd_rank);
+  if (columns < 0) return tools::WrongFlag("power_sgd_rank", "is 0 or more");
+  if (columns > 0 && gradients != "fp32")
+    return tools::WrongFlag("gradients", "is fp32 with --power_sgd_rank");
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
     if (variant != "single" && variant != "ddp" && variant != "zero" &&
         !IsAveraged(variant)) {
@@ -86,6 +95,8 @@ absl::Status CheckFlags() {
     }
     if (variant != "single" && variant != "ddp" && gradients != "fp32")
       return tools::WrongFlag("gradients", "is fp32 for " + variant);
+    if (variant == "zero" && columns > 0)
+      return tools::WrongFlag("power_sgd_rank", "is 0 for " + variant);
   }
   return absl::OkStatus();
 }
@@ -109,6 +120,8 @@ absl::StatusOr<ReplicaTask> TaskFromFlags() {
   task.image = absl::GetFlag(FLAGS_image);
   task.half = absl::GetFlag(FLAGS_gradients) == "bf16";
   task.bucket = absl::GetFlag(FLAGS_bucket_mb) << 20;
+  task.power_sgd_rank = absl::GetFlag(FLAGS_power_sgd_rank);
+  task.together = absl::GetFlag(FLAGS_sync_batch_norm);
   task.graph = absl::GetFlag(FLAGS_record);
   task.seed = absl::GetFlag(FLAGS_seed);
   return task;

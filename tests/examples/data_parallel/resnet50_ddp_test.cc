@@ -74,6 +74,24 @@ TEST(Resnet50Ddp, DividesTheOptimizersState) {
   EXPECT_NEAR(losses[1], losses[0], 1e-3);
 }
 
+double FirstLoss(const std::vector<std::string>& flags) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  std::vector<std::string> all = flags;
+  all.push_back("--json=" + results);
+  const tools::Outcome outcome = RunDdp(all);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream file(results);
+  return nlohmann::json::parse(file)["losses"][0];
+}
+
+TEST(Resnet50Ddp, NormalisesTheBatchesOfAllAsOne) {
+  const double own = FirstLoss({"--steps=1"});
+  const double together = FirstLoss({"--steps=1", "--sync_batch_norm"});
+  EXPECT_NE(together, own);
+  EXPECT_NEAR(together, own, 1);
+}
+
 TEST(Resnet50Ddp, AveragesModelsNowAndThen) {
   const testing::TempFolder folder;
   const std::string results = folder / "results.jsonl";
@@ -107,6 +125,21 @@ TEST(Resnet50Ddp, HalvesWhatTravels) {
     bytes.push_back(nlohmann::json::parse(file)["gradient_bytes"]);
   }
   EXPECT_EQ(bytes[0], 2 * bytes[1]);
+}
+
+TEST(Resnet50Ddp, SendsThinMatrices) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  std::vector<nlohmann::json> found;
+  for (const std::string columns : {"0", "2"}) {
+    ASSERT_EQ(RunDdp({"--power_sgd_rank=" + columns, "--json=" + results}).code,
+              0);
+    std::ifstream file(results);
+    found.push_back(nlohmann::json::parse(file));
+  }
+  EXPECT_LT(found[1]["gradient_bytes"], found[0]["gradient_bytes"]);
+  EXPECT_EQ(found[1]["losses"][0], found[0]["losses"][0]);
+  EXPECT_LT(found[1]["losses"][14], found[1]["losses"][0]);
 }
 
 TEST(Resnet50Ddp, NamesAFlagThatIsWrong) {
