@@ -30,11 +30,10 @@ LAYERS = {
                                    "optim/distributed"],
     "tools": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
                       "models/distributed"],
-    "c": ["core", "rpc", "tools"],
     "examples": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
                          "models/distributed", "tools"],
     "tests": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
-                      "models/distributed", "tools", "c", "examples"],
+                      "models/distributed", "tools", "examples"],
 }
 
 # Headers of a library -> the files that may include them.

@@ -150,24 +150,33 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                       .dtype = options.dtype,
                       .tf32 = Tf32Allowed(),
                       .deterministic = Deterministic()}};
-  ASSIGN_OR_RETURN(Membership members, Join(meeting.address, meeting.join));
-  for (const WorkerInfo& worker : members.workers) {
-    if (worker.name == self.name) self = worker;
-  }
-  auto lease =
-      std::make_shared<RendezvousLease>(meeting.address, meeting.join, members);
+  SetLogName(self.name);
   // The worker that hosts a list's rendezvous takes it along.
-  options.agent.on_stop = [lease, leave = !meeting.hosted_here] {
+  return internal::JoinBy(
+      internal::DialerOf(meeting.address, meeting.join.access), meeting.address,
+      meeting.join, std::move(options.agent), std::move(registry),
+      std::move(transport), !meeting.hosted_here);
+}
+
+absl::StatusOr<std::unique_ptr<Agent>> internal::JoinBy(
+    const RendezvousDialer& dial, const std::string& rendezvous,
+    JoinOptions join, AgentOptions options, Registry registry,
+    std::unique_ptr<Transport> transport, bool leaves) {
+  ASSIGN_OR_RETURN(Membership members, JoinBy(dial, rendezvous, join));
+  for (const WorkerInfo& worker : members.workers) {
+    if (worker.name == join.self.name) join.self = worker;
+  }
+  auto lease = std::make_shared<RendezvousLease>(dial, join, members);
+  options.on_stop = [lease, leaves] {
     lease->Stop();
-    if (!leave) return;
+    if (!leaves) return;
     const absl::Status left = lease->Leave(kLeaveTimeout);
     if (!left.ok()) LogDebug("not struck off: ", left.ToString());
   };
-  SetLogName(self.name);
-  options.agent.self = self;
-  options.agent.peers = std::move(members.workers);
+  options.self = join.self;
+  options.peers = std::move(members.workers);
   ASSIGN_OR_RETURN(std::unique_ptr<Agent> agent,
-                   Agent::Start(std::move(options.agent), std::move(registry),
+                   Agent::Start(std::move(options), std::move(registry),
                                 std::move(transport)));
   lease->Start([agent = agent.get()](const MemberEvent& event) {
     if (event.kind == MemberEvent::Kind::kJoined) {

@@ -9,7 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/agent.h"
+#include "rpc/registry.h"
+#include "rpc/rendezvous.h"
+#include "rpc/rendezvous_client.h"
 #include "rpc/security.h"
+#include "rpc/transport.h"
 
 namespace baton::rpc {
 
@@ -48,5 +52,17 @@ struct ClusterOptions {
 // on, the rendezvous that cannot be reached, the workers that did not come.
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry);
+
+namespace internal {
+
+// Meets the others by `dial`, as `join` says, and starts the agent of its self,
+// which has an incarnation and the address of `transport`. `leaves`: tells the
+// rendezvous when it ends.
+absl::StatusOr<std::unique_ptr<Agent>> JoinBy(
+    const RendezvousDialer& dial, const std::string& rendezvous,
+    JoinOptions join, AgentOptions options, Registry registry,
+    std::unique_ptr<Transport> transport, bool leaves);
+
+}  // namespace internal
 
 }  // namespace baton::rpc

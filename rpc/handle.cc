@@ -105,6 +105,35 @@ bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles) {
                      [](const auto& handle) { return handle->settled(); });
 }
 
+absl::Status Handle::MoveTo(std::shared_ptr<Handle> successor) {
+  if (successor.get() == this) {
+    return absl::InvalidArgumentError("a handle moves to another one");
+  }
+  std::shared_ptr<Handle> next;
+  {
+    const MutexLock lock(mutex_);
+    if (successor_ == nullptr) {
+      successor_ = std::move(successor);
+      moved_.store(true, std::memory_order_release);
+      return absl::OkStatus();
+    }
+    next = successor_;
+  }
+  return next->MoveTo(std::move(successor));
+}
+
+const std::shared_ptr<Handle>& Handle::successor() const {
+  static const std::shared_ptr<Handle> none;
+  return moved_.load(std::memory_order_acquire) ? successor_ : none;
+}
+
+const std::shared_ptr<Handle>& Current(const std::shared_ptr<Handle>& handle) {
+  const std::shared_ptr<Handle>* current = &handle;
+  while (*current != nullptr && (*current)->successor() != nullptr)
+    current = &(*current)->successor();
+  return *current;
+}
+
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
                       std::function<void(const absl::Status&)> done,
                       Handle::Then then) {

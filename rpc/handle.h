@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -75,6 +76,12 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // Nothing would wait.
   bool settled() const;
 
+  // From now on, and for good, `successor` stands for this one: see Current.
+  // InvalidArgument where this one already stands for it.
+  absl::Status MoveTo(std::shared_ptr<Handle> successor);
+  // Null before MoveTo; then it stays as it is.
+  const std::shared_ptr<Handle>& successor() const;
+
   // Of the call that makes the object; for the creator's handle alone.
   const Promise<void>& creation() const { return creation_; }
   void set_creation(Promise<void> creation) { creation_ = std::move(creation); }
@@ -94,7 +101,14 @@ class Handle : public std::enable_shared_from_this<Handle> {
   std::vector<Confirmed> waiting_ ABSL_GUARDED_BY(mutex_);
   Then longest_ ABSL_GUARDED_BY(mutex_) = Then::kIsBrief;  // of waiting_
   bool telling_ ABSL_GUARDED_BY(mutex_) = false;           // until nobody waits
+  // Written once, before `moved_` is true.
+  std::shared_ptr<Handle> successor_;
+  std::atomic<bool> moved_{false};
 };
+
+// The last of the successors of `handle`, or itself; lives as long as it does.
+// Null of null.
+const std::shared_ptr<Handle>& Current(const std::shared_ptr<Handle>& handle);
 
 // Calls `done` once every handle is confirmed, or with the first failure.
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,

@@ -19,6 +19,12 @@ bool IsWithin(const ObjectUse& use, const ObjectUse& holder) {
          use.within.end();
 }
 
+bool Succeeds(const Reservation& later, const Reservation& earlier) {
+  return !later.line().name.empty() &&
+         later.line().name == earlier.line().name &&
+         later.line().epoch > earlier.line().epoch;
+}
+
 }  // namespace
 
 std::string ObjectUse::ToString() const {
@@ -115,8 +121,9 @@ std::vector<ObjectLock::Granted> ObjectLock::GrantLocked() {
 }
 
 absl::StatusOr<std::shared_ptr<Reservation>> ObjectLock::AwaitReservation(
-    std::string who, std::chrono::steady_clock::time_point deadline) {
-  auto mine = std::make_shared<Reservation>(std::move(who));
+    std::string who, std::chrono::steady_clock::time_point deadline,
+    ReservationLine line) {
+  auto mine = std::make_shared<Reservation>(std::move(who), std::move(line));
   for (;;) {
     std::shared_ptr<Reservation> other;
     {
@@ -126,6 +133,15 @@ absl::StatusOr<std::shared_ptr<Reservation>> ObjectLock::AwaitReservation(
         reservation_ = mine;
         return mine;
       }
+      if (Succeeds(*mine, *other)) {
+        other->Supersede();
+        reservation_ = mine;
+        return mine;
+      }
+    }
+    if (Succeeds(*other, *mine)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name(), " is ", other->who(), ", which was made later"));
     }
     const Future<void> ended = other->Ended();
     const std::string has_it = other->who();

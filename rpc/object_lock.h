@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -38,19 +39,34 @@ struct ObjectUse {
   std::string ToString() const;  // "Stage::Forward of worker alice (93 ms ago)"
 };
 
+// Users of one object that take over from each other, as pipelines that are
+// made anew do: the later epoch has it, whatever became of the earlier. An
+// empty line is nobody's.
+struct ReservationLine {
+  std::string name{};
+  uint64_t epoch = 0;
+};
+
 // Keeps an object for one user beside whom no other of the kind may be: as
 // stage of a pipeline, say. Calls do not mind it. Thread-safe.
 class Reservation {
  public:
-  explicit Reservation(std::string who) : who_(std::move(who)) {}
+  explicit Reservation(std::string who, ReservationLine line = {})
+      : who_(std::move(who)), line_(std::move(line)) {}
   ~Reservation() { ended_.Set(absl::OkStatus()); }
 
   const std::string& who() const { return who_; }
+  const ReservationLine& line() const { return line_; }
   Future<void> Ended() const { return ended_.future(); }
+  // A later epoch has the object.
+  bool superseded() const { return superseded_.load(); }
+  void Supersede() { superseded_.store(true); }
 
  private:
   const std::string who_;
+  const ReservationLine line_;
   const Promise<void> ended_;
+  std::atomic<bool> superseded_{false};
 };
 
 // Lets one call at a time use an object, or several shared ones. Those that
@@ -75,10 +91,13 @@ class ObjectLock {
   bool Withdraw(uint64_t number);
   void Release(const ObjectUse& use);
 
-  // Lasts until its last pointer is gone. Waits for another to end;
-  // FailedPrecondition, after `deadline`, says who it is that has it.
+  // Lasts until its last pointer is gone. Waits for another to end, but for an
+  // earlier epoch of its line, which it supersedes at once; FailedPrecondition
+  // says, after `deadline`, who it is that has it, and at once that a later
+  // epoch has.
   absl::StatusOr<std::shared_ptr<Reservation>> AwaitReservation(
-      std::string who, std::chrono::steady_clock::time_point deadline);
+      std::string who, std::chrono::steady_clock::time_point deadline,
+      ReservationLine line = {});
 
   std::string name() const;
   // Those that have it, and those that wait, in order.

@@ -6,16 +6,15 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "core/status.h"
-#include "core/timer.h"
 #include "rpc/call_proof.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/rendezvous.grpc.pb.h"
+#include "rpc/rendezvous_desk.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_wire.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
@@ -24,11 +23,9 @@
 namespace baton::rpc {
 namespace {
 
+using internal::RendezvousDesk;
 using std::chrono::milliseconds;
 
-// Between two looks at the leases.
-constexpr milliseconds kReapInterval{100};
-constexpr milliseconds kLongestListen{60'000};
 // Until who came has shown that it knows the token.
 constexpr milliseconds kStrangerTime{20'000};
 
@@ -37,93 +34,28 @@ grpc::Status ToGrpc(const absl::Status& status) {
           std::string(status.message())};
 }
 
-// One Join that waits. gRPC owns it until OnDone.
-class JoinCall final : public grpc::ServerUnaryReactor {
+// A call that may wait. gRPC owns it until OnDone.
+class WaitingCall final : public grpc::ServerUnaryReactor {
  public:
-  JoinCall(std::shared_ptr<RendezvousGroups> groups, Timer& timer,
-           const JoinOptions& options, wire::JoinAnswer* answer)
-      : groups_(std::move(groups)),
-        timer_(timer),
-        cluster_(options.cluster),
-        self_(options.self) {
-    timeout_ = timer_.After(
-        options.timeout, [groups = groups_, cluster = cluster_, self = self_] {
-          groups->Expire(cluster, self);
-        });
-    groups_->Enter(options,
-                   [this, answer](const RendezvousGroups::Result& result) {
-                     if (result.ok()) {
-                       answer->set_version((*result)->version);
-                       for (const WorkerInfo& member : (*result)->workers) {
-                         internal::ToWire(member, *answer->add_members());
-                       }
-                     }
-                     Finish(ToGrpc(result.status()));
-                   });
-  }
-  void OnCancel() override { groups_->Cancel(cluster_, self_); }
-  void OnDone() override {
-    timer_.Cancel(timeout_);
-    delete this;
-  }
+  using Begin = absl::FunctionRef<std::unique_ptr<RendezvousDesk::Call>(
+      RendezvousDesk::Done done)>;
 
- private:
-  const std::shared_ptr<RendezvousGroups> groups_;
-  Timer& timer_;
-  Timer::Id timeout_ = 0;
-  const std::string cluster_;
-  const WorkerInfo self_;
-};
-
-// One Renew, which may wait for a change. gRPC owns it until OnDone.
-class RenewCall final : public grpc::ServerUnaryReactor {
- public:
-  using Clock = RendezvousGroups::Clock;
-
-  RenewCall(std::shared_ptr<RendezvousGroups> groups, Timer& timer,
-            const wire::RenewRequest& request, wire::RenewAnswer* answer)
-      : groups_(std::move(groups)),
-        timer_(timer),
-        cluster_(request.cluster()),
-        name_(request.name()),
-        incarnation_(request.incarnation()) {
-    const milliseconds wait(
-        std::clamp<int64_t>(request.wait_ms(), 0, kLongestListen.count()));
-    const Clock::time_point until = Clock::now() + wait;
-    timeout_ = timer_.After(wait, [groups = groups_, cluster = cluster_,
-                                   name = name_, incarnation = incarnation_] {
-      groups->EndListen(cluster, name, incarnation);
-    });
-    groups_->Listen(cluster_, name_, incarnation_, request.version(), until,
-                    [this, answer](const auto& change) {
-                      if (change.ok()) internal::ToWire(*change, *answer);
-                      Finish(ToGrpc(change.status()));
-                    });
-  }
+  explicit WaitingCall(Begin begin)
+      : call_(begin(
+            [this](const absl::Status& status) { Finish(ToGrpc(status)); })) {}
   void OnCancel() override {
-    groups_->EndListen(cluster_, name_, incarnation_);
+    if (call_ != nullptr) call_->Cancel();
   }
-  void OnDone() override {
-    timer_.Cancel(timeout_);
-    delete this;
-  }
+  void OnDone() override { delete this; }
 
  private:
-  const std::shared_ptr<RendezvousGroups> groups_;
-  Timer& timer_;
-  Timer::Id timeout_ = 0;
-  const std::string cluster_;
-  const std::string name_;
-  const uint64_t incarnation_;
+  const std::unique_ptr<RendezvousDesk::Call> call_;  // null: is done
 };
 
 class Service final : public wire::Rendezvous::CallbackService {
  public:
   Service(std::shared_ptr<RendezvousGroups> groups, const Security& security)
-      : groups_(std::move(groups)), guard_(security.token) {
-    ReapLater();
-  }
-  ~Service() override { timer_.Stop(); }
+      : desk_(std::move(groups)), guard_(security.token) {}
 
   void OnLetIn(std::function<void(const std::string&)> let_in) {
     let_in_ = std::move(let_in);
@@ -136,19 +68,16 @@ class Service final : public wire::Rendezvous::CallbackService {
         Check(*context, *request, request->self().name());
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
-    const auto options = internal::FromWire(*request);
-    if (!options.ok()) return Answer(*context, options.status());
-    return new JoinCall(groups_, timer_, *options, answer);
+    return new WaitingCall([&](RendezvousDesk::Done done) {
+      return desk_.Join(*request, answer, std::move(done));
+    });
   }
 
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const wire::LeaveRequest* request,
                                   wire::LeaveAnswer*) override {
     absl::Status status = Check(*context, *request, request->name());
-    if (status.ok()) {
-      status = groups_->Leave(request->cluster(), request->name(),
-                              request->incarnation());
-    }
+    if (status.ok()) status = desk_.Leave(*request);
     return Answer(*context, status);
   }
 
@@ -158,31 +87,18 @@ class Service final : public wire::Rendezvous::CallbackService {
     const absl::Status known = Check(*context, *request, request->name());
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
-    if (request->has_seat()) {
-      auto seat = internal::FromWire(request->seat());
-      if (!seat.ok()) return Answer(*context, seat.status());
-      seat->cluster = request->cluster();
-      seat->self.name = request->name();
-      seat->self.incarnation = request->incarnation();
-      const absl::Status back = groups_->TakeBack(*seat, request->version());
-      if (!back.ok()) return Answer(*context, back);
-    }
-    return new RenewCall(groups_, timer_, *request, answer);
+    return new WaitingCall([&](RendezvousDesk::Done done) {
+      return desk_.Renew(*request, answer, std::move(done));
+    });
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const wire::ListRequest* request,
                                  wire::ListAnswer* answer) override {
     // Anybody of the cluster may look, whatever the name.
-    if (const absl::Status known = CheckProof(*context, *request); !known.ok())
-      return Answer(*context, known);
-    const auto workers = groups_->List(request->cluster());
-    if (workers.ok()) {
-      for (const WorkerInfo& worker : *workers) {
-        internal::ToWire(worker, *answer->add_members());
-      }
-    }
-    return Answer(*context, workers.status());
+    absl::Status status = CheckProof(*context, *request);
+    if (status.ok()) status = desk_.List(*request, answer);
+    return Answer(*context, status);
   }
 
  private:
@@ -213,17 +129,10 @@ class Service final : public wire::Rendezvous::CallbackService {
     reactor->Finish(ToGrpc(status));
     return reactor;
   }
-  void ReapLater() {
-    timer_.After(kReapInterval, [this] {
-      groups_->Reap(RendezvousGroups::Clock::now(), kReapInterval);
-      ReapLater();
-    });
-  }
 
-  const std::shared_ptr<RendezvousGroups> groups_;
+  RendezvousDesk desk_;
   std::function<void(const std::string&)> let_in_ = [](const std::string&) {};
   internal::CallGuard guard_;
-  Timer timer_{"baton-join"};
 };
 
 class OwnServer final : public RendezvousServer {

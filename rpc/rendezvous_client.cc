@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/status.h"
+#include "rpc/call_proof.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_wire.h"
 #include "rpc/transports/address.h"
@@ -109,11 +110,57 @@ std::string ShownBy(const grpc::ClientContext& context) {
   return {shown->second.data(), shown->second.size()};
 }
 
-}  // namespace
+// By gRPC.
+class GrpcConnection final : public RendezvousConnection {
+ public:
+  static absl::StatusOr<std::shared_ptr<RendezvousConnection>> Make(
+      const std::string& address, const RendezvousAccess& access,
+      Deadline deadline);
 
-absl::StatusOr<std::shared_ptr<RendezvousConnection>>
-RendezvousConnection::Make(const std::string& address,
-                           const RendezvousAccess& access, Deadline deadline) {
+  absl::Status Ask(const wire::JoinRequest& request, wire::JoinAnswer* answer,
+                   Deadline deadline) override {
+    return Prove(&wire::Rendezvous::Stub::Join, request, answer, deadline);
+  }
+  absl::Status Ask(const wire::LeaveRequest& request, wire::LeaveAnswer* answer,
+                   Deadline deadline) override {
+    return Prove(&wire::Rendezvous::Stub::Leave, request, answer, deadline);
+  }
+  absl::Status Ask(const wire::RenewRequest& request, wire::RenewAnswer* answer,
+                   Deadline deadline, const Watch& watch) override {
+    return Prove(&wire::Rendezvous::Stub::Renew, request, answer, deadline,
+                 watch);
+  }
+  absl::Status Ask(const wire::ListRequest& request, wire::ListAnswer* answer,
+                   Deadline deadline) override {
+    return Prove(&wire::Rendezvous::Stub::List, request, answer, deadline);
+  }
+
+ private:
+  GrpcConnection(std::string address, const RendezvousAccess& access,
+                 std::shared_ptr<grpc::Channel> channel)
+      : address_(std::move(address)),
+        access_(access),
+        channel_(std::move(channel)),
+        prover_(access.security.token) {}
+
+  template <typename Request, typename Answer>
+  using Call = grpc::Status (wire::Rendezvous::Stub::*)(grpc::ClientContext*,
+                                                        const Request&,
+                                                        Answer*);
+  template <typename Request, typename Answer>
+  absl::Status Prove(Call<Request, Answer> call, const Request& request,
+                     Answer* answer, Deadline deadline,
+                     const Watch& watch = nullptr);
+
+  const std::string address_;
+  const RendezvousAccess access_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  CallProver prover_;
+};
+
+absl::StatusOr<std::shared_ptr<RendezvousConnection>> GrpcConnection::Make(
+    const std::string& address, const RendezvousAccess& access,
+    Deadline deadline) {
   // Of the forms of a worker's address, the one that every machine reaches.
   const std::string target(*absl::StrSplit(address, ';').begin());
   if (!absl::StartsWith(target, "unix:")) {
@@ -127,13 +174,13 @@ RendezvousConnection::Make(const std::string& address,
       Annotate(AwaitConnected(channel, access, deadline),
                absl::StrCat("cannot reach the rendezvous at ", target)));
   return std::shared_ptr<RendezvousConnection>(
-      new RendezvousConnection(address, access, std::move(channel)));
+      new GrpcConnection(address, access, std::move(channel)));
 }
 
-template <typename Call, typename Request>
-absl::Status RendezvousConnection::Prove(Call call, const Request& request,
-                                         Deadline deadline,
-                                         const Watch& watch) {
+template <typename Request, typename Answer>
+absl::Status GrpcConnection::Prove(Call<Request, Answer> call,
+                                   const Request& request, Answer* answer,
+                                   Deadline deadline, const Watch& watch) {
   const auto stub = wire::Rendezvous::NewStub(channel_);
   const std::string asked = prover_.has_token() ? Asked(request) : "";
   for (bool again = false;; again = true) {
@@ -143,9 +190,9 @@ absl::Status RendezvousConnection::Prove(Call call, const Request& request,
       ASSIGN_OR_RETURN(const std::string shown, prover_.Show(asked));
       context.AddMetadata(kProofKey, shown);
     }
-    if (watch != nullptr && !watch(&context))
+    if (watch != nullptr && !watch([&context] { context.TryCancel(); }))
       return absl::CancelledError("stopping");
-    const grpc::Status status = call(*stub, &context);
+    const grpc::Status status = ((*stub).*call)(&context, request, answer);
     if (watch != nullptr) watch(nullptr);
     const std::string shown = ShownBy(context);
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED && !again &&
@@ -161,48 +208,18 @@ absl::Status RendezvousConnection::Prove(Call call, const Request& request,
   }
 }
 
-absl::Status RendezvousConnection::Ask(const wire::JoinRequest& request,
-                                       wire::JoinAnswer* answer,
-                                       Deadline deadline) {
-  return Prove(
-      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
-        return stub.Join(context, request, answer);
-      },
-      request, deadline);
-}
+}  // namespace
 
-absl::Status RendezvousConnection::Ask(const wire::LeaveRequest& request,
-                                       wire::LeaveAnswer* answer,
-                                       Deadline deadline) {
-  return Prove(
-      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
-        return stub.Leave(context, request, answer);
-      },
-      request, deadline);
-}
-
-absl::Status RendezvousConnection::Ask(const wire::RenewRequest& request,
-                                       wire::RenewAnswer* answer,
-                                       Deadline deadline, const Watch& watch) {
-  return Prove(
-      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
-        return stub.Renew(context, request, answer);
-      },
-      request, deadline, watch);
-}
-
-absl::Status RendezvousConnection::Ask(const wire::ListRequest& request,
-                                       wire::ListAnswer* answer,
-                                       Deadline deadline) {
-  return Prove(
-      [&](wire::Rendezvous::Stub& stub, grpc::ClientContext* context) {
-        return stub.List(context, request, answer);
-      },
-      request, deadline);
+RendezvousDialer DialerOf(const std::string& address,
+                          const RendezvousAccess& access) {
+  return [address, access](RendezvousConnection::Deadline deadline) {
+    return GrpcConnection::Make(address, access, deadline);
+  };
 }
 
 }  // namespace internal
 
+using internal::DialerOf;
 using internal::FromWire;
 using internal::RendezvousConnection;
 
@@ -258,6 +275,13 @@ std::string OthersAwaited(const std::string& address,
 
 absl::StatusOr<Membership> Join(const std::string& address,
                                 const JoinOptions& options) {
+  return internal::JoinBy(internal::DialerOf(address, options.access), address,
+                          options);
+}
+
+absl::StatusOr<Membership> internal::JoinBy(const RendezvousDialer& dial,
+                                            const std::string& address,
+                                            const JoinOptions& options) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
   RETURN_IF_ERROR(CheckExposure(options.access.security,
                                 "a worker would talk to the rendezvous at",
@@ -269,9 +293,8 @@ absl::StatusOr<Membership> Join(const std::string& address,
                    ", where nobody answers yet (is it started, and is the "
                    "address right?)"),
       WaitNotice::Clock::now() + options.timeout);
-  ASSIGN_OR_RETURN(
-      const std::shared_ptr<RendezvousConnection> connection,
-      RendezvousConnection::Make(address, options.access, deadline));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
+                   dial(deadline));
   notice.Now(OthersAwaited(address, options));
   wire::JoinRequest request;
   internal::ToWire(options, options.wanted_rank, request);
@@ -302,7 +325,7 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
                    const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
   ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
-                   RendezvousConnection::Make(address, access, deadline));
+                   DialerOf(address, access)(deadline));
   wire::LeaveRequest request;
   request.set_cluster(cluster);
   request.set_name(self.name);
@@ -316,7 +339,7 @@ absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     milliseconds timeout, const RendezvousAccess& access) {
   const auto deadline = system_clock::now() + timeout;
   ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
-                   RendezvousConnection::Make(address, access, deadline));
+                   DialerOf(address, access)(deadline));
   wire::ListRequest request;
   request.set_cluster(cluster);
   wire::ListAnswer answer;

@@ -3,8 +3,6 @@
 
 #include "rpc/rendezvous_lease.h"
 
-#include <grpcpp/client_context.h>
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -12,8 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/rendezvous.grpc.pb.h"
-#include "rpc/rendezvous_client.h"
+#include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_wire.h"
 
 namespace baton::rpc {
@@ -41,9 +38,14 @@ MemberEvent Gone(const WorkerInfo& worker, MemberEvent::Kind kind,
 
 RendezvousLease::~RendezvousLease() { Stop(); }
 
-RendezvousLease::RendezvousLease(std::string address, JoinOptions joined,
+RendezvousLease::RendezvousLease(const std::string& address, JoinOptions joined,
                                  Membership members)
-    : address_(std::move(address)),
+    : RendezvousLease(internal::DialerOf(address, joined.access), joined,
+                      std::move(members)) {}
+
+RendezvousLease::RendezvousLease(internal::RendezvousDialer dial,
+                                 JoinOptions joined, Membership members)
+    : dial_(std::move(dial)),
       joined_(std::move(joined)),
       version_(members.version) {
   for (WorkerInfo& worker : members.workers) {
@@ -64,7 +66,7 @@ void RendezvousLease::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    if (call_ != nullptr) call_->TryCancel();
+    if (end_call_ != nullptr) end_call_();
     thread.swap(thread_);
     changed_.NotifyAll();
   }
@@ -142,9 +144,7 @@ void RendezvousLease::Apply(const MembershipChange& change,
 absl::StatusOr<MembershipChange> RendezvousLease::Renew(milliseconds wait,
                                                         milliseconds patience) {
   if (connection_ == nullptr || !last_.ok()) {
-    ASSIGN_OR_RETURN(connection_, internal::RendezvousConnection::Make(
-                                      address_, joined_.access,
-                                      system_clock::now() + kConnectTimeout));
+    ASSIGN_OR_RETURN(connection_, dial_(system_clock::now() + kConnectTimeout));
   }
   wire::RenewRequest request;
   request.set_cluster(joined_.cluster);
@@ -158,27 +158,27 @@ absl::StatusOr<MembershipChange> RendezvousLease::Renew(milliseconds wait,
   wire::RenewAnswer answer;
   RETURN_IF_ERROR(connection_->Ask(request, &answer,
                                    system_clock::now() + wait + patience,
-                                   [this](grpc::ClientContext* call) {
+                                   [this](std::function<void()> end) {
                                      MutexLock lock(mutex_);
-                                     if (call != nullptr && stopping_)
+                                     if (end != nullptr && stopping_)
                                        return false;
-                                     call_ = call;
+                                     end_call_ = std::move(end);
                                      return true;
                                    }));
   return internal::FromWire(answer);
 }
 
 absl::Status RendezvousLease::Leave(milliseconds timeout) {
+  const auto deadline = system_clock::now() + timeout;
   if (connection_ == nullptr) {
-    return rpc::Leave(address_, joined_.cluster, joined_.self, timeout,
-                      joined_.access);
+    ASSIGN_OR_RETURN(connection_, dial_(deadline));
   }
   wire::LeaveRequest request;
   request.set_cluster(joined_.cluster);
   request.set_name(joined_.self.name);
   request.set_incarnation(joined_.self.incarnation);
   wire::LeaveAnswer answer;
-  return connection_->Ask(request, &answer, system_clock::now() + timeout);
+  return connection_->Ask(request, &answer, deadline);
 }
 
 }  // namespace baton::rpc

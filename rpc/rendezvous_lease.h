@@ -12,16 +12,9 @@
 
 #include "core/mutex.h"
 #include "rpc/rendezvous.h"
-
-namespace grpc {
-class ClientContext;
-}  // namespace grpc
+#include "rpc/rendezvous_client.h"
 
 namespace baton::rpc {
-
-namespace internal {
-class RendezvousConnection;
-}  // namespace internal
 
 // Keeps a worker's lease with its rendezvous, from a thread of its own: says
 // every fifth of the lease that the worker is there, and hears at once who came
@@ -34,7 +27,10 @@ class RendezvousLease {
   using OnChange = std::function<void(const MemberEvent&)>;
 
   // `joined.self` has its rank, `members` is what Join gave.
-  RendezvousLease(std::string address, JoinOptions joined, Membership members);
+  RendezvousLease(const std::string& address, JoinOptions joined,
+                  Membership members);
+  RendezvousLease(internal::RendezvousDialer dial, JoinOptions joined,
+                  Membership members);
   ~RendezvousLease();
 
   void Start(OnChange on_change);
@@ -54,7 +50,7 @@ class RendezvousLease {
   void Apply(const MembershipChange& change, const OnChange& on_change);
   bool PauseUntil(Clock::time_point until);
 
-  const std::string address_;
+  const internal::RendezvousDialer dial_;
   const JoinOptions joined_;
   // The thread's, until Stop has returned.
   uint64_t version_ = 0;
@@ -65,7 +61,7 @@ class RendezvousLease {
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::function<void()> end_call_ ABSL_GUARDED_BY(mutex_);  // of a renewal
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

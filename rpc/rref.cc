@@ -24,31 +24,45 @@ WorkerInfo Unknown(const Target& target) {
 
 }  // namespace
 
-RRefId IdOf(const HandlePtr& handle) {
+absl::Status MoveHandle(const HandlePtr& from, const HandlePtr& to) {
+  if (from == nullptr || to == nullptr) {
+    return absl::InvalidArgumentError(
+        "an RRef that names nothing moves nowhere");
+  }
+  return Current(from)->MoveTo(Current(to));
+}
+
+RRefId IdOf(const HandlePtr& unmoved) {
+  const HandlePtr& handle = Current(unmoved);
   return handle == nullptr ? RRefId{} : handle->id();
 }
 
-const WorkerInfo& OwnerOf(const HandlePtr& handle) {
+const WorkerInfo& OwnerOf(const HandlePtr& unmoved) {
+  const HandlePtr& handle = Current(unmoved);
   static const WorkerInfo nobody;
   return handle == nullptr ? nobody : handle->owner();
 }
 
-bool IsOwner(const HandlePtr& handle) {
+bool IsOwner(const HandlePtr& unmoved) {
+  const HandlePtr& handle = Current(unmoved);
   return handle != nullptr && handle->is_owner();
 }
 
-bool IsConfirmed(const HandlePtr& handle) {
+bool IsConfirmed(const HandlePtr& unmoved) {
+  const HandlePtr& handle = Current(unmoved);
   return handle != nullptr && handle->state() == Handle::State::kConfirmed;
 }
 
-std::string Describe(const HandlePtr& handle, const std::string& type) {
+std::string Describe(const HandlePtr& unmoved, const std::string& type) {
+  const HandlePtr& handle = Current(unmoved);
   if (handle == nullptr) return absl::StrCat("RRef<", type, ">(nothing)");
   return absl::StrCat("RRef<", type, ">(", handle->id().ToString(), ", owner ",
                       handle->owner().name, ")");
 }
 
-absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& handle,
+absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& unmoved,
                                         const ValueType& type) {
+  const HandlePtr& handle = Current(unmoved);
   if (handle == nullptr) {
     return absl::FailedPreconditionError("the RRef names nothing");
   }
@@ -75,7 +89,8 @@ HandlePtr OwnValue(Agent& agent, AnyValue value, Place where) {
   return agent.core()->ownership().Own(std::move(value), where.ToString());
 }
 
-CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
+CallSpec SpecFor(const HandlePtr& unmoved, MethodKey method, std::string name) {
+  const HandlePtr& handle = Current(unmoved);
   CallSpec spec{.agent = {},
                 .to = "nobody",
                 .method = method,
@@ -89,7 +104,7 @@ CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name) {
 }
 
 void EncodeHandle(Encoder& encoder, const HandlePtr& handle) {
-  encoder.PutHandle(handle);
+  encoder.PutHandle(Current(handle));
 }
 
 HandlePtr DecodeHandle(Decoder& decoder, const ValueType& type) {

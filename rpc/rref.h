@@ -25,6 +25,7 @@ namespace internal {
 
 // What the methods of RRef<T> do, without T (rref.cc). A null handle is an
 // RRef that names nothing.
+absl::Status MoveHandle(const HandlePtr& from, const HandlePtr& to);
 RRefId IdOf(const HandlePtr& handle);
 const WorkerInfo& OwnerOf(const HandlePtr& handle);
 bool IsOwner(const HandlePtr& handle);
@@ -156,6 +157,16 @@ class RRef {
         call, {local->lock}, access,
         [object = std::static_pointer_cast<T>(local->value.value),
          fn = std::move(fn)]() mutable { return fn(*object); });
+  }
+
+  // This and all its copies in this process, those in other objects too, stand
+  // for `successor` from now on, whatever becomes of what they named: for
+  // whoever makes an object anew after its owner is lost. Calls under way end
+  // as they would have; handles of other processes stay what they are.
+  // InvalidArgument where one of the two names nothing, or both name one
+  // handle.
+  absl::Status MoveTo(const RRef& successor) const {
+    return internal::MoveHandle(handle_, successor.handle_);
   }
 
   bool valid() const { return handle_ != nullptr; }

@@ -32,8 +32,8 @@ struct Security {
   std::string token = {};
   // Talking in clear to other machines is wanted.
   bool insecure = false;
-  // Whoever reads the network between the workers may: what talks in clear
-  // there beside gRPC, as NCCL does, may be used.
+  // Whoever reads the network between the workers may: tensors may go in clear
+  // there, by TCP beside gRPC.
   bool trusted_fabric = false;
 
   // Certificate, key and authority are there.

@@ -98,7 +98,7 @@ class ParameterSource {
   template <typename M>
   // NOLINTNEXTLINE(google-explicit-constructor): a handle is such a source
   ParameterSource(const RRef<M>& object)
-      : owner_(object.owner()),
+      : owner_([object]() -> const rpc::WorkerInfo& { return object.owner(); }),
         list_([object](rpc::Agent& agent, const ParameterFilter& filter) {
           return agent.Remote<&ListParameters<M>>(object.owner(), object,
                                                   filter);
@@ -123,14 +123,14 @@ class ParameterSource {
     return named;
   }
 
-  const rpc::WorkerInfo& owner() const { return owner_; }
+  const rpc::WorkerInfo& owner() const { return owner_(); }
   const std::optional<std::string>& name() const { return name_; }
   RRef<ParameterList> List(rpc::Agent& agent) const {
     return list_(agent, filter_);
   }
 
  private:
-  rpc::WorkerInfo owner_;
+  std::function<const rpc::WorkerInfo&()> owner_;  // it may move
   std::function<RRef<ParameterList>(rpc::Agent&, const ParameterFilter&)> list_;
   ParameterFilter filter_;
   std::optional<std::string> name_;

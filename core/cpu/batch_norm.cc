@@ -183,6 +183,48 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   return result;
 }
 
+Tensor BatchMoments(const Tensor& x) {
+  const DType dtype = ComputeDType(x);
+  const int64_t channels = x.dim(1);
+  const Tensor moments = Tensor::Zeros({3, channels}, {.dtype = dtype});
+  if (x.numel() == 0) return moments;
+  const auto count = static_cast<double>(x.numel() / channels);
+  const Statistics statistics =
+      BatchStatistics(Big(x, NormFormat(x), dtype), count);
+  moments.Select(0, 0).Fill(count);
+  moments.Select(0, 1).CopyFrom(Tensor::From(statistics.mean));
+  moments.Select(0, 2).CopyFrom(Tensor::From(statistics.variance));
+  return moments;
+}
+
+// Squares lie around the batches' means, and these around the mean of all.
+Tensor JoinMoments(const Tensor& batches) {
+  const auto channels = static_cast<size_t>(batches.dim(2));
+  const auto members = static_cast<size_t>(batches.dim(0));
+  const std::vector<double> all = batches.To(DType::kF64).ToVector<double>();
+  std::vector<double> joined(4 * channels);
+  for (size_t c = 0; c < channels; ++c) {
+    const auto of = [&](size_t member, size_t row) {
+      return all[(3 * member + row) * channels + c];
+    };
+    double count = 0, mean = 0, squares = 0;
+    for (size_t i = 0; i < members; ++i) {
+      count += of(i, 0);
+      mean += of(i, 0) * of(i, 1);
+    }
+    mean /= count;
+    for (size_t i = 0; i < members; ++i) {
+      const double off = of(i, 1) - mean;
+      squares += of(i, 0) * (of(i, 2) + off * off);
+    }
+    joined[c] = mean;
+    joined[channels + c] = squares / (count - 1);
+    joined[2 * channels + c] = squares / count;
+    joined[3 * channels + c] = count;
+  }
+  return Tensor::From(joined, {4, batches.dim(2)}).To(batches.dtype());
+}
+
 void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>& updates) {
   for (const ops::RunningUpdate& update : updates) {
     for (const Tensor& batch : update.batches) {

@@ -15,6 +15,8 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& running_variance,
                                     const ops::BatchNormOptions& options,
                                     const Tensor& batches);
+Tensor BatchMoments(const Tensor& x);
+Tensor JoinMoments(const Tensor& batches);
 void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>& updates);
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,

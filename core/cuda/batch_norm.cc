@@ -177,6 +177,24 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
   return {args.y, args.mean, args.inverse_stddev, args.scale, args.shift};
 }
 
+Tensor BatchMoments(const Tensor& x) {
+  constexpr char kOp[] = "batch_moments";
+  const Tensor moments = Tensor::Empty(
+      {3, x.dim(1)}, {.dtype = ComputeDType(x), .device = x.device()});
+  if (x.numel() == 0) return moments.Fill(0);
+  const Tensor dense = Dense(x, x);
+  const Launch launch(kOp, {&moments}, {&dense});
+  const NormView view(kOp, dense, {});
+  const NormGrid sums = SumGrid(view, ClusteredBlocks(launch));
+  const Tensor partials = EmptyPartials(sums, dense);
+  {
+    const Launch writes(kOp, {&partials}, {});
+    LaunchMoments(writes, view, sums, dense, partials);
+  }
+  LaunchFinishMoments(launch, view, sums, dense, partials, moments);
+  return moments;
+}
+
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,
                      const Tensor& running_variance,

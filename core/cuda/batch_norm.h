@@ -35,6 +35,9 @@ ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                     const Tensor& running_variance,
                                     const ops::BatchNormOptions& options,
                                     const Tensor& batches);
+// Two kernels, of which the second is of one block for 256 channels.
+Tensor BatchMoments(const Tensor& x);
+Tensor JoinMoments(const Tensor& batches);
 // See core/ops/norm.h; all of one device.
 void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>& updates);
 

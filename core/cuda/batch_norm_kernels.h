@@ -45,6 +45,10 @@ Tensor EmptyPartials(const NormGrid& grid, const Tensor& x);
 void LaunchMoments(const Launch& launch, const NormView& view,
                    const NormGrid& grid, const Tensor& x,
                    const Tensor& partials);
+// From `count` of their sums to counts, means and variances, [3, C].
+void LaunchFinishMoments(const Launch& launch, const NormView& view,
+                         const NormGrid& grid, const Tensor& x,
+                         const Tensor& partials, const Tensor& moments);
 // By the running statistics where `partials` is undefined; `count` of them.
 void LaunchApply(const Launch& launch, const NormView& view,
                  const NormGrid& grid, const NormForward& args,

@@ -51,6 +51,33 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   partials.Write(totals, walk.width());
 }
 
+constexpr int kFinishThreads = 256;
+
+// A thread a channel.
+template <typename T, int V, bool kPlanes>
+__global__ void __launch_bounds__(kFinishThreads)
+    FinishMomentsKernel(const T* x, NormLayout layout, int width, double count,
+                        NormPartials<Compute<T>> partials,
+                        Compute<T>* moments) {
+  using A = Compute<T>;
+  const int channel =
+      static_cast<int>(blockIdx.x * kFinishThreads + threadIdx.x);
+  if (channel >= layout.channels) return;
+  A first, second;
+  partials.Read(channel / width, width, channel % width, first, second);
+  const int64_t at = kPlanes ? int64_t{channel} * layout.plane * V : channel;
+  const double distance = static_cast<double>(first) / count;
+  const double variance =
+      static_cast<double>(second) / count - distance * distance;
+  A* const own = moments + channel;
+  own[0] = static_cast<A>(count);
+  own[layout.channels] =
+      static_cast<A>(static_cast<double>(As<A>(x[at])) + distance);
+  // This way round NaN passes.
+  own[int64_t{2} * layout.channels] =
+      variance < 0 ? A(0) : static_cast<A>(variance);
+}
+
 }  // namespace
 
 int ClusteredBlocks(const Launch& launch) {
@@ -77,6 +104,25 @@ void LaunchMoments(const Launch& launch, const NormView& view,
                MomentsKernel<T, decltype(pack)::value, decltype(planes)::value>,
                DataOf<const T>(x), grid.layout,
                NormPartials<A>{DataOf<A>(partials), grid.partials()});
+  });
+}
+
+void LaunchFinishMoments(const Launch& launch, const NormView& view,
+                         const NormGrid& grid, const Tensor& x,
+                         const Tensor& partials, const Tensor& moments) {
+  const auto blocks = static_cast<unsigned>(
+      (view.channels + kFinishThreads - 1) / kFinishThreads);
+  const double count =
+      static_cast<double>(x.numel()) / static_cast<double>(view.channels);
+  VisitNorm(view, x.dtype(), [&](auto type, auto pack, auto planes) {
+    using T = typename decltype(type)::type;
+    using A = Compute<T>;
+    FinishMomentsKernel<T, decltype(pack)::value, decltype(planes)::value>
+        <<<blocks, kFinishThreads, 0, launch.stream()>>>(
+            DataOf<const T>(x), grid.layout, grid.width, count,
+            NormPartials<A>{DataOf<A>(partials), grid.partials()},
+            DataOf<A>(moments));
+    launch.Check();
   });
 }
 

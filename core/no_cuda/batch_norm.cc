@@ -13,6 +13,8 @@ ops::BatchNormResult BatchNormTrain(const Tensor&, const Tensor&, const Tensor&,
                                     const Tensor&) {
   FailWithoutCuda("batch_norm");
 }
+Tensor BatchMoments(const Tensor&) { FailWithoutCuda("batch_moments"); }
+Tensor JoinMoments(const Tensor&) { FailWithoutCuda("join_moments"); }
 void UpdateRunningStatistics(const std::vector<ops::RunningUpdate>&) {
   FailWithoutCuda("running_statistics");
 }

@@ -93,6 +93,22 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
       batches);
 }
 
+Tensor BatchMoments(const Tensor& x) {
+  CheckInput("batch_moments", x);
+  return KernelFor(x, cpu::BatchMoments, cuda::BatchMoments)(x);
+}
+
+Tensor JoinMoments(const Tensor& batches) {
+  constexpr char kOp[] = "join_moments";
+  RequireOneDevice(kOp, batches);
+  Require(
+      batches.rank() == 3 && batches.dim(1) == 3 &&
+          (batches.dtype() == DType::kF32 || batches.dtype() == DType::kF64),
+      kOp, "expected f32 or f64 [batches, 3, C], got ", batches.ToString());
+  return KernelFor(batches, cpu::JoinMoments,
+                   cuda::JoinMoments)(batches.Contiguous());
+}
+
 void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates) {
   constexpr char kOp[] = "running_statistics";
   std::map<std::string, std::vector<RunningUpdate>> by_device;
@@ -100,9 +116,10 @@ void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates) {
     const int64_t channels = update.mean.numel();
     const auto check = [&](const Tensor& x, const Shape& shape) {
       RequireOneDevice(kOp, update.mean, x);
-      Require(
-          x.dtype() == DType::kF32 && x.shape() == shape && x.IsContiguous(),
-          kOp, "expected f32", shape.ToString(), ", got ", x.ToString());
+      const bool f64 = x.device().is_cpu() && x.dtype() == DType::kF64;
+      Require((f64 || x.dtype() == DType::kF32) && x.shape() == shape &&
+                  x.IsContiguous(),
+              kOp, "expected f32", shape.ToString(), ", got ", x.ToString());
     };
     check(update.mean, {channels});
     check(update.variance, {channels});

@@ -39,7 +39,17 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& running_variance,
                                const BatchNormOptions& options,
                                const Tensor& batches = Tensor());
-// Running statistics [C], f32, that have not seen some batches yet.
+
+// What is known of a batch x [N, C, ...] by itself: how many values each
+// channel has, their mean and their variance, [3, C] in f32 (f64 for f64).
+// Zeros where there are none.
+Tensor BatchMoments(const Tensor& x);
+// Of the batches of several, [batches, 3, C], taken as one: the mean, the
+// unbiased variance, the variance and the count, [4, C].
+Tensor JoinMoments(const Tensor& batches);
+
+// Running statistics [C], f32 or on the CPU f64, that have not seen some
+// batches yet.
 struct RunningUpdate {
   Tensor mean, variance;
   Tensor count = {};            // i64 []; may be undefined

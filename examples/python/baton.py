@@ -1,6 +1,6 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Baton from Python, by its C interface (baton/c/baton.h) and ctypes alone.
+"""Baton from Python, by its C interface (baton/tools/c/baton.h) and ctypes alone.
 
     with baton.join(exports={"double": lambda x: [[2 * v for v in x[0]]]}) as self:
         print(self.call("worker1", "double", [1.0, 2.0]))

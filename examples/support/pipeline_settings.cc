@@ -35,8 +35,7 @@ ABSL_FLAG(std::vector<std::string>, variants,
           "on its GPUs in turn)");
 ABSL_FLAG(std::vector<std::string>, require_path, {},
           "fail where a link between stages of two workers has another path "
-          "than these: window, shared_memory, cuda_ipc, nccl, tcp, grpc; "
-          "empty: any");
+          "than these: window, shared_memory, cuda_ipc, tcp, grpc; empty: any");
 ABSL_FLAG(std::vector<std::string>, split_size, {},
           "rows (images, texts) of a micro-batch; several, as in 10,20,40, "
           "give the curve; default 20 images, a quarter of the texts");
@@ -61,6 +60,11 @@ ABSL_FLAG(double, most_held, 0,
 ABSL_FLAG(int, replicas, 1,
           "pipelines, each over its part of the workers and of every batch; a "
           "stage's gradients are the mean of those of its copies");
+ABSL_FLAG(bool, recover, false,
+          "go on when workers of the pipeline are lost: after each step they "
+          "copy their state to each other, and a worker that is started again, "
+          "or a spare, takes the place of one that is lost (baton-run "
+          "--restarts, --spares)");
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");
@@ -243,6 +247,9 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   ASSIGN_OR_RETURN(settings.require_path, RequiredPaths());
   ASSIGN_OR_RETURN(settings.schedule, ScheduleFlags());
   ASSIGN_OR_RETURN(settings.replicas, Replicas(defaults.batch));
+  settings.recover = absl::GetFlag(FLAGS_recover);
+  if (settings.recover && settings.replicas > 1)
+    return WrongFlag("recover", "goes not with --replicas");
   settings.choose_stages = StagesAreAuto();
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
   if (settings.worker_mib < 0)

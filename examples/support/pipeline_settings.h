@@ -31,6 +31,7 @@ struct PipelineSettings {
   int64_t batch = 120;            // rows
   dist::ScheduleChoice schedule;  // of the pipelined variant
   int replicas = 1;               // of it, each at its part of the workers
+  bool recover = false;           // it, when workers are lost
   dist::Loss loss = dist::Loss::kMse;
   bool checkpoint_activations = false;
   int at_once = 1;       // micro-batches that a GPU works on

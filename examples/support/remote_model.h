@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
+#include "models/distributed/recovery.h"
 #include "models/nn/loss.h"
 #include "optim/any.h"
 #include "optim/distributed/optimizer.h"
@@ -93,29 +95,38 @@ class RemoteModel final : public Trainable {
   }
   absl::StatusOr<dist::Pipeline::EvalResult> Evaluate(
       const TrainingBatch& batch) {
-    return pipeline().Evaluate(batch.inputs, batch.targets);
+    const auto& recovered = copies_[0].recovered;
+    return recovered ? recovered->Evaluate(batch.inputs, batch.targets)
+                     : pipeline().Evaluate(batch.inputs, batch.targets);
   }
   void set_schedule(const optim::Schedule& rates) {
     for (const Copy& copy : copies_) copy.optimizer->set_schedule(rates);
   }
 
   // Of weights, under their names in the whole model, and optimizer; of several
-  // copies the first one's alone. Outlived by this.
+  // copies the first one's alone. Lives as long as steps are taken where the
+  // pipeline is recovered, which may go back to them; outlived by this.
   absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options) {
-    return dist::Checkpointer::Make(
-        agent_, options,
-        std::vector<dist::SavedModule>(copies_[0].stages.begin(),
-                                       copies_[0].stages.end()),
-        {*copies_[0].optimizer});
+    const Copy& copy = copies_[0];
+    ASSIGN_OR_RETURN(auto made, dist::Checkpointer::Make(
+                                    agent_, options,
+                                    std::vector<dist::SavedModule>(
+                                        copy.stages.begin(), copy.stages.end()),
+                                    {*copy.optimizer}));
+    if (copy.recovered && !options.folder.empty())
+      copy.recovered->set_checkpoints(made.get());
+    return made;
   }
 
  private:
   using StageHandle = dist::Module<M>;
   struct Copy {
     std::vector<StageHandle> stages;
-    std::unique_ptr<dist::Pipeline> pipeline;
     std::unique_ptr<dist::Optimizer<optim::Any>> optimizer;
+    // One of the two.
+    std::unique_ptr<dist::Pipeline> pipeline;
+    std::unique_ptr<dist::RecoverablePipeline> recovered;
   };
   explicit RemoteModel(rpc::Agent& agent) : agent_(agent) {}
 
@@ -123,7 +134,14 @@ class RemoteModel final : public Trainable {
                                 const Spec& spec,
                                 const PipelineSettings& settings,
                                 const Options& options) const;
-  dist::Pipeline& pipeline() const { return *copies_[0].pipeline; }
+  absl::Status MakePipeline(const Spec& spec,
+                            const dist::PipelineOptions& pipeline,
+                            const PipelineSettings& settings,
+                            const Options& options, Copy& copy) const;
+  dist::Pipeline& pipeline() const {
+    const Copy& copy = copies_[0];
+    return copy.recovered ? copy.recovered->pipeline() : *copy.pipeline;
+  }
 
   static absl::StatusOr<std::vector<StageHandle>> MakeStages(
       rpc::Agent& agent, const std::vector<std::string>& workers,
@@ -216,38 +234,67 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
       options.local
           ? MakeLocalStages(agent_, workers.front(), spec, options.cuts)
           : MakeStages(agent_, workers, spec, settings.schedule, options.cuts));
-  const std::vector<dist::StageModule> stages(copy.stages.begin(),
-                                              copy.stages.end());
   std::vector<dist::ParameterSource> sources;
   for (const StageHandle& stage : copy.stages)  // by names in the whole model
     sources.push_back(dist::ParameterSource(stage).Named(""));
   bool scales = false;
   for (const StageHandle& stage : copy.stages)
     scales |= stage.owner().compute.dtype == DType::kF16;
-  ASSIGN_OR_RETURN(
-      copy.pipeline,
-      dist::Pipeline::Make(
-          agent_,
-          {.split_size = options.split_size,
-           .micro_batches = options.micro_batches,
-           .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
-           .loss = settings.loss,
-           .routes = spec.routes ? spec.routes(static_cast<int>(stages.size()))
-                                 : std::vector<dist::StageRoute>(),
-           .at_once = ordered ? settings.at_once : 1,
-           .overlap = ordered && settings.overlap,
-           .checkpoint = settings.checkpoint_activations,
-           .graph = settings.graph,
-           .deferred_batch_norm = settings.deferred_batch_norm,
-           .loss_scale = scales ? std::optional(optim::GradScalerOptions())
-                                : std::nullopt,
-           .compute_threads = options.compute_threads},
-          stages));
   copy.optimizer = std::make_unique<dist::Optimizer<optim::Any>>(
       agent_, spec.optimizer, sources);
   if (spec.rates) copy.optimizer->set_schedule(spec.rates);
+  RETURN_IF_ERROR(MakePipeline(
+      spec,
+      {.split_size = options.split_size,
+       .micro_batches = options.micro_batches,
+       .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
+       .loss = settings.loss,
+       .routes = spec.routes ? spec.routes(static_cast<int>(copy.stages.size()))
+                             : std::vector<dist::StageRoute>(),
+       .at_once = ordered ? settings.at_once : 1,
+       .overlap = ordered && settings.overlap,
+       .checkpoint = settings.checkpoint_activations,
+       .graph = settings.graph,
+       .deferred_batch_norm = settings.deferred_batch_norm,
+       .loss_scale =
+           scales ? std::optional(optim::GradScalerOptions()) : std::nullopt,
+       .compute_threads = options.compute_threads},
+      settings, options, copy));
   RETURN_IF_ERROR(copy.optimizer->Ready().Await(kNoLimit));
   return copy;
+}
+
+template <typename M>
+absl::Status RemoteModel<M>::MakePipeline(const Spec& spec,
+                                          const dist::PipelineOptions& pipeline,
+                                          const PipelineSettings& settings,
+                                          const Options& options,
+                                          Copy& copy) const {
+  if (!settings.recover || !pipelined_ || options.local) {
+    ASSIGN_OR_RETURN(copy.pipeline, dist::Pipeline::Make(agent_, pipeline,
+                                                         {copy.stages.begin(),
+                                                          copy.stages.end()}));
+    return absl::OkStatus();
+  }
+  std::vector<dist::RecoveredModule> stages;
+  for (size_t i = 0; i < copy.stages.size(); ++i) {
+    stages.emplace_back(copy.stages[i],
+                        [&agent = agent_, model = spec.model,
+                         cuts = options.cuts, i](const rpc::Target& worker) {
+                          return StageHandle::Create(agent, worker, model, cuts,
+                                                     static_cast<int>(i));
+                        });
+  }
+  ASSIGN_OR_RETURN(copy.recovered, dist::RecoverablePipeline::Make(
+                                       agent_, pipeline,
+                                       {.on_recovery =
+                                            [](const dist::Recovery& recovery) {
+                                              std::printf(
+                                                  "recovered: %s\n",
+                                                  recovery.ToString().c_str());
+                                            }},
+                                       stages, *copy.optimizer));
+  return absl::OkStatus();
 }
 
 template <typename M>
@@ -285,6 +332,11 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
 template <typename M>
 Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
   if (calls_) return ReadyFuture<double>(CallStages(batch));
+  if (const auto& recovered = copies_[0].recovered) {
+    const auto step = recovered->Step(batch.inputs, batch.targets);
+    return ReadyFuture<double>(step.ok() ? absl::StatusOr<double>(step->loss)
+                                         : step.status());
+  }
   const auto count = static_cast<int64_t>(copies_.size());
   const int64_t rows = batch.inputs.dim(0);
   if (rows % count != 0) {

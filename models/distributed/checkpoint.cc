@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/log.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -73,16 +74,24 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Make(
     }
   }
   std::unique_ptr<Checkpointer> checkpointer(
-      new Checkpointer(agent, options, optimizers));
+      new Checkpointer(agent, options, modules, optimizers));
+  RETURN_IF_ERROR(checkpointer->MakeAnew());
+  return checkpointer;
+}
+
+absl::Status Checkpointer::MakeAnew() {
+  // Its error is that of what is lost.
+  if (const absl::Status saved = Wait(); !saved.ok())
+    LogWarning("checkpoint: ", saved.ToString());
   ASSIGN_OR_RETURN(const std::vector<WorkerParts> workers,
-                   PartsByWorker(agent, modules, optimizers));
+                   PartsByWorker(agent_, modules_, optimizers_));
   std::vector<Future<RRef<WorkerShard>>> making;
   for (const WorkerParts& worker : workers) {
     making.push_back(rpc::Create<WorkerShard>(
-        agent, worker.owner, worker.modules, worker.optimizers));
+        agent_, worker.owner, worker.modules, worker.optimizers));
   }
-  ASSIGN_OR_RETURN(checkpointer->shards_, WaitAll(making).Await(kNoLimit));
-  return checkpointer;
+  ASSIGN_OR_RETURN(shards_, WaitAll(making).Await(kNoLimit));
+  return absl::OkStatus();
 }
 
 rpc::CallOptions Checkpointer::Transfers() const {

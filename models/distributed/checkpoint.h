@@ -31,7 +31,8 @@ class SavedModule {
   // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
   template <typename M>
   SavedModule(const RRef<M>& module)
-      : owner_(module.owner()), hold_([module](rpc::Agent& agent) {
+      : owner_([module]() -> const rpc::WorkerInfo& { return module.owner(); }),
+        hold_([module](rpc::Agent& agent) {
           return rpc::CreateBy<&module_calls::Hold<M>>(agent, module.owner(),
                                                        module);
         }) {}
@@ -47,14 +48,14 @@ class SavedModule {
     return named;
   }
 
-  const rpc::WorkerInfo& owner() const { return owner_; }
+  const rpc::WorkerInfo& owner() const { return owner_(); }
   const std::string& prefix() const { return prefix_; }
   Future<RRef<HeldModule>> Hold(rpc::Agent& agent) const {
     return hold_(agent);
   }
 
  private:
-  rpc::WorkerInfo owner_;
+  std::function<const rpc::WorkerInfo&()> owner_;  // it may move
   std::string prefix_;
   std::function<Future<RRef<HeldModule>>(rpc::Agent&)> hold_;
 };
@@ -116,6 +117,10 @@ class Checkpointer {
       const std::vector<SavedModule>& modules,
       const std::vector<SavedOptimizer>& optimizers);
 
+  // After modules have moved (RRef::MoveTo) and optimizers were made anew: the
+  // workers are those where they are now. A save under way ends first.
+  absl::Status MakeAnew();
+
   // Returns when all workers have copied their state to host memory, and
   // `trainer`, the trainer's own, is copied, too. Workers then write beside the
   // steps that follow. At most one save is under way, and errors come out, as
@@ -138,8 +143,12 @@ class Checkpointer {
 
  private:
   Checkpointer(rpc::Agent& agent, const CheckpointOptions& options,
+               const std::vector<SavedModule>& modules,
                const std::vector<SavedOptimizer>& optimizers)
-      : agent_(agent), optimizers_(optimizers), writer_(options) {}
+      : agent_(agent),
+        modules_(modules),
+        optimizers_(optimizers),
+        writer_(options) {}
 
   rpc::CallOptions Transfers() const;
   absl::StatusOr<Future<std::vector<Shard>>> BeginShards(
@@ -150,6 +159,7 @@ class Checkpointer {
       const std::vector<std::vector<std::string>>& used) const;
 
   rpc::Agent& agent_;
+  const std::vector<SavedModule> modules_;
   const std::vector<SavedOptimizer> optimizers_;
   std::vector<RRef<WorkerShard>> shards_;
   CheckpointWriter writer_;

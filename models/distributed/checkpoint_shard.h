@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,33 +15,11 @@
 #include "core/checkpoint_writer.h"
 #include "core/executor.h"
 #include "core/mutex.h"
-#include "models/distributed/module.h"
-#include "optim/distributed/local_optimizer.h"
+#include "models/distributed/worker_state.h"
+#include "rpc/agent.h"
 #include "rpc/methods.h"
 
 namespace baton::dist {
-
-// The parts of a checkpoint; those of optimizers have names of their own.
-inline constexpr char kTrainerPart[] = "trainer";
-inline constexpr char kModelPart[] = "model";
-inline constexpr char kGeneratorPart[] = "generators";
-
-// What a worker has of a checkpoint: modules, the names of whose tensors get a
-// prefix, and optimizers.
-struct ShardModule {
-  std::string prefix;
-  RRef<HeldModule> module;
-  static constexpr auto Fields() {
-    return std::tuple{&ShardModule::prefix, &ShardModule::module};
-  }
-};
-struct ShardOptimizer {
-  std::string part;
-  RRef<OptimizerHost> host;
-  static constexpr auto Fields() {
-    return std::tuple{&ShardOptimizer::part, &ShardOptimizer::host};
-  }
-};
 
 // Writes and reads a worker's part of checkpoints, at the worker. Calls wait
 // for those that use the modules, and for optimizers' steps. Thread-safe.
@@ -72,30 +49,10 @@ class WorkerShard {
                                &WorkerShard::LoadWeights>;
 
  private:
-  struct Module {
-    std::string prefix;
-    std::shared_ptr<nn::Module> module;
-  };
-  struct Optimizer {
-    std::string part;
-    std::shared_ptr<OptimizerHost> host;
-  };
-  // Outlives calls that wait when the object goes.
-  struct Parts {
-    std::vector<Module> modules;
-    std::vector<Optimizer> optimizers;
-    std::vector<std::shared_ptr<rpc::ObjectLock>> locks;
+  explicit WorkerShard(std::shared_ptr<const WorkerState> state)
+      : state_(std::move(state)) {}
 
-    NamedTensors State() const;
-    absl::StatusOr<std::vector<std::string>> Load(
-        const Checkpoint& checkpoint) const;
-    absl::StatusOr<std::vector<std::string>> LoadWeights(
-        const NamedTensors& weights) const;
-  };
-  explicit WorkerShard(std::shared_ptr<const Parts> parts)
-      : parts_(std::move(parts)) {}
-
-  // Likewise.
+  // As the state, outlives calls that wait when the object goes.
   struct Writing {
     Mutex mutex;
     HostCopies copies ABSL_GUARDED_BY(mutex);
@@ -107,7 +64,7 @@ class WorkerShard {
                int32_t number);
   };
 
-  const std::shared_ptr<const Parts> parts_;
+  const std::shared_ptr<const WorkerState> state_;
   const std::shared_ptr<Writing> writing_ = std::make_shared<Writing>();
 };
 

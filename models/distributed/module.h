@@ -21,6 +21,7 @@
 #include "autograd/distributed/remote_hooks.h"
 #include "autograd/distributed/unregistered.h"
 #include "models/distributed/stage.h"
+#include "models/distributed/worker_state.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 
@@ -57,13 +58,6 @@ class Output final : public ValueSource<Variable> {
  private:
   const std::shared_ptr<rpc::CallScope> scope_;
   const Answer answer_;
-};
-
-// A module of any kind, at its worker, and its lock: for what the worker does
-// with all that it has. Stays there. Immutable.
-struct HeldModule {
-  std::shared_ptr<nn::Module> module;
-  std::shared_ptr<rpc::ObjectLock> lock;
 };
 
 // What any module can be asked from afar, beside its own exports.

@@ -95,7 +95,7 @@ constexpr int kUsualSteps = 2;
 }  // namespace
 
 void RegisterPipeline(rpc::Registry& registry) {
-  registry.Add<Stage>().Add<StageGroup>();
+  registry.Add<Stage>().Add<StageGroup>().Add<StateStore>().Add<StateKeeper>();
 }
 
 Pipeline::Pipeline(const PipelineOptions& options,
@@ -125,6 +125,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   spec.graph = options.graph;
   spec.deferred_batch_norm = options.deferred_batch_norm;
   spec.routes = options.routes;
+  spec.line = options.line;
+  spec.epoch = options.epoch;
   for (size_t i = modules.size(); i-- > 0;) {
     spec.index = static_cast<int32_t>(i);
     std::map<int32_t, RRef<Stage>> behind;
@@ -373,6 +375,13 @@ int Pipeline::warm_up_steps() const {
   const int recorded = on_gpus_ && options_.graph ? 2 : 0;
   const int first = recorded + 1;
   return options_.schedule.name == "auto" ? first + 1 + recorded : first;
+}
+
+void Pipeline::KeepStatesBy(std::vector<RRef<StateKeeper>> keepers) {
+  Require(keepers.size() == groups_.size(), "pipeline",
+          "each worker keeps its own states");
+  keepers_ = std::move(keepers);
+  told_.clear();
 }
 
 void Pipeline::set_split_size(int64_t rows) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
 #include "models/distributed/stage_group.h"
+#include "models/distributed/stage_module.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/grad_scaler.h"
 #include "rpc/agent.h"
@@ -77,40 +79,10 @@ struct PipelineOptions {
   // setting.
   int compute_threads = 0;
   std::chrono::milliseconds step_timeout{600'000};
-};
-
-// A module, wherever it lives, as one stage of a pipeline.
-class StageModule {
- public:
-  // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
-  template <typename M>
-  StageModule(const RRef<M>& module)
-      : owner_(module.owner()),
-        make_([module](rpc::Agent& agent, const StageSpec& spec,
-                       const std::map<int32_t, RRef<Stage>>& behind,
-                       const std::optional<RRef<StageLoss>>& loss) {
-          return agent.Remote<&module_calls::MakeStage<M>>(
-              module.owner(), module, spec, behind, loss);
-        }) {}
-  template <typename M>
-  StageModule(const Module<M>& module) : StageModule(module.ref()) {}
-  // NOLINTEND(google-explicit-constructor)
-
-  RRef<Stage> MakeStage(
-      rpc::Agent& agent, const StageSpec& spec,
-      const std::map<int32_t, RRef<Stage>>& behind,
-      const std::optional<RRef<StageLoss>>& loss = std::nullopt) const {
-    return make_(agent, spec, behind, loss);
-  }
-
-  const rpc::WorkerInfo& owner() const { return owner_; }
-
- private:
-  rpc::WorkerInfo owner_;
-  std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
-                            const std::map<int32_t, RRef<Stage>>&,
-                            const std::optional<RRef<StageLoss>>&)>
-      make_;
+  // A pipeline of the same line and a later epoch takes the modules from this
+  // one, whatever has become of it (RecoverablePipeline). Empty: of no line.
+  std::string line = {};
+  uint64_t epoch = 0;
 };
 
 // Trains a chain of modules, each at its worker, in micro-batches that are in
@@ -220,6 +192,24 @@ class Pipeline {
         inputs, targets);
   }
 
+  // For whoever does steps again: by what Hosts and NextStep gave; the states
+  // after it are kept under a number.
+  struct GivenStep {
+    std::vector<RRef<OptimizerHost>> hosts{};
+    StepRequest request{};
+    int64_t number = 0;
+  };
+  Future<StepResult> StepAsync(const GivenStep& step, const BatchInputs& inputs,
+                               const Tensor& targets) {
+    return Train({.steps = true,
+                  .hosts = step.hosts,
+                  .next_request = [step] { return step.request; },
+                  .number = step.number},
+                 inputs, targets);
+  }
+  // Before such steps: of each worker, in their order, what keeps its states.
+  void KeepStatesBy(std::vector<RRef<StateKeeper>> keepers);
+
   struct EvalResult {
     Values outputs;  // of the last stage, each of all rows
     double loss = 0;
@@ -293,6 +283,7 @@ class Pipeline {
     std::vector<RRef<OptimizerHost>> hosts = {};
     // Called when the step is sure to be sent.
     std::function<StepRequest()> next_request = nullptr;
+    int64_t number = 0;  // that the states are kept under
   };
   // What workers were sent a plan for.
   struct Told {
@@ -362,7 +353,8 @@ class Pipeline {
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
   const std::vector<int> worker_of_stage_;
-  const bool on_gpus_;  // some worker has declared one
+  const bool on_gpus_;                      // some worker has declared one
+  std::vector<RRef<StateKeeper>> keepers_;  // of each worker, or none
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;
   std::map<int64_t, Ordered> ordered_;  // by the rows of a batch

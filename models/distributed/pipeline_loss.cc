@@ -11,9 +11,9 @@ namespace baton::dist {
 absl::StatusOr<std::optional<RRef<StageLoss>>> PipelineLoss::At(
     rpc::Agent& agent, const rpc::WorkerInfo& worker) const {
   if (!find_) return std::nullopt;
-  if (owner_.name != worker.name) {
+  if (owner_().name != worker.name) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the loss is at ", owner_.name,
+        absl::StrCat("the loss is at ", owner_().name,
                      ", but the last stage, whose outputs it takes, at ",
                      worker.name, ": make it there"));
   }

@@ -55,7 +55,7 @@ class PipelineLoss {
   template <typename L>
   PipelineLoss(const RRef<L>& loss)
       : kind_(Loss::kOwn),
-        owner_(loss.owner()),
+        owner_([loss]() -> const rpc::WorkerInfo& { return loss.owner(); }),
         find_([loss](rpc::Agent& agent) {
           return rpc::CreateBy<&module_calls::LossAt<L>>(agent, loss.owner(),
                                                          loss);
@@ -72,7 +72,7 @@ class PipelineLoss {
 
  private:
   Loss kind_;
-  rpc::WorkerInfo owner_;  // of a module
+  std::function<const rpc::WorkerInfo&()> owner_;  // of a module
   std::function<Future<RRef<StageLoss>>(rpc::Agent&)> find_;
 };
 

@@ -207,6 +207,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     for (const RRef<OptimizerHost>& host : sink.hosts) {
       if (host.owner() == groups_[i].owner()) part.optimizer = host;
     }
+    if (sink.steps && !keepers_.empty()) part.keeper = keepers_[i];
   }
   return orders;
 }
@@ -259,6 +260,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     order.step = step;
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
     order.request = request;
+    order.kept_as = sink.number;
     order.loss_scale = scaled ? loss_scale_ : 0;
     order.time_left = options_.step_timeout;
   }

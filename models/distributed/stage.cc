@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<Stage>> Stage::Make(
   const auto end =
       std::chrono::steady_clock::now() +
       std::min<std::chrono::milliseconds>(call.remaining() / 2, kHandOver);
-  auto reservation = lock->AwaitReservation(who, end);
+  auto reservation = lock->AwaitReservation(
+      who, end, {.name = spec.line, .epoch = spec.epoch});
   if (!reservation.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
         reservation.status().message(),
@@ -121,6 +122,10 @@ std::vector<std::shared_ptr<rpc::ObjectLock>> Stage::locks() const {
 }
 
 absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
+  if (reservation_->superseded()) {
+    return spec_.Explain(
+        absl::AbortedError("the pipeline has been made anew since"));
+  }
   MutexLock lock(mutex_);
   if (step < oldest_) {
     return spec_.Explain(

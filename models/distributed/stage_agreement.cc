@@ -124,6 +124,7 @@ absl::Status StageGroup::StepParameters(const Task& task,
   } else if (clips && task.optimizer != nullptr) {
     square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));
   }
+  RETURN_IF_ERROR(AwaitSafe(task));
   progress.ran.Set(square_norm);
   const Future<double> agreed = progress.agreed.future();
   absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
@@ -133,7 +134,22 @@ absl::Status StageGroup::StepParameters(const Task& task,
   report.overflowed = scales && !std::isfinite(*all);
   if (report.overflowed) return absl::OkStatus();
   if (clips) request.norm = std::sqrt(*all);
-  return StepHeld(task, gradients, request);
+  RETURN_IF_ERROR(StepHeld(task, gradients, request));
+  if (task.keeper != nullptr) task.keeper->KeepHeld(task.order.kept_as);
+  return absl::OkStatus();
+}
+
+// Whoever has agreed to a step may be taken back to the one before.
+absl::Status StageGroup::AwaitSafe(const Task& task) {
+  if (task.keeper == nullptr) return absl::OkStatus();
+  const Promise<void> safe;
+  task.keeper->Safe(task.order.kept_as - 1)
+      .OnReady([safe](const absl::Status& status) { safe.Set(status); });
+  task.progress->agreed.future().OnReady(
+      [safe](const absl::StatusOr<double>& agreed) {
+        if (!agreed.ok()) safe.Set(agreed.status());
+      });
+  return safe.future().Await(LeftOf(task.deadline));
 }
 
 absl::Status StageGroup::StepHeld(const Task& task,

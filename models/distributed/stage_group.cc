@@ -122,6 +122,10 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
       ASSIGN_OR_RETURN(made.optimizer, plan->optimizer->LocalValue());
       plan->optimizer = RRef<OptimizerHost>();
     }
+    if (plan->keeper.has_value()) {
+      ASSIGN_OR_RETURN(made.keeper, plan->keeper->LocalValue());
+      plan->keeper = RRef<StateKeeper>();
+    }
     made.plan = std::move(plan);
   }
   // Let go of without the lock, as that may wait for a GPU.
@@ -163,6 +167,11 @@ absl::Status StageGroup::Prepare(Task& task) {
     task.optimizer = known.optimizer.lock();
     if (task.optimizer == nullptr)
       return absl::FailedPreconditionError("the optimizer was dropped");
+  }
+  if (task.plan->keeper.has_value()) {
+    task.keeper = known.keeper.lock();
+    if (task.keeper == nullptr)
+      return absl::FailedPreconditionError("the keeper of states was dropped");
   }
   if (task.plan->training) {
     if (!task.plan->steps) {

@@ -94,6 +94,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   struct KnownPlan {
     std::shared_ptr<const StepPlan> plan;
     std::weak_ptr<OptimizerHost> optimizer;
+    std::weak_ptr<StateKeeper> keeper;
     std::shared_ptr<RecordedProgram> recorded;  // once it is
   };
   // A Run and what it needs.
@@ -102,6 +103,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
     StepOrder order;
     std::shared_ptr<const StepPlan> plan = nullptr;
     std::shared_ptr<OptimizerHost> optimizer = nullptr;  // null: none steps
+    std::shared_ptr<StateKeeper> keeper = nullptr;  // null: nothing is kept
     std::shared_ptr<RecordedProgram> recorded = nullptr;
     ProgramRun::Batch batch = {};  // the order's, where it is best read
     std::shared_ptr<Progress> progress = nullptr;
@@ -156,6 +158,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;
+  // Until the state before the step is safe, or the step is broken.
+  static absl::Status AwaitSafe(const Task& task);
   // Once other workers have taken what was sent, where it went well.
   static void End(const TaskPtr& task, absl::StatusOr<GroupReport> report);
   static void Finish(const Task& task, absl::StatusOr<GroupReport> report);

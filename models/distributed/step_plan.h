@@ -16,6 +16,7 @@
 #include "core/tensor.h"
 #include "models/distributed/schedule.h"
 #include "models/distributed/stage_routes.h"
+#include "models/distributed/state_keeper.h"
 #include "optim/distributed/local_optimizer.h"
 #include "rpc/codec.h"
 
@@ -47,6 +48,9 @@ struct StageSpec {
   bool graph = true;
   // Of the whole pipeline.
   std::vector<StageRoute> routes = {};
+  // PipelineOptions' line and epoch.
+  std::string line = {};
+  uint64_t epoch = 0;
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }
@@ -58,7 +62,8 @@ struct StageSpec {
   static constexpr auto Fields() {
     return std::tuple{&StageSpec::index,      &StageSpec::count,
                       &StageSpec::checkpoint, &StageSpec::deferred_batch_norm,
-                      &StageSpec::graph,      &StageSpec::routes};
+                      &StageSpec::graph,      &StageSpec::routes,
+                      &StageSpec::line,       &StageSpec::epoch};
   }
 };
 
@@ -79,12 +84,15 @@ struct StepPlan {
   // the optimizer, if there are any. Else gradients go to the call's context.
   bool steps = false;
   std::optional<RRef<OptimizerHost>> optimizer = std::nullopt;
+  // What copies the worker's state after each step of parameters.
+  std::optional<RRef<StateKeeper>> keeper = std::nullopt;
   static constexpr auto Fields() {
     return std::tuple{&StepPlan::id,       &StepPlan::program,
                       &StepPlan::rows,     &StepPlan::micro_batches,
                       &StepPlan::at_once,  &StepPlan::overlap,
                       &StepPlan::training, &StepPlan::loss,
-                      &StepPlan::steps,    &StepPlan::optimizer};
+                      &StepPlan::steps,    &StepPlan::optimizer,
+                      &StepPlan::keeper};
   }
 };
 
@@ -141,6 +149,7 @@ struct StepOrder {
   Values inputs{};
   Tensor targets;       // to the last stage's
   StepRequest request;  // to plan's optimizer
+  int64_t kept_as = 0;  // by the plan's keeper
   // That gradients are so much larger by before it steps by them: where one
   // overflows, at whatever worker, none steps. 0: they are as they are.
   double loss_scale = 0;
@@ -158,10 +167,10 @@ struct StepOrder {
     return std::tuple{
         &StepOrder::step,     &StepOrder::after,       &StepOrder::plan,
         &StepOrder::new_plan, &StepOrder::oldest_plan, &StepOrder::inputs,
-        &StepOrder::targets,  &StepOrder::request,     &StepOrder::loss_scale,
-        &StepOrder::timed,    &StepOrder::windows,     &StepOrder::make_windows,
-        &StepOrder::replay,   &StepOrder::record,      &StepOrder::gate,
-        &StepOrder::time_left};
+        &StepOrder::targets,  &StepOrder::request,     &StepOrder::kept_as,
+        &StepOrder::timed,    &StepOrder::loss_scale,  &StepOrder::windows,
+        &StepOrder::replay,   &StepOrder::record,      &StepOrder::make_windows,
+        &StepOrder::gate,     &StepOrder::time_left};
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include "models/nn/batch_norm.h"
 
-#include "autograd/functions/norm.h"
 #include "models/nn/scopes.h"
 
 namespace baton::nn {
@@ -28,17 +27,30 @@ Variable BatchNorm2d::Run(const Variable& x, const Variable& residual,
   }
   PostponedStatistics* const postponed = PostponedStatistics::Current();
   if (postponed != nullptr && running_mean_.dtype() == DType::kF32) {
-    const Tensor batch =
-        postponed->Add(running_mean_, running_variance_, batches_,
-                       options_.momentum, x.tensor().numel() / x.dim(1));
+    const int64_t members = peers_ ? peers_->members() : 1;
+    const Tensor batch = postponed->Add(
+        running_mean_, running_variance_, batches_, options_.momentum,
+        members * x.tensor().numel() / x.dim(1));
     ops::BatchNormOptions alone = options;
     alone.momentum = 1;
-    return autograd::BatchNormTrain(x, weight_, bias_, residual,
-                                    batch.Select(0, 0), batch.Select(0, 1),
-                                    alone);
+    return ByBatch(x, residual, batch.Select(0, 0), batch.Select(0, 1), alone);
   }
-  return autograd::BatchNormTrain(x, weight_, bias_, residual, running_mean_,
-                                  running_variance_, options, batches_);
+  return ByBatch(x, residual, running_mean_, running_variance_, options,
+                 batches_);
+}
+
+Variable BatchNorm2d::ByBatch(const Variable& x, const Variable& residual,
+                              const Tensor& running_mean,
+                              const Tensor& running_variance,
+                              const ops::BatchNormOptions& options,
+                              const Tensor& batches) {
+  if (peers_ != nullptr) {
+    return autograd::BatchNormTrainTogether(x, weight_, bias_, residual,
+                                            running_mean, running_variance,
+                                            peers_, options, batches);
+  }
+  return autograd::BatchNormTrain(x, weight_, bias_, residual, running_mean,
+                                  running_variance, options, batches);
 }
 
 Variable BatchNorm2d::Forward(const Variable& x) {

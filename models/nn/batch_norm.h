@@ -3,6 +3,10 @@
 
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "autograd/functions/norm.h"
 #include "models/nn/module.h"
 
 namespace baton::nn {
@@ -24,6 +28,11 @@ class BatchNorm2d final : public Module {
   Variable ForwardRelu(const Variable& x);  // relu(bn(x))
   // relu(bn(x) + residual)
   Variable ForwardAddRelu(const Variable& x, const Variable& residual);
+  // From now on trains by the statistics of the batches of all of these; null:
+  // of its own.
+  void TrainTogether(std::shared_ptr<autograd::BatchPeers> peers) {
+    peers_ = std::move(peers);
+  }
 
   const Variable& weight() const { return weight_; }
   const Variable& bias() const { return bias_; }
@@ -33,6 +42,11 @@ class BatchNorm2d final : public Module {
 
  private:
   Variable Run(const Variable& x, const Variable& residual, bool relu);
+  // By the batch's statistics, which move the running ones.
+  Variable ByBatch(const Variable& x, const Variable& residual,
+                   const Tensor& running_mean, const Tensor& running_variance,
+                   const ops::BatchNormOptions& options,
+                   const Tensor& batches = Tensor());
 
   const BatchNormOptions options_;
   Variable& weight_;
@@ -40,6 +54,7 @@ class BatchNorm2d final : public Module {
   Tensor& running_mean_;
   Tensor& running_variance_;
   Tensor& batches_;
+  std::shared_ptr<autograd::BatchPeers> peers_;  // null: none
 };
 
 }  // namespace baton::nn

@@ -286,6 +286,32 @@ void Module::ToFormat(MemoryFormat format) {
   for (const auto& named : children_) named.value->ToFormat(format);
 }
 
+void Module::Follow(const Module& other, Device device) {
+  Require(parameters_.size() == other.parameters_.size() &&
+              buffers_.size() == other.buffers_.size() &&
+              children_.size() == other.children_.size(),
+          "follow", "a module of other parts");
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Variable& theirs = *other.parameters_[i].value;
+    Variable& own = *parameters_[i].value;
+    Require(own.shape() == theirs.shape(), "follow", parameters_[i].name,
+            " is ", own.shape().ToString(), ", not ",
+            theirs.shape().ToString());
+    own = autograd::To(theirs, device);
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Tensor& theirs = *other.buffers_[i].value;
+    const Tensor there = theirs.To(device);
+    *buffers_[i].value =
+        there.storage() == theirs.storage() ? there.Clone() : there;
+  }
+  device_ = device;
+  dtype_ = other.dtype_;
+  training_ = other.training_;
+  for (size_t i = 0; i < children_.size(); ++i)
+    children_[i].value->Follow(*other.children_[i].value, device);
+}
+
 void Module::CheckNewName(const std::string& name) const {
   const auto taken = [&](const auto& list) {
     return std::any_of(list.begin(), list.end(),

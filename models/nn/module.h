@@ -171,6 +171,11 @@ class Module {
   void To(DType dtype);
   void To(Device device);
   void ToFormat(MemoryFormat format);
+  // Becomes, on `device`, what `other` of the same parts is now: parameters are
+  // copies through which gradients flow back to other's (itself where it lies
+  // there already), and no leaves; buffers are copies, modes are the same.
+  // Throws Error where the parts differ.
+  void Follow(const Module& other, Device device);
   // As To(dtype), but modules that keep full precision stay as they are: what
   // training in bf16 or f16 wants, whose optimizer steps f32 masters.
   void LowerPrecision(DType dtype);

@@ -74,10 +74,22 @@ class Optimizer {
             const std::vector<ParameterSource>& sources)
       : Optimizer(agent, Groups{{sources, options}}) {}
   Optimizer(rpc::Agent& agent, const Groups& groups)
-      : rates_(RatesOf(groups)), ready_(MakeLocals(agent, groups)) {}
+      : agent_(agent),
+        groups_(groups),
+        rates_(RatesOf(groups)),
+        ready_(MakeLocals(agent, groups)) {}
+
+  // Makes the local optimizers anew where the sources' objects are now
+  // (RRef::MoveTo), without state but for steps and rates: not while a step is
+  // under way.
+  void MakeAnew() {
+    const Future<Locals> made = MakeLocals(agent_, groups_);
+    const MutexLock lock(mutex_);
+    ready_ = made;
+  }
 
   Future<void> Ready() const {
-    return ready_.Then([](const Locals&) {});
+    return ready().Then([](const Locals&) {});
   }
 
   absl::Status Step(const Context& ctx, const rpc::CallOptions& options = {}) {
@@ -89,7 +101,7 @@ class Optimizer {
     StepRequest request = NextStep();
     const Future<void> others = ctx.StepOthers();
     // The context may be gone when the locals are ready at last.
-    return ready_
+    return ready()
         .Then([scope = ctx.call_scope(), options,
                request](const Locals& locals) -> Future<void> {
           if (request.clip_norm == optim::Clip::kNone)
@@ -108,7 +120,7 @@ class Optimizer {
   // pipeline does: what steps the parameters of each worker that has any, once
   // it is there, and what they are to be told of one step. Schedules go on.
   Future<std::vector<RRef<OptimizerHost>>> Hosts() const {
-    return ready_.Then([](const Locals& locals) {
+    return ready().Then([](const Locals& locals) {
       std::vector<RRef<OptimizerHost>> hosts;
       for (const Local& local : locals) hosts.push_back(local.host);
       return hosts;
@@ -127,7 +139,7 @@ class Optimizer {
   // Of the gradients in the context, over all workers; in one round trip.
   absl::StatusOr<double> GradNorm(const Context& ctx,
                                   const rpc::CallOptions& options = {}) const {
-    return ready_
+    return ready()
         .Then([scope = ctx.call_scope(), options](const Locals& locals) {
           return NormOf(locals, options, scope);
         })
@@ -176,7 +188,7 @@ class Optimizer {
     std::vector<optim::StateDict> states = {ExportRates()};
     ASSIGN_OR_RETURN(
         const std::vector<optim::StateDict> of_workers,
-        ready_
+        ready()
             .Then([options](const Locals& locals) {
               return All<optim::StateDict>(locals, [&](const Local& local) {
                 return local.rref.template Async<&LocalOptimizer<O>::State>(
@@ -197,7 +209,7 @@ class Optimizer {
       return optim::Rates::IsKey(entry.first);
     });
     RETURN_IF_ERROR(
-        ready_
+        ready()
             .Then([of_parameters, options](const Locals& locals) {
               return All<std::vector<std::string>>(
                          locals,
@@ -309,10 +321,17 @@ class Optimizer {
     });
   }
 
+  Future<Locals> ready() const {
+    const MutexLock lock(mutex_);
+    return ready_;
+  }
+
+  rpc::Agent& agent_;
+  const Groups groups_;
   mutable Mutex mutex_;
   optim::Rates rates_ ABSL_GUARDED_BY(mutex_);
   optim::Clip clip_ ABSL_GUARDED_BY(mutex_);
-  const Future<Locals> ready_;
+  Future<Locals> ready_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -3,7 +3,11 @@
 
 #include "rpc/collectives/collective.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace baton::rpc {
 namespace {
@@ -56,6 +60,17 @@ bool Reduces(CollectiveKind kind) {
          kind == CollectiveKind::kReduceScatter;
 }
 
+void AppendSizes(const std::vector<int64_t>& sizes, std::string& text) {
+  constexpr size_t kShown = 4;
+  const auto shown = sizes.begin() + std::min(sizes.size(), kShown);
+  absl::StrAppend(&text, absl::StrJoin(sizes.begin(), shown, " + "), "]");
+  if (shown != sizes.end()) {
+    absl::StrAppend(&text, " and ", sizes.end() - shown, " more, ",
+                    std::accumulate(sizes.begin(), sizes.end(), int64_t{0}),
+                    " together");
+  }
+}
+
 }  // namespace
 
 std::string Collective::ToString() const {
@@ -64,7 +79,12 @@ std::string Collective::ToString() const {
   if (kind == CollectiveKind::kReplay)
     return absl::StrCat(text, " of ", count, " collectives");
   if (Reduces(kind)) absl::StrAppend(&text, " ", NameOf(op));
-  absl::StrAppend(&text, " ", Name(dtype), "[", count, "]");
+  absl::StrAppend(&text, " ", Name(dtype), "[");
+  if (sizes.empty()) {
+    absl::StrAppend(&text, count, "]");
+  } else {
+    AppendSizes(sizes, text);
+  }
   if (format == MemoryFormat::kChannelsLast)
     absl::StrAppend(&text, " channels-last");
   if (root >= 0) absl::StrAppend(&text, ", root ", root);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "core/dtype.h"
 #include "core/tensor.h"
@@ -40,13 +41,15 @@ struct Collective {
   int64_t count = 0;  // elements that a member gives, or gets, the fewer ones
   int32_t root = -1;  // rank in the group; -1: all members do the same
   MemoryFormat format = MemoryFormat::kContiguous;
+  std::vector<int64_t> sizes{};  // of several tensors, which count together
 
   std::string ToString() const;  // "all_reduce sum f32[1024]"
   friend bool operator==(const Collective&, const Collective&) = default;
   static constexpr auto Fields() {
     return std::tuple{&Collective::kind,  &Collective::op,
                       &Collective::dtype, &Collective::count,
-                      &Collective::root,  &Collective::format};
+                      &Collective::root,  &Collective::format,
+                      &Collective::sizes};
   }
 };
 
@@ -56,8 +59,9 @@ struct Collective {
 struct CollectiveWork {
   Collective what;
   uint64_t sequence = 0;  // from 1, in each group
-  Tensor in, out;
-  std::chrono::steady_clock::time_point deadline;
+  Tensor in = {}, out = {};
+  std::vector<Tensor> several{};  // in their place: each is read and written
+  std::chrono::steady_clock::time_point deadline{};
 };
 
 }  // namespace baton::rpc

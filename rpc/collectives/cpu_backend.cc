@@ -52,6 +52,8 @@ uint64_t TagOf(const CollectiveWork& work) {
         static_cast<uint64_t>(what.dtype), static_cast<uint64_t>(what.count),
         static_cast<uint64_t>(what.root), static_cast<uint64_t>(what.format)})
     tag = Mixed(tag, word);
+  for (const int64_t size : what.sizes)
+    tag = Mixed(tag, static_cast<uint64_t>(size));
   return tag;
 }
 
@@ -78,7 +80,38 @@ CpuBackend::Task CpuBackend::TaskOf(const CollectiveWork& work) const {
   return task;
 }
 
+absl::Status CpuBackend::CarrySeveral(const CollectiveWork& work) {
+  const Tensor all =
+      Tensor::Empty({work.what.count}, {.dtype = work.what.dtype});
+  auto* const flat = static_cast<std::byte*>(all.raw_data());
+  const auto for_each = [&](auto copy) {
+    std::byte* at = flat;
+    for (const Tensor& each : work.several) {
+      if (each.nbytes() == 0) continue;
+      copy(at, static_cast<std::byte*>(each.raw_data()), each.nbytes());
+      at += each.nbytes();
+    }
+  };
+  const bool broadcast = work.what.kind == CollectiveKind::kBroadcast;
+  if (!broadcast || work.what.root == rank_) {
+    for_each([](std::byte* to, const std::byte* from, size_t bytes) {
+      std::memcpy(to, from, bytes);
+    });
+  }
+  CollectiveWork as_one = work;
+  as_one.several.clear();
+  as_one.in = as_one.out = all;
+  RETURN_IF_ERROR(Carry(as_one));
+  if (!broadcast || work.what.root != rank_) {
+    for_each([](const std::byte* from, std::byte* to, size_t bytes) {
+      std::memcpy(to, from, bytes);
+    });
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CpuBackend::Carry(const CollectiveWork& work) {
+  if (!work.several.empty()) return CarrySeveral(work);
   Task task = TaskOf(work);
   std::byte token{};
   switch (work.what.kind) {

@@ -53,6 +53,8 @@ class CpuBackend final : public CollectiveBackend {
   };
 
   absl::Status Carry(const CollectiveWork& work);
+  // Side by side in a tensor of their own.
+  absl::Status CarrySeveral(const CollectiveWork& work);
   Task TaskOf(const CollectiveWork& work) const;
   absl::Status AllReduce(const Task& task);
   absl::Status Exchange(const Task& task);

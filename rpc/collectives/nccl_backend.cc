@@ -55,7 +55,8 @@ std::vector<int> RanksBelow(int members) {
 
 // What is under way on the GPU, in the order in which it was given. Whoever
 // asks puts one event behind all that has been given since, so that giving
-// costs little. Thread-safe.
+// costs little. A question may be kept waiting by the driver until an abort: so
+// nothing else waits for one. Thread-safe.
 class NcclBackend::Watch {
  public:
   explicit Watch(std::shared_ptr<cuda::NcclGroup> group)
@@ -69,14 +70,19 @@ class NcclBackend::Watch {
       promise.Set(failure_);  // nobody has its future yet
       return false;
     }
-    added_.push_back({stream, Clock::now(), deadline, promise, nullptr});
+    added_.push_back({stream, Clock::now(), deadline, nullptr});
+    promises_.push_back(promise);
     last_ = promise.future();
     return !std::exchange(asked_, true);
   }
   // True when nothing is left to ask for. Called by one thread at a time.
   bool Ask();
-  // All that waits, and all that comes.
-  void Fail(const absl::Status& why);
+  // What comes from now on fails with `why`. Gives what waits, to be failed.
+  std::deque<Promise<void>> Refuse(const absl::Status& why) {
+    MutexLock lock(mutex_);
+    if (failure_.ok()) failure_ = why;
+    return std::exchange(promises_, {});
+  }
   void FailSoon(const absl::Status& why) {
     MutexLock lock(mutex_);
     if (!leave_.ok()) return;
@@ -112,21 +118,23 @@ class NcclBackend::Watch {
   struct Waiting {
     Stream stream;
     Clock::time_point given, deadline;
-    Promise<void> promise;
     std::shared_ptr<Mark> mark;  // null: none yet; several share one
   };
 
-  void MarkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(ask_mutex_);
-  absl::Status TakeEndedLocked(std::vector<Promise<void>>& ended)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(ask_mutex_);
+  void TakeAdded();
+  void MarkAll();
+  // Counts and takes from the front of waiting_ what has ended.
+  absl::Status TakeEnded(size_t& ended);
   absl::Status WhyLate(const Waiting& waiting) const;
 
   const std::shared_ptr<cuda::NcclGroup> group_;
+  // Of the one who asks.
   Clock::time_point last_look_{};
-  Mutex ask_mutex_;  // held while CUDA is asked
-  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(ask_mutex_);
-  mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(ask_mutex_);
+  std::deque<Waiting> waiting_;
+  mutable Mutex mutex_;
   std::vector<Waiting> added_ ABSL_GUARDED_BY(mutex_);  // to waiting_ later
+  // Of all that is in these two, in order.
+  std::deque<Promise<void>> promises_ ABSL_GUARDED_BY(mutex_);
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   absl::Status leave_ ABSL_GUARDED_BY(mutex_);  // of a member, in order
@@ -139,30 +147,38 @@ bool NcclBackend::Watch::Ask() {
   const auto now = Clock::now();
   if (now - last_look_ < kPace) return false;
   last_look_ = now;
+  TakeAdded();
+  size_t count = 0;
+  const absl::Status failure = CatchErrors([&] {
+    MarkAll();
+    return TakeEnded(count);
+  });
   std::vector<Promise<void>> ended;
-  absl::Status failure;
   bool idle = false;
   {
-    MutexLock asking(ask_mutex_);
-    failure = CatchErrors([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      MarkLocked();
-      return TakeEndedLocked(ended);
-    });
     MutexLock lock(mutex_);
-    idle = !failure.ok() || (waiting_.empty() && added_.empty());
+    if (failure_.ok()) {
+      const auto end = promises_.begin() + static_cast<ptrdiff_t>(count);
+      ended.assign(promises_.begin(), end);
+      promises_.erase(promises_.begin(), end);
+    }
+    idle =
+        !failure.ok() || !failure_.ok() || (waiting_.empty() && added_.empty());
     if (idle) asked_ = false;
   }
   for (const auto& promise : ended) promise.Set(absl::OkStatus());
-  if (!failure.ok()) Fail(failure);
-  return idle;
+  if (failure.ok()) return idle;
+  for (const auto& promise : Refuse(failure)) promise.Set(failure);
+  return true;
 }
 
-void NcclBackend::Watch::MarkLocked() {
-  {
-    MutexLock lock(mutex_);
-    for (Waiting& each : added_) waiting_.push_back(std::move(each));
-    added_.clear();
-  }
+void NcclBackend::Watch::TakeAdded() {
+  MutexLock lock(mutex_);
+  for (Waiting& each : added_) waiting_.push_back(std::move(each));
+  added_.clear();
+}
+
+void NcclBackend::Watch::MarkAll() {
   std::vector<std::pair<Stream, std::shared_ptr<Mark>>> marks;
   for (Waiting& each : waiting_) {
     if (each.mark != nullptr) continue;
@@ -174,12 +190,11 @@ void NcclBackend::Watch::MarkLocked() {
   }
 }
 
-absl::Status NcclBackend::Watch::TakeEndedLocked(
-    std::vector<Promise<void>>& ended) {
+absl::Status NcclBackend::Watch::TakeEnded(size_t& ended) {
   while (!waiting_.empty()) {
     ASSIGN_OR_RETURN(const bool has, waiting_.front().mark->HasEnded());
     if (!has) return WhyLate(waiting_.front());
-    ended.push_back(waiting_.front().promise);
+    ++ended;
     waiting_.pop_front();
   }
   return absl::OkStatus();
@@ -193,23 +208,6 @@ absl::Status NcclBackend::Watch::WhyLate(const Waiting& waiting) const {
   if (now >= waiting.deadline)
     return absl::DeadlineExceededError("the GPU has not ended it in time");
   return absl::OkStatus();
-}
-
-void NcclBackend::Watch::Fail(const absl::Status& why) {
-  std::vector<Waiting> added;
-  {
-    MutexLock lock(mutex_);
-    if (!failure_.ok()) return;
-    failure_ = why;
-    added.swap(added_);
-  }
-  std::deque<Waiting> waiting;
-  {
-    MutexLock asking(ask_mutex_);
-    waiting.swap(waiting_);
-  }
-  for (const auto& each : waiting) each.promise.Set(why);
-  for (const auto& each : added) each.promise.Set(why);
 }
 
 NcclBackend::NcclBackend(Device device, int rank, int members,
@@ -250,8 +248,12 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
   const bool at_root = what.root == rank_;
   switch (what.kind) {
     case CollectiveKind::kAllReduce:
+      if (!work.several.empty())
+        return group_->AllReduceMany(work.several, reduction);
       return group_->AllReduce(work.out, work.in, reduction);
     case CollectiveKind::kBroadcast:
+      if (!work.several.empty())
+        return group_->BroadcastMany(work.several, what.root);
       return group_->Broadcast(work.out, work.in, what.root);
     case CollectiveKind::kReduce:
       return group_->Reduce(work.out, work.in, reduction, what.root);
@@ -285,8 +287,11 @@ absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
 }
 
 void NcclBackend::Abort(const absl::Status& why) {
-  watch_->Fail(why);
+  const auto waiting = watch_->Refuse(why);
+  // Before whoever waits goes on, and perhaps to what the driver keeps waiting
+  // until the GPU is idle.
   if (group_ != nullptr) group_->Abort();
+  for (const auto& promise : waiting) promise.Set(why);
 }
 
 void NcclBackend::Leave(int /*rank*/, const absl::Status& why) {

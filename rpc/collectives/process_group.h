@@ -104,6 +104,14 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // The root's elements to all, in place.
   Future<void> Broadcast(const Tensor& tensor, int root = 0,
                          const CollectiveOptions& options = {});
+  // The same of several tensors of one dtype and device, which travel as one:
+  // for little a single message on the CPU, and one launch of NCCL's. All have
+  // as many, of the same sizes.
+  Future<void> AllReduceMany(const std::vector<Tensor>& tensors,
+                             ReduceOp op = ReduceOp::kSum,
+                             const CollectiveOptions& options = {});
+  Future<void> BroadcastMany(const std::vector<Tensor>& tensors, int root = 0,
+                             const CollectiveOptions& options = {});
   // In place at the root; the others' stay as they are.
   Future<void> Reduce(const Tensor& tensor, int root = 0,
                       ReduceOp op = ReduceOp::kSum,
@@ -169,6 +177,10 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   CollectiveBackend& BackendFor(const Tensor& tensor) const;
   Future<void> Post(Collective what, const Tensor& in, const Tensor& out,
                     const CollectiveOptions& options);
+  // With what, in, out and several.
+  Future<void> Post(CollectiveWork work, const CollectiveOptions& options);
+  Future<void> PostMany(Collective what, const std::vector<Tensor>& tensors,
+                        const CollectiveOptions& options);
   Clock::time_point DeadlineOf(const CollectiveOptions& options) const;
   absl::Status CheckTensors(const Collective& what, const Tensor& in,
                             const Tensor& out) const;

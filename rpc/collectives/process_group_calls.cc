@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,10 @@ Collective Describe(Kind kind, const Tensor& tensor, int root = -1,
   return what;
 }
 
+Tensor FirstOf(const std::vector<Tensor>& tensors) {
+  return tensors.empty() ? Tensor() : tensors.front();
+}
+
 // How many times `count` elements a member gives or gets, of those it has.
 int64_t Times(const Collective& what, bool gives, int size) {
   switch (what.kind) {
@@ -55,6 +60,20 @@ Future<void> ProcessGroup::Broadcast(const Tensor& tensor, int root,
                                      const CollectiveOptions& options) {
   return Post(Describe(Kind::kBroadcast, tensor, root), tensor, tensor,
               options);
+}
+
+Future<void> ProcessGroup::AllReduceMany(const std::vector<Tensor>& tensors,
+                                         ReduceOp op,
+                                         const CollectiveOptions& options) {
+  return PostMany(Describe(Kind::kAllReduce, FirstOf(tensors), -1, op), tensors,
+                  options);
+}
+
+Future<void> ProcessGroup::BroadcastMany(const std::vector<Tensor>& tensors,
+                                         int root,
+                                         const CollectiveOptions& options) {
+  return PostMany(Describe(Kind::kBroadcast, FirstOf(tensors), root), tensors,
+                  options);
 }
 
 Future<void> ProcessGroup::Reduce(const Tensor& tensor, int root, ReduceOp op,
@@ -148,23 +167,50 @@ absl::Status ProcessGroup::CheckTensors(const Collective& what,
   return absl::OkStatus();
 }
 
+// What one alone must be, each must be; and all alike.
+Future<void> ProcessGroup::PostMany(Collective what,
+                                    const std::vector<Tensor>& tensors,
+                                    const CollectiveOptions& options) {
+  if (tensors.empty()) return ReadyFuture<void>(status());
+  for (const Tensor& tensor : tensors) {
+    what.count = tensor.defined() ? tensor.numel() : 0;
+    absl::Status checked = CheckTensors(what, tensor, tensor);
+    if (checked.ok() && tensor.device() != tensors.front().device()) {
+      checked = absl::InvalidArgumentError(absl::StrCat(
+          what.ToString(), ": tensors that travel as one must be of one ",
+          "device, not ", tensor.device().ToString(), " beside ",
+          tensors.front().device().ToString()));
+    }
+    if (!checked.ok()) return ReadyFuture<void>(checked);
+    what.sizes.push_back(what.count);
+  }
+  what.count =
+      std::accumulate(what.sizes.begin(), what.sizes.end(), int64_t{0});
+  return Post({.what = std::move(what), .several = tensors}, options);
+}
+
 Future<void> ProcessGroup::Post(Collective what, const Tensor& in,
                                 const Tensor& out,
                                 const CollectiveOptions& options) {
   const absl::Status checked = CheckTensors(what, in, out);
   if (!checked.ok()) return ReadyFuture<void>(checked);
-  CollectiveBackend& backend = BackendFor(in.defined() ? in : out);
+  return Post({.what = std::move(what), .in = in, .out = out}, options);
+}
+
+Future<void> ProcessGroup::Post(CollectiveWork work,
+                                const CollectiveOptions& options) {
+  CollectiveBackend& backend =
+      BackendFor(!work.several.empty() ? work.several.front()
+                 : work.in.defined()   ? work.in
+                                       : work.out);
   if (backend.waits() && Graph::IsRecording()) {
     return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
-        what.ToString(), ": only collectives of GPUs can be recorded")));
+        work.what.ToString(), ": only collectives of GPUs can be recorded")));
   }
   Promise<void> promise;
   MutexLock lock(post_mutex_);
-  CollectiveWork work{.what = what,
-                      .sequence = recorder_.Begin(what),
-                      .in = in,
-                      .out = out,
-                      .deadline = DeadlineOf(options)};
+  work.sequence = recorder_.Begin(work.what);
+  work.deadline = DeadlineOf(options);
   if (!backend.waits()) {
     NoteRecordingLocked();
     Run(backend, work, promise);

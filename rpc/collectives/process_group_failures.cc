@@ -27,8 +27,10 @@ Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
                                  const CollectiveWork& work) {
   try {
     if (work.out.defined()) work.out.PrepareWrite();
+    for (const Tensor& each : work.several) each.PrepareWrite();
     Future<void> ended = backend.Run(work);
     if (work.out.defined()) work.out.BumpVersion();
+    for (const Tensor& each : work.several) each.BumpVersion();
     return ended;
   } catch (...) {
     return ReadyFuture<void>(StatusFromCurrentException());
@@ -199,8 +201,8 @@ bool ProcessGroup::Break(const absl::Status& why) {
     gpu = open_gpu_;
   }
   LogInfo("group ", options_.name, " is broken: ", why.ToString());
-  backend_->Abort(why);
   if (gpu != nullptr) gpu->Abort(why);
+  backend_->Abort(why);
   mailbox_.Fail(why);
   for (const auto& promise : waiting) promise.Set(why);
   return true;

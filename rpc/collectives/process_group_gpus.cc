@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/cuda/ipc.h"
-#include "core/cuda/nccl.h"
+#include "core/cuda/nccl_group.h"
 #include "core/graph.h"
 #include "core/log.h"
 #include "core/status.h"

@@ -13,8 +13,6 @@
 #include "core/status.h"
 #include "rpc/channels/cuda_ipc.h"
 #include "rpc/channels/ipc_gpu.h"
-#include "rpc/channels/nccl.h"
-#include "rpc/channels/nccl_gpu.h"
 #include "rpc/channels/shared_memory.h"
 #include "rpc/channels/tcp.h"
 #include "rpc/transports/address.h"
@@ -104,11 +102,8 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
                                       .doorbell = std::move(bell)}));
   }
   if (options.device.is_cuda()) {
-    const auto gpu = MakeCudaGpu(options.device);
     if (const std::optional<IpcReach> reach = ReachFromEnvironment())
-      kinds.push_back(MakeCudaIpc(gpu, *reach));
-    kinds.push_back(MakeNccl(gpu, MakeCudaNccl(options.device),
-                             {.trusted_fabric = IsTrusted(options.security)}));
+      kinds.push_back(MakeCudaIpc(MakeCudaGpu(options.device), *reach));
   }
   if (options.tcp_tensors && !Says("BATON_TCP_TENSORS", "off"))
     kinds.push_back(MakeTcp(TcpOptionsOf(options)));

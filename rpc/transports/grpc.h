@@ -65,8 +65,7 @@ struct GrpcOptions {
   uint16_t tensor_port = 0;
   // Where tensors that are on a GPU where they were sent come to: a GPU of this
   // process, or the CPU. With a GPU here and there they travel by CUDA IPC on
-  // one machine, or by NCCL where Security::trusted_fabric or
-  // BATON_TRUSTED_FABRIC=on in the environment of both allows it.
+  // one machine, and otherwise through the host.
   Device device = Device::Cpu();
   // Larger ones are neither sent nor taken. Peers are told, so that theirs fail
   // where they are sent, with ResourceExhausted.

@@ -152,5 +152,19 @@ TEST_F(ObjectLockTest, AReservationWaitsForAnotherToEnd) {
   ends.join();
 }
 
+TEST_F(ObjectLockTest, ALaterEpochOfAReservationsLineTakesTheObjectAtOnce) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto first = lock_.AwaitReservation("stage 0", now, {"line", 1});
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(lock_.AwaitReservation("stage 1", now, {"another line", 2}),
+              Fails(StatusCode::kFailedPrecondition, "is stage 0"));
+  const auto second = lock_.AwaitReservation("stage 2", now, {"line", 2});
+  ASSERT_THAT(second, IsOk());
+  EXPECT_TRUE((*first)->superseded());
+  EXPECT_FALSE((*second)->superseded());
+  EXPECT_THAT(lock_.AwaitReservation("stage 3", now + 8s, {"line", 1}),
+              Fails(StatusCode::kFailedPrecondition, "made later"));
+}
+
 }  // namespace
 }  // namespace baton::testing

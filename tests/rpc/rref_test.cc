@@ -121,6 +121,34 @@ TEST_P(RRefTest, OwnerKeepsObjectUntilLastHandleDies) {
   EXPECT_TRUE(Counter::AllGone());
 }
 
+TEST_P(RRefTest, AMovedHandleAndItsCopiesStandForItsSuccessor) {
+  const RRef<Counter> first = CounterAt("bob", 1);
+  const RRef<Counter> copy = first;
+  RRef<Counter> second = CounterAt("carol", 2);
+  const RRef<Counter> third = CounterAt("alice", 3);
+  ASSERT_THAT(first.MoveTo(second), IsOk());
+  EXPECT_EQ(copy, second);
+  EXPECT_EQ(copy.owner().name, "carol");
+  EXPECT_EQ(*copy.Async<&Counter::Get>().Await(), 2);
+  // As an argument, too, and on from there.
+  EXPECT_EQ(*alice_.Async<&ReadLocal>("carol", copy).Await(), 2);
+  ASSERT_THAT(copy.MoveTo(third), IsOk());
+  EXPECT_TRUE(first.is_owner());
+  EXPECT_EQ((*first.LocalValue())->Get(), 3);
+  EXPECT_EQ(second, third);
+}
+
+TEST_P(RRefTest, AHandleMovesOnlyToAnotherThatNamesSomething) {
+  const RRef<Counter> counter = CounterAt("bob");
+  EXPECT_THAT(counter.MoveTo({}), Fails(StatusCode::kInvalidArgument, "names"));
+  EXPECT_THAT(RRef<Counter>().MoveTo(counter),
+              Fails(StatusCode::kInvalidArgument, "names"));
+  const RRef<Counter> next = CounterAt("carol");
+  ASSERT_THAT(counter.MoveTo(next), IsOk());
+  EXPECT_THAT(next.MoveTo(counter),
+              Fails(StatusCode::kInvalidArgument, "another"));
+}
+
 TEST_P(RRefTest, ResultsMayStayWithTheirOwner) {
   RRef<Counter> counter = CounterAt("bob", 3);
   RRef<Tensor> scaled = counter.Remote<&Counter::Scale>(Tensor::Ones({2}));

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -31,7 +32,9 @@
 
 ABSL_FLAG(int, workers, 2, "worker processes to start");
 ABSL_FLAG(int, cores_per_worker, 0,
-          "pin each worker to so many cores of its own; 0: not pinned");
+          "pin each worker to so many cores of its own; 0: not pinned, with "
+          "compute threads for an even share of the cores, or as "
+          "OMP_NUM_THREADS says");
 ABSL_FLAG(std::string, device, "",
           "where workers compute: cpu, cuda:1 or several, divided by commas, "
           "which they take in turn; cuda: the GPUs of this machine in turn");
@@ -142,6 +145,15 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
   return flags;
 }
 
+// Compute threads of a worker; 0: as the environment says. Each worker's loops
+// would otherwise take all cores from the others'.
+size_t ThreadsOf(const std::vector<int>& cores) {
+  if (!cores.empty()) return cores.size();
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return 0;
+  const auto workers = static_cast<size_t>(absl::GetFlag(FLAGS_workers));
+  return std::max<size_t>(1, AllowedCores().size() / workers);
+}
+
 ProcessSpec WorkerSpec(std::string name, const std::vector<int>& cores,
                        const std::vector<std::string>& compute) {
   ProcessSpec spec;
@@ -155,8 +167,8 @@ ProcessSpec WorkerSpec(std::string name, const std::vector<int>& cores,
   }
   spec.environment = {{"BATON_NAME", spec.name}};
   spec.cores = cores;
-  if (!cores.empty())
-    spec.environment["OMP_NUM_THREADS"] = absl::StrCat(cores.size());
+  if (const size_t threads = ThreadsOf(cores); threads > 0)
+    spec.environment["OMP_NUM_THREADS"] = absl::StrCat(threads);
   spec.capture_output = true;
   spec.own_group = true;
   return spec;

@@ -206,6 +206,23 @@ class Group final : public NcclGroup {
                              TypeOf(out.dtype()), root, comm, stream);
     });
   }
+  absl::Status AllReduceMany(const std::vector<Tensor>& tensors,
+                             NcclReduction reduction) override {
+    return GiveMany(
+        "all_reduce", tensors, [&](const Tensor& each, auto comm, auto stream) {
+          return nccl_.all_reduce(DataOf(each), each.raw_data(), CountOf(each),
+                                  TypeOf(each.dtype()),
+                                  OpOf(reduction, each.dtype()), comm, stream);
+        });
+  }
+  absl::Status BroadcastMany(const std::vector<Tensor>& tensors,
+                             int root) override {
+    return GiveMany(
+        "broadcast", tensors, [&](const Tensor& each, auto comm, auto stream) {
+          return nccl_.broadcast(DataOf(each), each.raw_data(), CountOf(each),
+                                 TypeOf(each.dtype()), root, comm, stream);
+        });
+  }
   absl::Status Reduce(const Tensor& out, const Tensor& in,
                       NcclReduction reduction, int root) override {
     return Give("reduce", out, in, [&](auto comm, auto stream) {
@@ -242,7 +259,19 @@ class Group final : public NcclGroup {
   // fn(ncclComm_t, cudaStream_t) gives an ncclResult_t.
   template <typename Fn>
   absl::Status Give(const char* what, const Tensor& out, const Tensor& in,
-                    const Fn& fn);
+                    const Fn& fn) {
+    return Give(what, {&out}, {&in}, fn);
+  }
+  template <typename Fn>
+  absl::Status Give(const char* what, Launch::Operands written,
+                    Launch::Operands read, const Fn& fn);
+  // fn(tensor, ncclComm_t, cudaStream_t) for each, in place, as a group.
+  template <typename Fn>
+  absl::Status GiveMany(const char* what, const std::vector<Tensor>& tensors,
+                        const Fn& fn);
+  // What fn(note) calls, each noted, as one launch: the first error of all.
+  template <typename Fn>
+  ncclResult_t AsGroup(const Fn& fn) const;
   void NoteRecording();
 
   const Nccl& nccl_;
@@ -254,14 +283,38 @@ class Group final : public NcclGroup {
 };
 
 template <typename Fn>
-absl::Status Group::Give(const char* what, const Tensor& out, const Tensor& in,
-                         const Fn& fn) {
+absl::Status Group::Give(const char* what, Launch::Operands written,
+                         Launch::Operands read, const Fn& fn) {
   return CatchErrors([&] {
     const StreamScope scope(stream_);
-    const Launch launch(what, {&out}, {&in});
+    const Launch launch(what, written, read);
     NoteRecording();
     return communicator_->Call(
         what, [&](ncclComm_t comm) { return fn(comm, launch.stream()); });
+  });
+}
+
+template <typename Fn>
+ncclResult_t Group::AsGroup(const Fn& fn) const {
+  ncclResult_t first = nccl_.group_start();
+  if (first != ncclSuccess) return first;
+  const auto note = [&](ncclResult_t result) {
+    if (first == ncclSuccess) first = result;
+  };
+  fn(note);
+  note(nccl_.group_end());
+  return first;
+}
+
+template <typename Fn>
+absl::Status Group::GiveMany(const char* what,
+                             const std::vector<Tensor>& tensors, const Fn& fn) {
+  std::vector<const Tensor*> operands;
+  for (const Tensor& each : tensors) operands.push_back(&each);
+  return Give(what, operands, {}, [&](auto comm, auto stream) {
+    return AsGroup([&](const auto& note) {
+      for (const Tensor& each : tensors) note(fn(each, comm, stream));
+    });
   });
 }
 
@@ -282,19 +335,14 @@ absl::Status Group::Exchange(const Tensor& out, const Tensor& in, int64_t count,
   const auto* source = static_cast<const std::byte*>(DataOf(in));
   auto* target = static_cast<std::byte*>(const_cast<void*>(DataOf(out)));
   return Give("exchange", out, in, [&](auto comm, auto stream) {
-    ncclResult_t first = nccl_.group_start();
-    const auto note = [&](ncclResult_t result) {
-      if (first == ncclSuccess) first = result;
-    };
-    if (first != ncclSuccess) return first;
-    for (size_t i = 0; i < to.size(); ++i)
-      note(nccl_.send(source + i * bytes, number, TypeOf(dtype), to[i], comm,
-                      stream));
-    for (size_t i = 0; i < from.size(); ++i)
-      note(nccl_.recv(target + i * bytes, number, TypeOf(dtype), from[i], comm,
-                      stream));
-    note(nccl_.group_end());
-    return first;
+    return AsGroup([&](const auto& note) {
+      for (size_t i = 0; i < to.size(); ++i)
+        note(nccl_.send(source + i * bytes, number, TypeOf(dtype), to[i], comm,
+                        stream));
+      for (size_t i = 0; i < from.size(); ++i)
+        note(nccl_.recv(target + i * bytes, number, TypeOf(dtype), from[i],
+                        comm, stream));
+    });
   });
 }
 

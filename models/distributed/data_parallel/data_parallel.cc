@@ -58,6 +58,10 @@ DataParallel::DataParallel(nn::Module& module,
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
                                                options_.buckets, multiple);
   if (options_.shard_optimizer) Shard();
+  if (options_.power_sgd_rank > 0) {
+    power_sgd_ = std::make_unique<PowerSgd>(parameters_,
+                                            options_.power_sgd_rank, group_);
+  }
   clock_ = std::make_shared<StepClock>(stream().device());
 }
 
@@ -129,6 +133,14 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
     return absl::InvalidArgumentError(
         "shard_optimizer goes neither with uneven_inputs nor with travel_as");
   }
+  if (options.power_sgd_rank < 0 ||
+      (options.power_sgd_rank > 0 &&
+       (options.uneven_inputs || options.travel_as.has_value() ||
+        options.shard_optimizer))) {
+    return absl::InvalidArgumentError(
+        "power_sgd_rank is 0 or more, and goes neither with uneven_inputs nor "
+        "with travel_as nor with shard_optimizer");
+  }
   return CatchErrors([&]() -> absl::StatusOr<std::unique_ptr<DataParallel>> {
     std::unique_ptr<DataParallel> parallel(
         new DataParallel(module, std::move(group), options));
@@ -139,11 +151,14 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
 
 absl::Status DataParallel::BroadcastModel(int root) {
   std::vector<Future<void>> calls;
-  for (const Variable& parameter : all_parameters_)
-    calls.push_back(group_->Broadcast(parameter.tensor(), root));
+  const std::vector<Tensor> parameters = Tensors(all_parameters_);
+  for (const std::vector<size_t>& kind : PlacesByKind(parameters)) {
+    std::vector<Tensor> alike;
+    for (const size_t i : kind) alike.push_back(parameters[i]);
+    calls.push_back(group_->BroadcastMany(alike, root));
+  }
   for (const Buffers& buffers : buffers_)
-    for (const Tensor& buffer : buffers.tensors)
-      calls.push_back(group_->Broadcast(buffer, root));
+    calls.push_back(group_->BroadcastMany(buffers.tensors, root));
   // Who gives does not hear of one that cannot take it.
   calls.push_back(group_->Barrier());
   return AwaitAll(calls);

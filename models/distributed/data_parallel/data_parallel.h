@@ -18,6 +18,7 @@
 #include "core/future.h"
 #include "core/stream.h"
 #include "models/distributed/data_parallel/gradient_buckets.h"
+#include "models/distributed/data_parallel/power_sgd.h"
 #include "models/distributed/data_parallel/step_clock.h"
 #include "models/nn/module.h"
 #include "rpc/collectives/process_group.h"
@@ -29,6 +30,10 @@ struct DataParallelOptions {
   // In which gradients travel and are added up: bf16 or f16 halve the bytes.
   // Unset: their own.
   std::optional<DType> travel_as{};
+  // Gradients travel as matrices of so few columns (power_sgd.h); 0: as they
+  // are. Then they must be finite, and go neither with travel_as nor with
+  // uneven_inputs nor with shard_optimizer.
+  int power_sgd_rank = 0;
   // Running statistics and other buffers are rank 0's after each step.
   bool broadcast_buffers = true;
   // Members may have different numbers of steps: see Join.
@@ -155,6 +160,7 @@ class DataParallel {
   std::unordered_map<const void*, size_t> places_;  // of these, by id
   std::vector<Buffers> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
+  std::unique_ptr<PowerSgd> power_sgd_;  // null: gradients are as they are
   bool order_known_ = false;
   bool settled_ = false;  // a step has been taken
   // By parameter, of the last step: whether this member had a gradient, and

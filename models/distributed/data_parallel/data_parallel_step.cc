@@ -44,6 +44,7 @@ class DataParallel::Pass {
   }
   void PostBuckets(size_t ready) {
     const StreamScope scope(parallel_.stream());
+    if (parallel_.power_sgd_ != nullptr) return BeginThin(ready);
     for (; posted_ < ready; ++posted_) {
       Tensor gradients = parallel_.buckets_->all(posted_);
       if (parallel_.options_.travel_as.has_value())
@@ -82,6 +83,7 @@ class DataParallel::Pass {
                           .Await(kNoLimit));
       parallel_.some_have_ = has_.ToVector<uint8_t>();
     }
+    RETURN_IF_ERROR(FinishThin());
     RETURN_IF_ERROR(parallel_.AwaitOrLeave(std::move(calls_)));
     const StreamScope scope(parallel_.stream());
     TakeBuffers();
@@ -104,6 +106,29 @@ class DataParallel::Pass {
           parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
     }
   }
+  void BeginThin(size_t ready) {
+    const GradientBuckets& buckets = *parallel_.buckets_;
+    for (; posted_ < ready; ++posted_) {
+      std::vector<Tensor> gradients;
+      for (const size_t i : buckets.parameters(posted_))
+        gradients.push_back(buckets.view(i));
+      thin_.push_back(
+          parallel_.power_sgd_->Begin(buckets.parameters(posted_), gradients));
+    }
+  }
+  absl::Status FinishThin() {
+    const StreamScope scope(parallel_.stream());
+    for (PowerSgd::Travelling& each : thin_) {
+      RETURN_IF_ERROR(parallel_.AwaitOrLeave({each.call}));
+      parallel_.power_sgd_->Continue(each);
+    }
+    for (const PowerSgd::Travelling& each : thin_) {
+      RETURN_IF_ERROR(parallel_.AwaitOrLeave({each.call}));
+      parallel_.power_sgd_->Finish(each);
+      bytes_ += each.bytes;
+    }
+    return absl::OkStatus();
+  }
   void TakeBuffers() {
     if (parallel_.group_->rank() == parallel_.root_ ||
         !parallel_.options_.broadcast_buffers)
@@ -123,7 +148,8 @@ class DataParallel::Pass {
   DataParallel& parallel_;
   const Tensor has_;  // u8, by parameter
   std::vector<Future<void>> calls_;
-  std::vector<Tensor> travelling_;  // by bucket
+  std::vector<Tensor> travelling_;          // by bucket
+  std::vector<PowerSgd::Travelling> thin_;  // likewise, in its place
   bool buffers_posted_ = false;
   size_t posted_ = 0;  // buckets
   int64_t bytes_ = 0;

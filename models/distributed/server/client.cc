@@ -82,12 +82,11 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   std::vector<Future<void>> Leave();
 
  private:
-  // A trade's part for one shard; rows are of it alone.
+  // A trade's part for one shard.
   struct Share {
     int32_t shard = 0;
     int64_t sequence = 0;
-    std::vector<RowGradients> row_gradients{};
-    std::vector<RowKeys> rows{};
+    std::shared_ptr<const RowRoutes> routes;
     Gradients compressed{};  // where that is wanted: once, however often sent
   };
   using TradePtr = std::shared_ptr<const Trade>;
@@ -130,23 +129,26 @@ absl::Status ServerClient::Core::Check(const Trade& trade) const {
 ExchangeRequest ServerClient::Core::RequestOf(
     const Trade& trade, const Share& share,
     const rpc::WorkerInfo& server) const {
+  // Filled where the server sees it, so that it travels without a copy.
+  const auto empty = [&](const Shape& shape, const TensorOptions& options) {
+    const auto place = agent_.EmptyFor(server, shape, options);
+    return place.ok() ? *place : Tensor::Empty(shape, options);
+  };
   ExchangeRequest request{
       .trainer = id_,
       .sequence = share.sequence,
-      .gradients = {.dense = {}, .rows = share.row_gradients},
+      .gradients = {.dense = {},
+                    .rows = share.routes->Gradients(share.shard, empty)},
       .values = trade.values,
-      .rows = share.rows};
+      .rows = share.routes->keys(share.shard)};
   if (trade.gradients.empty()) return request;
   if (compresses_) {
     request.gradients.dense = share.compressed.dense;
     request.gradients.index = share.compressed.index;
     return request;
   }
-  // Filled where the server sees it, so that it travels without a copy.
-  const int64_t count =
-      layout_->shard_elements[static_cast<size_t>(share.shard)];
-  const auto place = agent_.EmptyFor(server, {count});
-  request.gradients.dense = place.ok() ? *place : Tensor::Empty({count});
+  request.gradients.dense =
+      empty({layout_->shard_elements[static_cast<size_t>(share.shard)]}, {});
   layout_->Pack(share.shard, trade.gradients, request.gradients.dense);
   return request;
 }
@@ -175,7 +177,8 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     return ReadyFuture<Pulled>(status);
   const auto trade = std::make_shared<const Trade>(std::move(given));
   const int shards = layout_->shards();
-  const RowRoutes routes(options_, shards, trade->row_gradients, trade->rows);
+  const auto routes = std::make_shared<const RowRoutes>(
+      options_, shards, trade->row_gradients, trade->rows);
   std::vector<Future<ExchangeReply>> replies;
   std::vector<std::function<void()>> now;
   {
@@ -183,10 +186,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     const int64_t sequence = trade->push ? ++sequence_ : 0;
     for (int32_t shard = 0; shard < shards; ++shard) {
       const auto share = std::make_shared<Share>(
-          Share{.shard = shard,
-                .sequence = sequence,
-                .row_gradients = routes.gradients(shard),
-                .rows = routes.keys(shard)});
+          Share{.shard = shard, .sequence = sequence, .routes = routes});
       Promise<ExchangeReply> promise;
       replies.push_back(promise.future());
       const auto send = [self = shared_from_this(), trade, share, promise] {
@@ -213,7 +213,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     std::vector<std::vector<Tensor>> rows;
     for (const ExchangeReply& reply : replies) rows.push_back(reply.rows);
     return Pulled{
-        .shards = replies, .rows = routes.Join(rows), .layout = self->layout_};
+        .shards = replies, .rows = routes->Join(rows), .layout = self->layout_};
   });
 }
 

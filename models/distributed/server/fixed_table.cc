@@ -4,6 +4,7 @@
 #include "models/distributed/server/fixed_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/ops/indexing.h"
 #include "core/ops/optimizer.h"
@@ -29,6 +30,11 @@ void PutColumns(const Tensor& records, int64_t at, const Tensor& index,
 }
 
 }  // namespace
+
+struct FixedTable::Sums final : PreparedRows {
+  explicit Sums(ops::Rows rows) : rows(std::move(rows)) {}
+  const ops::Rows rows;
+};
 
 FixedTable::FixedTable(const RowTableOptions& options, int32_t shard,
                        int32_t shards, Device device,
@@ -94,7 +100,7 @@ void FixedTable::Read(const Tensor& keys, const Tensor& rows) const {
   ops::EmbeddingInto(rows, values_, keys);
 }
 
-std::vector<RowGradients> FixedTable::Prepare(
+std::unique_ptr<const PreparedRows> FixedTable::Prepare(
     std::vector<RowGradients> gradients) const {
   std::vector<Tensor> keys, rows;
   for (const RowGradients& given : gradients) {
@@ -102,27 +108,25 @@ std::vector<RowGradients> FixedTable::Prepare(
     rows.push_back(PlacedOn(device(), given.gradients));
   }
   const bool is_one = gradients.size() == 1;
-  const ops::Rows sums =
+  return std::make_unique<const Sums>(
       ops::Coalesce({.index = is_one ? keys[0] : ops::Cat(keys, 0),
                      .values = is_one ? rows[0] : ops::Cat(rows, 0)},
-                    values_.dim(0));
-  return {{.table = gradients[0].table,
-           .keys = sums.index,
-           .gradients = sums.values}};
+                    values_.dim(0)));
 }
 
-void FixedTable::Step(const std::vector<RowGradients>& prepared, double scale) {
-  ++steps_;
-  ops::StepTarget target{.value = values_,
-                         .grad = prepared[0].gradients,
-                         .state = state_,
-                         .step = steps_,
-                         .rows = prepared[0].keys};
+void FixedTable::Step(const Steps& steps, double scale) {
+  ops::StepTarget target{.value = values_, .grad = {}, .state = state_};
   if (scale != 1) {
     target.scale =
         Tensor::Full({}, scale, {.dtype = DType::kF64, .device = device()});
   }
-  ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  for (const PreparedRows* step : steps) {
+    const ops::Rows& sums = static_cast<const Sums*>(step)->rows;
+    target.grad = sums.values;
+    target.rows = sums.index;
+    target.step = ++steps_;
+    ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+  }
 }
 
 }  // namespace baton::dist

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/tensor.h"
@@ -24,12 +25,13 @@ class FixedTable final : public ShardTable {
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor&) override {}
-  // One, of each row once.
-  std::vector<RowGradients> Prepare(
+  // Each row once.
+  std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const override;
-  void Step(const std::vector<RowGradients>& prepared, double scale) override;
+  void Step(const Steps& steps, double scale) override;
 
  private:
+  struct Sums;
   // Of the table, of the shard's `row`.
   int64_t KeyOf(int64_t row) const { return row * shards_ + shard_; }
   int64_t rows_used() const;

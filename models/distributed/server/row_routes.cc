@@ -33,11 +33,6 @@ Tensor Take(const RowTableOptions& table, const Tensor& keys,
   return taken;
 }
 
-Tensor TakeRows(const Tensor& rows, const std::vector<int64_t>& places) {
-  const Tensor index = Tensor::From(places).To(rows.device());
-  return ops::Embedding(rows, index);
-}
-
 }  // namespace
 
 RowRoutes::RowRoutes(const ServerOptions& options, int shards,
@@ -54,7 +49,8 @@ RowRoutes::RowRoutes(const ServerOptions& options, int shards,
 void RowRoutes::AddGradients(const RowTableOptions& table,
                              const RowGradients& rows) {
   if (shards() == 1) {
-    if (rows.keys.numel() > 0) gradients_[0].push_back(rows);
+    if (rows.keys.numel() > 0)
+      gradients_[0].push_back({.rows = rows, .places = {}});
     return;
   }
   const Tensor keys = PlacedOn(Device::Cpu(), rows.keys);
@@ -62,10 +58,25 @@ void RowRoutes::AddGradients(const RowTableOptions& table,
   for (size_t shard = 0; shard < places.size(); ++shard) {
     if (places[shard].empty()) continue;
     gradients_[shard].push_back(
-        {.table = rows.table,
-         .keys = Take(table, keys, places[shard], shards()),
-         .gradients = TakeRows(rows.gradients, places[shard])});
+        {.rows = {.table = rows.table,
+                  .keys = Take(table, keys, places[shard], shards()),
+                  .gradients = rows.gradients},
+         .places = Tensor::From(places[shard]).To(rows.gradients.device())});
   }
+}
+
+std::vector<RowGradients> RowRoutes::Gradients(
+    int shard, const ShardState::Empty& empty) const {
+  std::vector<RowGradients> gradients;
+  for (const Picked& picked : gradients_[static_cast<size_t>(shard)]) {
+    gradients.push_back(picked.rows);
+    if (!picked.places.defined()) continue;
+    const Tensor& all = picked.rows.gradients;
+    Tensor& rows = gradients.back().gradients;
+    rows = empty({picked.places.numel(), all.dim(1)}, {.device = all.device()});
+    ops::EmbeddingInto(rows, all, picked.places);
+  }
+  return gradients;
 }
 
 void RowRoutes::AddKeys(const RowTableOptions& table, const RowKeys& rows) {

@@ -22,9 +22,9 @@ class RowRoutes {
             const std::vector<RowKeys>& keys);
 
   // Tables without keys at the shard are left out of gradients, not of keys.
-  const std::vector<RowGradients>& gradients(int shard) const {
-    return gradients_[static_cast<size_t>(shard)];
-  }
+  // Rows that must be picked from others are copied to what `empty` makes.
+  std::vector<RowGradients> Gradients(int shard,
+                                      const ShardState::Empty& empty) const;
   const std::vector<RowKeys>& keys(int shard) const {
     return keys_[static_cast<size_t>(shard)];
   }
@@ -33,14 +33,19 @@ class RowRoutes {
       const std::vector<std::vector<Tensor>>& of_shards) const;
 
  private:
+  struct Picked {
+    RowGradients rows;  // all gradients, the keys of the shard
+    Tensor places;      // i64 [N] among the gradients; undefined: all of them
+  };
+
   int shards() const { return static_cast<int>(keys_.size()); }
   void AddGradients(const RowTableOptions& table, const RowGradients& rows);
   void AddKeys(const RowTableOptions& table, const RowKeys& rows);
   Tensor JoinTable(size_t table, const std::vector<Tensor>& parts) const;
 
   std::vector<int64_t> widths_;  // of each table that is pulled from
-  std::vector<std::vector<RowGradients>> gradients_;  // by shard
-  std::vector<std::vector<RowKeys>> keys_;            // by shard
+  std::vector<std::vector<Picked>> gradients_;  // by shard
+  std::vector<std::vector<RowKeys>> keys_;      // by shard
   // Of each table that is pulled from, by shard: places in what was wanted.
   // With one shard none.
   std::vector<std::vector<std::vector<int64_t>>> places_;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <utility>
 #include <variant>
 
 #include "core/cpu/optimizer.h"
@@ -16,8 +17,10 @@
 namespace baton::dist {
 namespace {
 
-constexpr uint64_t kBlockBytes = 4 << 20;      // huge pages, of 2 MB
-constexpr int64_t kGrainElements = 256 << 10;  // that are worth a thread
+constexpr uint64_t kBlockBytes = 4 << 20;  // huge pages, of 2 MB
+// Elements that are worth a thread, when they are read, and stepped.
+constexpr int64_t kGrainElements = 256 << 10;
+constexpr int64_t kStepGrainElements = 64 << 10;
 // Under way at a time: keys that are looked up, and records that are fetched.
 constexpr int64_t kKeysAhead = 32;
 constexpr int64_t kRecordsAhead = 16;
@@ -35,28 +38,12 @@ template <int kToWrite>
 
 }  // namespace
 
-// Where each row is among those that a step names. Small, and so in the caches,
-// as nothing could be that is there for every row of the table.
-class RowTable::Places {
- public:
-  explicit Places(int64_t most)
-      : mask_(std::bit_ceil(static_cast<uint64_t>(2 * most + 1)) - 1),
-        places_(mask_ + 1, -1) {}
-
-  // Below 0 where it was not named before: the caller then says where.
-  int32_t& Of(Row row, const std::vector<Touched>& touched) {
-    uint64_t at = static_cast<uint64_t>(row) * kSpread >> 32U & mask_;
-    while (places_[at] >= 0 &&
-           touched[static_cast<size_t>(places_[at])].row != row)
-      at = (at + 1) & mask_;
-    return places_[at];
-  }
-
- private:
-  static constexpr uint64_t kSpread =
-      0x9E3779B97F4A7C15;  // 2^64 / golden ratio
-  const uint64_t mask_;
-  std::vector<int32_t> places_;
+struct RowTable::Prepared final : PreparedRows {
+  Prepared(std::vector<RowGradients> given, int64_t most, int64_t width)
+      : gradients(std::move(given)), found(most, width) {}
+  const std::vector<RowGradients> gradients;  // of which all else is
+  RowWork found;
+  std::vector<Named> rest{};  // whose rows Step finds or makes
 };
 
 RowTable::RowTable(const RowTableOptions& options, int64_t limit,
@@ -192,45 +179,7 @@ RowTable::Row RowTable::RowOf(int64_t key) {
   return row;
 }
 
-std::vector<RowTable::Touched> RowTable::Gather(
-    const std::vector<RowGradients>& gradients,
-    std::vector<std::vector<float>>& sums) {
-  int64_t all = 0;
-  for (const RowGradients& given : gradients) all += given.keys.numel();
-  std::vector<Touched> touched;
-  touched.reserve(static_cast<size_t>(all));
-  Places places(all);
-  for (const RowGradients& given : gradients) {
-    const int64_t* key = given.keys.data<int64_t>();
-    const float* gradient = given.gradients.data<float>();
-    const int64_t count = given.keys.numel();
-    for (int64_t i = 0; i < count; ++i, gradient += width()) {
-      if (i + kKeysAhead < count) row_of_.Prefetch(key[i + kKeysAhead]);
-      const Row row = RowOf(key[i]);
-      int32_t& place = places.Of(row, touched);
-      if (place < 0) {
-        place = static_cast<int32_t>(touched.size());
-        touched.push_back({.row = row, .gradient = gradient});
-      } else {
-        AddTo(touched[static_cast<size_t>(place)], gradient, sums);
-      }
-    }
-  }
-  return touched;
-}
-
-void RowTable::AddTo(Touched& touched, const float* gradient,
-                     std::vector<std::vector<float>>& sums) const {
-  if (touched.sum < 0) {
-    touched.sum = static_cast<int32_t>(sums.size());
-    sums.emplace_back(touched.gradient, touched.gradient + width());
-  }
-  std::vector<float>& sum = sums[static_cast<size_t>(touched.sum)];
-  for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
-  touched.gradient = sum.data();
-}
-
-void RowTable::StepRow(const Touched& touched, double scale) const {
+void RowTable::StepRow(const TouchedRow& touched, const StepRate& step) const {
   float* record = Record(touched.row);
   cpu::StepArrays arrays{.dtype = DType::kF32,
                          .value = record,
@@ -245,38 +194,107 @@ void RowTable::StepRow(const Touched& touched, double scale) const {
       std::visit([](const auto& options) { return options.lr; }, options_.rule);
   cpu::StepRange(options_.rule, arrays,
                  {.rate = rate,
-                  .step = steps_,
+                  .step = step.step,
                   .limit = std::numeric_limits<double>::infinity(),
-                  .scale = scale},
+                  .scale = step.scale},
                  0, width(), 0);
 }
 
-std::vector<RowGradients> RowTable::Prepare(
+std::unique_ptr<const PreparedRows> RowTable::Prepare(
     std::vector<RowGradients> gradients) const {
+  int64_t all = 0;
   for (RowGradients& rows : gradients) {
     rows.keys = PlacedOn(Device::Cpu(), rows.keys);
     rows.gradients = PlacedOn(Device::Cpu(), rows.gradients);
+    all += rows.keys.numel();
   }
-  return gradients;
+  auto prepared = std::make_unique<Prepared>(std::move(gradients),
+                                             bounded() ? 0 : all, width());
+  {
+    const ReaderLock lock(index_mutex_);
+    for (const RowGradients& rows : prepared->gradients) Find(rows, *prepared);
+  }
+  prepared->found.DealOut();
+  return prepared;
 }
 
-void RowTable::Step(const std::vector<RowGradients>& gradients, double scale) {
-  ++steps_;
-  std::vector<std::vector<float>> sums;
-  const std::vector<Touched> touched = Gather(gradients, sums);
-  ParallelFor(static_cast<int64_t>(touched.size()), Grain(),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t i = begin; i < end; ++i) {
-                  if (const int64_t next = i + kRecordsAhead; next < end)
-                    PrefetchLines</*kToWrite=*/1>(
-                        Record(touched[static_cast<size_t>(next)].row),
-                        record_);
-                  StepRow(touched[static_cast<size_t>(i)], scale);
-                }
-              });
-  if (!bounded()) return;
-  for (const Touched& each : touched) Use(each.row);
+void RowTable::Find(const RowGradients& rows, Prepared& prepared) const {
+  const int64_t* key = rows.keys.data<int64_t>();
+  const float* gradient = rows.gradients.data<float>();
+  const int64_t count = rows.keys.numel();
+  for (int64_t i = 0; i < count; ++i, gradient += width()) {
+    if (i + kKeysAhead < count) row_of_.Prefetch(key[i + kKeysAhead]);
+    const Row row = bounded() ? kNone : row_of_.Find(key[i]);
+    if (row != kNone) {
+      prepared.found.Add(row, gradient);
+    } else {
+      prepared.rest.push_back({.key = key[i], .gradient = gradient});
+    }
+  }
+}
+
+void RowTable::Step(const Steps& steps, double scale) {
+  const int64_t before = steps_;
+  const auto rate = [&](size_t i) {
+    return StepRate{.step = before + static_cast<int64_t>(i) + 1,
+                    .scale = scale};
+  };
+  int64_t rows = 0;
+  std::vector<RowWork> made;
+  made.reserve(steps.size());
+  std::vector<std::pair<const RowWork*, StepRate>> works;  // in order
+  for (size_t i = 0; i < steps.size(); ++i) {
+    ++steps_;
+    const auto& prepared = *static_cast<const Prepared*>(steps[i]);
+    made.push_back(FindOrMake(prepared.rest));
+    if (bounded()) {
+      StepAndForget(made.back(), rate(i));
+      continue;
+    }
+    made.back().DealOut();
+    for (const RowWork* work :
+         {&prepared.found, std::as_const(made).data() + i}) {
+      works.emplace_back(work, rate(i));
+      rows += static_cast<int64_t>(work->touched().size());
+    }
+  }
+  const int64_t grain = RowWork::kParts * kStepGrainElements /
+                            std::max<int64_t>(1, rows * width()) +
+                        1;
+  ParallelFor(RowWork::kParts, grain, [&](int64_t begin, int64_t end) {
+    for (auto part = static_cast<size_t>(begin);
+         part < static_cast<size_t>(end); ++part)
+      for (const auto& [work, rate] : works)
+        StepRows(work->begin(part), work->end(part), rate);
+  });
+}
+
+RowWork RowTable::FindOrMake(const std::vector<Named>& named) {
+  RowWork work(static_cast<int64_t>(named.size()), width());
+  if (named.empty()) return work;
+  const WriterLock lock(index_mutex_);
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (const size_t next = i + size_t{kKeysAhead}; next < named.size())
+      row_of_.Prefetch(named[next].key);
+    work.Add(RowOf(named[i].key), named[i].gradient);
+  }
+  return work;
+}
+
+void RowTable::StepAndForget(const RowWork& work, const StepRate& rate) {
+  const std::vector<TouchedRow>& touched = work.touched();
+  StepRows(touched.data(), touched.data() + touched.size(), rate);
+  for (const TouchedRow& each : touched) Use(each.row);
   ForgetRest();
+}
+
+void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
+                        const StepRate& rate) const {
+  for (const TouchedRow* each = begin; each < end; ++each) {
+    if (end - each > kRecordsAhead)
+      PrefetchLines</*kToWrite=*/1>(Record(each[kRecordsAhead].row), record_);
+    StepRow(*each, rate);
+  }
 }
 
 void RowTable::Append(Row row) {

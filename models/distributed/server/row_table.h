@@ -4,18 +4,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "core/shared_mutex.h"
 #include "core/tensor.h"
 #include "models/distributed/server/options.h"
 #include "models/distributed/server/row_index.h"
+#include "models/distributed/server/row_work.h"
 #include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 
 // Rows by any keys, in host memory, each with the optimizer's state beside it.
 // A row is there from its first gradient on; before, and once it is forgotten,
-// it reads as it begins. Thread-compatible.
+// it reads as it begins.
 class RowTable final : public ShardTable {
  public:
   // Keeps `limit` rows at most; 0: all.
@@ -31,20 +34,26 @@ class RowTable final : public ShardTable {
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor& keys) override;
-  std::vector<RowGradients> Prepare(
+  // Finds the rows that are there and sums what is of the same row. In a
+  // bounded table, where others' steps may end a row, Step does all of that.
+  std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const override;
   // Then forgets what is too much.
-  void Step(const std::vector<RowGradients>& gradients, double scale) override;
+  void Step(const Steps& steps, double scale) override;
 
  private:
   using Row = RowIndex::Row;
   static constexpr Row kNone = RowIndex::kNone;
-  // What a step has to do to a row.
-  struct Touched {
-    Row row;
+  struct Named {
+    int64_t key;
     const float* gradient;
-    int32_t sum = -1;  // where the gradient is one of several: which
   };
+  // How far a step goes.
+  struct StepRate {
+    int64_t step;
+    double scale;
+  };
+  struct Prepared;
 
   int64_t Grain() const;  // rows
   float* Record(Row row) const;
@@ -53,14 +62,13 @@ class RowTable final : public ShardTable {
   void CopyOrBegin(const float* record, int64_t key, float* to) const;
   Row NewRow(int64_t key);   // its record uninitialised
   Row MakeRow(int64_t key);  // as rows begin
-  class Places;
-
-  Row RowOf(int64_t key);  // which it makes, where it is not there
-  std::vector<Touched> Gather(const std::vector<RowGradients>& gradients,
-                              std::vector<std::vector<float>>& sums);
-  void AddTo(Touched& touched, const float* gradient,
-             std::vector<std::vector<float>>& sums) const;
-  void StepRow(const Touched& touched, double scale) const;
+  Row RowOf(int64_t key);    // which it makes, where it is not there
+  void Find(const RowGradients& rows, Prepared& prepared) const;
+  RowWork FindOrMake(const std::vector<Named>& named);
+  void StepAndForget(const RowWork& work, const StepRate& rate);
+  void StepRows(const TouchedRow* begin, const TouchedRow* end,
+                const StepRate& rate) const;
+  void StepRow(const TouchedRow& touched, const StepRate& rate) const;
   // The order of use.
   void Append(Row row);
   void Unlink(Row row);
@@ -73,6 +81,8 @@ class RowTable final : public ShardTable {
   const int64_t record_;  // elements: the value, then the state
   const int block_bits_;
   const int64_t rows_per_block_;  // a power of two
+  // Between Prepare and Step, which alone adds rows.
+  mutable SharedMutex index_mutex_;
   RowIndex row_of_;
   std::vector<Tensor> blocks_;
   std::vector<float*> block_data_;

@@ -142,6 +142,10 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
     return ReadyFuture<ExchangeReply>(*std::move(reply));
   auto waiting = std::make_shared<Waiting>();
   waiting->request = request;
+  // On this thread, beside those of other trainers. A round is one step.
+  if (request.sequence > 0 &&
+      state_.options().mode != Consistency::kBulkSynchronous)
+    waiting->prepared = state_.Prepare(request.gradients);
   if (request.sequence > 0 &&
       state_.options().mode == Consistency::kAsynchronous) {
     PostPush(waiting);
@@ -204,7 +208,8 @@ void ServerShard::Push(const WaitingPtr& waiting) {
       Log({.kind = ShardUpdate::Kind::kPush,
            .trainer = request.trainer,
            .sequence = request.sequence,
-           .gradients = std::exchange(request.gradients, {})});
+           .gradients = std::exchange(request.gradients, {}),
+           .prepared = std::exchange(waiting->prepared, nullptr)});
   last_push_[request.trainer] = taken;
   AfterPush(waiting, taken);
 }

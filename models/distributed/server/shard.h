@@ -109,6 +109,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   enum class Role : uint8_t { kIdle, kPrimary, kBackup, kFenced };
   struct Waiting {
     ExchangeRequest request;
+    PreparedPush prepared{};
     bool pushed = false;
     Promise<ExchangeReply> promise{};
   };
@@ -128,8 +129,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
       fn(*self);
     });
   }
-  // Of asynchronous mode, where pushes of dense gradients that came while
-  // another one was applied are applied together.
+  // Of asynchronous mode, where pushes that came while another one was applied
+  // are applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
   template <typename Fn>

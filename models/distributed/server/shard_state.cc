@@ -23,6 +23,19 @@ constexpr int64_t kStride = 64 << 10;
 // Elements that are worth a thread.
 constexpr int64_t kGrain = 1 << 20;
 
+std::vector<std::unique_ptr<ShardTable>> TablesOf(const ShardSpec& spec,
+                                                  Device device) {
+  const std::vector<RowTableImage>& images = spec.image.tables;
+  std::vector<std::unique_ptr<ShardTable>> tables;
+  for (const RowTableOptions& table : spec.options.tables) {
+    const size_t at = tables.size();
+    tables.push_back(
+        ShardTable::Make(table, spec.shard, spec.shards, device,
+                         at < images.size() ? images[at] : RowTableImage{}));
+  }
+  return tables;
+}
+
 }  // namespace
 
 ShardState::ShardState(const ShardSpec& spec, Device device)
@@ -32,7 +45,8 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
       shape_(spec.image.values.shape()),
       steps_(spec.image.steps),
       round_(spec.image.round),
-      clocks_(spec.options, spec.image.clocks) {
+      clocks_(spec.options, spec.image.clocks),
+      tables_(TablesOf(spec, device)) {
   const ShardImage& image = spec.image;
   const Tensor values = image.values.To(device).Contiguous();
   for (const ops::StateSlot& slot : UsedSlots(options_.rule)) {
@@ -48,12 +62,6 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
   }
   const WriterLock lock(mutex_);
   dense_ = {.version = image.version, .values = values};
-  for (const RowTableOptions& table : options_.tables) {
-    const size_t at = tables_.size();
-    tables_.push_back(ShardTable::Make(
-        table, spec.shard, spec.shards, device,
-        at < image.tables.size() ? image.tables[at] : RowTableImage{}));
-  }
 }
 
 ShardImage ShardState::Image() const {
@@ -128,7 +136,8 @@ void ShardState::Apply(const ShardUpdate& update) {
   std::vector<Gradients> all;
   for (auto& [rank, gradients] : round_) all.push_back(std::move(gradients));
   round_.clear();
-  StepBy({all}, options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
+  StepBy({WorkOf(all)},
+         options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
   const WriterLock lock(mutex_);
   clocks_.EndRound();
 }
@@ -142,10 +151,10 @@ void ShardState::TakeIntoRound(const ShardUpdate& push) {
 }
 
 void ShardState::ApplyPushes(const std::vector<ShardUpdate>& pushes) {
-  std::vector<Summed> steps;
+  std::vector<StepWork> steps;
   for (const ShardUpdate& push : pushes)
     if (clocks_.Find(push.trainer) != nullptr)
-      steps.push_back({push.gradients});
+      steps.push_back(WorkOf({push.gradients}, push.prepared));
   if (steps.empty()) return;
   StepBy(steps, 1);
   // After the values, which therefore have what clocks say, or more.
@@ -163,33 +172,45 @@ void ShardState::ApplyTouch(const Gradients& used) {
   }
 }
 
-std::vector<RowGradients> ShardState::Prepare(
-    size_t table, std::vector<RowGradients> rows) const {
-  const ReaderLock lock(mutex_);
-  return tables_[table]->Prepare(std::move(rows));
+PreparedPush ShardState::Prepare(const Gradients& gradients) const {
+  return gradients.rows.empty() ? nullptr : PrepareRows({gradients});
+}
+
+PreparedPush ShardState::PrepareRows(
+    const std::vector<Gradients>& summed) const {
+  std::map<size_t, std::vector<RowGradients>> of_tables;
+  for (const Gradients& given : summed)
+    for (const RowGradients& rows : given.rows)
+      of_tables[static_cast<size_t>(rows.table)].push_back(rows);
+  auto prepared = std::make_shared<PreparedTables>();
+  for (auto& [table, gradients] : of_tables)
+    prepared->emplace_back(table,
+                           tables_[table]->Prepare(std::move(gradients)));
+  return prepared;
+}
+
+ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
+                                        PreparedPush rows) const {
+  StepWork work{.dense = {}, .rows = std::move(rows)};
+  for (const Gradients& given : summed)
+    if (given.dense.defined())
+      work.dense.push_back(Expand(given, shape_.numel(), device_));
+  if (work.rows == nullptr) work.rows = PrepareRows(summed);
+  return work;
 }
 
 // What takes no row is done before others are kept from reading.
-void ShardState::StepBy(const std::vector<Summed>& steps, double scale) {
+void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
   DenseSteps dense;
-  std::vector<std::pair<size_t, std::vector<RowGradients>>> rows;
-  for (const Summed& step : steps) {
-    std::vector<Tensor> of_step;
-    std::map<size_t, std::vector<RowGradients>> of_tables;
-    for (const Gradients& given : step) {
-      if (given.dense.defined())
-        of_step.push_back(Expand(given, shape_.numel(), device_));
-      for (const RowGradients& of_table : given.rows)
-        of_tables[static_cast<size_t>(of_table.table)].push_back(of_table);
-    }
-    if (!of_step.empty()) dense.push_back(std::move(of_step));
-    for (auto& [table, gradients] : of_tables)
-      rows.emplace_back(table, Prepare(table, std::move(gradients)));
-  }
+  for (const StepWork& step : steps)
+    if (!step.dense.empty()) dense.push_back(step.dense);
   const Tensor values = StepDense(dense, scale);
+  std::map<size_t, ShardTable::Steps> of_tables;
+  for (const StepWork& step : steps)
+    for (const auto& [table, rows] : *step.rows)
+      of_tables[table].push_back(rows.get());
   const WriterLock lock(mutex_);
-  for (const auto& [table, gradients] : rows)
-    tables_[table]->Step(gradients, scale);
+  for (const auto& [table, rows] : of_tables) tables_[table]->Step(rows, scale);
   dense_ = {.version = dense_.version + static_cast<int64_t>(steps.size()),
             .values = values};
 }

@@ -33,6 +33,11 @@ struct Gradients {
   }
 };
 
+// The rows of one push, as the tables of this process take them.
+using PreparedTables =
+    std::vector<std::pair<size_t, std::unique_ptr<const PreparedRows>>>;
+using PreparedPush = std::shared_ptr<const PreparedTables>;
+
 // What changes a shard. Its primary numbers them, and primary and backup apply
 // them in that order.
 struct ShardUpdate {
@@ -44,6 +49,7 @@ struct ShardUpdate {
   ServedTrainer joining{};  // of kJoin
   int64_t sequence = 0;     // of kPush
   Gradients gradients{};    // of kPush; of kTouch the keys alone
+  PreparedPush prepared{};  // of kPush, where they are; not sent
   static constexpr auto Fields() {
     using U = ShardUpdate;
     return std::tuple{&U::index,   &U::kind,     &U::trainer,
@@ -141,10 +147,14 @@ class ShardState {
 
   // InvalidArgument for gradients that do not fit.
   absl::Status Check(const Gradients& gradients) const;
+  // Does beforehand, of what Apply does to one push of checked gradients, all
+  // that may be beside other updates. Null where there is nothing to do.
+  PreparedPush Prepare(const Gradients& gradients) const;
   // Of a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
   // The same, of asynchronous mode, for pushes of different trainers one after
-  // the other, in one pass over the values: readers see all or none.
+  // the other, in one pass over the values, and with the rows of all dealt out
+  // to several threads: readers see all or none.
   void ApplyPushes(const std::vector<ShardUpdate>& pushes);
 
   // A copy, between two updates.
@@ -166,16 +176,22 @@ class ShardState {
     Tensor values;  // never written again
   };
 
-  // What one step is by: the sum of these, in order.
-  using Summed = std::vector<Gradients>;
+  // What one step is by: the sum of the dense gradients, and of the rows', in
+  // order.
+  struct StepWork {
+    std::vector<Tensor> dense;
+    PreparedPush rows;
+  };
 
   absl::Status CheckDense(const Gradients& gradients) const;
   void TakeIntoRound(const ShardUpdate& push);
   void ApplyTouch(const Gradients& used);
+  // By the sum of these, but for `rows`, where these are prepared already.
+  StepWork WorkOf(const std::vector<Gradients>& summed,
+                  PreparedPush rows = nullptr) const;
+  PreparedPush PrepareRows(const std::vector<Gradients>& summed) const;
   // One step after the other, by their gradients multiplied by `scale`.
-  void StepBy(const std::vector<Summed>& steps, double scale);
-  std::vector<RowGradients> Prepare(size_t table,
-                                    std::vector<RowGradients> rows) const;
+  void StepBy(const std::vector<StepWork>& steps, double scale);
   // Of the dense gradients of each step.
   using DenseSteps = std::vector<std::vector<Tensor>>;
   // Elements begin .. end of all steps.
@@ -205,7 +221,8 @@ class ShardState {
   // reads them without it.
   Clocks clocks_;
   DenseValues dense_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<ShardTable>> tables_ ABSL_GUARDED_BY(mutex_);
+  // But for Prepare, with the mutex.
+  const std::vector<std::unique_ptr<ShardTable>> tables_;
 };
 
 }  // namespace baton::dist

@@ -67,8 +67,16 @@ struct RowTableImage {
   }
 };
 
+// Gradients of one table as its Step takes them. Whoever makes it says what it
+// holds.
+class PreparedRows {
+ public:
+  virtual ~PreparedRows() = default;
+};
+
 // The rows of an embedding table that one shard has, with the optimizer's
-// state. Equal calls in equal order leave equal tables. Thread-compatible.
+// state. Equal calls in equal order leave equal tables. Prepare may be called
+// at any time, on any thread; the others are thread-compatible.
 class ShardTable {
  public:
   // What the options say: a RowTable in host memory, or a FixedTable on
@@ -90,13 +98,14 @@ class ShardTable {
   virtual void Read(const Tensor& keys, const Tensor& rows) const = 0;
   // These were used: what is forgotten first are others.
   virtual void Touch(const Tensor& keys) = 0;
-  // What Step takes of these, as much as can be done of it beside readers.
-  virtual std::vector<RowGradients> Prepare(
+  // What Step takes of these, as much as can be done of it beside other steps.
+  // It is of this table alone.
+  virtual std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const = 0;
-  // One step of each row that is named, by the sum of its gradients in the
-  // order given, multiplied by `scale`.
-  virtual void Step(const std::vector<RowGradients>& prepared,
-                    double scale) = 0;
+  // One step after the other, each of the rows that it names, by the sum of its
+  // gradients in the order given, multiplied by `scale`.
+  using Steps = std::vector<const PreparedRows*>;
+  virtual void Step(const Steps& steps, double scale) = 0;
 };
 
 }  // namespace baton::dist

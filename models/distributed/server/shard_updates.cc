@@ -50,10 +50,8 @@ Future<void> ServerShard::Log(ShardUpdate update) {
     unacknowledged_[update.index] = {update, replicated};
     if (!copying_) SendToBackup(update);
   }
-  // Rows alone have no pass over all values that several could share.
   if (update.kind == ShardUpdate::Kind::kPush &&
-      state_.options().mode == Consistency::kAsynchronous &&
-      update.gradients.dense.defined()) {
+      state_.options().mode == Consistency::kAsynchronous) {
     pushed_.push_back(std::move(update));
     if (pushed_.size() == 1) Post([](ServerShard&) {});
   } else {
@@ -90,6 +88,9 @@ void ServerShard::OnReplicated(int64_t epoch, int64_t index,
 
 Future<void> ServerShard::Replicate(int64_t epoch, const ShardUpdate& update) {
   Unacknowledged parked{.update = update};
+  if (update.kind == ShardUpdate::Kind::kPush &&
+      state_.options().mode != Consistency::kBulkSynchronous)
+    parked.update.prepared = state_.Prepare(update.gradients);
   Future<void> applied = parked.promise.future();
   Post([epoch, parked](ServerShard& self) {
     if (self.role_ != Role::kBackup || epoch != self.epoch_) {

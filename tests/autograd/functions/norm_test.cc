@@ -3,6 +3,8 @@
 
 #include "autograd/functions/norm.h"
 
+#include <memory>
+
 #include "tests/support/gradcheck.h"
 #include "tests/support/test_device.h"
 
@@ -56,6 +58,27 @@ TEST(BatchNormGradients, TrainResidual) {
 TEST(BatchNormGradients, TrainResidualRelu) {
   EXPECT_TRUE(GradCheck([](Inputs v) { return Train(v, true); },
                         Affine({4, 3, 2, 3}, true), kLoose));
+}
+
+// Of one member.
+class Alone final : public BatchPeers {
+ public:
+  int members() const override { return 1; }
+  Tensor Gather(const Tensor& own) override { return own.Unsqueeze(0); }
+  void AddUp(const Tensor&) override {}
+};
+
+TEST(BatchNormGradients, TrainTogether) {
+  for (const bool relu : {false, true}) {
+    for (const bool residual : {false, true}) {
+      const auto train = [&](Inputs v) {
+        return BatchNormTrainTogether(
+            v[0], v[1], v[2], residual ? v[3] : Variable(), Tensor(), Tensor(),
+            std::make_shared<Alone>(), {.relu = relu});
+      };
+      EXPECT_TRUE(GradCheck(train, Affine({4, 3, 2, 2}, residual), kLoose));
+    }
+  }
 }
 
 TEST(BatchNormGradients, Eval) {

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
 #include "core/parallel.h"
 #include "tests/core/ops/reference.h"
 #include "tests/support/test_device.h"
@@ -177,6 +181,41 @@ TEST(BatchNormTrain, EqualsItsDefinition) {
       EXPECT_TRUE(result.y.IsContiguous(in.x.SuggestFormat()));
     }
   }
+}
+
+TEST(JoinMoments, GivesThoseOfAllBatchesTakenAsOne) {
+  for (const Case& c : Cases()) {
+    if (c.relu || c.residual) continue;
+    const Inputs in(c);
+    const int64_t rows = c.shape[0];
+    std::vector<Tensor> moments;
+    for (const auto& [begin, end] :
+         std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {1, 1}, {1, rows}}) {
+      moments.push_back(BatchMoments(in.x.Slice(0, begin, end)).Unsqueeze(0));
+    }
+    const Tensor joined = JoinMoments(Cat(moments, 0));
+    const Reference reference = ReferenceOf(c, in, 0);
+    const double n = reference.count;
+    Doubles expected = reference.mean;
+    for (const double factor : {n / (n - 1), 1.0})
+      for (const double variance : reference.variance)
+        expected.push_back(variance * factor);
+    expected.insert(expected.end(), reference.channels, n);
+    ExpectNear(joined, {4, c.shape[1]}, expected,
+               std::min(1e-5, ToleranceOf(c.dtype)), Describe(c));
+  }
+}
+
+TEST(JoinMoments, AreExactWhenTheMeanIsFarFromZero) {
+  const Tensor x = Put(
+      AddScalar(MulScalar(Numbers({8, 4, 16, 16}, DType::kF32, 1), 0.5), 1000));
+  const Reference reference(x.shape(), ToDoubles(x), {1, 1, 1, 1}, {0, 0, 0, 0},
+                            0);
+  const Tensor joined =
+      JoinMoments(Cat({BatchMoments(x.Slice(0, 0, 3)).Unsqueeze(0),
+                       BatchMoments(x.Slice(0, 3, 8)).Unsqueeze(0)},
+                      0));
+  ExpectNear(joined.Select(0, 2), {4}, reference.variance, 1e-5, "variance");
 }
 
 TEST(RunningStatistics, MoveByBatchesInTheirOrder) {

@@ -75,6 +75,25 @@ TEST_F(ResNetPrograms, PlainCallsOfStagesTrainLikeOneProcess) {
   }
 }
 
+// Bit for bit, of what copies its state to others and of what does not.
+TEST_F(ResNetPrograms, APipelineThatCanBeRecoveredTrainsAsAnother) {
+  Settings settings = SmallSettings();
+  settings.stepping.optimizer.others["momentum"] = 0.9;
+  const auto batches = SyntheticBatches(settings);
+  std::vector<double> wanted, got;
+  const auto plain = Remote(settings, 4);
+  settings.recover = true;
+  const auto recoverable = Remote(settings, 4);
+  for (int step = 0; step < 4; ++step) {
+    const TrainingBatch& batch = batches[static_cast<size_t>(step) % 2];
+    wanted.push_back(plain->TrainStep(batch).value());
+    got.push_back(recoverable->TrainStep(batch).value());
+  }
+  EXPECT_EQ(got, wanted);
+  EXPECT_EQ(recoverable->Evaluate(batches[0]).value().loss,
+            plain->Evaluate(batches[0]).value().loss);
+}
+
 // Each of whose micro-batches is one of the one pipeline's.
 TEST_F(ResNetPrograms, ReplicasOfAPipelineTrainAsOneDoesOnAllMicroBatches) {
   Settings settings = SmallSettings();

@@ -145,6 +145,21 @@ TEST_F(TextTraining, StagesLearnAsTheWholeModel) {
   }
 }
 
+// Each of whose micro-batches is one of the one pipeline's.
+TEST_F(TextTraining, ReplicasOfAPipelineLearnAsOneDoes) {
+  settings_.cuts = {"blocks.0"};
+  settings_.split_sizes = {3};
+  for (const bool tied : {false, true}) {
+    settings_.task.model.tied = tied;
+    settings_.replicas = 1;
+    const std::vector<double> one = LossesOf(Train(2)[0]);
+    settings_.replicas = 2;
+    EXPECT_THAT(LossesOf(Train(4)[0]),
+                ::testing::Pointwise(::testing::DoubleNear(1e-5), one))
+        << (tied ? "tied" : "apart");
+  }
+}
+
 TEST_F(TextTraining, MicroBatchesMayDifferInSize) {
   settings_.cuts = {"blocks.0"};
   const std::vector<double> losses = LossesOf(Train(2)[0]);
@@ -289,7 +304,7 @@ TEST(TextSettings, ComeFromFlags) {
        "'double'"},
       {"--require_path=pigeon",
        "--require_path takes names among window, shared memory, cuda ipc, "
-       "nccl, tcp, grpc, not 'pigeon'"},
+       "tcp, grpc, not 'pigeon'"},
       {"--split_size=17", "from 1 to --batch (16)"},
       {"--micro_batches=8+9", "add up to --batch (16)"}};
   for (const auto& [flag, text] : wrong) {

@@ -27,6 +27,15 @@ TEST(FlightRecorder, KeepsTheLastOnesAndAllThatHaveNotEnded) {
   EXPECT_EQ(records.front().ToString(), "#4 all_reduce sum f32[8], queued");
 }
 
+TEST(Collective, ListsTheSizesOfSeveralTensors) {
+  Collective several = kReduction;
+  several.sizes = {5, 3};
+  EXPECT_EQ(several.ToString(), "all_reduce sum f32[5 + 3]");
+  several.sizes = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(several.ToString(),
+            "all_reduce sum f32[1 + 2 + 3 + 4] and 2 more, 21 together");
+}
+
 TEST(CompareFlights, NamesEachMemberThatDoesNotTakePart) {
   const std::vector<MemberFlight> members = {
       {"rank 0 (a)",

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/within.h"
 
 // What becomes of collectives that a GPU has been given, where the test says
 // what the GPU does.
@@ -26,6 +27,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using testing::Fails;
 using testing::IsOk;
+using testing::Within;
 using Clock = std::chrono::steady_clock;
 
 // So many calls have ended as it is told.
@@ -38,6 +40,14 @@ class FakeNcclGroup final : public cuda::NcclGroup {
   }
   absl::Status Broadcast(const Tensor&, const Tensor&, int root) override {
     return Call(absl::StrCat("broadcast ", root));
+  }
+  absl::Status AllReduceMany(const std::vector<Tensor>& tensors,
+                             cuda::NcclReduction) override {
+    return Call(absl::StrCat("all_reduce of ", tensors.size()));
+  }
+  absl::Status BroadcastMany(const std::vector<Tensor>& tensors,
+                             int root) override {
+    return Call(absl::StrCat("broadcast of ", tensors.size(), ", ", root));
   }
   absl::Status Reduce(const Tensor&, const Tensor&, cuda::NcclReduction,
                       int root) override {
@@ -58,15 +68,26 @@ class FakeNcclGroup final : public cuda::NcclGroup {
   }
   Question WhenEnded(const Stream&) override {
     return [this, given = given_.load()]() -> absl::StatusOr<bool> {
+      if (stuck) {
+        asked.Set(absl::OkStatus());
+        let_go = abort_.future().Await(5s).ok();
+        return absl::CancelledError("aborted");
+      }
       if (broken) return absl::UnavailableError("NCCL: a remote error");
       return given <= ended;
     };
   }
-  void Abort() override { aborted = true; }
+  void Abort() override {
+    if (!aborted.exchange(true)) abort_.Set(absl::OkStatus());
+  }
 
   std::vector<std::string> calls;
   std::atomic<int> ended{0};  // so many calls have
   std::atomic<bool> broken{false}, aborted{false};
+  // Questions wait for an abort, as the driver has them wait while it waits
+  // itself for a GPU that waits for a member that is lost.
+  std::atomic<bool> stuck{false}, let_go{false};
+  const Promise<void> asked;
 
  private:
   absl::Status Call(const std::string& what) {
@@ -77,6 +98,7 @@ class FakeNcclGroup final : public cuda::NcclGroup {
 
   const Stream stream_ = Stream::Default(Device::Cpu());
   std::atomic<int> given_{0};
+  const Promise<void> abort_;
 };
 
 class NcclBackendTest : public ::testing::Test {
@@ -108,6 +130,20 @@ TEST_F(NcclBackendTest, CallsEndWhenTheGpuHasEndedThemAndInOrder) {
   EXPECT_THAT(third.Await(20s), IsOk());
   EXPECT_THAT(all.Await(20s), IsOk());
   EXPECT_FALSE(gpu_->aborted);
+}
+
+TEST_F(NcclBackendTest, SeveralTensorsAreGivenTogether) {
+  gpu_->ended = 100;
+  for (const auto kind :
+       {CollectiveKind::kAllReduce, CollectiveKind::kBroadcast}) {
+    const CollectiveWork work{
+        .what = {.kind = kind, .count = 5, .root = 2, .sizes = {3, 2}},
+        .several = {Tensor::Ones({3}), Tensor::Ones({2})},
+        .deadline = Clock::now() + 20s};
+    EXPECT_THAT(backend_.Run(work).Await(20s), IsOk());
+  }
+  EXPECT_THAT(gpu_->calls,
+              ::testing::ElementsAre("all_reduce of 2", "broadcast of 2, 2"));
 }
 
 TEST_F(NcclBackendTest, WhatNcclDoesNotHaveIsExchangedPartByPart) {
@@ -149,6 +185,17 @@ TEST_F(NcclBackendTest, AnAbortReachesTheGpuAndWhoeverWaits) {
   EXPECT_THAT(call.Await(20s), Fails(StatusCode::kAborted, "no more"));
   EXPECT_THAT(Run(CollectiveKind::kAllReduce).Await(20s),
               Fails(StatusCode::kAborted, "no more"));
+}
+
+TEST_F(NcclBackendTest, AnAbortWaitsForNoQuestion) {
+  gpu_->stuck = true;
+  const auto call = Run(CollectiveKind::kAllReduce);
+  ASSERT_THAT(gpu_->asked.future().Await(20s), IsOk());
+  backend_.Abort(absl::UnavailableError("rank 0 is lost"));
+  EXPECT_THAT(call.Await(20s), Fails(StatusCode::kUnavailable, "is lost"));
+  EXPECT_THAT(Run(CollectiveKind::kAllReduce).Await(20s),
+              Fails(StatusCode::kUnavailable, "is lost"));
+  EXPECT_TRUE(Within(4s, [&] { return gpu_->let_go.load(); }));
 }
 
 TEST_F(NcclBackendTest, WhatAMemberHadGivenWhenItLeftIsStillTaken) {

@@ -317,6 +317,21 @@ TEST(BatonRun, HasThreadsWaitWithoutSpinningWhereWorkersShareCores) {
   ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
 }
 
+TEST(BatonRun, SharesTheCoresEvenlyAmongTheComputeThreadsOfWorkers) {
+  const OnOneCore one;
+  const auto worker_sees = [] {
+    return RunProgram({"baton-run", "--workers=2",
+                       "--worker_program=/usr/bin/env", "--", "/bin/sleep",
+                       "60"})
+        .output;
+  };
+  ::unsetenv("OMP_NUM_THREADS");
+  EXPECT_THAT(worker_sees(), HasSubstr("OMP_NUM_THREADS=1\n"));
+  ::setenv("OMP_NUM_THREADS", "5", 1);
+  EXPECT_THAT(worker_sees(), HasSubstr("OMP_NUM_THREADS=5\n"));
+  ::unsetenv("OMP_NUM_THREADS");
+}
+
 TEST(BatonRun, RefusesWhatItCannotDo) {
   EXPECT_EQ(RunProgram({"baton-run"}).code, 2);
   EXPECT_EQ(RunProgram({"baton-run", "--workers=0", "--", "true"}).code, 2);

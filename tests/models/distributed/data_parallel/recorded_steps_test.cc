@@ -13,8 +13,10 @@
 #include "autograd/functions/shape.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
 #include "core/random.h"
 #include "models/distributed/data_parallel/data_parallel.h"
+#include "models/distributed/data_parallel/sync_batch_norm.h"
 #include "models/nn/batch_norm.h"
 #include "models/nn/conv2d.h"
 #include "models/nn/graphed_step.h"
@@ -57,9 +59,17 @@ class SmallNet final : public nn::Module {
 // One member's training: a step on its own images, and what it is left with.
 class Replica {
  public:
-  Replica(Groups& groups, size_t rank, const DataParallelOptions& options)
+  // Whose images are normalised together: of each member, of all, or of all
+  // where one member has them.
+  enum class Batches { kOwn, kOfAll, kAll };
+
+  Replica(Groups& groups, size_t rank, const DataParallelOptions& options,
+          Batches batches)
       : device_(groups.device(rank)), rank_(rank), model_(1 + rank) {
     model_.To(device_);
+    if (batches == Batches::kOfAll) SynchroniseBatchNorms(model_, groups[rank]);
+    if (batches == Batches::kAll)
+      ranks_ = static_cast<size_t>(testing::MembersHere(2));
     auto made = DataParallel::Make(model_, groups[rank], options);
     EXPECT_THAT(made, IsOk());
     parallel_ = *std::move(made);
@@ -75,9 +85,14 @@ class Replica {
   }
 
   void Train() {
-    Generator generator(rank_);
-    const Tensor images = RandNormal({kRows, 3, 8, 8}, generator);
-    const Tensor labels = RandInt(0, 7, {kRows}, generator);
+    std::vector<Tensor> all_images, all_labels;
+    for (size_t i = 0; i < ranks_; ++i) {
+      Generator generator(rank_ + i);
+      all_images.push_back(RandNormal({kRows, 3, 8, 8}, generator));
+      all_labels.push_back(RandInt(0, 7, {kRows}, generator));
+    }
+    const Tensor images = ops::Cat(all_images, 0);
+    const Tensor labels = ops::Cat(all_labels, 0);
     for (int i = 0; i < kSteps; ++i) {
       losses_.push_back(
           step_->Run({images.To(device_), labels.To(device_)})[0].Item());
@@ -112,6 +127,7 @@ class Replica {
 
   const Device device_;
   const size_t rank_;
+  size_t ranks_ = 1;  // whose images it has
   SmallNet model_;
   std::unique_ptr<DataParallel> parallel_;
   std::unique_ptr<optim::Sgd> sgd_;
@@ -123,15 +139,19 @@ class RecordedSteps : public ::testing::Test {
  protected:
   static int members() { return testing::MembersHere(2); }
 
+  using Batches = Replica::Batches;
+
   // What each member has in the end.
   static std::vector<nn::StateMap> Train(Device device,
-                                         const DataParallelOptions& options) {
-    Groups groups(members(), {.name = "Here", .gpus = device.is_cuda()});
+                                         const DataParallelOptions& options,
+                                         Batches batches = Batches::kOwn) {
+    Groups groups(batches == Batches::kAll ? 1 : members(),
+                  {.name = "Here", .gpus = device.is_cuda()});
     std::vector<nn::StateMap> states(groups.size());
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < groups.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        Replica replica(groups, rank, options);
+        Replica replica(groups, rank, options, batches);
         replica.Train();
         EXPECT_LT(replica.losses().back(), replica.losses().front());
         states[rank] = replica.State();
@@ -167,10 +187,24 @@ TEST_F(RecordedSteps, OfShardsAreThoseOfWholeParameters) {
   ExpectClose(shards[0], whole[0]);
 }
 
+TEST_F(RecordedSteps, NormaliseTheBatchesOfAllAsOne) {
+  const DataParallelOptions options{.buckets = {512, 512}};
+  const auto here = Train(test::TestDevice(), options, Batches::kOfAll);
+  ExpectEqual(here);
+  ExpectClose(here[0], Train(Device::Cpu(), options, Batches::kAll)[0]);
+}
+
 TEST_F(RecordedSteps, TravelAsHalf) {
   const auto half = Train(test::TestDevice(),
                           {.buckets = {512, 512}, .travel_as = DType::kBF16});
   ExpectEqual(half);
+}
+
+TEST_F(RecordedSteps, TravelAsThinMatrices) {
+  const DataParallelOptions options{.buckets = {512, 512}, .power_sgd_rank = 1};
+  const auto here = Train(test::TestDevice(), options);
+  ExpectEqual(here);
+  ExpectClose(here[0], Train(Device::Cpu(), options)[0]);
 }
 
 TEST_F(RecordedSteps, OfGpusWithoutAStepBeforeAreRefused) {

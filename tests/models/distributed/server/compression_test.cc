@@ -152,8 +152,10 @@ TEST_F(ServerTest, PartsOfGradientsThatDoNotFitAreRefused) {
     request.values = true;
     return shard.Async<&ServerShard::Exchange>(request).Await();
   };
-  for (const std::vector<int64_t>& bad :
-       std::vector<std::vector<int64_t>>{{8}, {-7}, {1, 2}}) {
+  std::vector<std::vector<int64_t>> wrong = {{1, 2}};
+  // On a GPU, where to look would be to wait, what is sent there is ignored.
+  if (test::TestDevice().is_cpu()) wrong.insert(wrong.end(), {{8}, {-7}});
+  for (const std::vector<int64_t>& bad : wrong) {
     EXPECT_THAT(push(Tensor::Ones({1}), Tensor::From(bad)),
                 Fails(absl::StatusCode::kInvalidArgument, "push"));
   }

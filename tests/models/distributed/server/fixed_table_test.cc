@@ -45,7 +45,7 @@ Tensor RowsOf(const ShardTable& table, const std::vector<int64_t>& keys) {
 
 void Step(ShardTable& table, const std::vector<RowGradients>& gradients,
           double scale) {
-  table.Step(table.Prepare(gradients), scale);
+  table.Step({table.Prepare(gradients).get()}, scale);
 }
 
 void ExpectNear(const Tensor& a, const Tensor& b) {

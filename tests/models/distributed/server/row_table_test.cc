@@ -33,6 +33,11 @@ Tensor Read(const RowTable& table, const Tensor& keys) {
   return rows;
 }
 
+void Step(RowTable& table, const std::vector<RowGradients>& gradients,
+          double scale) {
+  table.Step({table.Prepare(gradients).get()}, scale);
+}
+
 TEST(RowTable, RowsBeginAsSeedAndKeySayWhereverTheyAre) {
   const RowTable one(Options(6, ops::SgdRule{}), 0);
   const RowTable other(Options(6, ops::SgdRule{}), 3);
@@ -87,7 +92,7 @@ TEST(RowTable, StepsTheTouchedRowsByTheRule) {
     Generator generator(2);
     for (int step = 1; step <= 3; ++step) {
       const Tensor gradients = RandNormal({3, 9}, generator);
-      table.Step({{.table = 0, .keys = keys, .gradients = gradients}}, 0.5);
+      Step(table, {{.table = 0, .keys = keys, .gradients = gradients}}, 0.5);
       ops::OptimizerStep(
           {{.targets = {{.value = dense,
                          .grad = gradients,
@@ -105,29 +110,64 @@ TEST(RowTable, AddsUpWhatIsGivenForOneKey) {
   RowTableOptions options = Options(2, ops::AdagradRule{.lr = 1});
   options.start = RowStart::kZero;
   RowTable twice(options, 0), once(options, 0);
-  twice.Step({{.table = 0,
-               .keys = Keys({4, 5, 4}),
-               .gradients = Tensor::From<float>({1, 2, 3, 4, 5, 6}, {3, 2})},
-              {.table = 0,
-               .keys = Keys({4}),
-               .gradients = Tensor::From<float>({1, 1}, {1, 2})}},
-             1);
-  once.Step({{.table = 0,
-              .keys = Keys({5, 4}),
-              .gradients = Tensor::From<float>({3, 4, 7, 9}, {2, 2})}},
-            1);
+  Step(twice,
+       {{.table = 0,
+         .keys = Keys({4, 5, 4}),
+         .gradients = Tensor::From<float>({1, 2, 3, 4, 5, 6}, {3, 2})},
+        {.table = 0,
+         .keys = Keys({4}),
+         .gradients = Tensor::From<float>({1, 1}, {1, 2})}},
+       1);
+  Step(once,
+       {{.table = 0,
+         .keys = Keys({5, 4}),
+         .gradients = Tensor::From<float>({3, 4, 7, 9}, {2, 2})}},
+       1);
   EXPECT_EQ(Read(twice, Keys({4, 5})).ToVector<float>(),
             Read(once, Keys({4, 5})).ToVector<float>());
+}
+
+// As trainers' pushes are that come at the same time: rows are made, or
+// forgotten, between a push's preparation and its step.
+TEST(RowTable, StepsByWhatWasPreparedBeforeOtherSteps) {
+  const std::vector<RowGradients> first = {
+      {.table = 0,
+       .keys = Keys({1, 2, 2, 9}),
+       .gradients = Tensor::Full({4, 3}, 0.5)}};
+  const std::vector<RowGradients> second = {
+      {.table = 0,
+       .keys = Keys({2, 3, 9, 3, 8}),
+       .gradients = Tensor::Full({5, 3}, 0.25)}};
+  const RowTableOptions options = Options(3, ops::AdagradRule{.lr = 0.1});
+  for (const int64_t limit : {0, 3}) {
+    RowTable in_turn(options, limit), beside(options, limit);
+    for (RowTable* table : {&in_turn, &beside}) Step(*table, first, 1);
+    Step(in_turn, first, 1);
+    Step(in_turn, second, 1);
+    Step(in_turn, second, 1);
+    const auto one = beside.Prepare(first), other = beside.Prepare(second),
+               another = beside.Prepare(second);
+    beside.Step({one.get(), other.get()}, 1);
+    beside.Step({another.get()}, 1);
+    EXPECT_EQ(beside.size(), in_turn.size());
+    for (const int64_t key : {1, 2, 3, 8, 9}) {
+      EXPECT_EQ(beside.Has(key), in_turn.Has(key)) << key;
+      EXPECT_EQ(Read(beside, Keys({key})).ToVector<float>(),
+                Read(in_turn, Keys({key})).ToVector<float>())
+          << key;
+    }
+  }
 }
 
 TEST(RowTable, ForgetsTheRowsThatWereUsedLeastRecently) {
   RowTableOptions options = Options(3, ops::SgdRule{.lr = 1});
   RowTable table(options, 2);
   const auto push = [&](int64_t key) {
-    table.Step({{.table = 0,
-                 .keys = Keys({key}),
-                 .gradients = Tensor::Full({1, 3}, 10)}},
-               1);
+    Step(table,
+         {{.table = 0,
+           .keys = Keys({key}),
+           .gradients = Tensor::Full({1, 3}, 10)}},
+         1);
   };
   push(1);
   push(2);
@@ -152,10 +192,11 @@ TEST(RowTable, ATableMadeOfAnImageGoesOnAsTheFirstOne) {
     RowTable one(options, limit);
     const auto step = [](RowTable& table, const std::vector<int64_t>& keys) {
       const auto count = static_cast<int64_t>(keys.size());
-      table.Step({{.table = 0,
-                   .keys = Keys(keys),
-                   .gradients = Tensor::Full({count, 3}, 2)}},
-                 1);
+      Step(table,
+           {{.table = 0,
+             .keys = Keys(keys),
+             .gradients = Tensor::Full({count, 3}, 2)}},
+           1);
     };
     step(one, {1, 2, 3});
     step(one, {2});

@@ -1,0 +1,13 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::cpu {
+
+// See core/ops/orthonormal.h; in double.
+void OrthonormaliseColumns(const Tensor& matrix);
+
+}  // namespace baton::cpu

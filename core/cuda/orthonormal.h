@@ -1,0 +1,13 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/tensor.h"
+
+namespace baton::cuda {
+
+// See core/ops/orthonormal.h; by one block, which adds up in double.
+void OrthonormaliseColumns(const Tensor& matrix);
+
+}  // namespace baton::cuda

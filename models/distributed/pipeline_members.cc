@@ -1,0 +1,213 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/pipeline_members.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "rpc/spares.h"
+
+namespace baton::dist {
+namespace {
+
+// How long a member may take to answer before it is asked again, and how long
+// to wait for news that may not come.
+constexpr std::chrono::milliseconds kAnswer{1000};
+constexpr std::chrono::milliseconds kNoNews{50};
+
+bool IsSame(const rpc::WorkerInfo& a, const rpc::WorkerInfo& b) {
+  return a.name == b.name && a.incarnation == b.incarnation;
+}
+
+}  // namespace
+
+std::shared_ptr<MemberNews> MemberNews::Of(rpc::Agent& agent) {
+  auto news = std::make_shared<MemberNews>();
+  agent.WatchMembers([weak = std::weak_ptr(news)](const auto& event) {
+    if (const auto self = weak.lock()) self->Hear(event);
+  });
+  return news;
+}
+
+void MemberNews::Hear(const rpc::MemberEvent& event) {
+  std::optional<Promise<void>> heard;
+  {
+    const MutexLock lock(mutex_);
+    if (event.kind != rpc::MemberEvent::Kind::kJoined)
+      broke_.try_emplace(event.worker.name, Clock::now());
+    heard = std::exchange(next_, Promise<void>());
+  }
+  heard->Set(absl::OkStatus());
+}
+
+Future<void> MemberNews::Next() const {
+  const MutexLock lock(mutex_);
+  return next_.future();
+}
+
+std::optional<MemberNews::Clock::time_point> MemberNews::Broke(
+    const std::string& name) const {
+  const MutexLock lock(mutex_);
+  const auto found = broke_.find(name);
+  if (found == broke_.end()) return std::nullopt;
+  return found->second;
+}
+
+void MemberNews::Forget() {
+  const MutexLock lock(mutex_);
+  broke_.clear();
+}
+
+PipelineMembers::PipelineMembers(rpc::Agent& agent,
+                                 const std::vector<rpc::WorkerInfo>& workers)
+    : agent_(agent), news_(MemberNews::Of(agent)) {
+  for (const rpc::WorkerInfo& worker : workers) {
+    members_.push_back({.worker = worker, .has_modules = true});
+    names_.push_back(worker.name);
+  }
+}
+
+absl::Status PipelineMembers::MakeStores() {
+  if (members_.size() == 1 && !here_.valid()) {
+    here_ = RRef<StateStore>::Make(
+        agent_, std::shared_ptr<StateStore>(StateStore::Make()));
+  }
+  for (Member& member : members_) {
+    if (member.store.valid()) continue;
+    ASSIGN_OR_RETURN(
+        member.store,
+        rpc::Create<StateStore>(agent_, member.worker).Await(kNoLimit));
+  }
+  return absl::OkStatus();
+}
+
+const RRef<StateStore>& PipelineMembers::BuddyOf(size_t place) const {
+  if (members_.size() == 1) return here_;
+  return members_[(place + 1) % members_.size()].store;
+}
+
+// One that was given up and came back has lost what was made there.
+bool PipelineMembers::IsGone(const Member& member) const {
+  if (member.store.valid() && !member.store.confirmed()) return true;
+  return absl::c_none_of(agent_.workers(), [&](const rpc::WorkerInfo& worker) {
+    return IsSame(worker, member.worker);
+  });
+}
+
+absl::StatusOr<std::vector<size_t>> PipelineMembers::FindLost(
+    uint64_t epoch, Clock::time_point deadline) {
+  for (;;) {
+    const Future<void> news = news_->Next();
+    std::vector<std::optional<Future<std::vector<KeptState>>>> asked;
+    for (const Member& member : members_) {
+      if (!member.store.valid() || IsGone(member)) {
+        asked.emplace_back();
+        continue;
+      }
+      asked.emplace_back(member.store.Async<&StateStore::Fence>(
+          rpc::CallOptions{.timeout = kAnswer}, epoch));
+    }
+    answers_.clear();
+    if (here_.valid()) {
+      ASSIGN_OR_RETURN(const auto here, here_.LocalValue());
+      answers_.push_back({here_, here->Fence(epoch)});
+    }
+    std::vector<size_t> lost;
+    absl::Status unknown;
+    for (size_t place = 0; place < members_.size(); ++place) {
+      Member& member = members_[place];
+      absl::Status why;
+      if (asked[place].has_value()) {
+        auto kept = asked[place]->Await(kNoLimit);
+        why = kept.status();
+        if (kept.ok()) answers_.push_back({member.store, *std::move(kept)});
+      }
+      if (IsGone(member)) {
+        lost.push_back(place);
+      } else {
+        unknown.Update(why);
+      }
+    }
+    if (unknown.ok()) return lost;
+    if (Clock::now() >= deadline) return unknown;
+    news.Await(kNoNews).IgnoreError();
+  }
+}
+
+std::optional<rpc::WorkerInfo> PipelineMembers::SuccessorOf(
+    const Member& lost) const {
+  std::vector<rpc::WorkerInfo> there = agent_.workers();
+  std::erase_if(there, [&](const rpc::WorkerInfo& worker) {
+    return absl::c_any_of(members_, [&](const Member& member) {
+      return &member != &lost && member.worker.name == worker.name;
+    });
+  });
+  const auto find = [&](const auto& is) -> std::optional<rpc::WorkerInfo> {
+    const auto found = absl::c_find_if(there, is);
+    if (found == there.end()) return std::nullopt;
+    return *found;
+  };
+  using Worker = const rpc::WorkerInfo&;
+  auto next = find([&](Worker w) { return w.name == lost.worker.name; });
+  if (!next) next = find(rpc::IsSpare);
+  if (!next)
+    next =
+        find([&](Worker w) { return absl::c_linear_search(names_, w.name); });
+  return next;
+}
+
+absl::Status PipelineMembers::Replace(const std::vector<size_t>& lost,
+                                      Clock::time_point deadline) {
+  for (const size_t place : lost) {
+    Member& member = members_[place];
+    for (;;) {
+      const Future<void> news = news_->Next();
+      if (const auto next = SuccessorOf(member)) {
+        member = {.worker = *next};
+        names_.push_back(next->name);
+        break;
+      }
+      if (Clock::now() >= deadline) {
+        return absl::UnavailableError(
+            absl::StrCat("no worker takes the place of ", member.worker.name,
+                         ", which is lost: start it again, or have a spare"));
+      }
+      news.Await(kNoNews).IgnoreError();
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<PipelineMembers::Kept> PipelineMembers::NewestKept(
+    int64_t most) const {
+  std::vector<std::map<int64_t, RRef<StateStore>>> of_place(members_.size());
+  for (const Answer& answer : answers_) {
+    for (const KeptState& kept : answer.kept) {
+      const auto place = static_cast<size_t>(kept.place);
+      if (kept.step > most || place >= of_place.size()) continue;
+      // Rather where it is loaded.
+      if (answer.store == members_[place].store) {
+        of_place[place][kept.step] = answer.store;
+      } else {
+        of_place[place].try_emplace(kept.step, answer.store);
+      }
+    }
+  }
+  for (auto at = of_place[0].rbegin(); at != of_place[0].rend(); ++at) {
+    Kept kept{.step = at->first};
+    for (const auto& steps : of_place) {
+      const auto found = steps.find(at->first);
+      if (found == steps.end()) break;
+      kept.stores.push_back(found->second);
+    }
+    if (kept.stores.size() == of_place.size()) return kept;
+  }
+  return std::nullopt;
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,102 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/future.h"
+#include "core/mutex.h"
+#include "models/distributed/state_store.h"
+#include "rpc/agent.h"
+
+namespace baton::dist {
+
+// What an agent hears of other workers. Thread-safe.
+class MemberNews {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static std::shared_ptr<MemberNews> Of(rpc::Agent& agent);
+  // Done at the next news.
+  Future<void> Next() const;
+  // When the connection to a worker of this name first broke, or it was lost,
+  // since the last Forget.
+  std::optional<Clock::time_point> Broke(const std::string& name) const;
+  void Forget();
+
+ private:
+  void Hear(const rpc::MemberEvent& event);
+
+  mutable Mutex mutex_;
+  Promise<void> next_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Clock::time_point> broke_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Which worker has which place in a pipeline that is recovered, what states
+// they have, and who takes the place of one that is lost: one of its name, a
+// spare (rpc/spares.h), or one that had a place before. Confined to one thread.
+class PipelineMembers {
+ public:
+  using Clock = MemberNews::Clock;
+
+  struct Member {
+    rpc::WorkerInfo worker;
+    RRef<StateStore> store{};  // none before MakeStores
+    bool has_modules = false;
+  };
+  PipelineMembers(rpc::Agent& agent,
+                  const std::vector<rpc::WorkerInfo>& workers);
+
+  // Makes those that are missing.
+  absl::Status MakeStores();
+  // Where the states of a place are kept beside its own store: at the next
+  // place, or of a single worker here.
+  const RRef<StateStore>& BuddyOf(size_t place) const;
+
+  // Waits until each member has answered, which then takes nothing from earlier
+  // epochs, or is gone. Their places; Unavailable after the deadline.
+  absl::StatusOr<std::vector<size_t>> FindLost(uint64_t epoch,
+                                               Clock::time_point deadline);
+  // Gives their places to others, waiting for such. Unavailable after the
+  // deadline names the one that nobody follows.
+  absl::Status Replace(const std::vector<size_t>& lost,
+                       Clock::time_point deadline);
+  // After FindLost: the newest step up to `most` after which the state of every
+  // place is still somewhere, and where each is. None: there is no such step.
+  struct Kept {
+    int64_t step = 0;
+    std::vector<RRef<StateStore>> stores{};  // of each place
+  };
+  std::optional<Kept> NewestKept(int64_t most) const;
+
+  std::vector<Member>& all() { return members_; }
+  MemberNews& news() const { return *news_; }
+
+ private:
+  bool IsGone(const Member& member) const;
+  std::optional<rpc::WorkerInfo> SuccessorOf(const Member& lost) const;
+
+  rpc::Agent& agent_;
+  const std::shared_ptr<MemberNews> news_;
+  std::vector<Member> members_;
+  std::vector<std::string> names_;  // of all that had a place
+  RRef<StateStore> here_;           // the only worker's buddy
+  // Of the last FindLost: who has what.
+  struct Answer {
+    RRef<StateStore> store;
+    std::vector<KeptState> kept;
+  };
+  std::vector<Answer> answers_;
+};
+
+}  // namespace baton::dist

@@ -1,0 +1,362 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/recovery.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/log.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+using Clock = PipelineMembers::Clock;
+
+// So many steps may have to be done again: the one that broke, and the one
+// before, whose states may have been on their way.
+constexpr size_t kBatches = 2;
+// Tries in a row in which nobody is lost.
+constexpr int kMostFruitless = 3;
+constexpr char kPart[] = "optimizer";
+
+// Those of links and of calls that were given up; another try may go well.
+bool MayBeOfALoss(const absl::Status& why) {
+  return absl::IsUnavailable(why) || absl::IsAborted(why) ||
+         absl::IsCancelled(why) || absl::IsDeadlineExceeded(why);
+}
+
+double Elapsed(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Adds how long something took to a part of a record.
+class Timed {
+ public:
+  explicit Timed(double& seconds) : seconds_(seconds) {}
+  ~Timed() { seconds_ += Elapsed(begin_); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  double& seconds_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+// Of each module, as pipelines count workers: by their first module.
+std::vector<size_t> PlacesOf(const std::vector<RecoveredModule>& modules) {
+  absl::flat_hash_map<std::string, size_t> places;
+  std::vector<size_t> of_module;
+  for (const RecoveredModule& module : modules) {
+    const size_t next = places.size();
+    of_module.push_back(
+        places.try_emplace(module.stage().owner().name, next).first->second);
+  }
+  return of_module;
+}
+
+std::vector<rpc::WorkerInfo> WorkersOf(
+    const std::vector<RecoveredModule>& modules) {
+  std::vector<rpc::WorkerInfo> workers;
+  const std::vector<size_t> places = PlacesOf(modules);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    if (places[i] == workers.size())
+      workers.push_back(modules[i].stage().owner());
+  }
+  return workers;
+}
+
+PipelineOptions OnALine(PipelineOptions options, const rpc::Agent& agent) {
+  static std::atomic<uint64_t> last = 0;
+  options.line = absl::StrCat("pipeline ", ++last, " of ", agent.self().name,
+                              " ", agent.self().incarnation);
+  return options;
+}
+
+absl::Status CheckOptions(const PipelineOptions& options) {
+  if (options.loss.kind() != Loss::kOwn && !options.loss_scale.has_value())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a pipeline with a loss module of its own or a loss scale is not "
+      "recovered: use checkpoints");
+}
+
+}  // namespace
+
+std::string Recovery::ToString() const {
+  return absl::StrCat(
+      lost.empty() ? "links broke"
+                   : absl::StrCat(absl::StrJoin(lost, ", "), " lost, ",
+                                  absl::StrJoin(successors, ", "), " instead"),
+      ": ", redone, " steps done again after step ", step,
+      absl::StrFormat(" in %.0f ms (detect %.0f, decide %.0f, make %.0f, load "
+                      "%.0f, redo %.0f; tries: %d)",
+                      1e3 * (detect + decide + make + load + redo),
+                      1e3 * detect, 1e3 * decide, 1e3 * make, 1e3 * load,
+                      1e3 * redo, tries));
+}
+
+absl::StatusOr<std::unique_ptr<RecoverablePipeline>> RecoverablePipeline::Make(
+    rpc::Agent& agent, const PipelineOptions& options,
+    const RecoveryOptions& recovery,
+    const std::vector<RecoveredModule>& modules,
+    const RecoveredOptimizer& optimizer) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  std::unique_ptr<RecoverablePipeline> made(
+      new RecoverablePipeline(agent, options, recovery, modules, optimizer));
+  RETURN_IF_ERROR(made->members_.MakeStores());
+  RETURN_IF_ERROR(made->MakePipeline());
+  RETURN_IF_ERROR(made->Load(0, {}));
+  return made;
+}
+
+RecoverablePipeline::RecoverablePipeline(
+    rpc::Agent& agent, const PipelineOptions& options,
+    const RecoveryOptions& recovery,
+    const std::vector<RecoveredModule>& modules,
+    const RecoveredOptimizer& optimizer)
+    : agent_(agent),
+      options_(OnALine(options, agent)),
+      recovery_(recovery),
+      modules_(modules),
+      optimizer_(optimizer),
+      place_of_module_(PlacesOf(modules)),
+      members_(agent, WorkersOf(modules)) {}
+
+absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Run(
+    const Batch& batch) {
+  return pipeline_
+      ->StepAsync(
+          {.hosts = hosts_, .request = batch.request, .number = batch.number},
+          batch.inputs, batch.targets)
+      .Await(kNoLimit);
+}
+
+absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
+    const BatchInputs& inputs, const Tensor& targets) {
+  RETURN_IF_ERROR(status_);
+  batches_.push_back({next_, inputs, targets, optimizer_.next_step()});
+  if (batches_.size() > kBatches) batches_.pop_front();
+  auto result = Run(batches_.back());
+  if (!result.ok()) {
+    const absl::Status status = Recover(result.status(), nullptr);
+    if (!status.ok()) {
+      if (!batches_.empty()) batches_.pop_back();
+      return status;
+    }
+    result = *redone_;
+  }
+  ++next_;
+  members_.news().Forget();
+  return result;
+}
+
+absl::StatusOr<Pipeline::EvalResult> RecoverablePipeline::Evaluate(
+    const BatchInputs& inputs, const Tensor& targets) {
+  RETURN_IF_ERROR(status_);
+  auto result = pipeline_->Evaluate(inputs, targets);
+  if (result.ok()) return result;
+  RETURN_IF_ERROR(Recover(result.status(), [&] {
+    result = pipeline_->Evaluate(inputs, targets);
+    return result.status();
+  }));
+  return result;
+}
+
+absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
+                                          const Finish& finish) {
+  const Clock::time_point begin = Clock::now();
+  LogInfo("recovery: ", cause.ToString());
+  absl::Status why = cause;
+  Recovery record;
+  int fruitless = 0;
+  size_t lost = 0;
+  while (fruitless < kMostFruitless &&
+         Clock::now() - begin < recovery_.timeout) {
+    ++record.tries;
+    if (std::optional<absl::Status> over = Try(cause, finish, why, record)) {
+      if (!over->ok()) return *std::move(over);
+      ++recoveries_;
+      LogWarning("recovery: ", record.ToString());
+      if (recovery_.on_recovery) recovery_.on_recovery(record);
+      return absl::OkStatus();
+    }
+    LogInfo("recovery: try ", record.tries, ": ", why.ToString());
+    fruitless = record.lost.size() > lost ? 0 : fruitless + 1;
+    lost = record.lost.size();
+  }
+  status_ = Annotate(why, "the pipeline could not be recovered");
+  return status_;
+}
+
+std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
+                                                     const Finish& finish,
+                                                     absl::Status& why,
+                                                     Recovery& record) {
+  const auto again = [&](const absl::Status& status) {
+    why = status;
+    return std::nullopt;
+  };
+  keepers_.clear();
+  pipeline_.reset();
+  ++options_.epoch;
+  if (const auto decided = Decide(record); !decided.ok()) return again(decided);
+  const auto kept = members_.NewestKept(next_ - 1);
+  if (!kept && checkpoints_ == nullptr) {
+    status_ = absl::DataLossError(absl::StrCat(
+        "lost together with the worker that kept its state: ",
+        absl::StrJoin(record.lost, ", "), "; there is no checkpoint"));
+    return status_;
+  }
+  {
+    const Timed timed(record.make);
+    if (const auto made = MakeModules(); !made.ok()) return again(made);
+    optimizer_.make_anew();
+    if (const auto made = MakePipeline(); !made.ok()) return again(made);
+  }
+  if (!kept) {
+    const absl::Status back = GoBackToCheckpoint();
+    if (absl::IsDataLoss(back)) return back;
+    return again(back);
+  }
+  {
+    const Timed timed(record.load);
+    const auto loaded = Load(kept->step, kept->stores);
+    if (!loaded.ok()) return again(loaded);
+  }
+  record.step = kept->step;
+  // Of the model or of the call: it would come again.
+  if (record.lost.empty() && !MayBeOfALoss(cause)) {
+    const auto back = Redo(kept->step, next_ - 1, record);
+    if (!back.ok()) return again(back);
+    return cause;
+  }
+  auto redone = Redo(kept->step, next_, record);
+  if (redone.ok() && finish) redone = finish();
+  if (!redone.ok()) return again(redone);
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::Decide(Recovery& record) {
+  const Clock::time_point begin = Clock::now();
+  ASSIGN_OR_RETURN(
+      const std::vector<size_t> lost,
+      members_.FindLost(options_.epoch, begin + recovery_.successor_timeout));
+  Clock::time_point sign = begin;
+  for (const size_t place : lost) {
+    const std::string& name = members_.all()[place].worker.name;
+    if (record.tries == 1)
+      sign = std::min(sign, members_.news().Broke(name).value_or(begin));
+    record.lost.push_back(name);
+  }
+  record.detect += Elapsed(sign);
+  const Timed timed(record.decide);
+  RETURN_IF_ERROR(
+      members_.Replace(lost, Clock::now() + recovery_.successor_timeout));
+  for (const size_t place : lost)
+    record.successors.push_back(members_.all()[place].worker.name);
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::MakeModules() {
+  RETURN_IF_ERROR(members_.MakeStores());
+  std::vector<PipelineMembers::Member>& members = members_.all();
+  std::vector<Future<void>> making;
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    const PipelineMembers::Member& member = members[place_of_module_[i]];
+    if (!member.has_modules)
+      making.push_back(modules_[i].MakeAt(member.worker));
+  }
+  RETURN_IF_ERROR(WaitAll(making).Await(kNoLimit));
+  for (PipelineMembers::Member& member : members) member.has_modules = true;
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::MakePipeline() {
+  ASSIGN_OR_RETURN(hosts_, optimizer_.hosts().Await(kNoLimit));
+  std::vector<StageModule> stages;
+  for (const RecoveredModule& module : modules_)
+    stages.push_back(module.stage());
+  ASSIGN_OR_RETURN(pipeline_, Pipeline::Make(agent_, options_, stages));
+  RETURN_IF_ERROR(MakeKeepers());
+  return checkpoints_ == nullptr ? absl::OkStatus() : checkpoints_->MakeAnew();
+}
+
+absl::Status RecoverablePipeline::MakeKeepers() {
+  std::vector<Future<RRef<HeldModule>>> holding;
+  for (const RecoveredModule& module : modules_)
+    holding.push_back(module.saved().Hold(agent_));
+  ASSIGN_OR_RETURN(const auto held, WaitAll(holding).Await(kNoLimit));
+  const std::vector<PipelineMembers::Member>& members = members_.all();
+  std::vector<Future<RRef<StateKeeper>>> making;
+  for (size_t place = 0; place < members.size(); ++place) {
+    KeeperSpec spec;
+    spec.epoch = options_.epoch;
+    spec.place = static_cast<int32_t>(place);
+    spec.own = members[place].store;
+    spec.buddy = members_.BuddyOf(place);
+    for (size_t i = 0; i < modules_.size(); ++i) {
+      if (place_of_module_[i] == place)
+        spec.modules.push_back({absl::StrCat("stage", i, "."), held[i]});
+    }
+    for (const RRef<OptimizerHost>& host : hosts_) {
+      if (host.owner().name == members[place].worker.name)
+        spec.optimizers.push_back({kPart, host});
+    }
+    making.push_back(
+        rpc::Create<StateKeeper>(agent_, members[place].worker, spec));
+  }
+  ASSIGN_OR_RETURN(keepers_, WaitAll(making).Await(kNoLimit));
+  return CatchErrors([&] { pipeline_->KeepStatesBy(keepers_); });
+}
+
+absl::Status RecoverablePipeline::Load(
+    int64_t step, const std::vector<RRef<StateStore>>& from) {
+  const rpc::CallOptions options{.timeout = recovery_.timeout};
+  std::vector<Future<void>> loading;
+  for (size_t place = 0; place < keepers_.size(); ++place) {
+    loading.push_back(keepers_[place].Async<&StateKeeper::Begin>(
+        options, step, from.empty() ? RRef<StateStore>() : from[place]));
+  }
+  return WaitAll(loading).Await(kNoLimit);
+}
+
+absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
+                                       Recovery& record) {
+  const Timed timed(record.redo);
+  record.redone = 0;
+  for (const Batch& batch : batches_) {
+    if (batch.number <= after || batch.number > last) continue;
+    ASSIGN_OR_RETURN(redone_, Run(batch));
+    ++record.redone;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::GoBackToCheckpoint() {
+  auto resumed = checkpoints_->Resume(IfBroken::kUsePrevious);
+  if (absl::IsNotFound(resumed.status())) {
+    status_ = absl::DataLossError(
+        "a worker was lost together with the one that kept its state, and "
+        "there is no checkpoint yet");
+    return status_;
+  }
+  RETURN_IF_ERROR(resumed.status());
+  RETURN_IF_ERROR(Load(next_ - 1, {}));
+  batches_.clear();
+  resumed_ = *std::move(resumed);
+  const absl::Status lost = absl::DataLossError(
+      absl::StrCat("a worker was lost together with the one that kept its "
+                   "state: the training has gone back to the checkpoint of "
+                   "step ",
+                   resumed_->step));
+  LogWarning("recovery: ", lost.message());
+  return lost;
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,103 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "models/distributed/server/row_index.h"
+
+namespace baton::dist {
+
+// What a step has to do to a row.
+struct TouchedRow {
+  RowIndex::Row row;
+  const float* gradient;
+  int32_t sum = -1;  // where the gradient is one of several: which
+};
+
+// What a step has to do: each row once, by the sum of its gradients. To find
+// where a row is among those that were named takes a table which is small, and
+// so in the caches, as nothing could be that is there for every row of a
+// RowTable. Thread-compatible.
+class RowWork {
+ public:
+  // Rows are dealt out to so many parts, which several threads step: a row is
+  // in the same part of every step.
+  static constexpr size_t kParts = 16;
+
+  RowWork(int64_t most, int64_t width)
+      : width_(width),
+        mask_(std::bit_ceil(static_cast<uint64_t>(2 * most + 1)) - 1),
+        places_(mask_ + 1, -1) {
+    touched_.reserve(static_cast<size_t>(most));
+  }
+
+  void Add(RowIndex::Row row, const float* gradient) {
+    int32_t& place = PlaceOf(row);
+    if (place < 0) {
+      place = static_cast<int32_t>(touched_.size());
+      touched_.push_back({.row = row, .gradient = gradient});
+    } else {
+      AddTo(touched_[static_cast<size_t>(place)], gradient);
+    }
+  }
+  // Nothing is added any more.
+  void DealOut();
+  const std::vector<TouchedRow>& touched() const { return touched_; }
+  // Of those that were dealt out.
+  const TouchedRow* begin(size_t part) const {
+    return touched_.data() + first_[part];
+  }
+  const TouchedRow* end(size_t part) const { return begin(part + 1); }
+
+ private:
+  static constexpr uint64_t kSpread =
+      0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+  static size_t PartOf(RowIndex::Row row) {
+    return static_cast<uint64_t>(row) * kSpread >> 60U;
+  }
+
+  // Below 0 where it was not named before: the caller then says where.
+  int32_t& PlaceOf(RowIndex::Row row) {
+    uint64_t at = static_cast<uint64_t>(row) * kSpread >> 32U & mask_;
+    while (places_[at] >= 0 &&
+           touched_[static_cast<size_t>(places_[at])].row != row)
+      at = (at + 1) & mask_;
+    return places_[at];
+  }
+  void AddTo(TouchedRow& touched, const float* gradient) {
+    if (touched.sum < 0) {
+      touched.sum = static_cast<int32_t>(sums_.size());
+      sums_.emplace_back(touched.gradient, touched.gradient + width_);
+    }
+    std::vector<float>& sum = sums_[static_cast<size_t>(touched.sum)];
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+    touched.gradient = sum.data();
+  }
+
+  const int64_t width_;
+  const uint64_t mask_;
+  std::vector<int32_t> places_;
+  std::vector<TouchedRow> touched_;
+  std::array<size_t, kParts + 1> first_{};  // of each part
+  std::vector<std::vector<float>> sums_;
+};
+
+inline void RowWork::DealOut() {
+  places_ = {};
+  for (const TouchedRow& each : touched_) ++first_[PartOf(each.row) + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  auto next = first_;
+  std::vector<TouchedRow> dealt(touched_.size());
+  for (const TouchedRow& each : touched_)
+    dealt[next[PartOf(each.row)]++] = each;
+  touched_.swap(dealt);
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,188 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/precision.h"
+#include "models/distributed/recovery.h"
+#include "rpc/cluster.h"
+#include "rpc/rendezvous.h"
+#include "rpc/spares.h"
+#include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/support/child_process.h"
+#include "tests/support/kills.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/program_path.h"
+#include "tests/support/within.h"
+
+// Pipelines over processes that are killed, and recovered.
+namespace baton::dist {
+namespace {
+
+using testing::IsOk;
+using Clock = std::chrono::steady_clock;
+
+const std::vector<std::string> kWorkers = {"one", "two", "three"};
+constexpr int kStepsBefore = 3;  // a kill, and after its recovery
+
+// This process, which trains, three workers and a spare.
+class KillableWorkers {
+ public:
+  KillableWorkers() {
+    for (const std::string& name : kWorkers) Start(name, 4);
+    rpc::Registry registry;
+    RegisterProcessStages(registry);
+    rpc::ClusterOptions options;
+    options.name = "trainer";
+    options.rendezvous = rendezvous_->address();
+    options.world_size = 4;
+    options.agent.on_start = Attach;
+    auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
+    EXPECT_THAT(agent, IsOk());
+    agent_ = *std::move(agent);
+    StartAgain(rpc::SpareName(1));
+  }
+  ~KillableWorkers() { agent_->Shutdown({.mode = kNow}).IgnoreError(); }
+  rpc::Agent& agent() { return *agent_; }
+  // As a launcher does, which hears of the end of its own processes.
+  void Kill(const std::string& name, bool tell) {
+    processes_.at(name)->Kill(SIGKILL);
+    if (!tell) return;
+    processes_.at(name)->Wait();
+    rendezvous_->StrikeOff(name, "was killed by SIGKILL");
+  }
+  // One more, which is there on return.
+  void StartAgain(const std::string& name) {
+    const auto incarnation = [&] {
+      const auto found = agent_->Find(name);
+      return found.ok() ? found->incarnation : 0;
+    };
+    const uint64_t before = incarnation();
+    Start(name, 0);
+    EXPECT_TRUE(testing::Within(std::chrono::seconds(50), [&] {
+      const uint64_t now = incarnation();
+      return now != 0 && now != before;
+    })) << name;
+  }
+
+ private:
+  static constexpr auto kNow = rpc::ShutdownOptions::Mode::kNow;
+  void Start(const std::string& name, int world_size) {
+    processes_[name] = std::make_unique<ChildProcess>(std::vector<std::string>{
+        testing::ProgramPath("stage_worker"), name, rendezvous_->address(),
+        "cpu", absl::StrCat(world_size)});
+  }
+  const std::unique_ptr<rpc::RendezvousServer> rendezvous_ =
+      *rpc::RendezvousServer::Make("127.0.0.1:0");
+  std::map<std::string, std::unique_ptr<ChildProcess>> processes_;
+  std::unique_ptr<rpc::Agent> agent_;
+};
+
+// What the same stages learn in one process, undisturbed.
+std::vector<double> UndisturbedLosses(size_t steps) {
+  testing::ClusterOptions options;
+  options.names = {"trainer", "one", "two", "three"};
+  options.fill = RegisterProcessStages;
+  options.on_start = Attach;
+  testing::LocalCluster cluster(options);
+  RecoveredStages stages(cluster["trainer"], kWorkers);
+  const auto pipeline = stages.Pipeline();
+  std::vector<double> losses;
+  while (losses.size() < steps) {
+    losses.push_back(
+        RecoveredStages::LossOf(*pipeline, static_cast<int>(losses.size())));
+  }
+  return losses;
+}
+
+void PrintMillis(const char* what, std::vector<double> seconds) {
+  if (seconds.empty()) return;
+  std::sort(seconds.begin(), seconds.end());
+  std::printf("%s: median %.0f ms, most %.0f ms of %zu\n", what,
+              1e3 * seconds[seconds.size() / 2], 1e3 * seconds.back(),
+              seconds.size());
+}
+
+// Times of many recoveries.
+struct Times {
+  std::vector<double> told, untold, detect, decide, make, load, redo;
+
+  void Add(const Recovery& recovery) {
+    detect.push_back(recovery.detect);
+    decide.push_back(recovery.decide);
+    make.push_back(recovery.make);
+    load.push_back(recovery.load);
+    redo.push_back(recovery.redo);
+  }
+  void Print() const {
+    PrintMillis("from a kill to the next committed step, told by a launcher",
+                told);
+    PrintMillis("the same, by broken connections and the lease", untold);
+    PrintMillis("  detect", detect);
+    PrintMillis("  decide", decide);
+    PrintMillis("  make", make);
+    PrintMillis("  load", load);
+    PrintMillis("  redo", redo);
+  }
+};
+
+TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
+  SetDeterministic(true);
+  std::mt19937 random(3);
+  KillableWorkers workers;
+  RecoveredStages stages(workers.agent(), kWorkers);
+  Times times;
+  const auto pipeline = stages.Pipeline(
+      {.on_recovery = [&](const Recovery& each) { times.Add(each); }});
+  ASSERT_NE(pipeline, nullptr);
+  std::vector<double> losses;
+  const auto step = [&] {
+    losses.push_back(
+        RecoveredStages::LossOf(*pipeline, static_cast<int>(losses.size())));
+    return losses.back() >= 0;
+  };
+  for (int kill = 0; kill < testing::Kills(4); ++kill) {
+    SCOPED_TRACE(absl::StrCat("kill ", kill));
+    for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
+    const std::string victim =
+        stages.modules()[random() % kWorkers.size()].owner().name;
+    const auto delay = std::chrono::microseconds(random() % 20'000);
+    const bool tell = kill % 2 == 0;
+    Clock::time_point killed_at;
+    std::thread killer([&, end = Clock::now() + delay] {
+      while (Clock::now() < end) std::this_thread::yield();
+      killed_at = Clock::now();
+      workers.Kill(victim, tell);
+    });
+    const int64_t before = pipeline->recoveries();
+    while (pipeline->recoveries() == before && step()) {
+    }
+    const auto committed_at = Clock::now();
+    killer.join();
+    ASSERT_EQ(pipeline->recoveries(), before + 1);
+    const std::chrono::duration<double> took = committed_at - killed_at;
+    (tell ? times.told : times.untold).push_back(took.count());
+    workers.StartAgain(victim);
+  }
+  for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
+  times.Print();
+  EXPECT_EQ(losses, UndisturbedLosses(losses.size()));
+  SetDeterministic(false);
+}
+
+}  // namespace
+}  // namespace baton::dist

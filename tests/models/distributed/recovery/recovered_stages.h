@@ -1,0 +1,81 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/random.h"
+#include "models/distributed/recovery.h"
+#include "tests/models/distributed/process_stages.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/toy_stages.h"
+
+namespace baton::dist {
+
+// Noisy stages, which have running statistics and draw random numbers, at
+// workers, and an optimizer with momentum: what they learn depends on all that
+// a recovery must bring back. Confined to one thread.
+class RecoveredStages {
+ public:
+  static constexpr int64_t kWidth = 6, kRows = 12;
+
+  RecoveredStages(rpc::Agent& agent, const std::vector<std::string>& workers)
+      : agent_(agent) {
+    std::vector<ParameterSource> sources;
+    for (const std::string& worker : workers) {
+      const auto seed = static_cast<uint64_t>(modules_.size()) + 7;
+      const auto make = [&agent, seed](const rpc::Target& at) {
+        return Module<testing::NoisyStage>::Create(agent, at, kWidth, 0.5,
+                                                   seed);
+      };
+      const auto made = make(worker).Await();
+      EXPECT_THAT(made, testing::IsOk());
+      modules_.push_back(*made);
+      recovered_.emplace_back(*made, make);
+      sources.push_back(made->ref());
+    }
+    sgd_ = std::make_unique<Optimizer<optim::Sgd>>(
+        agent, optim::SgdOptions{.lr = 0.1, .momentum = 0.9}, sources);
+  }
+
+  std::unique_ptr<RecoverablePipeline> Pipeline(
+      const RecoveryOptions& recovery = {}) {
+    PipelineOptions options;
+    options.split_size = 4;
+    options.step_timeout = std::chrono::seconds(60);
+    auto made =
+        RecoverablePipeline::Make(agent_, options, recovery, recovered_, *sgd_);
+    EXPECT_THAT(made, testing::IsOk());
+    return made.ok() ? *std::move(made) : nullptr;
+  }
+  // Of a batch that the number gives; -1 after an error.
+  static double LossOf(RecoverablePipeline& pipeline, int step) {
+    Generator generator(static_cast<uint64_t>(step) + 11);
+    const Tensor x = RandNormal({kRows, kWidth}, generator);
+    const auto result =
+        pipeline.Step(x, RandInt(0, kWidth, {kRows}, generator));
+    EXPECT_THAT(result, testing::IsOk());
+    return result.ok() ? result->loss : -1;
+  }
+
+  const std::vector<Module<testing::NoisyStage>>& modules() const {
+    return modules_;
+  }
+  Optimizer<optim::Sgd>& sgd() { return *sgd_; }
+
+ private:
+  rpc::Agent& agent_;
+  std::vector<Module<testing::NoisyStage>> modules_;
+  std::vector<RecoveredModule> recovered_;
+  std::unique_ptr<Optimizer<optim::Sgd>> sgd_;
+};
+
+}  // namespace baton::dist

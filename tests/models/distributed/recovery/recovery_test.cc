@@ -1,0 +1,237 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/recovery.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/ops/arithmetic.h"
+#include "core/precision.h"
+#include "models/distributed/checkpoint.h"
+#include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/support/local_cluster.h"
+#include "tests/support/test_files.h"
+
+// Pipelines that are recovered, of workers in this process.
+namespace baton::dist {
+namespace {
+
+using absl::StatusCode;
+using ::testing::ElementsAre;
+using testing::Fails;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
+
+constexpr int kSteps = 8;
+const std::vector<std::string> kStages = {"one", "two", "three"};
+
+class RecoveryTest : public ::testing::Test {
+ protected:
+  RecoveryTest() {
+    SetDeterministic(true);
+    wanted_ = LossesOf(kStages);
+  }
+  ~RecoveryTest() override { SetDeterministic(false); }
+
+  static testing::ClusterOptions OptionsOf(std::vector<std::string> workers) {
+    testing::ClusterOptions options;
+    workers.insert(workers.begin(), "trainer");
+    options.names = std::move(workers);
+    options.fill = [](rpc::Registry& registry) {
+      RegisterProcessStages(registry);
+      RegisterCheckpoints(registry);
+    };
+    options.on_start = Attach;
+    return options;
+  }
+  // Undisturbed.
+  static std::vector<double> LossesOf(const std::vector<std::string>& workers) {
+    testing::LocalCluster cluster(OptionsOf(workers));
+    RecoveredStages stages(cluster["trainer"], workers);
+    const auto pipeline = stages.Pipeline();
+    return Losses(*pipeline, {});
+  }
+  // `before`: what is done before these steps.
+  static std::vector<double> Losses(
+      RecoverablePipeline& pipeline,
+      const std::map<int, std::function<void()>>& before) {
+    std::vector<double> losses;
+    for (int step = 0; step < kSteps; ++step) {
+      const auto found = before.find(step);
+      if (found != before.end()) found->second();
+      losses.push_back(RecoveredStages::LossOf(pipeline, step));
+    }
+    return losses;
+  }
+  RecoveryOptions Recorded() {
+    RecoveryOptions options;
+    options.on_recovery = [this](const Recovery& recovery) {
+      recoveries_.push_back(recovery);
+    };
+    return options;
+  }
+
+  std::vector<double> wanted_;
+  std::vector<Recovery> recoveries_;
+};
+
+TEST_F(RecoveryTest, ASpareTakesThePlaceOfAnyWorkerThatIsLost) {
+  for (const std::string& victim : kStages) {
+    SCOPED_TRACE(victim);
+    testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "spare1"}));
+    RecoveredStages stages(cluster["trainer"], kStages);
+    const auto pipeline = stages.Pipeline(Recorded());
+    EXPECT_EQ(Losses(*pipeline, {{3, [&] { cluster.Kill(victim); }}}), wanted_);
+    ASSERT_EQ(recoveries_.size(), 1u);
+    EXPECT_THAT(recoveries_[0].lost, ElementsAre(victim));
+    EXPECT_THAT(recoveries_[0].successors, ElementsAre("spare1"));
+    recoveries_.clear();
+  }
+}
+
+TEST_F(RecoveryTest, AWorkerThatWasStartedAgainTakesItsPlaceAgain) {
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(Recorded());
+  EXPECT_EQ(Losses(*pipeline, {{2, [&] { cluster.Restart("two"); }},
+                               {3, [&] { cluster.Restart("three"); }},
+                               {5, [&] { cluster.Restart("one"); }}}),
+            wanted_);
+  ASSERT_EQ(recoveries_.size(), 3u);
+  EXPECT_THAT(recoveries_[2].successors, ElementsAre("one"));
+}
+
+TEST_F(RecoveryTest, TwoThatDoNotKeepEachOthersStateMayBeLostTogether) {
+  const std::vector<std::string> four = {"one", "two", "three", "four"};
+  const std::vector<double> wanted = LossesOf(four);
+  testing::LocalCluster cluster(
+      OptionsOf({"one", "two", "three", "four", "spare1", "spare2"}));
+  RecoveredStages stages(cluster["trainer"], four);
+  const auto pipeline = stages.Pipeline();
+  EXPECT_EQ(Losses(*pipeline, {{4,
+                                [&] {
+                                  cluster.Kill("one");
+                                  cluster.Kill("three");
+                                }}}),
+            wanted);
+}
+
+TEST_F(RecoveryTest, TheTrainerKeepsTheStateOfASingleWorker) {
+  const std::vector<double> wanted = LossesOf({"one"});
+  testing::LocalCluster cluster(OptionsOf({"one", "spare1"}));
+  RecoveredStages stages(cluster["trainer"], {"one"});
+  const auto pipeline = stages.Pipeline();
+  EXPECT_EQ(Losses(*pipeline, {{4, [&] { cluster.Kill("one"); }}}), wanted);
+}
+
+TEST_F(RecoveryTest, RRefsOfWhatIsMadeAnewGoOnAndOthersSayWhoDied) {
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "spare1"}));
+  rpc::Agent& trainer = cluster["trainer"];
+  RecoveredStages stages(trainer, kStages);
+  const auto other = Module<testing::NoisyStage>::Create(
+                         trainer, "two", int64_t{6}, 0.0, uint64_t{1})
+                         .Await();
+  ASSERT_THAT(other, IsOk());
+  const Module<testing::NoisyStage> module = stages.modules()[1];
+  const auto pipeline = stages.Pipeline();
+  EXPECT_EQ(Losses(*pipeline, {{3, [&] { cluster.Kill("two"); }}}), wanted_);
+  EXPECT_EQ(module.owner().name, "spare1");
+  EXPECT_THAT(module.NumParameters().Await(), IsOk());
+  EXPECT_THAT(other->NumParameters().Await(),
+              Fails(StatusCode::kUnavailable, "two"));
+}
+
+TEST_F(RecoveryTest, AnErrorOfTheBatchLeavesAllAsItWas) {
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(Recorded());
+  const auto breaks = [&] {
+    const auto result = pipeline->Step(
+        Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth + 1}),
+        Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64}));
+    EXPECT_THAT(std::string(result.status().message()),
+                HasSubstr("stage 0 of 3"));
+  };
+  EXPECT_EQ(Losses(*pipeline, {{0, breaks}, {3, breaks}}), wanted_);
+  EXPECT_EQ(pipeline->steps(), kSteps);
+  EXPECT_THAT(recoveries_, IsEmpty());
+}
+
+TEST_F(RecoveryTest, AnEvaluationIsDoneAgainToo) {
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "spare1"}));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline();
+  const Tensor x =
+      Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth});
+  const auto evaluated = [&] {
+    const auto before = pipeline->Evaluate(x);
+    cluster.Kill("two");
+    const auto after = pipeline->Evaluate(x);
+    ASSERT_THAT(after, IsOk());
+    EXPECT_TRUE(ops::BitEqual(before->outputs[0], after->outputs[0]));
+  };
+  EXPECT_EQ(Losses(*pipeline, {{3, evaluated}}), wanted_);
+}
+
+TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsAnErrorWithoutCheckpoints) {
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three"}));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline();
+  RecoveredStages::LossOf(*pipeline, 0);
+  cluster.Restart("one");
+  cluster.Restart("two");
+  const Tensor x =
+      Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth});
+  const Tensor labels =
+      Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64});
+  EXPECT_THAT(pipeline->Step(x, labels),
+              Fails(StatusCode::kDataLoss, "one, two; there is no checkpoint"));
+  EXPECT_THAT(pipeline->Step(x, labels), Fails(StatusCode::kDataLoss, "one"));
+}
+
+TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsThatOfTheLastCheckpoint) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  rpc::Agent& trainer = cluster["trainer"];
+  RecoveredStages stages(trainer, kStages);
+  std::vector<SavedModule> saved;
+  for (size_t i = 0; i < stages.modules().size(); ++i) {
+    saved.push_back(
+        SavedModule(stages.modules()[i]).Named(absl::StrCat("stage", i)));
+  }
+  auto checkpoints = Checkpointer::Make(trainer, {.folder = folder.path()},
+                                        saved, {stages.sgd()});
+  ASSERT_THAT(checkpoints, IsOk());
+  const auto pipeline = stages.Pipeline();
+  pipeline->set_checkpoints(checkpoints->get());
+  std::vector<double> losses;
+  for (int step = 0; step < 4; ++step)
+    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
+  ASSERT_THAT((*checkpoints)->Save(4), IsOk());
+  ASSERT_THAT((*checkpoints)->Wait(), IsOk());
+  RecoveredStages::LossOf(*pipeline, 4);
+  cluster.Restart("one");
+  cluster.Restart("two");
+  const Tensor x =
+      Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth});
+  EXPECT_THAT(
+      pipeline->Step(
+          x, Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64})),
+      Fails(StatusCode::kDataLoss, "gone back to the checkpoint of step 4"));
+  ASSERT_TRUE(pipeline->resumed().has_value());
+  EXPECT_EQ(pipeline->resumed()->step, 4);
+  for (int step = 4; step < kSteps; ++step)
+    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
+  EXPECT_EQ(losses, wanted_);
+}
+
+}  // namespace
+}  // namespace baton::dist
