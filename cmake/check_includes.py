@@ -40,7 +40,8 @@ LAYERS = {
 CONFINED = [
     ("gRPC", r"grpc", r"rpc/.*\.cc|rpc/transports/.*|tests/.*\.cc"),
     ("OpenSSL", r"openssl/", r"rpc/.*\.cc|tools/.*\.cc|tests/.*\.cc"),
-    ("protobuf", r"google/protobuf/|.*\.pb\.h", r"rpc/.*\.cc|tests/.*\.cc"),
+    ("protobuf", r"google/protobuf/|.*\.pb\.h",
+     r"rpc/.*\.cc|examples/support/event_file\.cc|tests/.*\.cc"),
     ("oneDNN", r"(oneapi/)?dnnl", r"core/cpu/.*|tests/core/.*"),
     ("BLAS", r"(cblas|openblas)", r"core/cpu/.*"),
     ("CUDA", r"(cuda|cudnn|cublas|cupti|nccl|curand)", r"core/cuda/.*"),

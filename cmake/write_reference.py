@@ -35,6 +35,7 @@ SHARED = {
     "Language models": "examples/transformer/language_model.cc",
     "ResNets": "examples/resnet50/settings.cc",
     "Results": "examples/support/findings.cc",
+    "TensorBoard": "examples/support/training_log.cc",
 }
 INTRODUCTION = """\
 # Programs and their flags

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/training_log.h"
 #include "models/data/batch_loader.h"
 #include "models/data/open.h"
 #include "models/data/synthetic.h"
@@ -116,6 +118,9 @@ class Trainee {
 
   models::ResNet& model() { return *model_; }
   optim::Any& optimizer() { return optimizer_; }
+  TrainingLog::RateOf rate() const {
+    return [rate = optimizer_.lr()](int64_t) { return rate; };
+  }
   // Throws Error.
   Variable Loss(const dist::ElasticTraining::Share& share) {
     const auto batch = make_(share.epoch, share.samples);
@@ -162,6 +167,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent) {
   Measurement measurement{
       .variant = "elastic", .items = absl::GetFlag(FLAGS_batch), .seconds = {}};
   std::vector<double> losses, members;
+  std::optional<TrainingLog> log;  // of whoever leads
   while (training->epoch() < absl::GetFlag(FLAGS_epochs)) {
     const auto begin = Clock::now();
     ASSIGN_OR_RETURN(
@@ -177,6 +183,8 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent) {
     std::fprintf(stderr, "step %lld  epoch %lld  members %d  loss %.4f\n",
                  static_cast<long long>(done.step),
                  static_cast<long long>(done.epoch), done.members, done.loss);
+    if (!log.has_value()) log.emplace("elastic", "images", trainee->rate());
+    log->Add(done.step, absl::GetFlag(FLAGS_batch), {{"loss", done.loss}});
   }
   // Who ends first would be missed in the last step.
   training->group().Barrier().Await().IgnoreError();

@@ -24,6 +24,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/training_log.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -179,6 +180,8 @@ absl::StatusOr<Measurement> Train(const Devices& devices,
   Measurement measurement;
   measurement.variant = variant;
   std::vector<double> losses;
+  TrainingLog log(variant, "images",
+                  [rate = task.optimizer.lr](int64_t) { return rate; });
   double seconds = 0, reducing = 0;
   for (int64_t i = 0; i < absl::GetFlag(FLAGS_epochs); ++i) {
     ASSIGN_OR_RETURN(const LeNetEpoch epoch, TrainEpoch(devices));
@@ -186,6 +189,8 @@ absl::StatusOr<Measurement> Train(const Devices& devices,
     std::fprintf(stderr, "%s  epoch %lld  %5.1f s  loss %.4f  accuracy %.4f\n",
                  variant.c_str(), static_cast<long long>(i + 1), epoch.seconds,
                  epoch.loss, accuracy);
+    log.Add(i + 1, epoch.images,
+            {{"loss", epoch.loss}, {"accuracy", accuracy}});
     seconds += epoch.seconds;
     reducing += epoch.reducing_s;
     losses.push_back(epoch.loss);

@@ -24,6 +24,7 @@
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
+#include "examples/support/training_log.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -229,9 +230,12 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   std::vector<ReplicaSteps> timed;
   {
     Progress progress(variant, "images", calls);
+    TrainingLog log(variant, "images",
+                    [rate = task.optimizer.lr](int64_t) { return rate; });
     for (int64_t i = 0; i < calls; ++i) {
       ASSIGN_OR_RETURN(const ReplicaSteps steps, StepAll(replicas, count));
       progress.Step(steps.losses.back(), images * count);
+      log.Add((i + 1) * count, images * count, {{"loss", steps.losses.back()}});
       losses.insert(losses.end(), steps.losses.begin(), steps.losses.end());
       if (i >= warm_up) timed.push_back(steps);
     }

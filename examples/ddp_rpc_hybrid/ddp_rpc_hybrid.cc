@@ -33,6 +33,7 @@
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/participants.h"
 #include "examples/support/progress.h"
+#include "examples/support/training_log.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
@@ -240,6 +241,8 @@ absl::Status TrainAll(HybridTraining& training, const Reading& reading,
   const int64_t pieces =
       TextColumns(texts.training, reading.columns).pieces(reading.length);
   Progress progress(variant, "words", steps);
+  ASSIGN_OR_RETURN(const optim::AnyOptions rest, RestOptimizer());
+  TrainingLog log(variant, "words", [rate = rest.lr](int64_t) { return rate; });
   for (int64_t i = 1; i <= steps; ++i) {
     const auto begin = Clock::now();
     ASSIGN_OR_RETURN(const HybridStep step, training.Step());
@@ -249,6 +252,7 @@ absl::Status TrainAll(HybridTraining& training, const Reading& reading,
     record.waited_s += step.waited_s;
     if (i == 1) record.words = step.words;
     progress.Step(step.loss, step.words);
+    log.Step(step.loss, step.words);
     if (i % pieces != 0 && i != steps) continue;
     ASSIGN_OR_RETURN(const double perplexity, training.Perplexity());
     record.perplexities.push_back(perplexity);

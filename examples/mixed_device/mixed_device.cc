@@ -14,6 +14,7 @@
 #include "core/random.h"
 #include "core/status.h"
 #include "examples/mixed_device/bag_of_words.h"
+#include "examples/support/training_log.h"
 #include "models/nn/loss.h"
 #include "optim/sgd.h"
 #include "tools/command_line.h"
@@ -65,6 +66,8 @@ absl::Status Main() {
   }
   BagOfWords model(options);
   optim::Sgd sgd(model.Parameters(), {.lr = 2, .momentum = 0.9});
+  TrainingLog log("mixed_device", "sentences",
+                  [rate = sgd.lr()](int64_t) { return rate; });
   Generator generator(7);
   std::printf("embedding on %s, linear layer on %s\n",
               options.table.ToString().c_str(),
@@ -77,6 +80,7 @@ absl::Status Main() {
                          batch.labels.To(options.linear));
     loss.Backward();
     sgd.Step();
+    log.Step(loss.tensor().Item(), batch.labels.numel());
     if (step == 1 || step % 20 == 0 || step == steps)
       std::printf("step %3d: loss %.4f\n", step, loss.tensor().Item());
   }

@@ -23,6 +23,7 @@
 #include "examples/support/findings.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/training_log.h"
 #include "models/distributed/server/compression.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -115,6 +116,10 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   run.pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
   Curve shown{.name = mode};
+  TrainingLog log(
+      mode, "updates",
+      [rate = SteppingAtServers()->optimizer.lr](int64_t) { return rate; });
+  int64_t told = 0;  // the version that was told last
   ASSIGN_OR_RETURN(
       const AccuracyCurve curve,
       TrainLeNet(agent, crew, run, [&](const AccuracyPoint& point) {
@@ -124,9 +129,13 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
             point.accuracy, static_cast<int>(point.trainers));
         shown.x.push_back(point.seconds);
         shown.y.push_back(point.accuracy);
+        log.Add(point.version,
+                point.version - std::exchange(told, point.version),
+                {{"accuracy", point.accuracy}});
       }));
   curves.push_back(shown);
   const AccuracyPoint& last = curve.points.back();
+  log.Add(last.version, last.version - told, {{"loss", curve.loss}});
   return Measurement{
       .variant = mode,
       .items = curve.pushes * run.task.batch,

@@ -25,6 +25,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/training_log.h"
 #include "models/data/open.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
@@ -194,8 +195,19 @@ absl::Status Run(rpc::Agent& agent) {
   RETURN_IF_ERROR(tools::Print(absl::StrCat(
       run.server, " serves, ", absl::StrJoin(run.trainers, ", "), " train\n")));
   if (absl::GetFlag(FLAGS_pushes) > 0) return Push(agent, run);
+  TrainingLog log("batches", "images",
+                  [rate = run.task.optimizer.lr](int64_t) { return rate; });
+  int64_t told = 0;  // reports
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
-                   TrainByBatches(agent, run, Show));
+                   TrainByBatches(agent, run, [&](const BatchPoint& point) {
+                     const BatchStatus& status = point.status;
+                     const int64_t reports =
+                         status.reports - std::exchange(told, status.reports);
+                     log.Add(
+                         status.steps, reports * run.task.batch,
+                         {{"loss", status.loss}, {"accuracy", point.accuracy}});
+                     return Show(point);
+                   }));
   return Tell({.measurements = {Measured(run, outcome)},
                .charts = {{"accuracy", AccuracyChart(outcome)}}});
 }

@@ -14,6 +14,7 @@
 #include "examples/support/progress.h"
 #include "examples/support/report.h"
 #include "examples/support/train_steps.h"
+#include "examples/support/training_log.h"
 
 namespace baton::examples {
 namespace {
@@ -56,12 +57,16 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   }
   Progress progress(variant.name, measurement.item,
                     settings.repeat * settings.batches);
+  TrainingLog log(
+      variant.name, measurement.item,
+      [rate = settings.stepping.optimizer.lr](int64_t) { return rate; });
   int64_t done = 0;
   TrainSteps steps(model, [&](const TrainSteps::Done& step) {
     if (done++ % settings.batches == 0) measurement.seconds.push_back(0);
     measurement.seconds.back() += step.seconds;
     measurement.loss = step.loss;
     progress.Step(step.loss, step.rows);
+    log.Step(step.loss, step.rows);
     return absl::OkStatus();
   });
   const CpuShare share;

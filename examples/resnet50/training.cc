@@ -22,6 +22,7 @@
 #include "examples/support/planning.h"
 #include "examples/support/progress.h"
 #include "examples/support/train_steps.h"
+#include "examples/support/training_log.h"
 #include "models/data/loader.h"
 #include "models/data/open.h"
 #include "models/data/transforms.h"
@@ -142,7 +143,7 @@ int64_t BatchesOf(const Settings& settings, const data::Loader& loader) {
 absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
                                        data::Loader& loader,
                                        RemoteResNet& model,
-                                       SavedTraining& saved) {
+                                       SavedTraining& saved, TrainingLog& log) {
   const auto begin = std::chrono::steady_clock::now();
   EpochResult result;
   result.epoch = loader.epoch();
@@ -153,6 +154,7 @@ absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
   TrainSteps steps(model, [&](const TrainSteps::Done& step) {
     result.images += step.rows;
     progress.Step(step.loss, step.rows);
+    log.Step(step.loss, step.rows);
     saved.Count(step.loss, step.rows);
     return absl::OkStatus();
   });
@@ -260,14 +262,16 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
           agent, workers, settings,
           {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
   data.train->StartEpoch(0);
-  model->set_schedule(settings.stepping.RatesOver(
-      settings.epochs * BatchesOf(settings, *data.train)));
+  const int64_t steps = settings.epochs * BatchesOf(settings, *data.train);
+  model->set_schedule(settings.stepping.RatesOver(steps));
   ASSIGN_OR_RETURN(auto saved,
                    SavedTraining::Make(settings.saving, *model, *data.train));
   RETURN_IF_ERROR(saved->Begin());
+  TrainingLog log("training", "images", settings.stepping.RateOver(steps),
+                  saved->progress().steps + 1);
   while (data.train->epoch() < settings.epochs) {
     ASSIGN_OR_RETURN(EpochResult result,
-                     TrainEpoch(settings, *data.train, *model, *saved));
+                     TrainEpoch(settings, *data.train, *model, *saved, log));
     if (data.test != nullptr) {
       ASSIGN_OR_RETURN(result.accuracy,
                        TestAccuracy(settings, *data.test, *model));

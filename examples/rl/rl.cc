@@ -24,6 +24,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/training_log.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -93,6 +94,10 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
                                   std::vector<Curve>& curves) {
   ASSIGN_OR_RETURN(const ReinforceOptions options, OptionsFor(inference));
   Curve shown{.name = inference};
+  TrainingLog log(
+      inference, "episodes",
+      [rate = options.policy.optimizer.lr](int64_t) { return rate; });
+  int64_t told = 0;  // episodes
   ASSIGN_OR_RETURN(
       const Trained trained, Reinforce(agent, options, [&](const Round& round) {
         std::fprintf(stderr,
@@ -103,6 +108,9 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
                      round.last_reward, static_cast<int>(round.observers));
         shown.x.push_back(static_cast<double>(round.episodes));
         shown.y.push_back(round.last_reward);
+        log.Add(round.number,
+                round.episodes - std::exchange(told, round.episodes),
+                {{"loss", round.loss}, {"reward", round.reward}});
       }));
   curves.push_back(shown);
   const Round& last = trained.rounds.back();

@@ -7,6 +7,7 @@
 //   --data=wikitext2-valid.txt
 //       --held_out=wikitext2-test.txt --variants=single,remote
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
 #include "examples/support/saving.h"
+#include "examples/support/training_log.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
 
@@ -48,6 +50,7 @@ constexpr char kUsage[] =
 
 struct Task {
   WordTraining training;
+  std::function<double(int64_t)> rate;
   Reading reading;
   Saving saving;
 };
@@ -77,6 +80,7 @@ absl::StatusOr<Task> TaskFromFlags(const WordTexts& texts) {
   if (clip > 0) task.training.clip_norm = clip;
   task.reading = ReadingFromFlags();
   task.training.rates = stepping.RatesOver(StepsOf(task.reading, texts));
+  task.rate = stepping.RateOver(StepsOf(task.reading, texts));
   ASSIGN_OR_RETURN(task.saving, SavingFromFlags());
   RETURN_IF_ERROR(PrepareToSave(task.saving));
   return task;
@@ -91,11 +95,14 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
     return remote.MakeNext();
   };
   Progress progress(variant, "words", StepsOf(task.reading, texts));
+  TrainingLog log(variant, "words", task.rate);
   ASSIGN_OR_RETURN(
       const WordResult result,
-      TrainOnWords(
-          make, texts, task.reading, single ? Saving() : task.saving,
-          [&](double loss, int64_t words) { progress.Step(loss, words); }));
+      TrainOnWords(make, texts, task.reading, single ? Saving() : task.saving,
+                   [&](double loss, int64_t words) {
+                     progress.Step(loss, words);
+                     log.Step(loss, words);
+                   }));
   if (result.losses.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "nothing is left to be done after step ", result.resumed_from));

@@ -35,6 +35,12 @@ optim::Schedule Stepping::RatesOver(int64_t steps) const {
   return *std::move(rates);
 }
 
+std::function<double(int64_t)> Stepping::RateOver(int64_t steps) const {
+  return [rates = RatesOver(steps), base = optimizer.lr](int64_t before) {
+    return rates(base, before);
+  };
+}
+
 absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual) {
   Stepping stepping = usual;
   const std::string chosen = absl::GetFlag(FLAGS_optimizer);

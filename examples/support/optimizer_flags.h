@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,8 @@ struct Stepping {
 
   // For a training of so many steps.
   optim::Schedule RatesOver(int64_t steps) const;
+  // The rate that it comes to, by the number of steps done before.
+  std::function<double(int64_t)> RateOver(int64_t steps) const;
 };
 
 // From --optimizer, --lr, --momentum, --weight_decay and --lr_schedule.

@@ -20,6 +20,7 @@
 #include "examples/support/report.h"
 #include "examples/support/traced.h"
 #include "examples/support/train_steps.h"
+#include "examples/support/training_log.h"
 #include "tools/command_line.h"
 
 namespace baton::examples {
@@ -68,11 +69,14 @@ absl::StatusOr<std::vector<double>> Train(const TextTask& task,
   }
   Generator generator(task.model.seed);
   Progress progress(measurement.variant, measurement.item, task.steps);
+  TrainingLog log(measurement.variant, measurement.item,
+                  task.stepping.RateOver(task.steps));
   std::vector<double> losses;
   TrainSteps steps(model, [&](const TrainSteps::Done& step) {
     losses.push_back(step.loss);
     if (losses.size() > warm_up) measurement.seconds.push_back(step.seconds);
     progress.Step(step.loss, task.tokens());
+    log.Step(step.loss, task.tokens());
     return absl::OkStatus();
   });
   for (int64_t step = 0; step < task.steps; ++step) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "core/dtype.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/training_log.h"
 #include "examples/transformer/language_model.h"
 #include "models/nn/graphed_step.h"
 #include "models/nn/loss.h"
@@ -70,6 +72,9 @@ absl::Status Train(models::Transformer& model, const TextTask& task,
   optimizer.set_schedule(task.stepping.RatesOver(task.steps));
   nn::GraphedStep step = StepOf(model, optimizer, device);
   Generator generator(task.model.seed);
+  TrainingLog log("transformer_lm", "tokens",
+                  task.stepping.RateOver(task.steps));
+  int64_t told = 0;  // the step that was told last
   Clock::time_point begin;
   for (int64_t i = 1; i <= task.steps; ++i) {
     const data::TokenBatch drawn =
@@ -79,6 +84,8 @@ absl::Status Train(models::Transformer& model, const TextTask& task,
     if (i == 1 || i == task.steps || i % every == 0) {
       RETURN_IF_ERROR(tools::Print(
           absl::StrFormat("step %5d: loss %.4f\n", i, loss.Item())));
+      log.Add(i, (i - std::exchange(told, i)) * task.tokens(),
+              {{"loss", loss.Item()}});
     }
     if (i == kWarmUp) {
       loss.Item();  // waits for a GPU

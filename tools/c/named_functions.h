@@ -16,7 +16,7 @@
 #include "rpc/registry.h"
 
 // Functions of tensors that are called by a name instead of a type, which other
-// languages have none of: what is behind c/baton.h.
+// languages have none of: what is behind tools/c/baton.h.
 namespace baton::c {
 
 // Runs on the agent's threads, several calls at a time.
@@ -25,7 +25,7 @@ using NamedFunction = std::function<absl::StatusOr<std::vector<Tensor>>(
 using NamedFunctions = std::map<std::string, NamedFunction>;
 
 // Every worker's registry needs it, and nothing else: so all of a cluster are
-// programs of c/baton.h.
+// programs of tools/c/baton.h.
 void RegisterNamedFunctions(rpc::Registry& registry);
 
 // What others may call here. Call it before the agent serves calls:

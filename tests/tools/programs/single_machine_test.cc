@@ -4,6 +4,7 @@
 // Those that train in one process.
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,16 @@ TEST(SingleMachine, ABatchIsSplitAsFarAsItGoes) {
   EXPECT_THAT(with({"--split_sizes=4,2"}).output, HasSubstr("pipelined 2 "));
   EXPECT_THAT(with({"--split_size=5"}).output,
               HasSubstr("--split_size takes numbers from 1 to --batch (4)"));
+}
+
+TEST(MixedDevice, WritesAnEventFileForTensorBoard) {
+  const testing::TempFolder folder;
+  const Outcome outcome = RunProgram(
+      {"mixed_device", "--steps=3", "--tensorboard=" + folder.path()});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const std::filesystem::directory_iterator files(folder / "mixed_device");
+  ASSERT_NE(files, std::filesystem::directory_iterator());
+  EXPECT_THAT(files->path().filename().string(), HasSubstr("tfevents"));
 }
 
 TEST(MixedDevice, TrainsAndPrintsItsLoss) {
