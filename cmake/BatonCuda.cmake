@@ -1,7 +1,7 @@
 # BATON_CUDA: AUTO builds core/cuda where a CUDA toolkit with cuDNN is found, ON
 # insists on one, OFF builds core/no_cuda, which answers "built without CUDA".
 # Sets BATON_HAS_CUDA and, where traces can show kernels, BATON_HAS_CUPTI, and
-# where tensors can go by NCCL, BATON_HAS_NCCL.
+# where NCCL is, BATON_HAS_NCCL.
 # CMAKE_CUDA_ARCHITECTURES: unless given, those of the GPUs that are here, or 90
 # where there is none.
 set(BATON_CUDA AUTO CACHE STRING
@@ -92,5 +92,5 @@ if(NCCL_INCLUDE_DIR)
   set(BATON_HAS_NCCL ON)
   message(STATUS "NCCL: ${NCCL_INCLUDE_DIR}")
 else()
-  message(STATUS "NCCL: no header found, tensors will not go by it")
+  message(STATUS "NCCL: no header found, groups will not use their GPUs")
 endif()

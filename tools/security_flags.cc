@@ -30,7 +30,7 @@ ABSL_FLAG(bool, insecure, false,
           "talk in clear to other machines, to whoever comes; also "
           "BATON_INSECURE=1");
 ABSL_FLAG(bool, trusted_fabric, false,
-          "tensors between two workers may travel in clear, by TCP or NCCL, "
+          "tensors between two workers may travel in clear, by TCP, "
           "whatever protects the rest; also BATON_TRUSTED_FABRIC=on");
 
 namespace baton::tools {

@@ -16,9 +16,19 @@
 #include "core/tensor.h"
 
 // What GPUs do together by NCCL, each for a member of a group, of this process
-// or of another (core/cuda/nccl.h for its library). core/no_cuda/nccl has the
-// same symbols, which fail with FailedPrecondition.
+// or of another. The library is opened when it is first asked for; no build
+// links it. core/no_cuda/nccl has the same symbols for builds without its
+// header, which fail with FailedPrecondition.
 namespace baton::cuda {
+
+// As in "2.28.9"; all members need the same. FailedPrecondition says what is
+// missing here.
+absl::StatusOr<std::string> NcclVersion();
+
+// What the members of one group, and nobody else, must know. This process
+// listens for them where NCCL_SOCKET_IFNAME and NCCL itself choose, until all
+// have come.
+absl::StatusOr<std::string> NewNcclId();
 
 enum class NcclReduction : uint8_t { kSum, kMean, kMin, kMax, kProduct };
 

@@ -28,9 +28,6 @@ constexpr KnownPath kKnown[] = {
     {"cuda ipc",
      "both workers on one machine, as one user, and GPUs that "
      "reach each other (--device=cuda)"},
-    {"nccl",
-     "a GPU at both workers (--device=cuda), NCCL, and a fabric that "
-     "is trusted where TLS is on"},
     {"tcp",
      "values of more than 16 KiB, and a network that they may cross in "
      "clear"},

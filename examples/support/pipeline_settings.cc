@@ -35,8 +35,7 @@ ABSL_FLAG(std::vector<std::string>, variants,
           "on its GPUs in turn)");
 ABSL_FLAG(std::vector<std::string>, require_path, {},
           "fail where a link between stages of two workers has another path "
-          "than these: window, shared_memory, cuda_ipc, nccl, tcp, grpc; "
-          "empty: any");
+          "than these: window, shared_memory, cuda_ipc, tcp, grpc; empty: any");
 ABSL_FLAG(std::vector<std::string>, split_size, {},
           "rows (images, texts) of a micro-batch; several, as in 10,20,40, "
           "give the curve; default 20 images, a quarter of the texts");

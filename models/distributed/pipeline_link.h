@@ -34,7 +34,7 @@ inline constexpr char kWindowPath[] = "window";
 
 // By which way most of what the worker has sent `peer` in tensors went, on
 // their present connection: a channel for tensors ("shared memory", "cuda ipc",
-// "nccl", "tcp") or, where none took any, the transport itself ("grpc",
+// "tcp") or, where none took any, the transport itself ("grpc",
 // "in-process"). "none" before there is a connection.
 std::string PathTo(const std::string& peer, const rpc::DebugInfo& worker);
 

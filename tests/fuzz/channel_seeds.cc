@@ -96,42 +96,6 @@ void MessageRing() {
        '\1' + Chunk(std::string("\xff\xff\xff\xff", 4)) + read);
 }
 
-// Steps as Nccl() takes them, after who leads: 0 words, 1 a tensor of so many
-// elements and its ticket.
-void Nccl() {
-  wire::NcclWords words;
-  const auto said = [&words] {
-    return '\0' + Chunk(words.SerializeAsString());
-  };
-  words.set_begin(true);
-  const std::string begin = said();
-  words.set_turn(true);
-  const std::string turn = said();
-  words.mutable_lines()->set_there("of 2");
-  words.mutable_lines()->set_back("back");
-  const std::string lines = turn + said();
-  words.set_sent(7);
-  const std::string sent = said();
-  words.set_ask(7);
-  const std::string ask = said();
-  words.set_sum(5);
-  const std::string sum = said();
-  words.set_failed("no interface");
-  const std::string failed = said();
-  wire::NcclTicket ticket;
-  ticket.set_lease(7);
-  ticket.set_bytes(36);
-  const std::string tensor =
-      std::string("\1\11", 2) + Chunk(ticket.SerializeAsString());
-  Save("nccl", "leads", '\1' + turn + tensor + sent + tensor + sent + sum);
-  Save("nccl", "whole", '\0' + lines + tensor + sent);
-  Save("nccl", "begins", '\1' + begin + turn);
-  Save("nccl", "is_led", '\0' + lines + tensor + tensor + sent + sent);
-  Save("nccl", "asks", '\0' + lines + ask + tensor + sent);
-  Save("nccl", "fails", '\0' + lines + failed + tensor + lines);
-  Save("nccl", "too_early", '\0' + tensor + sent + sum + lines);
-}
-
 void Tcp() {
   wire::TcpTicket ticket;
   ticket.set_lease(7);
@@ -161,7 +125,6 @@ void Tcp() {
 void SaveChannelSeeds() {
   SharedMemory();
   MessageRing();
-  Nccl();
   Tcp();
 }
 

@@ -16,7 +16,6 @@ const std::vector<Target>& Targets() {
       {"call_proof", CallProof},
       {"shared_memory", SharedMemory},
       {"message_ring", MessageRing},
-      {"nccl", Nccl},
       {"tcp", Tcp},
       {"safetensors", SafeTensorsFile},
       {"manifest", CheckpointManifest},

@@ -31,8 +31,7 @@ bool CallProof(const std::string& bytes);   // what goes along with them
 // Words, tickets and descriptors of a channel of shared memory.
 bool SharedMemory(const std::string& bytes);
 bool MessageRing(const std::string& bytes);  // and what the ring's memory holds
-bool Nccl(const std::string& bytes);  // words and tickets of a channel by it
-bool Tcp(const std::string& bytes);   // tickets and the socket of one by that
+bool Tcp(const std::string& bytes);  // tickets and the socket of one by that
 // Files.
 bool SafeTensorsFile(const std::string& bytes);
 bool CheckpointManifest(const std::string& bytes);

@@ -46,7 +46,7 @@ list(APPEND programs_of_rpc_tests ${plugin_targets})
 add_dependencies(rpc_tests ${programs_of_rpc_tests})
 set_target_properties(${programs_of_rpc_tests} PROPERTIES EXCLUDE_FROM_ALL ON)
 
-# The channels of GPUs, with stand-ins for GPUs and NCCL that need neither.
+# The channel of GPUs, with a stand-in that needs none.
 baton_tests(rpc_cuda_ipc_tests rpc/cuda_ipc baton_rpc baton_test_support
   protobuf::libprotobuf TIMING *GpuTensors.ASenderThatIsKilledHoldsNobodyUp)
 target_sources(rpc_cuda_ipc_tests PRIVATE rpc/transport_worker.cc)
@@ -55,10 +55,6 @@ baton_cuda_tests(rpc_cuda_ipc_tests)
 baton_test_program(gpu_peer SOURCES rpc/peer/gpu_peer.cc
   DEPS baton_rpc absl::failure_signal_handler absl::symbolize)
 add_dependencies(rpc_cuda_ipc_tests gpu_peer)
-baton_tests(rpc_nccl_tests rpc/nccl baton_rpc baton_test_support
-  protobuf::libprotobuf)
-target_sources(rpc_nccl_tests PRIVATE rpc/cuda_ipc/fake_gpu.cc)
-target_include_directories(rpc_nccl_tests PRIVATE ${baton_BINARY_DIR})
 
 # Processes killed and stopped at random; rpc_chaos --runs=1000 is the long run.
 baton_test_program(chaos_worker DEPS baton_rpc SOURCES rpc/chaos/chaos_worker.cc

@@ -3,8 +3,10 @@
 
 #include "core/cuda/nccl/library.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
-#include "core/cuda/nccl.h"
+#include "core/cuda/nccl_group.h"
 #include "core/cuda/shared_library.h"
 #include "core/status.h"
 
@@ -16,8 +18,8 @@ std::string Dotted(int version) {
                       version % 100);
 }
 
-// That communicators need not block, of as few blocks as they are told: a
-// library takes of a configuration what it knows, also of a younger header's.
+// A library takes of a communicator's configuration what it knows, also of a
+// younger header's.
 constexpr int kLeastVersion = NCCL_VERSION(2, 18, 0);
 
 absl::Status CheckVersion(Nccl& nccl) {
@@ -80,6 +82,14 @@ const absl::StatusOr<Nccl>& OpenNccl() {
 absl::StatusOr<std::string> NcclVersion() {
   RETURN_IF_ERROR(OpenNccl().status());
   return OpenNccl()->version;
+}
+
+absl::StatusOr<std::string> NewNcclId() {
+  RETURN_IF_ERROR(OpenNccl().status());
+  const Nccl& nccl = *OpenNccl();
+  ncclUniqueId id{};
+  RETURN_IF_ERROR(nccl.StatusOf("a new id", nccl.get_unique_id(&id), nullptr));
+  return std::string(id.internal, sizeof(id.internal));
 }
 
 }  // namespace baton::cuda

@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "core/cuda/nccl.h"
-
 #include "core/cuda/nccl_group.h"
 
 namespace baton::cuda {
@@ -16,10 +14,6 @@ absl::Status Absent() {
 
 absl::StatusOr<std::string> NcclVersion() { return Absent(); }
 absl::StatusOr<std::string> NewNcclId() { return Absent(); }
-absl::StatusOr<std::shared_ptr<NcclLine>> JoinNccl(const std::string&, bool,
-                                                   int) {
-  return Absent();
-}
 Future<std::shared_ptr<NcclGroup>> JoinNcclGroup(const std::string&, int, int,
                                                  int) {
   return ReadyFuture<std::shared_ptr<NcclGroup>>(Absent());

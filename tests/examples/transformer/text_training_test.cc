@@ -289,7 +289,7 @@ TEST(TextSettings, ComeFromFlags) {
        "'double'"},
       {"--require_path=pigeon",
        "--require_path takes names among window, shared memory, cuda ipc, "
-       "nccl, tcp, grpc, not 'pigeon'"},
+       "tcp, grpc, not 'pigeon'"},
       {"--split_size=17", "from 1 to --batch (16)"},
       {"--micro_batches=8+9", "add up to --batch (16)"}};
   for (const auto& [flag, text] : wrong) {

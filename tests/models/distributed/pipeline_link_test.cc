@@ -50,7 +50,7 @@ TEST(PathTo, IsTheChannelThatCarriedMostAndElseTheTransport) {
   worker.channels[0].up = true;
   worker.tensor_channels = {Channel("dave", "shared memory", true, 9),
                             Channel("carol", "shared memory", true, 0),
-                            Channel("carol", "NCCL", false, 9)};
+                            Channel("carol", "CUDA IPC", false, 9)};
   EXPECT_EQ(PathTo("carol", worker), "grpc");
   worker.tensor_channels.push_back(Channel("carol", "TCP", true, 3));
   EXPECT_EQ(PathTo("carol", worker), "tcp");

@@ -16,8 +16,8 @@
 #include "tests/support/test_device.h"
 #include "tests/support/within.h"
 
-// Tensors between GPUs of two processes, by CUDA IPC, by NCCL, or through the
-// host by TCP, which are the same GPU where there is only one.
+// Tensors between GPUs of two processes, which are the same GPU where there is
+// only one: by CUDA IPC, or through the host by TCP.
 namespace baton::rpc {
 namespace {
 
@@ -30,8 +30,6 @@ struct Way {
   std::string name = {};
   std::string file_name = {};
   std::vector<std::string> bobs_environment = {};
-  bool trusted_fabric = false;
-  bool between_two = false;  // not within one GPU
   bool shared_memory = true;
   bool sender_waits = false;  // until a tensor is written, with its message
   friend void PrintTo(const Way& way, std::ostream* out) {
@@ -39,12 +37,6 @@ struct Way {
   }
 };
 const Way kIpc{.name = "CUDA IPC", .file_name = "CudaIpc"};
-const Way kNccl{
-    .name = "NCCL",
-    .file_name = "Nccl",
-    .bobs_environment = {"BATON_CUDA_IPC=one", "BATON_TRUSTED_FABRIC=on"},
-    .trusted_fabric = true,
-    .between_two = true};
 const Way kTcp{.name = "TCP",
                .file_name = "Tcp",
                .bobs_environment = {"BATON_CUDA_IPC=off"},
@@ -85,8 +77,7 @@ class TwoProcesses : public ::testing::Test {
     alice_ = NewWorker("alice", 0,
                        {.reconnect_timeout = milliseconds(300),
                         .shared_memory = way_.shared_memory,
-                        .device = alices,
-                        .security = {.trusted_fabric = way_.trusted_fabric}});
+                        .device = alices});
     alice_->Start();
     alice_->transport->AddPeer(bob_->info);
   }
@@ -125,11 +116,6 @@ class GpuTensors : public TwoProcesses,
                    public ::testing::WithParamInterface<Way> {
  protected:
   GpuTensors() : TwoProcesses(GetParam()) {}
-  void SetUp() override {
-    TwoProcesses::SetUp();
-    if (!IsSkipped() && way_.between_two && !HasTwoGpus())
-      GTEST_SKIP() << "needs two GPUs";
-  }
   void MeetOnTheWay() {
     Meet(Device::Cuda(0), With(BobOn(BobsGpu()), way_.bobs_environment));
     Ask("echo", {});
@@ -137,7 +123,7 @@ class GpuTensors : public TwoProcesses,
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kNccl, kTcp),
+INSTANTIATE_TEST_SUITE_P(Ways, GpuTensors, ::testing::Values(kIpc, kTcp),
                          ::testing::PrintToStringParamName());
 
 TEST_P(GpuTensors, ComeToTheDeclaredGpu) {
@@ -335,35 +321,6 @@ TEST_P(GpuTensors, ThatWereNotWrittenWhenTheirSenderDiedDoNotCome) {
   alice_->mailbox.AwaitLost(1);
   Synchronize(gpu);
   EXPECT_EQ(alice_->mailbox.count(), answers_);
-}
-
-class TwoProcessesByNccl : public TwoProcesses {
- protected:
-  TwoProcessesByNccl() : TwoProcesses(kNccl) {}
-  // Why their tensors, which must come all the same, do not come so.
-  std::string WhyNot(const std::vector<std::string>& bob) {
-    Meet(Device::Cuda(0), bob);
-    EXPECT_THAT(Tell({On(Device::Cuda(0), 1'000'000, 3)}),
-                ::testing::EndsWith(" 3000000"));
-    EXPECT_FALSE(Info().open);
-    return Info().why_not;
-  }
-};
-
-TEST_F(TwoProcessesByNccl, NeedTwoGpus) {
-  EXPECT_EQ(WhyNot(With({testing::ProgramPath("gpu_peer"), "bob", "cuda:0"},
-                        {"BATON_CUDA_IPC=off", "BATON_TRUSTED_FABRIC=on"})),
-            "it has the same GPU");
-}
-
-TEST_F(TwoProcessesByNccl, DoNotUseItWhereTheyHaveCudaIpc) {
-  EXPECT_EQ(WhyNot(With(BobOn(BobsGpu()), {"BATON_TRUSTED_FABRIC=on"})),
-            "CUDA IPC is tried for this pair");
-}
-
-TEST_F(TwoProcessesByNccl, NeedThatBothTrustTheNetwork) {
-  EXPECT_THAT(WhyNot(With(BobOn(BobsGpu()), {"-u", "BATON_TRUSTED_FABRIC"})),
-              ::testing::StartsWith("there: it talks in clear"));
 }
 
 TEST(GrpcDevice, ThatIsNotThereIsRefused) {

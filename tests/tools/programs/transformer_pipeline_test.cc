@@ -110,7 +110,7 @@ TEST_F(TransformerPipeline, SaysWhatIsWrong) {
   wrong("--dtype=bf16", "--dtype");
   wrong("--variants=pipelined,nonsense", "--variants takes names among");
   wrong("--require_path=pigeon", "--require_path takes names among window");
-  wrong("--require_path=nccl", "the link from stage 0 (worker1) to stage 1");
+  wrong("--require_path=tcp", "the link from stage 0 (worker1) to stage 1");
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/executor.h"
+#include "tests/sim/rng.h"
+#include "tests/sim/world.h"
+
+namespace baton::sim {
+
+struct NetworkOptions {
+  uint64_t seed = 0;
+  Nanos least_delay{50'000};
+  Nanos most_delay{400'000};
+  // That a packet takes up to `slowest` instead.
+  double slow = 0;
+  Nanos slowest{0};
+  // Of messages alone, on a connection that stays: what no real connection
+  // does, and an agent survives.
+  double drop = 0;
+  double duplicate = 0;
+};
+
+// The machines, by number, and the ways between them. What is sent while a way
+// is closed arrives when it is open again, as what is sent by TCP does. Used by
+// the thread that runs.
+class Network {
+ public:
+  explicit Network(const NetworkOptions& options)
+      : options_(options), random_(options.seed) {}
+
+  Rng& random() { return random_; }
+  void Close(int from, int to, Nanos length);
+  bool closed(int from, int to) const;
+  // No message is lost or doubled any more.
+  void Heal() {
+    options_.drop = options_.duplicate = 0;
+    closed_until_.clear();
+  }
+  bool LosesOne() { return random_.Chance(options_.drop); }
+  bool DoublesOne() { return random_.Chance(options_.duplicate); }
+
+  // Runs `arrive` in `group` when the packet has come there. `ordered`: behind
+  // all that was sent before it on this way, and before what is sent later.
+  void Carry(int from, int to, int group, bool ordered, Task arrive);
+
+ private:
+  using Way = std::pair<int, int>;
+  struct Traffic {
+    Nanos last{0};  // arrives
+    Nanos fence{0};
+  };
+
+  NetworkOptions options_;
+  Rng random_;
+  std::map<Way, Nanos> closed_until_;
+  std::map<Way, Traffic> traffic_;
+};
+
+}  // namespace baton::sim

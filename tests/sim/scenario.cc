@@ -1,0 +1,124 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/sim/scenario.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace baton::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Kind = Fault::Kind;
+
+constexpr const char* kNames[] = {
+    "kill",  "power off",       "stop",           "close", "isolate", "sever",
+    "leave", "kill rendezvous", "stop rendezvous"};
+
+Nanos Millis(Rng& random, int64_t least, int64_t most) {
+  return milliseconds(random.Between(least, most));
+}
+
+// How long it lasts against the lease decides what may come of it.
+Nanos LengthOf(Rng& random, milliseconds lease, bool gentle) {
+  if (gentle) return Millis(random, 1, lease.count() / 4);
+  return random.Chance(0.4) ? Millis(random, 1, lease.count())
+                            : Millis(random, lease.count(), 4 * lease.count());
+}
+
+Fault NewFault(Rng& random, const Scenario& scenario, bool gentle) {
+  static constexpr Kind kRough[] = {
+      Kind::kKill,  Kind::kKill,  Kind::kPowerOff,       Kind::kStop,
+      Kind::kStop,  Kind::kClose, Kind::kClose,          Kind::kIsolate,
+      Kind::kSever, Kind::kLeave, Kind::kKillRendezvous, Kind::kStopRendezvous};
+  static constexpr Kind kGentle[] = {Kind::kStop, Kind::kClose, Kind::kSever,
+                                     Kind::kSever, Kind::kStopRendezvous};
+  Fault fault;
+  fault.kind = gentle ? kGentle[random.Below(std::size(kGentle))]
+                      : kRough[random.Below(std::size(kRough))];
+  fault.at = Nanos(random.Between(0, scenario.duration.count()));
+  const auto machines = static_cast<uint64_t>(scenario.workers);
+  fault.a = static_cast<int>(random.Below(machines));
+  // The rendezvous is one machine more.
+  fault.b = static_cast<int>(random.Below(machines + 1));
+  if (fault.b == fault.a) fault.b = scenario.workers;
+  if (fault.kind == Kind::kClose && random.Chance(0.5)) {
+    std::swap(fault.a, fault.b);
+  }
+  fault.length = LengthOf(random, scenario.lease, gentle);
+  // One always stays: a cluster whose last member is gone has ended.
+  const auto end = scenario.workers;
+  const bool of_first = fault.a == 0 && fault.kind != Kind::kClose;
+  if (!gentle && of_first) fault.a = 1;
+  if (fault.a + fault.b == end && (fault.a == 0 || fault.b == 0)) {
+    fault.length = std::min<Nanos>(fault.length, scenario.lease / 4);
+  }
+  return fault;
+}
+
+}  // namespace
+
+std::string Fault::ToString() const {
+  std::string text =
+      absl::StrFormat("%9.3f s  %s", static_cast<double>(at.count()) * 1e-9,
+                      kNames[static_cast<int>(kind)]);
+  if (kind < Kind::kKillRendezvous) absl::StrAppend(&text, " ", a);
+  if (kind == Kind::kClose) absl::StrAppend(&text, " to ", b);
+  if (kind == Kind::kSever) absl::StrAppend(&text, " and ", b);
+  if (kind != Kind::kSever) {
+    absl::StrAppendFormat(&text, " for %.3f s",
+                          static_cast<double>(length.count()) * 1e-9);
+  }
+  return text;
+}
+
+Scenario Scenario::Of(uint64_t seed) {
+  Rng random(seed * 0x9e3779b97f4a7c15 + 1);
+  Scenario made;
+  made.seed = seed;
+  made.workers = static_cast<int>(random.Between(2, 5));
+  static constexpr int kLeases[] = {300, 500, 1000, 2000};
+  made.lease = milliseconds(kLeases[random.Below(std::size(kLeases))]);
+  made.resend_after =
+      Nanos(made.lease) > seconds(1) ? milliseconds(300) : made.lease / 5;
+  made.pause = Millis(random, 10, 120);
+  made.duration = Millis(random, 3000, 12'000);
+  made.world = {.seed = random.Next(),
+                .preempt = random.Chance(0.5) ? 0.02 : 0,
+                .late = random.Chance(0.3) ? 0.01 : 0,
+                .latest = milliseconds(3)};
+  made.network = {.seed = random.Next(),
+                  .slow = random.Chance(0.5) ? 0.02 : 0,
+                  .slowest = Nanos(made.lease) / 10};
+  if (random.Chance(0.3)) {
+    made.network.drop = 0.01;
+    made.network.duplicate = 0.01;
+  }
+  const bool gentle = random.Chance(0.3);
+  const int64_t faults = random.Between(1, gentle ? 20 : 8);
+  for (int64_t i = 0; i < faults; ++i) {
+    made.faults.push_back(NewFault(random, made, gentle));
+  }
+  std::stable_sort(made.faults.begin(), made.faults.end(),
+                   [](const Fault& x, const Fault& y) { return x.at < y.at; });
+  return made;
+}
+
+std::string Scenario::ToString() const {
+  std::string text = absl::StrFormat(
+      "seed %d: %d workers, lease %d ms, messages again after %d ms, "
+      "%.1f s, preempt %g, late %g, slow %g, drop %g\n",
+      seed, workers, lease.count(), resend_after.count(),
+      static_cast<double>(duration.count()) * 1e-9, world.preempt, world.late,
+      network.slow, network.drop);
+  for (size_t i = 0; i < faults.size(); ++i) {
+    absl::StrAppend(&text, "  [", i, "] ", faults[i].ToString(), "\n");
+  }
+  return text;
+}
+
+}  // namespace baton::sim

@@ -1,0 +1,54 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/network.h"
+#include "tests/sim/world.h"
+
+namespace baton::sim {
+
+// Something that goes wrong.
+struct Fault {
+  enum class Kind {
+    kKill,            // the process of machine a; its kernel tells its peers
+    kPowerOff,        // the same, and nobody is told
+    kStop,            // the process of machine a, for `length`
+    kClose,           // the way from a to b, for `length`
+    kIsolate,         // machine a from all others, both ways, for `length`
+    kSever,           // the connection between a and b
+    kLeave,           // the worker of machine a leaves in order
+    kKillRendezvous,  // it begins anew after `length`
+    kStopRendezvous,  // for `length`
+  } kind = Kind::kKill;
+  Nanos at{0};
+  int a = 0;
+  int b = 0;
+  // Where a worker ends: until it is started again.
+  Nanos length{0};
+
+  std::string ToString() const;
+};
+
+// One run, as the seed alone makes it.
+struct Scenario {
+  uint64_t seed = 0;
+  int workers = 3;
+  std::chrono::milliseconds lease{1000};
+  std::chrono::milliseconds resend_after{200};
+  Nanos pause{0};     // between two calls of a worker
+  Nanos duration{0};  // of calls and faults
+  WorldOptions world;
+  NetworkOptions network;
+  std::vector<Fault> faults;  // by time
+
+  static Scenario Of(uint64_t seed);
+  std::string ToString() const;
+};
+
+}  // namespace baton::sim

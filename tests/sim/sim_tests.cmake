@@ -1,0 +1,13 @@
+# Included by tests/CMakeLists.txt: simulations of a cluster
+# (docs/design/simulator.md). They bring threads and clocks of their own, of which
+# sanitizers know nothing.
+if(NOT BATON_SANITIZE)
+  file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/*.cc)
+  baton_test_program(sim DEPS baton_rpc protobuf::libprotobuf ${CMAKE_DL_LIBS}
+    SOURCES ${sim_sources})
+  target_include_directories(sim PRIVATE ${baton_BINARY_DIR})  # *.pb.h
+  # The C++ library calls what posix.cc has in place of the C library's.
+  set_target_properties(sim PROPERTIES ENABLE_EXPORTS ON UNITY_BUILD OFF)
+  add_test(NAME sim.seeds COMMAND sim --seeds=200)
+  set_tests_properties(sim.seeds PROPERTIES TIMEOUT 600 LABELS sim PROCESSORS 2)
+endif()

@@ -1,0 +1,139 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/executor.h"
+#include "rpc/transport.h"
+#include "rpc/transports/pulse.h"
+#include "tests/sim/network.h"
+
+namespace baton::sim {
+
+class SimTransport;
+
+// The transports of a simulation, by address.
+class Exchange {
+ public:
+  explicit Exchange(Network& network) : network_(network) {}
+
+  Network& network() { return network_; }
+  std::string Add(SimTransport* transport, int machine);
+  // Null where nobody listens any more.
+  SimTransport* Find(const std::string& address) const;
+  void Remove(const std::string& address);
+  // The process of that group is no more. Its peers are told by its kernel,
+  // unless that went with it (`silently`).
+  void OnKilled(int group, bool silently);
+  // Breaks the connection between two machines at both ends, as a reset does.
+  void Sever(int a, int b);
+  uint64_t NewConnection() { return ++connections_; }
+
+ private:
+  Network& network_;
+  std::map<std::string, SimTransport*> by_address_;
+  uint64_t connections_ = 0;
+  int addresses_ = 0;
+};
+
+// rpc::Transport over a simulated network: one connection for a pair, made by a
+// packet there and one back, broken by a reset, and by the silence of the other
+// end as rpc/transports/pulse.h finds it. Nothing in it takes a lock: the
+// thread that runs does not lose its turn in here. To be made by a thread of
+// its group.
+class SimTransport final : public rpc::Transport {
+ public:
+  SimTransport(Exchange& exchange, int machine,
+               std::chrono::milliseconds lease);
+  ~SimTransport() override;
+
+  std::string address() const override { return address_; }
+  absl::Status Start(const rpc::WorkerInfo& self,
+                     rpc::MessageHandler* handler) override;
+  void AddPeer(const rpc::WorkerInfo& peer) override;
+  void RemovePeer(const std::string& name) override;
+  void Forget(const rpc::WorkerInfo& peer) override;
+  void Disconnect(const std::string& name, Task then) override;
+  void Send(const std::string& peer, rpc::Message message, Sent sent) override;
+  void Shutdown(std::chrono::milliseconds timeout) override;
+
+  int machine() const { return machine_; }
+  int group() const { return group_; }
+
+ private:
+  friend class Exchange;
+  enum class State { kIdle, kDialing, kUp };
+  struct Outgoing {
+    rpc::Message message;
+    Sent sent;
+  };
+  struct Peer {
+    rpc::WorkerInfo info;
+    State state = State::kIdle;
+    uint64_t connection = 0;
+    Nanos dial_until{0};
+    rpc::Pulse pulse;
+    std::deque<uint64_t> past;  // incarnations
+    std::deque<Outgoing> outbox;
+  };
+  // The first packet of a connection, by which each end says who it is.
+  struct Hello {
+    uint64_t connection;
+    rpc::WorkerInfo from;
+    rpc::WorkerInfo to;
+    std::chrono::milliseconds lease;
+  };
+  using Call = absl::AnyInvocable<void()>;
+
+  void RunCalls();
+  // On the transport's thread.
+  void Post(Call call);
+  Peer* FindUp(const std::string& name, uint64_t connection);
+
+  void Dial(Peer& peer);
+  void TryToDial(Peer& peer);
+  void DialFailed(const std::string& name, uint64_t connection,
+                  const std::string& why, bool at_once);
+  void BecomeUp(Peer& peer, uint64_t connection,
+                std::chrono::milliseconds lease);
+  void AwaitBeat(Peer& peer);
+  void Beat(const std::string& name, uint64_t connection);
+  // What waits leaves soon, or now.
+  void LeaveSoon(Peer& peer);
+  void Leave(Peer& peer);
+  void Break(Peer& peer, const absl::Status& why, bool tell);
+  void Replace(Peer& peer, const rpc::WorkerInfo& by);
+
+  // To the peer's machine; what it is given runs there.
+  using Arrive = std::function<void(SimTransport& to)>;
+  void Tell(const std::string& address, bool ordered, Arrive arrive);
+  void Reset(const std::string& address, uint64_t connection);
+  void OnHello(const Hello& hello);
+  void OnAnswer(const Hello& answer);
+  void OnReset(const std::string& from, uint64_t connection);
+  void OnBeat(const std::string& from, uint64_t connection);
+  void OnData(const std::string& from, const std::string& address,
+              uint64_t connection,
+              const std::shared_ptr<const rpc::Message>& message);
+
+  Exchange& exchange_;
+  const int machine_;
+  const int group_;
+  const std::chrono::milliseconds lease_;
+  const std::string address_;
+  rpc::WorkerInfo self_;
+  rpc::MessageHandler* handler_ = nullptr;
+  bool shut_ = false;
+  bool ended_ = false;
+  bool ending_ = false;
+  std::map<std::string, Peer> peers_;
+  std::deque<Call> calls_;
+};
+
+}  // namespace baton::sim

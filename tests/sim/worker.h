@@ -1,0 +1,107 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/agent.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/rendezvous.h"
+#include "tests/sim/transport.h"
+
+namespace baton::sim {
+
+// An object of the simulated workers.
+class Cell {
+ public:
+  explicit Cell(uint64_t number);
+  ~Cell();
+  static absl::StatusOr<std::unique_ptr<Cell>> Make(rpc::CallContext& call,
+                                                    uint64_t number);
+  int Add(rpc::CallContext& call, uint64_t number, int n);
+  uint64_t number() const { return number_; }
+  uint64_t Number() const { return number_; }
+
+  using Exports = rpc::Methods<&Cell::Make, &Cell::Add, &Cell::Number>;
+
+ private:
+  const uint64_t number_;
+  int value_ = 0;
+};
+
+struct WorkerOptions {
+  std::string name;
+  int machine = 0;
+  int world_size = 0;
+  uint64_t incarnation = 0;
+  uint64_t seed = 0;
+  std::chrono::milliseconds lease{1000};
+  std::chrono::milliseconds resend_after{200};
+  Nanos pause{0};  // between two calls, on average
+};
+
+// A process: the agent that JoinCluster would make, and calls of all kinds to
+// the others, chosen by the seed. Made by the world; what it does runs in a
+// group of its own.
+class Worker {
+ public:
+  Worker(WorkerOptions options, Exchange& exchange,
+         RendezvousMachine& rendezvous, Ledger& ledger);
+
+  int group() const { return group_; }
+  const std::string& name() const { return options_.name; }
+  bool joined() const { return agent_ != nullptr; }
+  // Ends in order, and its process with it.
+  void Leave() { leaving_ = true; }
+  // What it does from now on: calls of all kinds; short ones to all, which must
+  // hear of each other; nothing; it drops what it holds.
+  enum class Phase { kWork, kGreet, kRest, kDrop };
+  void Enter(Phase phase) { phase_ = phase; }
+  // By its own thread, at the next occasion; empty when nothing is left.
+  const std::string& leftovers() const { return leftovers_; }
+  const std::vector<uint64_t>& sees() const { return sees_; }  // incarnations
+
+ private:
+  struct Held {
+    RRef<Cell> cell;
+    uint64_t number = 0;
+  };
+  friend struct Pocket;
+
+  void Run();
+  bool Join();
+  void Step();
+  void Look();
+  std::string AnyWorker();
+
+  void CallPlain();
+  void MakeCell();
+  void UseCell();
+  void GiveCell();
+  void TakeCell();
+  void AskToUse();
+  void DropCell();
+
+  void Put(RRef<Cell> cell, uint64_t number);
+  rpc::CallOptions Timeout();
+
+  const WorkerOptions options_;
+  Exchange& exchange_;
+  RendezvousMachine& rendezvous_;
+  Ledger& ledger_;
+  const int group_;
+  Rng random_;
+  std::unique_ptr<rpc::Agent> agent_;
+  bool leaving_ = false;
+  Phase phase_ = Phase::kWork;
+  std::string leftovers_ = "not looked at yet";
+  std::vector<uint64_t> sees_;
+  std::vector<Held> pocket_;
+};
+
+}  // namespace baton::sim
