@@ -8,6 +8,6 @@ if(NOT BATON_SANITIZE)
   target_include_directories(sim PRIVATE ${baton_BINARY_DIR})  # *.pb.h
   # The C++ library calls what posix.cc has in place of the C library's.
   set_target_properties(sim PROPERTIES ENABLE_EXPORTS ON UNITY_BUILD OFF)
-  add_test(NAME sim.seeds COMMAND sim --seeds=400)
-  set_tests_properties(sim.seeds PROPERTIES TIMEOUT 300 LABELS sim PROCESSORS 2)
+  add_test(NAME sim.seeds COMMAND sim --seeds=200)
+  set_tests_properties(sim.seeds PROPERTIES TIMEOUT 600 LABELS sim PROCESSORS 2)
 endif()
