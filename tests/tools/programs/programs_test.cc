@@ -12,6 +12,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -22,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
 
 namespace baton::tools {
@@ -317,18 +319,28 @@ TEST(BatonRun, HasThreadsWaitWithoutSpinningWhereWorkersShareCores) {
   ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
 }
 
+// What a worker of two finds for its compute threads.
+std::string ThreadsOfAWorker() {
+  const testing::TempFolder folder;
+  const std::string found = folder / "found";
+  const std::string worker = folder.Write(
+      "worker",
+      absl::StrCat("#!/bin/sh\necho threads $OMP_NUM_THREADS. > ", found,
+                   ".$$ && mv ", found, ".$$ ", found, " && exec sleep 60\n"));
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  return RunProgram({"baton-run", "--workers=2",
+                     absl::StrCat("--worker_program=", worker), "--", "/bin/sh",
+                     "-c",
+                     absl::StrCat("until cat ", found, " 2>&-; do :; done")})
+      .output;
+}
+
 TEST(BatonRun, SharesTheCoresEvenlyAmongTheComputeThreadsOfWorkers) {
   const OnOneCore one;
-  const auto worker_sees = [] {
-    return RunProgram({"baton-run", "--workers=2",
-                       "--worker_program=/usr/bin/env", "--", "/bin/sleep",
-                       "60"})
-        .output;
-  };
   ::unsetenv("OMP_NUM_THREADS");
-  EXPECT_THAT(worker_sees(), HasSubstr("OMP_NUM_THREADS=1\n"));
+  EXPECT_THAT(ThreadsOfAWorker(), HasSubstr("threads 1."));
   ::setenv("OMP_NUM_THREADS", "5", 1);
-  EXPECT_THAT(worker_sees(), HasSubstr("OMP_NUM_THREADS=5\n"));
+  EXPECT_THAT(ThreadsOfAWorker(), HasSubstr("threads 5."));
   ::unsetenv("OMP_NUM_THREADS");
 }
 
