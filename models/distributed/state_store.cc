@@ -34,16 +34,17 @@ absl::Status StateStore::Put(uint64_t epoch, const KeptState& key,
         absl::StrCat("the state after step ", key.step,
                      " is of a pipeline that has been made anew since"));
   }
-  const auto drop = [&](auto at) {
-    dropped.push_back(std::move(at->second));
-    return states_.erase(at);
-  };
   const auto end = states_.upper_bound({key.place, kLast});
-  for (auto at = states_.lower_bound({key.place, key.step}); at != end;)
-    at = drop(at);
+  for (auto at = states_.lower_bound({key.place, key.step}); at != end;) {
+    dropped.push_back(std::move(at->second));
+    at = states_.erase(at);
+  }
   states_[{key.place, key.step}] = state;
   auto oldest = states_.lower_bound({key.place, kFirst});
-  while (std::distance(oldest, end) > kKept) oldest = drop(oldest);
+  while (std::distance(oldest, end) > kKept) {
+    dropped.push_back(std::move(oldest->second));
+    oldest = states_.erase(oldest);
+  }
   return absl::OkStatus();
 }
 
