@@ -187,7 +187,7 @@ absl::StatusOr<Measurement> Train(const Devices& devices,
     ASSIGN_OR_RETURN(const LeNetEpoch epoch, TrainEpoch(devices));
     ASSIGN_OR_RETURN(const double accuracy, Accuracy(devices));
     std::fprintf(stderr, "%s  epoch %lld  %5.1f s  loss %.4f  accuracy %.4f\n",
-                 variant.c_str(), static_cast<long long>(i + 1), epoch.seconds,
+                 variant.c_str(), static_cast<long long>(i) + 1, epoch.seconds,
                  epoch.loss, accuracy);
     log.Add(i + 1, epoch.images,
             {{"loss", epoch.loss}, {"accuracy", accuracy}});
