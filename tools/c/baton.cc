@@ -15,12 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "tools/c/named_functions.h"
 #include "core/dtype.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "rpc/agent.h"
 #include "rpc/cluster.h"
+#include "tools/c/named_functions.h"
 #include "tools/cluster_flags.h"
 
 struct baton_tensor {
