@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/errand.h"
+#include "core/inline_task.h"
 #include "core/mutex.h"
 
 namespace baton {
@@ -39,7 +39,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     for (std::thread& thread : finished) thread.join();
   }
 
-  // A task is with an Errand, as good as posted, until it is put down.
+  // A task is with an InlineTask, as good as posted, until it is put down.
   void PickUp() {
     MutexLock lock(mutex_);
     ++carried_;
@@ -157,7 +157,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // one of the idle
   int blocked_ ABSL_GUARDED_BY(mutex_) = 0;      // visitors among them
   int visitors_ ABSL_GUARDED_BY(mutex_) = 0;     // threads of others, at a task
-  int carried_ ABSL_GUARDED_BY(mutex_) = 0;      // tasks with Errands
+  int carried_ ABSL_GUARDED_BY(mutex_) = 0;      // tasks with InlineTasks
   CondVar put_down_;
   int alive_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -225,8 +225,8 @@ ThreadPool::ThreadPool(int threads, std::string name)
 ThreadPool::~ThreadPool() { core_->Stop(); }
 
 void ThreadPool::Post(Task task) { core_->Post(std::move(task)); }
-void ThreadPool::PostOrCarry(Task task) {
-  if (!Errand::Take(core_, task)) core_->Post(std::move(task));
+void ThreadPool::PostOrRunInline(Task task) {
+  if (!InlineTask::Take(core_, task)) core_->Post(std::move(task));
 }
 int ThreadPool::threads() const { return core_->target(); }
 int ThreadPool::idle_threads() const { return core_->idle(); }
@@ -247,30 +247,31 @@ BlockingScope::~BlockingScope() {
 }
 
 namespace {
-thread_local Errand* errand = nullptr;
+thread_local InlineTask* inline_task = nullptr;
 }  // namespace
 
-Errand::Errand() { errand = this; }
+InlineTask::InlineTask() { inline_task = this; }
 
-Errand::~Errand() {
-  errand = nullptr;
+InlineTask::~InlineTask() {
+  inline_task = nullptr;
   Post();
 }
 
-bool Errand::Take(const std::shared_ptr<ThreadPool::Core>& pool, Task& task) {
-  if (errand == nullptr || errand->full_) return false;
-  if (errand->task_ != nullptr) {
-    errand->Post();
-    errand->full_ = true;
+bool InlineTask::Take(const std::shared_ptr<ThreadPool::Core>& pool,
+                      Task& task) {
+  if (inline_task == nullptr || inline_task->full_) return false;
+  if (inline_task->task_ != nullptr) {
+    inline_task->Post();
+    inline_task->full_ = true;
     return false;
   }
   pool->PickUp();
-  errand->pool_ = pool;
-  errand->task_ = std::move(task);
+  inline_task->pool_ = pool;
+  inline_task->task_ = std::move(task);
   return true;
 }
 
-void Errand::Run() {
+void InlineTask::Run() {
   if (task_ == nullptr) return;
   const auto pool = std::move(pool_);
   Task task = std::exchange(task_, nullptr);
@@ -282,7 +283,7 @@ void Errand::Run() {
   full_ = false;
 }
 
-void Errand::Post() {
+void InlineTask::Post() {
   full_ = false;
   if (task_ == nullptr) return;
   const auto pool = std::move(pool_);

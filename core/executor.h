@@ -34,8 +34,8 @@ class ThreadPool final : public Executor {
 
   void Post(Task task) override;
   // As Post, but the calling thread may do the task itself, in a while, if it
-  // has an Errand (core/errand.h).
-  void PostOrCarry(Task task);
+  // has an InlineTask (core/inline_task.h).
+  void PostOrRunInline(Task task);
 
   int threads() const;        // as given
   int idle_threads() const;   // waiting for a task
@@ -43,7 +43,7 @@ class ThreadPool final : public Executor {
 
  private:
   friend class BlockingScope;
-  friend class Errand;
+  friend class InlineTask;
   class Core;
   // Shared with the threads: the last task may drop the pool itself.
   const std::shared_ptr<Core> core_;

@@ -18,9 +18,9 @@ namespace {
 using std::chrono::microseconds;
 
 // A wake-up takes 2 us where it is cheap and 45 us on large virtual machines.
-// Two sides that answer each other must look on for as long as an answer takes
+// Two sides that answer each other must spin for as long as an answer takes
 // when both had gone to sleep, or they sleep for ever: then each comes a little
-// later than the other looks on, and neither saves a wake-up. With many cores
+// later than the other spins, and neither saves a wake-up. With many cores
 // it may be 400 us.
 constexpr microseconds kLong{150}, kLonger{400};
 constexpr int kManyCores = 16;
@@ -29,8 +29,8 @@ constexpr int kManyCores = 16;
 constexpr int kWorthOfLate = 8;
 constexpr int kMostWorth = 2 * kWorthOfLate;
 
-// With fewer cores somebody needs the one that looks on would hold; and who
-// offers it to others while he looks on may not get it back for milliseconds.
+// With fewer cores somebody needs the one that spins would hold; and who
+// offers it to others while he spins may not get it back for milliseconds.
 constexpr int kLeastCores = 5;
 
 int Cores() {
@@ -55,7 +55,7 @@ microseconds FindLimit() {
   return cores >= kLeastCores ? fit : never;
 }
 
-// For how long to look on at most; 0: never.
+// For how long to spin at most; 0: never.
 microseconds Limit() {
   static const microseconds limit = FindLimit();
   return limit;

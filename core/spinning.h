@@ -7,7 +7,7 @@
 
 namespace baton {
 
-// Whether to look on for a short while, instead of going to sleep at once: it
+// Whether to spin for a short while, instead of going to sleep at once: it
 // is worth it as long as what is waited for mostly comes sooner than a thread
 // is put to sleep and woken. Learns that by what it is told. Not where this
 // process may use few cores, unless BATON_SPIN in its environment says

@@ -21,8 +21,9 @@ AgentCore::AgentCore(AgentOptions options, Registry registry,
                                          options_.max_call_bytes_per_peer,
                                          options_.max_replies_per_peer)),
       inbox_(std::make_shared<Inbox>("baton-inbox")),
-      completions_(std::make_shared<Lane>(2, "baton-complete")),
-      workers_(std::make_shared<Lane>(options_.worker_threads, "baton-work")) {}
+      completions_(std::make_shared<StoppablePool>(2, "baton-complete")),
+      workers_(std::make_shared<StoppablePool>(options_.worker_threads,
+                                               "baton-work")) {}
 
 AgentCore::~AgentCore() { StopThreads(); }
 

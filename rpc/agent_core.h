@@ -21,11 +21,11 @@
 #include "rpc/gpu_trace.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
-#include "rpc/lane.h"
 #include "rpc/object_lock.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
 #include "rpc/snapshots.h"
+#include "rpc/stoppable_pool.h"
 
 namespace baton::rpc::internal {
 
@@ -115,8 +115,10 @@ class AgentCore final : public MessageHandler,
   const WorkerInfo& self() const { return options_.self; }
   Peers& peers() { return peers_; }
   Ownership& ownership() { return *ownership_; }
-  Lane& workers() { return *workers_; }
-  const std::shared_ptr<Lane>& completions() const { return completions_; }
+  StoppablePool& workers() { return *workers_; }
+  const std::shared_ptr<StoppablePool>& completions() const {
+    return completions_;
+  }
   Timer& timer() { return timer_; }
   const std::shared_ptr<Tracer>& tracer() const { return tracer_; }
   DebugInfo GetDebugInfo() const;
@@ -282,8 +284,8 @@ class AgentCore final : public MessageHandler,
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
   const std::shared_ptr<Inbox> inbox_;
-  const std::shared_ptr<Lane> completions_;
-  const std::shared_ptr<Lane> workers_;
+  const std::shared_ptr<StoppablePool> completions_;
+  const std::shared_ptr<StoppablePool> workers_;
 
   mutable Mutex mutex_;
   CondVar changed_;

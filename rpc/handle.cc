@@ -60,7 +60,7 @@ void Handle::TellWaiting(Then most) {
     if (!waiting.empty()) continue;
     most = Then::kMayWait;
     if (auto agent = agent_.lock()) {
-      agent->completions()->PostOrCarry(
+      agent->completions()->PostOrRunInline(
           [self = shared_from_this(), most] { self->TellWaiting(most); });
       return;
     }

@@ -30,7 +30,7 @@ void AgentCore::Enter(const IncomingPtr& call, const OwnedValue& object) {
   const bool looks_only =
       call->handler == nullptr && call->frame.index == kReady;
   if (object.lock == nullptr || looks_only) {
-    workers_->PostOrCarry(
+    workers_->PostOrRunInline(
         [this, call, value = object.value] { Run(call, value); });
     return;
   }
@@ -38,7 +38,7 @@ void AgentCore::Enter(const IncomingPtr& call, const OwnedValue& object) {
   call->context->holds.push_back(call->id);
   if (object.lock->TryAcquire(call)) {
     call->held = object.lock;
-    workers_->PostOrCarry(
+    workers_->PostOrRunInline(
         [this, call, value = object.value] { Run(call, value); });
     return;
   }

@@ -8,7 +8,7 @@
 
 #include "core/executor.h"
 #include "core/mutex.h"
-#include "rpc/lane.h"
+#include "rpc/stoppable_pool.h"
 
 namespace baton::rpc::internal {
 
@@ -33,7 +33,7 @@ class Inbox final : public Executor {
   Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  Lane thread_;  // last: its tasks use the rest
+  StoppablePool thread_;  // last: its tasks use the rest
 };
 
 }  // namespace baton::rpc::internal

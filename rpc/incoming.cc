@@ -164,7 +164,7 @@ absl::Status AgentCore::FindHandler(const IncomingPtr& call) {
 
 void AgentCore::ResolveAndRun(const IncomingPtr& call) {
   if (call->frame.object.number == 0) {
-    workers_->PostOrCarry([this, call] { Run(call, {}); });
+    workers_->PostOrRunInline([this, call] { Run(call, {}); });
     return;
   }
   // A call that waits for its object must still end when it is given up.
@@ -185,7 +185,7 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
         if (object.ok()) {
           self->Enter(call, *object);
         } else {
-          self->workers_->PostOrCarry(
+          self->workers_->PostOrRunInline(
               [self = self.get(), call, status = object.status()] {
                 self->Answer(call, status);
               });

@@ -218,9 +218,9 @@ void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                          std::vector<HandlePtr> handles) {
   if (!Claim(call)) return;
   RecordMade(call, frame.status.ok());
-  completions_->PostOrCarry([this, call, frame = std::move(frame),
-                             tensors = std::move(tensors),
-                             handles = std::move(handles)]() mutable {
+  completions_->PostOrRunInline([this, call, frame = std::move(frame),
+                                 tensors = std::move(tensors),
+                                 handles = std::move(handles)]() mutable {
     Deliver(call, frame, std::move(tensors), std::move(handles));
     MutexLock lock(mutex_);
     outgoing_.erase(call);

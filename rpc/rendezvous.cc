@@ -13,8 +13,8 @@
 #include "rpc/call_proof.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/rendezvous.grpc.pb.h"
-#include "rpc/rendezvous_desk.h"
 #include "rpc/rendezvous_groups.h"
+#include "rpc/rendezvous_handlers.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
@@ -23,11 +23,11 @@
 namespace baton::rpc {
 namespace {
 
-using internal::RendezvousDesk;
+using internal::RendezvousHandlers;
 using std::chrono::milliseconds;
 
 // Until who came has shown that it knows the token.
-constexpr milliseconds kStrangerTime{20'000};
+constexpr milliseconds kAuthenticationTime{20'000};
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()),
@@ -37,8 +37,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
 // A call that may wait. gRPC owns it until OnDone.
 class WaitingCall final : public grpc::ServerUnaryReactor {
  public:
-  using Begin = absl::FunctionRef<std::unique_ptr<RendezvousDesk::Call>(
-      RendezvousDesk::Done done)>;
+  using Begin = absl::FunctionRef<std::unique_ptr<RendezvousHandlers::Call>(
+      RendezvousHandlers::Done done)>;
 
   explicit WaitingCall(Begin begin)
       : call_(begin(
@@ -49,13 +49,13 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  const std::unique_ptr<RendezvousDesk::Call> call_;  // null: is done
+  const std::unique_ptr<RendezvousHandlers::Call> call_;  // null: is done
 };
 
 class Service final : public wire::Rendezvous::CallbackService {
  public:
   Service(std::shared_ptr<RendezvousGroups> groups, const Security& security)
-      : desk_(std::move(groups)), guard_(security.token) {}
+      : handlers_(std::move(groups)), guard_(security.token) {}
 
   void OnLetIn(std::function<void(const std::string&)> let_in) {
     let_in_ = std::move(let_in);
@@ -68,8 +68,8 @@ class Service final : public wire::Rendezvous::CallbackService {
         Check(*context, *request, request->self().name());
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
-    return new WaitingCall([&](RendezvousDesk::Done done) {
-      return desk_.Join(*request, answer, std::move(done));
+    return new WaitingCall([&](RendezvousHandlers::Done done) {
+      return handlers_.Join(*request, answer, std::move(done));
     });
   }
 
@@ -77,7 +77,7 @@ class Service final : public wire::Rendezvous::CallbackService {
                                   const wire::LeaveRequest* request,
                                   wire::LeaveAnswer*) override {
     absl::Status status = Check(*context, *request, request->name());
-    if (status.ok()) status = desk_.Leave(*request);
+    if (status.ok()) status = handlers_.Leave(*request);
     return Answer(*context, status);
   }
 
@@ -87,8 +87,8 @@ class Service final : public wire::Rendezvous::CallbackService {
     const absl::Status known = Check(*context, *request, request->name());
     if (!known.ok()) return Answer(*context, known);
     let_in_(context->peer());
-    return new WaitingCall([&](RendezvousDesk::Done done) {
-      return desk_.Renew(*request, answer, std::move(done));
+    return new WaitingCall([&](RendezvousHandlers::Done done) {
+      return handlers_.Renew(*request, answer, std::move(done));
     });
   }
 
@@ -97,7 +97,7 @@ class Service final : public wire::Rendezvous::CallbackService {
                                  wire::ListAnswer* answer) override {
     // Anybody of the cluster may look, whatever the name.
     absl::Status status = CheckProof(*context, *request);
-    if (status.ok()) status = desk_.List(*request, answer);
+    if (status.ok()) status = handlers_.List(*request, answer);
     return Answer(*context, status);
   }
 
@@ -130,7 +130,7 @@ class Service final : public wire::Rendezvous::CallbackService {
     return reactor;
   }
 
-  RendezvousDesk desk_;
+  RendezvousHandlers handlers_;
   std::function<void(const std::string&)> let_in_ = [](const std::string&) {};
   internal::CallGuard guard_;
 };
@@ -175,7 +175,7 @@ class OwnServer final : public RendezvousServer {
   const Security security_;
   RendezvousService service_;
   const std::shared_ptr<Acceptor> acceptor_ =
-      std::make_shared<Acceptor>(kStrangerTime);
+      std::make_shared<Acceptor>(kAuthenticationTime);
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

@@ -49,7 +49,7 @@ std::shared_ptr<void> OpenSharedEvent(const std::string& handle, int device);
 bool SharedEventHasEnded(void* event, int device);
 
 // Begins to copy as many bytes as the tensor has, and lies without gaps, from
-// another process's memory, which must stay until the question that it returns
+// another process's memory, which must stay until the query that it returns
 // is answered with yes, on any thread. Users of the tensor wait for the copy on
 // the GPU, as for any other.
 absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,

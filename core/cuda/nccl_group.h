@@ -41,7 +41,7 @@ enum class NcclReduction : uint8_t { kSum, kMean, kMin, kMax, kProduct };
 //
 // Tensors are dense and of one dtype; `in` may be `out`. Sums of bool are "or",
 // products "and". Errors: Cancelled after Abort, Unavailable with NCCL's words.
-// One call at a time; Abort and questions at any time, on any thread.
+// One call at a time; Abort and queries at any time, on any thread.
 class NcclGroup {
  public:
   virtual ~NcclGroup() = default;  // aborts
@@ -72,8 +72,8 @@ class NcclGroup {
   // Whether what `stream` has been given by now has ended, to be asked again
   // and again until it has; fails for what the GPU, or a member's NCCL,
   // reports. Throws Error. Not within a recording.
-  using Question = absl::AnyInvocable<absl::StatusOr<bool>()>;
-  virtual Question WhenEnded(const Stream& stream) = 0;
+  using Query = absl::AnyInvocable<absl::StatusOr<bool>()>;
+  virtual Query WhenEnded(const Stream& stream) = 0;
 
   // Ends what is under way, whatever the others do; its tensors may be anything
   // then, and what is replayed does nothing from now on. Waits for nothing.

@@ -13,7 +13,8 @@
 namespace baton::dist {
 
 using LeafGradients = std::vector<std::pair<Variable, Gradient>>;
-using LateGradients = std::vector<std::pair<Variable, autograd::LateGradient>>;
+using LateGradients =
+    std::vector<std::pair<Variable, autograd::DeferredGradient>>;
 
 // Gradients of parameters, summed over micro-batches: one launch a micro-batch
 // and not one a parameter. Sums of several bf16 or f16 gradients are f32.

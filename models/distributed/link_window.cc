@@ -170,7 +170,7 @@ void LinkWindow::AwaitGate() const {
 }
 
 void LinkWindow::Drain() const {
-  Lane().Synchronize();
+  CopyStream().Synchronize();
   CurrentStream(device()).Synchronize();
 }
 
@@ -189,19 +189,19 @@ absl::Status LinkWindow::Send(int micro_batch, const Outputs& outputs) {
                      "PipelineOptions::windows to Windows::kOff"));
   }
   // The credit that the slot's former gradient was is in this stream's past.
-  Lane().WaitFor(CurrentStream(device()));
+  CopyStream().WaitFor(CurrentStream(device()));
   const Values slots = out_.layout.In(out_.window, micro_batch);
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].defined() && slots[i].numel() > 0)
       Copy(slots[i], outputs.values[i]);
   }
-  RaiseFlag(out_.layout.Flag(out_.window, micro_batch), *step_, Lane());
+  RaiseFlag(out_.layout.Flag(out_.window, micro_batch), *step_, CopyStream());
   return absl::OkStatus();
 }
 
 void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
-  const Stream lane = Lane();
-  const StreamScope scope(lane);
+  const Stream copy_stream = CopyStream();
+  const StreamScope scope(copy_stream);
   const bool same = value.device() == device() && device().is_cuda() &&
                     value.strides() == slot.strides();
   if (!same) {
@@ -209,7 +209,7 @@ void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
     return;
   }
   // The copy engine leaves the kernels of other streams their room.
-  cuda::CopyToSegment(slot, value, lane);
+  cuda::CopyToSegment(slot, value, copy_stream);
 }
 
 absl::StatusOr<Outputs> LinkWindow::Take(

@@ -120,7 +120,7 @@ class LinkWindow {
   const uint64_t* gate() const { return in_.layout.Gate(in_.window); }
 
   // The stream that carries what is sent.
-  Stream Lane() const { return Stream::ForCopies(device(), device()); }
+  Stream CopyStream() const { return Stream::ForCopies(device(), device()); }
 
  private:
   Device device() const { return step_->device(); }

@@ -59,13 +59,13 @@ void LocalLinks::SendThrough(LinkWindow& window, int stage, int micro_batch,
     if (!sent.ok()) throw Error(sent);
   };
   if (options_.trace == nullptr) return send();
-  const Stream lane = window.Lane();
-  lane.WaitFor(CurrentStream(lane.device()));
+  const Stream copy_stream = window.CopyStream();
+  copy_stream.WaitFor(CurrentStream(copy_stream.device()));
   options_.trace->Time({.name = absl::StrCat("copy ", micro_batch),
                         .kind = StepTrace::Kind::kCopy,
-                        .lane = absl::StrCat("stage ", stage_, " to ", stage),
+                        .track = absl::StrCat("stage ", stage_, " to ", stage),
                         .link = LinkEnds{stage_, stage}},
-                       lane, send);
+                       copy_stream, send);
 }
 
 void LocalLinks::SendOutputs(int target, int micro_batch,
@@ -100,15 +100,16 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
                         const Stream& user) const {
   const Device source = device(), target = user.device();
   if (source == target) return value;
-  const Stream lane = Stream::ForCopies(source, target);
+  const Stream copy_stream = Stream::ForCopies(source, target);
   const Stream maker = CurrentStream(source);
-  if (options_.trace != nullptr || !options_.copy_streams) lane.WaitFor(maker);
-  if (!options_.copy_streams) lane.WaitFor(user);
+  if (options_.trace != nullptr || !options_.copy_streams)
+    copy_stream.WaitFor(maker);
+  if (!options_.copy_streams) copy_stream.WaitFor(user);
   Tensor arrived;
   {
-    // Memory of the lane's own: that of a computing stream would come with its
-    // waits.
-    const StreamScope scope(lane);
+    // Memory of the copy_stream's own: that of a computing stream would come
+    // with its waits.
+    const StreamScope scope(copy_stream);
     const auto copy = [&] { arrived = value.To(target); };
     if (options_.trace == nullptr) {
       copy();
@@ -116,13 +117,13 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
       options_.trace->Time(
           {.name = absl::StrCat("copy ", micro_batch),
            .kind = StepTrace::Kind::kCopy,
-           .lane = absl::StrCat(source.ToString(), " to ", target.ToString())},
-          lane, copy);
+           .track = absl::StrCat(source.ToString(), " to ", target.ToString())},
+          copy_stream, copy);
     }
   }
   if (!options_.copy_streams) {
-    maker.WaitFor(lane);
-    user.WaitFor(lane);
+    maker.WaitFor(copy_stream);
+    user.WaitFor(copy_stream);
   }
   return arrived;
 }

@@ -227,7 +227,7 @@ void ProgramRun::OnDevice(const Instruction& step, const Values& needed,
     if (value.defined()) AwaitValue(value, stream);
   }
   trace_->Time({.name = ToString(step),
-                .lane = absl::StrCat("stage ", step.stage),
+                .track = absl::StrCat("stage ", step.stage),
                 .instruction = step},
                stream, work);
 }

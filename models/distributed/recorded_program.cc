@@ -26,7 +26,7 @@ Tensor OnGpu(const Tensor& like, Device device) {
 Tensor Uploaded(const Tensor& given, const Tensor& to) {
   if (!given.defined() || !to.defined() || given.device() == to.device())
     return given;
-  const StreamScope lane(Stream::ForCopies(given.device(), to.device()));
+  const StreamScope scope(Stream::ForCopies(given.device(), to.device()));
   return given.To(to.device());
 }
 

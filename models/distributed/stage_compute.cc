@@ -270,7 +270,7 @@ Values StageCompute::RunBackward(StageOp op, const Saved& saved,
     pass.postpone = [&](const Variable& leaf) {
       return input_of(leaf) == count;
     };
-    pass.later = [&](const Variable& leaf, autograd::LateGradient value) {
+    pass.later = [&](const Variable& leaf, autograd::DeferredGradient value) {
       left.late.emplace_back(leaf, std::move(value));
       // Nobody waits for the first stage's backwards.
       if (spec_.is_first() && !streams_.weights.empty()) ComputeLate(left);

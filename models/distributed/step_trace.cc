@@ -24,7 +24,7 @@ double Covered(double begin, double end, std::vector<Span> compute) {
     const double to = std::min(end, span.end_ms);
     if (to <= from) continue;
     covered += to - from;
-    begin = to;  // spans of other lanes count once
+    begin = to;  // spans of other tracks count once
   }
   return covered;
 }
@@ -98,7 +98,7 @@ rpc::TraceLog StepTrace::Log() const {
   for (const Span& span : Spans()) {
     rpc::TraceEvent& event = log.events.emplace_back();
     event.name = span.name;
-    event.peer = span.lane;
+    event.peer = span.track;
     event.begin_ns = at(span.begin_ms);
     event.end_ns = at(span.end_ms);
   }

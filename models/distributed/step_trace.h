@@ -25,7 +25,7 @@ class StepTrace {
   struct Span {
     std::string name = {};
     Kind kind = Kind::kCompute;
-    std::string lane = {};  // "stage 1", "cuda:0 to cuda:1"
+    std::string track = {};  // "stage 1", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // that it times
@@ -47,7 +47,7 @@ class StepTrace {
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
-  // Likewise, by the host's clock, with a track for each lane.
+  // Likewise, by the host's clock, with a track for each name.
   rpc::TraceLog Log() const;
 
  private:

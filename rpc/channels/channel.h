@@ -16,7 +16,7 @@
 #include "rpc/channels/ring_ends.h"
 #include "rpc/channels/tensor_channel_info.h"
 
-// Ways for tensors from one process to another that are better than the lanes
+// Ways for tensors from one process to another that are better than the streams
 // of a connection: shared memory, a GPU's memory opened by another process. A
 // message names such a tensor by a ticket; its elements travel with the
 // channel. docs/transport.md has the life of one.
@@ -56,8 +56,8 @@ struct Imported {
 class ChannelPort {
  public:
   virtual ~ChannelPort() = default;
-  // Travels to the other end's OnSaid, in order, on the control lane.
-  virtual void Say(std::string words) = 0;
+  // Travels to the other end's OnControl, in order, on the control stream.
+  virtual void SendControl(std::string payload) = 0;
   // Tells the other end's OnReleased, together with others, within about 1 ms.
   virtual void Release(uint64_t lease) = 0;
   // Tensors can be sent: the other end has proved that it gets what is written.
@@ -67,7 +67,7 @@ class ChannelPort {
   // Tensors that were sent will not come: the connection must end, so that what
   // waits for them fails. OnLost follows.
   virtual void Broke(std::string) {}
-  // Small messages may go beside the lanes, too: here is where they come, if
+  // Small messages may go beside the streams, too: here is where they come, if
   // the other end does so, and where they may go. Each at most once.
   virtual void RingFrom(RingEndIn) {}
   virtual void RingTo(RingEndOut) {}
@@ -79,10 +79,10 @@ class Channel {
   virtual ~Channel() = default;
 
   // The connection is there. Called once, on the end that dialed; the other end
-  // waits for what this one says. Neither this nor OnSaid may wait, or speak to
-  // the port before it returns: what has to be done goes to another thread.
+  // waits for what this one says. Neither this nor OnControl may wait, or speak
+  // to the port before it returns: what has to be done goes to another thread.
   virtual void Start() = 0;
-  virtual void OnSaid(std::string words) = 0;
+  virtual void OnControl(std::string payload) = 0;
 
   // Takes the elements of a tensor of any strides, by a copy or by a read that
   // holds writers off (PendingRead, OutsideRead). Nothing when the channel
@@ -111,8 +111,8 @@ class Channel {
   // InvalidArgument for a lease that is not out.
   virtual absl::Status OnReleased(uint64_t lease) = 0;
 
-  // One beat of the connection (rpc/transports/pulse.h), which may need no
-  // message where both processes see each other by other means.
+  // One beat of the connection (rpc/transports/failure_detector.h), which may
+  // need no message where both processes see each other by other means.
   struct Signs {
     bool alive = false;  // the other one has beaten since the last call
     bool seen = false;   // it sees this one beat

@@ -83,9 +83,9 @@ class CudaGpu final : public IpcGpu {
       return DenseView(Storage::Allocate(spec.bytes, own_), spec);
     });
   }
-  absl::StatusOr<Poller::Question> Copy(const Tensor& target,
-                                        const void* source) override {
-    return CatchErrors([&]() -> absl::StatusOr<Poller::Question> {
+  absl::StatusOr<Poller::Query> Copy(const Tensor& target,
+                                     const void* source) override {
+    return CatchErrors([&]() -> absl::StatusOr<Poller::Query> {
       return cuda::CopyFromSegment(target, source,
                                    target.storage()->use()->home());
     });

@@ -39,8 +39,8 @@ void CudaIpcEnd::Post(Task task) {
   if (const auto executor = executor_.lock()) executor->Post(std::move(task));
 }
 
-void CudaIpcEnd::Say(const wire::CudaIpcWords& words) {
-  port_->Say(words.SerializeAsString());
+void CudaIpcEnd::SendControl(const wire::CudaIpcControl& control) {
+  port_->SendControl(control.SerializeAsString());
 }
 
 void CudaIpcEnd::Start() {
@@ -51,9 +51,9 @@ void CudaIpcEnd::Start() {
 
 void CudaIpcEnd::CloseIdle() {
   for (const uint32_t segment : exports_->TakeIdle(kIdle)) {
-    wire::CudaIpcWords words;
-    words.set_close(segment);
-    Say(words);
+    wire::CudaIpcControl control;
+    control.set_close(segment);
+    SendControl(control);
   }
 }
 
@@ -61,16 +61,16 @@ void CudaIpcEnd::Pass(const IpcExports::Need& need) {
   CloseIdle();
   auto passed = need.first ? exports_->PassFirst(need.place.gpu)
                            : exports_->Pass(need.place);
-  wire::CudaIpcWords words;
+  wire::CudaIpcControl control;
   if (passed.ok()) {
-    *words.mutable_passed() = *std::move(passed);
+    *control.mutable_passed() = *std::move(passed);
   } else {
     const std::string why(passed.status().message());
     Refused(why);
     // The other end may wait for a first one.
-    words.set_failed(why);
+    control.set_failed(why);
   }
-  Say(words);
+  SendControl(control);
 }
 
 void CudaIpcEnd::Refused(const std::string& why) {
@@ -81,50 +81,50 @@ void CudaIpcEnd::Refused(const std::string& why) {
   }
 }
 
-void CudaIpcEnd::OnSaid(std::string words) {
-  Post([self = shared_from_this(), words = std::move(words)] {
-    wire::CudaIpcWords parsed;
-    if (parsed.ParseFromString(words)) {
-      self->OnWords(parsed);
+void CudaIpcEnd::OnControl(std::string payload) {
+  Post([self = shared_from_this(), payload = std::move(payload)] {
+    wire::CudaIpcControl parsed;
+    if (parsed.ParseFromString(payload)) {
+      self->OnControlMessage(parsed);
     } else {
       self->port_->Failed("it says what makes no sense");
     }
   });
 }
 
-void CudaIpcEnd::OnWords(const wire::CudaIpcWords& words) {
-  switch (words.words_case()) {
-    case wire::CudaIpcWords::kPassed:
-      OnPassed(words);
+void CudaIpcEnd::OnControlMessage(const wire::CudaIpcControl& control) {
+  switch (control.payload_case()) {
+    case wire::CudaIpcControl::kPassed:
+      OnPassed(control);
       return Start();
-    case wire::CudaIpcWords::kOpened:
-      return OnOpened(words);
-    case wire::CudaIpcWords::kClose: {
-      imports_->Close(words.close());
-      wire::CudaIpcWords answer;
-      answer.set_closed(words.close());
-      return Say(answer);
+    case wire::CudaIpcControl::kOpened:
+      return OnOpened(control);
+    case wire::CudaIpcControl::kClose: {
+      imports_->Close(control.close());
+      wire::CudaIpcControl answer;
+      answer.set_closed(control.close());
+      return SendControl(answer);
     }
-    case wire::CudaIpcWords::kClosed:
-      return exports_->OnClosed(words.closed());
+    case wire::CudaIpcControl::kClosed:
+      return exports_->OnClosed(control.closed());
     default:
       // Its direction does not work; this one finds out by itself.
-      LogDebug("the peer shares no memory of its GPUs: ", words.failed());
+      LogDebug("the peer shares no memory of its GPUs: ", control.failed());
       return Start();
   }
 }
 
-void CudaIpcEnd::OnPassed(const wire::CudaIpcWords& words) {
-  const auto sum = imports_->Open(words.passed());
-  wire::CudaIpcWords answer;
-  answer.mutable_opened()->set_segment(words.passed().segment());
+void CudaIpcEnd::OnPassed(const wire::CudaIpcControl& control) {
+  const auto sum = imports_->Open(control.passed());
+  wire::CudaIpcControl answer;
+  answer.mutable_opened()->set_segment(control.passed().segment());
   answer.mutable_opened()->set_failure(std::string(sum.status().message()));
   if (sum.ok()) answer.mutable_opened()->set_sum(*sum);
-  Say(answer);
+  SendControl(answer);
 }
 
-void CudaIpcEnd::OnOpened(const wire::CudaIpcWords& words) {
-  const wire::CudaIpcWords::Opened& opened = words.opened();
+void CudaIpcEnd::OnOpened(const wire::CudaIpcControl& control) {
+  const wire::CudaIpcControl::Opened& opened = control.opened();
   const auto first =
       exports_->OnOpened(opened.segment(), opened.failure(), opened.sum());
   if (!first.ok()) {

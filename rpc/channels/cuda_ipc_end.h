@@ -18,7 +18,7 @@
 namespace baton::rpc {
 
 namespace wire {
-class CudaIpcWords;
+class CudaIpcControl;
 }  // namespace wire
 
 // One end of CUDA IPC between two workers (rpc/wire.proto has what they say).
@@ -35,7 +35,7 @@ class CudaIpcEnd final : public Channel,
              std::shared_ptr<ChannelPort> port);
 
   void Start() override;
-  void OnSaid(std::string words) override;
+  void OnControl(std::string payload) override;
   std::optional<Ticket> Export(const Tensor& tensor) override;
   void Withdraw(uint64_t lease) override;
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
@@ -46,13 +46,13 @@ class CudaIpcEnd final : public Channel,
 
  private:
   void Post(Task task);
-  void Say(const wire::CudaIpcWords& words);
+  void SendControl(const wire::CudaIpcControl& control);
 
   // On the executor.
   void Pass(const IpcExports::Need& need);
-  void OnWords(const wire::CudaIpcWords& words);
-  void OnPassed(const wire::CudaIpcWords& words);
-  void OnOpened(const wire::CudaIpcWords& words);
+  void OnControlMessage(const wire::CudaIpcControl& control);
+  void OnPassed(const wire::CudaIpcControl& control);
+  void OnOpened(const wire::CudaIpcControl& control);
   void Refused(const std::string& why);
   // What has not been used for long may be wanted elsewhere.
   void CloseIdle();

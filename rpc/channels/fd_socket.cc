@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kLongestKey = 64;
 // Connections whose worker has not yet said over gRPC that it has made them.
-constexpr size_t kMaxStrangers = 256;
+constexpr size_t kMaxUnauthenticated = 256;
 
 absl::Status Failure(const char* what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
@@ -165,11 +165,11 @@ void FdListener::TakeInLocked() {
         accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) break;
     if (!CheckUser(socket).ok()) continue;
-    if (strangers_.size() == kMaxStrangers)
-      strangers_.erase(strangers_.begin());
-    strangers_.push_back({std::move(socket), {}});
+    if (unauthenticated_.size() == kMaxUnauthenticated)
+      unauthenticated_.erase(unauthenticated_.begin());
+    unauthenticated_.push_back({std::move(socket), {}});
   }
-  for (Stranger& stranger : strangers_) {
+  for (UnauthenticatedPeer& stranger : unauthenticated_) {
     if (!stranger.key.empty()) continue;
     char key[kLongestKey];
     const ssize_t got =
@@ -177,18 +177,19 @@ void FdListener::TakeInLocked() {
     if (got > 0) stranger.key.assign(key, static_cast<size_t>(got));
     if (got == 0) stranger.socket = Fd();
   }
-  std::erase_if(strangers_,
-                [](const Stranger& s) { return !s.socket.valid(); });
+  std::erase_if(unauthenticated_,
+                [](const UnauthenticatedPeer& s) { return !s.socket.valid(); });
 }
 
 absl::StatusOr<FdConnection> FdListener::Accept(const std::string& key) {
   MutexLock lock(mutex_);
   TakeInLocked();
-  for (Stranger& stranger : strangers_) {
+  for (UnauthenticatedPeer& stranger : unauthenticated_) {
     if (stranger.key != key) continue;
     FdConnection found(std::move(stranger.socket));
-    std::erase_if(strangers_,
-                  [](const Stranger& s) { return !s.socket.valid(); });
+    std::erase_if(unauthenticated_, [](const UnauthenticatedPeer& s) {
+      return !s.socket.valid();
+    });
     return found;
   }
   return absl::NotFoundError("nobody connected to the socket");

@@ -47,7 +47,7 @@ class FdListener {
   absl::StatusOr<FdConnection> Accept(const std::string& key);
 
  private:
-  struct Stranger {
+  struct UnauthenticatedPeer {
     Fd socket;
     std::string key;  // empty until it has said it
   };
@@ -58,7 +58,7 @@ class FdListener {
   const std::string path_;
   Mutex mutex_;
   Fd socket_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Stranger> strangers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<UnauthenticatedPeer> unauthenticated_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -136,7 +136,7 @@ absl::Status IpcExports::GiveBack(uint64_t id) {
 }
 
 absl::StatusOr<uint32_t> IpcExports::ShareLocked(
-    const IpcGpu::Place& place, wire::CudaIpcWords::Passed& passed) {
+    const IpcGpu::Place& place, wire::CudaIpcControl::Passed& passed) {
   if (lost_) return absl::CancelledError("the connection has ended");
   auto handle = gpu_->Share(place);
   Segment& segment = segments_[place.segment];
@@ -153,17 +153,17 @@ absl::StatusOr<uint32_t> IpcExports::ShareLocked(
   return segment.id;
 }
 
-absl::StatusOr<wire::CudaIpcWords::Passed> IpcExports::Pass(
+absl::StatusOr<wire::CudaIpcControl::Passed> IpcExports::Pass(
     const IpcGpu::Place& place) {
-  wire::CudaIpcWords::Passed passed;
+  wire::CudaIpcControl::Passed passed;
   MutexLock lock(mutex_);
   RETURN_IF_ERROR(ShareLocked(place, passed).status());
   return passed;
 }
 
-absl::StatusOr<wire::CudaIpcWords::Passed> IpcExports::PassFirst(int index) {
+absl::StatusOr<wire::CudaIpcControl::Passed> IpcExports::PassFirst(int index) {
   Gpu gpu;
-  wire::CudaIpcWords::Passed passed;
+  wire::CudaIpcControl::Passed passed;
   for (uint32_t i = 0; i < kEvents; ++i) {
     ASSIGN_OR_RETURN(IpcGpu::Event event, gpu_->MakeEvent(index));
     passed.add_events(event.handle);

@@ -21,7 +21,7 @@
 namespace baton::rpc {
 
 namespace wire {
-class CudaIpcWords_Passed;
+class CudaIpcControl_Passed;
 }  // namespace wire
 
 // What one peer may read of this process's GPUs: segments of the allocators,
@@ -47,8 +47,8 @@ class IpcExports {
 
   // These take their time. The first of a GPU, with a proof in memory of its
   // own; a segment that was needed.
-  absl::StatusOr<wire::CudaIpcWords_Passed> PassFirst(int gpu);
-  absl::StatusOr<wire::CudaIpcWords_Passed> Pass(const IpcGpu::Place& place);
+  absl::StatusOr<wire::CudaIpcControl_Passed> PassFirst(int gpu);
+  absl::StatusOr<wire::CudaIpcControl_Passed> Pass(const IpcGpu::Place& place);
   // What the peer said of a segment, with the sum of what it read. True for the
   // first that is open; an error says why it is not.
   absl::StatusOr<bool> OnOpened(uint32_t segment, const std::string& failure,
@@ -111,7 +111,7 @@ class IpcExports {
                                        const IpcGpu::Place& place,
                                        const Taken& taken);
   absl::StatusOr<uint32_t> ShareLocked(const IpcGpu::Place& place,
-                                       wire::CudaIpcWords_Passed& passed)
+                                       wire::CudaIpcControl_Passed& passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<IpcGpu> gpu_;

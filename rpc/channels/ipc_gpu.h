@@ -57,8 +57,8 @@ class IpcGpu {
   virtual absl::StatusOr<Tensor> Make(const TensorSpec& spec) = 0;
   // Begins to copy the elements at `source` into it: whether that has ended. To
   // be used at once, like any that is being written.
-  virtual absl::StatusOr<Poller::Question> Copy(const Tensor& target,
-                                                const void* source) = 0;
+  virtual absl::StatusOr<Poller::Query> Copy(const Tensor& target,
+                                             const void* source) = 0;
 
   // For proofs: these wait.
   virtual absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) = 0;

@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kProofLimit{10};
 }  // namespace
 
 absl::StatusOr<uint64_t> IpcImports::Open(
-    const wire::CudaIpcWords::Passed& passed) {
+    const wire::CudaIpcControl::Passed& passed) {
   if (passed.bytes() == 0 || passed.events_size() > kMaxEvents ||
       passed.proof_bytes() > kMaxProofBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -52,7 +52,7 @@ absl::StatusOr<uint64_t> IpcImports::Open(
   return SumOf(read);
 }
 
-absl::Status IpcImports::Add(const wire::CudaIpcWords::Passed& passed,
+absl::Status IpcImports::Add(const wire::CudaIpcControl::Passed& passed,
                              Segment segment, Events events) {
   MutexLock lock(mutex_);
   const bool first = events_.count(passed.gpu()) == 0;
@@ -152,7 +152,7 @@ absl::Status IpcImports::Copy(const Tensor& target, const void* from,
                               const Source& source) {
   const auto poller = poller_.lock();
   if (poller == nullptr) return absl::CancelledError("this worker ends");
-  ASSIGN_OR_RETURN(Poller::Question ended, gpu_->Copy(target, from));
+  ASSIGN_OR_RETURN(Poller::Query ended, gpu_->Copy(target, from));
   // What it reads stays open meanwhile.
   poller->Add([self = shared_from_this(), base = source.segment.base,
                claim = source.claim, ended = std::move(ended)]() mutable {

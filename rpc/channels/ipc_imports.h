@@ -24,7 +24,7 @@ namespace baton::rpc {
 
 namespace wire {
 class CudaIpcTicket;
-class CudaIpcWords_Passed;
+class CudaIpcControl_Passed;
 }  // namespace wire
 
 // What one peer has passed to this process, and the copies of its tensors that
@@ -40,7 +40,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
 
   // Opens a segment, and the events that came with it. Takes its time. The sum
   // of the proof, where there is one.
-  absl::StatusOr<uint64_t> Open(const wire::CudaIpcWords_Passed& passed);
+  absl::StatusOr<uint64_t> Open(const wire::CudaIpcControl_Passed& passed);
 
   // No new tensors in this segment.
   void Close(uint32_t segment);
@@ -76,7 +76,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
     Claim claim;
   };
 
-  absl::Status Add(const wire::CudaIpcWords_Passed& passed, Segment segment,
+  absl::Status Add(const wire::CudaIpcControl_Passed& passed, Segment segment,
                    Events events);
   absl::StatusOr<Source> Check(const TensorSpec& spec,
                                const wire::CudaIpcTicket& ticket);

@@ -25,16 +25,16 @@ constexpr microseconds kShortPause{20}, kLongPause{200};
 struct Poller::State {
   Mutex mutex;
   CondVar changed;
-  std::vector<Question> added ABSL_GUARDED_BY(mutex);
+  std::vector<Query> added ABSL_GUARDED_BY(mutex);
   bool running ABSL_GUARDED_BY(mutex) = false;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 
   // False when there is nothing left to do.
-  bool Gather(std::vector<Question>& questions) {
+  bool Gather(std::vector<Query>& queries) {
     MutexLock lock(mutex);
-    for (Question& question : added) questions.push_back(std::move(question));
+    for (Query& query : added) queries.push_back(std::move(query));
     added.clear();
-    running = !stopping && !questions.empty();
+    running = !stopping && !queries.empty();
     return running;
   }
   void Pause(microseconds time) {
@@ -44,15 +44,14 @@ struct Poller::State {
     }
   }
   void Run() {
-    std::vector<Question> questions;
+    std::vector<Query> queries;
     auto last_answer = Clock::now();
     while (true) {
-      const size_t before = questions.size();
-      if (!Gather(questions)) return;
-      const bool more = questions.size() > before;
-      const bool answered = std::erase_if(questions, [](Question& question) {
-                              return question();
-                            }) > 0;
+      const size_t before = queries.size();
+      if (!Gather(queries)) return;
+      const bool more = queries.size() > before;
+      const bool answered =
+          std::erase_if(queries, [](Query& query) { return query(); }) > 0;
       const auto now = Clock::now();
       if (more || answered) last_answer = now;
       if (now - last_answer < kBusy) {
@@ -73,11 +72,11 @@ Poller::~Poller() {
   state_->changed.NotifyAll();
 }
 
-void Poller::Add(Question question) {
+void Poller::Add(Query query) {
   {
     MutexLock lock(state_->mutex);
     if (state_->stopping) return;
-    state_->added.push_back(std::move(question));
+    state_->added.push_back(std::move(query));
     state_->changed.NotifyAll();
     if (std::exchange(state_->running, true)) return;
   }

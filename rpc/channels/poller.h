@@ -12,7 +12,7 @@ namespace baton::rpc {
 
 // Asks again and again what nobody tells: whether work of a GPU has ended.
 // Often while answers come, and at least every 0.2 ms while there is a
-// question. Thread-safe.
+// query. Thread-safe.
 class Poller {
  public:
   // `name`, of the thread: at most 15 characters.
@@ -22,8 +22,8 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
 
   // Runs on the poller's thread until it returns true. It does not wait.
-  using Question = absl::AnyInvocable<bool()>;
-  void Add(Question question);
+  using Query = absl::AnyInvocable<bool()>;
+  void Add(Query query);
 
  private:
   struct State;

@@ -10,8 +10,8 @@
 #include "core/executor.h"
 #include "core/status.h"
 #include "rpc/channels/fd_socket.h"
-#include "rpc/channels/heart.h"
 #include "rpc/channels/machine.h"
+#include "rpc/channels/shared_heartbeat.h"
 #include "rpc/channels/shared_memory_end.h"
 #include "rpc/wire.pb.h"
 
@@ -26,8 +26,8 @@ class SharedMemory final : public ChannelKind {
                 options.bytes, options.idle, options.pin},
         boot_id_(BootId()),
         listener_(FdListener::Make(options.socket_path)),
-        heart_(Heart::Make()),
-        doorbell_(options.doorbell),
+        heartbeat_(SharedHeartbeat::Make()),
+        wakeup_(options.wakeup),
         executor_(std::make_shared<ThreadPool>(1, "baton-shm")) {}
 
   uint32_t id() const override { return 1; }
@@ -68,16 +68,16 @@ class SharedMemory final : public ChannelKind {
       };
     }
     return std::make_shared<SharedMemoryEnd>(
-        std::move(connect), budget_, executor_, heart_.ok() ? *heart_ : nullptr,
-        doorbell_, std::move(port));
+        std::move(connect), budget_, executor_,
+        heartbeat_.ok() ? *heartbeat_ : nullptr, wakeup_, std::move(port));
   }
 
  private:
   const SharedMemoryEnd::Budget budget_;
   const absl::StatusOr<std::string> boot_id_;
   const absl::StatusOr<std::shared_ptr<FdListener>> listener_;
-  const absl::StatusOr<std::shared_ptr<Heart>> heart_;
-  const std::shared_ptr<Doorbell> doorbell_;
+  const absl::StatusOr<std::shared_ptr<SharedHeartbeat>> heartbeat_;
+  const std::shared_ptr<FutexEvent> wakeup_;
   // Of all ends: it makes and maps segments, which takes long.
   const std::shared_ptr<ThreadPool> executor_;
 };

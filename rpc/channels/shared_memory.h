@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/channels/channel.h"
-#include "rpc/channels/doorbell.h"
+#include "rpc/channels/futex_event.h"
 #include "rpc/channels/shared_budget.h"
 
 namespace baton::rpc {
@@ -38,7 +38,7 @@ struct SharedMemoryOptions {
   // none.
   Pin pin = {};
   // Of this process, where small messages shall go by rings; null: nowhere.
-  std::shared_ptr<Doorbell> doorbell = nullptr;
+  std::shared_ptr<FutexEvent> wakeup = nullptr;
 };
 
 // Shared memory, for CPU tensors between processes of one machine and user. The

@@ -67,14 +67,14 @@ Ticket TicketOf(const ExportedBlocks::Leased& leased) {
 
 SharedMemoryEnd::SharedMemoryEnd(Connect connect, const Budget& budget,
                                  std::shared_ptr<ThreadPool> executor,
-                                 std::shared_ptr<Heart> heart,
-                                 std::shared_ptr<Doorbell> doorbell,
+                                 std::shared_ptr<SharedHeartbeat> heartbeat,
+                                 std::shared_ptr<FutexEvent> wakeup,
                                  std::shared_ptr<ChannelPort> port)
     : connect_(std::move(connect)),
       budget_(budget),
       executor_(executor),
-      heart_(std::move(heart)),
-      doorbell_(std::move(doorbell)),
+      heartbeat_(std::move(heartbeat)),
+      wakeup_(std::move(wakeup)),
       port_(std::move(port)),
       imported_(std::make_shared<ImportedBlocks>(port_)) {}
 
@@ -84,8 +84,8 @@ void SharedMemoryEnd::Post(Task task) {
   }
 }
 
-void SharedMemoryEnd::Say(const wire::SharedMemoryWords& words) {
-  port_->Say(words.SerializeAsString());
+void SharedMemoryEnd::SendControl(const wire::SharedMemoryControl& control) {
+  port_->SendControl(control.SerializeAsString());
 }
 
 void SharedMemoryEnd::Start() {
@@ -116,23 +116,23 @@ void SharedMemoryEnd::PassOrTell(size_t bytes, Part part) {
   if (status.ok()) return;
   NotGrown(0, std::string(status.message()));
   // The other end may wait for a first one.
-  wire::SharedMemoryWords words;
-  words.set_failed(std::string(status.message()));
-  Say(words);
+  wire::SharedMemoryControl control;
+  control.set_failed(std::string(status.message()));
+  SendControl(control);
 }
 
 absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(Segment segment, Segment::Create(bytes));
-  wire::SharedMemoryWords words;
-  wire::SharedMemoryWords::Passed& passed = *words.mutable_passed();
+  wire::SharedMemoryControl control;
+  wire::SharedMemoryControl::Passed& passed = *control.mutable_passed();
   passed.set_bytes(bytes);
   passed.set_seed(
       static_cast<uint64_t>(Clock::now().time_since_epoch().count()));
   WritePattern(segment, passed.seed());
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
-  passed.set_heart(PassHeart());
+  passed.set_heartbeat(PassHeart());
   ASSIGN_OR_RETURN(const bool ring, PassRing());
   passed.set_ring(ring);
   {
@@ -141,73 +141,74 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
     passed_[passed.segment()] = {Budgeted(std::move(segment), std::move(part)),
                                  passed.seed()};
   }
-  Say(words);
+  SendControl(control);
   return absl::OkStatus();
 }
 
 bool SharedMemoryEnd::PassHeart() {
-  if (heart_ == nullptr || heart_passed_) return false;
-  heart_passed_ = connection_->Send(heart_->fd()).ok();
-  return heart_passed_;
+  if (heartbeat_ == nullptr || heartbeat_passed_) return false;
+  heartbeat_passed_ = connection_->Send(heartbeat_->fd()).ok();
+  return heartbeat_passed_;
 }
 
 absl::StatusOr<bool> SharedMemoryEnd::PassRing() {
-  if (doorbell_ == nullptr || std::exchange(ring_passed_, true)) return false;
+  if (wakeup_ == nullptr || std::exchange(ring_passed_, true)) return false;
   auto ring = RingWriter::Make();
   if (!ring.ok()) return false;  // there is another way
   RETURN_IF_ERROR(connection_->Send((*ring)->fd()));
-  RETURN_IF_ERROR(connection_->Send(doorbell_->fd()));
+  RETURN_IF_ERROR(connection_->Send(wakeup_->fd()));
   ring_ = *std::move(ring);
   ring_->CloseFd();
   return true;
 }
 
-void SharedMemoryEnd::OnSaid(std::string words) {
-  Post([self = shared_from_this(), words = std::move(words)] {
-    wire::SharedMemoryWords parsed;
-    if (parsed.ParseFromString(words)) {
-      self->OnWords(parsed);
+void SharedMemoryEnd::OnControl(std::string payload) {
+  Post([self = shared_from_this(), payload = std::move(payload)] {
+    wire::SharedMemoryControl parsed;
+    if (parsed.ParseFromString(payload)) {
+      self->OnControlMessage(parsed);
     } else {
       self->port_->Failed("it says what makes no sense");
     }
   });
 }
 
-void SharedMemoryEnd::OnWords(const wire::SharedMemoryWords& words) {
-  if (words.has_mapped()) {
-    if (words.mapped().watched()) {
+void SharedMemoryEnd::OnControlMessage(
+    const wire::SharedMemoryControl& control) {
+  if (control.has_mapped()) {
+    if (control.mapped().watched()) {
       MutexLock lock(mutex_);
       watched_ = true;
     }
-    ring_mapped_ = ring_mapped_ || words.mapped().ring();
-    OnMapped(words.mapped().segment(), words.mapped().failure());
-  } else if (words.has_passed()) {
-    const wire::SharedMemoryWords::Passed& passed = words.passed();
+    ring_mapped_ = ring_mapped_ || control.mapped().ring();
+    OnMapped(control.mapped().segment(), control.mapped().failure());
+  } else if (control.has_passed()) {
+    const wire::SharedMemoryControl::Passed& passed = control.passed();
     const absl::Status status = Map(passed);
-    wire::SharedMemoryWords answer;
-    answer.mutable_mapped()->set_watched(passed.heart() && Watch().ok());
+    wire::SharedMemoryControl answer;
+    answer.mutable_mapped()->set_watched(passed.heartbeat() && Watch().ok());
     answer.mutable_mapped()->set_ring(passed.ring() && MapRing().ok());
     answer.mutable_mapped()->set_segment(passed.segment());
     answer.mutable_mapped()->set_failure(std::string(status.message()));
-    Say(answer);
+    SendControl(answer);
     Start();
-  } else if (words.has_close()) {
-    imported_->Close(words.close());
-    wire::SharedMemoryWords answer;
-    answer.set_closed(words.close());
-    Say(answer);
-  } else if (words.has_closed()) {
-    returning_.erase(words.closed());
+  } else if (control.has_close()) {
+    imported_->Close(control.close());
+    wire::SharedMemoryControl answer;
+    answer.set_closed(control.close());
+    SendControl(answer);
+  } else if (control.has_closed()) {
+    returning_.erase(control.closed());
   } else {
     // Its direction does not work; this one finds out by itself.
-    LogDebug("the peer shares no memory: ", words.failed());
+    LogDebug("the peer shares no memory: ", control.failed());
     Start();
   }
   UseRing();
 }
 
 absl::Status SharedMemoryEnd::Map(
-    const wire::SharedMemoryWords::Passed& passed) {
+    const wire::SharedMemoryControl::Passed& passed) {
   const size_t bytes = passed.bytes();
   RETURN_IF_ERROR(Connected());
   // First, so that each segment meets its own descriptor.
@@ -237,7 +238,8 @@ absl::Status SharedMemoryEnd::Map(
 absl::Status SharedMemoryEnd::Watch() {
   RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(const Fd fd, connection_->Receive());
-  ASSIGN_OR_RETURN(std::unique_ptr<HeartWatch> watch, HeartWatch::Open(fd));
+  ASSIGN_OR_RETURN(std::unique_ptr<HeartbeatWatch> watch,
+                   HeartbeatWatch::Open(fd));
   MutexLock lock(mutex_);
   if (!lost_) watch_ = std::move(watch);
   return absl::OkStatus();
@@ -246,23 +248,23 @@ absl::Status SharedMemoryEnd::Watch() {
 absl::Status SharedMemoryEnd::MapRing() {
   RETURN_IF_ERROR(Connected());
   ASSIGN_OR_RETURN(Fd ring, connection_->Receive());
-  ASSIGN_OR_RETURN(Fd bell, connection_->Receive());
-  if (doorbell_ == nullptr || bell_ != nullptr) {
+  ASSIGN_OR_RETURN(Fd peer_wakeup, connection_->Receive());
+  if (wakeup_ == nullptr || peer_wakeup_ != nullptr) {
     return absl::FailedPreconditionError("no ring is wanted");
   }
   ASSIGN_OR_RETURN(auto reader, RingReader::Open(std::move(ring)));
-  ASSIGN_OR_RETURN(bell_, Bell::Open(std::move(bell)));
-  port_->RingFrom({std::move(reader), bell_});
+  ASSIGN_OR_RETURN(peer_wakeup_, FutexWaker::Open(std::move(peer_wakeup)));
+  port_->RingFrom({std::move(reader), peer_wakeup_});
   return absl::OkStatus();
 }
 
 void SharedMemoryEnd::UseRing() {
-  if (!ring_mapped_ || ring_ == nullptr || bell_ == nullptr) return;
-  port_->RingTo({std::move(ring_), bell_});
+  if (!ring_mapped_ || ring_ == nullptr || peer_wakeup_ == nullptr) return;
+  port_->RingTo({std::move(ring_), peer_wakeup_});
 }
 
 Channel::Signs SharedMemoryEnd::Beat() {
-  if (heart_ != nullptr) heart_->Beat();
+  if (heartbeat_ != nullptr) heartbeat_->Beat();
   if (exported_->HasIdle(Clock::now() - budget_.idle)) {
     Post([self = shared_from_this()] { self->ReturnIdle(self->budget_.idle); });
   }
@@ -341,9 +343,9 @@ void SharedMemoryEnd::GrowNow(uint64_t bytes) {
 void SharedMemoryEnd::ReturnIdle(Clock::duration idle) {
   for (auto& [id, segment] : exported_->TakeIdle(Clock::now() - idle)) {
     returning_[id] = std::move(segment);
-    wire::SharedMemoryWords words;
-    words.set_close(id);
-    Say(words);
+    wire::SharedMemoryControl control;
+    control.set_close(id);
+    SendControl(control);
   }
 }
 
@@ -406,7 +408,7 @@ void SharedMemoryEnd::OnLost() {
     self->returning_.clear();
     self->connection_.reset();
     self->ring_ = nullptr;
-    self->bell_ = nullptr;
+    self->peer_wakeup_ = nullptr;
     self->imported_->Forget();
   });
 }

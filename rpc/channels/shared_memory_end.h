@@ -15,18 +15,18 @@
 #include "rpc/channels/channel.h"
 #include "rpc/channels/exported_blocks.h"
 #include "rpc/channels/fd_socket.h"
-#include "rpc/channels/heart.h"
 #include "rpc/channels/imported_blocks.h"
 #include "rpc/channels/ring_ends.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/shared_budget.h"
+#include "rpc/channels/shared_heartbeat.h"
 #include "rpc/channels/shared_memory.h"
 
 namespace baton::rpc {
 
 namespace wire {
-class SharedMemoryWords;
-class SharedMemoryWords_Passed;
+class SharedMemoryControl;
+class SharedMemoryControl_Passed;
 }  // namespace wire
 
 // One end of shared memory between two workers (rpc/wire.proto has what they
@@ -45,17 +45,17 @@ class SharedMemoryEnd final
     std::chrono::milliseconds idle{0};
     Pin pin = {};
   };
-  // What takes long runs on `executor`, a thread that may be held up. `heart`
-  // and `doorbell` are this process's; null where it has none, or wants no
-  // rings.
+  // What takes long runs on `executor`, a thread that may be held up.
+  // `heartbeat` and `wakeup` are this process's; null where it has none, or
+  // wants no rings.
   SharedMemoryEnd(Connect connect, const Budget& budget,
                   std::shared_ptr<ThreadPool> executor,
-                  std::shared_ptr<Heart> heart,
-                  std::shared_ptr<Doorbell> doorbell,
+                  std::shared_ptr<SharedHeartbeat> heartbeat,
+                  std::shared_ptr<FutexEvent> wakeup,
                   std::shared_ptr<ChannelPort> port);
 
   void Start() override;
-  void OnSaid(std::string words) override;
+  void OnControl(std::string payload) override;
   std::optional<Ticket> Export(const Tensor& tensor) override;
   Tensor Make(const TensorSpec& spec) override;
   std::optional<Ticket> ExportInPlace(Tensor& tensor) override;
@@ -75,7 +75,7 @@ class SharedMemoryEnd final
   };
 
   void Post(Task task);
-  void Say(const wire::SharedMemoryWords& words);
+  void SendControl(const wire::SharedMemoryControl& control);
 
   // On the executor. A part of the budget ends with its segment.
   using Part = std::unique_ptr<SharedBudget::Part>;
@@ -90,11 +90,11 @@ class SharedMemoryEnd final
   // Once; false where there is none to pass.
   bool PassHeart();
   absl::StatusOr<bool> PassRing();
-  void OnWords(const wire::SharedMemoryWords& words);
-  absl::Status Map(const wire::SharedMemoryWords_Passed& passed);
+  void OnControlMessage(const wire::SharedMemoryControl& control);
+  absl::Status Map(const wire::SharedMemoryControl_Passed& passed);
   absl::Status Watch();
   absl::Status MapRing();
-  // Once the other end has mapped this one's ring and its bell is here.
+  // Once the other end has mapped this one's ring and its peer_wakeup is here.
   void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 
@@ -106,19 +106,19 @@ class SharedMemoryEnd final
   const Connect connect_;
   const Budget budget_;
   const std::weak_ptr<ThreadPool> executor_;
-  const std::shared_ptr<Heart> heart_;
-  const std::shared_ptr<Doorbell> doorbell_;
+  const std::shared_ptr<SharedHeartbeat> heartbeat_;
+  const std::shared_ptr<FutexEvent> wakeup_;
   const std::shared_ptr<ChannelPort> port_;
   const std::shared_ptr<ImportedBlocks> imported_;
   const std::shared_ptr<ExportedBlocks> exported_ =
       std::make_shared<ExportedBlocks>();
   // The executor's.
   std::optional<FdConnection> connection_;
-  bool heart_passed_ = false;
+  bool heartbeat_passed_ = false;
   bool ring_passed_ = false;
   bool ring_mapped_ = false;  // there
   std::unique_ptr<RingWriter> ring_;
-  std::shared_ptr<Bell> bell_;  // of the other process
+  std::shared_ptr<FutexWaker> peer_wakeup_;  // of the other process
   bool mapped_one_ = false;
   ExportedBlocks::Segments returning_;  // that the peer is to unmap
 
@@ -131,8 +131,9 @@ class SharedMemoryEnd final
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
   std::string why_not_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<HeartWatch> watch_ ABSL_GUARDED_BY(mutex_);  // of the peer's
-  bool watched_ ABSL_GUARDED_BY(mutex_) = false;               // by the peer
+  std::unique_ptr<HeartbeatWatch> watch_
+      ABSL_GUARDED_BY(mutex_);                    // of the peer's
+  bool watched_ ABSL_GUARDED_BY(mutex_) = false;  // by the peer
 };
 
 }  // namespace baton::rpc

@@ -24,7 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kBell = 0;  // the id of the descriptor that wakes the thread
+constexpr uint64_t kWakeup =
+    0;  // the id of the descriptor that wakes the thread
 constexpr int kEventsAtOnce = 64;
 constexpr int64_t kLongestSleep = 60'000;  // ms
 
@@ -50,7 +51,7 @@ class SocketPoller::Core final
   };
   using Ids = std::vector<uint64_t>;
 
-  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   // Adds what was woken, and gives what is due. False when it is over.
   bool Gather(Ids& ready, std::vector<Task>& due);
@@ -61,11 +62,11 @@ class SocketPoller::Core final
   const char* const name_;
 
   Mutex mutex_;
-  Fd epoll_, bell_;  // written before the thread begins
+  Fd epoll_, wakeup_;  // written before the thread begins
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = kBell + 1;
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = kWakeup + 1;
   std::vector<std::pair<uint64_t, Source>> added_ ABSL_GUARDED_BY(mutex_);
   Ids woken_ ABSL_GUARDED_BY(mutex_);
   std::multimap<Clock::time_point, Task> timers_ ABSL_GUARDED_BY(mutex_);
@@ -77,10 +78,10 @@ absl::Status SocketPoller::Core::Start() {
   MutexLock lock(mutex_);
   if (stopping_ || thread_.joinable()) return absl::OkStatus();
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  bell_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kBell}};
-  if (!epoll_.valid() || !bell_.valid() ||
-      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), &event) != 0) {
+  wakeup_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeup}};
+  if (!epoll_.valid() || !wakeup_.valid() ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot watch sockets: ", std::strerror(errno)));
   }
@@ -103,7 +104,7 @@ absl::StatusOr<uint64_t> SocketPoller::Core::Add(
   added_.emplace_back(
       id, Source{std::move(socket), events | EPOLLONESHOT, std::move(step)});
   woken_.push_back(id);
-  RingLocked();
+  WakeLocked();
   return id;
 }
 
@@ -111,18 +112,18 @@ void SocketPoller::Core::Wake(uint64_t id) {
   MutexLock lock(mutex_);
   if (stopping_) return;
   woken_.push_back(id);
-  RingLocked();
+  WakeLocked();
 }
 
 void SocketPoller::Core::After(std::chrono::milliseconds delay, Task task) {
   MutexLock lock(mutex_);
   if (stopping_) return;
   timers_.emplace(Clock::now() + delay, std::move(task));
-  RingLocked();
+  WakeLocked();
 }
 
-void SocketPoller::Core::RingLocked() {
-  if (std::exchange(asleep_, false)) eventfd_write(bell_.get(), 1);
+void SocketPoller::Core::WakeLocked() {
+  if (std::exchange(asleep_, false)) eventfd_write(wakeup_.get(), 1);
 }
 
 void SocketPoller::Core::Stop() {
@@ -130,7 +131,7 @@ void SocketPoller::Core::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    RingLocked();
+    WakeLocked();
     thread = std::move(thread_);
   }
   if (!thread.joinable()) return;
@@ -208,17 +209,17 @@ void SocketPoller::Core::Serve(uint64_t id, Ids& again) {
 }
 
 void SocketPoller::Core::Await(Ids& ready) {
-  const bool look_on = !ready.empty() || Spinning::OfThisThread().Wait();
+  const bool spin = !ready.empty() || Spinning::OfThisThread().Wait();
   epoll_event events[kEventsAtOnce];
-  const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce,
-                               look_on ? 0 : SleepLimit());
+  const int count =
+      epoll_wait(epoll_.get(), events, kEventsAtOnce, spin ? 0 : SleepLimit());
   for (int i = 0; i < count; ++i) {
     const uint64_t id = events[i].data.u64;  // not aligned: a copy
     eventfd_t rung;
-    if (id != kBell) {
+    if (id != kWakeup) {
       ready.push_back(id);
     } else {
-      eventfd_read(bell_.get(), &rung);
+      eventfd_read(wakeup_.get(), &rung);
     }
   }
 }

@@ -16,7 +16,7 @@
 namespace baton::rpc {
 
 // A thread that looks after sockets: it does with each what there is to be done
-// whenever that can be done without waiting, and otherwise looks on for a while
+// whenever that can be done without waiting, and otherwise spins for a while
 // (core/spinning.h) and sleeps. Thread-safe.
 class SocketPoller {
  public:

@@ -128,12 +128,12 @@ void TcpEnd::Adopt(Fd socket) {
   }
 }
 
-void TcpEnd::OnSaid(std::string words) {
+void TcpEnd::OnControl(std::string payload) {
   const auto executor = executor_.lock();
   if (executor == nullptr) return;
-  executor->Post([self = shared_from_this(), words = std::move(words)] {
-    wire::TcpWords parsed;
-    if (!parsed.ParseFromString(words)) {
+  executor->Post([self = shared_from_this(), payload = std::move(payload)] {
+    wire::TcpControl parsed;
+    if (!parsed.ParseFromString(payload)) {
       self->Fail("it says what makes no sense");
     } else {
       self->Fail(absl::StrCat("there: ", parsed.failed()), false);
@@ -151,9 +151,9 @@ void TcpEnd::Fail(const std::string& why, bool tell) {
   listener_->Forget(keys_.ours);
   if (open) return port_->Broke(why);
   if (tell) {
-    wire::TcpWords words;
-    words.set_failed(why);
-    port_->Say(words.SerializeAsString());
+    wire::TcpControl control;
+    control.set_failed(why);
+    port_->SendControl(control.SerializeAsString());
   }
   port_->Failed(why);
   OnLost();

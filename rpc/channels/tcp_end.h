@@ -43,7 +43,7 @@ class TcpEnd final : public Channel,
   absl::Status Expect();
 
   void Start() override;
-  void OnSaid(std::string words) override;
+  void OnControl(std::string payload) override;
   std::optional<Ticket> Export(const Tensor& tensor) override;
   void Withdraw(uint64_t lease) override { sends_.Withdraw(lease); }
   Future<void> Send(uint64_t lease) override;

@@ -31,8 +31,8 @@ TcpListener::TcpListener(std::vector<std::shared_ptr<const Fd>> sockets,
     : sockets_(std::move(sockets)),
       port_(port),
       poller_(poller),
-      strangers_(
-          std::make_shared<Strangers>(poller, kMostWithoutKey, kTimeForKey)) {}
+      unauthenticated_(std::make_shared<UnauthenticatedPeers>(
+          poller, kMostWithoutKey, kTimeForKey)) {}
 
 absl::StatusOr<std::shared_ptr<TcpListener>> TcpListener::Make(
     const std::string& host, uint16_t port,
@@ -84,7 +84,7 @@ void TcpListener::TakeIn(Fd socket) {
   if (poller == nullptr) return;
   SetUpTcp(socket);
   const auto shared = std::make_shared<const Fd>(std::move(socket));
-  const uint64_t number = strangers_->Add(shared);
+  const uint64_t number = unauthenticated_->Add(shared);
   const auto added =
       poller->Add(shared, SocketPoller::For::kReading,
                   [weak = weak_from_this(), number, shared,
@@ -93,7 +93,7 @@ void TcpListener::TakeIn(Fd socket) {
                     return self == nullptr ? Poll::kEnd
                                            : self->Hear(number, *shared, shown);
                   });
-  if (!added.ok()) strangers_->Remove(number);
+  if (!added.ok()) unauthenticated_->Remove(number);
 }
 
 Poll TcpListener::Hear(uint64_t stranger, const Fd& socket,
@@ -103,7 +103,7 @@ Poll TcpListener::Hear(uint64_t stranger, const Fd& socket,
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Poll::kWhenReady;
   if (got > 0) shown.append(key, static_cast<size_t>(got));
   if (got > 0 && shown.size() < kTcpKeyBytes) return Poll::kWhenReady;
-  if (strangers_->Remove(stranger) && got > 0) Welcome(socket, shown);
+  if (unauthenticated_->Remove(stranger) && got > 0) Welcome(socket, shown);
   return Poll::kEnd;
 }
 

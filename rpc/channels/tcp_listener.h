@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
-#include "rpc/channels/accepting.h"
 #include "rpc/channels/socket_poller.h"
 #include "rpc/channels/tcp_socket.h"
+#include "rpc/channels/unauthenticated_peers.h"
 
 namespace baton::rpc {
 
@@ -52,7 +52,7 @@ class TcpListener : public std::enable_shared_from_this<TcpListener> {
   const std::vector<std::shared_ptr<const Fd>> sockets_;
   const uint16_t port_;
   const std::weak_ptr<SocketPoller> poller_;
-  const std::shared_ptr<Strangers> strangers_;
+  const std::shared_ptr<UnauthenticatedPeers> unauthenticated_;
   mutable Mutex mutex_;
   bool accepting_ ABSL_GUARDED_BY(mutex_) = false;  // somebody was expected
   std::list<Expected> expected_ ABSL_GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@
 #include "rpc/collectives/flight_recorder.h"
 #include "rpc/collectives/mailbox.h"
 #include "rpc/collectives/meeting.h"
-#include "rpc/collectives/message_lanes.h"
+#include "rpc/collectives/message_queues.h"
 #include "rpc/registry.h"
 
 namespace baton::rpc {

@@ -145,7 +145,7 @@ absl::Status CpuBackend::Carry(const CollectiveWork& work) {
 
 int64_t CpuBackend::PartOf(const Task& task, int64_t count) const {
   const int64_t slot =
-      static_cast<int64_t>(lanes_.size().slot_bytes / task.element);
+      static_cast<int64_t>(queues_.size().slot_bytes / task.element);
   return std::clamp(RoundedUp(count / kPartsAtLeast, kLine),
                     std::min(kLeastPart, slot), slot);
 }
@@ -162,12 +162,12 @@ absl::Status CpuBackend::ForParts(
 // Part p is at stage s in round p + s: in each round the later parts, at
 // earlier stages, come first. So what a member sends in one round its neighbour
 // takes in the next, in the same order, and no member waits for what is sent in
-// the same round. Where lanes have fewer slots than a round sends chunks, part
+// the same round. Where queues have fewer slots than a round sends chunks, part
 // follows part.
 absl::Status CpuBackend::Around(
     int64_t parts, int stages,
     absl::FunctionRef<absl::Status(int64_t, int)> fn) const {
-  if (lanes_.size().slots < 2 * stages) {
+  if (queues_.size().slots < 2 * stages) {
     for (int64_t part = 0; part < parts; ++part)
       for (int stage = 0; stage < stages; ++stage)
         RETURN_IF_ERROR(fn(part, stage));
@@ -203,19 +203,19 @@ absl::Status CpuBackend::AllReduce(const Task& task) {
     const int which = Ahead(stage < n ? -1 - stage : n - 1 - stage);
     const int64_t begin = std::min(which * share, size);
     const bool reduces = stage < n;
-    LaneStep step;
+    SlotStep step;
     step.count = std::min(share, size - begin);
     if (stage > 0) step.from = previous();
     if (stage < 2 * n - 2) step.to = next();
     if (reduces) step.own = task.In(first + begin);
     if (stage >= n - 1) step.keep = task.Out(first + begin);
-    return lanes_.Move(task.terms, step, stage == n - 1 ? task.scale : 1);
+    return queues_.Move(task.terms, step, stage == n - 1 ? task.scale : 1);
   });
 }
 
 absl::Status CpuBackend::Exchange(const Task& task) {
   for (int ahead = 1; ahead < members_; ++ahead) {
-    RETURN_IF_ERROR(lanes_.Move(
+    RETURN_IF_ERROR(queues_.Move(
         task.terms, {.to = Ahead(ahead), .own = task.in, .count = task.count}));
   }
   std::vector<std::byte> others(task.Bytes(task.count));
@@ -223,7 +223,7 @@ absl::Status CpuBackend::Exchange(const Task& task) {
   for (int rank = 0; rank < members_; ++rank) {
     const std::byte* add = own.data();
     if (rank != rank_) {
-      RETURN_IF_ERROR(lanes_.Move(
+      RETURN_IF_ERROR(queues_.Move(
           task.terms,
           {.from = rank, .keep = others.data(), .count = task.count}));
       add = others.data();
@@ -239,28 +239,28 @@ absl::Status CpuBackend::Exchange(const Task& task) {
 }
 
 absl::Status CpuBackend::Broadcast(const Task& task) {
-  LaneStep step;
+  SlotStep step;
   if (rank_ != task.root) step.from = previous();
   if (next() != task.root) step.to = next();
   return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
     if (rank_ == task.root) step.own = task.In(begin);
     step.keep = task.Out(begin);
     step.count = size;
-    return lanes_.Move(task.terms, step);
+    return queues_.Move(task.terms, step);
   });
 }
 
 // From the member after the root around to the root.
 absl::Status CpuBackend::Reduce(const Task& task) {
-  LaneStep step;
+  SlotStep step;
   if (previous() != task.root || rank_ == task.root) step.from = previous();
   if (rank_ != task.root) step.to = next();
-  if (members_ == 1) step.from = LaneStep::kNobody;
+  if (members_ == 1) step.from = SlotStep::kNobody;
   return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
     step.own = task.In(begin);
     if (rank_ == task.root) step.keep = task.Out(begin);
     step.count = size;
-    return lanes_.Move(task.terms, step, rank_ == task.root ? task.scale : 1);
+    return queues_.Move(task.terms, step, rank_ == task.root ? task.scale : 1);
   });
 }
 
@@ -269,13 +269,13 @@ absl::Status CpuBackend::AllGather(const Task& task) {
   const int64_t parts = RoundedUp(task.count, block) / block;
   return Around(parts, members_, [&](int64_t part, int stage) {
     const int64_t begin = part * block;
-    LaneStep step;
+    SlotStep step;
     step.count = std::min(block, task.count - begin);
     step.keep = task.Out(Ahead(-stage) * task.count + begin);
     if (stage == 0) step.own = task.In(begin);
     if (stage > 0) step.from = previous();
     if (stage < members_ - 1) step.to = next();
-    return lanes_.Move(task.terms, step);
+    return queues_.Move(task.terms, step);
   });
 }
 
@@ -285,7 +285,7 @@ absl::Status CpuBackend::ReduceScatter(const Task& task) {
   return Around(parts, members_, [&](int64_t part, int stage) {
     const int64_t begin = part * block;
     const bool last = stage == members_ - 1;
-    LaneStep step;
+    SlotStep step;
     step.count = std::min(block, task.count - begin);
     step.own = task.In(Ahead(-1 - stage) * task.count + begin);
     if (stage > 0) step.from = previous();
@@ -294,14 +294,14 @@ absl::Status CpuBackend::ReduceScatter(const Task& task) {
     } else {
       step.to = next();
     }
-    return lanes_.Move(task.terms, step, last ? task.scale : 1);
+    return queues_.Move(task.terms, step, last ? task.scale : 1);
   });
 }
 
 absl::Status CpuBackend::Gather(const Task& task) {
   return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
     if (rank_ != task.root) {
-      return lanes_.Move(
+      return queues_.Move(
           task.terms, {.to = task.root, .own = task.In(begin), .count = size});
     }
     std::memcpy(task.Out(rank_ * task.count + begin), task.In(begin),
@@ -309,9 +309,9 @@ absl::Status CpuBackend::Gather(const Task& task) {
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int rank = Ahead(ahead);
       RETURN_IF_ERROR(
-          lanes_.Move(task.terms, {.from = rank,
-                                   .keep = task.Out(rank * task.count + begin),
-                                   .count = size}));
+          queues_.Move(task.terms, {.from = rank,
+                                    .keep = task.Out(rank * task.count + begin),
+                                    .count = size}));
     }
     return absl::OkStatus();
   });
@@ -320,16 +320,16 @@ absl::Status CpuBackend::Gather(const Task& task) {
 absl::Status CpuBackend::Scatter(const Task& task) {
   return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
     if (rank_ != task.root) {
-      return lanes_.Move(
+      return queues_.Move(
           task.terms,
           {.from = task.root, .keep = task.Out(begin), .count = size});
     }
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int rank = Ahead(ahead);
       RETURN_IF_ERROR(
-          lanes_.Move(task.terms, {.to = rank,
-                                   .own = task.In(rank * task.count + begin),
-                                   .count = size}));
+          queues_.Move(task.terms, {.to = rank,
+                                    .own = task.In(rank * task.count + begin),
+                                    .count = size}));
     }
     std::memcpy(task.Out(begin), task.In(rank_ * task.count + begin),
                 task.Bytes(size));
@@ -348,12 +348,12 @@ absl::Status CpuBackend::AllToAll(const Task& task) {
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int to = Ahead(ahead);
       RETURN_IF_ERROR(
-          lanes_.Move(task.terms, {.to = to, .own = in(to), .count = size}));
+          queues_.Move(task.terms, {.to = to, .own = in(to), .count = size}));
     }
     std::memcpy(out(rank_), in(rank_), task.Bytes(size));
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int from = Ahead(-ahead);
-      RETURN_IF_ERROR(lanes_.Move(
+      RETURN_IF_ERROR(queues_.Move(
           task.terms, {.from = from, .keep = out(from), .count = size}));
     }
     return absl::OkStatus();

@@ -8,22 +8,22 @@
 
 #include "absl/functional/function_ref.h"
 #include "rpc/collectives/backend.h"
-#include "rpc/collectives/lanes.h"
+#include "rpc/collectives/slot_queues.h"
 
 namespace baton::rpc {
 
-// Collectives of CPU tensors over the lanes between the members. What is large
+// Collectives of CPU tensors over the queues between the members. What is large
 // goes around a ring, part by part, so that several parts are under way; each
 // element is reduced by one member, so that all have the same bits. An
 // all_reduce of little is exchanged by all at once and reduced by each in the
 // order of the ranks. Sums of bf16 and f16 are rounded at each member.
 class CpuBackend final : public CollectiveBackend {
  public:
-  CpuBackend(int rank, std::vector<Lanes::Ends> ends, LaneSize size,
-             std::shared_ptr<Doorbell> bell)
+  CpuBackend(int rank, std::vector<SlotQueues::Ends> ends, SlotQueueSize size,
+             std::shared_ptr<FutexEvent> wakeup)
       : rank_(rank),
         members_(static_cast<int>(ends.size())),
-        lanes_(std::move(ends), size, std::move(bell)) {}
+        queues_(std::move(ends), size, std::move(wakeup)) {}
 
   std::string name() const override { return "cpu"; }
   bool Takes(Device device) const override { return !device.is_cuda(); }
@@ -31,15 +31,15 @@ class CpuBackend final : public CollectiveBackend {
   Future<void> Run(const CollectiveWork& work) override {
     return ReadyFuture<void>(Carry(work));
   }
-  void Abort(const absl::Status& why) override { lanes_.Abort(why); }
+  void Abort(const absl::Status& why) override { queues_.Abort(why); }
   void Leave(int rank, const absl::Status& why) override {
-    lanes_.Leave(rank, why);
+    queues_.Leave(rank, why);
   }
 
  private:
   // A collective under way, as bytes.
   struct Task {
-    Lanes::Terms terms;
+    SlotQueues::Terms terms;
     int64_t count = 0;  // of Collective
     size_t element = 0;
     int root = 0;
@@ -86,7 +86,7 @@ class CpuBackend final : public CollectiveBackend {
 
   const int rank_;
   const int members_;
-  Lanes lanes_;
+  SlotQueues queues_;
 };
 
 }  // namespace baton::rpc

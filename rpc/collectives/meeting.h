@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "core/future.h"
 #include "core/mutex.h"
-#include "rpc/collectives/shared_lanes.h"
+#include "rpc/collectives/shared_queues.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
@@ -22,11 +22,11 @@ namespace baton::rpc {
 struct GroupHello {
   uint64_t ticket = 0;  // names its part of the group at its worker
   WorkerInfo worker;
-  SharedLanesHandle lanes;
+  SharedQueuesHandle queues;
 
   static constexpr auto Fields() {
     return std::tuple{&GroupHello::ticket, &GroupHello::worker,
-                      &GroupHello::lanes};
+                      &GroupHello::queues};
   }
 };
 

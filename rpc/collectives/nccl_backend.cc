@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A question takes CUDA's lock, which launches want.
+// A query takes CUDA's lock, which launches want.
 constexpr std::chrono::microseconds kPace{20};
 
 // What a member had given when it left ends well within this.
@@ -55,7 +55,7 @@ std::vector<int> RanksBelow(int members) {
 
 // What is under way on the GPU, in the order in which it was given. Whoever
 // asks puts one event behind all that has been given since, so that giving
-// costs little. A question may be kept waiting by the driver until an abort: so
+// costs little. A query may be kept waiting by the driver until an abort: so
 // nothing else waits for one. Thread-safe.
 class NcclBackend::Watch {
  public:
@@ -103,16 +103,15 @@ class NcclBackend::Watch {
   // A point in the work of a stream.
   class Mark {
    public:
-    explicit Mark(cuda::NcclGroup::Question question)
-        : question_(std::move(question)) {}
+    explicit Mark(cuda::NcclGroup::Query query) : query_(std::move(query)) {}
     absl::StatusOr<bool> HasEnded() {
       if (ended_) return true;
-      ASSIGN_OR_RETURN(ended_, question_());
+      ASSIGN_OR_RETURN(ended_, query_());
       return ended_;
     }
 
    private:
-    cuda::NcclGroup::Question question_;
+    cuda::NcclGroup::Query query_;
     bool ended_ = false;
   };
   struct Waiting {

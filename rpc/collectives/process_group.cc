@@ -27,15 +27,16 @@ absl::StatusOr<uint64_t> NewTicket() {
   return ticket;
 }
 
-// Whichever of two lanes the sender uses, which is the same for good.
-class EitherInlet final : public Inlet {
+// Whichever of two queues the sender uses, which is the same for good.
+class EitherReceiver final : public SlotReceiver {
  public:
-  EitherInlet(std::unique_ptr<Inlet> first, std::unique_ptr<Inlet> second)
+  EitherReceiver(std::unique_ptr<SlotReceiver> first,
+                 std::unique_ptr<SlotReceiver> second)
       : first_(std::move(first)), second_(std::move(second)) {}
 
   absl::StatusOr<Chunk> Front() override {
     if (used_ != nullptr) return used_->Front();
-    for (Inlet* inlet : {first_.get(), second_.get()}) {
+    for (SlotReceiver* inlet : {first_.get(), second_.get()}) {
       ASSIGN_OR_RETURN(const Chunk chunk, inlet->Front());
       if (chunk.data == nullptr) continue;
       used_ = inlet;
@@ -46,8 +47,8 @@ class EitherInlet final : public Inlet {
   void Pop() override { used_->Pop(); }
 
  private:
-  const std::unique_ptr<Inlet> first_, second_;
-  Inlet* used_ = nullptr;
+  const std::unique_ptr<SlotReceiver> first_, second_;
+  SlotReceiver* used_ = nullptr;
 };
 
 }  // namespace
@@ -62,12 +63,13 @@ struct ProcessGroup::Seating {
 
 ProcessGroup::ProcessGroup(Agent& agent,
                            std::shared_ptr<Collectives> collectives,
-                           GroupOptions options, std::shared_ptr<Doorbell> bell)
+                           GroupOptions options,
+                           std::shared_ptr<FutexEvent> wakeup)
     : agent_(agent),
       collectives_(std::move(collectives)),
       options_(std::move(options)),
-      bell_(std::move(bell)),
-      messages_(std::make_shared<MessageLanes>(bell_)) {}
+      wakeup_(std::move(wakeup)),
+      messages_(std::make_shared<MessageQueues>(wakeup_)) {}
 
 ProcessGroup::~ProcessGroup() { collectives_->Remove(ticket_); }
 
@@ -116,9 +118,9 @@ ProcessGroup::Made ProcessGroup::MakeSeated(Agent& agent, GroupOptions options,
                                             Seating seating) {
   const auto make = [&]() -> absl::StatusOr<std::shared_ptr<ProcessGroup>> {
     ASSIGN_OR_RETURN(auto collectives, Collectives::Of(agent));
-    ASSIGN_OR_RETURN(auto bell, Doorbell::Make());
+    ASSIGN_OR_RETURN(auto wakeup, FutexEvent::Make());
     return std::shared_ptr<ProcessGroup>(new ProcessGroup(
-        agent, std::move(collectives), std::move(options), std::move(bell)));
+        agent, std::move(collectives), std::move(options), std::move(wakeup)));
   };
   const auto failed = [](const absl::Status& why) {
     return ReadyFuture<std::shared_ptr<ProcessGroup>>(why);
@@ -157,11 +159,11 @@ absl::StatusOr<GroupRequest> ProcessGroup::RequestFor(const Seating& seating) {
   const int seats = static_cast<int>(seating.seats.size());
   if (!options_.shared_memory || seats == 1) return request;
   // Without memory to share there are the messages.
-  auto lanes = SharedLanes::Make(seats, LaneSize::For(seats));
-  if (!lanes.ok()) return request;
-  if (auto handle = (*lanes)->HandleFor(*bell_); handle.ok()) {
-    lanes_ = *lanes;
-    request.hello.lanes = *std::move(handle);
+  auto queues = SharedQueues::Make(seats, SlotQueueSize::For(seats));
+  if (!queues.ok()) return request;
+  if (auto handle = (*queues)->HandleFor(*wakeup_); handle.ok()) {
+    queues_ = *queues;
+    request.hello.queues = *std::move(handle);
   }
   return request;
 }
@@ -199,7 +201,7 @@ absl::Status ProcessGroup::Open(const GroupRequest& request,
                                 const GroupRoster& roster) {
   if (roster.seats.size() != roster.hellos.size())
     return absl::DataLossError("a list of members that is none");
-  std::vector<Lanes::Ends> ends;
+  std::vector<SlotQueues::Ends> ends;
   for (size_t i = 0; i < roster.hellos.size(); ++i) {
     const GroupHello& hello = roster.hellos[i];
     members_.push_back(hello.worker);
@@ -217,7 +219,7 @@ absl::Status ProcessGroup::Open(const GroupRequest& request,
   if (rank_ < 0) return absl::UnavailableError("the others went on without us");
   backend_ = std::make_unique<CpuBackend>(
       rank_, std::move(ends),
-      LaneSize::For(static_cast<int>(request.seats.size())), bell_);
+      SlotQueueSize::For(static_cast<int>(request.seats.size())), wakeup_);
   {
     MutexLock lock(mutex_);
     opened_ = true;
@@ -230,24 +232,24 @@ absl::Status ProcessGroup::Open(const GroupRequest& request,
   return absl::OkStatus();
 }
 
-Lanes::Ends ProcessGroup::EndsWith(const GroupHello& hello, int seat,
-                                   const GroupRequest& own, bool* shared) {
+SlotQueues::Ends ProcessGroup::EndsWith(const GroupHello& hello, int seat,
+                                        const GroupRequest& own, bool* shared) {
   const int seats = static_cast<int>(own.seats.size());
-  const LaneSize size = LaneSize::For(seats);
-  Lanes::Ends ends;
+  const SlotQueueSize size = SlotQueueSize::For(seats);
+  SlotQueues::Ends ends;
   ends.in = messages_->In(hello.ticket);
-  if (lanes_ != nullptr && !hello.lanes.machine.empty()) {
-    auto theirs = SharedLanes::Open(hello.lanes, seats, size);
-    auto bell = SharedLanes::OpenBell(hello.lanes);
-    if (theirs.ok() && bell.ok()) {
+  if (queues_ != nullptr && !hello.queues.machine.empty()) {
+    auto theirs = SharedQueues::Open(hello.queues, seats, size);
+    auto wakeup = SharedQueues::OpenWaker(hello.queues);
+    if (theirs.ok() && wakeup.ok()) {
       *shared = true;
-      ends.in = std::make_unique<EitherInlet>(lanes_->In(seat, *bell),
-                                              std::move(ends.in));
-      ends.out = (*theirs)->Out(own.seat, *bell);
+      ends.in = std::make_unique<EitherReceiver>(queues_->In(seat, *wakeup),
+                                                 std::move(ends.in));
+      ends.out = (*theirs)->Out(own.seat, *wakeup);
       return ends;
     }
   }
-  MessageLanes::Sender sender;
+  MessageQueues::Sender sender;
   sender.ticket = ticket_;
   sender.make = [this, to = hello.worker](size_t bytes) {
     const Shape shape({static_cast<int64_t>(bytes)});
@@ -260,7 +262,7 @@ Lanes::Ends ProcessGroup::EndsWith(const GroupHello& hello, int seat,
     return agent_.Async<&collective_calls::TakeChunk>(
         to, CallOptions{.timeout = kNoLimit}, ticket, std::move(chunk));
   };
-  ends.out = MessageLanes::Out(std::move(sender), size, bell_);
+  ends.out = MessageQueues::Out(std::move(sender), size, wakeup_);
   return ends;
 }
 

@@ -20,7 +20,7 @@
 #include "rpc/agent.h"
 #include "rpc/collectives/backend.h"
 #include "rpc/collectives/collectives.h"
-#include "rpc/collectives/lanes.h"
+#include "rpc/collectives/slot_queues.h"
 
 namespace baton::rpc {
 
@@ -156,15 +156,15 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   using Clock = std::chrono::steady_clock;
   struct Seating;
   ProcessGroup(Agent& agent, std::shared_ptr<Collectives> collectives,
-               GroupOptions options, std::shared_ptr<Doorbell> bell);
+               GroupOptions options, std::shared_ptr<FutexEvent> wakeup);
 
   static Made MakeSeated(Agent& agent, GroupOptions options, Seating seating);
   static Future<GroupRoster> Join(Agent& agent, Seating seating,
                                   GroupRequest request, size_t host);
   absl::StatusOr<GroupRequest> RequestFor(const Seating& seating);
   absl::Status Open(const GroupRequest& request, const GroupRoster& roster);
-  Lanes::Ends EndsWith(const GroupHello& hello, int seat,
-                       const GroupRequest& own, bool* shared);
+  SlotQueues::Ends EndsWith(const GroupHello& hello, int seat,
+                            const GroupRequest& own, bool* shared);
   std::string NameOfRank(int rank) const;  // "rank 1 (bob)"
   // Once all are open: makes gpu_, or says in no_gpu_ why there is none.
   Made MeetGpus();
@@ -203,10 +203,10 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   Agent& agent_;
   const std::shared_ptr<Collectives> collectives_;
   const GroupOptions options_;
-  const std::shared_ptr<Doorbell> bell_;
-  const std::shared_ptr<MessageLanes> messages_;
+  const std::shared_ptr<FutexEvent> wakeup_;
+  const std::shared_ptr<MessageQueues> messages_;
   uint64_t ticket_ = 0;
-  std::shared_ptr<SharedLanes> lanes_;  // to this member; null: none
+  std::shared_ptr<SharedQueues> queues_;  // to this member; null: none
 
   // Set by Open, before anybody else has the group.
   int rank_ = -1;

@@ -26,7 +26,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr size_t kMostStrangers = 1024;
+constexpr size_t kMostUnauthenticated = 1024;
 constexpr char kUnix[] = "unix:";
 
 // CheckListen has found no live process there.
@@ -87,7 +87,8 @@ std::string NameOf(const Fd& socket) {
 }  // namespace
 
 Acceptor::Acceptor(std::chrono::milliseconds time)
-    : strangers_(std::make_shared<Strangers>(poller_, kMostStrangers, time)) {}
+    : unauthenticated_(std::make_shared<UnauthenticatedPeers>(
+          poller_, kMostUnauthenticated, time)) {}
 
 absl::StatusOr<uint16_t> Acceptor::Listen(
     grpc::ServerBuilder& builder, const std::string& address,
@@ -132,7 +133,7 @@ absl::Status Acceptor::Start() {
 
 void Acceptor::Stop() {
   poller_->Stop();
-  strangers_->SendAllAway();
+  unauthenticated_->SendAllAway();
   for (const Place& place : places_) {
     if (!place.path.empty()) unlink(place.path.c_str());
   }
@@ -148,7 +149,7 @@ void Acceptor::TakeIn(const Place& place, Fd socket) {
     if (!held.valid()) return;
     const std::string name = NameOf(socket);
     if (name.empty()) return;  // it has gone
-    strangers_->Add(std::make_shared<const Fd>(std::move(held)), name);
+    unauthenticated_->Add(std::make_shared<const Fd>(std::move(held)), name);
   }
   GrpcAcceptor::NewConnectionParameters connection;
   connection.listener_fd = place.socket->get();
@@ -157,11 +158,11 @@ void Acceptor::TakeIn(const Place& place, Fd socket) {
 }
 
 void Acceptor::LetIn(const std::string& peer) {
-  strangers_->Remove(NameOf(peer));
+  unauthenticated_->Remove(NameOf(peer));
 }
 
 bool Acceptor::MayOpen(const std::string& peer) {
-  return strangers_->MayBegin(NameOf(peer));
+  return unauthenticated_->MayBegin(NameOf(peer));
 }
 
 }  // namespace baton::rpc

@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rpc/channels/accepting.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/socket_poller.h"
+#include "rpc/channels/unauthenticated_peers.h"
 
 namespace baton::rpc {
 
@@ -40,8 +40,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       const std::shared_ptr<grpc::ServerCredentials>& credentials);
   // Once the server is there.
   absl::Status Start();
-  // Before the server shuts down. Strangers are cut off, and socket paths
-  // removed. The last call.
+  // Before the server shuts down. UnauthenticatedPeers are cut off, and socket
+  // paths removed. The last call.
   void Stop();
 
   // Who comes from `peer`, as gRPC names it, has shown that it may.
@@ -60,7 +60,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   const std::shared_ptr<SocketPoller> poller_ =
       std::make_shared<SocketPoller>("baton-accept");
-  const std::shared_ptr<Strangers> strangers_;
+  const std::shared_ptr<UnauthenticatedPeers> unauthenticated_;
   std::vector<Place> places_;  // constant from Start on
 };
 

@@ -14,10 +14,11 @@ namespace {
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 constexpr int kHandshakeTimeoutMs = 10'000;
-// Of a connection without streams: those of a lane have one while they last,
+// Of a connection without streams: those of a stream have one while they last,
 // and a member asks its rendezvous more often.
 constexpr int kConnectionIdleMs = 120'000;
-// Of one connection. A lane has one of its own; calls to a rendezvous are few.
+// Of one connection. A stream has one of its own; calls to a rendezvous are
+// few.
 constexpr int kMaxStreams = 64;
 
 // When its last user goes, gRPC waits for its own sockets to be gone; at times
@@ -48,7 +49,7 @@ grpc::ChannelArguments DialArguments(Keepalive keepalive) {
   SetBoth(keepalive,
           [&](const char* key, int value) { arguments.SetInt(key, value); });
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // Each lane has a connection of its own, and a new one after a break.
+  // Each stream has a connection of its own, and a new one after a break.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
@@ -60,7 +61,7 @@ void SetServerArguments(grpc::ServerBuilder& builder, Keepalive keepalive) {
   });
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
-  // Strangers who do not finish a handshake.
+  // UnauthenticatedPeers who do not finish a handshake.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);

@@ -81,25 +81,25 @@ Pin PinFor(Device device) {
 
 }  // namespace
 
-std::shared_ptr<Doorbell> MakeDoorbell(const GrpcOptions& options) {
+std::shared_ptr<FutexEvent> MakeFutexEvent(const GrpcOptions& options) {
   if (!options.shared_memory || !options.message_ring ||
       Says("BATON_MESSAGE_RING", "off")) {
     return nullptr;
   }
-  auto doorbell = Doorbell::Make();
-  return doorbell.ok() ? *std::move(doorbell) : nullptr;
+  auto wakeup = FutexEvent::Make();
+  return wakeup.ok() ? *std::move(wakeup) : nullptr;
 }
 
-absl::StatusOr<ChannelKinds> MakeChannelKinds(const GrpcOptions& options,
-                                              const std::string& fd_path,
-                                              std::shared_ptr<Doorbell> bell) {
+absl::StatusOr<ChannelKinds> MakeChannelKinds(
+    const GrpcOptions& options, const std::string& fd_path,
+    std::shared_ptr<FutexEvent> wakeup) {
   RETURN_IF_ERROR(CheckDevice(options.device));
   ChannelKinds kinds;
   if (options.shared_memory) {
     kinds.push_back(MakeSharedMemory({.socket_path = fd_path,
                                       .bytes = options.shared_memory_bytes,
                                       .pin = PinFor(options.device),
-                                      .doorbell = std::move(bell)}));
+                                      .wakeup = std::move(wakeup)}));
   }
   if (options.device.is_cuda()) {
     if (const std::optional<IpcReach> reach = ReachFromEnvironment())

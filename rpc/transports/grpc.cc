@@ -27,12 +27,12 @@
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
-#include "rpc/transports/doorman.h"
 #include "rpc/transports/idle_links.h"
+#include "rpc/transports/lingering_shutdown.h"
 #include "rpc/transports/link.h"
+#include "rpc/transports/link_service.h"
 #include "rpc/transports/malloc_settings.h"
 #include "rpc/transports/private_socket.h"
-#include "rpc/transports/undertaker.h"
 
 namespace baton::rpc {
 namespace {
@@ -75,15 +75,15 @@ class GrpcTransport final : public LingeringTransport {
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   size_t CountLinks() const;
-  bool Admit(const std::shared_ptr<Lane>& lane, const Hello& hello);
+  bool Admit(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
   void SetServing(bool serving);
 
   LinkHost host_;
   const std::shared_ptr<Acceptor> acceptor_;
-  const std::unique_ptr<Doorman> doorman_ = Doorman::Make(
+  const std::unique_ptr<LinkService> link_service_ = LinkService::Make(
       host_, acceptor_, [this] { return CountLinks(); },
-      [this](const std::shared_ptr<Lane>& lane, const Hello& hello) {
-        return Admit(lane, hello);
+      [this](const std::shared_ptr<GrpcStream>& stream, const Hello& hello) {
+        return Admit(stream, hello);
       });
   PrivateSocket socket_;
   std::unique_ptr<grpc::Server> server_;
@@ -136,10 +136,10 @@ absl::Status GrpcTransport::Listen() {
   if (private_socket || options.shared_memory) {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
-  const auto doorbell = MakeDoorbell(options);
-  if (doorbell != nullptr) host_.poller = RingPoller::Make(doorbell);
+  const auto wakeup = MakeFutexEvent(options);
+  if (wakeup != nullptr) host_.poller = RingPoller::Make(wakeup);
   ASSIGN_OR_RETURN(host_.kinds,
-                   MakeChannelKinds(options, socket_.fd_path(), doorbell));
+                   MakeChannelKinds(options, socket_.fd_path(), wakeup));
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
     RETURN_IF_ERROR(
@@ -147,7 +147,7 @@ absl::Status GrpcTransport::Listen() {
             ->Listen(builder, path, PortCredentials(options.security, path))
             .status());
   }
-  builder.RegisterCallbackGenericService(doorman_.get());
+  builder.RegisterCallbackGenericService(link_service_.get());
   if (options.rendezvous != nullptr) {
     options.rendezvous->OnLetIn(
         [weak = std::weak_ptr(acceptor_)](const std::string& peer) {
@@ -208,7 +208,7 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     socket_.Announce({host_.options.cluster, self.name,
                       std::string(*absl::StrSplit(address_, ';').begin())});
   }
-  doorman_->Open();
+  link_service_->Open();
   SetServing(true);
   return absl::OkStatus();
 }
@@ -332,7 +332,7 @@ std::vector<ChannelInfo> GrpcTransport::Channels() const {
   return channels;
 }
 
-bool GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
+bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
                           const Hello& hello) {
   HelloAnswer answer = Judge(host_.options, host_.self, hello);
   std::shared_ptr<Link> link;
@@ -354,13 +354,13 @@ bool GrpcTransport::Admit(const std::shared_ptr<Lane>& lane,
       link = entry;
     }
   }
-  if (link != nullptr) return link->Accept(lane, hello);
+  if (link != nullptr) return link->Accept(stream, hello);
   if (answer.verdict == Verdict::kShutDown) {
     LogDebug("refused a connection: ", answer.text);
   } else {
     LogWarning("refused a connection: ", answer.text);
   }
-  lane->CloseWith(Encode(answer));
+  stream->CloseWith(Encode(answer));
   return false;
 }
 
@@ -373,7 +373,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   }
   if (server_ != nullptr) SetServing(false);
   host_.stopping = true;
-  doorman_->Close();
+  link_service_->Close();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
     AwaitIdle(host_, AllLinks(), timeout);
@@ -394,11 +394,11 @@ void GrpcTransport::AwaitEnd() {
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now());
   }
-  host_.lanes.AwaitNone();
+  host_.streams.AwaitNone();
   server_ = nullptr;
 }
 
-std::string GrpcTransport::Remains() { return host_.lanes.Describe(); }
+std::string GrpcTransport::Remains() { return host_.streams.Describe(); }
 
 }  // namespace
 
@@ -406,7 +406,7 @@ absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
     const GrpcOptions& options) {
   auto transport = std::make_shared<GrpcTransport>(options);
   RETURN_IF_ERROR(transport->Listen());
-  return WithUndertaker(std::move(transport));
+  return WithLingeringShutdown(std::move(transport));
 }
 
 }  // namespace baton::rpc

@@ -55,7 +55,7 @@ struct GrpcOptions {
   bool shared_memory = true;
   size_t shared_memory_bytes = size_t{16} << 30;
   // With shared memory, small messages travel through it as well, and the
-  // threads that read them look on for up to 50 us for what comes next.
+  // threads that read them spin for up to 50 us for what comes next.
   bool message_ring = true;
   // CPU tensors to and from workers that do not share memory with this one go
   // by a TCP connection of their own, where gRPC talks in clear as well or

@@ -157,7 +157,7 @@ std::string Serialize(const Hello& hello) {
   ToWire(hello.self, *out.mutable_self());
   out.set_to_name(hello.to_name);
   out.set_to_incarnation(hello.to_incarnation);
-  out.set_lane(hello.bulk ? wire::LANE_BULK : wire::LANE_CONTROL);
+  out.set_stream(hello.bulk ? wire::STREAM_BULK : wire::STREAM_CONTROL);
   out.set_attempt(hello.attempt);
   out.set_lease_ms(hello.lease.count());
   ToWire(hello.channels, out);
@@ -203,8 +203,8 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
     return absl::InvalidArgumentError("a hello that does not parse");
   }
   ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
-  if (in.lane() != wire::LANE_CONTROL && in.lane() != wire::LANE_BULK) {
-    return absl::InvalidArgumentError("a hello for an unknown kind of lane");
+  if (in.stream() != wire::STREAM_CONTROL && in.stream() != wire::STREAM_BULK) {
+    return absl::InvalidArgumentError("a hello for an unknown kind of stream");
   }
   return Hello{.version = in.version(),
                .cluster = Printable(in.cluster()),
@@ -212,7 +212,7 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
                .self = std::move(self),
                .to_name = Printable(in.to_name()),
                .to_incarnation = in.to_incarnation(),
-               .bulk = in.lane() == wire::LANE_BULK,
+               .bulk = in.stream() == wire::STREAM_BULK,
                .attempt = in.attempt(),
                .lease = Lease(in.lease_ms()),
                .channels = OffersIn(in),

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rpc/transports/channels.h"
 #include "rpc/transports/grpc.h"
+#include "rpc/transports/tensor_channels.h"
 #include "rpc/worker.h"
 
 // How two workers introduce themselves; see rpc/wire.proto.

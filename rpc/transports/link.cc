@@ -28,7 +28,7 @@ std::shared_ptr<Link> Link::Make(LinkHost& host, const WorkerInfo& peer) {
   };
   link->deliveries_ = std::make_shared<Deliveries>(
       host.gate, host.executor, host.options.max_undelivered_bytes, resume);
-  link->held_ = std::make_shared<HeldMessages>(
+  link->held_ = std::make_shared<PendingMessages>(
       link->deliveries_, host.options.max_undelivered_bytes,
       host.options.max_message_bytes, resume,
       [weak = std::weak_ptr<Link>(link)](const absl::Status& why) {
@@ -84,41 +84,41 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
     deliveries_->Post();
     return;
   }
-  Side& side = message->bulk() ? bulk_ : control_;
-  side.queue.push_back(std::move(message));
+  StreamState& state = message->bulk() ? bulk_ : control_;
+  state.queue.push_back(std::move(message));
   if (state_ == State::kIdle) {
     StartDialLocked();
   } else {
-    PumpLocked(side);
+    PumpLocked(state);
   }
 }
 
-size_t Link::Side::UnderWay() const {
+size_t Link::StreamState::UnderWay() const {
   size_t bytes = 0;
   for (const auto& message : in_flight) bytes += message->bytes();
   if (!queue.empty() && queue.front()->begun()) bytes += queue.front()->bytes();
   return bytes;
 }
 
-Link::Side* Link::Find(const Lane& lane) {
-  if (control_.lane.get() == &lane) return &control_;
-  if (bulk_.lane.get() == &lane) return &bulk_;
+Link::StreamState* Link::Find(const GrpcStream& stream) {
+  if (control_.stream.get() == &stream) return &control_;
+  if (bulk_.stream.get() == &stream) return &bulk_;
   return nullptr;
 }
 
-std::shared_ptr<Channels> Link::channels() const {
+std::shared_ptr<TensorChannels> Link::channels() const {
   MutexLock lock(mutex_);
   return channels_;
 }
 
-void Link::OnWritten(Lane& lane) {
+void Link::OnWritten(GrpcStream& stream) {
   MutexLock lock(mutex_);
-  Side* side = Find(lane);
-  if (side == nullptr) return;
-  side->writing = false;
-  for (const auto& message : side->in_flight) HasLeftLocked(message);
-  side->in_flight.clear();
-  PumpLocked(*side);
+  StreamState* state = Find(stream);
+  if (state == nullptr) return;
+  state->writing = false;
+  for (const auto& message : state->in_flight) HasLeftLocked(message);
+  state->in_flight.clear();
+  PumpLocked(*state);
 }
 
 void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
@@ -130,50 +130,50 @@ void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
 }
 
 // What the peer would break the connection for.
-bool Link::RefuseTooLargeLocked(Side& side) {
-  const Outgoing& message = *side.queue.front();
+bool Link::RefuseTooLargeLocked(StreamState& state) {
+  const Outgoing& message = *state.queue.front();
   if (peer_max_bytes_ == 0 || message.bytes() <= peer_max_bytes_) return false;
-  side.queue.front()->Fail(absl::ResourceExhaustedError(absl::StrCat(
+  state.queue.front()->Fail(absl::ResourceExhaustedError(absl::StrCat(
       "a message of ", message.bytes(), " bytes; worker ", peer_.name,
       " takes at most ", peer_max_bytes_, " (its --max_message_bytes)")));
-  side.queue.pop_front();
+  state.queue.pop_front();
   return true;
 }
 
-void Link::PumpLocked(Side& side) {
-  if (&side == &control_) {
+void Link::PumpLocked(StreamState& state) {
+  if (&state == &control_) {
     TakeUpRingLocked();
     if (ring_out_ != nullptr) {
       PumpRingLocked();
       return;
     }
   }
-  if (side.writing) return;
-  if (!side.proof.empty()) {
-    side.writing = true;
-    side.lane->Write(EncodeProof(std::exchange(side.proof, {})));
+  if (state.writing) return;
+  if (!state.proof.empty()) {
+    state.writing = true;
+    state.stream->Write(EncodeProof(std::exchange(state.proof, {})));
     return;
   }
-  if (!side.ready) return;
+  if (!state.ready) return;
   std::vector<grpc::Slice> slices;
-  size_t budget = &side == &bulk_ ? kChunkBytes : kControlWriteBytes;
-  if (&side == &control_ && channels_ != nullptr) {
+  size_t budget = &state == &bulk_ ? kChunkBytes : kControlWriteBytes;
+  if (&state == &control_ && channels_ != nullptr) {
     const std::string said = channels_->TakeFrame();
     if (!said.empty()) slices.push_back(MetaSlice(FrameKind::kChannel, said));
   }
-  while (!side.queue.empty() && budget > 0) {
-    if (RefuseTooLargeLocked(side)) continue;
-    if (!Outgoing::Take(side.queue.front(), budget, slices)) break;
-    side.in_flight.push_back(std::move(side.queue.front()));
-    side.queue.pop_front();
+  while (!state.queue.empty() && budget > 0) {
+    if (RefuseTooLargeLocked(state)) continue;
+    if (!Outgoing::Take(state.queue.front(), budget, slices)) break;
+    state.in_flight.push_back(std::move(state.queue.front()));
+    state.queue.pop_front();
   }
   if (slices.empty()) {
     PumpGoodbyeLocked();
     return;
   }
-  side.writing = true;
-  if (&side == &control_) pulse_.Spoke();
-  side.lane->Write(grpc::ByteBuffer(slices.data(), slices.size()));
+  state.writing = true;
+  if (&state == &control_) failure_detector_.Spoke();
+  state.stream->Write(grpc::ByteBuffer(slices.data(), slices.size()));
 }
 
 void Link::PumpChannels() {
@@ -190,17 +190,17 @@ void Link::BecomeUpLocked(milliseconds lease, uint64_t max_bytes) {
   peer_max_bytes_ = max_bytes;
   state_ = State::kUp;
   was_up_ = true;
-  pulse_ = Pulse(host_.options.lease, lease, Clock::now());
-  pulse_.Heard();  // its hello
+  failure_detector_ = FailureDetector(host_.options.lease, lease, Clock::now());
+  failure_detector_.Heard();  // its hello
   ++times_up_;
-  if (pulse_.interval().count() > 0) AwaitBeatLocked();
+  if (failure_detector_.interval().count() > 0) AwaitBeatLocked();
 }
 
 void Link::AwaitBeatLocked() {
   // At one time for all links, so that they need one wake-up; at another than
   // other processes of the machine.
   host_.timer->At(
-      pulse_.Next(Clock::now(), host_.self.incarnation),
+      failure_detector_.Next(Clock::now(), host_.self.incarnation),
       [weak = weak_from_this(), times_up = times_up_] {
         auto self = weak.lock();
         if (self == nullptr) return;
@@ -213,15 +213,15 @@ void Link::AwaitBeatLocked() {
 
 void Link::BeatLocked() {
   // What the peer says is not read while too much of it waits here.
-  if (!deliveries_->has_room()) pulse_.Heard();
+  if (!deliveries_->has_room()) failure_detector_.Heard();
   if (channels_ != nullptr) {
     const Channel::Signs signs = channels_->Beat();
-    if (signs.alive) pulse_.Heard();
-    if (signs.seen) pulse_.Spoke();
+    if (signs.alive) failure_detector_.Heard();
+    if (signs.seen) failure_detector_.Spoke();
   }
   if (ring_in_ != nullptr) host_.poller->Check(*ring_in_);
   if (ring_out_ != nullptr) host_.poller->Check(*ring_out_);
-  const Pulse::Due due = pulse_.Beat(Clock::now());
+  const FailureDetector::Due due = failure_detector_.Beat(Clock::now());
   if (due.silent) {
     const absl::Status silent = absl::DeadlineExceededError(
         absl::StrCat("worker ", peer_.name, " is silent for its lease of ",
@@ -235,7 +235,7 @@ void Link::BeatLocked() {
   // tensors of messages before it.
   if (due.speak && control_.ready && !control_.writing) {
     control_.writing = true;
-    control_.lane->Write(MetaFrame(FrameKind::kBeat, ""));
+    control_.stream->Write(MetaFrame(FrameKind::kBeat, ""));
   }
   AwaitBeatLocked();
 }
@@ -245,21 +245,21 @@ absl::Status Link::LostLocked(const absl::Status& why) const {
                                              peer_.name, ": ", why.message()));
 }
 
-// Only once nothing is left on either lane: the peer closes the link on it.
+// Only once nothing is left on either stream: the peer closes the link on it.
 void Link::PumpGoodbyeLocked() {
   if (!saying_goodbye_ || state_ != State::kUp) return;
-  for (Side* side : {&control_, &bulk_}) {
-    if (side->writing || !side->queue.empty()) return;
+  for (StreamState* state : {&control_, &bulk_}) {
+    if (state->writing || !state->queue.empty()) return;
   }
   if (in_ring_ != nullptr) return;
-  for (Side* side : {&control_, &bulk_}) {
-    if (!side->ready || std::exchange(side->goodbye_sent, true)) continue;
-    if (side == &control_ && ring_out_ != nullptr) {
+  for (StreamState* state : {&control_, &bulk_}) {
+    if (!state->ready || std::exchange(state->goodbye_sent, true)) continue;
+    if (state == &control_ && ring_out_ != nullptr) {
       AddToRingLocked(MetaBytes(FrameKind::kGoodbye, ""));
       continue;
     }
-    side->writing = true;
-    side->lane->Write(MetaFrame(FrameKind::kGoodbye, ""));
+    state->writing = true;
+    state->stream->Write(MetaFrame(FrameKind::kGoodbye, ""));
   }
 }
 
@@ -274,8 +274,8 @@ void Link::BeginGoodbye() {
   }
 }
 
-void Link::GoodbyeReceivedLocked(Side& side) {
-  side.goodbye_received = true;
+void Link::GoodbyeReceivedLocked(StreamState& state) {
+  state.goodbye_received = true;
   if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
     return;
   // Tensors of messages before it may still come.
@@ -294,10 +294,10 @@ void Link::PeerHasShutDownLocked() {
   BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
 }
 
-void Link::OnBroken(Lane& lane, const absl::Status& why) {
+void Link::OnBroken(GrpcStream& stream, const absl::Status& why) {
   ReadRestOfRing();
   MutexLock lock(mutex_);
-  if (Find(lane) == nullptr) return;
+  if (Find(stream) == nullptr) return;
   if (state_ == State::kUp) {
     BreakLocked(LostLocked(why), true);
   } else {
@@ -332,10 +332,10 @@ bool Link::CloseUnlessUp(uint64_t incarnation, const absl::Status& why) {
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {
-  for (Side* side : {&control_, &bulk_}) {
-    if (side->lane == nullptr) continue;
-    if (side->writing) side->lane->Owes(peer_.name, side->UnderWay());
-    side->lane->Close();
+  for (StreamState* state : {&control_, &bulk_}) {
+    if (state->stream == nullptr) continue;
+    if (state->writing) state->stream->Owes(peer_.name, state->UnderWay());
+    state->stream->Close();
   }
   DropRingsLocked();
   // Kept until it may be said what became of them.
@@ -369,10 +369,10 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
 std::vector<std::shared_ptr<Outgoing>> Link::TakeQueuesLocked() {
   std::vector<std::shared_ptr<Outgoing>> messages;
   if (in_ring_ != nullptr) messages.push_back(std::exchange(in_ring_, nullptr));
-  for (Side* side : {&control_, &bulk_}) {
-    for (auto& message : side->in_flight) messages.push_back(message);
-    for (auto& message : side->queue) messages.push_back(message);
-    *side = Side();
+  for (StreamState* state : {&control_, &bulk_}) {
+    for (auto& message : state->in_flight) messages.push_back(message);
+    for (auto& message : state->queue) messages.push_back(message);
+    *state = StreamState();
   }
   return messages;
 }
@@ -391,9 +391,9 @@ void Link::BecomeIdleLocked() {
 
 void Link::ResumeReading() {
   MutexLock lock(mutex_);
-  for (Side* side : {&control_, &bulk_}) {
-    if (side->lane != nullptr && HasRoom(side == &control_))
-      side->lane->ResumeReading();
+  for (StreamState* state : {&control_, &bulk_}) {
+    if (state->stream != nullptr && HasRoom(state == &control_))
+      state->stream->ResumeReading();
   }
   if (ring_in_ != nullptr && HasRoom(true)) {
     ring_in_->set_paused(false);

@@ -14,17 +14,17 @@
 #include "core/executor.h"
 #include "core/mutex.h"
 #include "core/timer.h"
-#include "rpc/transports/channels.h"
 #include "rpc/transports/deliveries.h"
+#include "rpc/transports/failure_detector.h"
 #include "rpc/transports/grpc.h"
+#include "rpc/transports/grpc_stream.h"
 #include "rpc/transports/handler_gate.h"
-#include "rpc/transports/held_messages.h"
 #include "rpc/transports/hello.h"
-#include "rpc/transports/lane.h"
 #include "rpc/transports/outgoing.h"
-#include "rpc/transports/pulse.h"
-#include "rpc/transports/ring_lane.h"
+#include "rpc/transports/pending_messages.h"
+#include "rpc/transports/ring_frames.h"
 #include "rpc/transports/ring_poller.h"
+#include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {
 
@@ -32,7 +32,7 @@ namespace baton::rpc {
 struct LinkHost {
   GrpcOptions options;
   WorkerInfo self;  // set before the first message and hello
-  LaneCount lanes;
+  StreamCount streams;
   std::shared_ptr<HandlerGate> gate = std::make_shared<HandlerGate>();
   std::shared_ptr<ThreadPool> executor;
   std::unique_ptr<Timer> timer;
@@ -52,12 +52,13 @@ struct LinkHost {
 //   dialing  --their hello or-->   up       (when both dial at once, the stream
 //              our answer                    of the lower name is kept)
 //   dialing  --no answer in time-> idle     (waiting messages fail)
-//   up       --a lane breaks,
+//   up       --a stream breaks,
 //              the peer is silent-> idle    (OnPeerLost; all messages fail)
 //
 // Attempts are numbered, so that a hello that was overtaken by a newer
 // connection cannot break it. Thread-safe.
-class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
+class Link final : public GrpcStreamObserver,
+                   public std::enable_shared_from_this<Link> {
  public:
   static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer);
 
@@ -65,8 +66,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // May ask the resolver for the host of its address.
   void SetPeer(const WorkerInfo& peer);
   void Send(std::shared_ptr<Outgoing> message);
-  // A lane on which the peer said hello. False: it was refused.
-  bool Accept(const std::shared_ptr<Lane>& lane, const Hello& hello);
+  // A stream on which the peer said hello. False: it was refused.
+  bool Accept(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
   // Breaks it as a failing network would; `then` runs after OnPeerLost.
   void Sever(const absl::Status& why, Task then);
   // For good: breaks it, and whatever is sent or says hello later is refused.
@@ -78,25 +79,25 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void BeginGoodbye();
   bool idle() const;
   // Those of the present connection; null when there is none.
-  std::shared_ptr<Channels> channels() const;
+  std::shared_ptr<TensorChannels> channels() const;
   ChannelInfo channel() const;
 
-  bool OnFrames(Lane& lane, const grpc::ByteBuffer& frames) override;
-  void OnWritten(Lane& lane) override;
-  void OnBroken(Lane& lane, const absl::Status& why) override;
+  bool OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) override;
+  void OnWritten(GrpcStream& stream) override;
+  void OnBroken(GrpcStream& stream, const absl::Status& why) override;
 
  private:
   enum class State { kIdle, kDialing, kUp };
   using Clock = std::chrono::steady_clock;
 
-  // One of the two lanes and what waits for it.
-  struct Side {
-    std::shared_ptr<Lane> lane;
+  // One of the two streams and what waits for it.
+  struct StreamState {
+    std::shared_ptr<GrpcStream> stream;
     bool ready = false;  // hello and answer are through
     bool writing = false;
     bool goodbye_sent = false;
     bool goodbye_received = false;
-    // Where there is a token, of a lane that was dialed: the hello, until the
+    // Where there is a token, of a stream that was dialed: the hello, until the
     // peer has proved to know the token; then the proof, until it is written.
     std::string hello;
     std::string proof;
@@ -106,19 +107,21 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
     // Of the messages that gRPC has some bytes of.
     size_t UnderWay() const;
     // And forgets its hello; what waits stays.
-    void CloseLane();
+    void CloseStream();
   };
 
   Link(LinkHost& host, const WorkerInfo& peer) : host_(host), peer_(peer) {}
 
-  Side* Find(const Lane& lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StreamState* Find(const GrpcStream& stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void StartDialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Lane> DialLaneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Dials a lane and begins with that.
-  void SayHelloLocked(Side& side, Hello hello)
+  std::shared_ptr<GrpcStream> DialStreamLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Dials a stream and begins with that.
+  void SayHelloLocked(StreamState& state, Hello hello)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
@@ -134,25 +137,27 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   // Receiving (link_receive.cc). HandleLocked leaves channel frames to the
   // caller.
-  static absl::Status HearChannels(const std::shared_ptr<Channels>& channels,
-                                   const Receiver::Batch& batch);
-  absl::Status HandleLaneLocked(Side& side, Receiver::Batch& batch)
+  static absl::Status HearChannels(
+      const std::shared_ptr<TensorChannels>& channels,
+      const Receiver::Batch& batch);
+  absl::Status HandleStreamLocked(StreamState& state, Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status HandleLocked(Side& side, Receiver::Batch& batch,
+  absl::Status HandleLocked(StreamState& state, Receiver::Batch& batch,
                             bool may_open_ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // About `most` bytes of messages.
-  void ReadRing(RingInlet& ring, size_t most);
+  void ReadRing(RingReceiver& ring, size_t most);
   void ReadRestOfRing();
   void Deliver();
-  // For more of this lane. What held messages wait for comes by the control
-  // lane.
+  // For more of this stream. What held messages wait for comes by the control
+  // stream.
   bool HasRoom(bool control) const;
 
   // Sending by the ring (link_ring.cc). From when there is one, what the
-  // control lane would carry goes there, but for beats. Those that give a bool
-  // say whether all that was added has left; the link may have broken if not.
+  // control stream would carry goes there, but for beats. Those that give a
+  // bool say whether all that was added has left; the link may have broken if
+  // not.
   void TakeUpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AddToRingLocked(std::string_view frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -163,9 +168,9 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Unauthenticated for a peer that does not prove to know the token.
-  absl::Status OnChallengeLocked(Side& side, const Challenge& challenge)
+  absl::Status OnChallengeLocked(StreamState& state, const Challenge& challenge)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status OnAnswerLocked(Side& side, const HelloAnswer& answer)
+  absl::Status OnAnswerLocked(StreamState& state, const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ConnectedLocked(const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -175,7 +180,8 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The peer's present incarnation is over.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoodbyeReceivedLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoodbyeReceivedLocked(StreamState& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PeerHasShutDownLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void BadFramesLocked(const absl::Status& why)
@@ -183,13 +189,14 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   void OpenChannelsLocked(bool dialed, const std::vector<ChannelOffer>& ours,
                           const std::vector<ChannelOffer>& theirs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Channels have something to say.
+  // TensorChannels have something to say.
   void PumpChannels();
 
-  bool RefuseTooLargeLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PumpLocked(Side& side) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RefuseTooLargeLocked(StreamState& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PumpLocked(StreamState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link is up; the other side has this lease and takes such messages.
+  // The link is up; the other state has this lease and takes such messages.
   void BecomeUpLocked(std::chrono::milliseconds lease, uint64_t max_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitBeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -200,7 +207,7 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   // fails.
   void BreakLocked(const absl::Status& why, bool tell)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What waits or is on its way; nothing is left of the lanes.
+  // What waits or is on its way; nothing is left of the streams.
   std::vector<std::shared_ptr<Outgoing>> TakeQueuesLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueuesLocked(const absl::Status& why)
@@ -211,14 +218,14 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
 
   LinkHost& host_;
   std::shared_ptr<Deliveries> deliveries_;
-  std::shared_ptr<HeldMessages> held_;
+  std::shared_ptr<PendingMessages> held_;
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
   std::deque<uint64_t> past_ ABSL_GUARDED_BY(mutex_);  // its incarnations
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
-  Side control_ ABSL_GUARDED_BY(mutex_);
-  Side bulk_ ABSL_GUARDED_BY(mutex_);
+  StreamState control_ ABSL_GUARDED_BY(mutex_);
+  StreamState bulk_ ABSL_GUARDED_BY(mutex_);
   bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while it is open
 
@@ -234,20 +241,20 @@ class Link final : public LaneOwner, public std::enable_shared_from_this<Link> {
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of the attempt
-  std::shared_ptr<Channels> channels_
+  std::shared_ptr<TensorChannels> channels_
       ABSL_GUARDED_BY(mutex_);  // while it is up
 
   // While the peer writes one; while this end does, and the message that has
   // not left yet.
-  std::shared_ptr<RingInlet> ring_in_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<RingOutlet> ring_out_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RingReceiver> ring_in_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RingSender> ring_out_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Outgoing> in_ring_ ABSL_GUARDED_BY(mutex_);
 
   // Written, while channels send some of their tensors.
   std::vector<std::weak_ptr<Outgoing>> leaving_ ABSL_GUARDED_BY(mutex_);
 
   ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
-  Pulse pulse_ ABSL_GUARDED_BY(mutex_);
+  FailureDetector failure_detector_ ABSL_GUARDED_BY(mutex_);
   uint64_t peer_max_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: no limit known
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 

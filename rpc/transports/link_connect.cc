@@ -86,37 +86,37 @@ void Link::RetryLocked() {
   TryLocked();
 }
 
-std::shared_ptr<Lane> Link::DialLaneLocked() {
+std::shared_ptr<GrpcStream> Link::DialStreamLocked() {
   const Security& security = host_.options.security;
   const std::string& target = targets_[target_];
-  // On a network what is between the two may forget a lane that is quiet.
+  // On a network what is between the two may forget a stream that is quiet.
   const auto keepalive = absl::StartsWith(target, "unix:")
                              ? KeepaliveOf(host_.options.lease)
                              : Keepalive::kOn;
-  return Lane::Dial(
+  return GrpcStream::Dial(
       SecureChannel(security, target, peer_.name, DialArguments(keepalive)),
-      shared_from_this(), host_.options.max_message_bytes, host_.lanes,
+      shared_from_this(), host_.options.max_message_bytes, host_.streams,
       *host_.executor);
 }
 
-void Link::Side::CloseLane() {
-  if (lane != nullptr) lane->Close();
-  lane = nullptr;
+void Link::StreamState::CloseStream() {
+  if (stream != nullptr) stream->Close();
+  stream = nullptr;
   writing = false;
   hello.clear();
   proof.clear();
 }
 
-void Link::SayHelloLocked(Side& side, Hello hello) {
-  side.CloseLane();
+void Link::SayHelloLocked(StreamState& state, Hello hello) {
+  state.CloseStream();
   if (!host_.options.security.token.empty()) {
     // A hello without a nonce is refused.
     if (const auto nonce = NewKey(); nonce.ok()) hello.nonce = *nonce;
-    side.hello = Serialize(hello);
+    state.hello = Serialize(hello);
   }
-  side.lane = DialLaneLocked();
-  side.writing = true;
-  side.lane->Write(Encode(hello));
+  state.stream = DialStreamLocked();
+  state.writing = true;
+  state.stream->Write(Encode(hello));
 }
 
 void Link::TryLocked() {
@@ -156,7 +156,7 @@ void Link::TimedOutLocked() {
 }
 
 void Link::AttemptFailedLocked(const absl::Status& why) {
-  control_.CloseLane();
+  control_.CloseStream();
   last_failure_ = ExplainFailure(host_.options.security, peer_.name, why);
   if (absl::IsUnauthenticated(last_failure_)) {
     DialFailedLocked(UnreachableLocked());
@@ -185,14 +185,15 @@ void Link::RestLocked() {
 }
 
 void Link::DialFailedLocked(const absl::Status& why) {
-  control_.CloseLane();
+  control_.CloseStream();
   FailQueuesLocked(why);
   BecomeIdleLocked();
 }
 
-absl::Status Link::OnChallengeLocked(Side& side, const Challenge& challenge) {
+absl::Status Link::OnChallengeLocked(StreamState& state,
+                                     const Challenge& challenge) {
   const std::string& token = host_.options.security.token;
-  const std::string hello = std::exchange(side.hello, {});
+  const std::string hello = std::exchange(state.hello, {});
   if (hello.empty()) {
     return absl::InvalidArgumentError("a challenge at the wrong time");
   }
@@ -204,25 +205,26 @@ absl::Status Link::OnChallengeLocked(Side& side, const Challenge& challenge) {
   // brought its own hello.
   if (challenge.self.name != peer_.name) {
     return OnAnswerLocked(
-        side, {.verdict = Verdict::kNotMe,
-               .text = absl::StrCat("worker ", challenge.self.name,
-                                    " lives where worker ", peer_.name,
-                                    " was expected")});
+        state, {.verdict = Verdict::kNotMe,
+                .text = absl::StrCat("worker ", challenge.self.name,
+                                     " lives where worker ", peer_.name,
+                                     " was expected")});
   }
-  side.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
-  PumpLocked(side);
+  state.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
+  PumpLocked(state);
   return absl::OkStatus();
 }
 
-absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
-  if (!side.hello.empty() && answer.verdict != Verdict::kUnproven) {
+absl::Status Link::OnAnswerLocked(StreamState& state,
+                                  const HelloAnswer& answer) {
+  if (!state.hello.empty() && answer.verdict != Verdict::kUnproven) {
     return TokensDiffer("it does not prove to know the cluster token");
   }
   const absl::Status text = absl::UnavailableError(answer.text);
-  if (&side == &bulk_) {
+  if (&state == &bulk_) {
     if (answer.verdict == Verdict::kOk) {
-      side.ready = true;
-      PumpLocked(side);
+      state.ready = true;
+      PumpLocked(state);
     } else {
       BreakLocked(LostLocked(text), true);
     }
@@ -233,7 +235,7 @@ absl::Status Link::OnAnswerLocked(Side& side, const HelloAnswer& answer) {
       ConnectedLocked(answer);
       break;
     case Verdict::kYield:
-      control_.CloseLane();
+      control_.CloseStream();
       AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
       break;
     case Verdict::kRefused:
@@ -277,12 +279,13 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   PumpLocked(control_);
 }
 
-bool Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
+bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
+                  const Hello& hello) {
   MutexLock lock(mutex_);
   if (!closed_.ok()) {
-    lane->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
-                                       .text = std::string(closed_.message()),
-                                       .self = host_.self}));
+    stream->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
+                                         .text = std::string(closed_.message()),
+                                         .self = host_.self}));
     return false;
   }
   const Verdict verdict =
@@ -297,7 +300,7 @@ bool Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
                       ? absl::StrCat("another process is worker ", peer_.name,
                                      " by now; this one has been replaced")
                       : "another connection was made meanwhile";
-    lane->CloseWith(Encode(answer));
+    stream->CloseWith(Encode(answer));
     return false;
   }
   if (!hello.bulk) {
@@ -305,7 +308,7 @@ bool Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
       BreakLocked(LostLocked(absl::UnavailableError("it connected anew")),
                   true);
     }
-    control_.CloseLane();
+    control_.CloseStream();
     stale_attempt_ = accepted_attempt_ = hello.attempt;
     answer.abandoned_attempt = attempt_;
     answer.channels = OffersOf(host_.kinds);
@@ -313,30 +316,31 @@ bool Link::Accept(const std::shared_ptr<Lane>& lane, const Hello& hello) {
     OpenChannelsLocked(false, answer.channels, hello.channels);
     traffic_.detail = "dialed by the peer";
   }
-  Side& side = hello.bulk ? bulk_ : control_;
-  side.lane = lane;
-  side.ready = side.writing = true;
-  if (!lane->SetOwner(shared_from_this())) {
+  StreamState& state = hello.bulk ? bulk_ : control_;
+  state.stream = stream;
+  state.ready = state.writing = true;
+  if (!stream->SetObserver(shared_from_this())) {
     BreakLocked(LostLocked(absl::UnavailableError("it closed at once")), true);
     return false;
   }
-  lane->Write(Encode(answer));
+  stream->Write(Encode(answer));
   return true;
 }
 
 void Link::OpenChannelsLocked(bool dialed,
                               const std::vector<ChannelOffer>& ours,
                               const std::vector<ChannelOffer>& theirs) {
-  channels_ = Channels::Make(host_.kinds, {.self = host_.self.name,
-                                           .peer = peer_.name,
-                                           .dialed = dialed,
-                                           .ours = ours,
-                                           .theirs = theirs,
-                                           .timer = host_.timer.get(),
-                                           .wake = [weak = weak_from_this()] {
-                                             if (const auto self = weak.lock())
-                                               self->PumpChannels();
-                                           }});
+  channels_ =
+      TensorChannels::Make(host_.kinds, {.self = host_.self.name,
+                                         .peer = peer_.name,
+                                         .dialed = dialed,
+                                         .ours = ours,
+                                         .theirs = theirs,
+                                         .timer = host_.timer.get(),
+                                         .wake = [weak = weak_from_this()] {
+                                           if (const auto self = weak.lock())
+                                             self->PumpChannels();
+                                         }});
 }
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {
@@ -353,7 +357,7 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
     if (peer_.address.empty()) peer_.address = address;
   }
   if (hello.attempt <= stale_attempt_) return Verdict::kStale;
-  const bool we_dial = state_ == State::kDialing && control_.lane != nullptr;
+  const bool we_dial = state_ == State::kDialing && control_.stream != nullptr;
   if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
   return Verdict::kOk;
 }
@@ -368,7 +372,7 @@ void Link::ForgetIncarnationLocked() {
 }
 
 bool Link::WantsBulkLocked(const Hello& hello) {
-  return state_ == State::kUp && bulk_.lane == nullptr &&
+  return state_ == State::kUp && bulk_.stream == nullptr &&
          hello.self.incarnation == peer_.incarnation &&
          hello.attempt == accepted_attempt_;
 }

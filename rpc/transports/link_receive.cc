@@ -10,10 +10,10 @@
 #include "rpc/transports/framing.h"
 #include "rpc/transports/link.h"
 
-// What comes in, by the lanes and by the ring.
+// What comes in, by the streams and by the ring.
 namespace baton::rpc {
 
-absl::Status Link::HearChannels(const std::shared_ptr<Channels>& channels,
+absl::Status Link::HearChannels(const std::shared_ptr<TensorChannels>& channels,
                                 const Receiver::Batch& batch) {
   for (const Receiver::Control& control : batch.controls) {
     if (control.kind != FrameKind::kChannel) continue;
@@ -25,30 +25,30 @@ absl::Status Link::HearChannels(const std::shared_ptr<Channels>& channels,
   return absl::OkStatus();
 }
 
-bool Link::OnFrames(Lane& lane, const grpc::ByteBuffer& frames) {
-  std::shared_ptr<Channels> channels;
+bool Link::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
+  std::shared_ptr<TensorChannels> channels;
   {
     MutexLock lock(mutex_);
-    if (Find(lane) == nullptr) return false;
+    if (Find(stream) == nullptr) return false;
     channels = channels_;
   }
   Receiver::Batch batch;
-  absl::Status status = lane.receiver().Consume(frames, channels.get(), batch,
-                                                host_.options.device);
-  // Channels hear and import without the lock, as that may take time.
+  absl::Status status = stream.receiver().Consume(frames, channels.get(), batch,
+                                                  host_.options.device);
+  // TensorChannels hear and import without the lock, as that may take time.
   if (status.ok()) status = HearChannels(channels, batch);
   bool more = false, control = false;
   {
     MutexLock lock(mutex_);
-    Side* side = Find(lane);
-    if (side == nullptr) return false;
-    control = side == &control_;
-    if (status.ok()) status = HandleLaneLocked(*side, batch);
+    StreamState* state = Find(stream);
+    if (state == nullptr) return false;
+    control = state == &control_;
+    if (status.ok()) status = HandleStreamLocked(*state, batch);
     if (!status.ok()) BadFramesLocked(status);
-    more = Find(lane) != nullptr && HasRoom(control);
+    more = Find(stream) != nullptr && HasRoom(control);
   }
   Deliver();
-  // What paused the lane may have been delivered by now.
+  // What paused the stream may have been delivered by now.
   return more || HasRoom(control);
 }
 
@@ -80,9 +80,10 @@ void Link::BadFramesLocked(const absl::Status& why) {
   }
 }
 
-// Before the rest: a ring is the last that a control lane tells of.
-absl::Status Link::HandleLaneLocked(Side& side, Receiver::Batch& batch) {
-  if (&side == &control_ && ring_in_ != nullptr) {
+// Before the rest: a ring is the last that a control stream tells of.
+absl::Status Link::HandleStreamLocked(StreamState& state,
+                                      Receiver::Batch& batch) {
+  if (&state == &control_ && ring_in_ != nullptr) {
     for (const Receiver::Control& control : batch.controls) {
       if (control.kind == FrameKind::kBeat) continue;
       return absl::InvalidArgumentError("a frame beside the ring");
@@ -91,35 +92,35 @@ absl::Status Link::HandleLaneLocked(Side& side, Receiver::Batch& batch) {
       return absl::InvalidArgumentError("a message beside the ring");
     }
   }
-  return HandleLocked(side, batch, &side == &control_);
+  return HandleLocked(state, batch, &state == &control_);
 }
 
-absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
+absl::Status Link::HandleLocked(StreamState& state, Receiver::Batch& batch,
                                 bool may_open_ring) {
   bool goodbye = false;
   bool ring = false;
-  pulse_.Heard();
+  failure_detector_.Heard();
   for (const Receiver::Control& control : batch.controls) {
-    if (control.kind == FrameKind::kHelloAnswer && !side.ready) {
+    if (control.kind == FrameKind::kHelloAnswer && !state.ready) {
       ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
-      RETURN_IF_ERROR(OnAnswerLocked(side, answer));
-    } else if (control.kind == FrameKind::kChallenge && !side.ready) {
+      RETURN_IF_ERROR(OnAnswerLocked(state, answer));
+    } else if (control.kind == FrameKind::kChallenge && !state.ready) {
       ASSIGN_OR_RETURN(Challenge challenge, ParseChallenge(control.meta));
-      RETURN_IF_ERROR(OnChallengeLocked(side, challenge));
-    } else if (control.kind == FrameKind::kGoodbye && side.ready &&
-               !side.goodbye_received) {
+      RETURN_IF_ERROR(OnChallengeLocked(state, challenge));
+    } else if (control.kind == FrameKind::kGoodbye && state.ready &&
+               !state.goodbye_received) {
       goodbye = true;
-    } else if (control.kind == FrameKind::kRing && side.ready &&
+    } else if (control.kind == FrameKind::kRing && state.ready &&
                may_open_ring) {
       ring = true;
-    } else if (side.ready && (control.kind == FrameKind::kBeat ||
-                              control.kind == FrameKind::kChannel)) {
+    } else if (state.ready && (control.kind == FrameKind::kBeat ||
+                               control.kind == FrameKind::kChannel)) {
       continue;
     } else {
       return absl::InvalidArgumentError("a hello at the wrong time");
     }
   }
-  if (batch.has_messages() && !side.ready) {
+  if (batch.has_messages() && !state.ready) {
     return absl::InvalidArgumentError("a message before the hello");
   }
   traffic_.messages_received += batch.messages.size();
@@ -129,12 +130,12 @@ absl::Status Link::HandleLocked(Side& side, Receiver::Batch& batch,
                       batch.bytes / batch.messages.size());
   }
   traffic_.messages_received += batch.late.size();
-  for (LateMessage& late : batch.late) {
+  for (PendingMessage& late : batch.late) {
     traffic_.bytes_received += late.bytes;
     RETURN_IF_ERROR(held_->Hold(peer_, std::move(late)));
   }
   if (ring) RETURN_IF_ERROR(OpenRingLocked());
-  if (goodbye) GoodbyeReceivedLocked(side);
+  if (goodbye) GoodbyeReceivedLocked(state);
   return absl::OkStatus();
 }
 
@@ -143,17 +144,17 @@ absl::Status Link::OpenRingLocked() {
   if (!end.has_value()) {
     return absl::InvalidArgumentError("a ring that is not there");
   }
-  ring_in_ = std::make_shared<RingInlet>(
+  ring_in_ = std::make_shared<RingReceiver>(
       *std::move(end), host_.options.max_message_bytes,
-      [weak = weak_from_this()](RingInlet& ring) {
+      [weak = weak_from_this()](RingReceiver& ring) {
         if (const auto self = weak.lock()) self->ReadRing(ring, kChunkBytes);
       });
   host_.poller->Add(ring_in_);
   return absl::OkStatus();
 }
 
-void Link::ReadRing(RingInlet& ring, size_t most) {
-  std::shared_ptr<Channels> channels;
+void Link::ReadRing(RingReceiver& ring, size_t most) {
+  std::shared_ptr<TensorChannels> channels;
   {
     MutexLock one(ring.reading());
     {
@@ -176,9 +177,9 @@ void Link::ReadRing(RingInlet& ring, size_t most) {
   if (deliveries_->has_room()) ring.set_paused(false);
 }
 
-// What the peer wrote before it ended is as good as what it wrote to a lane.
+// What the peer wrote before it ended is as good as what it wrote to a stream.
 void Link::ReadRestOfRing() {
-  std::shared_ptr<RingInlet> ring;
+  std::shared_ptr<RingReceiver> ring;
   {
     MutexLock lock(mutex_);
     ring = ring_in_;

@@ -18,11 +18,11 @@ void Link::TakeUpRingLocked() {
   auto end = channels_->TakeRingOut();
   if (!end.has_value()) return;
   ring_out_ =
-      std::make_shared<RingOutlet>(*std::move(end), [weak = weak_from_this()] {
+      std::make_shared<RingSender>(*std::move(end), [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->PumpChannels();
       });
   control_.writing = true;
-  control_.lane->Write(MetaFrame(FrameKind::kRing, ""));
+  control_.stream->Write(MetaFrame(FrameKind::kRing, ""));
   LogInfo("worker ", host_.self.name, " -> worker ", peer_.name,
           ": small messages by shared memory");
 }
@@ -37,7 +37,7 @@ bool Link::AddToRingLocked(std::string_view frame) {
   }
   if (status.ok()) {
     ring_out_->Publish();
-    pulse_.Spoke();
+    failure_detector_.Spoke();
     if (!out) host_.poller->Add(ring_out_);  // it is looked at from now on
   } else {
     BadFramesLocked(status);

@@ -35,7 +35,7 @@ grpc::Slice SliceOf(const char* data, size_t bytes, Kept kept) {
 absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
     Message message, size_t max_bytes, Transport::Sent& sent,
     const std::shared_ptr<ThreadPool>& executor, bool success_inline,
-    std::shared_ptr<Channels> channels) {
+    std::shared_ptr<TensorChannels> channels) {
   RETURN_IF_ERROR(CheckTensors(message));
   std::shared_ptr<Outgoing> self(new Outgoing());
   self->message_ = std::move(message);

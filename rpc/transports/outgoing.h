@@ -15,7 +15,7 @@
 #include "core/executor.h"
 #include "core/pending_read.h"
 #include "rpc/transport.h"
-#include "rpc/transports/channels.h"
+#include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {
 
@@ -37,17 +37,17 @@ class Outgoing {
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
       const std::shared_ptr<ThreadPool>& executor, bool success_inline = false,
-      std::shared_ptr<Channels> channels = nullptr);
+      std::shared_ptr<TensorChannels> channels = nullptr);
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
-  // Goes on the bulk lane, because parts of it are chunked.
+  // Goes on the bulk stream, because parts of it are chunked.
   bool bulk() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }
   bool begun() const { return frame_taken_; }  // some of it was taken
   // Of the connection that it must travel on; null for any.
-  const std::shared_ptr<Channels>& channels() const { return channels_; }
+  const std::shared_ptr<TensorChannels>& channels() const { return channels_; }
 
   // Moves the next bytes to `out`, about `budget` at most, and lessens it by
   // what was taken, and what went by channels: a reader that has no more room
@@ -59,7 +59,8 @@ class Outgoing {
 
   // Everything taken has been written.
   void Written() { written_ = true; }
-  // Channels have still to send some of it, and keep this object until then.
+  // TensorChannels have still to send some of it, and keep this object until
+  // then.
   bool awaits_channels() const { return awaited_ > 0; }
   // They do not any more, without having done so.
   bool lost() const { return lost_; }
@@ -83,8 +84,8 @@ class Outgoing {
   void Report(absl::Status status);
 
   Message message_;  // without what was encoded or exported
-  std::shared_ptr<Channels> channels_;
-  std::vector<Channels::Exported> exported_;
+  std::shared_ptr<TensorChannels> channels_;
+  std::vector<TensorChannels::Exported> exported_;
   size_t exported_bytes_ = 0;
   std::string frame_;
   std::deque<PendingRead> reads_;  // of tensors that travel as chunks

@@ -63,13 +63,13 @@ absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
 }  // namespace
 
 absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
-                               Channels* channels, Batch& batch,
+                               TensorChannels* channels, Batch& batch,
                                Device device) {
   return Consume(FrameReader(buffer), channels, batch, device);
 }
 
-absl::Status Receiver::Consume(FrameReader in, Channels* channels, Batch& batch,
-                               Device device) {
+absl::Status Receiver::Consume(FrameReader in, TensorChannels* channels,
+                               Batch& batch, Device device) {
   device_ = device;
   if (in.remaining() == 0) {
     return absl::InvalidArgumentError("an empty gRPC message");
@@ -113,7 +113,7 @@ absl::Status Receiver::ReadControl(const FrameHeader& header, FrameReader& in,
 }
 
 absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
-                                   Channels* channels, Batch& batch) {
+                                   TensorChannels* channels, Batch& batch) {
   if (message_.has_value()) {
     return absl::InvalidArgumentError("a message amid the chunks of another");
   }
@@ -146,7 +146,8 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
+absl::Status Receiver::Plan(const wire::MessageMeta& meta,
+                            TensorChannels* channels,
                             std::vector<Part>& inline_parts) {
   specs_.clear();
   for_gpu_.clear();
@@ -184,7 +185,7 @@ absl::Status Receiver::Plan(const wire::MessageMeta& meta, Channels* channels,
 }
 
 absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
-                              Channels* channels) {
+                              TensorChannels* channels) {
   if (channels == nullptr) {
     return absl::InvalidArgumentError("a tensor by a channel without any");
   }

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "rpc/transport.h"
-#include "rpc/transports/channels.h"
 #include "rpc/transports/framing.h"
-#include "rpc/transports/held_messages.h"
+#include "rpc/transports/pending_messages.h"
+#include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {
 
@@ -22,9 +22,9 @@ class MessageMeta;
 class TensorMeta;
 }  // namespace wire
 
-// Makes messages of what comes in on one lane, copying the elements of tensors
-// straight to where they stay. Trusts nothing that it reads. Confined to the
-// reads of its lane, which come one at a time.
+// Makes messages of what comes in on one stream, copying the elements of
+// tensors straight to where they stay. Trusts nothing that it reads. Confined
+// to the reads of its stream, which come one at a time.
 class Receiver {
  public:
   explicit Receiver(size_t max_message_bytes) : max_bytes_(max_message_bytes) {}
@@ -38,17 +38,17 @@ class Receiver {
     std::vector<Message> messages;
     std::vector<Control> controls;
     size_t bytes = 0;  // of the messages
-    std::vector<LateMessage> late;
+    std::vector<PendingMessage> late;
 
     bool has_messages() const { return !messages.empty() || !late.empty(); }
   };
   // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
-  // the lane is of no use after that. Tensors with tickets come from
+  // the stream is of no use after that. Tensors with tickets come from
   // `channels`; without it they make no sense. Those of GPUs are brought to
   // `device`.
-  absl::Status Consume(const grpc::ByteBuffer& buffer, Channels* channels,
+  absl::Status Consume(const grpc::ByteBuffer& buffer, TensorChannels* channels,
                        Batch& batch, Device device = Device::Cpu());
-  absl::Status Consume(FrameReader in, Channels* channels, Batch& batch,
+  absl::Status Consume(FrameReader in, TensorChannels* channels, Batch& batch,
                        Device device = Device::Cpu());
   // The same for a stranger, whom nothing is kept for: no parts of messages.
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
@@ -62,12 +62,12 @@ class Receiver {
   absl::Status ReadControl(const FrameHeader& header, FrameReader& in,
                            Batch& batch);
   // What the message will consist of: chunks to come, and what is with it.
-  absl::Status Plan(const wire::MessageMeta& meta, Channels* channels,
+  absl::Status Plan(const wire::MessageMeta& meta, TensorChannels* channels,
                     std::vector<Part>& inline_parts);
   absl::Status Import(const wire::TensorMeta& entry, int tensor,
-                      Channels* channels);
+                      TensorChannels* channels);
   absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
-                           Channels* channels, Batch& batch);
+                           TensorChannels* channels, Batch& batch);
   absl::Status Await(int tensor, const Imported& late);
   absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,
                          Batch& batch);

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/errand.h"
+#include "core/inline_task.h"
 #include "core/mutex.h"
 #include "core/spinning.h"
 
@@ -27,12 +27,12 @@ class Poller;
 // is at.
 class Core final : public std::enable_shared_from_this<Core> {
  public:
-  explicit Core(std::shared_ptr<Doorbell> doorbell)
-      : doorbell_(std::move(doorbell)) {}
+  explicit Core(std::shared_ptr<FutexEvent> wakeup)
+      : wakeup_(std::move(wakeup)) {}
 
   void Add(std::shared_ptr<RingSource> source);
   void Remove(const RingSource* source);
-  void Wake() { doorbell_->Ring(); }
+  void Wake() { wakeup_->Wake(); }
   void Check(RingSource& source);
   void Stop();
 
@@ -46,17 +46,17 @@ class Core final : public std::enable_shared_from_this<Core> {
 
   void Run(std::atomic<bool>& at_task);
   // With the lead; returns without it.
-  void Lead(Errand& errand);
+  void Lead(InlineTask& inline_task);
   bool TakeLead() { return !leading_.exchange(true); }
   // True when something was.
   bool ServeWhatIsReady();
   bool AnythingReady() const;
   void Refresh();
-  // Hands the lead to the doorbell. False when there is something to be done
+  // Hands the lead to the wakeup. False when there is something to be done
   // first, and nobody else who does it: then it is still this thread's.
   bool StepAside();
 
-  const std::shared_ptr<Doorbell> doorbell_;
+  const std::shared_ptr<FutexEvent> wakeup_;
   std::atomic<bool> leading_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<int> free_threads_{0};  // those that do not lead or do a task
@@ -103,7 +103,7 @@ void Core::Remove(const RingSource* source) {
 }
 
 void Core::Check(RingSource& source) {
-  if (!leading_ && source.Ready()) doorbell_->Alarm();
+  if (!leading_ && source.Ready()) wakeup_->WakeAll();
 }
 
 void Core::Stop() {
@@ -114,7 +114,7 @@ void Core::Stop() {
     sources_.clear();
     members.swap(members_);
   }
-  doorbell_->Alarm();
+  wakeup_->WakeAll();
   for (Member& member : members) {
     // A task may take as long as it likes, and may be what calls this.
     if (*member.at_task) {
@@ -127,24 +127,24 @@ void Core::Stop() {
 
 void Core::Run(std::atomic<bool>& at_task) {
   pthread_setname_np(pthread_self(), "baton-ring");
-  Errand errand;
+  InlineTask inline_task;
   ++free_threads_;
   for (;;) {
     // In this order, as Stop raises the value last.
-    const uint32_t seen = doorbell_->value();
+    const uint32_t seen = wakeup_->value();
     if (stopping_) break;
-    if (Doorbell::Asleep(seen) || !TakeLead()) {
-      doorbell_->Sleep(seen);
+    if (FutexEvent::Asleep(seen) || !TakeLead()) {
+      wakeup_->Sleep(seen);
       continue;
     }
     do {
       --free_threads_;
-      Lead(errand);
-      const bool busy = !errand.empty();
+      Lead(inline_task);
+      const bool busy = !inline_task.empty();
       at_task = true;
       // Stop either waits for this thread or lets it go.
-      if (stopping_) errand.Post();
-      errand.Run();
+      if (stopping_) inline_task.Post();
+      inline_task.Run();
       at_task = false;
       ++free_threads_;
       if (!busy) break;
@@ -154,14 +154,14 @@ void Core::Run(std::atomic<bool>& at_task) {
   --free_threads_;
 }
 
-void Core::Lead(Errand& errand) {
-  doorbell_->WakeUp();
+void Core::Lead(InlineTask& inline_task) {
+  wakeup_->WakeUp();
   spinning_.Restart();
   while (!stopping_) {
     const bool served = ServeWhatIsReady();
-    if (!errand.empty()) {
+    if (!inline_task.empty()) {
       if (free_threads_ > 0 && StepAside()) return;
-      errand.Post();
+      inline_task.Post();
     }
     if (served) {
       spinning_.Came();
@@ -174,17 +174,17 @@ void Core::Lead(Errand& errand) {
 }
 
 bool Core::StepAside() {
-  doorbell_->FallAsleep();
-  const uint32_t asleep = doorbell_->value();
+  wakeup_->FallAsleep();
+  const uint32_t asleep = wakeup_->value();
   // What came before others knew that they have to ring.
   if (AnythingReady() || version_ != served_version_) {
-    doorbell_->WakeUp();
+    wakeup_->WakeUp();
     return false;
   }
   leading_ = false;
   // Whom they rang for until now may have found that there was a leader.
-  if (doorbell_->value() == asleep || !TakeLead()) return true;
-  doorbell_->WakeUp();
+  if (wakeup_->value() == asleep || !TakeLead()) return true;
+  wakeup_->WakeUp();
   return false;
 }
 
@@ -215,8 +215,8 @@ bool Core::ServeWhatIsReady() {
 
 class Poller final : public RingPoller {
  public:
-  explicit Poller(std::shared_ptr<Doorbell> doorbell)
-      : core_(std::make_shared<Core>(std::move(doorbell))) {}
+  explicit Poller(std::shared_ptr<FutexEvent> wakeup)
+      : core_(std::make_shared<Core>(std::move(wakeup))) {}
   ~Poller() override { core_->Stop(); }
 
   void Add(std::shared_ptr<RingSource> source) override {
@@ -234,8 +234,8 @@ class Poller final : public RingPoller {
 }  // namespace
 
 std::shared_ptr<RingPoller> RingPoller::Make(
-    std::shared_ptr<Doorbell> doorbell) {
-  return std::make_shared<Poller>(std::move(doorbell));
+    std::shared_ptr<FutexEvent> wakeup) {
+  return std::make_shared<Poller>(std::move(wakeup));
 }
 
 }  // namespace baton::rpc

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "rpc/channels/doorbell.h"
+#include "rpc/channels/futex_event.h"
 
 namespace baton::rpc {
 
@@ -20,14 +20,14 @@ class RingSource {
 };
 
 // The threads of one transport that look after the rings of all its links. One
-// of them leads: it serves what is ready, looks on for a short while where that
-// has been worth it lately, and then sleeps until the doorbell rings. A task
-// that others want done (core/errand.h) it does itself once it has handed the
-// lead to the doorbell: should something come meanwhile, the other thread is
+// of them leads: it serves what is ready, spins for a short while where that
+// has been worth it lately, and then sleeps until the wakeup rings. A task
+// that others want done (core/inline_task.h) it does itself once it has handed
+// the lead to the wakeup: should something come meanwhile, the other thread is
 // woken and leads. So a task that waits holds up nobody. Thread-safe.
 class RingPoller {
  public:
-  static std::shared_ptr<RingPoller> Make(std::shared_ptr<Doorbell> doorbell);
+  static std::shared_ptr<RingPoller> Make(std::shared_ptr<FutexEvent> wakeup);
   virtual ~RingPoller() = default;
 
   virtual void Add(std::shared_ptr<RingSource> source) = 0;
@@ -35,7 +35,7 @@ class RingPoller {
   virtual void Remove(const RingSource* source) = 0;
   // A source may be ready for a reason of this process.
   virtual void Wake() = 0;
-  // Should the doorbell have been spoilt by who may write it: all wake if the
+  // Should the wakeup have been spoilt by who may write it: all wake if the
   // source is ready and nobody sees to it. Now and then.
   virtual void Check(RingSource& source) = 0;
   // Nothing is served any more when this returns, save by the calling thread.

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the lanes of the gRPC transport, and its channel by TCP, cost above a
+// What the streams of the gRPC transport, and its channel by TCP, cost above a
 // bare socket, in one run, as between machines: neither tensors nor messages go
 // by shared memory.
 //   transport_bench [rounds]

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/errand.h"
 #include "core/future.h"
+#include "core/inline_task.h"
 
 namespace baton {
 namespace {
@@ -206,7 +206,7 @@ TEST(ThreadPool, EndsWithASpareThreadOfATaskThatStoppedIt) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
-TEST(Errand, RunsOneTaskHereAndSendsTwoToTheirPool) {
+TEST(InlineTask, RunsOneTaskHereAndSendsTwoToTheirPool) {
   ThreadPool pool(1, "pool");
   const auto here = std::this_thread::get_id();
   const auto thread_of = [&](Promise<std::string> told, const char* name) {
@@ -215,21 +215,21 @@ TEST(Errand, RunsOneTaskHereAndSendsTwoToTheirPool) {
                                                   : std::string(name));
     };
   };
-  Errand errand;
+  InlineTask inline_task;
   Promise<std::string> a, b, c;
-  pool.PostOrCarry(thread_of(a, "a"));
-  EXPECT_FALSE(errand.empty());
+  pool.PostOrRunInline(thread_of(a, "a"));
+  EXPECT_FALSE(inline_task.empty());
   EXPECT_FALSE(a.future().ready());
-  errand.Run();
+  inline_task.Run();
   EXPECT_EQ(*a.future().Await(), "a here");
-  pool.PostOrCarry(thread_of(b, "b"));
-  pool.PostOrCarry(thread_of(c, "c"));
-  EXPECT_TRUE(errand.empty());
+  pool.PostOrRunInline(thread_of(b, "b"));
+  pool.PostOrRunInline(thread_of(c, "c"));
+  EXPECT_TRUE(inline_task.empty());
   EXPECT_EQ(*b.future().Await(), "b");
   EXPECT_EQ(*c.future().Await(), "c");
 }
 
-TEST(Errand, IsOneOfThePoolsThreads) {
+TEST(InlineTask, IsOneOfThePoolsThreads) {
   const Promise<void> entered, go_on, next;
   std::atomic<int> inside{0}, most{0};
   ThreadPool pool(1, "pool");
@@ -237,7 +237,7 @@ TEST(Errand, IsOneOfThePoolsThreads) {
     most = std::max(most.load(), ++inside);
     --inside;
   };
-  Errand errand;
+  InlineTask inline_task;
   // Not beside a task that runs...
   pool.Post([&] {
     ++inside;
@@ -246,15 +246,15 @@ TEST(Errand, IsOneOfThePoolsThreads) {
     --inside;
   });
   ASSERT_TRUE(entered.future().Await().ok());
-  pool.PostOrCarry(task);
-  errand.Run();  // sends it to the pool
+  pool.PostOrRunInline(task);
+  inline_task.Run();  // sends it to the pool
   go_on.Set(absl::OkStatus());
   // ...and none runs beside it, unless it waits.
   const Promise<void> after;
   pool.Post([after] { after.Set(absl::OkStatus()); });
   EXPECT_TRUE(after.future().Await().ok());
   EXPECT_TRUE(Eventually([&] { return pool.idle_threads() == 1; }));
-  pool.PostOrCarry([&] {
+  pool.PostOrRunInline([&] {
     ++inside;
     pool.Post([&] {
       task();
@@ -265,22 +265,22 @@ TEST(Errand, IsOneOfThePoolsThreads) {
     --inside;
     EXPECT_TRUE(next.future().Await().ok());
   });
-  errand.Run();
+  inline_task.Run();
   EXPECT_TRUE(next.future().ready());
   EXPECT_EQ(most, 1);
 }
 
-TEST(Errand, IsDoneBeforeItsPoolEnds) {
+TEST(InlineTask, IsDoneBeforeItsPoolEnds) {
   std::atomic<int> ran{0};
   for (int i = 0; i < 200; ++i) {
     auto pool = std::make_unique<ThreadPool>(1, "pool");
     const Promise<void> carried;
     std::thread thread([&] {
-      Errand errand;
-      pool->PostOrCarry([&] { ++ran; });
+      InlineTask inline_task;
+      pool->PostOrRunInline([&] { ++ran; });
       carried.Set(absl::OkStatus());
       if (i % 3 == 0) std::this_thread::yield();
-      if (i % 2 == 0) errand.Run();
+      if (i % 2 == 0) inline_task.Run();
     });
     EXPECT_TRUE(carried.future().Await().ok());
     pool.reset();
@@ -290,11 +290,11 @@ TEST(Errand, IsDoneBeforeItsPoolEnds) {
 }
 
 // The last reference may be the task's own.
-TEST(Errand, MayEndItsPool) {
+TEST(InlineTask, MayEndItsPool) {
   auto pool = std::make_shared<ThreadPool>(1, "pool");
-  Errand errand;
-  pool->PostOrCarry([&pool] { pool.reset(); });
-  errand.Run();
+  InlineTask inline_task;
+  pool->PostOrRunInline([&pool] { pool.reset(); });
+  inline_task.Run();
   EXPECT_EQ(pool, nullptr);
 }
 

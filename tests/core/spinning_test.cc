@@ -19,7 +19,7 @@ class SpinningDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   static void Set(const char* value) { setenv("BATON_SPIN", value, 1); }
-  // Exits with 0 if it looks on, having heard at once.
+  // Exits with 0 if it spins, having heard at once.
   [[noreturn]] static void ExitByWhatItDoes() {
     Spinning spinning;
     spinning.Restart();

@@ -16,11 +16,11 @@ namespace {
 
 namespace wire = rpc::wire;
 
-std::string SharedWords(const wire::SharedMemoryWords& words) {
+std::string SharedControl(const wire::SharedMemoryControl& control) {
   wire::ChannelFrame frame;
   auto* said = frame.add_said();
   said->set_channel(1);
-  said->set_words(words.SerializeAsString());
+  said->set_payload(control.SerializeAsString());
   return '\2' + Chunk(frame.SerializeAsString());
 }
 
@@ -55,14 +55,14 @@ void SharedMemory() {
   Save("shared_memory", "tickets",
        opened + good + std::string("\6\0", 2) +
            Ticketed(ticket.SerializeAsString()));
-  wire::SharedMemoryWords words;
-  words.mutable_passed()->set_segment(2);
-  words.mutable_passed()->set_bytes(64 << 10);
-  const std::string passed = SharedWords(words);
-  words.mutable_mapped()->set_segment(1);
-  const std::string mapped = SharedWords(words);
-  words.set_failed("no memory");
-  Save("shared_memory", "words", mapped + passed + SharedWords(words));
+  wire::SharedMemoryControl control;
+  control.mutable_passed()->set_segment(2);
+  control.mutable_passed()->set_bytes(64 << 10);
+  const std::string passed = SharedControl(control);
+  control.mutable_mapped()->set_segment(1);
+  const std::string mapped = SharedControl(control);
+  control.set_failed("no memory");
+  Save("shared_memory", "words", mapped + passed + SharedControl(control));
   for (int stray = 0; stray < 3; ++stray) {
     Save("shared_memory", absl::StrCat("stray_", stray),
          opened + '\10' + static_cast<char>(stray) + passed);

@@ -13,9 +13,9 @@
 #include "core/future.h"
 #include "core/status.h"
 #include "rpc/channels/shared_memory_end.h"
-#include "rpc/transports/channels.h"
 #include "rpc/transports/outgoing.h"
 #include "rpc/transports/receiver.h"
+#include "rpc/transports/tensor_channels.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
 
@@ -23,8 +23,8 @@
 namespace baton::fuzz {
 namespace {
 
-using rpc::Channels;
 using rpc::Fd;
+using rpc::TensorChannels;
 
 constexpr size_t kBudget = size_t{256} << 10;
 constexpr uint64_t kRoom = uint64_t{1} << 30;  // more than is made
@@ -57,7 +57,7 @@ class PairKind final : public rpc::ChannelKind {
       const Ends&, std::shared_ptr<rpc::ChannelPort> port) override {
     return std::make_shared<rpc::SharedMemoryEnd>(
         [fd = socket_.get()] { return rpc::FdConnection(Fd(dup(fd))); },
-        budget_, Worker(), *heart_, *doorbell_, std::move(port));
+        budget_, Worker(), *heartbeat_, *wakeup_, std::move(port));
   }
   const Fd& socket() const { return socket_; }
 
@@ -70,9 +70,10 @@ class PairKind final : public rpc::ChannelKind {
   const Fd socket_;
   const rpc::SharedMemoryEnd::Budget budget_ = {PlentyOfRoom(), PlentyOfRoom(),
                                                 kBudget, std::chrono::hours(1)};
-  const absl::StatusOr<std::shared_ptr<rpc::Heart>> heart_ = rpc::Heart::Make();
-  const absl::StatusOr<std::shared_ptr<rpc::Doorbell>> doorbell_ =
-      rpc::Doorbell::Make();
+  const absl::StatusOr<std::shared_ptr<rpc::SharedHeartbeat>> heartbeat_ =
+      rpc::SharedHeartbeat::Make();
+  const absl::StatusOr<std::shared_ptr<rpc::FutexEvent>> wakeup_ =
+      rpc::FutexEvent::Make();
 };
 
 // One worker's end of the connection, and what has come there.
@@ -81,13 +82,13 @@ struct Side {
       : kind(std::make_shared<PairKind>(std::move(socket))) {
     static Timer timer("fuzz");
     const std::vector<rpc::ChannelOffer> offers = {{.channel = kind->id()}};
-    channels = Channels::Make({kind}, {.self = self,
-                                       .peer = peer,
-                                       .dialed = dialed,
-                                       .ours = offers,
-                                       .theirs = offers,
-                                       .timer = &timer,
-                                       .wake = [] {}});
+    channels = TensorChannels::Make({kind}, {.self = self,
+                                             .peer = peer,
+                                             .dialed = dialed,
+                                             .ours = offers,
+                                             .theirs = offers,
+                                             .timer = &timer,
+                                             .wake = [] {}});
   }
 
   // False where a link would break.
@@ -108,7 +109,7 @@ struct Side {
   }
 
   const std::shared_ptr<PairKind> kind;
-  std::shared_ptr<Channels> channels;
+  std::shared_ptr<TensorChannels> channels;
   rpc::Receiver receiver{kMaxMessageBytes};
   std::vector<rpc::Message> kept;
 };

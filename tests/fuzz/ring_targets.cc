@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/status.h"
-#include "rpc/transports/ring_lane.h"
+#include "rpc/transports/ring_frames.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
 
@@ -29,13 +29,13 @@ struct Ring {
                                      PROT_READ | PROT_WRITE, MAP_SHARED,
                                      writer->fd().get(), 0));
     BATON_CHECK(memory != MAP_FAILED);
-    auto bell = rpc::Doorbell::Make();
-    BATON_CHECK(bell.ok());
+    auto wakeup = rpc::FutexEvent::Make();
+    BATON_CHECK(wakeup.ok());
     auto reader = rpc::RingReader::Open(rpc::Fd(dup(writer->fd().get())));
     BATON_CHECK(reader.ok());
-    inlet = std::make_unique<rpc::RingInlet>(
-        rpc::RingEndIn{*std::move(reader), *std::move(bell)}, kMaxMessageBytes,
-        [](rpc::RingInlet&) {});
+    receiver = std::make_unique<rpc::RingReceiver>(
+        rpc::RingEndIn{*std::move(reader), *std::move(wakeup)},
+        kMaxMessageBytes, [](rpc::RingReceiver&) {});
   }
   ~Ring() { munmap(memory, kHeadBytes + rpc::kRingBytes); }
   Ring(const Ring&) = delete;
@@ -50,9 +50,9 @@ struct Ring {
   // False where a link would break.
   bool Read() {
     rpc::Receiver::Batch batch;
-    MutexLock lock(inlet->reading());
+    MutexLock lock(receiver->reading());
     const absl::Status status =
-        inlet->Read(nullptr, Device::Cpu(), kAll, batch);
+        receiver->Read(nullptr, Device::Cpu(), kAll, batch);
     size_t bytes = 0;
     for (const rpc::Message& message : batch.messages) {
       bytes += rpc::BytesOf(message);
@@ -62,7 +62,7 @@ struct Ring {
   }
 
   std::unique_ptr<rpc::RingWriter> writer;
-  std::unique_ptr<rpc::RingInlet> inlet;
+  std::unique_ptr<rpc::RingReceiver> receiver;
   char* memory;
 };
 

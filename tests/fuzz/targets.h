@@ -20,7 +20,7 @@ struct Target {
 };
 
 // The wire.
-bool Frames(const std::string& bytes);  // gRPC messages of a lane
+bool Frames(const std::string& bytes);  // gRPC messages of a stream
 // And what answers it: a challenge, a proof, the answer.
 bool Hello(const std::string& bytes);
 bool Headers(const std::string& bytes);     // of messages between agents

@@ -8,9 +8,9 @@
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_wire.h"
+#include "rpc/transports/failure_detector.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
-#include "rpc/transports/pulse.h"
 #include "rpc/transports/receiver.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
@@ -88,8 +88,8 @@ bool Hello(const std::string& bytes) {
   (void)rpc::Judge({}, Alice(), *hello);
   const auto now = std::chrono::steady_clock::now();
   for (const milliseconds own : {milliseconds(0), milliseconds(2000)}) {
-    rpc::Pulse pulse(own, hello->lease, now);
-    pulse.Beat(now + pulse.interval());
+    rpc::FailureDetector failure_detector(own, hello->lease, now);
+    failure_detector.Beat(now + failure_detector.interval());
   }
   // What was understood is what would be said.
   const grpc::ByteBuffer again = rpc::Encode(*hello);

@@ -76,7 +76,7 @@ TEST_F(KillDetection, ComesLongBeforeTheLeaseEnds) {
 }
 
 // Without a lease nobody would hear of it. How much of the lease may pass is
-// said in pulse_test.cc, by a clock of its own, and by rpc_chaos.
+// said in failure_detector_test.cc, by a clock of its own, and by rpc_chaos.
 TEST_F(StopDetection, ComesByTheLease) {
   const double ms = TimeToHear(0, SIGSTOP);
   std::printf("stopped: known after %.0f ms of a lease of 2000\n", ms);

@@ -30,7 +30,7 @@ TransportKind Grpc(std::string name, GrpcOptions options) {
                   return *std::move(transport);
                 };
               },
-          .has_bulk_lane = true,
+          .has_bulk_stream = true,
           .channel = channel,
           .rings = options.shared_memory && options.message_ring};
 }
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         Grpc("Tcp", {.unix_socket = false,
                      .shared_memory = false,
                      .tcp_tensors = false}),
-        Grpc("Lanes", {.shared_memory = false, .tcp_tensors = false}),
+        Grpc("Streams", {.shared_memory = false, .tcp_tensors = false}),
         Grpc("TensorsByTcp", {.unix_socket = false, .shared_memory = false}),
         Grpc("TensorsByTcpInline",
              {.shared_memory = false, .inline_delivery = true}),

@@ -114,7 +114,7 @@ TEST_F(GrpcLoss, AmidATransferFailsIt) {
 }
 
 // The end of a write may come just as the call that it is of is cancelled.
-TEST(Grpc, AcceptedLanesMayBreakWhileTheyWrite) {
+TEST(Grpc, AcceptedStreamsMayBreakWhileTheyWrite) {
   auto alice = NewWorker("alice", 0, {.inline_delivery = true});
   auto bob = NewWorker("bob", 1, {.inline_delivery = true});
   alice->transport->AddPeer(bob->info);

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Until alice writes to the ring that bob reads; what was sent before may still
-// be on its way by the lane.
+// be on its way by the stream.
 struct Pair {
   explicit Pair(const GrpcOptions& alices = {}, const GrpcOptions& bobs = {})
       : alice(NewWorker("alice", 0, alices)), bob(NewWorker("bob", 1, bobs)) {
@@ -245,7 +245,7 @@ class GrpcRingSilence : public GrpcRingLoss {
   GrpcRingSilence() : GrpcRingLoss(milliseconds(1000)) {}
 };
 
-// The reader sleeps, or looks on, or is at it.
+// The reader sleeps, or spins, or is at it.
 TEST_F(GrpcRingLoss, OfAProcessThatIsKilledAtRestIsTold) {
   Echo(20);
   bob_.process.Kill(SIGKILL);

@@ -19,9 +19,9 @@ namespace baton::rpc {
 // Thread-safe.
 class HeldPort final : public ChannelPort {
  public:
-  void Say(std::string words) override {
+  void SendControl(std::string payload) override {
     MutexLock lock(mutex_);
-    said_.push_back(std::move(words));
+    said_.push_back(std::move(payload));
   }
   void Release(uint64_t lease) override {
     MutexLock lock(mutex_);
@@ -36,9 +36,9 @@ class HeldPort final : public ChannelPort {
   std::optional<std::string> TakeSaid() {
     MutexLock lock(mutex_);
     if (said_.empty()) return std::nullopt;
-    std::string words = std::move(said_.front());
+    std::string payload = std::move(said_.front());
     said_.pop_front();
-    return words;
+    return payload;
   }
   std::vector<uint64_t> TakeReleased() {
     MutexLock lock(mutex_);

@@ -54,7 +54,7 @@ class LateChannel final : public Channel {
   LateChannel(std::shared_ptr<Channel> channel, Customs& customs)
       : channel_(std::move(channel)), customs_(customs) {}
   void Start() override { channel_->Start(); }
-  void OnSaid(std::string words) override { channel_->OnSaid(words); }
+  void OnControl(std::string payload) override { channel_->OnControl(payload); }
   std::optional<Ticket> Export(const Tensor& tensor) override {
     return channel_->Export(tensor);
   }
@@ -132,7 +132,7 @@ class LateTensor : public ::testing::Test {
   }
   ~LateTensor() override {
     if (link_ != nullptr) link_->Close(absl::CancelledError("the test ends"));
-    host_.lanes.AwaitNone();
+    host_.streams.AwaitNone();
     host_.gate->Close();
   }
 
@@ -185,7 +185,7 @@ TEST_F(LateTensor, OfALostConnectionIsNotDelivered) {
 // What they wait for would not be read either.
 TEST_F(LateTensor, SmallMessagesAreReadHoweverMuchIsHeld) {
   for (int i = 0; i < 5; ++i) {
-    // By the lane for large ones, as the header is one.
+    // By the stream for large ones, as the header is one.
     bob_->transport->Send("alice", {std::string(300'000, 'x'), {Large(i)}},
                           nullptr);
   }

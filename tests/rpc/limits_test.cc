@@ -148,7 +148,7 @@ TEST(Limits, ReadingStopsWhileTooMuchIsUnhandled) {
     alice->transport->Send("bob", {"", {Tensor::Zeros({1 << 18})}}, log.Next());
   }
   bob->mailbox.Await(4);
-  // Small messages have a lane of their own, which stops as well.
+  // Small messages have a stream of their own, which stops as well.
   EXPECT_TRUE(bob->mailbox.NobodyLostFor(300ms));
   EXPECT_LE(bob->mailbox.count(), kLimit / (1 << 20) + 2);
   EXPECT_LT(log.count(), kCount);

@@ -22,7 +22,7 @@ class LinkTest : public testing::Test {
   }
   ~LinkTest() override {
     link_->Close(absl::CancelledError("the test ends"));
-    host_.lanes.AwaitNone();
+    host_.streams.AwaitNone();
   }
   absl::Status Send() {
     Transport::Sent sent = log_.Next();

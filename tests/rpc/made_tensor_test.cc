@@ -180,7 +180,7 @@ TEST_F(MadeTensor, IsNotToBeHadWhereThereIsNoRoomYet) {
   EXPECT_EQ(Info().declined, 0u) << "nothing was to be sent";
 }
 
-// Those that are sent find no room either, and go by the lanes.
+// Those that are sent find no room either, and go by the streams.
 TEST_F(MadeTensor, CountsAgainstTheBudget) {
   Open();
   std::vector<Tensor> made;

@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
-#include "rpc/channels/doorbell.h"
-#include "rpc/transports/ring_lane.h"
+#include "rpc/channels/futex_event.h"
+#include "rpc/transports/ring_frames.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -116,23 +116,23 @@ TEST(MessageRing, IsMadeOfNothingElse) {
   const auto segment = Segment::Create(kRingBytes);
   ASSERT_THAT(segment, IsOk());
   EXPECT_FALSE(RingReader::Open(Fd(dup(segment->fd().get()))).ok());
-  EXPECT_FALSE(Bell::Open(Fd(dup(segment->fd().get()))).ok());
+  EXPECT_FALSE(FutexWaker::Open(Fd(dup(segment->fd().get()))).ok());
   Fd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(loose.get(), 4096 + kRingBytes), 0);
   EXPECT_FALSE(RingReader::Open(std::move(loose)).ok());
 }
 
-// Two threads with a bell each way, both of which sleep whenever they can.
+// Two threads with a wakeup each way, both of which sleep whenever they can.
 TEST(MessageRing, TwoThreadsMoveManyTimesWhatItHolds) {
   Ring ring;
-  const auto there = *Doorbell::Make();
-  const auto here = *Doorbell::Make();
-  const auto await = [](Doorbell& bell, const auto& ready) {
+  const auto there = *FutexEvent::Make();
+  const auto here = *FutexEvent::Make();
+  const auto await = [](FutexEvent& wakeup, const auto& ready) {
     while (!ready()) {
-      bell.FallAsleep();
-      const uint32_t asleep = bell.value();
-      if (!ready()) bell.Sleep(asleep);
-      bell.WakeUp();
+      wakeup.FallAsleep();
+      const uint32_t asleep = wakeup.value();
+      if (!ready()) wakeup.Sleep(asleep);
+      wakeup.WakeUp();
     }
   };
   constexpr size_t kBytes = 40 * kRingBytes;
@@ -141,7 +141,7 @@ TEST(MessageRing, TwoThreadsMoveManyTimesWhatItHolds) {
     while (got.size() < kBytes) {
       await(*there, [&] { return ring.reader->HasBytes(); });
       ASSERT_THAT(ring.reader->Read(got), IsOk());
-      if (ring.reader->WriterWaits()) here->Ring();
+      if (ring.reader->WriterWaits()) here->Wake();
     }
     for (size_t i = 0; i < kBytes; ++i) {
       ASSERT_EQ(got[i], static_cast<char>(i % 251));
@@ -154,7 +154,7 @@ TEST(MessageRing, TwoThreadsMoveManyTimesWhatItHolds) {
     const size_t count =
         *ring.writer->Write(std::string_view(bytes).substr(done, piece));
     ring.writer->Publish();
-    there->Ring();
+    there->Wake();
     done += count;
     if (count > 0) continue;
     ring.writer->AwaitRoom();
@@ -163,20 +163,20 @@ TEST(MessageRing, TwoThreadsMoveManyTimesWhatItHolds) {
   reader.join();
 }
 
-TEST(Doorbell, IsHeardByWhoSleepsAndCostsWhoIsAwakeNothing) {
-  const auto own = *Doorbell::Make();
-  const auto theirs = *Bell::Open(Fd(dup(own->fd().get())));
+TEST(FutexEvent, IsHeardByWhoSleepsAndCostsWhoIsAwakeNothing) {
+  const auto own = *FutexEvent::Make();
+  const auto theirs = *FutexWaker::Open(Fd(dup(own->fd().get())));
   const uint32_t awake = own->value();
-  theirs->Ring();
+  theirs->Wake();
   EXPECT_EQ(own->value(), awake);
   own->FallAsleep();
-  EXPECT_TRUE(Doorbell::Asleep(own->value()));
+  EXPECT_TRUE(FutexEvent::Asleep(own->value()));
   std::thread sleeper([&own, asleep = own->value()] {
     while (own->value() == asleep) own->Sleep(asleep);
   });
-  theirs->Ring();
+  theirs->Wake();
   sleeper.join();
-  EXPECT_FALSE(Doorbell::Asleep(own->value()));
+  EXPECT_FALSE(FutexEvent::Asleep(own->value()));
 }
 
 TEST(RingFrames, AreCutOutOfWhateverPiecesCome) {

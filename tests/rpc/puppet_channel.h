@@ -18,7 +18,7 @@ class Puppet final : public Channel {
  public:
   explicit Puppet(std::shared_ptr<ChannelPort> its) : port(std::move(its)) {}
   void Start() override {}
-  void OnSaid(std::string) override {}
+  void OnControl(std::string) override {}
   std::optional<Ticket> Export(const Tensor&) override { return Ticket{}; }
   void Withdraw(uint64_t) override {}
   absl::StatusOr<Imported> Import(const TensorSpec&,

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/transports/lane.h"
+#include "rpc/transports/grpc_stream.h"
 #include "tests/rpc/transport_worker.h"
 
 namespace baton::rpc {
@@ -19,7 +19,7 @@ struct RawClient::Stream {
   explicit Stream(std::shared_ptr<grpc::Channel> channel)
       : stub(std::move(channel)) {
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
-    call = stub.PrepareCall(&context, kLaneMethod, &queue);
+    call = stub.PrepareCall(&context, kStreamMethod, &queue);
     call->StartCall(nullptr);
     EXPECT_TRUE(Next());
   }

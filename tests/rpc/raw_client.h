@@ -16,7 +16,7 @@ class Channel;
 
 namespace baton::rpc {
 
-// Says what it likes on a lane, and hears how that ends.
+// Says what it likes on a stream, and hears how that ends.
 class RawClient {
  public:
   explicit RawClient(const std::string& target);

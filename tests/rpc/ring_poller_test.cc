@@ -39,9 +39,9 @@ class Counter final : public RingSource {
     ++served_;
     changed_.NotifyAll();
   }
-  void Give(Bell& bell) {
+  void Give(FutexWaker& wakeup) {
     ++given_;
-    bell.Ring();
+    wakeup.Wake();
   }
   bool AwaitServed(int count) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -60,9 +60,10 @@ class Counter final : public RingSource {
 };
 
 struct Process {
-  std::shared_ptr<Doorbell> doorbell = *Doorbell::Make();
-  std::shared_ptr<Bell> bell = *Bell::Open(Fd(dup(doorbell->fd().get())));
-  std::shared_ptr<RingPoller> poller = RingPoller::Make(doorbell);
+  std::shared_ptr<FutexEvent> wakeup = *FutexEvent::Make();
+  std::shared_ptr<FutexWaker> wakeup =
+      *FutexWaker::Open(Fd(dup(wakeup->fd().get())));
+  std::shared_ptr<RingPoller> poller = RingPoller::Make(wakeup);
 };
 
 TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
@@ -70,12 +71,12 @@ TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
   const auto source = std::make_shared<Counter>();
   process.poller->Add(source);
   for (int i = 1; i <= 3000; ++i) {
-    source->Give(*process.bell);
+    source->Give(*process.wakeup);
     // Runs of gifts that come at once, and pauses in which it falls asleep.
     if (i % 100 < 50) continue;
     ASSERT_TRUE(source->AwaitServed(i)) << i;
     if (i % 500 == 0) {
-      while (!Doorbell::Asleep(process.doorbell->value())) {
+      while (!FutexEvent::Asleep(process.wakeup->value())) {
         std::this_thread::yield();
       }
     }
@@ -94,7 +95,7 @@ TEST(RingPoller, ServesManyThatManyGiveTo) {
   for (int t = 0; t < 4; ++t) {
     givers.emplace_back([&, t] {
       for (int i = 0; i < 2000; ++i) {
-        sources[static_cast<size_t>((i + t) % 20)]->Give(*process.bell);
+        sources[static_cast<size_t>((i + t) % 20)]->Give(*process.wakeup);
       }
     });
   }
@@ -109,17 +110,17 @@ TEST(RingPoller, DoesATaskItselfAndStillServesWhileThatWaits) {
   std::atomic<int> tasks{0};
   const auto source = std::make_shared<Counter>([&] {
     if (tasks++ > 0) return;
-    pool->PostOrCarry([&] {
+    pool->PostOrRunInline([&] {
       entered.Set(absl::OkStatus());
       EXPECT_THAT(go_on.future().Await(), IsOk());
       done.Set(absl::OkStatus());
     });
   });
   process.poller->Add(source);
-  source->Give(*process.bell);
+  source->Give(*process.wakeup);
   ASSERT_THAT(entered.future().Await(), IsOk());
   for (int i = 2; i <= 200; ++i) {
-    source->Give(*process.bell);
+    source->Give(*process.wakeup);
     ASSERT_TRUE(source->AwaitServed(i)) << i;
   }
   go_on.Set(absl::OkStatus());
@@ -132,11 +133,11 @@ TEST(RingPoller, TasksRunOnceWhoeverDoesThem) {
   {
     const auto pool = std::make_shared<ThreadPool>(2, "pool");
     Process process;
-    const auto source =
-        std::make_shared<Counter>([&] { pool->PostOrCarry([&] { ++ran; }); });
+    const auto source = std::make_shared<Counter>(
+        [&] { pool->PostOrRunInline([&] { ++ran; }); });
     process.poller->Add(source);
     for (int i = 1; i <= kCount; ++i) {
-      source->Give(*process.bell);
+      source->Give(*process.wakeup);
       if (i % 7 == 0) source->AwaitServed(i);
     }
     ASSERT_TRUE(source->AwaitServed(kCount));
@@ -152,14 +153,14 @@ TEST(RingPoller, StopsWhileATaskWaits) {
   {
     Process process;
     const auto source = std::make_shared<Counter>([&] {
-      pool->PostOrCarry([&] {
+      pool->PostOrRunInline([&] {
         entered.Set(absl::OkStatus());
         EXPECT_THAT(go_on.future().Await(), IsOk());
         done = true;
       });
     });
     process.poller->Add(source);
-    source->Give(*process.bell);
+    source->Give(*process.wakeup);
     ASSERT_THAT(entered.future().Await(), IsOk());
     process.poller->Stop();
     EXPECT_FALSE(done);
@@ -176,7 +177,7 @@ TEST(RingPoller, ServesNothingThatWasRemovedAndLetsGoOfIt) {
   Process process;
   auto source = std::make_shared<Counter>();
   process.poller->Add(source);
-  source->Give(*process.bell);
+  source->Give(*process.wakeup);
   ASSERT_TRUE(source->AwaitServed(1));
   process.poller->Remove(source.get());
   const std::weak_ptr<Counter> weak = source;
@@ -194,16 +195,16 @@ TEST(RingPoller, NoticesLaterWhereSomebodySpoiltTheDoorbell) {
   Process process;
   auto* word = static_cast<std::atomic<uint32_t>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-           process.doorbell->fd().get(), 0));
+           process.wakeup->fd().get(), 0));
   const auto source = std::make_shared<Counter>();
   process.poller->Add(source);
-  source->Give(*process.bell);
+  source->Give(*process.wakeup);
   ASSERT_TRUE(source->AwaitServed(1));
-  while (!Doorbell::Asleep(process.doorbell->value())) {
+  while (!FutexEvent::Asleep(process.wakeup->value())) {
     std::this_thread::yield();
   }
   word->store(100);
-  source->Give(*process.bell);
+  source->Give(*process.wakeup);
   process.poller->Check(*source);
   EXPECT_TRUE(source->AwaitServed(2));
   munmap(word, 4096);

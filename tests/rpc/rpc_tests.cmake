@@ -22,7 +22,7 @@ target_sources(rpc_tests PRIVATE rpc/counter.cc rpc/peer/keeper.cc
 target_include_directories(rpc_tests PRIVATE ${baton_BINARY_DIR})  # *.pb.h
 if(BATON_SANITIZE)
   set_source_files_properties(rpc/malloc_settings_test.cc
-    rpc/grpc_strangers_test.cc PROPERTIES
+    rpc/grpc_unauthenticated_test.cc PROPERTIES
     COMPILE_DEFINITIONS BATON_SANITIZED)
 endif()
 baton_test_program(echo_peer SOURCES rpc/peer/echo_peer.cc DEPS baton_rpc)

@@ -181,11 +181,11 @@ TEST_F(IdleSegments, OfAPeerThatWantsOneClosedWhileItIsUsedStay) {
   Open();
   Tensor got = SendLarge();
   const Tensor next = Tensor::Ones({100'000});
-  wire::SharedMemoryWords words;
-  words.set_close(2);
-  bob_.channel->OnSaid(words.SerializeAsString());
-  words.set_closed(77);
-  bob_.channel->OnSaid(words.SerializeAsString());
+  wire::SharedMemoryControl control;
+  control.set_close(2);
+  bob_.channel->OnControl(control.SerializeAsString());
+  control.set_closed(77);
+  bob_.channel->OnControl(control.SerializeAsString());
   EXPECT_TRUE(Within([&] {
     return !bob_.channel->Import(SpecOf(next), Export(next).ticket).ok();
   }));

@@ -288,7 +288,7 @@ TEST_F(SharedMemoryTest, AWrongKeyIsAReason) {
 TEST_F(SharedMemoryTest, WordsThatMakeNoSenseEndIt) {
   const std::string ours = *alice_.kind->Offer();
   alice_.channel = *alice_.kind->Open({false, ours, ours}, alice_.port);
-  alice_.channel->OnSaid("\xff\xff");
+  alice_.channel->OnControl("\xff\xff");
   EXPECT_EQ(alice_.port->AwaitSettled(), "it says what makes no sense");
 }
 

@@ -46,7 +46,7 @@ class KilledWorkerTest : public SilentWorkerTest {
 };
 
 // Without a lease the call would wait for ever. What part of the lease may pass
-// is said in pulse_test.cc, by a clock of its own.
+// is said in failure_detector_test.cc, by a clock of its own.
 TEST_F(SilentWorkerTest, AStoppedProcessIsLostByItsLease) {
   RRef<Counter> mine =
       RRef<Counter>::Make(*alice_, std::make_shared<Counter>(1));

@@ -133,9 +133,9 @@ TEST_F(TcpWorkers, AMessageThatThePeerDoesNotTakeIsWithdrawn) {
             tensor.ToVector<float>());
 }
 
-// Messages of both lanes wait for tensors of one socket, whose order is that in
-// which they left.
-TEST_F(TcpWorkers, MessagesOfBothLanesDoNotWaitForEachOther) {
+// Messages of both streams wait for tensors of one socket, whose order is that
+// in which they left.
+TEST_F(TcpWorkers, MessagesOfBothStreamsDoNotWaitForEachOther) {
   GrpcOptions options = Options();
   options.max_undelivered_bytes = 200'000;
   const auto alice = NewWorker("alice", 0, options),
@@ -187,7 +187,7 @@ TEST_F(TcpWorkers, AGoodbyeThatOvertakesTensorsWaitsForThem) {
   }
 }
 
-TEST_F(TcpWorkers, APeerThatHasItTurnedOffGetsTensorsByTheLanes) {
+TEST_F(TcpWorkers, APeerThatHasItTurnedOffGetsTensorsByTheStreams) {
   const auto alice = NewWorker("alice", 0, Options());
   EXPECT_TRUE(alice->transport->TensorChannels().empty());
   GrpcOptions off = Options();

@@ -24,13 +24,13 @@ class TestPort final : public ChannelPort {
     MutexLock lock(mutex_);
     other_ = std::move(other);
   }
-  void Say(std::string words) override {
+  void SendControl(std::string payload) override {
     std::shared_ptr<Channel> other;
     {
       MutexLock lock(mutex_);
       other = other_.lock();
     }
-    if (other != nullptr) other->OnSaid(std::move(words));
+    if (other != nullptr) other->OnControl(std::move(payload));
   }
   void Release(uint64_t lease) override {
     MutexLock lock(mutex_);

@@ -141,7 +141,7 @@ class UnconfirmedSend : public ::testing::TestWithParam<TransportKind> {
 // Not with rings, whose threads also run what the pool would.
 INSTANTIATE_TEST_SUITE_P(, UnconfirmedSend,
                          ::testing::Values(TransportKind::kInProcess,
-                                           TransportKind::kGrpcLanes),
+                                           TransportKind::kGrpcStreams),
                          TransportName);
 
 TEST_P(UnconfirmedSend, LeavesOnAThreadThatMayWait) {

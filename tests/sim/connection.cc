@@ -132,13 +132,14 @@ void SimTransport::BecomeUp(Peer& peer, uint64_t connection,
                             milliseconds lease) {
   peer.state = State::kUp;
   peer.connection = connection;
-  peer.pulse = rpc::Pulse(lease_, lease, SteadyNow());
+  peer.failure_detector = rpc::FailureDetector(lease_, lease, SteadyNow());
   AwaitBeat(peer);
 }
 
 void SimTransport::AwaitBeat(Peer& peer) {
   const auto now = SteadyNow();
-  const auto next = peer.pulse.Next(now, static_cast<uint64_t>(machine_) << 20);
+  const auto next =
+      peer.failure_detector.Next(now, static_cast<uint64_t>(machine_) << 20);
   World::Get().After(
       group_, next - now,
       [this, name = peer.info.name, connection = peer.connection] {
@@ -149,7 +150,8 @@ void SimTransport::AwaitBeat(Peer& peer) {
 void SimTransport::Beat(const std::string& name, uint64_t connection) {
   Peer* const peer = FindUp(name, connection);
   if (peer == nullptr) return;
-  const rpc::Pulse::Due due = peer->pulse.Beat(SteadyNow());
+  const rpc::FailureDetector::Due due =
+      peer->failure_detector.Beat(SteadyNow());
   if (due.silent) {
     Reset(peer->info.address, connection);
     Break(*peer,
@@ -168,7 +170,8 @@ void SimTransport::Beat(const std::string& name, uint64_t connection) {
 }
 
 void SimTransport::OnBeat(const std::string& from, uint64_t connection) {
-  if (Peer* const peer = FindUp(from, connection)) peer->pulse.Heard();
+  if (Peer* const peer = FindUp(from, connection))
+    peer->failure_detector.Heard();
 }
 
 void SimTransport::OnReset(const std::string& from, uint64_t connection) {

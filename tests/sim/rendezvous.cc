@@ -13,7 +13,7 @@
 namespace baton::sim {
 
 using rpc::internal::RendezvousConnection;
-using rpc::internal::RendezvousDesk;
+using rpc::internal::RendezvousHandlers;
 namespace wire = rpc::wire;
 
 // How the worker of one machine asks.
@@ -157,7 +157,7 @@ void RendezvousMachine::Start() {
   group_ = world.NewGroup("rendezvous");
   requests_.clear();
   world.Start(group_, [this] {
-    RendezvousDesk desk(std::make_shared<rpc::RendezvousGroups>());
+    RendezvousHandlers desk(std::make_shared<rpc::RendezvousGroups>());
     Serve(desk);
   });
 }
@@ -206,7 +206,7 @@ void RendezvousMachine::Settle(const AskedPtr& asked,
   World::Get().Wake(&requests_, true);
 }
 
-void RendezvousMachine::Serve(RendezvousDesk& desk) {
+void RendezvousMachine::Serve(RendezvousHandlers& desk) {
   for (;;) {
     if (requests_.empty()) {
       World::Get().WaitFor(&requests_, Nanos(-1));
@@ -224,7 +224,7 @@ void RendezvousMachine::Serve(RendezvousDesk& desk) {
   }
 }
 
-void RendezvousMachine::Begin(RendezvousDesk& desk, const AskedPtr& asked) {
+void RendezvousMachine::Begin(RendezvousHandlers& desk, const AskedPtr& asked) {
   if (asked->kind == Kind::kJoin) {
     const auto request = std::make_shared<wire::JoinRequest>();
     request->ParseFromString(asked->request);

@@ -234,7 +234,7 @@ void SimTransport::Leave(Peer& peer) {
     Post([sent = std::move(outgoing.sent)]() mutable {
       sent(absl::OkStatus());
     });
-    peer.pulse.Spoke();
+    peer.failure_detector.Spoke();
     auto message =
         std::make_shared<const rpc::Message>(std::move(outgoing.message));
     const Arrive arrive = [name = self_.name, address = address_,
@@ -256,7 +256,7 @@ void SimTransport::OnData(const std::string& from, const std::string& address,
     Reset(address, connection);
     return;
   }
-  peer->pulse.Heard();
+  peer->failure_detector.Heard();
   Post([this, info = peer->info, message] {
     if (handler_ != nullptr) handler_->OnMessage(info, *message);
   });

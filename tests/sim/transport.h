@@ -11,7 +11,7 @@
 
 #include "core/executor.h"
 #include "rpc/transport.h"
-#include "rpc/transports/pulse.h"
+#include "rpc/transports/failure_detector.h"
 #include "tests/sim/network.h"
 
 namespace baton::sim {
@@ -44,9 +44,9 @@ class Exchange {
 
 // rpc::Transport over a simulated network: one connection for a pair, made by a
 // packet there and one back, broken by a reset, and by the silence of the other
-// end as rpc/transports/pulse.h finds it. Nothing in it takes a lock: the
-// thread that runs does not lose its turn in here. To be made by a thread of
-// its group.
+// end as rpc/transports/failure_detector.h finds it. Nothing in it takes a
+// lock: the thread that runs does not lose its turn in here. To be made by a
+// thread of its group.
 class SimTransport final : public rpc::Transport {
  public:
   SimTransport(Exchange& exchange, int machine,
@@ -78,7 +78,7 @@ class SimTransport final : public rpc::Transport {
     State state = State::kIdle;
     uint64_t connection = 0;
     Nanos dial_until{0};
-    rpc::Pulse pulse;
+    rpc::FailureDetector failure_detector;
     std::deque<uint64_t> past;  // incarnations
     std::deque<Outgoing> outbox;
   };

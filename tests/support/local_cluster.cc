@@ -58,8 +58,8 @@ void PrintTo(TransportKind kind, std::ostream* out) {
     case TransportKind::kGrpc:
       *out << "Grpc";
       return;
-    case TransportKind::kGrpcLanes:
-      *out << "GrpcLanes";
+    case TransportKind::kGrpcStreams:
+      *out << "GrpcStreams";
       return;
   }
 }

@@ -29,10 +29,11 @@ class TransportMaker {
 };
 
 // The same tests run over each: TEST_P with kTransports and TransportName.
-// kGrpcLanes: without shared memory.
-enum class TransportKind { kInProcess, kGrpc, kGrpcLanes };
-inline const auto kTransports = ::testing::Values(
-    TransportKind::kInProcess, TransportKind::kGrpc, TransportKind::kGrpcLanes);
+// kGrpcStreams: without shared memory.
+enum class TransportKind { kInProcess, kGrpc, kGrpcStreams };
+inline const auto kTransports =
+    ::testing::Values(TransportKind::kInProcess, TransportKind::kGrpc,
+                      TransportKind::kGrpcStreams);
 void PrintTo(TransportKind kind, std::ostream* out);
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
 // `device`: where tensors of others' GPUs come to.

@@ -146,7 +146,7 @@ class Communicator {
   ncclComm_t comm_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Events that questions have done with. Thread-safe.
+// Events that queries have done with. Thread-safe.
 class IdleEvents {
  public:
   explicit IdleEvents(int device) : device_(device) {}
@@ -249,7 +249,7 @@ class Group final : public NcclGroup {
                         const std::vector<int>& to,
                         const std::vector<int>& from) override;
 
-  Question WhenEnded(const Stream& stream) override;
+  Query WhenEnded(const Stream& stream) override;
   void Abort() override { Communicator::Abort(communicator_); }
 
  private:
@@ -346,7 +346,7 @@ absl::Status Group::Exchange(const Tensor& out, const Tensor& in, int64_t count,
   });
 }
 
-NcclGroup::Question Group::WhenEnded(const Stream& stream) {
+NcclGroup::Query Group::WhenEnded(const Stream& stream) {
   Require(CurrentCapture() == nullptr, kOp,
           "nothing can be waited for within a recording");
   std::shared_ptr<void> event = events_->Take();

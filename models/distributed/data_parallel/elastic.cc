@@ -57,7 +57,7 @@ bool ElasticTraining::IsLoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status);
 }
 
-ElasticTraining::~ElasticTraining() { desk_->Close(options_.run); }
+ElasticTraining::~ElasticTraining() { handlers_->Close(options_.run); }
 
 absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(const Loss& loss) {
   for (;;) {

@@ -119,7 +119,7 @@ class ElasticTraining {
         module_(module),
         optimizer_(optimizer),
         options_(std::move(options)),
-        desk_(std::move(desk)) {}
+        handlers_(std::move(desk)) {}
 
   // Who is in (elastic_members.cc).
   absl::Status Enter();
@@ -151,7 +151,7 @@ class ElasticTraining {
   nn::Module& module_;
   optim::Optimizer& optimizer_;
   const ElasticOptions options_;
-  const std::shared_ptr<ElasticDesk> desk_;
+  const std::shared_ptr<ElasticDesk> handlers_;
   std::shared_ptr<rpc::ProcessGroup> group_;
   std::unique_ptr<DataParallel> parallel_;  // null until all have agreed
   Place place_;

@@ -114,7 +114,7 @@ absl::Status ElasticTraining::Enter() {
 absl::Status ElasticTraining::TryToEnter(Clock::time_point deadline) {
   ASSIGN_OR_RETURN(const std::string leader, FindLeader());
   if (leader == agent_.self().name) {
-    if (!desk_->Begin(options_.run, agent_))
+    if (!handlers_->Begin(options_.run, agent_))
       return absl::UnavailableError("another worker is about to begin it");
     place_ = {.step = 0};
     ASSIGN_OR_RETURN(group_, MakeGroup(absl::StrCat(options_.run, "@",
@@ -137,7 +137,7 @@ absl::Status ElasticTraining::TryToEnter(Clock::time_point deadline) {
 
 // The leader of the run, or who may begin it: this worker, perhaps.
 absl::StatusOr<std::string> ElasticTraining::FindLeader() {
-  desk_->ForgetAskers(options_.run);
+  handlers_->ForgetAskers(options_.run);
   const std::vector<rpc::WorkerInfo> workers = agent_.workers();
   std::vector<Future<ElasticPart>> parts;
   for (const rpc::WorkerInfo& worker : workers) {
@@ -205,7 +205,7 @@ absl::Status ElasticTraining::AwaitEnough(Clock::time_point deadline) {
   }
   while (Clock::now() < deadline && invited_ == 0 && group_->status().ok()) {
     if (group_->rank() == 0)
-      desk_->AwaitPetition(options_.run, Clock::now() + kPatience);
+      handlers_->AwaitPetition(options_.run, Clock::now() + kPatience);
     const Tensor length = Tensor::Full(
         {1}, static_cast<double>(DraftInvitation()), {.dtype = DType::kI64});
     RETURN_IF_ERROR(group_->AllReduce(length).Await(kNoLimit));
@@ -232,7 +232,7 @@ int64_t ElasticTraining::DraftInvitation() {
       .members = group_->members()};
   const size_t before = invitation.members.size();
   for (const rpc::WorkerInfo& worker :
-       desk_->Petitioners(options_.run, agent_)) {
+       handlers_->Petitioners(options_.run, agent_)) {
     if (static_cast<int>(invitation.members.size()) < options_.max_members)
       invitation.members.push_back(worker);
   }
@@ -246,7 +246,7 @@ absl::Status ElasticTraining::Grow() {
                    BroadcastText(*group_, 0, invitation_, length));
   ASSIGN_OR_RETURN(const auto invitation,
                    Decoded<ElasticInvitation>(std::move(text)));
-  if (group_->rank() == 0) desk_->Answer(options_.run, invitation);
+  if (group_->rank() == 0) handlers_->Answer(options_.run, invitation);
   auto larger = MakeGroup(invitation.group, invitation.members);
   if (larger.ok()) {
     parallel_ = nullptr;
@@ -275,7 +275,7 @@ absl::Status ElasticTraining::Agree() {
   // What it broadcasts is what all have by now, but in a run's beginning.
   ASSIGN_OR_RETURN(parallel_,
                    DataParallel::Make(module_, group_, options_.data_parallel));
-  desk_->Follow(options_.run, group_->members().front().name);
+  handlers_->Follow(options_.run, group_->members().front().name);
   return absl::OkStatus();
 }
 

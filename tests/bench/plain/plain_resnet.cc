@@ -29,14 +29,14 @@ nn::Conv2dOptions Square(int64_t kernel, int64_t stride) {
           .init = nn::ConvInit::kKaimingFanOut};
 }
 
-struct Channels {
+struct TensorChannels {
   int64_t in, narrow;
   int64_t out() const { return narrow * kExpansion; }
 };
 
 class Block final : public nn::Module {
  public:
-  Block(Channels c, int64_t stride, Generator& generator)
+  Block(TensorChannels c, int64_t stride, Generator& generator)
       : conv1_(Conv("conv1", c.in, c.narrow, Square(1, 1), generator)),
         bn1_(MakeModule<nn::BatchNorm2d>("bn1", c.narrow)),
         conv2_(Conv("conv2", c.narrow, c.narrow, Square(3, stride), generator)),
@@ -79,7 +79,7 @@ PlainResNet50::PlainResNet50(int64_t num_classes, int64_t width,
     : conv1_(
           MakeModule<nn::Conv2d>("conv1", 3, width, Square(7, 2), generator)),
       bn1_(MakeModule<nn::BatchNorm2d>("bn1", width)) {
-  Channels channels = {.in = width, .narrow = width};
+  TensorChannels channels = {.in = width, .narrow = width};
   for (size_t layer = 0; layer < kBlocks.size(); ++layer) {
     auto& blocks = MakeModule<nn::Sequential>(absl::StrCat("layer", layer + 1));
     for (int block = 0; block < kBlocks[layer]; ++block) {

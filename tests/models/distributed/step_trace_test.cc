@@ -23,7 +23,7 @@ TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
   StepTrace trace({device});
   Tensor x = Tensor::Ones({1 << 20}, {.device = device});
   for (const char* name : {"first", "second"}) {
-    trace.Time({.name = name, .lane = "lane"}, stream,
+    trace.Time({.name = name, .track = "track"}, stream,
                [&] { x = ops::AddScalar(x, 1); });
   }
   const auto spans = trace.Spans();
@@ -35,7 +35,7 @@ TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
   const auto log = trace.Log();
   ASSERT_EQ(log.events.size(), 2U);
   EXPECT_EQ(log.events[1].name, "second");
-  EXPECT_EQ(log.events[1].peer, "lane");
+  EXPECT_EQ(log.events[1].peer, "track");
   EXPECT_GE(log.events[0].begin_ns, before);
   EXPECT_GE(log.events[1].begin_ns, log.events[0].end_ns);
   EXPECT_LE(log.events[1].end_ns, rpc::Tracer::Now());
@@ -88,7 +88,7 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   const auto span = [](const char* text, StageOp op, int stage, int m,
                        double begin, double end) {
     return StepTrace::Span{.name = text,
-                           .lane = "cuda",
+                           .track = "cuda",
                            .begin_ms = begin,
                            .end_ms = end,
                            .instruction = Instruction{op, stage, m}};

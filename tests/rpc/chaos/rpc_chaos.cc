@@ -8,11 +8,11 @@
 // a lost worker must see an error, and no call may take longer, within the
 // limit, which is the default lease; the time in which the worker that made a
 // call was stopped itself does not count. On a busy machine workers forgive
-// each other half a lease (rpc/transports/pulse.h), so --late says how many
-// runs may be over the limit by half of it at most. All must end with empty
-// tables, and with 0. Writes what went wrong, with its seed, and a line of
-// JSON; ends with 0 if nothing did. Most of a run is waiting: 200 of them take
-// a minute on two cores, beside a compiler or not.
+// each other half a lease (rpc/transports/failure_detector.h), so --late says
+// how many runs may be over the limit by half of it at most. All must end with
+// empty tables, and with 0. Writes what went wrong, with its seed, and a line
+// of JSON; ends with 0 if nothing did. Most of a run is waiting: 200 of them
+// take a minute on two cores, beside a compiler or not.
 
 #include <signal.h>
 

@@ -422,7 +422,7 @@ TEST(CollectivesByPath, SharedMemoryIsUsedWhereItCanBeHad) {
   EXPECT_EQ(messages[1]->PathFrom(0), "messages");
 }
 
-// Neither the ring, whose lanes have fewer slots than it has stages, nor
+// Neither the ring, whose streams have fewer slots than it has stages, nor
 // exchanges, of which there would be too many, are as with few members.
 TEST(CollectivesByPath, ManyMembersAreServed) {
   const Groups groups(12, kShared);

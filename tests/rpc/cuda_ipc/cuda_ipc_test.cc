@@ -238,10 +238,10 @@ TEST_F(CudaIpcTest, AClosedSegmentIsUnknown) {
   const Ticket ticket = Export(tensor);
   wire::CudaIpcTicket parsed;
   ASSERT_TRUE(parsed.ParseFromString(ticket.ticket));
-  wire::CudaIpcWords words;
-  words.set_close(parsed.segment());
+  wire::CudaIpcControl control;
+  control.set_close(parsed.segment());
   const int before = machine_->opened;
-  bob_.channel->OnSaid(words.SerializeAsString());
+  bob_.channel->OnControl(control.SerializeAsString());
   EXPECT_TRUE(Within([&] { return machine_->opened == before - 1; }));
   EXPECT_EQ(Import(tensor, ticket).status().code(), kInvalid);
 }
@@ -272,13 +272,13 @@ TEST_F(CudaIpcTest, AHandleThatCannotBeOpenedIsAReason) {
 TEST_F(CudaIpcTest, SegmentsThatMakeNoSenseAreNotOpened) {
   Open();
   const auto failure =
-      [&](const std::function<void(wire::CudaIpcWords::Passed&)>& fill) {
-        wire::CudaIpcWords words;
-        words.mutable_passed()->set_segment(50);
-        words.mutable_passed()->set_bytes(4096);
-        fill(*words.mutable_passed());
+      [&](const std::function<void(wire::CudaIpcControl::Passed&)>& fill) {
+        wire::CudaIpcControl control;
+        control.mutable_passed()->set_segment(50);
+        control.mutable_passed()->set_bytes(4096);
+        fill(*control.mutable_passed());
         const int before = machine_->opened;
-        bob_.channel->OnSaid(words.SerializeAsString());
+        bob_.channel->OnControl(control.SerializeAsString());
         // The answer is to a segment that alice never passed.
         return Within([&] { return machine_->opened == before; });
       };
@@ -292,7 +292,7 @@ TEST_F(CudaIpcTest, SegmentsThatMakeNoSenseAreNotOpened) {
 TEST_F(CudaIpcTest, WordsThatMakeNoSenseEndIt) {
   const std::string alices = OfferOf(alice_, "a"), bobs = OfferOf(bob_, "b");
   alice_.channel = *alice_.kind->Open({false, alices, bobs}, alice_.port);
-  alice_.channel->OnSaid("\xff\xff");
+  alice_.channel->OnControl("\xff\xff");
   EXPECT_EQ(alice_.port->AwaitSettled(), "it says what makes no sense");
 }
 

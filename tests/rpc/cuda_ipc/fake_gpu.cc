@@ -123,8 +123,8 @@ absl::StatusOr<Tensor> FakeGpu::Make(const TensorSpec& spec) {
   return DenseView(NewBlock(own_, 0, spec.bytes), spec);
 }
 
-absl::StatusOr<Poller::Question> FakeGpu::Copy(const Tensor& target,
-                                               const void* source) {
+absl::StatusOr<Poller::Query> FakeGpu::Copy(const Tensor& target,
+                                            const void* source) {
   std::memcpy(target.raw_data(), source, target.nbytes());
   if (machine_->broken) static_cast<char*>(target.raw_data())[0] ^= 1;
   return [] { return true; };

@@ -67,8 +67,8 @@ class FakeGpu final : public IpcGpu {
       const std::string& handle) override;
   bool HasEnded(const std::shared_ptr<void>& event) override;
   absl::StatusOr<Tensor> Make(const TensorSpec& spec) override;
-  absl::StatusOr<Poller::Question> Copy(const Tensor& target,
-                                        const void* source) override;
+  absl::StatusOr<Poller::Query> Copy(const Tensor& target,
+                                     const void* source) override;
   absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) override;
   absl::StatusOr<Tensor> Download(const Tensor& tensor) override;
 

@@ -13,8 +13,8 @@
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
 #include "tests/rpc/held_port.h"
 
-// A peer that says anything: its words and tickets are those of an honest one,
-// altered, repeated and made up, in any order.
+// A peer that says anything: its payload and tickets are those of an honest
+// one, altered, repeated and made up, in any order.
 namespace baton::rpc {
 namespace {
 
@@ -22,8 +22,8 @@ struct Side {
   Side(const std::shared_ptr<FakeMachine>& machine, int own)
       : gpu(std::make_shared<FakeGpu>(machine, own)) {}
 
-  void OnSaid(std::string words) {
-    end->OnSaid(std::move(words));
+  void OnControl(std::string payload) {
+    end->OnControl(std::move(payload));
     Settle();
   }
   // What was posted has run, what that posted too, and copies that can end
@@ -85,8 +85,10 @@ class Encounter {
         if (const auto ticket = Sent(bob_, tensor))
           bob_.end->Withdraw(ticket->lease);
       }
-      while (const auto words = alice_.port->TakeSaid()) bob_.OnSaid(*words);
-      while (const auto words = bob_.port->TakeSaid()) alice_.OnSaid(*words);
+      while (const auto payload = alice_.port->TakeSaid())
+        bob_.OnControl(*payload);
+      while (const auto payload = bob_.port->TakeSaid())
+        alice_.OnControl(*payload);
     }
     EXPECT_TRUE(alice_.port->open() && bob_.port->open());
     for (const uint64_t lease : bob_.port->TakeReleased())
@@ -110,11 +112,11 @@ class Encounter {
 
   // Nobody checks how large a segment is said to be.
   static std::string WithTrueSize(std::string bytes) {
-    wire::CudaIpcWords words;
-    if (!words.ParseFromString(bytes) || !words.has_passed()) return bytes;
-    words.mutable_passed()->set_bytes(
-        std::min<uint64_t>(words.passed().bytes(), FakeGpu::kSegmentBytes));
-    return words.SerializeAsString();
+    wire::CudaIpcControl payload;
+    if (!payload.ParseFromString(bytes) || !payload.has_passed()) return bytes;
+    payload.mutable_passed()->set_bytes(
+        std::min<uint64_t>(payload.passed().bytes(), FakeGpu::kSegmentBytes));
+    return payload.SerializeAsString();
   }
 
   void Step() {
@@ -123,10 +125,11 @@ class Encounter {
       case 1:
         return Tell();
       case 2:
-        if (const auto words = alice_.port->TakeSaid()) bob_.OnSaid(*words);
+        if (const auto payload = alice_.port->TakeSaid())
+          bob_.OnControl(*payload);
         return;
       case 3:
-        return alice_.OnSaid(WithTrueSize(Altered(last_)));
+        return alice_.OnControl(WithTrueSize(Altered(last_)));
       case 4:
         return SendToAlice();
       case 5:
@@ -140,10 +143,10 @@ class Encounter {
 
   void Tell() {
     machine_->busy = false;  // proofs are waited for
-    const auto words = bob_.port->TakeSaid();
-    if (!words.has_value()) return;
-    last_ = *words;
-    alice_.OnSaid(WithTrueSize(Altered(*words)));
+    const auto payload = bob_.port->TakeSaid();
+    if (!payload.has_value()) return;
+    last_ = *payload;
+    alice_.OnControl(WithTrueSize(Altered(*payload)));
   }
 
   std::optional<Ticket> Sent(Side& side, const Tensor& tensor) {

@@ -26,7 +26,7 @@ struct Deaf final : MessageHandler {
   void OnPeerLost(const WorkerInfo&, absl::Status) override {}
 };
 
-// With a tensor for the bulk lane, which is up then.
+// With a tensor for the bulk stream, which is up then.
 absl::Status Greet(Transport& transport, const std::string& peer) {
   Promise<void> sent;
   transport.Send(peer, {"ping", {Tensor::Zeros({100'000})}},

@@ -1,0 +1,39 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/executor.h"
+
+namespace baton {
+
+// Lets a thread that hands tasks to pools do one of them itself, which saves
+// waking another thread. While an InlineTask lives on a thread, it keeps the
+// first task of ThreadPool::PostOrRunInline there; a second one sends both to
+// their pools, in order, and later ones directly. Confined to its thread; one
+// at a time.
+class InlineTask {
+ public:
+  InlineTask();
+  ~InlineTask();  // as Post
+  InlineTask(const InlineTask&) = delete;
+  InlineTask& operator=(const InlineTask&) = delete;
+
+  bool empty() const { return task_ == nullptr; }
+  // Does the task here, as a thread of its pool, unless all that may are busy:
+  // then as Post.
+  void Run();
+  // Sends the task to its pool, if there is one.
+  void Post();
+
+ private:
+  friend class ThreadPool;
+  // False when the task is to be posted.
+  static bool Take(const std::shared_ptr<ThreadPool::Core>& pool, Task& task);
+
+  std::shared_ptr<ThreadPool::Core> pool_;
+  Task task_ = nullptr;
+  bool full_ = false;
+};
+
+}  // namespace baton

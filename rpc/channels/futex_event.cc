@@ -1,0 +1,79 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rpc/channels/futex_event.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+#include <new>
+#include <utility>
+
+#include "core/status.h"
+
+namespace baton::rpc {
+namespace {
+
+constexpr size_t kEventBytes = 4096;
+static_assert(std::atomic<uint32_t>::is_always_lock_free &&
+              sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+
+// Not FUTEX_PRIVATE_FLAG: the two sides are two processes.
+void FutexWake(std::atomic<uint32_t>& word, int threads) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, threads, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FutexWaker>> FutexWaker::Open(Fd fd) {
+  ASSIGN_OR_RETURN(Segment memory, Segment::Open(std::move(fd), kEventBytes));
+  return std::unique_ptr<FutexWaker>(new FutexWaker(std::move(memory)));
+}
+
+FutexWaker::Word& FutexWaker::word() const {
+  return *std::launder(reinterpret_cast<Word*>(memory_.data()));
+}
+
+void FutexWaker::Wake() {
+  uint32_t value = word().load(std::memory_order_seq_cst);
+  if (value % 2 == 0) return;
+  // Who fails here has been overtaken by somebody who woke it.
+  if (word().compare_exchange_strong(value, value + 1)) FutexWake(word(), 1);
+}
+
+absl::StatusOr<std::shared_ptr<FutexEvent>> FutexEvent::Make() {
+  ASSIGN_OR_RETURN(Segment memory, Segment::Create(kEventBytes));
+  new (memory.data()) Word(0);
+  return std::shared_ptr<FutexEvent>(new FutexEvent(std::move(memory)));
+}
+
+void FutexEvent::FallAsleep() {
+  uint32_t value = word().load(std::memory_order_seq_cst);
+  if (value % 2 == 0) word().compare_exchange_strong(value, value + 1);
+}
+
+void FutexEvent::WakeUp() {
+  uint32_t value = word().load(std::memory_order_seq_cst);
+  if (value % 2 == 1) word().compare_exchange_strong(value, value + 1);
+}
+
+void FutexEvent::Sleep(uint32_t seen) {
+  syscall(SYS_futex, &word(), FUTEX_WAIT, seen, nullptr, nullptr, 0);
+}
+
+void FutexEvent::Sleep(uint32_t seen, std::chrono::nanoseconds limit) {
+  if (limit.count() <= 0) return;
+  constexpr int64_t kSecond = 1'000'000'000;
+  const timespec time{limit.count() / kSecond, limit.count() % kSecond};
+  syscall(SYS_futex, &word(), FUTEX_WAIT, seen, &time, nullptr, 0);
+}
+
+void FutexEvent::WakeAll() {
+  word().fetch_add(2);
+  FutexWake(word(), INT_MAX);
+}
+
+}  // namespace baton::rpc

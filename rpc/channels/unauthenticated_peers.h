@@ -1,0 +1,76 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/mutex.h"
+#include "rpc/channels/segment.h"
+#include "rpc/channels/socket_poller.h"
+
+// Taking in connections of whom nobody knows yet who they are.
+namespace baton::rpc {
+
+// Accepts what comes to a listening socket, on the poller's thread, until the
+// poller ends or `then` gives false. Where few descriptors are left
+// (rpc/channels/descriptors.h) who comes is closed at once, with a warning now
+// and then.
+absl::Status AcceptOn(const std::shared_ptr<SocketPoller>& poller,
+                      std::shared_ptr<const Fd> listening,
+                      std::function<bool(Fd)> then);
+
+// Connections whose other end has not shown yet who it is: `most` of them, of
+// whom the oldest goes for the next, and each for `time` at most. Who goes
+// finds its connection shut down. Thread-safe.
+class UnauthenticatedPeers
+    : public std::enable_shared_from_this<UnauthenticatedPeers> {
+ public:
+  UnauthenticatedPeers(const std::shared_ptr<SocketPoller>& poller, size_t most,
+                       std::chrono::milliseconds time)
+      : poller_(poller), most_(most), time_(time) {}
+
+  // `name` is where it comes from, if that is to find it. Gives its number.
+  uint64_t Add(std::shared_ptr<const Fd> socket, std::string name = {});
+  // It is none any more. False for one that has gone.
+  bool Remove(uint64_t number);
+  void Remove(const std::string& name);
+  // Whether the one of that name may begin something, which it may once. True
+  // for those that are none.
+  bool MayBegin(const std::string& name);
+  void SendAllAway();
+  size_t count() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct UnauthenticatedPeer {
+    std::shared_ptr<const Fd> socket;
+    std::string name;
+    Clock::time_point until;
+    bool began = false;
+  };
+  using All = std::map<uint64_t, UnauthenticatedPeer>;  // the oldest first
+
+  void SendOldAway();
+  void LookLaterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  All::iterator FindLocked(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendAwayLocked(All::iterator stranger)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::weak_ptr<SocketPoller> poller_;
+  const size_t most_;
+  const std::chrono::milliseconds time_;
+  mutable Mutex mutex_;
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  All all_ ABSL_GUARDED_BY(mutex_);
+  bool looking_ ABSL_GUARDED_BY(mutex_) = false;  // for the old
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,123 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/executor.h"
+#include "core/mutex.h"
+#include "rpc/transports/receiver.h"
+#include "rpc/transports/stream_count.h"
+
+namespace baton::rpc {
+
+inline constexpr char kStreamMethod[] = "/baton.rpc.Link/Open";
+
+class GrpcStream;
+
+// Whom a stream reports to, on gRPC's threads: parse, copy, queue, never block.
+// Reads come one at a time; a write's end may come beside a read.
+class GrpcStreamObserver {
+ public:
+  virtual ~GrpcStreamObserver() = default;
+  // False stops reading until GrpcStream::ResumeReading.
+  virtual bool OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) = 0;
+  virtual void OnWritten(GrpcStream& stream) = 0;
+  // The stream broke by itself; the last call. Unavailable says why.
+  virtual void OnBroken(GrpcStream& stream, const absl::Status& why) = 0;
+};
+
+// One gRPC stream between two workers, from either end. gRPC keeps it alive
+// until the call is done. Thread-safe.
+class GrpcStream {
+ public:
+  // Dials; `count` and `reaper` must outlive the stream. It is destroyed on
+  // `reaper`: with the last channel of a process gRPC joins its own threads.
+  static std::shared_ptr<GrpcStream> Dial(
+      std::shared_ptr<grpc::Channel> channel,
+      std::shared_ptr<GrpcStreamObserver> observer, size_t max_message_bytes,
+      StreamCount& count, Executor& reaper);
+  // Serves a call; hand the reactor to gRPC.
+  struct Accepted {
+    grpc::ServerGenericBidiReactor* reactor;
+    std::weak_ptr<GrpcStream> stream;
+  };
+  static Accepted Accept(grpc::CallbackServerContext* context,
+                         std::shared_ptr<GrpcStreamObserver> observer,
+                         size_t max_message_bytes, StreamCount& count);
+
+  virtual ~GrpcStream() = default;
+
+  // Later frames go to `observer`. False on a stream that ended: nobody will
+  // hear of it any more.
+  bool SetObserver(std::shared_ptr<GrpcStreamObserver> observer);
+  // One at a time: the next after OnWritten. Dropped on a closed stream.
+  void Write(grpc::ByteBuffer frames);
+  void ResumeReading();
+  // Ends the call. The observer hears nothing more, save from calls under way.
+  void Close();
+  // Tells the count what Close leaves unsent.
+  void Owes(const std::string& worker, size_t bytes) {
+    count_.Owes(number_, worker, bytes);
+  }
+  // As Close, with a last message that the other end gets to read. Only for
+  // accepted streams on which nothing is being written.
+  void CloseWith(grpc::ByteBuffer frames);
+
+  // As rpc/transports/credentials.h has it; OK on a dialed stream.
+  virtual absl::Status CheckCaller(const std::string& worker) const = 0;
+
+  virtual std::shared_ptr<GrpcStream> shared() = 0;
+  Receiver& receiver() { return receiver_; }
+
+ protected:
+  GrpcStream(std::shared_ptr<GrpcStreamObserver> observer,
+             size_t max_message_bytes, StreamCount& count)
+      : count_(count),
+        number_(count.Add()),
+        receiver_(max_message_bytes),
+        observer_(std::move(observer)) {}
+
+  // What the two ends do differently. StartRead and StartWrite run under the
+  // lock, which no reaction of gRPC is ever called from within.
+  virtual void StartReadInto(grpc::ByteBuffer* buffer) = 0;
+  virtual void StartWriteOf(const grpc::ByteBuffer* buffer) = 0;
+  virtual void StartLastWriteOf(const grpc::ByteBuffer* buffer) = 0;
+  // Ends the call; once, after which nothing is started.
+  virtual void StartEnd(bool writing) = 0;
+
+  void BeginReading();
+  void HandleRead();
+  void HandleWritten(bool ok);
+  // Ends the call if it has not been ended; gives the observer who has not
+  // heard of it yet.
+  std::shared_ptr<GrpcStreamObserver> End();
+  bool writing() const {
+    MutexLock lock(mutex_);
+    return writing_;
+  }
+
+  StreamCount& count_;
+  const uint64_t number_;
+
+ private:
+  Receiver receiver_;
+  mutable Mutex mutex_;
+  std::shared_ptr<GrpcStreamObserver> observer_ ABSL_GUARDED_BY(mutex_);
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  // ResumeReading came while the frames that paused it were being handled.
+  bool resume_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ByteBuffer in_;   // gRPC's while reading_
+  grpc::ByteBuffer out_;  // gRPC's while writing_
+};
+
+}  // namespace baton::rpc

@@ -1,0 +1,38 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <functional>
+#include <memory>
+
+#include "rpc/transports/acceptor.h"
+#include "rpc/transports/grpc_stream.h"
+#include "rpc/transports/hello.h"
+#include "rpc/transports/link.h"
+
+namespace baton::rpc {
+
+// Takes in the connections of strangers, each until it has said a hello. Those
+// that come before Open wait for it. Thread-safe.
+class LinkService : public grpc::CallbackGenericService {
+ public:
+  // What is done with a stream that has said its hello. False: it was refused.
+  using Admit =
+      std::function<bool(const std::shared_ptr<GrpcStream>&, const Hello&)>;
+
+  // `host` must outlive it; `acceptor` has the connections. `links` counts the
+  // workers that may have streams: more strangers than that allows are turned
+  // away, as is who comes when few descriptors are left.
+  static std::unique_ptr<LinkService> Make(LinkHost& host,
+                                           std::shared_ptr<Acceptor> acceptor,
+                                           std::function<size_t()> links,
+                                           Admit admit);
+  virtual void Open() = 0;
+  // Ends those that still wait. `admit` answers those that come later.
+  virtual void Close() = 0;
+};
+
+}  // namespace baton::rpc
