@@ -50,7 +50,7 @@ class GraphTask {
     // convolutions and products, say) and the leaf has no hooks: `later` gets
     // what computes them, and `sink` the others, maybe of the same leaf.
     std::function<bool(const Variable& leaf)> postpone = nullptr;
-    std::function<void(const Variable& leaf, LateGradient gradient)> later =
+    std::function<void(const Variable& leaf, DeferredGradient gradient)> later =
         nullptr;
     // Unless it is for all, only what leads to these places and ends runs, no
     // sink is called, and `capture(i, grad)` gets the gradient of

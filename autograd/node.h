@@ -21,14 +21,14 @@ namespace baton::autograd {
 // Computes a gradient that a pass has left for later. To be called once; holds
 // all it needs, and throws when some of that was written in place since. Those
 // of one node may share the work: not to be called at once.
-using LateGradient = std::function<Gradient()>;
+using DeferredGradient = std::function<Gradient()>;
 
 // How an engine would like the gradient of one forward input, and what the node
 // made of that.
 struct GradientRequest {
   // Rather what computes it: `late`, and an undefined result.
   bool postpone = false;
-  LateGradient late = nullptr;
+  DeferredGradient late = nullptr;
   // Where defined, nobody else's: rather added to this, and an undefined
   // result.
   Tensor sum = {};

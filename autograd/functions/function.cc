@@ -83,7 +83,7 @@ class FunctionNode final : public Node,
                                  : formulas.gradient(pass);
   }
 
-  LateGradient Late(size_t i, const Tensors& grads, bool rows) {
+  DeferredGradient Late(size_t i, const Tensors& grads, bool rows) {
     return [self = shared_from_this(), i, grads, saved = saved_, rows] {
       return self->Compute(i, Backprop(self->op_, *self, grads, saved), rows);
     };

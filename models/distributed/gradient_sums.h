@@ -13,7 +13,7 @@
 namespace baton::dist {
 
 using LeafGradients = std::vector<std::pair<Variable, Gradient>>;
-using LateGradients =
+using DeferredGradients =
     std::vector<std::pair<Variable, autograd::DeferredGradient>>;
 
 // Gradients of parameters, summed over micro-batches: one launch a micro-batch

@@ -78,7 +78,7 @@ class StageCompute {
   // And its backward for the sums.
   struct Left {
     LeafGradients gradients;
-    LateGradients late;
+    DeferredGradients late;
   };
 
   std::vector<Variable> InputsOf(OutputsOfStages given) const;

@@ -230,7 +230,7 @@ TEST(Backward, LeavesGradientsOfLeavesForLater) {
   Variable x(Tensor::Ones({4, 3}), true);
   const Variable y = Sum(Linear(Linear(x, weight, bias), hooked, Variable()));
   std::vector<std::string> now;
-  std::vector<std::pair<Variable, LateGradient>> late;
+  std::vector<std::pair<Variable, DeferredGradient>> late;
   const auto name = [&](const Variable& leaf) {
     return leaf.id() == x.id()        ? "x"
            : leaf.id() == weight.id() ? "weight"
@@ -242,7 +242,7 @@ TEST(Backward, LeavesGradientsOfLeavesForLater) {
     now.push_back(name(leaf));
   };
   options.postpone = [&](const Variable& leaf) { return leaf.id() != x.id(); };
-  options.later = [&](const Variable& leaf, LateGradient gradient) {
+  options.later = [&](const Variable& leaf, DeferredGradient gradient) {
     late.emplace_back(leaf, std::move(gradient));
   };
   Backward({y}, {}, std::move(options));
@@ -269,16 +269,16 @@ TEST(Backward, LateGradientsOfANodeAreComputedAtOnce) {
         return Tensors{p.dy(), p.dy(), p.dy()};
       },
       GradientParts::kApart);
-  std::vector<LateGradient> late;
+  std::vector<DeferredGradient> late;
   GraphTask::Options options;
   options.sink = [](const Variable&, const Gradient&) {};
   options.postpone = [&](const Variable& leaf) { return leaf.id() != x.id(); };
-  options.later = [&](const Variable&, LateGradient gradient) {
+  options.later = [&](const Variable&, DeferredGradient gradient) {
     late.push_back(std::move(gradient));
   };
   Backward({Sum(y)}, {}, std::move(options));
   ASSERT_EQ(late.size(), 2U);
-  for (LateGradient& gradient : late)
+  for (DeferredGradient& gradient : late)
     EXPECT_EQ(gradient().values().ToVector<float>(), std::vector<float>(2, 1));
   EXPECT_THAT(asked, ElementsAre(ElementsAre(true, false, false),
                                  ElementsAre(false, true, true)));
@@ -287,10 +287,10 @@ TEST(Backward, LateGradientsOfANodeAreComputedAtOnce) {
 TEST(Backward, ALateGradientSeesThatItsInputsWereWritten) {
   Variable weight(Tensor::Full({2, 2}, 2), true);
   const Variable x(Tensor::Ones({4, 2}));
-  LateGradient late;
+  DeferredGradient late;
   GraphTask::Options options;
   options.postpone = [](const Variable&) { return true; };
-  options.later = [&](const Variable&, LateGradient gradient) {
+  options.later = [&](const Variable&, DeferredGradient gradient) {
     late = std::move(gradient);
   };
   Backward({Sum(Linear(x, weight, Variable()))}, {}, std::move(options));
