@@ -32,8 +32,9 @@ struct Security {
   std::string token = {};
   // Talking in clear to other machines is wanted.
   bool insecure = false;
-  // Whoever reads the network between the workers may: tensors may go in clear
-  // there, by TCP beside gRPC.
+  // Whoever reads the network between the workers may do so: between two
+  // workers that both say this, tensors go in clear even though the rest is
+  // encrypted.
   bool trusted_fabric = false;
 
   // Certificate, key and authority are there.

@@ -30,8 +30,9 @@ ABSL_FLAG(bool, insecure, false,
           "talk in clear to other machines, to whoever comes; also "
           "BATON_INSECURE=1");
 ABSL_FLAG(bool, trusted_fabric, false,
-          "tensors between two workers may travel in clear, by TCP, "
-          "whatever protects the rest; also BATON_TRUSTED_FABRIC=on");
+          "tensors travel in clear, which is faster, between two workers that "
+          "both have this flag, whatever protects the rest; also "
+          "BATON_TRUSTED_FABRIC=on");
 
 namespace baton::tools {
 namespace {

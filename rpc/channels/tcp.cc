@@ -3,18 +3,36 @@
 
 #include "rpc/channels/tcp.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/machine.h"
 #include "rpc/channels/tcp_end.h"
+#include "rpc/security.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 namespace {
 
 constexpr uint32_t kSharedMemory = 1;
+
+// Both ends call this with their two offers. With TLS the keys stay secret:
+// what the ends show each other on the network is derived from them.
+TcpSecrets SecretsOf(const wire::TcpOffer& ours, const wire::TcpOffer& theirs,
+                     bool dialed) {
+  if (!ours.tls() && !theirs.tls())
+    return {{ours.key(), theirs.key()}, std::nullopt};
+  const auto shown = [](const std::string& key) {
+    return ProveToken(key, {"shown"}).substr(0, kTcpKeyBytes);
+  };
+  const std::string both =
+      dialed ? ours.key() + theirs.key() : theirs.key() + ours.key();
+  return {{shown(ours.key()), shown(theirs.key())},
+          TlsSetup{.secret = ProveToken(both, {"secret"}), .client = dialed}};
+}
 
 class TcpKind final : public ChannelKind {
  public:
@@ -36,6 +54,7 @@ class TcpKind final : public ChannelKind {
     ASSIGN_OR_RETURN(*offer.mutable_key(), NewKey());
     offer.set_host(parts_.options.told_host);
     offer.set_port(parts_.listener->port());
+    offer.set_tls(parts_.options.tls);
     return offer.SerializeAsString();
   }
 
@@ -51,7 +70,7 @@ class TcpKind final : public ChannelKind {
     RETURN_IF_ERROR(parts_.reader->Start());
     RETURN_IF_ERROR(parts_.writer->Start());
     auto end = std::make_shared<TcpEnd>(
-        parts_, TcpKeys{ours.key(), theirs.key()}, std::move(port));
+        parts_, SecretsOf(ours, theirs, ends.dialed), std::move(port));
     if (ends.dialed) {
       end->DialAtStart(theirs.host(), static_cast<uint16_t>(theirs.port()));
     } else {
@@ -68,11 +87,6 @@ class TcpKind final : public ChannelKind {
  private:
   absl::Status Listen() {
     const TcpOptions& options = parts_.options;
-    if (!options.clear) {
-      return absl::FailedPreconditionError(
-          "it talks in clear, and the network was not said to be trusted "
-          "(--trusted_fabric)");
-    }
     if (options.listen_host.empty()) {
       return absl::FailedPreconditionError("this worker listens on no port");
     }

@@ -21,9 +21,8 @@ struct TcpOptions {
   std::string listen_host = {};
   uint16_t port = 0;
   std::string told_host = {};
-  // Elements may pass in clear: the connection itself does, or whoever reads
-  // the network between the workers may.
-  bool clear = false;
+  // Elements travel within TLS, unless neither end asks for it.
+  bool tls = false;
   // Of an address that is to be dialed, "10.0.0.1:5": an error says why it must
   // not be. Null: any may.
   std::function<absl::Status(const std::string& address)> check = nullptr;
@@ -37,9 +36,11 @@ struct TcpOptions {
 // A TCP connection of its own, for tensors of the CPU between workers that do
 // not share memory. Nothing is copied but by the kernels: elements are written
 // from where the sender has them, who may not change them before they have
-// left, and read to where they stay. They pass in clear, between two ends that
-// have shown each other the key of this connection, which they were told by
-// gRPC. Where it cannot be had, what is made offers the reason.
+// left, and read to where they stay. The two ends have shown each other the key
+// of this connection, which they were told by gRPC; with TLS they derive the
+// secret of a TLS 1.3 connection from both keys, and what they show, so that
+// neither key is seen on the network. If the channel cannot be had, the kind
+// offers the reason.
 std::shared_ptr<ChannelKind> MakeTcp(const TcpOptions& options);
 
 }  // namespace baton::rpc

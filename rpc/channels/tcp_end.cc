@@ -19,16 +19,22 @@ using Poll = SocketPoller::Then;
 // Of one connection, before others have their turn.
 constexpr int kStepsAtOnce = 16;
 
+// Keeps the stream.
+std::shared_ptr<const Fd> SocketOf(const std::shared_ptr<TcpStream>& stream) {
+  return {stream, &stream->socket()};
+}
+
 }  // namespace
 
-TcpEnd::TcpEnd(const TcpParts& parts, TcpKeys keys,
+TcpEnd::TcpEnd(const TcpParts& parts, TcpSecrets secrets,
                std::shared_ptr<ChannelPort> port)
     : reader_(parts.reader),
       writer_(parts.writer),
       executor_(parts.executor),
       listener_(parts.listener),
       options_(parts.options),
-      keys_(std::move(keys)),
+      keys_(std::move(secrets.keys)),
+      tls_(std::move(secrets.tls)),
       port_(std::move(port)) {}
 
 void TcpEnd::DialAtStart(std::string host, uint16_t port) {
@@ -97,35 +103,52 @@ absl::Status TcpEnd::CheckAll(const TcpAddresses& addresses) const {
 
 void TcpEnd::Adopt(Fd socket) {
   if (!socket.valid()) return Fail("the socket ended at once");
-  const auto reader = reader_.lock(), writer = writer_.lock();
-  if (reader == nullptr || writer == nullptr) return;
-  const auto shared = std::make_shared<const Fd>(std::move(socket));
+  const auto reader = reader_.lock();
+  if (reader == nullptr) return;
+  absl::StatusOr<std::shared_ptr<TcpStream>> stream =
+      tls_.has_value() ? TcpStream::Tls(std::move(socket), *tls_)
+                       : TcpStream::Clear(std::move(socket));
+  if (!stream.ok()) return Fail(std::string(stream.status().message()));
+  reader->After(options_.opening, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self != nullptr && !self->open_)
+      self->Fail("the handshake for tensors took too long");
+  });
   absl::Status status;
   {
     MutexLock lock(mutex_);
     if (ended_) return;
-    auto reads = reader->Add(
-        shared, SocketPoller::For::kReading, [weak = weak_from_this(), shared] {
-          const auto self = weak.lock();
-          return self == nullptr ? Poll::kEnd : self->Read(shared->get());
-        });
-    auto writes = writer->Add(
-        shared, SocketPoller::For::kWriting, [weak = weak_from_this(), shared] {
-          const auto self = weak.lock();
-          return self == nullptr ? Poll::kEnd : self->Write(shared->get());
-        });
-    status.Update(reads.status());
-    status.Update(writes.status());
+    stream_ = *stream;
+    const auto reads =
+        reader->Add(SocketOf(*stream), SocketPoller::For::kReading,
+                    [weak = weak_from_this(), stream = *stream] {
+                      const auto self = weak.lock();
+                      return self == nullptr ? Poll::kEnd : self->Read(stream);
+                    });
+    status = reads.status();
     if (reads.ok()) reads_ = *reads;
-    if (writes.ok()) writes_ = *writes;
-    socket_ = shared;
-    open_ = status.ok();
   }
-  if (status.ok()) {
-    port_->Opened();
-  } else {
-    Fail(std::string(status.message()));
+  if (!status.ok()) Fail(std::string(status.message()));
+}
+
+absl::Status TcpEnd::Open(const std::shared_ptr<TcpStream>& stream) {
+  RETURN_IF_ERROR(stream->Handshake());
+  const auto writer = writer_.lock();
+  if (writer == nullptr) return absl::CancelledError("the worker ends");
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return absl::CancelledError("the connection has ended");
+    ASSIGN_OR_RETURN(
+        writes_, writer->Add(SocketOf(stream), SocketPoller::For::kWriting,
+                             [weak = weak_from_this(), stream] {
+                               const auto self = weak.lock();
+                               return self == nullptr ? Poll::kEnd
+                                                      : self->Write(*stream);
+                             }));
+    open_ = opened_ = true;
   }
+  port_->Opened();
+  return absl::OkStatus();
 }
 
 void TcpEnd::OnControl(std::string payload) {
@@ -171,9 +194,17 @@ void TcpEnd::Ended(const absl::Status& why) {
                 });
 }
 
-Poll TcpEnd::Read(int socket) {
+Poll TcpEnd::Read(const std::shared_ptr<TcpStream>& stream) {
+  if (!opened_) {
+    const absl::Status status = Open(stream);
+    if (absl::IsCancelled(status)) return Poll::kWhenReady;
+    if (!status.ok()) {
+      Fail(std::string(status.message()));
+      return Poll::kEnd;
+    }
+  }
   for (int step = 0; step < kStepsAtOnce; ++step) {
-    auto read = receipts_.ReadFrom(socket);
+    auto read = receipts_.ReadFrom(*stream);
     if (!read.ok()) {
       Ended(read.status());
       return Poll::kEnd;
@@ -185,9 +216,9 @@ Poll TcpEnd::Read(int socket) {
   return Poll::kAgain;
 }
 
-Poll TcpEnd::Write(int socket) {
+Poll TcpEnd::Write(TcpStream& stream) {
   for (int step = 0; step < kStepsAtOnce; ++step) {
-    auto wrote = sends_.Write(socket);
+    auto wrote = sends_.Write(stream);
     if (!wrote.ok()) {
       Ended(wrote.status());
       return Poll::kEnd;
@@ -241,14 +272,14 @@ absl::Status TcpEnd::OnReleased(uint64_t lease) {
 
 void TcpEnd::OnLost() {
   std::shared_ptr<TcpDial> dial;
-  std::shared_ptr<const Fd> socket;
+  std::shared_ptr<TcpStream> stream;
   uint64_t reads = 0, writes = 0;
   {
     MutexLock lock(mutex_);
     ended_ = true;
     open_ = false;
     dial.swap(dial_);
-    socket.swap(socket_);
+    stream.swap(stream_);
     reads = reads_;
     writes = writes_;
   }
@@ -256,8 +287,8 @@ void TcpEnd::OnLost() {
   listener_->Forget(keys_.ours);
   sends_.Lose();
   receipts_.Lose();
-  if (socket == nullptr) return;
-  shutdown(socket->get(), SHUT_RDWR);
+  if (stream == nullptr) return;
+  shutdown(stream->socket().get(), SHUT_RDWR);
   // So that they let go of the socket.
   if (const auto reader = reader_.lock()) reader->Wake(reads);
   if (const auto writer = writer_.lock()) writer->Wake(writes);

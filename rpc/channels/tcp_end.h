@@ -19,8 +19,15 @@
 #include "rpc/channels/tcp_receipts.h"
 #include "rpc/channels/tcp_sends.h"
 #include "rpc/channels/tcp_socket.h"
+#include "rpc/channels/tcp_stream.h"
 
 namespace baton::rpc {
+
+// The keys of a connection; with TLS, what is derived from them.
+struct TcpSecrets {
+  TcpKeys keys;
+  std::optional<TlsSetup> tls;
+};
 
 // What all ends of a worker share.
 struct TcpParts {
@@ -34,7 +41,7 @@ struct TcpParts {
 class TcpEnd final : public Channel,
                      public std::enable_shared_from_this<TcpEnd> {
  public:
-  TcpEnd(const TcpParts& parts, TcpKeys keys,
+  TcpEnd(const TcpParts& parts, TcpSecrets secrets,
          std::shared_ptr<ChannelPort> port);
 
   // Of the two, once: who dialed has somewhere to dial when it starts, the
@@ -65,24 +72,29 @@ class TcpEnd final : public Channel,
   void Fail(const std::string& why, bool tell = true);
   // The socket has ended, perhaps as the connection is ending.
   void Ended(const absl::Status& why);
-  SocketPoller::Then Read(int socket);
-  SocketPoller::Then Write(int socket);
+  SocketPoller::Then Read(const std::shared_ptr<TcpStream>& stream);
+  SocketPoller::Then Write(TcpStream& stream);
+  // Ends the handshake, and with it the opening. Cancelled while the handshake
+  // is under way, or the connection has ended.
+  absl::Status Open(const std::shared_ptr<TcpStream>& stream);
 
   const std::weak_ptr<SocketPoller> reader_, writer_;
   const std::weak_ptr<ThreadPool> executor_;
   const std::shared_ptr<TcpListener> listener_;
   const TcpOptions options_;
   const TcpKeys keys_;
+  const std::optional<TlsSetup> tls_;
   const std::shared_ptr<ChannelPort> port_;
   std::string dial_host_;  // constant from before the start
   uint16_t dial_port_ = 0;
   TcpSends sends_;
   TcpReceipts receipts_;
   std::atomic<bool> open_{false};
+  bool opened_ = false;  // once, for good; the reader's
   mutable Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;             // failed, or lost
   std::shared_ptr<TcpDial> dial_ ABSL_GUARDED_BY(mutex_);  // under way
-  std::shared_ptr<const Fd> socket_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<TcpStream> stream_ ABSL_GUARDED_BY(mutex_);
   uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;  // as the pollers call them
   uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -3,13 +3,11 @@
 
 #include "rpc/channels/tcp_receipts.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -74,7 +72,7 @@ absl::StatusOr<bool> TcpReceipts::Find() {
   return true;
 }
 
-absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(int socket) {
+absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(TcpStream& stream) {
   MutexLock one(reading_);
   ASSIGN_OR_RETURN(const bool promised, Find());
   if (!promised) return Read{.unasked = true};
@@ -90,19 +88,9 @@ absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(int socket) {
   }
   const bool to_the_end =
       receipt_.has_value() && parts[0].iov_len == receipt_->bytes - read_;
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = to_the_end ? 2 : 1;
-  const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-    return Read{.empty = true};
-  if (got < 0 && errno == EINTR) return Read{};
-  if (got < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot read from the socket: ", std::strerror(errno)));
-  }
-  if (got == 0) return absl::UnavailableError("it closed the socket");
-  const auto bytes = static_cast<size_t>(got);
+  const std::span<const iovec> wanted(parts, to_the_end ? 2 : 1);
+  ASSIGN_OR_RETURN(const size_t bytes, stream.Read(wanted));
+  if (bytes == 0) return Read{.empty = true};
   const size_t here = std::min(bytes, parts[0].iov_len);
   Read read{.came = Advance(here)};
   if (bytes > here) {

@@ -13,6 +13,7 @@
 #include "core/mutex.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
+#include "rpc/channels/tcp_stream.h"
 
 namespace baton::rpc {
 
@@ -36,7 +37,7 @@ class TcpReceipts {
   };
   // Reads at most 4 MB. InvalidArgument for bytes that make no sense,
   // Unavailable when the socket is broken or ends, Cancelled after Lose.
-  absl::StatusOr<Read> ReadFrom(int socket);
+  absl::StatusOr<Read> ReadFrom(TcpStream& stream);
 
   // When it returns no tensor is written any more; what has not come fails.
   void Lose();
@@ -62,7 +63,7 @@ class TcpReceipts {
   std::optional<Promise<void>> Advance(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
 
-  // Held while the socket is read; taken before the other one.
+  // Held while the stream is read; taken before the other one.
   Mutex reading_;
   Head head_ ABSL_GUARDED_BY(reading_){};
   size_t head_bytes_ ABSL_GUARDED_BY(reading_) = 0;  // of it, that are here

@@ -3,16 +3,12 @@
 
 #include "rpc/channels/tcp_sends.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/channels/tcp_socket.h"
 #include "rpc/wire.pb.h"
@@ -87,36 +83,25 @@ absl::StatusOr<bool> TcpSends::Next() {
   return true;
 }
 
-ssize_t TcpSends::WriteSome(int socket, size_t& offered) {
+absl::StatusOr<size_t> TcpSends::WriteSome(TcpStream& stream, size_t& offered) {
   const size_t of_head = std::min(written_, sizeof(head_));
   const size_t of_tensor = written_ - of_head;
   const auto pin = item_->read->Pin();
-  iovec parts[2] = {
+  const iovec parts[2] = {
       {reinterpret_cast<char*>(&head_) + of_head, sizeof(head_) - of_head},
       {static_cast<char*>(pin->raw_data()) + of_tensor,
        std::min<size_t>(head_.bytes - of_tensor, kTcpMostAtOnce)}};
   offered = parts[0].iov_len + parts[1].iov_len;
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = 2;
-  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent < 0 ? -errno : sent;
+  return stream.Write(parts);
 }
 
-absl::StatusOr<TcpSends::Wrote> TcpSends::Write(int socket) {
+absl::StatusOr<TcpSends::Wrote> TcpSends::Write(TcpStream& stream) {
   MutexLock one(writing_);
   ASSIGN_OR_RETURN(const bool any, Next());
   if (!any) return Wrote{.all = true};
   size_t offered = 0;
-  const ssize_t sent = WriteSome(socket, offered);
-  if (sent >= 0) {
-    const auto bytes = static_cast<size_t>(sent);
-    return Wrote{.full = bytes < offered, .left = Advance(bytes)};
-  }
-  if (sent == -EAGAIN || sent == -EWOULDBLOCK) return Wrote{.full = true};
-  if (sent == -EINTR) return Wrote{};
-  return absl::UnavailableError(absl::StrCat(
-      "cannot write to the socket: ", std::strerror(static_cast<int>(-sent))));
+  ASSIGN_OR_RETURN(const size_t sent, WriteSome(stream, offered));
+  return Wrote{.full = sent < offered, .left = Advance(sent)};
 }
 
 std::optional<Promise<void>> TcpSends::Advance(size_t bytes) {

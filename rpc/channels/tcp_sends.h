@@ -18,6 +18,7 @@
 #include "core/pending_read.h"
 #include "core/tensor.h"
 #include "rpc/channels/channel.h"
+#include "rpc/channels/tcp_stream.h"
 
 namespace baton::rpc {
 
@@ -42,9 +43,9 @@ class TcpSends {
     // To be set OK: the last byte of a tensor is with the kernel.
     std::optional<Promise<void>> left = {};
   };
-  // Writes at most 4 MB. An error when the socket is broken, Cancelled after
+  // Writes at most 4 MB. Unavailable when the stream is broken, Cancelled after
   // Lose.
-  absl::StatusOr<Wrote> Write(int socket);
+  absl::StatusOr<Wrote> Write(TcpStream& stream);
 
   // When it returns no tensor is read any more; what had not left fails.
   void Lose();
@@ -61,15 +62,16 @@ class TcpSends {
     uint64_t lease;
     uint64_t bytes;
   };
-  // As sendmsg of `offered` bytes, but gives errno, negated, for an error.
-  ssize_t WriteSome(int socket, size_t& offered)
+  // Offers the next bytes of the tensor, `offered` of them, and returns how
+  // many the stream took.
+  absl::StatusOr<size_t> WriteSome(TcpStream& stream, size_t& offered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   // The next tensor, if it is not one already. False when there is none.
   absl::StatusOr<bool> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   std::optional<Promise<void>> Advance(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
-  // Held while the socket is written; taken before the other one.
+  // Held while the stream is written; taken before the other one.
   Mutex writing_;
   std::optional<Item> item_ ABSL_GUARDED_BY(writing_);
   Head head_ ABSL_GUARDED_BY(writing_){};

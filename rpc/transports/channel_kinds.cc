@@ -54,7 +54,7 @@ bool IsTrusted(const Security& security) {
 TcpOptions TcpOptionsOf(const GrpcOptions& options) {
   TcpOptions tcp{
       .port = options.tensor_port,
-      .clear = !options.security.tls() || IsTrusted(options.security),
+      .tls = options.security.tls() && !IsTrusted(options.security),
       .check = [security = options.security](const std::string& address) {
         return CheckExposure(security, "tensors would be sent to", address,
                              Names::kRefuse);

@@ -58,9 +58,9 @@ struct GrpcOptions {
   // threads that read them spin for up to 50 us for what comes next.
   bool message_ring = true;
   // CPU tensors to and from workers that do not share memory with this one go
-  // by a TCP connection of their own, where gRPC talks in clear as well or
-  // Security::trusted_fabric (BATON_TRUSTED_FABRIC=on) allows it. The port that
-  // this worker listens on for them, beside its own; 0: any free one.
+  // by a TCP connection of their own, within TLS where gRPC uses TLS, unless
+  // both ends have Security::trusted_fabric (BATON_TRUSTED_FABRIC=on). The
+  // port that this worker listens on for them, beside its own; 0: any free one.
   bool tcp_tensors = true;
   uint16_t tensor_port = 0;
   // Where tensors that are on a GPU where they were sent come to: a GPU of this

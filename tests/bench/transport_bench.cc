@@ -167,6 +167,9 @@ int Run(const std::string& echo_peer, int rounds) {
       {.tcp = true, .inline_delivery = true, .tensors_beside = true});
   GrpcPair tls_pair(echo_peer,
                     {.tcp = true, .certificates = certificates.path()});
+  GrpcPair beside_tls(echo_peer, {.tcp = true,
+                                  .tensors_beside = true,
+                                  .certificates = certificates.path()});
   const std::vector<std::pair<std::string, GrpcPair*>> pairs = {
       {"grpc unix", &unix_pair},
       {"grpc tcp", &tcp_pair},
@@ -174,7 +177,8 @@ int Run(const std::string& echo_peer, int rounds) {
       {"grpc tcp inline", &tcp_inline},
       {"tensors by tcp", &beside},
       {"tensors by tcp, inline", &beside_inline},
-      {"grpc tcp, mutual TLS", &tls_pair}};
+      {"grpc tcp, mutual TLS", &tls_pair},
+      {"tensors by tcp, mutual TLS", &beside_tls}};
   std::vector<Row> rows;
   for (size_t bytes :
        {size_t{0}, size_t{1} << 20, size_t{16} << 20, size_t{64} << 20}) {

@@ -3,12 +3,14 @@
 
 #include <sys/socket.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/tcp_receipts.h"
+#include "rpc/channels/tcp_stream.h"
 #include "rpc/wire.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
@@ -22,7 +24,7 @@ struct Meeting {
   Meeting() {
     int ends[2];
     BATON_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    here = rpc::Fd(ends[0]);
+    here = rpc::TcpStream::Clear(rpc::Fd(ends[0]));
     there = rpc::Fd(ends[1]);
   }
 
@@ -47,7 +49,7 @@ struct Meeting {
   }
   bool Read() {
     for (;;) {
-      auto read = receipts.ReadFrom(here.get());
+      auto read = receipts.ReadFrom(*here);
       if (!read.ok()) return false;
       if (read->came.has_value()) {
         BATON_CHECK(read->came->Set(absl::OkStatus()));
@@ -57,7 +59,8 @@ struct Meeting {
     }
   }
 
-  rpc::Fd here, there;
+  std::shared_ptr<rpc::TcpStream> here;
+  rpc::Fd there;
   rpc::TcpReceipts receipts;
   std::vector<Future<void>> awaited;
   uint64_t came = 0;

@@ -47,9 +47,14 @@ GrpcOptions Tls() {
                        .token = std::string(64, '5')}};
 }
 
-GrpcOptions TlsOnTrustedFabric() {
+GrpcOptions TlsBetweenHosts() {
   GrpcOptions options = Tls();
   options.shared_memory = false;
+  return options;
+}
+
+GrpcOptions TlsOnTrustedFabric() {
+  GrpcOptions options = TlsBetweenHosts();
   options.security.trusted_fabric = true;
   return options;
 }
@@ -65,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
         Grpc("TensorsByTcp", {.unix_socket = false, .shared_memory = false}),
         Grpc("TensorsByTcpInline",
              {.shared_memory = false, .inline_delivery = true}),
-        Grpc("TlsTensorsByTcp", TlsOnTrustedFabric()),
+        Grpc("TlsTensorsByTls", TlsBetweenHosts()),
+        Grpc("TlsTensorsInClear", TlsOnTrustedFabric()),
         Grpc("TcpSharedMemory", {.unix_socket = false}),
         Grpc("SharedMemory", {}),
         Grpc("SharedMemoryNoRings", {.message_ring = false}),

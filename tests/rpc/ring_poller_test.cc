@@ -39,9 +39,9 @@ class Counter final : public RingSource {
     ++served_;
     changed_.NotifyAll();
   }
-  void Give(FutexWaker& wakeup) {
+  void Give(FutexWaker& waker) {
     ++given_;
-    wakeup.Wake();
+    waker.Wake();
   }
   bool AwaitServed(int count) {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -60,10 +60,10 @@ class Counter final : public RingSource {
 };
 
 struct Process {
-  std::shared_ptr<FutexEvent> wakeup = *FutexEvent::Make();
-  std::shared_ptr<FutexWaker> wakeup =
-      *FutexWaker::Open(Fd(dup(wakeup->fd().get())));
-  std::shared_ptr<RingPoller> poller = RingPoller::Make(wakeup);
+  std::shared_ptr<FutexEvent> event = *FutexEvent::Make();
+  std::shared_ptr<FutexWaker> waker =
+      *FutexWaker::Open(Fd(dup(event->fd().get())));
+  std::shared_ptr<RingPoller> poller = RingPoller::Make(event);
 };
 
 TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
@@ -71,12 +71,12 @@ TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
   const auto source = std::make_shared<Counter>();
   process.poller->Add(source);
   for (int i = 1; i <= 3000; ++i) {
-    source->Give(*process.wakeup);
+    source->Give(*process.waker);
     // Runs of gifts that come at once, and pauses in which it falls asleep.
     if (i % 100 < 50) continue;
     ASSERT_TRUE(source->AwaitServed(i)) << i;
     if (i % 500 == 0) {
-      while (!FutexEvent::Asleep(process.wakeup->value())) {
+      while (!FutexEvent::Asleep(process.event->value())) {
         std::this_thread::yield();
       }
     }
@@ -95,7 +95,7 @@ TEST(RingPoller, ServesManyThatManyGiveTo) {
   for (int t = 0; t < 4; ++t) {
     givers.emplace_back([&, t] {
       for (int i = 0; i < 2000; ++i) {
-        sources[static_cast<size_t>((i + t) % 20)]->Give(*process.wakeup);
+        sources[static_cast<size_t>((i + t) % 20)]->Give(*process.waker);
       }
     });
   }
@@ -117,10 +117,10 @@ TEST(RingPoller, DoesATaskItselfAndStillServesWhileThatWaits) {
     });
   });
   process.poller->Add(source);
-  source->Give(*process.wakeup);
+  source->Give(*process.waker);
   ASSERT_THAT(entered.future().Await(), IsOk());
   for (int i = 2; i <= 200; ++i) {
-    source->Give(*process.wakeup);
+    source->Give(*process.waker);
     ASSERT_TRUE(source->AwaitServed(i)) << i;
   }
   go_on.Set(absl::OkStatus());
@@ -137,7 +137,7 @@ TEST(RingPoller, TasksRunOnceWhoeverDoesThem) {
         [&] { pool->PostOrRunInline([&] { ++ran; }); });
     process.poller->Add(source);
     for (int i = 1; i <= kCount; ++i) {
-      source->Give(*process.wakeup);
+      source->Give(*process.waker);
       if (i % 7 == 0) source->AwaitServed(i);
     }
     ASSERT_TRUE(source->AwaitServed(kCount));
@@ -160,7 +160,7 @@ TEST(RingPoller, StopsWhileATaskWaits) {
       });
     });
     process.poller->Add(source);
-    source->Give(*process.wakeup);
+    source->Give(*process.waker);
     ASSERT_THAT(entered.future().Await(), IsOk());
     process.poller->Stop();
     EXPECT_FALSE(done);
@@ -177,7 +177,7 @@ TEST(RingPoller, ServesNothingThatWasRemovedAndLetsGoOfIt) {
   Process process;
   auto source = std::make_shared<Counter>();
   process.poller->Add(source);
-  source->Give(*process.wakeup);
+  source->Give(*process.waker);
   ASSERT_TRUE(source->AwaitServed(1));
   process.poller->Remove(source.get());
   const std::weak_ptr<Counter> weak = source;
@@ -195,16 +195,16 @@ TEST(RingPoller, NoticesLaterWhereSomebodySpoiltTheDoorbell) {
   Process process;
   auto* word = static_cast<std::atomic<uint32_t>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-           process.wakeup->fd().get(), 0));
+           process.event->fd().get(), 0));
   const auto source = std::make_shared<Counter>();
   process.poller->Add(source);
-  source->Give(*process.wakeup);
+  source->Give(*process.waker);
   ASSERT_TRUE(source->AwaitServed(1));
-  while (!FutexEvent::Asleep(process.wakeup->value())) {
+  while (!FutexEvent::Asleep(process.event->value())) {
     std::this_thread::yield();
   }
   word->store(100);
-  source->Give(*process.wakeup);
+  source->Give(*process.waker);
   process.poller->Check(*source);
   EXPECT_TRUE(source->AwaitServed(2));
   munmap(word, 4096);

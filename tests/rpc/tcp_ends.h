@@ -15,10 +15,10 @@
 // Two ends of the channel.
 namespace baton::rpc {
 
-inline TcpOptions OnLoopback() {
+inline TcpOptions OnLoopback(bool tls = false) {
   return {.listen_host = "127.0.0.1",
           .told_host = "127.0.0.1",
-          .clear = true,
+          .tls = tls,
           .grace = std::chrono::milliseconds(20)};
 }
 
@@ -68,6 +68,12 @@ class TcpTest : public TwoEnds<TcpSide> {
     EXPECT_TRUE(sent.left.Await(kSoon).ok());
     return imported->tensor;
   }
+};
+
+// What must be so in clear and within TLS; the parameter asks for TLS.
+class TcpWays : public TcpTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  TcpWays() : TcpTest(OnLoopback(GetParam())) {}
 };
 
 }  // namespace baton::rpc

@@ -15,9 +15,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class TcpLoss : public TcpTest {};
+class TcpLoss : public TcpWays {};
 
-TEST_F(TcpLoss, FailsWhatIsUnderWayAndLetsGoOfIt) {
+INSTANTIATE_TEST_SUITE_P(In, TcpLoss, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "Tls" : "Clear";
+});
+
+TEST_P(TcpLoss, FailsWhatIsUnderWayAndLetsGoOfIt) {
   Open();
   const Tensor much = Bytes(kMuch, 3), promised = Bytes(50'000, 4);
   const Sent sent = Send(alice_, much), queued = Send(alice_, promised);
@@ -32,13 +36,13 @@ TEST_F(TcpLoss, FailsWhatIsUnderWayAndLetsGoOfIt) {
   EXPECT_FALSE(imported->given.Await(kSoon).ok());
 }
 
-TEST_F(TcpLoss, ComesWithAReasonWhereTheConnectionLivesOn) {
+TEST_P(TcpLoss, ComesWithAReasonWhereTheConnectionLivesOn) {
   Open();
   alice_.channel->OnLost();
   EXPECT_THAT(bob_.port->AwaitBroken(), ::testing::HasSubstr("socket"));
 }
 
-TEST_F(TcpLoss, LeavesNoDescriptorsBehind) {
+TEST_P(TcpLoss, LeavesNoDescriptorsBehind) {
   Open();
   Lose();
   // Those of the pollers, and of one connection at most.
@@ -51,7 +55,7 @@ TEST_F(TcpLoss, LeavesNoDescriptorsBehind) {
   EXPECT_TRUE(Within([&] { return Descriptors() <= before; }));
 }
 
-TEST_F(TcpLoss, BeforeItOpensLeavesNothingBehind) {
+TEST_P(TcpLoss, BeforeItOpensLeavesNothingBehind) {
   Open();
   Lose();
   const size_t before = Descriptors();

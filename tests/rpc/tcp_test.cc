@@ -19,9 +19,6 @@ std::string OfferReason(const TcpOptions& options) {
 
 TEST(TcpOffers, SayWhyThereIsNone) {
   TcpOptions options = OnLoopback();
-  options.clear = false;
-  EXPECT_THAT(OfferReason(options), HasSubstr("--trusted_fabric"));
-  options = OnLoopback();
   options.listen_host = "";
   EXPECT_EQ(OfferReason(options), "this worker listens on no port");
   const auto other = MakeTcp(OnLoopback());
@@ -50,7 +47,11 @@ TEST(TcpOffers, OfAPeerAreChecked) {
   EXPECT_FALSE(kind->Open({true, ours, "\x0a\xff"}, port).ok());
 }
 
-TEST_F(TcpTest, TensorsOfAnySizeTravelBothWays) {
+INSTANTIATE_TEST_SUITE_P(In, TcpWays, ::testing::Bool(), [](const auto& info) {
+  return info.param ? "Tls" : "Clear";
+});
+
+TEST_P(TcpWays, TensorsOfAnySizeTravelBothWays) {
   Open();
   for (const int64_t count : {1, 5000, 300'000, 20'000'000}) {
     const Tensor tensor = Tensor::Arange(count);
@@ -66,7 +67,7 @@ TEST_F(TcpTest, TensorsOfAnySizeTravelBothWays) {
   EXPECT_EQ(info.leased_bytes, 0u);
 }
 
-TEST_F(TcpTest, AWriteOfATensorOnItsWayWaitsForNoReader) {
+TEST_P(TcpWays, AWriteOfATensorOnItsWayWaitsForNoReader) {
   Open();
   const Tensor tensor = Bytes(kMuch, 1);
   const Sent sent = Send(alice_, tensor);
@@ -79,7 +80,7 @@ TEST_F(TcpTest, AWriteOfATensorOnItsWayWaitsForNoReader) {
   EXPECT_TRUE(Equal(tensor, Bytes(kMuch, 2)));
 }
 
-TEST_F(TcpTest, LayoutsAreKeptAndGapsAreNotSent) {
+TEST_P(TcpWays, LayoutsAreKeptAndGapsAreNotSent) {
   Open();
   const Tensor plain = Tensor::Arange(2 * 3 * 4 * 5).Reshape({2, 3, 4, 5});
   const Tensor image = plain.Contiguous(MemoryFormat::kChannelsLast);
@@ -90,7 +91,7 @@ TEST_F(TcpTest, LayoutsAreKeptAndGapsAreNotSent) {
   EXPECT_TRUE(Equal(Transfer(alice_, bob_, part), part));
 }
 
-TEST_F(TcpTest, ManyTravelAtOnceInEitherOrderOfTheirTickets) {
+TEST_P(TcpWays, ManyTravelAtOnceInEitherOrderOfTheirTickets) {
   Open();
   std::vector<Tensor> tensors;
   std::vector<Sent> sent;
@@ -113,7 +114,7 @@ TEST_F(TcpTest, ManyTravelAtOnceInEitherOrderOfTheirTickets) {
   }
 }
 
-TEST_F(TcpTest, WhatWasNotPromisedYetWaitsAtTheSender) {
+TEST_P(TcpWays, WhatWasNotPromisedYetWaitsAtTheSender) {
   Open();
   const Tensor much = Bytes(kMuch, 3), more = Bytes(50'000, 4);
   const Sent first = Send(alice_, much), second = Send(alice_, more);
@@ -131,7 +132,7 @@ TEST_F(TcpTest, WhatWasNotPromisedYetWaitsAtTheSender) {
   EXPECT_TRUE(Equal(later->tensor, more));
 }
 
-TEST_F(TcpTest, WhatIsWithdrawnIsNeitherSentNorKept) {
+TEST_P(TcpWays, WhatIsWithdrawnIsNeitherSentNorKept) {
   Open();
   const Tensor tensor = Bytes(50'000, 3);
   const auto ticket = alice_.channel->Export(tensor);
@@ -144,14 +145,14 @@ TEST_F(TcpTest, WhatIsWithdrawnIsNeitherSentNorKept) {
   EXPECT_TRUE(Equal(Transfer(alice_, bob_, next), next));
 }
 
-TEST_F(TcpTest, WhatHasLeftIsLetGoOf) {
+TEST_P(TcpWays, WhatHasLeftIsLetGoOf) {
   Open();
   const Tensor tensor = Bytes(1'000'000, 3);
   Transfer(alice_, bob_, tensor);
   EXPECT_TRUE(Within([&] { return tensor.storage().use_count() == 1; }));
 }
 
-TEST_F(TcpTest, SomeTensorsTravelOtherwise) {
+TEST_P(TcpWays, SomeTensorsTravelOtherwise) {
   const Tensor tensor = Bytes(50'000, 3);
   Connect();
   EXPECT_EQ(alice_.port->AwaitSettled(), "open");
@@ -170,7 +171,7 @@ TEST_F(TcpTest, SomeTensorsTravelOtherwise) {
   EXPECT_FALSE(alice_.channel->Export(tensor).has_value());
 }
 
-TEST_F(TcpTest, TicketsThatMakeNoSenseAreRefused) {
+TEST_P(TcpWays, TicketsThatMakeNoSenseAreRefused) {
   Open();
   const Tensor tensor = Bytes(50'000, 3);
   const auto import = [&](const TensorSpec& spec, uint64_t lease,

@@ -66,7 +66,7 @@ class FakeNcclGroup final : public cuda::NcclGroup {
     return Call(absl::StrCat("exchange ", count, " to ", absl::StrJoin(to, "+"),
                              " from ", absl::StrJoin(from, "+")));
   }
-  Question WhenEnded(const Stream&) override {
+  Query WhenEnded(const Stream&) override {
     return [this, given = given_.load()]() -> absl::StatusOr<bool> {
       if (stuck) {
         asked.Set(absl::OkStatus());
