@@ -12,10 +12,11 @@
 
 namespace baton::rpc::internal {
 
-// Runs tasks one at a time and in order. Posted tasks run on the inbox's own
-// thread. A task passed to Run runs on the calling thread if nothing else is
-// under way, which saves waking the inbox's thread. Tasks must not block. Post
-// and Run must be called without locks. Thread-safe.
+// Runs tasks one at a time and in order. A task passed to Run runs on the
+// calling thread if nothing else is under way, which saves waking another
+// thread. Other tasks run on the inbox's own thread or after the task of a
+// thread that is in Run. Tasks must not block. Post and Run must be called
+// without locks. Thread-safe.
 class Inbox final : public Executor {
  public:
   explicit Inbox(std::string name) : thread_(1, std::move(name)) {}

@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kLeastLease{100};
 constexpr std::chrono::milliseconds kMostLease = std::chrono::hours(24);
 
 // The part of the lease that a worker may stay silent or away before it is
-// declared dead. In the rest, a twentieth, everybody who waits for it is told.
+// declared dead. In the rest, a twentieth, whatever waits for that worker is
+// told.
 constexpr std::chrono::milliseconds SilenceWithin(
     std::chrono::milliseconds lease) {
   return lease - lease / 20;

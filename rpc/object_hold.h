@@ -39,11 +39,11 @@ class ObjectHold {
 
 // Calls `done` once the handler of `call` holds all objects of `locks`: at
 // once, or on one of the agent's handler threads. It never waits for one object
-// while it holds another of them, so calls that need several objects cannot
-// deadlock. Holds of `call`, and of the calls that wait for it, do not block
-// it. Shortly before the deadline of `call` it fails with DeadlineExceeded,
-// which names the object and its holder; if `call` is cancelled, with
-// Cancelled.
+// while it holds another of them, so two calls that need several objects cannot
+// wait for each other. Holds of `call`, and of the calls that wait for it, do
+// not block it. Shortly before the deadline of `call` it fails with
+// DeadlineExceeded, which names the object and its holder; if `call` is
+// cancelled, with Cancelled.
 using OnHold = std::function<void(absl::StatusOr<ObjectHold>)>;
 void HoldObjects(const CallContext& call,
                  std::vector<std::shared_ptr<ObjectLock>> locks, Access access,

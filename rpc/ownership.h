@@ -132,7 +132,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
     std::weak_ptr<Handle> handle;
     RRefId id;
     WorkerInfo owner;
-    bool told = false;  // the owner knows of it or will, by our kAdd
+    bool told = false;  // the owner knows the grant, or will by our kAdd
   };
   struct Sent {
     RRefId id;

@@ -32,9 +32,9 @@ namespace internal {
 class RendezvousConnection {
  public:
   using Deadline = std::chrono::system_clock::time_point;
-  // Called before a call begins, with a function that ends the call early and
-  // may run on any thread; called with null after the call has ended. If it
-  // returns false before the call begins, the call ends with Cancelled.
+  // Called before a call begins, with a function that may be called on any
+  // thread to end the call early. Called with null after the call has ended. If
+  // it returns false before the call begins, the call ends with Cancelled.
   using Watch = std::function<bool(std::function<void()> end)>;
 
   virtual ~RendezvousConnection() = default;
