@@ -28,66 +28,76 @@ namespace baton::rpc {
 
 struct AgentOptions {
   WorkerInfo self;
-  std::vector<WorkerInfo> peers{};  // may hold self; more with Agent::AddPeer
-  // Handlers that run at a time; those that wait in Await do not count.
+  // May include self. Agent::AddPeer adds more.
+  std::vector<WorkerInfo> peers{};
+  // The most handlers that run at a time; one that waits in Await does not
+  // count.
   int worker_threads = 4;
-  // Of calls that name none; kNoLimit for none.
+  // The timeout of calls that name none; kNoLimit for no timeout.
   std::chrono::milliseconds default_timeout{60'000};
-  // How long a worker whose connection broke may stay away before what it held
-  // is given up, and with it the handles to what it owned: kLeastLease
-  // (rpc/lease.h) or more. JoinCluster gives the same lease to the transport,
-  // for workers that are silent, and to the rendezvous.
+  // How long a worker whose connection broke may stay away. After that, its
+  // handles to objects here are dropped, and handles here to objects that it
+  // owned fail. At least kLeastLease (rpc/lease.h). JoinCluster passes the same
+  // lease to the transport, which uses it to detect silent workers, and to the
+  // rendezvous.
   std::chrono::milliseconds lease{2'000};
-  // When ownership messages that nobody acknowledged are sent again.
+  // Ownership messages that are not acknowledged within this time are sent
+  // again.
   std::chrono::milliseconds resend_after{300};
-  // Calls beyond these fail with ResourceExhausted.
+  // The most calls under way, made and served here; any further call fails with
+  // ResourceExhausted.
   size_t max_outgoing_calls = 100'000;
   size_t max_incoming_calls = 100'000;
-  // The same for those of one other worker, and for the bytes of their
+  // The same limit for calls from one other worker, and for the bytes of their
   // arguments.
   size_t max_calls_per_peer = 50'000;
   size_t max_call_bytes_per_peer = size_t{16} << 30;
-  // Refusals and acknowledgements that one other worker leaves unread: more
-  // than one that reads ever does. At more its connection is ended.
+  // The most refusals and acknowledgements that may wait to be sent to one
+  // other worker. A worker that reads its messages never gets near it; beyond
+  // it the connection is closed.
   size_t max_replies_per_peer = 100'000;
-  // Runs before the first message is delivered: other layers attach here.
+  // Runs before the first message is delivered; other layers attach to the
+  // agent here.
   std::function<void(Agent&)> on_start{};
-  // Runs once, at the end of the shutdown: tells others that the name is free.
+  // Runs once, at the end of the shutdown. JoinCluster uses it to leave the
+  // rendezvous, which frees the name.
   std::function<void()> on_stop{};
 };
 
 struct ShutdownOptions {
-  // Of the whole shutdown.
+  // Limit for the whole shutdown.
   std::chrono::milliseconds timeout{30'000};
   enum class Mode {
-    kGraceful,  // finish calls, give back handles, wait for others to do so
-    kNow,       // fail what is under way
+    kGraceful,  // finish calls, release handles, wait for others to do so
+    kNow,       // fail the calls under way
   } mode = Mode::kGraceful;
-  // How long a worker whose connection is lost may stay away: what it held is
-  // given up then, as if it had been given back.
+  // How long a worker whose connection is lost may stay away during the
+  // shutdown. After that its handles count as released.
   std::chrono::milliseconds lost_grace{300};
 };
 
-// One worker of a cluster: makes calls, serves them, owns objects. A process
-// may have several. Built on a Transport; never blocks its threads.
-// Thread-safe.
+// One worker of a cluster: it makes calls, serves calls and owns objects. A
+// process may have several agents. An agent is built on a Transport and never
+// blocks the transport's threads. Thread-safe.
 class Agent {
  public:
-  // Fails when the registry or the options are wrong or the transport cannot
+  // Fails if the registry or the options are invalid or the transport cannot
   // start.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(
       AgentOptions options, Registry registry,
       std::unique_ptr<Transport> transport);
-  // Shuts down at once if Shutdown was not called. Not on an agent's thread.
+  // Shuts down at once if Shutdown was not called. Must not run on an agent's
+  // thread.
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Calls a function at `to`, which may be this worker too:
+  // Calls a function at `to`, which may be this worker:
   //   agent.Async<&Add>("bob", {.timeout = 1s}, x, y)
-  // CallOptions, a scope or a CallContext may precede the arguments; a Future
-  // may stand for any of these. Arguments that are moved into the call are gone
-  // once it is sent, whatever becomes of it.
+  // CallOptions, a scope or a CallContext may precede the arguments. A Future
+  // may take the place of any argument; the call is then sent when all are
+  // ready. Arguments that are moved into the call are gone once it is sent,
+  // even if it fails.
   template <auto kFunction, typename... Args>
   auto Async(const Target& to, Args&&... args) {
     return internal::AsyncCall<kFunction>(SpecOf<kFunction>(to),
@@ -99,7 +109,7 @@ class Agent {
                                           std::forward<Args>(args)...);
   }
 
-  // The same, leaving the result at `to`.
+  // Calls a function and leaves the result at `to`.
   template <auto kFunction, typename... Args>
   auto Remote(const Target& to, Args&&... args)
       -> RRef<internal::ResultType<kFunction>> {
@@ -108,7 +118,7 @@ class Agent {
                                         std::forward<Args>(args)...));
   }
 
-  // As Async; but a result of more than 64 KiB stays at `to`.
+  // Like Async, but a result of more than 64 KiB stays at `to`.
   template <auto kFunction, typename... Args>
   auto AsyncOrRemote(const Target& to, Args&&... args) {
     using Result = ValueOrRRef<internal::ResultType<kFunction>>;
@@ -118,36 +128,39 @@ class Agent {
                                                   std::forward<Args>(args)...);
   }
 
-  // An uninitialised tensor to be filled and moved into a call to `worker`:
+  // Returns an uninitialized tensor to be filled and moved into a call to
+  // `worker`:
   //   ASSIGN_OR_RETURN(Tensor x, agent.EmptyFor("bob", {1 << 20}));
   //   ...
   //   agent.Async<&Sum>("bob", std::move(x))
-  // It lies, where there is such a place now, in memory that `worker` sees, and
-  // then travels without a copy: provided that nothing else has it when the
-  // call is made, neither another Tensor or Variable, nor a view, nor a graph
-  // that needs it, and that it is whole and without gaps. In every other case,
-  // and where there is no such place (another machine, no connection yet, no
-  // room, a GPU, 16 KB or less), it is a tensor like any other. Until it is
-  // sent or dropped it takes up room of the tensors on their way to `worker`.
-  // NotFound for an unknown worker; InvalidArgument where Tensor::Empty throws.
+  // If possible, the tensor lies in memory shared with `worker` and is sent
+  // without a copy. That requires that the call has the only handle to its
+  // storage (no other Tensor or Variable, no view, no autograd graph) and sends
+  // all of it, densely packed. Otherwise, and if there is no shared memory for
+  // it (another machine, no connection yet, no room, a GPU, 16 KB or less), it
+  // is an ordinary tensor. Until it is sent or dropped it uses part of the
+  // memory for tensors on their way to `worker`. Returns NotFound for an
+  // unknown worker, and InvalidArgument where Tensor::Empty throws.
   absl::StatusOr<Tensor> EmptyFor(const Target& worker, const Shape& shape,
                                   const TensorOptions& options = {}) const;
 
   const WorkerInfo& self() const;
-  // Self among them, by rank; none that left or was given up.
+  // The workers of the cluster by rank, including self, without those that left
+  // or were given up.
   std::vector<WorkerInfo> workers() const;
   absl::StatusOr<WorkerInfo> Find(const Target& worker) const;
-  // A peer of a known name and another incarnation replaces the old one, whose
-  // objects and calls are then lost.
+  // Makes `peer` known. If a peer with this name but another incarnation is
+  // known, `peer` replaces it, and the old one's objects and calls are lost.
   void AddPeer(const WorkerInfo& peer);
   void RemovePeer(const std::string& name);
-  // It is no member of the cluster any more: it is forgotten, at once or when
-  // its connection ends. `event` says how it ended; of another incarnation than
-  // the present one it means nothing.
+  // Removes a worker that is no longer a member of the cluster: the agent
+  // forgets it at once, or, if it is connected, when its connection ends.
+  // `event` names the worker and says how it ended. An event for an incarnation
+  // other than the current one is ignored.
   void StrikeOff(const MemberEvent& event);
-  // `watcher` hears what becomes of the others from now on, one event after the
-  // other, on a thread that answers wait for: it must not wait itself. Never
-  // removed.
+  // Calls `watcher` with each change of the other workers from now on, one
+  // event at a time. It runs on a thread that also delivers answers, so it must
+  // not block. A watcher is never removed.
   using MemberWatcher = std::function<void(const MemberEvent&)>;
   void WatchMembers(MemberWatcher watcher);
 
@@ -155,7 +168,8 @@ class Agent {
   void set_default_timeout(std::chrono::milliseconds timeout);
   void SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory);
 
-  // State that another layer keeps per agent, found by its type; null before.
+  // State that another layer keeps per agent, looked up by its type. service()
+  // returns null before SetService.
   template <typename S>
   void SetService(std::shared_ptr<S> service) {
     SetServiceById(internal::TypeId<S>(), std::move(service));
@@ -165,24 +179,26 @@ class Agent {
     return std::static_pointer_cast<S>(ServiceById(internal::TypeId<S>()));
   }
 
-  // Where handlers run, and a clock; for other layers. Valid until destruction.
+  // The pool that runs handlers, and a timer, for other layers. Valid until
+  // destruction.
   Executor& executor() const;
   Timer& timer() const;
 
   DebugInfo GetDebugInfo() const;
-  // What another layer shows of itself in GetDebugInfo, by name: `view` is
+  // Adds a table of another layer to GetDebugInfo under `name`. `view` is
   // called on any thread, until the agent is destroyed.
   void AddView(const std::string& name, std::function<View()> view);
-  // What happens here, while somebody wants to know. Never null.
+  // Records calls and other work of this worker while tracing is on. Never
+  // null.
   const std::shared_ptr<Tracer>& tracer() const;
-  // True once no call is under way and nothing is owned here or held elsewhere
-  // by this worker; false after `timeout`.
+  // Waits until no call is under way and this worker neither owns an object nor
+  // holds one of another worker. Returns false after `timeout`.
   bool AwaitIdle(std::chrono::milliseconds timeout) const;
 
-  // Ends this worker's part, within the options' timeout: OK when everything
-  // was finished and given back, else a status that lists what was left. From
-  // then on every call fails with FailedPrecondition. The second call does
-  // nothing. Not on an agent's thread.
+  // Shuts the agent down within the options' timeout. Returns OK if all calls
+  // finished and all handles were released, else a status that lists what was
+  // left. From then on every call fails with FailedPrecondition. A second
+  // Shutdown does nothing. Must not run on an agent's thread.
   absl::Status Shutdown(const ShutdownOptions& options = {});
 
   const std::shared_ptr<internal::AgentCore>& core() const { return core_; }
@@ -208,8 +224,8 @@ class Agent {
   std::shared_ptr<internal::AgentCore> core_;
 };
 
-// Makes an object at `worker` by a function that gives one; done when it is
-// there.
+// Makes an object at `worker` by calling a function that returns one. The
+// future is ready when the object exists.
 template <auto kFunction, typename... Args>
 auto CreateBy(Agent& agent, const Target& worker, Args&&... args)
     -> Future<RRef<internal::ResultType<kFunction>>> {
@@ -218,7 +234,8 @@ auto CreateBy(Agent& agent, const Target& worker, Args&&... args)
   return internal::CreationOf(rref.handle()).Then([rref] { return rref; });
 }
 
-// Makes a T at `worker` with T::Make; done when it is there.
+// Makes a T at `worker` with T::Make. The future is ready when the object
+// exists.
 template <typename T, typename... Args>
 Future<RRef<T>> Create(Agent& agent, const Target& worker, Args&&... args) {
   using Index = internal::IndexIn<&T::Make, typename T::Exports>;

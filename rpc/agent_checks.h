@@ -9,9 +9,9 @@
 
 namespace baton::rpc::internal {
 
-// What can be wrong with an agent before it is known who it is and who else
-// there is: InvalidArgument for its threads and its lease, the registry's own
-// status.
+// Checks what can be checked before the agent meets other workers: returns
+// InvalidArgument for the number of threads and the lease, or the registry's
+// own status.
 absl::Status CheckAgent(const AgentOptions& options, const Registry& registry);
 
 }  // namespace baton::rpc::internal

@@ -40,7 +40,8 @@ absl::Status AgentCore::Start(Agent* agent) {
 
 void AgentCore::AddPeer(const WorkerInfo& peer) {
   if (peer.name == self().name) return;
-  // First: what fails after the news that it was added has met no stranger.
+  // The transport must know the peer first: then a Send that fails after peers_
+  // has the peer cannot have failed because the peer was unknown.
   transport_->AddPeer(peer);
   const Peers::Observed added = peers_.Add(peer);
   if (added.stale) transport_->Forget(peer);
@@ -72,8 +73,9 @@ void AgentCore::StrikeOff(const MemberEvent& event) {
   });
 }
 
-// Behind what the worker has sent, and done on return: one that is added again
-// at once must not lose what is begun with it then.
+// Runs the task after all messages that have arrived, and returns when it has
+// run. If the worker is added again at once, what is begun with it then must
+// not be lost.
 void AgentCore::RunOnInbox(Task task) {
   Promise<void> done;
   inbox_->Post([task = std::move(task), done]() mutable {
@@ -194,8 +196,8 @@ bool AgentCore::IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch) {
   return false;
 }
 
-// What that worker held of this one is gone from its tables already; what this
-// one holds of it, it would not find there.
+// The other worker has already dropped the grants between the two from its
+// tables, so this one drops them as well.
 void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
   const absl::Status why = absl::UnavailableError(absl::StrCat(
       "worker ", peer.name, " has given up worker ", self().name,
@@ -210,7 +212,7 @@ void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
 void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   const bool silent = absl::IsDeadlineExceeded(cause);
   const absl::Status why = absl::UnavailableError(cause.message());
-  // It holds nothing and will not be back: the next one has another name.
+  // An observer holds nothing and does not come back under the same name.
   if (peer.rank == kObserverRank) {
     auto removed = peers_.Remove(peer, why);
     if (removed) OnRemoved(*removed, {MemberEvent::Kind::kLeft, peer, why});
@@ -219,8 +221,8 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(peer, &leaving);
   if (loss == 0) {
-    // Given up before; a call to it that was made since has nothing else to
-    // wait for.
+    // The worker was given up before. Calls to it that were made since can only
+    // fail now.
     FailCallsTo(peer, why);
     CancelCallsFrom(peer, why);
     if (!peers_.Knows(peer)) transport_->Forget(peer);
@@ -240,8 +242,8 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
     MutexLock lock(mutex_);
     if (shutdown_begun_) may_stay_away = lost_grace_;
   }
-  // Each message that is sent tries to connect again; this one asks for an
-  // answer until the lease is over.
+  // Each message that is sent tries to reconnect. This one is resent until it
+  // is answered or the lease is over.
   peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
   GiveUpAfter(may_stay_away, peer, loss, why);
 }
@@ -257,7 +259,7 @@ void AgentCore::Tell(MemberEvent event) {
   completions_->Post([this] { TellAll(); });
 }
 
-// One thread at a time: in their order.
+// Only one thread runs this at a time, so events are reported in order.
 void AgentCore::TellAll() {
   for (;;) {
     std::vector<Agent::MemberWatcher> watchers;
@@ -329,16 +331,16 @@ void AgentCore::PostFlush(const std::string& name) {
 
 void AgentCore::FlushControl(const std::string& name) {
   while (auto frame = peers_.Take(name, options_.resend_after)) {
-    // Without it the frame is taken for lost, and sent again.
+    // Without a ticket the frame counts as lost and is sent again later.
     auto ticket = TakeReply(name);
     if (ticket == nullptr) return;
     Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
              [core = weak_from_this(), name, ticket = std::move(ticket),
               news = peers_.News(name)](const absl::Status& status) {
                auto self = core.lock();
-               // Unknown to the transport: removed, and a late message of it
-               // made it known here again. Or it must not be dialed, or
-               // somebody else listens where it was.
+               // NotFound: the transport has removed the worker, and a late
+               // message has made it known here again. The others: it must not
+               // be dialed, or another process listens at its address.
                const bool unreachable = absl::IsUnavailable(status) ||
                                         absl::IsNotFound(status) ||
                                         absl::IsInvalidArgument(status) ||
@@ -351,10 +353,10 @@ void AgentCore::FlushControl(const std::string& name) {
   }
 }
 
-// A worker that was never connected breaks no connection when it dies; what is
-// owed to it must end all the same. One that was heard after the message was
-// sent was connected, and the end of that is told by the transport; a report
-// that comes later still is of a time that is over.
+// If a worker that was never connected dies, no connection breaks; what waits
+// for it must end all the same. If the worker was heard after the message was
+// sent, it was connected, and the transport reports the end of that connection;
+// this report is then outdated and ignored.
 void AgentCore::OnUnreachable(const std::string& name, uint64_t news,
                               const absl::Status& why) {
   if (auto peer = peers_.ThereSince(name, news)) OnLost(*peer, why);

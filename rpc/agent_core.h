@@ -29,8 +29,8 @@
 
 namespace baton::rpc::internal {
 
-// A call that this worker made. Its result is set once, by whoever is first:
-// the answer, the deadline, a cancellation, the loss of the peer.
+// A call that this worker made. Its result is set once, by whatever comes
+// first: the answer, the deadline, a cancellation or the loss of the peer.
 class OutgoingCall {
  public:
   OutgoingCall(CallSpec s, OnReply r)
@@ -39,17 +39,17 @@ class OutgoingCall {
   CallSpec spec;
   OnReply on_reply;
   WorkerInfo to;
-  std::vector<HoldId> within;  // of the handler that made it
+  std::vector<HoldId> within;  // holds of the handler that made it
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;
   std::atomic<bool> done{false};
-  std::atomic<bool> failed{false};  // done, and not by an answer
+  std::atomic<bool> failed{false};  // done, but not by an answer
   // For statistics and traces.
   std::atomic<uint64_t> bytes_sent{0};
   std::atomic<uint64_t> bytes_received{0};
   std::atomic<int64_t> sent_ns{0};
 
-  // What may end the call early.
+  // Registrations of what may end the call early.
   struct Watches {
     Timer::Id timer = 0;
     uint64_t cancel = 0;
@@ -61,17 +61,19 @@ class OutgoingCall {
   std::vector<ForkId> forks ABSL_GUARDED_BY(mutex);
 };
 
-// Not another incarnation of the same name, as far as is known.
+// True if both have the same name and, if `worker`'s incarnation is known, the
+// same incarnation.
 inline bool IsIncarnation(const WorkerInfo& worker, const WorkerInfo& of) {
   return worker.name == of.name &&
          (worker.incarnation == of.incarnation || worker.incarnation == 0);
 }
 
-// A call that this worker serves; the use is of the object whose method it is.
+// A call that this worker serves. As an ObjectUse it stands for the call's use
+// of the object whose method it calls.
 struct IncomingCall : ObjectUse {
   WorkerInfo from;
-  bool local = false;    // from this worker itself
-  bool creates = false;  // the pending object of frame.result is its own
+  bool local = false;    // made by this worker
+  bool creates = false;  // it has made the pending object of frame.result
   RequestFrame frame;
   std::vector<Tensor> tensors;
   std::vector<HandlePtr> handles;
@@ -79,22 +81,23 @@ struct IncomingCall : ObjectUse {
   std::string name;
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
-  std::shared_ptr<ObjectLock> held;  // until its handler has returned
+  std::shared_ptr<ObjectLock> held;  // held until its handler has returned
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
   std::atomic<Timer::Id> timer{0};
-  std::atomic<bool> running{false};  // its object is there
+  std::atomic<bool> running{false};  // it has its object
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;
 
-// An agent without types: the calls under way, and what joins transport, peers,
-// ownership and threads. docs/thread_model.md says what runs where:
+// The untyped part of an agent: it tracks the calls under way and connects
+// transport, peers, ownership and threads. docs/thread_model.md says what runs
+// where:
 //   inbox       one at a time: every message that comes, in order; no user code
 //   completions answers, user continuations, cancellation
 //   workers     handlers
 //   timer       deadlines; only hands over to the others
-// No lock is held while any of these is posted to. Thread-safe.
+// No lock is held while a task is posted to any of these. Thread-safe.
 class AgentCore final : public MessageHandler,
                         public Ownership::Port,
                         public std::enable_shared_from_this<AgentCore> {
@@ -107,9 +110,10 @@ class AgentCore final : public MessageHandler,
 
   absl::Status Start(Agent* agent);
   absl::Status Shutdown(const ShutdownOptions& options);
-  // Joins the threads; after Shutdown.
+  // Joins the threads. Call it after Shutdown.
   void StopThreads();
-  // Until nothing is under way, owned or held; false after `timeout`.
+  // Waits until no call is under way and no object is owned or held. Returns
+  // false after `deadline`.
   bool WaitIdle(Clock::time_point deadline);
 
   const WorkerInfo& self() const { return options_.self; }
@@ -138,11 +142,11 @@ class AgentCore final : public MessageHandler,
   void SetService(uint64_t id, std::shared_ptr<void> service);
   std::shared_ptr<void> Service(uint64_t id) const;
 
-  // Objects that calls hold (holding.cc).
+  // Calls that wait for objects (holding.cc).
   HoldId NewHold();
-  // Calls `done` on a thread for handlers once `use` may begin; else with why
-  // it may not: cancelled, or little is left until `deadline`, which names who
-  // has the object.
+  // Calls `done` with OK on a handler thread once `use` may begin. Calls it
+  // with an error if `cancel` fires first, or shortly before `deadline`; the
+  // error then names who has the object.
   using OnTurn = std::function<void(const absl::Status&)>;
   void AwaitTurn(const std::shared_ptr<ObjectLock>& lock,
                  const std::shared_ptr<const ObjectUse>& use,
@@ -169,7 +173,7 @@ class AgentCore final : public MessageHandler,
 
  private:
   using Watches = OutgoingCall::Watches;
-  struct Outbound {  // a request that is encoded
+  struct Outbound {  // an encoded request
     RequestFrame frame;
     std::vector<Tensor> tensors;
     std::vector<HandlePtr> handles;
@@ -178,34 +182,36 @@ class AgentCore final : public MessageHandler,
   using SentKey = std::pair<std::string, uint64_t>;
   struct Turn;
 
-  // On the inbox.
+  // These run on the inbox.
   void Dispatch(const WorkerInfo& from, Message message);
   void OnRequest(const WorkerInfo& from, Message message);
   void OnResponse(const WorkerInfo& from, Message message);
   void OnControlFrame(const WorkerInfo& from, Message message);
   void OnCancel(const WorkerInfo& from, uint64_t number);
   void OnLost(const WorkerInfo& peer, const absl::Status& cause);
-  // Of a worker that is given up: what it had here ends.
+  // Ends all calls and grants of a worker that is given up.
   void OnGone(const MemberEvent& event);
   void OnReplaced(const WorkerInfo& old);
   void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
   void RunOnInbox(Task task);
-  // False for what an earlier epoch said, which is over.
+  // Returns false for a frame of an earlier epoch, which must be dropped.
   bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
   void OnGivenUpBy(const WorkerInfo& peer);
   void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
-  // Unless it has been heard of since the loss of that number.
+  // Gives the worker up, unless it has been heard since the loss with that
+  // number.
   void GiveUp(const MemberEvent& event, uint64_t loss);
   void FlushControl(const std::string& name);
-  // `news` of it there was when the message left.
+  // Handles a control message that could not be sent. `news` is Peers::News at
+  // the time when the message was sent.
   void OnUnreachable(const std::string& name, uint64_t news,
                      const absl::Status& why);
   void Tick();
   void ScheduleTick();
-  // On any thread.
+  // These run on any thread.
   void Tell(MemberEvent event);
   void TellAll();
-  // On any thread: has the inbox do it.
+  // These run on any thread and let the inbox do the work.
   void GiveUpAfter(std::chrono::milliseconds delay, const WorkerInfo& peer,
                    uint64_t loss, const absl::Status& why);
   void PostFlush(const std::string& name);
@@ -215,7 +221,7 @@ class AgentCore final : public MessageHandler,
   void Watch(const CallPtr& call);
   void Unwatch(const OutgoingCall& call, const Watches& watches);
   void FailLater(const CallPtr& call, const absl::Status& why, bool retryable);
-  // The end of a call that was claimed; runs the caller's continuations.
+  // Ends a call that was claimed; runs the caller's continuations.
   void ConcludeFailed(const CallPtr& call, const absl::Status& why,
                       bool retryable);
   absl::StatusOr<std::shared_ptr<Outbound>> Encode(
@@ -223,7 +229,7 @@ class AgentCore final : public MessageHandler,
   void Transmit(const CallPtr& call, Outbound& outbound);
   void TransmitLocal(const CallPtr& call, Outbound& outbound);
   bool Claim(const CallPtr& call);
-  // Its end, for statistics and traces (recording.cc).
+  // Records the end of a call for statistics and traces (recording.cc).
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
   CallPtr FindSent(const std::string& peer, uint64_t number);
@@ -232,7 +238,7 @@ class AgentCore final : public MessageHandler,
   void Deliver(const CallPtr& call, ResponseFrame& frame,
                std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
   void CancelRemote(const CallPtr& call);
-  // All end with `why`, whatever comes later.
+  // Fails all calls to `peer` with `why`; later answers are ignored.
   void FailCallsTo(const WorkerInfo& peer, const absl::Status& why);
   void FailAllCalls(const absl::Status& why);
 
@@ -253,11 +259,12 @@ class AgentCore final : public MessageHandler,
                     std::vector<HandlePtr> handles);
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
-  // Null for one that is to be answered no more.
+  // Returns null if nothing more may be sent to `peer` now.
   CallQuota::Ticket TakeReply(const std::string& peer);
-  // For errors: who is in the way of `use`.
+  // For errors: names the holders that keep `use` waiting.
   std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
-  // "Stage::Forward at worker bob": those under way of the handler that has it.
+  // The calls under way of the handler with this hold: "Stage::Forward at
+  // worker bob".
   std::vector<std::string> CallsWithin(HoldId hold) const;
 
   void Transmit(const std::string& to, Message message, Transport::Sent sent);
@@ -295,7 +302,8 @@ class AgentCore final : public MessageHandler,
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
   std::vector<Agent::MemberWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
-  std::deque<MemberEvent> events_ ABSL_GUARDED_BY(mutex_);  // to be told
+  // Not yet reported to watchers.
+  std::deque<MemberEvent> events_ ABSL_GUARDED_BY(mutex_);
   bool telling_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<CallScopeFactory> scope_factory_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<void>> services_ ABSL_GUARDED_BY(mutex_);

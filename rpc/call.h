@@ -16,9 +16,10 @@
 #include "rpc/methods.h"
 #include "rpc/snapshots.h"
 
-// The typed half of every call: splits what stands before the arguments, checks
-// the arguments, waits for those that are Futures, encodes, decodes. The other
-// half (agent_core.h) knows no types.
+// The typed half of every call: it separates options, scope and context from
+// the arguments, checks the arguments, waits for those that are Futures,
+// encodes them and decodes the result. The other half (agent_core.h) is
+// untyped.
 namespace baton::rpc::internal {
 
 class AgentCore;
@@ -30,35 +31,38 @@ struct CallSpec {
   Target to;
   MethodKey method;
   std::string name;       // "Stage::Forward"
-  HandlePtr object;       // whose method it is; null for a function
-  HandlePtr result;       // where the result stays with its owner; else null
-  bool may_stay = false;  // the callee decides: a ValueOrRRef comes back
+  HandlePtr object;       // the object whose method it is; null for a function
+  HandlePtr result;       // null unless the result stays at the callee
+  bool may_stay = false;  // the callee decides; it returns a ValueOrRRef
   Leading leading{};
 };
 
-// Called exactly once, without locks, with a decoder exactly when OK. If that
-// fails, nothing has come of the call, and another one gives the reason.
+// Called once, without locks; the decoder is non-null if and only if the status
+// is OK. Only if it leaves the decoder failed, which means that it has set no
+// result, it is called again, with the error.
 using OnReply = absl::AnyInvocable<void(absl::Status, Decoder*)>;
 
-// Starts the clock. Never fails: what is wrong reaches `on_reply`.
+// Begins a call; its timeout runs from now on. Errors are passed to `on_reply`.
 CallPtr BeginCall(CallSpec spec, OnReply on_reply);
-// Encodes now; sends once every handle in it is known to its owner.
+// Encodes the arguments now and sends them once the owner of each handle in
+// them knows that handle.
 void SendCall(const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
 void FailCall(const CallPtr& call, absl::Status why);
 
-// Runs continuations that are added after the result. Never null.
+// The executor for continuations that are added after the result is set. Null
+// once the agent is gone.
 std::shared_ptr<Executor> CompletionsOf(const std::weak_ptr<AgentCore>& agent);
 
-// A handle to what a call will leave at `to`.
+// Returns a handle to the result that a call will leave at `to`.
 HandlePtr NewResultHandle(const std::weak_ptr<AgentCore>& agent,
                           const Target& to, const ValueType& type);
-// For BeginCall with that handle as result.
+// Returns the callback to pass to BeginCall for a call with that result handle.
 OnReply FinishHandle(HandlePtr handle);
-// How the call ended that NewResultHandle was for.
+// The outcome of the call for which NewResultHandle made `handle`.
 Future<void> CreationOf(const HandlePtr& handle);
 
-// Calls `fn` with the arguments that are left when all that may stand before
-// them has gone to `leading`.
+// Moves leading options, scopes and contexts to `leading` and calls `fn` with
+// the remaining arguments.
 template <typename Fn>
 auto SplitLeading(Leading&, Fn&& fn) {
   return fn();
@@ -79,8 +83,8 @@ inline constexpr bool kIsPending =
     baton::internal::kIsFuture<std::remove_cvref_t<A>> &&
     !std::is_same_v<P, std::remove_cvref_t<A>>;
 
-// An argument that is there. One that was moved into the call ends here, so
-// that its tensors are the message's alone.
+// Encodes an argument that is ready. An argument that was moved into the call
+// is destroyed here, so that the message has the only handles to its tensors.
 template <typename P, typename A>
 void EncodeArgument(Encoder& encoder, A&& argument) {
   using Given = std::remove_cvref_t<A>;
@@ -96,7 +100,7 @@ void EncodeArgument(Encoder& encoder, A&& argument) {
   }
 }
 
-// One that waits for others, if it is there already.
+// Encodes an argument if it is ready while the call still waits for others.
 template <typename P, typename A>
 void EncodeIfThere(Encoder& encoder, const A& argument) {
   if constexpr (kIsPending<P, A>) {
@@ -148,7 +152,7 @@ void SendArguments(const CallPtr& call, std::tuple<P...>*, A&&... arguments) {
           },
           gather->arguments);
       gather->snapshots.Take(there.tensors());
-    }).IgnoreError();  // the call itself meets it, too
+    }).IgnoreError();  // the call meets the same error later and reports it
     auto arrive = [gather](const absl::Status& status, size_t position) {
       if (!status.ok()) {
         FailCall(gather->call,
@@ -203,7 +207,7 @@ constexpr bool AllEncodable(std::tuple<P...>*) {
   return (Encodable<P> && ...);
 }
 
-// Sends a call of a method with parameters `Tuple`, once its types are checked.
+// Checks the argument types against the parameters `Tuple` and sends the call.
 template <typename Tuple, typename... A>
 void StartCall(CallSpec spec, OnReply on_reply, A&&... arguments) {
   constexpr bool kMatch = AcceptsAll<Tuple, A...>::kValue;

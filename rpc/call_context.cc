@@ -13,7 +13,7 @@ namespace baton::rpc {
 Tensor CallContext::EmptyForCaller(const Shape& shape,
                                    const TensorOptions& options) const {
   auto shared = agent().EmptyFor(caller(), shape, options);
-  // A caller that is gone meanwhile is no concern of the handler.
+  // If the caller is gone, the handler still gets an ordinary tensor.
   return shared.ok() ? *std::move(shared) : Tensor::Empty(shape, options);
 }
 

@@ -20,10 +20,10 @@ namespace baton::rpc {
 
 class Agent;
 
-// What a handler knows of the call that it serves; an exported method that
-// wants it takes `CallContext&` first. Given in turn as the first argument of
-// a nested call, it hands on what is left of the deadline, the cancellation,
-// the scope and the right to come back to the object whose handler this is:
+// What a handler knows of the call that it serves. An exported method may take
+// `CallContext&` as its first parameter. Passed as the first argument of a
+// nested call, it passes on the remaining time, the cancellation, the scope and
+// the right to call back to the handler's object:
 //   Future<Tensor> Forward(rpc::CallContext& call, Tensor x) {
 //     return next_.Async<&Stage::Forward>(call, x);
 //   }
@@ -48,13 +48,14 @@ class CallContext {
     return state_->method;
   }  // "Stage::Forward"
   Agent& agent() const { return *state_->agent; }
-  // How this worker computes: its device, above all. That of the caller is
+  // How this worker computes, above all its device. For the caller, see
   // caller().compute.
   const Compute& compute() const;
-  // An uninitialised tensor to be filled and given back as the result, or as
-  // part of it: Agent::EmptyFor the caller, under the same conditions. Results
-  // with RRefs are copied all the same, and so are those of a Future that is
-  // not ready when the handler gives it. Throws as Tensor::Empty does.
+  // Returns an uninitialized tensor to be filled and returned as the result or
+  // a part of it: Agent::EmptyFor the caller, with the same conditions. The
+  // tensor is copied all the same if the result contains RRefs or is a Future
+  // that is not ready when the handler returns it. Throws as Tensor::Empty
+  // does.
   Tensor EmptyForCaller(const Shape& shape,
                         const TensorOptions& options = {}) const;
 
@@ -64,20 +65,21 @@ class CallContext {
   // Never negative; kNoLimit for a call without a deadline.
   std::chrono::milliseconds remaining() const;
 
-  // True once the caller has given up, its deadline has passed or it is lost.
+  // True once the caller has given up or is lost, or the deadline has passed.
   bool cancelled() const { return state_->cancel.token().cancelled(); }
   const CancelToken& token() const { return state_->cancel.token(); }
-  // At most once, on one of the agent's threads; at once when cancelled
-  // already.
+  // Calls `callback` at most once, on one of the agent's threads; at once if
+  // already cancelled.
   void OnCancel(CancelToken::Callback callback) const {
     token().OnCancel(std::move(callback));
   }
 
-  // The scope that the caller used, as seen here; null when there was none.
+  // This worker's counterpart of the scope that the caller used; null if there
+  // was none.
   const std::shared_ptr<CallScope>& call_scope() const { return state_->scope; }
 
-  // Its hold of its object and those of the calls that wait for this one, for
-  // what is to come in beside them (rpc/object_lock.h).
+  // This call's hold of its object and the holds of the calls that wait for
+  // this call. Uses that name them are let in beside them (rpc/object_lock.h).
   const std::vector<HoldId>& holds() const { return state_->holds; }
 
  private:

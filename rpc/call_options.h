@@ -18,8 +18,8 @@
 
 namespace baton::rpc {
 
-// Names a worker in a call: by its name, its rank or its WorkerInfo. With a
-// WorkerInfo that carries an incarnation the call goes to that one or fails.
+// Names the worker to call, by name, rank or WorkerInfo. If the WorkerInfo has
+// an incarnation, the call goes to that incarnation or fails.
 class Target {
  public:
   // NOLINTBEGIN(google-explicit-constructor): "alice" and Rank{1} are targets
@@ -36,8 +36,8 @@ class Target {
     return key_;
   }
   std::string ToString() const;  // "alice", "rank 1"
-  // Where it was written, which is where what a call leaves there was made;
-  // line 0 where that is not known.
+  // Where in the source the target was written; it is shown as the origin of
+  // objects that the call makes. Line 0 if unknown.
   const Place& where() const { return where_; }
 
  private:
@@ -45,16 +45,16 @@ class Target {
   Place where_;
 };
 
-// May stand before the arguments of any call.
+// Options that may precede the arguments of any call.
 struct CallOptions {
-  // From now to the answer, waiting for arguments included. Unset: the agent's
-  // default; kNoLimit: none.
+  // The time from now to the answer, including the wait for arguments. If
+  // unset, the agent's default; kNoLimit means no timeout.
   std::optional<std::chrono::milliseconds> timeout{};
-  // Cancels the call: its future fails at once, its handler is told.
+  // Cancels the call: its future fails at once and its handler is notified.
   CancelToken cancel{};
 };
 
-// What carries a call's scope: dist::Context, CallContext.
+// Types that carry a call's scope: dist::Context, CallContext.
 template <typename T>
 concept HasCallScope = requires(const std::remove_cvref_t<T>& holder) {
   { holder.call_scope() } -> std::convertible_to<std::shared_ptr<CallScope>>;
@@ -62,7 +62,7 @@ concept HasCallScope = requires(const std::remove_cvref_t<T>& holder) {
 
 namespace internal {
 
-// Everything that may stand before the arguments, gathered.
+// Collects everything that may precede the arguments.
 struct Leading {
   CallOptions options;
   std::shared_ptr<CallScope> scope;

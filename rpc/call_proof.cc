@@ -23,7 +23,8 @@ constexpr char kCaller[] = "a caller of a rendezvous";
 constexpr char kCalled[] = "a rendezvous";
 constexpr size_t kKeyBytes = 16;
 constexpr size_t kMarkBytes = 32;
-// Random bytes, the end of its life, and the mark of who made it.
+// A challenge consists of random bytes, the time at which it expires, and an
+// HMAC by its maker.
 constexpr size_t kTimeBytes = sizeof(int64_t);
 constexpr size_t kChallengeBytes = kKeyBytes + kTimeBytes + kMarkBytes;
 

@@ -17,70 +17,72 @@ class MessageLite;
 }  // namespace google::protobuf
 
 // How a rendezvous and its callers prove to each other that they know the
-// cluster's token, by what goes along with each call and its answer
-// (rpc/rendezvous.proto). Without a token nothing does.
+// cluster's token, by metadata of each call and its answer
+// (rpc/rendezvous.proto). Without a token there is no such metadata.
 namespace baton::rpc::internal {
 
-inline constexpr char kProofKey[] = "baton-proof-bin";  // of metadata
+inline constexpr char kProofKey[] = "baton-proof-bin";  // key of the metadata
 
-// What a call asks, as both ends see it.
+// The bytes of a request that the proofs cover.
 std::string Asked(const google::protobuf::MessageLite& request);
 
-// The caller's side, of one call after the other. Thread-compatible.
+// The caller's side, for one call at a time. Thread-compatible.
 class CallProver {
  public:
   explicit CallProver(std::string token) : token_(std::move(token)) {}
 
   bool has_token() const { return !token_.empty(); }
-  // What goes along with the next call.
+  // Returns the metadata of the next call.
   absl::StatusOr<std::string> Show(const std::string& asked);
-  // What came with a refusal. True when it holds a challenge, with which the
-  // call is worth another try.
+  // Takes the metadata of a refusal. Returns true if it holds a challenge; the
+  // call can then be tried again.
   bool TakeChallenge(const std::string& shown);
-  // What came with the answer to the last Show. Unauthenticated unless it
-  // proves that who answers knows the token.
+  // Checks the metadata of the answer to the last Show. Returns Unauthenticated
+  // unless it proves that the rendezvous knows the token.
   absl::Status CheckAnswer(const std::string& shown) const;
 
  private:
   const std::string token_;
   std::string challenge_;
   uint64_t number_ = 0;
-  std::string expected_;  // proof of the answer
+  std::string expected_;  // the proof that the answer must carry
 };
 
 // The rendezvous' side. Thread-safe.
 class CallGuard {
  public:
   using Clock = std::chrono::steady_clock;
-  // How long a challenge holds.
+  // How long a challenge is valid.
   static constexpr std::chrono::seconds kChallengeLife{60};
 
   explicit CallGuard(std::string token);
 
-  // `shown` came along with a call that asks `asked`. Unauthenticated unless it
-  // proves that the caller knows the token, and was not shown before. `answer`
-  // goes along with the answer, whatever else becomes of the call.
+  // Checks `shown`, the metadata of a call with the request `asked`. Returns
+  // Unauthenticated unless it proves that the caller knows the token and it was
+  // not used before. `answer` is set to the metadata of the answer, however the
+  // call ends.
   absl::Status Check(const std::string& shown, const std::string& asked,
                      Clock::time_point now, std::string* answer);
 
  private:
   struct Heard {
-    uint64_t number = 0;  // the last one
+    uint64_t number = 0;  // the last number
     Clock::time_point until;
   };
 
   absl::Status Challenge(Clock::time_point now, const char* why,
                          std::string* answer) const;
-  // Until when it holds; the distant past for what is no challenge of this one.
+  // Until when the challenge is valid; the distant past for one that this guard
+  // has not made.
   Clock::time_point EndOf(const std::string& challenge) const;
   bool IsNew(const std::string& challenge, uint64_t number,
              Clock::time_point now, Clock::time_point until);
 
   const std::string token_;
-  const absl::StatusOr<std::string> key_;  // that marks its challenges
+  const absl::StatusOr<std::string> key_;  // authenticates its challenges
 
   Mutex mutex_;
-  // By challenge. Only who knows the token has an entry here.
+  // By challenge. Only callers that know the token get an entry.
   std::map<std::string, Heard> heard_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -14,9 +14,9 @@
 
 namespace baton::rpc::internal {
 
-// How much each other worker may have waiting at this one, calls as well as
-// answers that have not left, so that none takes all memory or all places.
-// Thread-safe.
+// Limits how much each other worker may have waiting at this one, in calls and
+// in answers not yet sent, so that no worker uses up all memory or all call
+// slots. Thread-safe.
 class CallQuota : public std::enable_shared_from_this<CallQuota> {
  public:
   CallQuota(size_t max_calls, size_t max_bytes, size_t max_replies)
@@ -27,25 +27,27 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
  private:
   struct Load {
     size_t calls = 0;
-    size_t bytes = 0;                // of arguments
+    size_t bytes = 0;                // bytes of arguments
     std::atomic<size_t> answers{0};  // bytes
     size_t replies = 0;
-    bool too_many = false;  // replies, since there were none
+    // `replies` reached the limit and has not been 0 since.
+    bool too_many = false;
   };
   using Loads = std::map<std::string, Load>;
 
  public:
-  // What one call, or reply, takes up until this is dropped.
+  // The share of one call or reply, which it has until this is destroyed.
   class Place {
    public:
     ~Place();
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    // ResourceExhausted where so many bytes of answers for this worker have
-    // not left that no more are to be made.
+    // Returns ResourceExhausted if too many bytes of answers to this worker
+    // have not been sent yet.
     absl::Status MayRun() const;
-    // The arguments are gone, and an answer of `bytes` waits to be sent.
+    // Records that the arguments are freed and an answer of `bytes` waits to be
+    // sent.
     void Answer(size_t bytes);
 
    private:
@@ -56,19 +58,20 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
     const std::shared_ptr<CallQuota> quota_;
     const Loads::iterator of_;
     const bool call_;
-    size_t bytes_ = 0;   // of its arguments
+    size_t bytes_ = 0;   // of the call's arguments
     size_t answer_ = 0;  // bytes
   };
   using Ticket = std::unique_ptr<Place>;
 
-  // For a call of `bytes`. ResourceExhausted, which names the limit, when too
-  // many calls of `peer`, or too large ones, wait. One alone may be of any
-  // size.
+  // Admits a call of `bytes`. Returns ResourceExhausted, which names the limit,
+  // if too many calls of `peer` or too many bytes of them wait. A single call
+  // may have any size.
   absl::StatusOr<Ticket> Take(const std::string& peer, size_t bytes);
 
-  // For a message that answers `peer` without a call's ticket: a refusal, an
-  // acknowledgement. Null when the most of them have not left; `first` where
-  // there was none before.
+  // Admits a message to `peer` that has no call's ticket: a refusal or an
+  // acknowledgement. Returns null if the most such messages already wait to be
+  // sent; `first` is then set to whether this is the first one refused since
+  // none waited.
   Ticket TakeReply(const std::string& peer, bool& first);
 
  private:
@@ -78,7 +81,7 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
   const size_t max_bytes_;
   const size_t max_replies_;
   Mutex mutex_;
-  // One with nothing is erased.
+  // Peers for which nothing waits have no entry.
   Loads loads_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,14 +10,15 @@
 #include "absl/status/statusor.h"
 #include "rpc/worker.h"
 
-// How distributed autograd rides on calls without rpc knowing of it. A call
-// made with a scope carries, beside its values, what the scope wants the other
-// side to know; every request and every response is one Crossing.
+// The interface through which distributed autograd attaches data to calls
+// without rpc depending on it. A call that is made with a scope carries, beside
+// its values, the scope's own bytes. Each request and each response is one
+// Crossing.
 namespace baton::rpc {
 
-// Lives while the values of one message are encoded or decoded. Codecs of
-// gradient-carrying types (autograd/distributed) downcast it to leave or find
-// their values in it. Confined to one thread.
+// State that exists while the values of one message are encoded or decoded.
+// Codecs of types that carry gradients (autograd/distributed) downcast it to
+// store or find their values in it. Confined to one thread.
 class Crossing {
  public:
   virtual ~Crossing() = default;
@@ -29,20 +30,20 @@ class CallScope : public std::enable_shared_from_this<CallScope> {
  public:
   virtual ~CallScope() = default;
 
-  // Sending side. Finish runs when all values are encoded and gives the bytes
-  // that travel with the message.
+  // Sending side. FinishSend runs when all values are encoded and returns the
+  // bytes to send with the message.
   virtual std::unique_ptr<Crossing> BeginSend(const WorkerInfo& to) = 0;
   virtual std::string FinishSend(Crossing& crossing) = 0;
 
-  // Receiving side, for a request that carried these bytes or for the response
-  // to a call of this scope. FinishReceive runs when all values are decoded.
+  // Receiving side, for a request that carried `bytes` or for the response to a
+  // call made with this scope. FinishReceive runs when all values are decoded.
   virtual absl::StatusOr<std::unique_ptr<Crossing>> BeginReceive(
       const WorkerInfo& from, const std::string& bytes) = 0;
   virtual absl::Status FinishReceive(Crossing& crossing) = 0;
 };
 
-// Makes the callee's scope from the bytes of a request. Set on the agent by
-// distributed autograd (dist::Attach); thread-safe.
+// Makes the callee's scope from the bytes of a request. Distributed autograd
+// sets it on the agent (dist::Attach). Thread-safe.
 class CallScopeFactory {
  public:
   virtual ~CallScopeFactory() = default;

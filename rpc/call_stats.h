@@ -16,9 +16,9 @@
 
 namespace baton::rpc::internal {
 
-// What became of the calls between a worker and its peers, by peer and method.
-// Peers and methods beyond some thousands share one entry, as do peers that are
-// forgotten. Thread-safe.
+// Statistics of the calls between a worker and its peers that have ended, by
+// peer and method. Peers and methods beyond some thousands share one entry, as
+// do forgotten peers. Thread-safe.
 class CallStats {
  public:
   enum class Side : uint8_t { kCaller, kCallee };
@@ -31,7 +31,7 @@ class CallStats {
 
   void Add(Side side, const std::string& peer, MethodKey method,
            const std::string& method_name, const Ended& ended);
-  // What was counted of `peer` is counted as of "others" from now on.
+  // Moves the counts of `peer` to "others".
   void Forget(const std::string& peer);
   std::vector<MethodStats> All() const;  // by side, peer and method
 

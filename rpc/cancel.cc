@@ -32,7 +32,8 @@ uint64_t CancelToken::OnCancel(Callback callback) const {
 
 void CancelToken::Remove(uint64_t number) const {
   if (state_ == nullptr || number == 0) return;
-  Callback dropped;  // destroyed after the lock, for it may own anything
+  // destroyed after the lock is released, since it may own anything
+  Callback dropped;
   {
     MutexLock lock(state_->mutex);
     auto found = state_->callbacks.find(number);

@@ -23,8 +23,8 @@ class CancelToken {
 
   bool cancelled() const;
   absl::Status reason() const;  // OK until cancelled
-  // Calls `callback` on the cancelling thread, or at once when cancelled
-  // already. The number takes it back.
+  // Calls `callback` on the cancelling thread, or at once if already cancelled.
+  // Returns a number for Remove.
   uint64_t OnCancel(Callback callback) const;
   void Remove(uint64_t number) const;
 

@@ -52,7 +52,7 @@ std::vector<Cert> Certificates(const std::string& pem) {
   return certificates;
 }
 
-// A program has no terminal to ask for a password at.
+// Never asks the terminal for a password.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 Key KeyOf(const std::string& pem) {
@@ -102,7 +102,7 @@ absl::Status CheckDates(const std::string& path, X509* certificate) {
   return absl::OkStatus();
 }
 
-// As the other side will do it, for both roles that a worker has.
+// Verifies the certificate as the other side will, in both roles of a worker.
 absl::Status CheckSigned(const SecurityFiles& files,
                          const std::vector<Cert>& own,
                          const std::vector<Cert>& authorities) {

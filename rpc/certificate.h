@@ -10,9 +10,10 @@
 
 namespace baton::rpc {
 
-// OK when the texts of `security`, read from `files`, can serve a worker whose
-// certificate must hold `name`; else FailedPrecondition with one line that
-// names the file and the remedy. gRPC would say none of it.
+// Returns OK if the texts of `security`, read from `files`, are valid for a
+// worker whose certificate must hold `name`. Else returns FailedPrecondition
+// with one line that names the file and the remedy, neither of which gRPC would
+// report.
 absl::Status CheckCertificate(const SecurityFiles& files,
                               const Security& security,
                               const std::string& name);

@@ -9,8 +9,8 @@
 
 namespace baton::rpc {
 
-// One way on which messages travel between this worker and a peer, and what has
-// travelled on it since this worker started. Plain data.
+// One channel between this worker and a peer, with its traffic since this
+// worker started. Plain data.
 struct ChannelInfo {
   std::string peer;
   std::string name;    // "grpc", "in-process"

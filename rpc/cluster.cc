@@ -32,16 +32,16 @@ uint64_t NewIncarnation() {
   return incarnation;
 }
 
-// Where to meet: the rendezvous that was named, or, with a list of workers, one
-// that the first of them hosts at its own address. Thus a list, too, tells
-// everybody the incarnations of all.
+// Where to meet: the named rendezvous, or, with a list of workers, one that the
+// first of them hosts at its own address. So all workers learn each other's
+// incarnations with a list, too.
 struct Meeting {
   std::string address;
   JoinOptions join;
   bool hosted_here = false;
 };
 
-// What a list of workers says already must not be said otherwise.
+// Checks that the options do not contradict the list of workers.
 absl::Status CheckPlace(const ClusterOptions& options, int place, int workers) {
   if (options.rank != -1 && options.rank != place) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -97,7 +97,7 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
   return meeting;
 }
 
-// Those of other machines would look for it on their own.
+// Warns of an address at which workers on other machines cannot reach this one.
 void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
   if (!options.peers.empty() || IsLocal(options.rendezvous) ||
       !IsLocal(options.listen) || !options.advertise_host.empty()) {
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .device = options.device,
       .max_message_bytes = options.max_message_bytes,
       .max_undelivered_bytes = options.max_undelivered_bytes,
-      .inline_delivery = true,  // an agent only posts what comes
+      .inline_delivery = true,  // an agent's handler never blocks
       .security = options.security};
   if (meeting.hosted_here) {
     transport_options.rendezvous =
@@ -151,7 +151,8 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                       .tf32 = Tf32Allowed(),
                       .deterministic = Deterministic()}};
   SetLogName(self.name);
-  // The worker that hosts a list's rendezvous takes it along.
+  // A worker that hosts the rendezvous does not leave it: the rendezvous ends
+  // with the worker.
   return internal::JoinBy(
       internal::DialerOf(meeting.address, meeting.join.access), meeting.address,
       meeting.join, std::move(options.agent), std::move(registry),

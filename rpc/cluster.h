@@ -17,20 +17,24 @@
 
 namespace baton::rpc {
 
-// How a process becomes a worker of a cluster: what baton-worker and every
-// trainer do first. Either `rendezvous` or `peers` says who else there is.
+// How a process joins a cluster as a worker; baton-worker and every trainer do
+// this first. Either `rendezvous` or `peers` says how to find the other
+// workers.
 struct ClusterOptions {
   std::string cluster = "baton";  // workers of other clusters are refused
   std::string name;               // of this worker
-  int rank = -1;                  // wanted rank; -1: any free one
-  // "host:port" of the built-in rendezvous service, which waits until
-  // `world_size` workers have come; or kOneMore (rpc/rendezvous.h).
+  int rank = -1;                  // the wanted rank; -1: any free one
+  // "host:port" of a rendezvous, which waits until `world_size` workers have
+  // come. A `world_size` of kOneMore (rpc/rendezvous.h) joins a cluster that
+  // has met.
   std::string rendezvous;
   int world_size = 0;
-  // Or all workers, this one among them: "alice=host:port,bob=host:port". Their
-  // order gives the ranks; another `rank` or `world_size` is InvalidArgument.
+  // Instead of `rendezvous`: all workers, including this one, as
+  // "alice=host:port,bob=host:port". The order gives the ranks; a different
+  // `rank` or `world_size` is InvalidArgument.
   std::string peers;
-  // Where this worker listens; with `peers` its own entry's address.
+  // Where this worker listens. Ignored with `peers`, where it listens at the
+  // address of its own entry.
   std::string listen = "127.0.0.1:0";
   std::string advertise_host;
   std::chrono::milliseconds join_timeout{60'000};
@@ -39,25 +43,25 @@ struct ClusterOptions {
   uint16_t tensor_port = 0;
   size_t max_message_bytes = size_t{16} << 30;
   size_t max_undelivered_bytes = size_t{256} << 20;
-  // As in Compute, whose other parts are those of the process at the time.
+  // As in Compute. Its other fields are taken from the process when it joins.
   Device device = Device::Cpu();
   DType dtype = DType::kF32;
-  // self and peers are filled in by JoinCluster.
+  // JoinCluster fills in `self` and `peers`.
   AgentOptions agent;
 };
 
-// Listens, meets the others, starts the agent. Returns within join_timeout.
-// Options and registries that are wrong are refused before anybody hears of
-// this worker; errors name what is missing: the address that cannot be listened
-// on, the rendezvous that cannot be reached, the workers that did not come.
+// Listens, meets the other workers and starts the agent, within join_timeout.
+// Invalid options and registries are refused before any other process hears of
+// this worker. Errors name the cause: the address that cannot be listened on,
+// the rendezvous that cannot be reached, or the workers that did not come.
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry);
 
 namespace internal {
 
-// Meets the others by `dial`, as `join` says, and starts the agent of its self,
-// which has an incarnation and the address of `transport`. `leaves`: tells the
-// rendezvous when it ends.
+// Meets the other workers through `dial` as `join` says and starts the agent.
+// `join.self` has an incarnation and the address of `transport`. If `leaves`,
+// the agent tells the rendezvous when it shuts down.
 absl::StatusOr<std::unique_ptr<Agent>> JoinBy(
     const RendezvousDialer& dial, const std::string& rendezvous,
     JoinOptions join, AgentOptions options, Registry registry,

@@ -183,7 +183,8 @@ WorkerInfo Codec<WorkerInfo>::Decode(Decoder& decoder) {
   worker.incarnation = decoder.Get<uint64_t>();
   worker.address = decoder.GetString();
   worker.compute = decoder.Get<Compute>();
-  // Names are looked up and printed; one that is not known yet is empty.
+  // Names are looked up and printed, so they must be valid. An unknown name is
+  // empty.
   if (!worker.name.empty()) {
     if (absl::Status status = CheckWorkerName(worker.name); !status.ok()) {
       decoder.Fail(std::move(status));

@@ -17,14 +17,14 @@
 #include "rpc/call_scope.h"
 #include "rpc/transport.h"
 
-// How values become bytes. A type travels when Codec<T> is specialised for it
-// (codec_types.h does so for the usual ones) or when it lists its fields:
+// How values are encoded. A type can be sent if Codec<T> is specialized for it
+// (codec_types.h does so for common types) or if it lists its fields:
 //   struct Spec {
 //     int width = 0;
 //     std::string name;
 //     static constexpr auto Fields = std::tuple{&Spec::width, &Spec::name};
 //   };
-// (a static member function Fields() that returns the tuple does as well).
+// (or has a static member function Fields() that returns the tuple).
 namespace baton::rpc {
 
 namespace internal {
@@ -35,11 +35,12 @@ using HandlePtr = std::shared_ptr<Handle>;
 class Encoder;
 class Decoder;
 
-// A specialisation has
+// A specialization has
 //   static void Encode(Encoder& encoder, const T& value);
 //   static T Decode(Decoder& decoder);
-// Encode may run again for the same call. Decode must consume at least one
-// byte, survive any bytes, and may return anything once the decoder has failed.
+// Encode may run more than once for the same call. Decode must consume at least
+// one byte and handle arbitrary bytes; it may return any value once the decoder
+// has failed.
 template <typename T, typename = void>
 struct Codec;
 
@@ -50,13 +51,13 @@ concept Encodable = requires(Encoder& encoder, Decoder& decoder,
   { Codec<T>::Decode(decoder) } -> std::same_as<T>;
 };
 
-// Gathers the values of one message: bytes, tensors and handles side by side.
-// The first failure sticks. Confined to one thread.
+// Collects the values of one message: bytes, tensors and handles, each
+// separately. Keeps the first failure. Confined to one thread.
 class Encoder {
  public:
   explicit Encoder(Crossing* crossing = nullptr) : crossing_(crossing) {}
 
-  // The crossing of the call's scope; null for a call without one.
+  // The crossing of the call's scope; null for a call without a scope.
   Crossing* crossing() const { return crossing_; }
 
   template <typename T>
@@ -85,10 +86,10 @@ class Encoder {
   absl::Status status_;
 };
 
-// Reads them back, in order. After a failure, which sticks, every read gives
-// zeros; loops must stop when ok() turns false. Lengths from the wire are
-// checked against what is left before anything is allocated. Confined to one
-// thread.
+// Reads the values back in order. After the first failure, which it keeps,
+// every read returns zeros; loops must stop when ok() becomes false. Lengths
+// from the wire are checked against the remaining bytes before anything is
+// allocated. Confined to one thread.
 class Decoder {
  public:
   explicit Decoder(std::string bytes, std::vector<Tensor> tensors = {},
@@ -108,14 +109,14 @@ class Decoder {
   Tensor GetTensor();
   internal::HandlePtr GetHandle();
 
-  // Where tensors come to, unless they are there; by default they stay where
-  // they are. GetTensor throws Error where they cannot.
+  // The device to which tensors are moved; by default they stay where they are.
+  // GetTensor throws Error if a tensor cannot be moved.
   void set_device(Device device) { device_ = device; }
-  // What Variables that are floating are cast to; by default nothing.
+  // The dtype to which floating-point Variables are cast; by default none are.
   void set_dtype(std::optional<DType> dtype) { dtype_ = dtype; }
   std::optional<DType> dtype() const { return dtype_; }
 
-  // Bound the nesting of values that contain themselves.
+  // Limit the nesting of recursive values.
   bool EnterNested();
   void LeaveNested() { --depth_; }
 
@@ -124,7 +125,7 @@ class Decoder {
   const absl::Status& status() const { return status_; }
   size_t remaining() const { return bytes_.size() - position_; }
 
-  // Call it once all values are read: fails when something is left over, then
+  // Call it once all values are read. Fails if something is left over; else
   // lets the call's scope finish its side.
   absl::Status Finish();
   using AtEnd = absl::AnyInvocable<absl::Status()>;

@@ -18,7 +18,7 @@
 #include "rpc/codec.h"
 #include "rpc/worker.h"
 
-// Codecs of the usual types. Numbers are little-endian and of fixed size.
+// Codecs of common types. Numbers are little-endian and of fixed size.
 namespace baton::rpc {
 
 template <typename T>
@@ -246,7 +246,8 @@ constexpr auto FieldsOf() {
 }
 }  // namespace internal
 
-// The fields' number leads, so that a struct that grew is noticed.
+// The number of fields comes first, so that a struct with added fields is
+// detected.
 template <typename T>
 struct Codec<T, std::enable_if_t<internal::ListsFields<T>>> {
   static void Encode(Encoder& encoder, const T& value) {

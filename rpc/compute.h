@@ -11,22 +11,23 @@
 
 namespace baton::rpc {
 
-// How a worker computes; the others are told. Value type.
+// How a worker computes, as it declares to the other workers. Value type.
 struct Compute {
-  // Where modules are placed that name no other device, and where tensors that
-  // are on other workers' GPUs come to.
+  // The device of modules that name no other device, and of tensors that arrive
+  // from other workers' GPUs.
   Device device = Device::Cpu();
-  // Of the weights of such modules (nn::Module::LowerPrecision): kF32, kBF16 or
-  // kF16.
+  // The dtype of such modules' weights (nn::Module::LowerPrecision): kF32,
+  // kBF16 or kF16.
   DType dtype = DType::kF32;
-  // Of the process (core/precision.h).
+  // Settings of the process (core/precision.h).
   bool tf32 = false;
   bool deterministic = false;
 
-  // The device, then what differs from the above: "cuda:1 bf16 deterministic".
+  // The device, then each field that differs from its default: "cuda:1 bf16
+  // deterministic".
   std::string ToString() const;
-  // Reads that; "" is the CPU. InvalidArgument for other texts, which may be a
-  // stranger's.
+  // Parses the result of ToString; "" is the CPU. Returns InvalidArgument for
+  // other texts, since `text` may come from an untrusted peer.
   static absl::StatusOr<Compute> Parse(const std::string& text);
   friend bool operator==(const Compute&, const Compute&) = default;
 };

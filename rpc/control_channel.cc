@@ -23,8 +23,9 @@ bool ControlChannel::Due(Clock::time_point now,
   return Overdue(now, resend_after);
 }
 
-// A silent peer is asked with one frame now and then; each answer doubles what
-// may follow it, so that nothing waits for a timer once the peer is there.
+// While a peer is silent, only one frame is resent every `resend_after`. Each
+// acknowledgement doubles the window, so that nothing waits for a timer once
+// the peer is back.
 ControlFrame ControlChannel::Take(Clock::time_point now,
                                   std::chrono::milliseconds resend_after) {
   if (next_ > first_ && Overdue(now, resend_after)) {
@@ -63,8 +64,8 @@ ControlChannel::Received ControlChannel::Receive(const ControlFrame& frame) {
   next_ = std::max(next_, first_);
   if (frame.items.empty()) return received;
   owes_ack_ = true;
-  // A gap means that an earlier frame was lost or is late: all that follows it
-  // will come again.
+  // A gap means that an earlier frame was lost or is late. All items from the
+  // gap on will be resent.
   if (frame.first > expected_) return received;
   for (uint64_t i = expected_ - frame.first; i < frame.items.size(); ++i) {
     received.items.push_back(frame.items[i]);

@@ -13,14 +13,14 @@
 
 namespace baton::rpc::internal {
 
-// Brings the ownership messages between two agents to the other side exactly
-// once and in order, whatever is lost, doubled or reordered underneath: items
-// are numbered, acknowledged cumulatively, and sent again until they are. Many
-// items make one frame.
+// One end of the channel for ownership messages between two agents. It delivers
+// items exactly once and in order even if frames are lost, duplicated or
+// reordered: items are numbered, acknowledged cumulatively, and resent until
+// they are acknowledged. A frame carries many items.
 //
-// All that two incarnations say to each other belongs to an epoch. Who gives
-// the other one up begins the next; the other one sees that in whatever comes
-// next, gives up its part as well and follows. Both begin with 1.
+// All messages between two incarnations belong to an epoch, at first 1. A side
+// that gives the other one up begins the next epoch. The other side sees this
+// in the next message, gives up its own state and adopts the new epoch.
 // Thread-compatible.
 class ControlChannel {
  public:
@@ -29,11 +29,12 @@ class ControlChannel {
 
   void Push(ControlItem item, Acked acked);
 
-  // True when a frame should be sent now: something is new and not too much is
-  // unanswered, or something is for `resend_after`, or the other side waits for
-  // an acknowledgement.
+  // True if a frame should be sent now: there are items to send and the window
+  // is not full, or items have been unacknowledged for `resend_after`, or the
+  // other side waits for an acknowledgement.
   bool Due(Clock::time_point now, std::chrono::milliseconds resend_after) const;
-  // The frame to send; at most some hundred items, call while Due.
+  // Returns the next frame to send, of at most kItemsPerFrame items. Call it
+  // while Due.
   ControlFrame Take(Clock::time_point now,
                     std::chrono::milliseconds resend_after);
 
@@ -41,18 +42,19 @@ class ControlChannel {
     std::vector<ControlItem> items;  // new ones, in order
     std::vector<Acked> acked;        // to be called
   };
-  // Of a frame of an earlier epoch only the sender is told that it is over.
+  // A frame of another epoch is ignored; if it is of an earlier one, the sender
+  // will be told the current epoch.
   Received Receive(const ControlFrame& frame);
-  // The other side is heard again after a break: what it has not acknowledged
-  // is due at once.
+  // To be called when the other side is heard again after a break: the items
+  // that it has not acknowledged become due at once.
   void Resume();
 
   uint64_t epoch() const { return epoch_; }
-  // The other side is given up: drops what waits and begins the next epoch.
+  // Gives the other side up: drops all waiting items and begins the next epoch.
   void Reset() { Follow(epoch_ + 1); }
-  // The same, into an epoch that the other side has begun.
+  // Like Reset, but adopts the epoch that the other side has begun.
   void Follow(uint64_t epoch);
-  // The other side speaks of an earlier epoch: it must hear of this one.
+  // Makes a frame due, since the other side must be told the current epoch.
   void TellEpoch() { owes_ack_ = true; }
 
   size_t waiting() const { return items_.size(); }
@@ -72,9 +74,9 @@ class ControlChannel {
   std::deque<Waiting> items_;  // numbers first_, first_ + 1, ...
   uint64_t epoch_ = 1;
   uint64_t first_ = 1;
-  uint64_t next_ = 1;    // number of the first item to send, perhaps again
+  uint64_t next_ = 1;    // number of the next item to send or resend
   uint64_t unsent_ = 1;  // number of the first item never sent
-  uint64_t window_ = kLargestWindow;  // items that may be unanswered at a time
+  uint64_t window_ = kLargestWindow;  // most unacknowledged items
   Clock::time_point last_sent_{};
   uint64_t expected_ = 1;
   bool owes_ack_ = false;

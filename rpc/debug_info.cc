@@ -69,7 +69,7 @@ DebugInfo AgentCore::GetDebugInfo() const {
   info.uptime_ms = age(begun_);
   info.channels = transport_->Channels();
   info.tensor_channels = transport_->TensorChannels();
-  // Who looks is no part of what it sees.
+  // Leave observers out of what they see.
   for (const WorkerInfo& peer : peers_.All()) {
     if (peer.rank != kObserverRank) continue;
     std::erase_if(info.peers, [&](const PeerInfo& entry) {

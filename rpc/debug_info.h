@@ -14,7 +14,8 @@
 #include "rpc/view.h"
 #include "rpc/worker.h"
 
-// What a worker is doing, as a value that can be sent and printed. Plain data.
+// A snapshot of what a worker is doing, which can be sent and printed. Plain
+// data.
 namespace baton::rpc {
 
 struct ObjectInfo {
@@ -24,12 +25,12 @@ struct ObjectInfo {
   std::vector<std::string> holders;  // workers with a handle; one may repeat
   int32_t local_handles = 0;
   int64_t age_ms = 0;
-  int64_t bytes = -1;   // when it was made; -1: not known (rpc/held_bytes.h)
-  std::string made_by;  // worker
-  std::string made_at;  // "trainer.cc:45", else the method that gave it
-  // Of calls: "Stage::Forward of worker alice (93 ms ago)".
+  int64_t bytes = -1;   // size when made; -1: unknown (rpc/held_bytes.h)
+  std::string made_by;  // a worker's name
+  std::string made_at;  // "trainer.cc:45", else the method that made it
+  // Descriptions of calls: "Stage::Forward of worker alice (93 ms ago)".
   std::vector<std::string> used_by;
-  std::vector<std::string> waited_for_by;  // in the order of their turns
+  std::vector<std::string> waited_for_by;  // in queue order
   static constexpr auto Fields = std::tuple{
       &ObjectInfo::id,      &ObjectInfo::type,          &ObjectInfo::state,
       &ObjectInfo::holders, &ObjectInfo::local_handles, &ObjectInfo::age_ms,
@@ -38,7 +39,8 @@ struct ObjectInfo {
 };
 
 struct CallInfo {
-  std::string peer;  // the callee of an outgoing call, the caller of another
+  // The callee of an outgoing call, the caller of an incoming one.
+  std::string peer;
   std::string method;
   int64_t age_ms = 0;
   static constexpr auto Fields =
@@ -60,18 +62,19 @@ struct PeerInfo {
                  &PeerInfo::control_waiting};
 };
 
-// The calls between this worker and a peer of one method since it started.
+// Statistics of the calls of one method between this worker and a peer since
+// this worker started.
 struct MethodStats {
   std::string peer;
   std::string method;
-  bool incoming = false;  // served here; else made here
-  uint64_t calls = 0;     // that have ended
+  bool incoming = false;  // the calls were served here; else made here
+  uint64_t calls = 0;     // those that have ended
   uint64_t failed = 0;    // of these
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  // From its begin to its answer: as the caller sees it, or as served here.
+  // Sum of the times from begin to answer, as seen by this worker.
   uint64_t total_us = 0;
-  std::vector<uint64_t> latency{};  // rpc/histogram.h
+  std::vector<uint64_t> latency{};  // counts by bucket (rpc/histogram.h)
   static constexpr auto Fields =
       std::tuple{&MethodStats::peer,           &MethodStats::method,
                  &MethodStats::incoming,       &MethodStats::calls,
@@ -95,7 +98,7 @@ struct DebugInfo {
   std::vector<ChannelInfo> channels;
   std::vector<TensorChannelInfo> tensor_channels;
   std::vector<MethodStats> methods;
-  std::vector<View> views;  // of the layers above
+  std::vector<View> views;  // from the layers above
   static constexpr auto Fields = std::tuple{&DebugInfo::self,
                                             &DebugInfo::peers,
                                             &DebugInfo::objects,
@@ -112,12 +115,12 @@ struct DebugInfo {
                                             &DebugInfo::methods,
                                             &DebugInfo::views};
 
-  // Nothing is under way and nothing is owned or held for others.
+  // True if no call is under way and no object is owned here or held elsewhere.
   bool Idle() const {
     return objects.empty() && outgoing.empty() && incoming.empty() &&
            user_handles == 0 && transfers == 0;
   }
-  std::string ToString() const;  // several lines, for people
+  std::string ToString() const;  // several lines, for display
 };
 
 }  // namespace baton::rpc

@@ -10,18 +10,19 @@
 
 namespace baton::rpc {
 
-// What a program may want to know of a failed call beside its text, which reads
-// "bob, Stage::Forward: cause". Of nested calls it is the innermost.
+// Details of a failed call, beside the error text, which reads "bob,
+// Stage::Forward: cause". With nested calls, the innermost failed call.
 struct CallError {
   std::string worker;
   std::string method;
   bool retryable = false;  // the method did not run
 };
 
-// Nothing for a status that is not of a failed call.
+// Returns nothing if `status` is not from a failed call.
 std::optional<CallError> CallErrorOf(const absl::Status& status);
 
-// `status` with "worker, method: " in front and a CallError if it has none.
+// Returns `status` with "worker, method: " in front and with a CallError,
+// unless it has one already.
 absl::Status CallFailed(const absl::Status& status, const CallError& error);
 
 }  // namespace baton::rpc

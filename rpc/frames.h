@@ -14,8 +14,8 @@
 #include "rpc/ids.h"
 #include "rpc/methods.h"
 
-// The headers of the messages between two agents: one byte of kind, then one of
-// the structs below. docs/rref_protocol.md explains those of ownership.
+// The headers of the messages between two agents: a FrameKind byte, then one of
+// the structs below. docs/rref_protocol.md explains the ownership messages.
 namespace baton::rpc {
 
 template <>
@@ -63,7 +63,7 @@ enum class FrameKind : uint8_t {
   kCancel = 4,
 };
 
-// An RRef that travels in a message, granted to its receiver under `fork`.
+// An RRef inside a message, granted to the receiver under `fork`.
 struct Transfer {
   RRefId id;
   ForkId fork;
@@ -74,22 +74,26 @@ struct Transfer {
 };
 
 struct RequestFrame {
-  uint64_t to = 0;     // the callee's incarnation; 0 where unknown
-  uint64_t epoch = 0;  // of the two workers, as ControlChannel counts it
+  uint64_t to = 0;     // the callee's incarnation; 0 if unknown
+  uint64_t epoch = 0;  // the epoch of the two workers (rpc/control_channel.h)
   uint64_t call = 0;   // counts the caller's requests to this callee from 1
   uint64_t type = 0;   // MethodKey
   uint32_t index = 0;
-  RRefId object;           // whose method; number 0 for a function
-  RRefId result;           // what the result becomes here; number 0: sent back
-  ForkId result_fork;      // the caller's grant of it
+  RRefId object;  // the object whose method it is; number 0 for a function
+  // The object that the result becomes at the callee; number 0: the result is
+  // sent back.
+  RRefId result;
+  ForkId result_fork;      // the caller's grant of `result`
   int64_t timeout_us = 0;  // negative: none
   bool has_scope = false;
   std::string scope;
   std::vector<Transfer> transfers;
   std::string arguments;
-  std::string place;      // where the caller asked for `result`; for people
-  bool may_stay = false;  // a long result stays: its RRef is sent back
-  // Of objects, by the calls that wait for this one (rpc/object_lock.h).
+  // Where in the source the caller asked for `result`, for display.
+  std::string place;
+  // A long result may stay at the callee, which sends its RRef back.
+  bool may_stay = false;
+  // The holds of the calls that wait for this one (rpc/object_lock.h).
   std::vector<HoldId> within;
   static constexpr auto Fields =
       std::tuple{&RequestFrame::to,         &RequestFrame::epoch,
@@ -118,13 +122,14 @@ struct ResponseFrame {
 
 enum class ControlKind : uint8_t {
   kCreated = 1,  // owner to creator: the object is in the owner's table
-  kAdd = 2,      // user to owner: `fork` is mine
-  kDelete = 3,   // user to owner: `fork` is gone
+  kAdd = 2,      // user to owner: I have `fork`
+  kDelete = 3,   // user to owner: I have released `fork`
   kAccept = 4,   // receiver to sender: `fork` arrived and the owner knows it
   kRefuse = 5,   // receiver to sender: `fork` did not and will not arrive
   kProbe = 6,    // sender to receiver: did `fork` arrive?
-  kLeaving = 7,  // this worker ends; when its connection breaks it is gone
-  kPing = 8,     // are you there?
+  // This worker shuts down; when its connection breaks it is gone.
+  kLeaving = 7,
+  kPing = 8,  // asks only for an acknowledgement
 };
 
 struct ControlItem {
@@ -135,21 +140,21 @@ struct ControlItem {
       std::tuple{&ControlItem::kind, &ControlItem::id, &ControlItem::fork};
 };
 
-// Items number `first` and on of `epoch`, and what the sender has received of
-// the other direction in it.
+// The items of `epoch` with the numbers from `first` on, and an acknowledgement
+// of the items received in the other direction.
 struct ControlFrame {
   uint64_t to = 0;
   uint64_t epoch = 0;
   uint64_t first = 0;
   std::vector<ControlItem> items;
-  uint64_t acked = 0;  // the next item expected
+  uint64_t acked = 0;  // the number of the next item expected
   static constexpr auto Fields =
       std::tuple{&ControlFrame::to, &ControlFrame::epoch, &ControlFrame::first,
                  &ControlFrame::items, &ControlFrame::acked};
 };
 
-// The caller has given the request up: what serves it is told, and a request
-// that comes later is not served.
+// The caller has given up the request. Its handler is told to stop; a request
+// that arrives after this frame is not served.
 struct CancelFrame {
   uint64_t to = 0;
   uint64_t call = 0;
@@ -165,7 +170,7 @@ std::string EncodeFrame(FrameKind kind, const Frame& frame) {
   return std::move(encoder.bytes());
 }
 
-// InvalidArgument for anything but one whole frame.
+// Returns InvalidArgument unless `header` is exactly one frame.
 template <typename Frame>
 absl::StatusOr<Frame> DecodeFrame(std::string header) {
   Decoder decoder(std::move(header));

@@ -9,9 +9,10 @@
 
 namespace baton::rpc {
 
-// A tracer that keeps, while it is on, also what this process's GPUs run: spans
-// on tracks like "cuda:0 stream 7". Of several in one process the first that is
-// started has it. Where it cannot be had, the log's notes say why.
+// Returns a tracer that, while it is on, also records what this process's GPUs
+// run, as spans on tracks like "cuda:0 stream 7". Of several such tracers in
+// one process only the first that is started records GPUs. If recording is not
+// possible, the log's notes say why.
 std::shared_ptr<Tracer> MakeTracerWithGpus();
 
 }  // namespace baton::rpc

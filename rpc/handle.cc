@@ -12,7 +12,7 @@
 namespace baton::rpc::internal {
 namespace {
 
-// So many brief callbacks are brief together.
+// Up to this many brief callbacks count as brief together.
 constexpr size_t kFew = 8;
 
 }  // namespace
@@ -38,7 +38,8 @@ void Handle::Confirm() {
     state_ = State::kConfirmed;
     telling_ = true;
   }
-  // This thread may be one that reads messages.
+  // This thread may be one that reads messages, so it runs only brief
+  // callbacks.
   TellWaiting(Then::kIsBrief);
 }
 

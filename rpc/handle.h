@@ -21,8 +21,8 @@ class AgentCore;
 class Ownership;
 
 // What the copies of one RRef share: one grant (fork) of an object that another
-// worker owns, or one local reference to an object that this worker owns. Its
-// destruction gives that back.
+// worker owns, or one local reference to an object that this worker owns. The
+// destructor releases it.
 //
 //   state      meaning                                    goes to
 //   kUnknown   the owner may not know of it yet           kConfirmed, kFailed
@@ -34,7 +34,7 @@ class Ownership;
 class Handle : public std::enable_shared_from_this<Handle> {
  public:
   enum class State { kUnknown, kConfirmed, kFailed };
-  // What a callback does: something brief, or what may wait or copy much.
+  // Whether a callback is brief, or may block or copy many bytes.
   enum class Then { kIsBrief, kMayWait };
   using Confirmed = std::function<void(const absl::Status&)>;
 
@@ -66,28 +66,31 @@ class Handle : public std::enable_shared_from_this<Handle> {
   State state() const;
   absl::Status failure() const;
   void Confirm();
-  // False when it had failed before.
+  // Returns false if it had already failed.
   bool FailWith(const absl::Status& why);
-  // `callback` runs once the state is not kUnknown, at once when it is already.
-  // A few brief ones that wait for Confirm run in it; others, and what is
-  // behind them, where the agent runs continuations: all in order and before
-  // those that come meanwhile. FailWith runs them itself.
+  // Runs `callback` once the state is not kUnknown; at once if it already is
+  // not. Confirm itself runs the waiting callbacks if they are few and all
+  // brief; otherwise they run where the agent runs continuations. They run in
+  // order and before callbacks that are added meanwhile. FailWith runs them
+  // itself.
   void WhenConfirmed(Confirmed callback, Then then);
-  // Nothing would wait.
+  // True if WhenConfirmed would run its callback at once.
   bool settled() const;
 
-  // From now on, and for good, `successor` stands for this one: see Current.
-  // InvalidArgument where this one already stands for it.
+  // Makes `successor` replace this handle permanently: see Current. Returns
+  // InvalidArgument if this handle already replaces `successor`.
   absl::Status MoveTo(std::shared_ptr<Handle> successor);
-  // Null before MoveTo; then it stays as it is.
+  // Null before MoveTo; never changes after it.
   const std::shared_ptr<Handle>& successor() const;
 
-  // Of the call that makes the object; for the creator's handle alone.
+  // The outcome of the call that makes the object; only set in the creator's
+  // handle.
   const Promise<void>& creation() const { return creation_; }
   void set_creation(Promise<void> creation) { creation_ = std::move(creation); }
 
  private:
-  // Runs what waits here if none of it does more than `most`.
+  // Runs the waiting callbacks if all are within `most`, else passes them on to
+  // the agent's executor.
   void TellWaiting(Then most);
 
   const Identity identity_;
@@ -99,22 +102,23 @@ class Handle : public std::enable_shared_from_this<Handle> {
   State state_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Confirmed> waiting_ ABSL_GUARDED_BY(mutex_);
-  Then longest_ ABSL_GUARDED_BY(mutex_) = Then::kIsBrief;  // of waiting_
-  bool telling_ ABSL_GUARDED_BY(mutex_) = false;           // until nobody waits
+  // The longest in waiting_.
+  Then longest_ ABSL_GUARDED_BY(mutex_) = Then::kIsBrief;
+  bool telling_ ABSL_GUARDED_BY(mutex_) = false;  // callbacks are being run
   // Written once, before `moved_` is true.
   std::shared_ptr<Handle> successor_;
   std::atomic<bool> moved_{false};
 };
 
-// The last of the successors of `handle`, or itself; lives as long as it does.
-// Null of null.
+// Returns the last in the chain of successors of `handle`, or `handle` itself
+// if it has none. The result lives as long as `handle`. Null for null.
 const std::shared_ptr<Handle>& Current(const std::shared_ptr<Handle>& handle);
 
 // Calls `done` once every handle is confirmed, or with the first failure.
 void WhenAllConfirmed(const std::vector<std::shared_ptr<Handle>>& handles,
                       std::function<void(const absl::Status&)> done,
                       Handle::Then then = Handle::Then::kMayWait);
-// Whether that would be at once.
+// True if WhenAllConfirmed would call `done` at once.
 bool AllSettled(const std::vector<std::shared_ptr<Handle>>& handles);
 
 }  // namespace baton::rpc::internal

@@ -12,9 +12,10 @@
 #include "core/tensor.h"
 
 // How much memory a value of an exported type holds, for batonctl and leak
-// reports: told by T::HeldBytes(), or known for tensors, what wraps one
-// (v.tensor()), strings and vectors of these. Asked once, when the value is
-// made and nobody else has it.
+// reports. T::HeldBytes() tells if the type has it; else the size is known for
+// tensors, types that wrap one (v.tensor()), strings, numbers and vectors of
+// these. It is computed once, when the value is made and nothing else refers to
+// it.
 namespace baton::rpc::internal {
 
 inline constexpr int64_t kUnknownBytes = -1;

@@ -11,7 +11,7 @@ namespace baton::rpc {
 
 size_t BucketOf(uint64_t us) {
   if (us < 4) return us;
-  const int octave = std::bit_width(us) - 1;  // 2 or more
+  const int octave = std::bit_width(us) - 1;  // at least 2
   const size_t bucket = 4 * (octave - 1) + ((us >> (octave - 2)) & 3);
   return std::min(bucket, kHistogramBuckets - 1);
 }

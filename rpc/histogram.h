@@ -11,16 +11,16 @@
 
 namespace baton::rpc {
 
-// Durations in microseconds, in buckets that grow by a quarter of a power of
-// two: what is read back is right to an eighth. Four buckets hold 0 to 3 us,
-// the last one all from 2^36 us (19 hours) on.
+// A histogram of durations in microseconds. Each power of two is divided into
+// four buckets, so values are accurate to an eighth. The first four buckets
+// hold 0 to 3 us; the last one holds everything from 7 * 2^34 us (33 hours) on.
 inline constexpr size_t kHistogramBuckets = 4 * 36;
 
 size_t BucketOf(uint64_t us);
-// The least value of a bucket; of kHistogramBuckets, the end of the last one.
+// The least value of a bucket; for kHistogramBuckets, the end of the last one.
 uint64_t BucketBegin(size_t bucket);
-// The value below which the share `q` of what was counted lies, interpolated
-// within its bucket; 0 for nothing counted. Trailing buckets may be missing.
+// The `q` quantile of the counted values, interpolated within its bucket; 0 if
+// nothing was counted. Trailing buckets may be missing.
 double QuantileUs(const std::vector<uint64_t>& counts, double q);
 
 // Counts from any thread, without locks. Thread-safe.
@@ -29,9 +29,9 @@ class Histogram {
   void Add(uint64_t us) {
     buckets_[BucketOf(us)].fetch_add(1, std::memory_order_relaxed);
   }
-  // All that the other one has counted.
+  // Adds all counts of `other`.
   void Add(const Histogram& other);
-  // Without the empty buckets at the end.
+  // The counts without the empty buckets at the end.
   std::vector<uint64_t> Counts() const;
 
  private:

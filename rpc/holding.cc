@@ -9,11 +9,11 @@
 #include "rpc/agent_core.h"
 #include "rpc/object_hold.h"
 
-// How calls wait for objects that others hold.
+// How calls wait for objects that other calls hold.
 namespace baton::rpc {
 namespace internal {
 
-// Owned by its place in the lock's queue.
+// A call's wait for an object. Owned by its entry in the lock's queue.
 struct AgentCore::Turn {
   std::shared_ptr<ObjectLock> lock;
   std::shared_ptr<const ObjectUse> use;
@@ -24,8 +24,8 @@ struct AgentCore::Turn {
 
 HoldId AgentCore::NewHold() { return {self().incarnation, ++last_hold_}; }
 
-// Takes the object before a thread is found, so that calls have it in the order
-// in which they came.
+// Acquires the object before it takes a thread, so that calls get the object in
+// the order in which they arrived.
 void AgentCore::Enter(const IncomingPtr& call, const OwnedValue& object) {
   const bool looks_only =
       call->handler == nullptr && call->frame.index == kReady;
@@ -90,7 +90,8 @@ void AgentCore::AwaitTurn(const std::shared_ptr<ObjectLock>& lock,
       };
   cancel.OnCancel(give_up);
   if (deadline == Clock::time_point::max()) return;
-  // Early enough for the reason to reach a caller who waits no longer.
+  // Give up early enough for the error to reach the caller before its own
+  // deadline.
   const auto now = Clock::now();
   const auto early =
       std::min<Clock::duration>((deadline - now) / 10, std::chrono::seconds(1));
@@ -142,7 +143,7 @@ std::vector<std::string> AgentCore::CallsWithin(HoldId hold) const {
 
 namespace {
 
-// Objects that are wanted together.
+// A call that wants several objects together.
 struct Gathering {
   CallContext call;
   std::vector<std::shared_ptr<ObjectLock>> locks;
@@ -150,7 +151,8 @@ struct Gathering {
   OnHold done;
 };
 
-// With `has` of them, if that is one of them, in hand.
+// Tries to acquire all objects. The object with index `has` is already held,
+// unless `has` is the number of objects.
 void Gather(const std::shared_ptr<Gathering>& wanted, size_t has) {
   const auto& locks = wanted->locks;
   size_t i = 0;

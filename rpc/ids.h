@@ -10,8 +10,9 @@
 
 namespace baton::rpc {
 
-// Names one object of the cluster for ever: ids carry the incarnation of the
-// worker that made them, so a restarted worker cannot make one again.
+// Names one object of the cluster, uniquely for all time: an id carries the
+// incarnation of the worker that made it, so a restarted worker cannot make the
+// same id again.
 struct RRefId {
   uint64_t creator = 0;  // incarnation
   uint64_t number = 0;   // 0: no object
@@ -19,7 +20,8 @@ struct RRefId {
   friend auto operator<=>(const RRefId&, const RRefId&) = default;
 };
 
-// Names one grant of an RRef to one worker; made by the worker that grants.
+// Names one grant of an RRef to one worker; made by the worker that passes the
+// RRef on.
 struct ForkId {
   uint64_t creator = 0;
   uint64_t number = 0;

@@ -8,7 +8,7 @@
 
 namespace baton::rpc::internal {
 namespace {
-// That a thread which brought one task does for others.
+// The most tasks of others that a thread runs after its own task in Run.
 constexpr int kForOthers = 16;
 }  // namespace
 

@@ -12,28 +12,29 @@
 
 namespace baton::rpc::internal {
 
-// Runs tasks one at a time and in order, as a thread of its own would: on one
-// when Post brings them, and on the thread of whoever brings one with Run while
-// nothing else is under way, which saves waking another. Tasks never wait.
-// Both are called without locks. Thread-safe.
+// Runs tasks one at a time and in order. A task passed to Run runs on the
+// calling thread if nothing else is under way, which saves waking another
+// thread. Other tasks run on the inbox's own thread or after the task of a
+// thread that is in Run. Tasks must not block. Post and Run must be called
+// without locks. Thread-safe.
 class Inbox final : public Executor {
  public:
   explicit Inbox(std::string name) : thread_(1, std::move(name)) {}
 
   void Post(Task task) override;
-  // Returns when the task has run, unless others are before it.
+  // Runs the task before it returns, unless other tasks are ahead of it.
   void Run(Task task);
-  // Runs what is queued and joins; what is posted later runs inline.
+  // Runs the queued tasks and joins the thread. Tasks posted later run inline.
   void Stop() { thread_.Stop(); }
 
  private:
-  // Takes up to `limit` tasks off the queue; leaves the rest to the thread.
+  // Runs up to `limit` tasks of the queue and leaves the rest to the thread.
   void Drain(int limit);
 
   Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  StoppablePool thread_;  // last: its tasks use the rest
+  StoppablePool thread_;  // last: its tasks use the other members
 };
 
 }  // namespace baton::rpc::internal

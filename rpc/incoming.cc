@@ -13,7 +13,8 @@
 namespace baton::rpc::internal {
 namespace {
 
-// When a response's RRefs are asked for that nobody has said to have received.
+// The receiver of a response that has not confirmed its RRefs after this time
+// is asked whether they arrived.
 constexpr std::chrono::seconds kProbeResponse{30};
 
 size_t BytesOf(const IncomingCall& call) {
@@ -23,8 +24,8 @@ size_t BytesOf(const IncomingCall& call) {
   return bytes;
 }
 
-// Longer results stay here where the caller leaves that to this worker: the
-// second call that fetches them costs little beside their bytes.
+// Results that are longer stay here if the caller allows it: the second call,
+// which fetches them, costs little compared with their bytes.
 constexpr int64_t kLongResult = 64 << 10;
 
 bool IsLong(const AnyValue& value) {
@@ -65,8 +66,8 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
   Serve(call);
 }
 
-// On the inbox, so that a creation is acknowledged and a cancellation finds
-// the call however busy the workers are.
+// Runs on the inbox, so that creations are acknowledged and cancellations find
+// the call even if all handler threads are busy.
 void AgentCore::Serve(const IncomingPtr& call) {
   call->started = Clock::now();
   call->caller = call->from.name;
@@ -109,7 +110,7 @@ void AgentCore::Serve(const IncomingPtr& call) {
 absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   const RequestFrame& frame = call->frame;
   if (!call->local) {
-    // Also for a call that fails below: what travelled is then given back.
+    // Import even if the call fails below; the handles then release the grants.
     ASSIGN_OR_RETURN(call->handles,
                      ownership_->Import(call->from, frame.transfers));
   }
@@ -167,7 +168,7 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
     workers_->PostOrRunInline([this, call] { Run(call, {}); });
     return;
   }
-  // A call that waits for its object must still end when it is given up.
+  // A call that waits for its object must still end when it is cancelled.
   call->context->cancel.token().OnCancel(
       [core = weak_from_this(),
        weak = std::weak_ptr<IncomingCall>(call)](const absl::Status& why) {
@@ -206,7 +207,8 @@ void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   if (!status.ok()) Answer(call, std::move(status));
 }
 
-// The handler answers by itself; a status from here is of what came before it.
+// The handler answers by itself. An error that is returned here occurred before
+// the handler ran.
 absl::Status AgentCore::RunHandler(const IncomingPtr& call,
                                    const AnyValue& object) {
   const RequestFrame& frame = call->frame;
@@ -248,7 +250,7 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
   }
   CallContext context(call->context);
   const HoldsOfThread holds(call->context->holds);
-  // The handler may answer when this agent is no more.
+  // The handler may answer after this agent is destroyed.
   call->handler(context, decoder, object.value.get(),
                 [core = weak_from_this(), call,
                  kept = object.value](absl::StatusOr<AnyValue> result) {
@@ -258,16 +260,18 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
   return absl::OkStatus();
 }
 
-// The first answer counts: a handler's, or that of what went wrong before it.
+// The first answer counts, whether it comes from the handler or from an earlier
+// failure.
 void AgentCore::Answer(const IncomingPtr& call,
                        absl::StatusOr<AnyValue> result) {
   if (call->replied.exchange(true)) return;
   timer_.Cancel(call->timer);
   ++calls_served_;
   if (call->frame.result.number != 0) {
-    // One that failed before it began must not end another's of the same id.
+    // A call that failed before it had begun the creation must not finish
+    // another call's creation with the same id.
     if (call->local || call->creates) {
-      // Who fetches it hears what it was that failed.
+      // Fetches of the object will report which call failed.
       absl::StatusOr<AnyValue> made = result;
       if (!made.ok()) made = Annotate(made.status(), call->name);
       ownership_->FinishCreation(call->frame.result, std::move(made));
@@ -314,7 +318,8 @@ void AgentCore::Respond(const IncomingPtr& call,
   if (scope != nullptr && frame.status.ok()) {
     frame.scope = scope->FinishSend(*crossing);
   }
-  // So that what nobody else keeps is the message's alone.
+  // Drop these, so that the message has the only handles to tensors that
+  // nothing else keeps.
   crossing = nullptr;
   if (result.ok()) result = AnyValue{};
   if (!frame.status.ok()) {
@@ -386,8 +391,8 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
       [core = weak_from_this(), to = call->from.name, failed,
        ticket = std::move(ticket)](const absl::Status& status) mutable {
         ticket = nullptr;
-        // A message that could not be sent as it was; a connection that
-        // broke is told by the transport at the caller's side.
+        // The message itself could not be sent, so answer with an error. A
+        // broken connection needs no answer: the caller's transport reports it.
         auto self = core.lock();
         if (self == nullptr || status.ok() || absl::IsUnavailable(status)) {
           return;
@@ -408,8 +413,8 @@ void AgentCore::EndIncoming(const IncomingPtr& call) {
   changed_.NotifyAll();
 }
 
-// Who beats, and reads none of what refuses or acknowledges what it sends, is
-// cut off.
+// Disconnects a peer that sends but does not read the refusals and
+// acknowledgements of what it sends.
 CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
   bool first = false;
   CallQuota::Ticket ticket = quota_->TakeReply(peer, first);
@@ -429,7 +434,8 @@ void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {
     if (found != incoming_.end()) call = found->second;
   }
   if (call == nullptr) {
-    // A request that this has overtaken is not to be served any more.
+    // Mark the number as seen: if the request arrives after this cancellation,
+    // it must not be served.
     (void)peers_.FirstTime(from.name, number);
     return;
   }

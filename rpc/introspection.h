@@ -14,29 +14,30 @@
 
 namespace baton::rpc {
 
-// What every agent answers without being asked to register it; for batonctl:
+// Functions that every agent registers by itself, for batonctl:
 //   agent.Async<&rpc::Introspection::Describe>("bob")
 // Stateless.
 struct Introspection {
   static DebugInfo Describe(CallContext& call);
   static std::vector<WorkerInfo> Workers(CallContext& call);
-  // Nanoseconds of the steady clock, to set traces of several workers side by
-  // side.
+  // Nanoseconds of the steady clock, to align the traces of several workers.
   static int64_t Clock();
-  // Begins a trace that ends by itself after `longest`, and ends it.
+  // StartTrace begins a trace, which ends by itself after `longest`; TakeTrace
+  // ends it and returns it.
   static void StartTrace(CallContext& call, int64_t limit,
                          std::chrono::milliseconds longest);
   static TraceLog TakeTrace(CallContext& call);
 };
 
-// Of who only looks: more than any worker's.
+// The rank of an observer, such as batonctl: larger than any worker's.
 inline constexpr Rank kObserverRank{1 << 30};
 
-// What every agent answers, and nothing else.
+// Registers the functions of Introspection and nothing else.
 void RegisterIntrospection(Registry& registry);
 
-// GrpcOptions::observer_digest of every worker, and the digest of who only asks
-// the above.
+// The digest of a registry with only these functions:
+// GrpcOptions::observer_digest of every worker, and the registry digest of an
+// observer.
 std::string ObserverDigest();
 
 }  // namespace baton::rpc

@@ -9,22 +9,23 @@
 
 namespace baton::rpc {
 
-// The shortest lease. A worker is to be heard about every fifth of it, for
-// which a thread must have run at both ends: a machine that works does not
-// promise that within less than 20 ms, and workers that are well would be given
-// up.
+// The shortest lease. A worker is expected to be heard about every fifth of the
+// lease, for which a thread must run at both ends. A busy machine cannot
+// guarantee that within less than 20 ms, so with a shorter lease healthy
+// workers would be declared dead.
 constexpr std::chrono::milliseconds kLeastLease{100};
-// The longest, which is what others take it for where they are told more.
+// The longest lease. A longer one that a peer announces counts as this.
 constexpr std::chrono::milliseconds kMostLease = std::chrono::hours(24);
 
-// What of a lease a worker may be silent or away; in the rest, a twentieth, all
-// who wait for it are told.
+// The part of the lease that a worker may stay silent or away before it is
+// declared dead. In the rest, a twentieth, whatever waits for that worker is
+// told.
 constexpr std::chrono::milliseconds SilenceWithin(
     std::chrono::milliseconds lease) {
   return lease - lease / 20;
 }
 
-// InvalidArgument for a lease that is shorter or longer.
+// Returns InvalidArgument unless kLeastLease <= lease <= kMostLease.
 absl::Status CheckLease(std::chrono::milliseconds lease);
 
 }  // namespace baton::rpc

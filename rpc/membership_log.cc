@@ -11,7 +11,7 @@ namespace baton::rpc {
 void MembershipLog::Add(uint64_t version, Change change,
                         const WorkerInfo& worker, size_t most,
                         const std::string& why) {
-  // The first version names a list, which nobody has the one before of.
+  // The log begins at the first version; no member has an earlier list.
   if (entries_.empty()) oldest_ = version;
   entries_.push_back({version, change, worker, why});
   while (entries_.size() > most) {

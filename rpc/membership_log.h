@@ -13,18 +13,19 @@
 
 namespace baton::rpc {
 
-// The latest changes of a cluster's members, so that who knows an earlier
-// version is told what has changed and not all there are. Thread-compatible.
+// The latest changes of a cluster's membership, so that a member with an
+// earlier version can be sent the changes instead of the whole list.
+// Thread-compatible.
 class MembershipLog {
  public:
   enum class Change { kJoined, kLeft, kLost };
 
-  // Versions grow. Of the changes only the latest `most` are kept. `why` is
-  // that of a departure.
+  // Adds a change. Versions must grow. Only the latest `most` changes are kept.
+  // `why` is the reason of a departure.
   void Add(uint64_t version, Change change, const WorkerInfo& worker,
            size_t most, const std::string& why = "");
-  // Of each incarnation what became of it last. Nothing if `known` is too old,
-  // or is of another log.
+  // Returns the last change of each incarnation since `known`, or nothing if
+  // `known` is too old or from another log.
   std::optional<MembershipChange> Since(uint64_t known) const;
 
  private:
@@ -34,7 +35,7 @@ class MembershipLog {
     WorkerInfo worker;
     std::string why;
   };
-  uint64_t oldest_ = 0;  // version that all that is kept came after
+  uint64_t oldest_ = 0;  // changes since this version are complete
   std::deque<Entry> entries_;
 };
 

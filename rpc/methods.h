@@ -21,29 +21,29 @@
 #include "rpc/object_lock.h"
 #include "rpc/type_name.h"
 
-// The type machinery behind exported methods: what a signature says, whether a
-// call's arguments match it, and how the owner's side runs it.
+// The templates behind exported methods: they analyze signatures, check a
+// call's arguments against them and run methods at the owner.
 namespace baton::rpc {
 
-// What other workers may call on a class:
+// The methods of a class that other workers may call:
 //   using Exports = rpc::Methods<&Stage::Make, &Stage::Forward>;
-// A static factory among them, giving StatusOr<unique_ptr<Stage>> or
-// shared_ptr<Stage>, makes objects on behalf of others (rpc::Create).
+// A static factory among them, which returns StatusOr<unique_ptr<Stage>> or
+// shared_ptr<Stage>, makes objects for other workers (rpc::Create).
 //
-// Calls of one object run one at a time; those of its const methods, and of
-// methods listed as kConcurrent, run beside each other. A call holds its object
-// until the handler returns, which is before the Future is ready that an
-// asynchronous one gives. Calls that a handler makes may come back to its
-// object (docs/thread_model.md). The tensors among the arguments come to the
-// object's device(), and Variables in its dtype(), where its class has both
-// (HasDevice), as nn::Module does.
+// Calls of one object run one at a time, except that calls of const methods and
+// of methods listed as kConcurrent run beside each other. A call holds its
+// object until the handler returns, even if the handler returns a Future that
+// is not ready. Calls that a handler makes may come back to its object
+// (docs/thread_model.md). If the class has device() and dtype() (HasDevice), as
+// nn::Module has, argument tensors are moved to that device and Variables are
+// cast to that dtype.
 template <auto... kMethods>
 struct Methods {
   static constexpr size_t kCount = sizeof...(kMethods);
 };
 
-// Lists a method that is not const and yet may run beside others of its object,
-// since it has locks of its own, or waits for another call of the same object:
+// Lists a method that is not const but may run beside others of its object,
+// because it has locks of its own or waits for another call of the same object:
 //   using Exports = rpc::Methods<&Queue::Make, rpc::kConcurrent<&Queue::Pop>,
 //                                rpc::kConcurrent<&Queue::Push>>;
 template <auto kMethod>
@@ -53,7 +53,7 @@ inline constexpr ConcurrentMethod<kMethod> kConcurrent{};
 
 namespace internal {
 
-// What stands in a list of Methods.
+// One entry of a list of Methods.
 template <auto kEntry, typename = std::remove_cv_t<decltype(kEntry)>>
 struct Listed {
   static constexpr auto kMethod = kEntry;
@@ -65,19 +65,19 @@ struct Listed<kEntry, ConcurrentMethod<kInner>> {
   static constexpr bool kIsConcurrent = true;
 };
 
-// Which class or function (a hash of its name) and which of its methods.
+// A class or function, as a hash of its name, and the index of a method in it.
 struct MethodKey {
   uint64_t type = 0;
   uint32_t index = 0;
   friend auto operator<=>(const MethodKey&, const MethodKey&) = default;
 };
 
-// One type of value that an owner may keep: enough to name it and to copy it.
+// Describes a type of value that an owner may keep: how to name and encode it.
 struct ValueType {
   uint64_t id;
   std::string (*name)();
-  void (*encode)(Encoder&, const void*);    // null: it cannot leave its owner
-  int64_t (*bytes)(const void*) = nullptr;  // null: not known (held_bytes.h)
+  void (*encode)(Encoder&, const void*);    // null: it cannot be sent
+  int64_t (*bytes)(const void*) = nullptr;  // null: unknown (held_bytes.h)
 };
 
 template <typename T>
@@ -103,21 +103,23 @@ template <>
 inline constexpr ValueType kValueType<void>{TypeId<void>(), &TypeName<void>,
                                             [](Encoder&, const void*) {}};
 
-// A value of any exported type; what a handler gives and an owner keeps.
+// A value of any exported type: the result of a handler, or a value that an
+// owner keeps.
 struct AnyValue {
   std::shared_ptr<void> value;
   const ValueType* type = &kValueType<void>;
 };
 
-// One that this worker owns and, if it is an object, its lock: one for all
-// RRefs to it.
+// A value that this worker owns and, if it is an object, its lock, which all
+// RRefs to it share.
 struct OwnedValue {
   AnyValue value;
   std::shared_ptr<ObjectLock> lock;
 };
 
 using Reply = std::function<void(absl::StatusOr<AnyValue>)>;
-// Decodes the arguments, calls, and replies exactly once, maybe later.
+// Decodes the arguments, calls the method and replies exactly once, perhaps
+// after it has returned.
 using Handler = void (*)(CallContext& call, Decoder& arguments, void* object,
                          Reply reply);
 
@@ -161,7 +163,8 @@ struct Signature<R (*)(P...)> : SignatureOf<R, void, P...> {};
 template <typename R, typename... P>
 struct Signature<R (*)(P...) noexcept> : SignatureOf<R, void, P...> {};
 
-// T behind unique_ptr<T> and shared_ptr<T>: an object that stays.
+// T for unique_ptr<T> and shared_ptr<T>, which return an object that stays with
+// its owner.
 template <typename T>
 struct Pointee {
   using Type = T;
@@ -175,8 +178,8 @@ struct Pointee<std::unique_ptr<T>> {
 template <typename T>
 struct Pointee<std::shared_ptr<T>> : Pointee<std::unique_ptr<T>> {};
 
-// What a caller gets: T for T, const T&, StatusOr<T> and Future<T>; void for
-// void, Status and Future<void>; the class for a factory.
+// The type that a caller gets: T for T, const T&, StatusOr<T> and Future<T>;
+// void for void, Status and Future<void>; the class for a factory.
 template <auto kMethod>
 using Given = typename baton::internal::Unwrapped<
     std::remove_cvref_t<typename Signature<decltype(kMethod)>::Return>>::Type;
@@ -188,7 +191,7 @@ inline constexpr bool kSameMethod =
     std::is_same_v<std::integral_constant<decltype(kA), kA>,
                    std::integral_constant<decltype(kB), kB>>;
 
-// The place of a method in a list; the list's length when it is not there.
+// The index of a method in a list, or the list's length if it is not in it.
 template <auto kMethod, typename List>
 struct IndexIn;
 template <auto kMethod, auto... kAll>
@@ -207,14 +210,15 @@ concept HasExports = requires {
   typename T::Exports;
 };
 
-// Where an object computes, and in which dtype if that is given.
+// A class whose objects tell their device and, optionally, their dtype.
 template <typename T>
 concept HasDevice = requires(const T& object) {
   { object.device() } -> std::same_as<Device>;
   { object.dtype() } -> std::same_as<std::optional<DType>>;
 };
 
-// A is accepted where P is wanted: it converts to it, now or once it arrives.
+// Whether A is accepted for a parameter P: A, or its value if it is a Future,
+// converts to P.
 template <typename P, typename A>
 struct Accepts {
   static constexpr bool kValue = std::is_convertible_v<A, P>;
@@ -246,7 +250,7 @@ AnyValue ToAny(R value) {
   }
 }
 
-// Turns whatever `call` gives, or throws, into one reply.
+// Turns whatever `call` returns into one reply.
 template <typename Call>
 void ReplyFrom(Call call, const Reply& reply) {
   using Raw = decltype(call());
@@ -264,7 +268,8 @@ void ReplyFrom(Call call, const Reply& reply) {
       }
     };
     R future = call();
-    // What nobody else has is the reply's alone, as other results are.
+    // If nothing else refers to the result, move it into the reply, so that the
+    // reply has the only handle to its tensors.
     if (auto taken = std::move(future).TakeIfAlone()) {
       reply_with(*std::move(taken));
     } else {
@@ -297,8 +302,8 @@ void ReplyFrom(Call call, const Reply& reply) {
   }
 }
 
-// What runs where a worker calls kMethod of a T: what a CalledAs of T says,
-// else kMethod itself.
+// The function to run when a worker calls kMethod of a T: T::CalledAs if it
+// exists, else kMethod itself.
 template <typename T, auto kMethod>
 constexpr auto Called() {
   if constexpr (requires { T::template CalledAs<T, kMethod>(); }) {
@@ -308,7 +313,7 @@ constexpr auto Called() {
   }
 }
 
-// The Handler of a method of T (or of a free or static function, T = void).
+// The Handler of a method of T, or of a free or static function, with T = void.
 template <typename T, auto kMethod>
 void Invoke(CallContext& context, Decoder& arguments, void* object,
             Reply reply) {

@@ -16,8 +16,8 @@
 
 namespace baton::rpc {
 
-// Objects that a handler holds beside its own. Lets go of them at its end, on
-// any thread. Thread-compatible.
+// Objects that a handler holds in addition to its own. The destructor releases
+// them and may run on any thread. Thread-compatible.
 class ObjectHold {
  public:
   ObjectHold(std::vector<std::shared_ptr<ObjectLock>> locks,
@@ -26,8 +26,9 @@ class ObjectHold {
   ObjectHold& operator=(ObjectHold&&) = delete;
   ~ObjectHold();
 
-  // Of this and of the calls that wait for it: as internal::HoldsOfThread while
-  // the objects are used, they let calls come back to the objects.
+  // The ids of this hold and of the holds of the calls that wait for it. While
+  // they are set as internal::HoldsOfThread, nested calls may come back to the
+  // objects.
   const std::vector<HoldId>& holds() const { return holds_; }
 
  private:
@@ -36,20 +37,22 @@ class ObjectHold {
   std::vector<HoldId> holds_;
 };
 
-// Calls `done` once the handler of `call` holds all of these: at once, or on
-// one of the agent's threads for handlers. It waits for none while it holds
-// another, so that those that want several cannot wait for each other. What
-// `call` holds, or a call that waits for it, is no obstacle. DeadlineExceeded
-// names the object and its holder a little before the time of `call` is over;
-// Cancelled once it is given up.
+// Calls `done` once the handler of `call` holds all objects of `locks`: at
+// once, or on one of the agent's handler threads. It never waits for one object
+// while it holds another of them, so two calls that need several objects cannot
+// wait for each other. Holds of `call`, and of the calls that wait for it, do
+// not block it. Shortly before the deadline of `call` it fails with
+// DeadlineExceeded, which names the object and its holder; if `call` is
+// cancelled, with Cancelled.
 using OnHold = std::function<void(absl::StatusOr<ObjectHold>)>;
 void HoldObjects(const CallContext& call,
                  std::vector<std::shared_ptr<ObjectLock>> locks, Access access,
                  OnHold done);
 
-// Calls `fn()` while these are held. Gives the future of what `fn` gives: a
-// value, a Status, a StatusOr or a Future, which the objects do not wait for.
-// Errors as HoldObjects.
+// Calls `fn()` while the objects are held. Returns a future of what `fn`
+// returns: a value, a Status, a StatusOr or a Future. The objects are released
+// when `fn` returns, even if its Future is not ready. Errors as for
+// HoldObjects.
 template <typename Fn>
 auto WithObjects(const CallContext& call,
                  std::vector<std::shared_ptr<ObjectLock>> locks, Access access,

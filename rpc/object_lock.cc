@@ -11,7 +11,7 @@
 namespace baton::rpc {
 namespace {
 
-// The numbers of uses that wait for their turn begin here.
+// The numbers of waiting uses that are not nested begin here.
 constexpr uint64_t kInOrder = uint64_t{1} << 63;
 
 bool IsWithin(const ObjectUse& use, const ObjectUse& holder) {
@@ -85,7 +85,7 @@ bool ObjectLock::Withdraw(uint64_t number) {
 
 void ObjectLock::Release(const ObjectUse& use) {
   std::vector<Granted> granted;
-  UsePtr released;  // destroyed without the lock
+  UsePtr released;  // destroyed after the lock is released
   {
     MutexLock lock(mutex_);
     const auto found = std::find_if(
@@ -104,7 +104,8 @@ std::vector<ObjectLock::Granted> ObjectLock::GrantLocked() {
   bool nested_waits = false;
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     const bool nested = next->first < kInOrder;
-    // Who waits for a nested call has the object: nobody else comes before.
+    // The object's holder waits for the nested call, so no other use may go
+    // first.
     if (!nested && nested_waits) break;
     if (IsFreeForLocked(*next->second.use)) {
       holders_.push_back(std::move(next->second.use));
@@ -145,7 +146,7 @@ absl::StatusOr<std::shared_ptr<Reservation>> ObjectLock::AwaitReservation(
     }
     const Future<void> ended = other->Ended();
     const std::string has_it = other->who();
-    other = nullptr;  // it may have been the last pointer
+    other = nullptr;  // may be the last pointer to it
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0 || !ended.Await(left).ok()) {

@@ -22,33 +22,33 @@
 
 namespace baton::rpc {
 
-// How a call uses an object: beside other shared ones, or alone.
+// How a call uses an object: together with other shared uses, or exclusively.
 enum class Access { kShared, kExclusive };
 
-// Who uses an object or waits for it, and what for. Constant once a lock has
-// it.
+// One use of an object, or a wait for one, and who makes it. Constant once
+// passed to a lock.
 struct ObjectUse {
   HoldId id;
   // The holds of the calls that wait for this one, outermost first.
   std::vector<HoldId> within;
   Access access = Access::kExclusive;
   std::string_view method;  // "Stage::Forward"; outlives the use
-  std::string caller;       // a worker
-  std::chrono::steady_clock::time_point started;  // the call
+  std::string caller;       // a worker's name
+  std::chrono::steady_clock::time_point started;  // when the call began
 
   std::string ToString() const;  // "Stage::Forward of worker alice (93 ms ago)"
 };
 
-// Users of one object that take over from each other, as pipelines that are
-// made anew do: the later epoch has it, whatever became of the earlier. An
-// empty line is nobody's.
+// A line of successive users of one object, such as a pipeline that is remade:
+// a user with a later epoch takes the object over, whatever became of the
+// earlier one. A line with an empty name stands for no line.
 struct ReservationLine {
   std::string name{};
   uint64_t epoch = 0;
 };
 
-// Keeps an object for one user beside whom no other of the kind may be: as
-// stage of a pipeline, say. Calls do not mind it. Thread-safe.
+// Reserves an object for one user of a kind, for example as stage of a
+// pipeline. It does not affect calls. Thread-safe.
 class Reservation {
  public:
   explicit Reservation(std::string who, ReservationLine line = {})
@@ -58,7 +58,7 @@ class Reservation {
   const std::string& who() const { return who_; }
   const ReservationLine& line() const { return line_; }
   Future<void> Ended() const { return ended_.future(); }
-  // A later epoch has the object.
+  // True once a user with a later epoch has taken the object over.
   bool superseded() const { return superseded_.load(); }
   void Supersede() { superseded_.store(true); }
 
@@ -69,38 +69,41 @@ class Reservation {
   std::atomic<bool> superseded_{false};
 };
 
-// Lets one call at a time use an object, or several shared ones. Those that
-// wait get it in the order in which they came, so that shared calls starve no
-// exclusive one. A call that a holder waits for comes in at once, as if the
-// holder were not there: it conflicts only with holders that are no ancestors
-// of it. No thread waits: whoever lets go grants what may go on. Thread-safe.
+// Lets one exclusive call or several shared calls at a time use an object.
+// Waiting calls get it in the order in which they arrived, so shared calls
+// cannot starve an exclusive one. A call that a holder waits for may use the
+// object beside that holder: it conflicts only with holders that are not its
+// ancestors. No thread blocks: the thread that releases the object calls
+// `granted` of the waiting calls that may go on. Thread-safe.
 class ObjectLock {
  public:
   using Granted = std::function<void()>;
 
-  // `type` and `id` name the object in errors: "Counter 5 of 3f9c". An id of
-  // number 0 is not named.
+  // `type` and `id` name the object in errors: "Counter 5 of 3f9c". An id with
+  // number 0 is left out.
   ObjectLock(std::string (*type)(), RRefId id) : type_(type), id_(id) {}
 
-  // False when `use` would have to wait.
+  // Returns false if `use` would have to wait.
   bool TryAcquire(const std::shared_ptr<const ObjectUse>& use);
-  // 0 when `use` has it at once. Else the number under which it waits:
-  // `granted` is called, without locks, by whoever lets go of the object.
+  // Returns 0 if `use` gets the object at once. Else returns the number of the
+  // wait; the thread that releases the object later calls `granted`, without
+  // locks.
   uint64_t Acquire(std::shared_ptr<const ObjectUse> use, Granted granted);
-  // True when this keeps the use from waiting on; false once it was granted.
+  // Ends the wait with that number. Returns false if it was already granted.
   bool Withdraw(uint64_t number);
   void Release(const ObjectUse& use);
 
-  // Lasts until its last pointer is gone. Waits for another to end, but for an
-  // earlier epoch of its line, which it supersedes at once; FailedPrecondition
-  // says, after `deadline`, who it is that has it, and at once that a later
-  // epoch has.
+  // Returns a reservation, which lasts until its last pointer is destroyed. It
+  // supersedes an earlier epoch of its line at once and waits for any other
+  // reservation to end. Returns FailedPrecondition, which names the present
+  // user, after `deadline`, or at once if that user is of a later epoch of the
+  // same line.
   absl::StatusOr<std::shared_ptr<Reservation>> AwaitReservation(
       std::string who, std::chrono::steady_clock::time_point deadline,
       ReservationLine line = {});
 
   std::string name() const;
-  // Those that have it, and those that wait, in order.
+  // The uses that have the object, and those that wait for it, in order.
   std::vector<std::shared_ptr<const ObjectUse>> Holders() const;
   std::vector<std::shared_ptr<const ObjectUse>> Waiting() const;
 
@@ -111,21 +114,22 @@ class ObjectLock {
     Granted granted;
   };
 
-  // No other call is in the way of it.
+  // True if no conflicting call holds the object.
   bool IsFreeForLocked(const ObjectUse& use) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A holder waits for it.
+  // True if a holder waits for the call of `use`.
   bool IsNestedLocked(const ObjectUse& use) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeLocked(const UsePtr& use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Those that may go on now have the object.
+  // Gives the object to the waiting uses that may have it now and returns their
+  // callbacks.
   std::vector<Granted> GrantLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::string (*const type_)();
   const RRefId id_;
   mutable Mutex mutex_;
   absl::InlinedVector<UsePtr, 2> holders_ ABSL_GUARDED_BY(mutex_);
-  // Nested calls first: they have numbers below kInOrder.
+  // By number. Nested calls come first: their numbers are below kInOrder.
   std::map<uint64_t, Waiter> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
   std::weak_ptr<Reservation> reservation_ ABSL_GUARDED_BY(mutex_);
@@ -133,11 +137,13 @@ class ObjectLock {
 
 namespace internal {
 
-// The holds of the handler that runs on this thread, and of the calls that wait
-// for it: calls that it makes are within them. Confined to its thread.
+// Sets, while it exists, the holds of the handler that runs on this thread and
+// of the calls that wait for it. Calls that the handler makes carry them.
+// Confined to its thread.
 class HoldsOfThread {
  public:
-  explicit HoldsOfThread(const std::vector<HoldId>& holds);  // outlive it
+  // `holds` must outlive this.
+  explicit HoldsOfThread(const std::vector<HoldId>& holds);
   ~HoldsOfThread();
   HoldsOfThread(const HoldsOfThread&) = delete;
   HoldsOfThread& operator=(const HoldsOfThread&) = delete;

@@ -8,7 +8,7 @@
 #include "rpc/agent_core.h"
 #include "rpc/errors.h"
 
-// The caller's half of a call: its life.
+// The caller's half of a call: how it begins, fails and ends.
 namespace baton::rpc::internal {
 namespace {
 
@@ -52,7 +52,8 @@ void AgentCore::Begin(const CallPtr& call) {
 absl::Status AgentCore::Admit(const CallPtr& call) {
   auto to = peers_.Find(call->spec.to);
   MutexLock lock(mutex_);
-  // What is admitted before the shutdown takes the lock is ended by it.
+  // If a call is admitted before the shutdown takes the lock, the shutdown ends
+  // it.
   if (stopped_) return StoppedStatus();
   ASSIGN_OR_RETURN(call->to, std::move(to));
   if (outgoing_.size() >= options_.max_outgoing_calls) {
@@ -65,7 +66,8 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
   return absl::OkStatus();
 }
 
-// Whoever claims the call before this has finished leaves the end to it.
+// If the call is claimed before this function has stored the watches, this
+// function removes them.
 void AgentCore::Watch(const CallPtr& call) {
   std::weak_ptr<OutgoingCall> weak = call;
   Watches watches;
@@ -107,7 +109,7 @@ void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
   }
 }
 
-// The right to give the call its result. True for the first who asks.
+// Returns true for the first caller, which alone may set the call's result.
 bool AgentCore::Claim(const CallPtr& call) {
   if (call->done.exchange(true)) return false;
   Watches watches;
@@ -184,12 +186,12 @@ void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
     }
   }
   for (const CallPtr& call : calls) {
-    // Here and not by who concludes it: what the transport reports of its
-    // request comes to another thread, and says less.
+    // Claim the call here rather than in the posted task: the transport reports
+    // the failure of its request on another thread, with a less useful error.
     if (!Claim(call)) continue;
     completions_->Post([this, call, why] {
       ConcludeFailed(call, why, false);
-      // Its request may be yet to leave by the next connection.
+      // The request may still be sent on the next connection.
       CancelRemote(call);
     });
   }

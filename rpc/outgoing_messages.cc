@@ -8,8 +8,8 @@
 #include "rpc/errors.h"
 #include "rpc/transports/packed.h"
 
-// The caller's half of a call: the request that leaves, the response that
-// comes.
+// The caller's half of a call: how the request is sent and the response
+// received.
 namespace baton::rpc::internal {
 namespace {
 
@@ -21,7 +21,8 @@ int64_t MicrosUntil(AgentCore::Clock::time_point deadline) {
              .count());
 }
 
-// What takes no longer to send than to hand to another thread.
+// Messages up to this size take no longer to send than to pass to another
+// thread.
 constexpr size_t kBriefBytes = 64 << 10;
 
 Handle::Then SendingOf(const std::vector<Tensor>& tensors) {
@@ -100,7 +101,8 @@ void AgentCore::Send(const CallPtr& call,
 
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   RequestFrame& frame = outbound.frame;
-  // First: should the epoch end meanwhile, nobody takes what it granted.
+  // Read the epoch before the export: if the epoch ends meanwhile, the receiver
+  // refuses the message with its grants.
   frame.epoch = peers_.Epoch(call->to.name);
   auto transfers =
       ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
@@ -134,13 +136,15 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
              auto self = core.lock();
              CallPtr call = weak.lock();
              if (self == nullptr || call == nullptr) return;
-             // Behind the loss of the connection that took it along, which must
-             // not take along what is called when this is known.
+             // Report this after the inbox has handled the loss of the
+             // connection, so that calls that are made in response are not
+             // failed by that loss.
              self->inbox_->Post([self = self.get(), call, status] {
                self->FailLater(call, status, true);
              });
            });
-  // Whoever failed it meanwhile may have found nothing to be cancelled.
+  // If the call failed meanwhile, its request may not have been there yet to be
+  // cancelled.
   if (call->failed) CancelRemote(call);
 }
 
@@ -185,8 +189,8 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   }
   if (frame->to != self().incarnation) return;
   if (!IsOfThisEpoch(from, frame->epoch)) return;
-  // What travelled with it is taken even if nobody waits any more: then it is
-  // given back.
+  // Import the transfers even if nothing waits for the response any more; the
+  // unused handles then release the grants.
   auto handles = ownership_->Import(from, frame->transfers);
   CallPtr call = FindSent(from.name, frame->call);
   if (call == nullptr) return;

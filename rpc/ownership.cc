@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRememberRefused = 65'536;
 constexpr size_t kLongestPlace = 200;
 
-// Number 0 would make a grant an owner's reference.
+// Fork number 0 stands for an owner's reference, so a grant must not have it.
 absl::Status CheckFork(ForkId fork) {
   if (fork.number != 0) return absl::OkStatus();
   return absl::InvalidArgumentError("a grant without a number");
@@ -76,7 +76,8 @@ HandlePtr Ownership::OwnPending(const ValueType& type, std::string place) {
   Object& object = objects_[id];
   object.type_name = type.name();
   object.made_by = self_.name;
-  place.resize(std::min(place.size(), kLongestPlace));  // may be a stranger's
+  // `place` may come from another worker
+  place.resize(std::min(place.size(), kLongestPlace));
   object.made_at = std::move(place);
   return NewLocalLocked(id, object, type.id);
 }

@@ -21,10 +21,11 @@
 
 namespace baton::rpc::internal {
 
-// What keeps objects alive across workers: the owner's table of objects and
-// their grants, this worker's own grants, and the RRefs that it has sent and
-// whose arrival it does not know of yet. docs/rref_protocol.md has the messages
-// and why they suffice. Calls its port without its lock. Thread-safe.
+// The tables that keep objects alive across workers: the objects that this
+// worker owns with their grants, its own grants of other workers' objects, and
+// the RRefs that it has sent and whose arrival is not confirmed yet.
+// docs/rref_protocol.md describes the protocol. Calls its port without holding
+// its lock. Thread-safe.
 class Ownership : public std::enable_shared_from_this<Ownership> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,15 +33,17 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   class Port {
    public:
     virtual ~Port() = default;
-    // Exactly once and in order per worker. False when that worker is gone:
-    // the item is dropped, even if the worker should be heard again.
+    // Delivers `item` exactly once and in order per worker. Returns false if
+    // that worker is gone; the item is then dropped for good, even if the
+    // worker comes back.
     virtual bool SendControl(const WorkerInfo& to, ControlItem item,
                              std::function<void()> acked) = 0;
-    // Whether `worker` can be sent to at all.
+    // Returns OK if messages can be sent to `worker`.
     virtual absl::Status CheckWorker(const WorkerInfo& worker) = 0;
-    // Destroys what users made: not on this thread.
+    // Destroys user objects, on another thread.
     virtual void Discard(std::vector<std::shared_ptr<void>> garbage) = 0;
-    // Tables changed; somebody may wait for them to be empty.
+    // Called after the tables have changed; a thread may wait for them to be
+    // empty.
     virtual void OnOwnershipChanged() = 0;
   };
 
@@ -49,50 +52,53 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   Ownership(WorkerInfo self, std::weak_ptr<AgentCore> agent,
             std::weak_ptr<Port> port);
 
-  // Owner's side.
-  // `place`: where in the program, for people.
+  // Owner's side. `place` says where in the program the object was made, for
+  // display.
   HandlePtr Own(AnyValue value, std::string place = "");
-  // FinishCreation follows.
+  // FinishCreation must follow.
   HandlePtr OwnPending(const ValueType& type, std::string place = "");
-  // A creation asked for by `creator` under its grant `fork`.
+  // Begins the creation that `creator` asked for under its grant `fork`.
   absl::Status BeginCreation(RRefId id, ForkId fork, const WorkerInfo& creator,
                              std::string method, std::string place = "");
   void FinishCreation(RRefId id, absl::StatusOr<AnyValue> value);
-  // The value once it is there; NotFound for an object that is not (any more).
+  // Passes the value to `done` once it exists; NotFound if there is no such
+  // object, or no longer.
   void Resolve(RRefId id, Resolved done);
-  // As Resolve, but Unavailable while it is being made.
+  // Like Resolve, but returns Unavailable while the object is being made.
   absl::StatusOr<OwnedValue> Peek(RRefId id);
 
-  // User's side: a grant of what a call to `owner` will make.
+  // User's side. Makes a grant of the object that a call to `owner` will make.
   HandlePtr NewGrant(const WorkerInfo& owner, uint64_t type);
-  // The owner has answered the creation.
+  // To be called when the owner has answered the creation.
   void ConfirmGrant(const HandlePtr& handle);
-  // Its creation did not reach the owner, or is not known to have.
+  // To be called when the creation did not reach the owner, or may not have.
   void FailGrant(const HandlePtr& handle, const absl::Status& why);
 
-  // Grants confirmed `handles` to `to`. They stay alive here until `to` has
-  // said that they arrived; not before `probe_at` it is asked.
+  // Grants `handles`, all confirmed, to `to`. They stay alive here until `to`
+  // has confirmed their arrival. It is not asked about them before `probe_at`.
   absl::StatusOr<std::vector<Transfer>> Export(
       const std::vector<HandlePtr>& handles, const WorkerInfo& to,
       Clock::time_point probe_at);
-  // The message with `transfers` will not be answered any more.
+  // To be called when the message with `forks` will not be answered any more:
+  // its receiver is asked about them from `when` on.
   void ProbeFrom(const std::vector<ForkId>& forks, Clock::time_point when);
-  // They were never sent.
+  // Takes back grants that were never sent.
   void Retract(const std::vector<ForkId>& forks);
-  // Takes what arrived from `from`. The handles may still be unconfirmed.
+  // Accepts the transfers that arrived from `from`. The returned handles may
+  // still be unconfirmed.
   absl::StatusOr<std::vector<HandlePtr>> Import(
       const WorkerInfo& from, const std::vector<Transfer>& transfers);
 
   void OnControl(const WorkerInfo& from, const ControlItem& item);
   void OnDropped(const Handle& handle);
-  // `worker` is gone for good: reaps its grants and fails the handles to what
-  // it owned with `why`.
+  // To be called when `worker` is gone for good. Drops its grants and fails the
+  // handles to its objects with `why`.
   void OnWorkerGone(const WorkerInfo& worker, const absl::Status& why);
   void Tick(Clock::time_point now, std::chrono::milliseconds ask_again);
 
-  // Gives back all grants; their handles fail with `why` from now on.
+  // Releases all grants; their handles fail with `why` from now on.
   void ReleaseGrants(const absl::Status& why);
-  // Drops everything; later drops of handles do nothing.
+  // Empties all tables. Handles that are destroyed later have no effect.
   void Close(const absl::Status& why);
 
   struct Counts {
@@ -111,7 +117,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   };
   struct Object {
     enum class State { kPending, kReady, kFailed } state = State::kPending;
-    OwnedValue owned;  // the lock once somebody has asked for it
+    OwnedValue owned;  // its lock is made when first needed
     absl::Status failure;
     std::string type_name;
     std::map<ForkId, Holder> forks;
@@ -126,7 +132,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
     std::weak_ptr<Handle> handle;
     RRefId id;
     WorkerInfo owner;
-    bool told = false;  // the owner knows of it or will, by our kAdd
+    bool told = false;  // the owner knows the grant, or will by our kAdd
   };
   struct Sent {
     RRefId id;
@@ -134,7 +140,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
     HandlePtr pin;  // null when this worker is the owner
     Clock::time_point probe_at;
   };
-  // What to do once the lock is released.
+  // What to do after the mutex is released.
   struct Actions {
     std::vector<std::shared_ptr<void>> garbage;
     std::vector<HandlePtr> pins;
@@ -147,7 +153,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   };
 
   void Perform(Actions actions);
-  // Somebody would wait for the answer to it.
+  // Ends what waits for the answer to `item`, which was not sent.
   void OnUnsent(const WorkerInfo& to, const ControlItem& item);
   HandlePtr NewHandle(Handle::Identity identity, Handle::State state);
   HandlePtr NewLocalLocked(RRefId id, Object& object, uint64_t type)
@@ -179,14 +185,14 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::unordered_map<RRefId, Object> objects_ ABSL_GUARDED_BY(mutex_);
-  // By the object. Those that are gone are swept out now and then.
+  // By the object's address. Expired entries are erased from time to time.
   std::unordered_map<const void*, std::weak_ptr<ObjectLock>> locks_
       ABSL_GUARDED_BY(mutex_);
   size_t sweep_locks_at_ ABSL_GUARDED_BY(mutex_) = 64;
   std::map<ForkId, Grant> grants_ ABSL_GUARDED_BY(mutex_);
   std::map<ForkId, Sent> sent_ ABSL_GUARDED_BY(mutex_);
-  // Grants refused on request of their sender: a late message that brings one
-  // is not accepted. The oldest are forgotten.
+  // Grants that this worker has refused: it does not accept a late message that
+  // brings one. The oldest are forgotten.
   std::set<ForkId> refused_ ABSL_GUARDED_BY(mutex_);
   std::deque<ForkId> refused_order_ ABSL_GUARDED_BY(mutex_);
 };

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/ownership.h"
 
-// The half of the table that reacts: to other workers' messages, to handles
-// that go, to workers that are gone.
+// How the tables react to other workers' messages, destroyed handles and lost
+// workers.
 namespace baton::rpc::internal {
 
 void Ownership::OnControl(const WorkerInfo& from, const ControlItem& item) {
@@ -52,8 +52,8 @@ void Ownership::OnControl(const WorkerInfo& from, const ControlItem& item) {
   Perform(std::move(actions));
 }
 
-// A creation that this worker gave up on may still have been done: the grant
-// that nobody has any more is given back.
+// A creation that this worker gave up on may still have succeeded. The grant
+// then has no handle here and is released.
 void Ownership::OnCreated(const WorkerInfo& from, const ControlItem& item) {
   HandlePtr handle;
   Actions actions;
@@ -77,16 +77,17 @@ void Ownership::OnProbe(const WorkerInfo& from, const ControlItem& item) {
   Actions actions;
   {
     MutexLock lock(mutex_);
-    // A grant that is here is or will be accepted; the answer is on its way.
+    // If the grant is here, Accept has been or will be sent.
     if (grants_.contains(item.fork)) return;
     RefuseLocked(item.fork, from, actions);
   }
   Perform(std::move(actions));
 }
 
-// Only what was not sent ends. Sent later, an Add could come after the Delete
-// of its grant; and a sweep of all that the worker has would also take what it
-// was told of since it came back, and keeps.
+// Ends only what belongs to the unsent item. It must not be sent later, because
+// an Add could then arrive after the Delete of its grant. Nor may all of the
+// worker's grants be dropped, because it may have come back and been granted
+// new ones since.
 void Ownership::OnUnsent(const WorkerInfo& to, const ControlItem& item) {
   HandlePtr failed;
   Actions actions;
@@ -122,8 +123,8 @@ void Ownership::OnDropped(const Handle& handle) {
     } else {
       auto found = grants_.find(handle.fork());
       if (found == grants_.end() || !found->second.handle.expired()) return;
-      // One that the owner has not been told of needs no message: should the
-      // creation arrive after all, OnCreated answers.
+      // A grant that the owner has not been told of needs no message: if the
+      // creation arrives after all, OnCreated answers.
       if (found->second.told) {
         actions.messages.push_back(
             {found->second.owner,
@@ -263,7 +264,8 @@ std::vector<ObjectInfo> Ownership::Objects() const {
       locks.push_back(object.owned.lock);
     }
   }
-  // A call that ends here may drop handles, which wants the mutex.
+  // Not under the mutex: if the last pointer to a call is dropped here, its
+  // handles are destroyed, which locks the mutex.
   for (size_t i = 0; i < all.size(); ++i) {
     if (locks[i] == nullptr) continue;
     for (const auto& use : locks[i]->Holders()) {

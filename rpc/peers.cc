@@ -59,7 +59,8 @@ Peers::Observed Peers::Add(const WorkerInfo& peer) {
   entry.listed = true;
   TakeRankLocked(entry, true);
   NewsLocked(entry);
-  // One that was removed is gone already.
+  // A worker that was removed had been given up then, so nothing is replaced
+  // now.
   if (known) added.replaced = std::move(replaced);
   added.joined = !known || added.replaced.has_value();
   return added;
@@ -152,11 +153,11 @@ Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
   GiveRankLocked(peer);
   Peer kept = std::move(peer);
   peers_.erase(name);
-  // Where nothing was said yet, nothing can be over.
+  // If nothing was sent or received yet, there is no epoch to end.
   const bool spoken = kept.messages_sent + kept.messages_received > 0 ||
                       kept.control.waiting() > 0;
   if (spoken && !removed.was_gone) kept.control.Reset();
-  // What has left does not come back.
+  // An incarnation that has left does not come back.
   if (kept.leaving) kept.past.push_back(removed.info.incarnation);
   kept.state = State::kNew;
   kept.listed = false;

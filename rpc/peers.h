@@ -22,11 +22,11 @@
 
 namespace baton::rpc::internal {
 
-// The other workers that an agent knows, whether they are there, and the
-// control channel to each. A worker that was added is listed until it is struck
-// off or removed; one that was only heard is not. Who is given up is forgotten,
-// but for a listed one, which may come back and can be called meanwhile. Names
-// and ranks are looked up in constant time. Thread-safe.
+// The other workers that an agent knows, with their state and the control
+// channel to each. A worker that was added is listed until it is struck off or
+// removed; a worker that only sent a message is not listed. A worker that is
+// given up is forgotten unless it is listed: a listed one may come back and can
+// still be called. Lookups by name and rank take constant time. Thread-safe.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,73 +34,79 @@ class Peers {
   explicit Peers(WorkerInfo self) : self_(std::move(self)) {}
 
   struct Observed {
-    bool stale = false;   // of an incarnation that was replaced or has left
-    bool joined = false;  // it was not there before
+    bool stale = false;   // the incarnation was replaced or has left
+    bool joined = false;  // it was not present before
     std::optional<WorkerInfo> replaced;
   };
-  // Lists `peer`, and gives its rank to it, whoever had it.
+  // Lists `peer` and assigns its rank to it, even if another worker had that
+  // rank.
   Observed Add(const WorkerInfo& peer);
   struct Removed {
     WorkerInfo info;
-    bool was_gone = false;  // given up before
+    bool was_gone = false;  // it had been given up before
   };
-  // Gives the worker up and forgets it, but for why, and what it needs should
-  // the same incarnation come back: call numbers and the next epoch. Nothing if
-  // it is not known, or is another incarnation (0: any).
+  // Gives the worker up and forgets it. Only `why` is kept, and what is needed
+  // if the same incarnation comes back: call numbers and the next epoch.
+  // Returns nothing if the worker is unknown or of another incarnation (0
+  // matches any).
   std::optional<Removed> Remove(const WorkerInfo& worker,
                                 const absl::Status& why);
-  // As Remove, once its connection has ended: it is listed no longer.
+  // Unlists the worker, and removes it as Remove does unless it is connected. A
+  // connected one is removed when its connection ends.
   std::optional<Removed> StrikeOff(const WorkerInfo& worker,
                                    const absl::Status& why);
-  // Of several of one rank, the one that was added last. NotFound lists whom
-  // there is; Unavailable for one that has left or is lost, and when the
-  // target's incarnation is not the present one.
+  // Returns the worker, of several with one rank the one added last. Returns
+  // NotFound with a list of the known workers, or Unavailable if the worker has
+  // left or is lost, or if its current incarnation is not the target's.
   absl::StatusOr<WorkerInfo> Find(const Target& target) const;
-  // Self too, by rank; without those that were given up.
+  // All workers by rank, including self, without those that were given up.
   std::vector<WorkerInfo> All() const;
   bool Knows(const WorkerInfo& worker) const;
 
-  // A message of `bytes` came.
+  // Notes that a message of `bytes` came from `from`.
   Observed Observe(const WorkerInfo& from, uint64_t bytes);
-  // Grows with all that becomes known of `name`: that it was added, heard,
-  // lost, given up, removed, replaced. 0 for an unknown worker.
+  // A counter that grows with each event of `name`: it was added, heard, lost,
+  // given up, removed or replaced. 0 for an unknown worker.
   uint64_t News(const std::string& name) const;
-  // The worker, unless it is lost or gone, or there has been news of it since.
+  // Returns the worker, unless it is lost or gone or News(name) has changed
+  // from `news`.
   std::optional<WorkerInfo> ThereSince(const std::string& name,
                                        uint64_t news) const;
   bool FirstTime(const std::string& name, uint64_t call);
   uint64_t NextCall(const std::string& name);
   void CountSent(const std::string& name, uint64_t bytes);
 
-  // A number for GiveUp; 0 when that incarnation is not known or gone already.
-  // `leaving` tells whether it had said that it would go.
+  // Marks the worker as lost. Returns a number for GiveUp, or 0 if that
+  // incarnation is unknown or already gone. `leaving` is set to whether it had
+  // announced that it would leave.
   uint64_t MarkLost(const WorkerInfo& peer, bool* leaving);
-  // True, once, when the peer has not been heard of since that MarkLost. It is
-  // forgotten unless it is listed and has not said that it would go.
+  // Gives the worker up if it has not been heard since the MarkLost that
+  // returned `loss`. Returns true once. The worker is forgotten if it is not
+  // listed or had announced that it would leave.
   bool GiveUp(const WorkerInfo& peer, uint64_t loss, const absl::Status& why);
-  // Those that are lost and not given up, with their number for GiveUp.
+  // The workers that are lost but not given up, with their numbers for GiveUp.
   std::vector<std::pair<WorkerInfo, uint64_t>> Lost() const;
   void MarkLeaving(const WorkerInfo& peer);
 
-  // Of what is said to `name` now; 0 for an unknown worker.
+  // The epoch of messages to `name` now; 0 for an unknown worker.
   uint64_t Epoch(const std::string& name) const;
-  // How the epoch of what `from` says compares with the present one. A later
-  // one says that it has given this worker up; it is the present one from then
-  // on. Of an earlier one `from` will be told that it is over.
+  // Compares the epoch of a message of `from` with the current one. A later
+  // epoch means that `from` has given this worker up; it becomes the current
+  // one. If the epoch is earlier, `from` will be told the current one.
   enum class Spoken { kNow, kEarlier, kLater };
   Spoken Compare(const WorkerInfo& from, uint64_t epoch);
 
-  // False when that incarnation is not the present one.
+  // Returns false if the worker is gone or `to` is not its current incarnation.
   bool Push(const WorkerInfo& to, ControlItem item,
             ControlChannel::Acked acked);
   ControlChannel::Received Receive(const WorkerInfo& from,
                                    const ControlFrame& frame);
-  // The next control frame that is due to `name`.
+  // The next control frame that is due for `name`.
   std::optional<ControlFrame> Take(const std::string& name,
                                    std::chrono::milliseconds resend_after);
   std::vector<std::string> WithControlDue(
       std::chrono::milliseconds resend_after) const;
-  // Items not acknowledged by workers that are there.
+  // The number of items that workers which are present have not acknowledged.
   size_t ControlWaiting() const;
   std::vector<PeerInfo> Infos() const;
 
@@ -111,7 +117,7 @@ class Peers {
     State state = State::kNew;
     bool listed = false;
     bool leaving = false;
-    absl::Status why;  // it was removed
+    absl::Status why;  // why it was removed
     uint64_t losses = 0;
     uint64_t news = 0;
     std::deque<uint64_t> past;  // earlier incarnations, a few
@@ -137,16 +143,17 @@ class Peers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Removed RemoveLocked(Peer& peer, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `anyway`: even if another one has it that is there.
+  // `anyway`: even if another present worker has that rank.
   void TakeRankLocked(Peer& peer, bool anyway)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveRankLocked(const Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<WorkerInfo> ReplaceLocked(Peer& peer, const WorkerInfo& by)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An incarnation that has been replaced or has left.
+  // True for an incarnation that was replaced or has left.
   bool IsPastLocked(const WorkerInfo& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The entry of that name, as it was when it was removed.
+  // Returns the entry of that name; restores it if it was removed before, else
+  // adds it.
   Peer& EnterLocked(const WorkerInfo& peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -154,7 +161,7 @@ class Peers {
   mutable Mutex mutex_;
   std::unordered_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<int32_t, Peer*> by_rank_ ABSL_GUARDED_BY(mutex_);
-  // Those that were removed; the oldest are forgotten.
+  // Workers that were removed; the oldest are forgotten.
   std::unordered_map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> removed_order_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;

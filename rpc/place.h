@@ -7,18 +7,18 @@
 
 namespace baton::rpc {
 
-// A line of a program, taken where a default argument is filled in:
+// A line of a source file, captured where a default argument is evaluated:
 //   void Make(Place where = Place::Here());
 // (As std::source_location, which clang 14 does not have.) Value type.
 struct Place {
-  const char* file = "";  // as the compiler was given it; never freed
-  int line = 0;           // 0: not known
+  const char* file = "";  // the path as given to the compiler; never freed
+  int line = 0;           // 0: unknown
 
   static constexpr Place Here(const char* file = __builtin_FILE(),
                               int line = __builtin_LINE()) {
     return {file, line};
   }
-  std::string ToString() const;  // "trainer.cc:45"; empty where not known
+  std::string ToString() const;  // "trainer.cc:45"; empty if unknown
 };
 
 }  // namespace baton::rpc

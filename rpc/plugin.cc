@@ -30,10 +30,11 @@ absl::StatusOr<EntryPoint> Open(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     return absl::NotFoundError("no such file");
-  // Now: a symbol that nobody has is an error here, not a crash in a call.
+  // RTLD_NOW: a missing symbol is an error here instead of a crash in a later
+  // call.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    // The path is said already.
+    // LoadPlugin's error text has the path already.
     std::string why = LastLoaderError();
     if (why.starts_with(path + ": ")) why.erase(0, path.size() + 2);
     const bool not_found =

@@ -15,7 +15,7 @@
 #include "rpc/methods.h"
 #include "rpc/registry.h"
 
-// Classes that a running daemon takes from a shared library:
+// Lets a running daemon load classes from a shared library:
 //
 //   // scale.cc, built by baton_plugin(scale scale.cc)
 //   void AddScale(baton::rpc::Registry& registry) { registry.Add<Scale>(); }
@@ -23,26 +23,27 @@
 //
 //   baton-worker --plugin=./libscale.so ...
 //
-// A plug-in holds no copy of Baton: its symbols are those of the program that
-// loads it, which must export them all (baton_plugin_host in CMake). It is
-// built with the same Baton and compiler family; LoadPlugin asks the entry
-// point for that and calls nothing else where it does not fit. But the loader
-// has run static constructors by then, of the plug-in and of the libraries that
-// it needs: the check finds mistakes, it does not make a file safe to load that
-// others may write. docs/remote_modules.md shows the whole way.
+// A plug-in contains no copy of Baton: it uses the symbols of the program that
+// loads it, which must export them all (baton_plugin_host in CMake). It must be
+// built with the same Baton version and compiler family. LoadPlugin asks the
+// entry point for both and calls nothing else if they do not match. By then,
+// however, the loader has run the static constructors of the plug-in and of the
+// libraries that it needs: the check finds mistakes, but it does not make it
+// safe to load a file that others can write. docs/remote_modules.md has a
+// complete example.
 namespace baton::rpc {
 
-// Of PluginInfo and the entry point's name.
+// The version of PluginInfo and of the entry point's name.
 inline constexpr uint32_t kPluginAbi = 1;
 
-// What the entry point, `const PluginInfo* baton_plugin()`, gives. The first
-// field stays the first in every version; the others are those of its version.
+// What the entry point, `const PluginInfo* baton_plugin()`, returns. The first
+// field is the same in every version and determines the others.
 struct PluginInfo {
   uint32_t abi = kPluginAbi;
-  const char* baton = "";     // kVersion of the headers
-  const char* compiler = "";  // and standard library
-  uint64_t layout = 0;        // of the types that cross the border
-  const char* name = "";      // for people
+  const char* baton = "";     // kVersion of its headers
+  const char* compiler = "";  // also names the standard library
+  uint64_t layout = 0;    // hash of the sizes of the types that both sides use
+  const char* name = "";  // for display
   void (*add)(Registry&) = nullptr;
 };
 
@@ -59,7 +60,8 @@ inline constexpr char kPluginCompiler[] =
 #endif
     ;
 
-// Flags and macros that change a type's layout show in its size.
+// A hash of type sizes, which detects flags and macros that change a type's
+// layout.
 constexpr uint64_t PluginLayout() {
   uint64_t hash = HashName("baton plug-in layout");
   for (const size_t size :
@@ -78,16 +80,16 @@ constexpr PluginInfo ThisPlugin(const char* name, void (*add)(Registry&)) {
 
 }  // namespace internal
 
-// Loads the plug-in in the file `path`, which has a slash, as none is searched
-// for, and adds what it exports to `registry`. It stays loaded for ever:
-// objects of its classes may, and static constructors have run, also where it
-// is refused. Errors name the file:
+// Loads the plug-in in the file `path` and adds its exports to `registry`. The
+// path must contain a slash, as no directories are searched. The library is
+// never unloaded, because objects of its classes may live on; its static
+// constructors have run even if it is refused. Errors name the file:
 //   NotFound            there is no such file
 //   InvalidArgument     the path has no slash; it is no library, misses symbols
 //                       or has no entry point
 //   FailedPrecondition  it was built with another Baton or compiler
 //   AlreadyExists       it exports what the registry has already
-// or what its own function threw.
+// or the error that its own function threw.
 absl::Status LoadPlugin(const std::string& path, Registry& registry);
 
 }  // namespace baton::rpc

@@ -7,7 +7,7 @@
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
 
-// What is kept of a call that has ended.
+// Statistics and traces of calls that have ended.
 namespace baton::rpc::internal {
 namespace {
 
@@ -18,7 +18,7 @@ uint64_t MicrosSince(AgentCore::Clock::time_point begin) {
           .count());
 }
 
-// Fetches of all types count as one method.
+// Fetch and Ready count as one method each for all types.
 const std::string& StatsName(const MethodKey& method, const std::string& name) {
   static const std::string fetch = "RRef::Fetch", ready = "RRef::Ready";
   if (method.type != kSystemMethods) return name;
@@ -59,7 +59,7 @@ void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
                              uint64_t bytes_sent) {
   const bool served =
       call->started != Clock::time_point() && !call->name.empty();
-  // Who looks must not see itself.
+  // Calls of observers are not recorded.
   if (!served || call->from.rank == kObserverRank) return;
   const MethodKey method{call->frame.type, call->frame.index};
   stats_.Add(CallStats::Side::kCallee, call->from.name, method,

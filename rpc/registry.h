@@ -14,8 +14,8 @@
 
 namespace baton::rpc {
 
-// What other workers may call here; nothing else can be reached from the wire.
-// Filled in main and given to Agent::Start:
+// The methods and functions that other workers may call here; nothing else can
+// be called remotely. Filled in main and passed to Agent::Start:
 //   rpc::Registry registry;
 //   registry.Add<Stage>();
 //   registry.AddFunction<&LoadWeights>();
@@ -28,10 +28,10 @@ class Registry {
     std::string signature;  // as the compiler spells it
     internal::Handler handler = nullptr;
     bool needs_object = false;
-    Access access = Access::kExclusive;  // to the object
+    Access access = Access::kExclusive;  // access to the object
   };
 
-  // The methods of T::Exports.
+  // Adds the methods of T::Exports.
   template <typename T>
   Registry& Add() {
     static_assert(internal::HasExports<T>,
@@ -42,7 +42,7 @@ class Registry {
     return *this;
   }
 
-  // A free or static function.
+  // Adds a free or static function.
   template <auto kFunction>
   Registry& AddFunction() {
     static_assert(std::is_void_v<
@@ -55,18 +55,18 @@ class Registry {
     return *this;
   }
 
-  // What went wrong so far: AlreadyExists names what was registered twice.
+  // The first error so far: AlreadyExists names what was registered twice.
   // Agent::Start refuses a registry that is not OK.
   const absl::Status& status() const { return status_; }
 
   // Equal for registries with the same contents.
   uint64_t Digest() const;
 
-  // A digest and the name of each type and function; equal digests, equal
-  // methods.
+  // The digest and the name of each type and function. Types with equal digests
+  // have the same methods.
   std::map<uint64_t, std::string> Exports() const;
 
-  // Unimplemented when there is no such method.
+  // Returns Unimplemented if there is no such method.
   absl::StatusOr<const Method*> Find(internal::MethodKey key) const;
   std::vector<std::string> MethodNames() const;
 

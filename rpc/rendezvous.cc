@@ -26,7 +26,7 @@ namespace {
 using internal::RendezvousHandlers;
 using std::chrono::milliseconds;
 
-// Until who came has shown that it knows the token.
+// The time a new connection has until its worker must be authenticated.
 constexpr milliseconds kAuthenticationTime{20'000};
 
 grpc::Status ToGrpc(const absl::Status& status) {
@@ -34,7 +34,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
           std::string(status.message())};
 }
 
-// A call that may wait. gRPC owns it until OnDone.
+// A call that may wait for its answer. gRPC owns it until OnDone.
 class WaitingCall final : public grpc::ServerUnaryReactor {
  public:
   using Begin = absl::FunctionRef<std::unique_ptr<RendezvousHandlers::Call>(
@@ -49,7 +49,7 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  const std::unique_ptr<RendezvousHandlers::Call> call_;  // null: is done
+  const std::unique_ptr<RendezvousHandlers::Call> call_;  // null: already done
 };
 
 class Service final : public wire::Rendezvous::CallbackService {
@@ -95,14 +95,15 @@ class Service final : public wire::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const wire::ListRequest* request,
                                  wire::ListAnswer* answer) override {
-    // Anybody of the cluster may look, whatever the name.
+    // Anybody with the cluster's token may list, under any name.
     absl::Status status = CheckProof(*context, *request);
     if (status.ok()) status = handlers_.List(*request, answer);
     return Answer(*context, status);
   }
 
  private:
-  // A worker speaks for itself alone.
+  // Checks the token and that the caller is `worker`: a worker may only make
+  // requests for itself.
   absl::Status Check(grpc::CallbackServerContext& context,
                      const google::protobuf::MessageLite& request,
                      const std::string& worker) {

@@ -9,14 +9,15 @@
 #include "absl/status/status.h"
 #include "rpc/rendezvous.h"
 
-// What a rendezvous says to those whom it does not let in.
+// The errors with which a rendezvous refuses workers.
 namespace baton::rpc::internal {
 
-// InvalidArgument names what makes no sense in itself.
+// Returns InvalidArgument for options that are invalid by themselves.
 absl::Status CheckJoin(const JoinOptions& options);
 absl::Status TwoOfOneName(const std::string& name);
 absl::Status TooLateOrTwice(const JoinOptions& options, size_t members);
-// For one whose time is up while `workers`, itself among them, are there.
+// The error text for a worker that timed out when `workers`, including itself,
+// had come.
 std::string WhoIsMissing(const JoinOptions& options,
                          const std::vector<JoinOptions>& workers);
 

@@ -24,8 +24,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-// The service ends a call that waits too long, with the names; the client's own
-// deadline is for a service that does not.
+// The service ends a call at its timeout, with the names of missing workers.
+// The client's own deadline is later by this much, for a service that does not
+// answer.
 constexpr milliseconds kGrace{2000};
 constexpr milliseconds kProbe{200};
 
@@ -34,7 +35,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
           status.error_message()};
 }
 
-// Why the last attempt to connect failed; OK when it did not.
+// Returns why the last attempt to connect failed, or OK if it did not.
 absl::Status LastFailure(const std::shared_ptr<grpc::Channel>& channel,
                          const RendezvousAccess& access) {
   grpc::ClientContext context;
@@ -86,7 +87,8 @@ absl::Status AtRendezvous(const std::string& address,
   return Annotate(why, absl::StrCat("rendezvous at ", address));
 }
 
-// Those that gRPC may give by itself, when nobody has answered.
+// True for codes that gRPC may return by itself, without an answer of the
+// service.
 bool IsOfGrpc(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::CANCELLED:
@@ -110,7 +112,7 @@ std::string ShownBy(const grpc::ClientContext& context) {
   return {shown->second.data(), shown->second.size()};
 }
 
-// By gRPC.
+// A connection that uses gRPC.
 class GrpcConnection final : public RendezvousConnection {
  public:
   static absl::StatusOr<std::shared_ptr<RendezvousConnection>> Make(
@@ -161,7 +163,8 @@ class GrpcConnection final : public RendezvousConnection {
 absl::StatusOr<std::shared_ptr<RendezvousConnection>> GrpcConnection::Make(
     const std::string& address, const RendezvousAccess& access,
     Deadline deadline) {
-  // Of the forms of a worker's address, the one that every machine reaches.
+  // A worker's address may have several forms; the first is reachable from all
+  // machines.
   const std::string target(*absl::StrSplit(address, ';').begin());
   if (!absl::StartsWith(target, "unix:")) {
     RETURN_IF_ERROR(Annotate(ParseHostPort(target).status(), "rendezvous"));

@@ -27,13 +27,14 @@ class RenewRequest;
 
 namespace internal {
 
-// By which a worker asks its rendezvous, one call after the other. Errors name
+// A worker's connection to its rendezvous, for one call at a time. Errors name
 // the rendezvous. Thread-compatible.
 class RendezvousConnection {
  public:
   using Deadline = std::chrono::system_clock::time_point;
-  // Hears, before a call begins, what ends it early from any thread, and null
-  // when it has ended. False, before it begins, ends it with Cancelled.
+  // Called before a call begins, with a function that may be called on any
+  // thread to end the call early. Called with null after the call has ended. If
+  // it returns false before the call begins, the call ends with Cancelled.
   using Watch = std::function<bool(std::function<void()> end)>;
 
   virtual ~RendezvousConnection() = default;
@@ -48,18 +49,20 @@ class RendezvousConnection {
                            wire::ListAnswer* answer, Deadline deadline) = 0;
 };
 
-// Makes a connection to one rendezvous. Unavailable when nobody answers there
-// by `deadline`; Unauthenticated, at once, when the two do not agree on TLS.
+// Connects to one rendezvous. Returns Unavailable if nothing answers there by
+// `deadline`, and Unauthenticated at once if the two sides do not agree on TLS.
 using RendezvousDialer =
     std::function<absl::StatusOr<std::shared_ptr<RendezvousConnection>>(
         RendezvousConnection::Deadline deadline)>;
 
-// By gRPC. Where there is a token, each call proves that the worker knows it,
-// and no answer counts of whoever does not prove the same.
+// Returns a dialer that uses gRPC. If there is a token, each call proves that
+// the worker knows it, and answers are accepted only from a rendezvous that
+// proves the same.
 RendezvousDialer DialerOf(const std::string& address,
                           const RendezvousAccess& access);
 
-// As Join (rpc/rendezvous.h), of the rendezvous at `address` by `dial`.
+// Like Join (rpc/rendezvous.h), with a connection made by `dial`. `address` is
+// for messages.
 absl::StatusOr<Membership> JoinBy(const RendezvousDialer& dial,
                                   const std::string& address,
                                   const JoinOptions& options);

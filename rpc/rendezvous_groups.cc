@@ -33,8 +33,8 @@ void RendezvousGroups::AnswerLater(Done done, Result result) {
       [done = std::move(done), result = std::move(result)] { done(result); });
 }
 
-// Lists of many members are written into messages by those who are answered:
-// nobody else waits for that.
+// Runs the answers without the mutex, because they write long member lists into
+// messages.
 void RendezvousGroups::GiveAnswers() {
   std::vector<std::function<void()>> answers;
   {
@@ -80,7 +80,8 @@ void RendezvousGroups::AdmitOrRefuse(Group& group, Waiting waiting) {
   CompleteIfAllCame(group);
 }
 
-// They were let in beside nobody, and may not all fit beside those who stay.
+// The waiting workers were admitted without regard to the members that stay, so
+// each is admitted anew.
 void RendezvousGroups::Settle(Group& group) {
   group.settled_at.reset();
   if (std::exchange(group.restoring, false)) TellListeners(group);
@@ -97,7 +98,8 @@ void RendezvousGroups::SeatSuccessors(Group& group) {
   }
 }
 
-// Those who are there count, unless the cluster is ending.
+// Seats the waiting workers if the cluster is then complete, counting its
+// present members, unless it is ending.
 void RendezvousGroups::CompleteIfAllCame(Group& group) {
   if (group.waiting.empty() || group.settled_at) return;
   for (const Waiting& waiting : group.waiting) {
@@ -113,8 +115,9 @@ void RendezvousGroups::CompleteIfAllCame(Group& group) {
   if (all || !group.members.empty()) Complete(group, all);
 }
 
-// For the place of one that is lost, or, under its own name, may be: that one's
-// next renewal tells, or the end of its lease.
+// Checks a worker that comes for the place of a lost member. A member with its
+// own name may be lost, too: the end of that member's lease, or its next
+// renewal, decides.
 absl::Status RendezvousGroups::AdmitBesideMembers(
     const Group& group, const JoinOptions& options) const {
   const std::string& name = options.self.name;
@@ -193,7 +196,7 @@ void RendezvousGroups::Complete(Group& group, bool all) {
     const int wanted = it->options.wanted_rank;
     if (wanted >= 0) Seat(group, it->options, free_from(wanted), now);
   }
-  // The others in the order in which they came.
+  // The others get the free ranks in the order in which they came.
   for (auto it = seated; it != group.waiting.end(); ++it) {
     if (it->options.wanted_rank >= 0) continue;
     const bool one_more = it->options.world_size == kOneMore;
@@ -271,7 +274,8 @@ void RendezvousGroups::Cancel(const std::string& cluster,
   });
 }
 
-// The worker whose name they want is there.
+// Refuses waiting workers with the name of a member that has just renewed its
+// lease.
 void RendezvousGroups::RefuseClaims(Group& group, const std::string& name) {
   if (group.settled_at) return;
   std::erase_if(

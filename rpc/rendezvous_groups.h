@@ -20,22 +20,24 @@
 
 namespace baton::rpc {
 
-// Who waits for whom at a rendezvous, without a word of gRPC.
+// The clusters of a rendezvous: who waits to join, who has joined and until
+// when their leases run. Independent of gRPC.
 //
-// A member that leaves, or is struck off, frees its rank and its name. Where
-// one leaves others may be about to: those who come then wait until no more did
-// for kSettling, or nobody is left, and so do not join those of a run that is
-// ending.
+// A member that leaves or is struck off frees its rank and its name. When a
+// member leaves, the others may be about to leave as well. Workers that come
+// then wait until no member has left for kSettling, or none is left, so that
+// they do not join a run that is ending.
 //
-// Members ask for what has changed, each beyond the version that it has, and
-// wait here for it. Who joins them is let in once those that so listen have
-// asked beyond its version, that is, know of it.
+// Members listen: each asks for changes since the version that it has, and
+// waits here for them. A new member is let in once all listening members have
+// asked for changes since a version that includes it, that is, once they know
+// of it.
 //
-// The members of an earlier life of the rendezvous are taken back as they come.
-// Until the lease of the last one is over they are told nothing, as the list is
-// not whole, and those who come wait.
+// A restarted rendezvous takes the members of its earlier run back as they
+// come. Until the lease of the last one has passed, the list is incomplete:
+// members are told no changes, and new workers wait.
 //
-// All answers are given without locks. Thread-safe.
+// Callbacks run without locks. Thread-safe.
 class RendezvousGroups {
  public:
   using Result = absl::StatusOr<std::shared_ptr<const Membership>>;
@@ -45,45 +47,49 @@ class RendezvousGroups {
   using Heard = std::function<void(const absl::StatusOr<MembershipChange>&)>;
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kSettling{500};
-  // Who is let in waits for those that listen for so long at most, or half its
-  // lease.
+  // A new member waits this long at most for the listening members, or half its
+  // lease if that is shorter.
   static constexpr std::chrono::milliseconds kHearing{500};
 
   void Enter(const JoinOptions& options, Done done);
-  // The caller's time is up, or it has gone.
+  // Expire: the timeout of the worker's Join has passed. Cancel: the worker has
+  // gone.
   void Expire(const std::string& cluster, const WorkerInfo& self);
   void Cancel(const std::string& cluster, const WorkerInfo& self);
   absl::Status Leave(const std::string& cluster, const std::string& name,
                      uint64_t incarnation,
                      Clock::time_point now = Clock::now());
 
-  // Begins the worker's lease anew. Gives what has changed since the version
-  // `known`. NotFound for one that is no member, Unavailable once closed.
+  // Renews the worker's lease. Returns what has changed since the version
+  // `known`; NotFound if the worker is not a member, Unavailable once closed.
   absl::StatusOr<MembershipChange> Renew(const std::string& cluster,
                                          const std::string& name,
                                          uint64_t incarnation, uint64_t known,
                                          Clock::time_point now = Clock::now());
-  // The same, but while nothing has the answer waits, until `until` at most.
+  // Like Renew, but the answer waits for a change, until `until` at most.
   void Listen(const std::string& cluster, const std::string& name,
               uint64_t incarnation, uint64_t known, Clock::time_point until,
               Heard heard, Clock::time_point now = Clock::now());
-  // Answers it now.
+  // Answers the worker's Listen now.
   void EndListen(const std::string& cluster, const std::string& name,
                  uint64_t incarnation);
-  // Sees to it that the worker is a member, under the rank that it had
-  // (`wanted_rank`). `known`: the version of its list. NotFound when another
-  // one has its rank or name, or its cluster has ended; Unavailable for one
-  // more, before others are back.
+  // Makes the worker a member again, with the rank that it had (`wanted_rank`),
+  // unless it still is one. `known` is the version of its list. Returns
+  // NotFound if another worker has its rank or name or its cluster has ended,
+  // and Unavailable if it joined as one more (kOneMore) and no other member is
+  // back yet.
   absl::Status TakeBack(const JoinOptions& seat, uint64_t known,
                         Clock::time_point now = Clock::now());
-  // Members of that name are lost at once, whatever their lease, and others
-  // hear why; those that wait to be let in are not waited for.
+  // Ends the membership of workers of that name at once, whatever their lease,
+  // and tells the other members why. Workers of that name that wait to join are
+  // no longer waited for.
   void StrikeOff(const std::string& name, const std::string& why);
-  // The members; NotFound where none have met.
+  // Returns the members; NotFound if the cluster has not met.
   absl::StatusOr<std::vector<WorkerInfo>> List(
       const std::string& cluster) const;
-  // Strikes off those whose lease is over. To be called every `interval`: time
-  // in which it was not, because this process did not run, is nobody's silence.
+  // Strikes off members whose lease is over. To be called every `interval`; if
+  // this process did not run for a longer time, that time does not count as
+  // silence of the members.
   void Reap(Clock::time_point now, std::chrono::milliseconds interval);
   void Close();
 
@@ -101,10 +107,10 @@ class RendezvousGroups {
     WorkerInfo info;
     std::chrono::milliseconds lease;
     Clock::time_point heard;
-    bool listens = false;  // and hears at once what changes
+    bool listens = false;  // it calls Listen and so hears changes at once
     std::optional<Listener> listener = std::nullopt;
   };
-  // One that is let in, and those who have not heard of it yet.
+  // A new member whose answer waits for members that have not heard of it yet.
   struct Announced {
     Done done;
     std::shared_ptr<const Membership> joined;
@@ -112,19 +118,20 @@ class RendezvousGroups {
     std::set<std::string> unheard;
   };
   struct Group {
-    int world_size = 0;  // of the members
+    int world_size = 0;  // not counting members that joined as one more
     std::vector<Waiting> waiting;
-    std::set<std::string> doubled;  // names that two workers came with
-    // By name, once complete; fewer when some are gone.
+    std::set<std::string> doubled;  // names with which two workers came
+    // By name. Empty until the cluster is complete; later some may be gone.
     std::unordered_map<std::string, Member> members;
     std::vector<Announced> announced;
     uint64_t version = 0;
     MembershipLog log;
-    // A member left, or came back, not long ago: when it is known who stays.
+    // Set if a member left or came back recently: the time at which the members
+    // that stay are taken as known.
     std::optional<Clock::time_point> settled_at;
-    bool restoring = false;  // the members of an earlier life
+    bool restoring = false;  // the members of an earlier run are coming back
 
-    // Of the world size; others are one more.
+    // True if the member counts toward world_size; others joined as one more.
     bool Counts(const WorkerInfo& member) const;
     int Counted() const;
     bool Empty() const { return waiting.empty() && members.empty(); }
@@ -133,7 +140,8 @@ class RendezvousGroups {
   };
   using Members = std::unordered_map<std::string, Member>;
 
-  // Admission (rendezvous_groups.cc). Whether one may come to this cluster.
+  // Admission (rendezvous_groups.cc). Returns OK if workers may come to this
+  // cluster.
   absl::Status OpenGroup(const std::string& cluster) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Admit(Group& group, const JoinOptions& options)
@@ -142,18 +150,21 @@ class RendezvousGroups {
                                   const JoinOptions& options) const;
   void AdmitOrRefuse(Group& group, Waiting waiting)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a group that was ending or coming back: it is known who stays.
+  // To be called when the members that stay are known, in a group that was
+  // ending or coming back. Admits the waiting workers anew.
   void Settle(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Members are fewer.
+  // To be called when the group has lost members. Lets waiting workers in if
+  // possible.
   void SeatSuccessors(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives those who wait their ranks, or those alone who are one more.
+  // Gives ranks to the waiting workers; unless `all`, only to those that join
+  // as one more.
   void Complete(Group& group, bool all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Seat(Group& group, const JoinOptions& options, int rank,
             Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseClaims(Group& group, const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the wait of that worker, if it waits.
+  // If that worker waits to join, answers it with `why`.
   void Remove(const std::string& cluster, const WorkerInfo& self,
               const std::function<absl::Status(const Group&)>& why);
 
@@ -165,11 +176,12 @@ class RendezvousGroups {
                           MembershipLog::Change how,
                           const std::string& why = "")
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells those who listen what has changed.
+  // Tells the listening members what has changed.
   void TellListeners(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndListen(Member& member, absl::StatusOr<MembershipChange> change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets those in whom `name`, which has that version, was the last to hear of.
+  // Notes that `name` has the version `known` and lets in new members of which
+  // all listening members have now heard.
   void HasHeard(Group& group, const std::string& name, uint64_t known)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSeat(const Group& group, const JoinOptions& seat) const;
@@ -189,7 +201,8 @@ class RendezvousGroups {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveAnswers() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Versions of two lives of a rendezvous differ, as far as clocks go on.
+  // The first version depends on the system time, so that versions of two runs
+  // of a rendezvous differ unless the clock is set back.
   static uint64_t FirstVersion();
 
   mutable Mutex mutex_;

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between two looks at the leases.
+// The interval at which expired leases are looked for.
 constexpr milliseconds kReapInterval{100};
 constexpr milliseconds kLongestListen{60'000};
 

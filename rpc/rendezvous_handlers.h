@@ -24,25 +24,25 @@ class RenewRequest;
 
 namespace internal {
 
-// What a rendezvous makes of the requests of its callers, whatever brings them;
-// who asks has been let in. Looks after the leases. Thread-safe.
+// Handles the requests to a rendezvous, independently of how they arrive.
+// Callers are authenticated already. Also ends expired leases. Thread-safe.
 class RendezvousHandlers {
  public:
-  // Called once, within the call or later, when the answer is filled in.
+  // Called once the answer is filled in, within the call or later.
   using Done = std::function<void(const absl::Status&)>;
 
-  // One that may wait. To be kept until it is done, and destroyed before the
-  // desk.
+  // A request that may wait. The caller keeps it until it is done and destroys
+  // it before the RendezvousHandlers.
   class Call {
    public:
     virtual ~Call() = default;
-    virtual void Cancel() = 0;  // the caller has gone
+    virtual void Cancel() = 0;  // the client has gone
   };
 
   explicit RendezvousHandlers(std::shared_ptr<RendezvousGroups> groups);
   ~RendezvousHandlers();
 
-  // `answer` is written to until `done` has run.
+  // `answer` must live until `done` has run.
   std::unique_ptr<Call> Join(const wire::JoinRequest& request,
                              wire::JoinAnswer* answer, Done done);
   std::unique_ptr<Call> Renew(const wire::RenewRequest& request,

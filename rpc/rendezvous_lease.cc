@@ -20,11 +20,12 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 constexpr int kRenewalsPerLease = 5;
-// What a rendezvous that is there takes to answer; twice as long, and so on,
-// while it does not. A connection that is broken may never say so.
+// A renewal first waits lease / kPatiencePerLease for its answer. The wait
+// doubles with each failure. It is limited because a broken connection may
+// never report an error.
 constexpr int kPatiencePerLease = 10;
 constexpr milliseconds kShortestPause{10};
-// A rendezvous that is not there must not hold up a shutdown for long.
+// Short, so that an unreachable rendezvous does not delay a shutdown for long.
 constexpr milliseconds kConnectTimeout{300};
 
 MemberEvent Gone(const WorkerInfo& worker, MemberEvent::Kind kind,

@@ -16,17 +16,18 @@
 
 namespace baton::rpc {
 
-// Keeps a worker's lease with its rendezvous, from a thread of its own: says
-// every fifth of the lease that the worker is there, and hears at once who came
-// and went. A rendezvous that does not answer is tried again, over a new
-// connection, until it says that another worker has this one's place. Where it
-// has begun anew, or had struck the worker off, it takes it back. Thread-safe.
+// Keeps a worker's lease with its rendezvous from a thread of its own: it
+// renews the lease every fifth of it and hears at once which workers joined and
+// left. If the rendezvous does not answer, it tries again over a new
+// connection, until the rendezvous says that another worker has this one's
+// place. A rendezvous that was restarted or had struck the worker off takes it
+// back. Thread-safe.
 class RendezvousLease {
  public:
-  // On the lease's thread: kJoined, kLeft and kLost.
+  // Called on the lease's thread with kJoined, kLeft and kLost events.
   using OnChange = std::function<void(const MemberEvent&)>;
 
-  // `joined.self` has its rank, `members` is what Join gave.
+  // `joined.self` includes its rank; `members` is the result of Join.
   RendezvousLease(const std::string& address, JoinOptions joined,
                   Membership members);
   RendezvousLease(internal::RendezvousDialer dial, JoinOptions joined,
@@ -34,17 +35,20 @@ class RendezvousLease {
   ~RendezvousLease();
 
   void Start(OnChange on_change);
-  // No call of OnChange runs after it. Not from within one. Idempotent.
+  // No OnChange runs after Stop returns. Must not be called from OnChange.
+  // Idempotent.
   void Stop();
-  // After Stop: gives the place back at once. Takes `timeout` at most, and no
-  // time where the rendezvous is known to be gone.
+  // Leaves the cluster, which frees the worker's place at once. Call it after
+  // Stop. Takes at most `timeout`, and returns at once if the connection is
+  // known to be broken.
   absl::Status Leave(std::chrono::milliseconds timeout);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void Run(const OnChange& on_change);
-  // The answer may wait for `wait`, and come `patience` later.
+  // The rendezvous may delay its answer by `wait`; after a further `patience`
+  // the renewal has failed.
   absl::StatusOr<MembershipChange> Renew(std::chrono::milliseconds wait,
                                          std::chrono::milliseconds patience);
   void Apply(const MembershipChange& change, const OnChange& on_change);
@@ -52,16 +56,18 @@ class RendezvousLease {
 
   const internal::RendezvousDialer dial_;
   const JoinOptions joined_;
-  // The thread's, until Stop has returned.
+  // Used by the thread alone until Stop has returned.
   uint64_t version_ = 0;
   std::unordered_map<uint64_t, WorkerInfo> members_;  // by incarnation
-  std::shared_ptr<internal::RendezvousConnection> connection_;  // once made
-  absl::Status last_;  // of the last renewal
+  // Null before the first connection.
+  std::shared_ptr<internal::RendezvousConnection> connection_;
+  absl::Status last_;  // result of the last renewal
 
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::function<void()> end_call_ ABSL_GUARDED_BY(mutex_);  // of a renewal
+  // Ends the renewal under way.
+  std::function<void()> end_call_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

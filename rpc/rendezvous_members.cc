@@ -10,12 +10,12 @@
 #include "rpc/rendezvous_checks.h"
 #include "rpc/rendezvous_groups.h"
 
-// Those who have met: their leases, what they are told, how they go and come
-// back.
+// The members of clusters that have met: their leases, what they are told, and
+// how they leave and come back.
 namespace baton::rpc {
 namespace {
 
-// Changes that are kept for those who ask, beside one a member.
+// The log keeps this many changes, plus one per member.
 constexpr size_t kChanges = 64;
 
 absl::Status CheckReturn(const JoinOptions& seat) {
@@ -51,7 +51,7 @@ std::vector<WorkerInfo> RendezvousGroups::Group::List() const {
 }
 
 MembershipChange RendezvousGroups::Group::Since(uint64_t known) const {
-  // Who is not back yet has not left.
+  // Members that are not back yet have not left.
   if (restoring) return {.version = known};
   if (auto changed = log.Since(known)) return *std::move(changed);
   return {.version = version, .whole = true, .joined = List()};
@@ -131,7 +131,8 @@ void RendezvousGroups::HasHeard(Group& group, const std::string& name,
 absl::StatusOr<MembershipChange> RendezvousGroups::RenewLocked(
     const std::string& cluster, const std::string& name, uint64_t incarnation,
     uint64_t known, Clock::time_point now) {
-  // Whose list is gone strikes nobody off.
+  // A closed rendezvous has lost its list, so it must not tell members that
+  // they were struck off.
   if (closed_) return absl::UnavailableError("the rendezvous has closed");
   Member* member = FindMember(cluster, name, incarnation);
   if (member == nullptr) {
@@ -140,7 +141,7 @@ absl::StatusOr<MembershipChange> RendezvousGroups::RenewLocked(
   }
   Group& group = groups_[cluster];
   member->heard = now;
-  // Of two calls at a time the later one counts.
+  // If two calls wait at a time, the earlier one is ended.
   if (member->listener) {
     EndListen(*member, MembershipChange{.version = member->listener->known});
   }

@@ -6,9 +6,9 @@
 #include "absl/status/statusor.h"
 #include "rpc/rendezvous.h"
 
-// What a rendezvous and its callers make of each other's messages. Nothing in
-// them is trusted: times are cut to what can be counted with; names, ranks and
-// addresses of a request are checked by RendezvousGroups.
+// Conversions between wire messages and the types of rpc/rendezvous.h. Messages
+// are not trusted: times are clamped to a safe range; RendezvousGroups checks
+// the names, ranks and addresses of a request.
 namespace baton::rpc {
 
 namespace wire {
@@ -19,14 +19,15 @@ class RenewAnswer;
 
 namespace internal {
 
-// InvalidArgument for what is no declaration of Compute, and, except in a
-// JoinRequest, which internal::CheckJoin sees to, for a name that is none.
+// Return InvalidArgument for an invalid Compute declaration and for an invalid
+// worker name. The names in a JoinRequest are checked by internal::CheckJoin
+// instead.
 absl::StatusOr<JoinOptions> FromWire(const wire::JoinRequest& in);
 absl::StatusOr<WorkerInfo> FromWire(const wire::Member& in);
 void ToWire(const WorkerInfo& info, wire::Member& out);
 absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in);
 void ToWire(const MembershipChange& change, wire::RenewAnswer& out);
-// With `rank` as that which it wants or has.
+// `rank` is the rank that the worker wants or has.
 void ToWire(const JoinOptions& options, int rank, wire::JoinRequest& out);
 
 }  // namespace internal

@@ -142,7 +142,8 @@ OnReply FinishHandle(HandlePtr handle) {
     if (auto ownership = handle->ownership().lock(); ownership == nullptr) {
       handle->FailWith(status);
     } else if (handle->is_owner()) {
-      // What went wrong before the handler; nothing when it had its say.
+      // Has an effect only if the call failed before its handler ran; else the
+      // handler has finished the creation already.
       if (!status.ok()) ownership->FinishCreation(handle->id(), status);
     } else if (status.ok()) {
       ownership->ConfirmGrant(handle);

@@ -23,8 +23,8 @@ struct ValueOrRRef;
 
 namespace internal {
 
-// What the methods of RRef<T> do, without T (rref.cc). A null handle is an
-// RRef that names nothing.
+// The untyped implementation of RRef<T> (rref.cc). A null handle is an RRef
+// that names nothing.
 absl::Status MoveHandle(const HandlePtr& from, const HandlePtr& to);
 RRefId IdOf(const HandlePtr& handle);
 const WorkerInfo& OwnerOf(const HandlePtr& handle);
@@ -34,8 +34,8 @@ std::string Describe(const HandlePtr& handle, const std::string& type);
 absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& handle,
                                         const ValueType& type);
 HandlePtr OwnValue(Agent& agent, AnyValue value, Place where);
-// A call of method `index` of the object's type, or, for a system method, of
-// kSystemMethods.
+// Returns the spec of a call of `method` of the object's type, or of a system
+// method, whose `type` is kSystemMethods.
 CallSpec SpecFor(const HandlePtr& handle, MethodKey method, std::string name);
 inline constexpr uint64_t kSystemMethods = 0;
 inline constexpr uint32_t kFetch = 0;
@@ -62,18 +62,20 @@ struct MethodOf {
 
 // A handle to an object or value that lives at one worker, its owner. Copies
 // share one grant; the object lives until the last handle in the cluster is
-// gone. May be an argument, a result, and part of either. Calls:
+// gone. An RRef may be an argument or a result of a call, or a part of one.
+// Calls:
 //   Future<Tensor> y = stage.Async<&Stage::Forward>(x);
 //   RRef<Tensor> z = stage.Remote<&Stage::Forward>(x);   // result stays there
-// Each may be preceded by CallOptions, a scope (dist::Context) or the handler's
-// CallContext. Handles may outlive their agent: then all calls fail.
+// CallOptions, a scope (dist::Context) or the handler's CallContext may precede
+// the arguments. Handles may outlive their agent; all calls then fail.
 // Thread-safe.
 template <typename T>
 class RRef {
  public:
   RRef() = default;  // names nothing; every call fails
 
-  // A handle to a local object or value, which `agent`'s worker then owns.
+  // Makes the worker of `agent` the owner of a local object or value and
+  // returns a handle to it.
   static RRef Make(Agent& agent, std::shared_ptr<T> object,
                    Place where = Place::Here()) {
     return RRef(internal::OwnValue(
@@ -101,7 +103,7 @@ class RRef {
         std::forward<Args>(args)...));
   }
 
-  // As Async; but a result of more than 64 KiB stays with the owner.
+  // Like Async, but a result of more than 64 KiB stays with the owner.
   template <auto kMethod, typename... Args>
   auto AsyncOrRemote(Args&&... args) const {
     using M = internal::MethodOf<T, kMethod>;
@@ -112,7 +114,7 @@ class RRef {
         std::move(spec), std::forward<Args>(args)...);
   }
 
-  // A copy of the value, once it is there.
+  // Copies the value here once it exists.
   template <typename... Before>
   Future<T> Fetch(Before&&... before) const {
     static_assert(Encodable<T>,
@@ -121,32 +123,34 @@ class RRef {
                      std::forward<Before>(before)...);
   }
 
-  // Done when the value is there; fails as its creation failed.
+  // Ready when the value exists; fails with the error of its creation.
   template <typename... Before>
   Future<void> Ready(Before&&... before) const {
     return System<void>(internal::kReady, "Ready",
                         std::forward<Before>(before)...);
   }
 
-  // The object itself. Owner only: elsewhere FailedPrecondition names the
-  // owner. Unavailable while it is being made; its failure once that failed.
-  // Calls may use it meanwhile: see With.
+  // Returns the object itself, at the owner only; elsewhere returns
+  // FailedPrecondition, which names the owner. Returns Unavailable while the
+  // object is being made, and the error if its creation failed. Calls may use
+  // the object at the same time: see With.
   absl::StatusOr<std::shared_ptr<T>> LocalValue() const {
     auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
     if (!local.ok()) return local.status();
     return std::static_pointer_cast<T>(local->value.value);
   }
-  // What keeps calls of the object apart; errors as LocalValue.
+  // The lock that serializes calls of the object. Errors as for LocalValue.
   absl::StatusOr<std::shared_ptr<ObjectLock>> LocalLock() const {
     auto local = internal::LocalValueOf(handle_, internal::kValueType<T>);
     if (!local.ok()) return local.status();
     return local->lock;
   }
 
-  // For functions that are given an RRef: calls `fn(object)` once its turn has
-  // come, as that of a const method would be (kShared) or of another one. Gives
-  // the future of what `fn` gives: a value, a Status, a StatusOr or a Future,
-  // which the object does not wait for. Errors as LocalValue and HoldObjects.
+  // For functions that take an RRef: calls `fn(object)` once it may use the
+  // object, as a const method would (kShared) or as any other (kExclusive).
+  // Returns a future of what `fn` returns: a value, a Status, a StatusOr or a
+  // Future. The object is released when `fn` returns, even if its Future is not
+  // ready. Errors as for LocalValue and HoldObjects.
   template <typename Fn>
   auto With(const CallContext& call, Access access, Fn fn) const {
     using U = typename baton::internal::Unwrapped<
@@ -159,11 +163,10 @@ class RRef {
          fn = std::move(fn)]() mutable { return fn(*object); });
   }
 
-  // This and all its copies in this process, those in other objects too, stand
-  // for `successor` from now on, whatever becomes of what they named: for
-  // whoever makes an object anew after its owner is lost. Calls under way end
-  // as they would have; handles of other processes stay what they are.
-  // InvalidArgument where one of the two names nothing, or both name one
+  // Makes this RRef and all its copies in this process refer to `successor`
+  // from now on. It is meant for code that recreates an object after its owner
+  // is lost. Calls under way and handles in other processes are not affected.
+  // Returns InvalidArgument if either names nothing or both are the same
   // handle.
   absl::Status MoveTo(const RRef& successor) const {
     return internal::MoveHandle(handle_, successor.handle_);
@@ -173,7 +176,8 @@ class RRef {
   RRefId id() const { return internal::IdOf(handle_); }
   const WorkerInfo& owner() const { return internal::OwnerOf(handle_); }
   bool is_owner() const { return internal::IsOwner(handle_); }
-  // The owner knows of this handle. Handles that a handler is given always are.
+  // True if the owner knows of this handle, as it does for every handle that a
+  // handler receives.
   bool confirmed() const { return internal::IsConfirmed(handle_); }
 
   // "RRef<Stage>(5 of 3f9c, owner bob)".
@@ -181,7 +185,7 @@ class RRef {
     return internal::Describe(handle_, internal::TypeName<T>());
   }
 
-  // Handles to one object are equal.
+  // RRefs are equal if they name the same object.
   friend bool operator==(const RRef& a, const RRef& b) {
     return a.id() == b.id();
   }
@@ -217,11 +221,11 @@ struct Codec<RRef<T>> {
   }
 };
 
-// What AsyncOrRemote gives.
+// The result of AsyncOrRemote.
 template <typename T>
 struct ValueOrRRef {
   std::optional<T> value;
-  RRef<T> rref;  // where there is no value
+  RRef<T> rref;  // set if there is no value
 
   template <typename... Before>
   Future<T> Fetch(Before&&... before) const {
@@ -230,7 +234,7 @@ struct ValueOrRRef {
   }
 };
 
-// As the callee writes it (incoming.cc).
+// Matches what the callee writes (incoming.cc).
 template <typename T>
 struct Codec<ValueOrRRef<T>> {
   static void Encode(Encoder& encoder, const ValueOrRRef<T>& result) {

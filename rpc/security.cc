@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ReadAll(int fd, const char* what,
   return text;
 }
 
-// What is looked at is what is read, whatever happens to the path meanwhile.
+// Checks and reads the same open file, even if the path is replaced meanwhile.
 absl::StatusOr<std::string> ReadFile(const char* what, const std::string& path,
                                      bool is_private) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -11,66 +11,66 @@
 #include "absl/status/statusor.h"
 #include "rpc/transports/address.h"
 
-// What proves to the others of a cluster who a worker is, and whom it lets in;
-// docs/security.md has the threat model.
+// How the workers of a cluster authenticate each other. docs/security.md has
+// the threat model.
 namespace baton::rpc {
 
-// Paths; an empty one stands for nothing.
+// Paths of files; an empty path means that there is none.
 struct SecurityFiles {
-  std::string certificate;  // PEM: of this worker, then any in between
+  std::string certificate;  // PEM: this worker's, then any intermediate ones
   std::string key;          // PEM: its private key
-  std::string authority;    // PEM: who signs the certificates of the cluster
+  std::string authority;    // PEM: the CA of the cluster's certificates
   std::string token;        // 64 hexadecimal digits
 };
 
-// The texts themselves. Without any, a worker talks in clear, and only within
-// this machine.
+// The contents of these files. Without any, a worker communicates unencrypted
+// and only within this machine.
 struct Security {
   std::string certificate = {};
   std::string key = {};
   std::string authority = {};
   std::string token = {};
-  // Talking in clear to other machines is wanted.
+  // Unencrypted communication with other machines is allowed.
   bool insecure = false;
   // Whoever reads the network between the workers may do so: between two
   // workers that both say this, tensors go in clear even though the rest is
   // encrypted.
   bool trusted_fabric = false;
 
-  // Certificate, key and authority are there.
+  // Certificate, key and authority are set.
   bool tls() const { return !certificate.empty(); }
 };
 
-// The name in the certificate of whoever runs a rendezvous of its own.
+// The name in the certificate of a process that runs a stand-alone rendezvous.
 inline constexpr char kRendezvousName[] = "rendezvous";
-// The name that the certificate of `worker` must hold, as a DNS name: its own;
-// batonctl, which has another name each time, needs one for "batonctl".
+// The DNS name that the certificate of `worker` must hold: the worker's own
+// name, or "batonctl" for batonctl, whose worker name is different each time.
 std::string CertificateName(const std::string& worker);
 
-// Reads the files and checks that they serve `worker`. Errors are one line that
-// names the file and the remedy: one that cannot be read, a key or a token that
-// other users may read, a certificate that has expired, is another worker's,
-// or has another authority or another key.
+// Reads the files and checks that they are valid for `worker`. Errors are one
+// line that names the file and the remedy. It is an error if a file cannot be
+// read, if other users may read the key or the token, or if the certificate has
+// expired or does not match the worker's name, the authority or the key.
 absl::StatusOr<Security> LoadSecurity(const SecurityFiles& files,
                                       const std::string& worker);
 
-// Whether two tokens, keys or proofs are the same, in a time that does not tell
-// where they differ.
+// Compares two tokens, keys or proofs in constant time.
 bool SameToken(const std::string& one, const std::string& other);
 
-// Shows that its maker knows `token` without telling it: HMAC-SHA-256 of
-// `parts`, each behind its length. The first part names the role of its maker,
-// so that no proof can be used in another role; the others hold what both
-// sides chose at random for this one time.
+// Returns a proof that its maker knows `token`, without revealing it: the
+// HMAC-SHA-256 of `parts`, each preceded by its length. The first part names
+// the maker's role, so that a proof cannot be used in another role. The other
+// parts hold random values that both sides chose for this occasion.
 std::string ProveToken(const std::string& token,
                        std::initializer_list<std::string_view> parts);
 
-// Unauthenticated: the two sides do not have the same token. `how` comes first,
-// then the remedy.
+// Returns Unauthenticated: the two sides do not have the same token. The text
+// is `how`, then the remedy.
 absl::Status TokensDiffer(const std::string& how);
 
-// InvalidArgument when `what` ("listens on", ...) concerns an address beyond
-// this machine and nothing protects what would be said there.
+// Returns InvalidArgument if `address` is beyond this machine and communication
+// there would be unencrypted without permission. `what` ("listens on", ...)
+// begins the error text.
 absl::Status CheckExposure(const Security& security, const std::string& what,
                            const std::string& address,
                            Names names = Names::kResolve);

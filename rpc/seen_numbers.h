@@ -8,9 +8,10 @@
 
 namespace baton::rpc::internal {
 
-// Which of a peer's request numbers have been seen: each may be served once.
-// Remembers a bounded number of gaps; what is missing in an older one counts as
-// seen. 0 and the largest number are never new. Thread-compatible.
+// Records which of a peer's request numbers have been seen, so that each
+// request is served at most once. Remembers a bounded number of gaps; the
+// numbers of older gaps count as seen. 0 and the largest number always count as
+// seen. Thread-compatible.
 class SeenNumbers {
  public:
   bool FirstTime(uint64_t number);
@@ -18,8 +19,9 @@ class SeenNumbers {
  private:
   void ForgetOldestGaps();
 
-  uint64_t next_ = 1;                     // from here on all are new
-  std::map<uint64_t, uint64_t> missing_;  // and these, from key to value - 1
+  uint64_t next_ = 1;  // no number from here on was seen
+  // Nor were these, from key to value - 1.
+  std::map<uint64_t, uint64_t> missing_;
 };
 
 }  // namespace baton::rpc::internal

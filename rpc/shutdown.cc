@@ -15,7 +15,8 @@ absl::Status AgentCore::StoppedStatus() const {
       absl::StrCat("worker ", self().name, " has shut down"));
 }
 
-// `until` is asked without locks, again after each change and now and then.
+// Waits until `until` returns true. It is called without locks, after each
+// change and at least every kAskAgain.
 bool AgentCore::Wait(Clock::time_point deadline,
                      const std::function<bool()>& until) {
   constexpr std::chrono::milliseconds kAskAgain{20};
@@ -40,8 +41,9 @@ bool AgentCore::WaitIdle(Clock::time_point deadline) {
   });
 }
 
-// The order matters: calls may still make and move handles, and objects drain
-// only as others give theirs back, which they do in the same order.
+// The order of the steps matters. Calls end first, because they may still make
+// and pass handles. Objects are released only when the other workers release
+// their handles, which they do in the same order.
 absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
   {
     MutexLock lock(mutex_);
@@ -49,8 +51,8 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
     shutdown_begun_ = true;
     lost_grace_ = options.lost_grace;
   }
-  // Who is lost has no reason to come back to a worker that ends; the lease
-  // would only hold it up.
+  // A lost worker will hardly come back to one that shuts down, so the shutdown
+  // does not wait for the whole lease.
   for (const auto& [peer, loss] : peers_.Lost()) {
     GiveUpAfter(options.lost_grace, peer, loss,
                 absl::UnavailableError("its connection was lost"));

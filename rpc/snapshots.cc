@@ -22,7 +22,7 @@ Snapshots::Pins Snapshots::Restore(std::vector<Tensor>& tensors) {
     if (read == reads_.end()) continue;
     auto pin = (*read)->Pin();
     const bool written = pin.get() != &(*read)->original();
-    // The message's handle, and the read's.
+    // Only the message and the read have handles to the storage.
     if (!written && tensor.storage().use_count() == 2) {
       pin = nullptr;
       reads_.erase(read);

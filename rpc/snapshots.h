@@ -11,17 +11,17 @@
 
 namespace baton::rpc::internal {
 
-// The tensors of a message that cannot leave yet, with the elements that they
-// have when they are taken. Copies are of the same reads. Thread-compatible.
+// Keeps the elements that the tensors of a message have now, for a message that
+// cannot be sent yet. Copies share the same pending reads. Thread-compatible.
 class Snapshots {
  public:
-  // Once.
+  // To be called once.
   void Take(const std::vector<Tensor>& tensors);
 
   using Pins = std::vector<std::shared_ptr<const Tensor>>;
-  // Puts what was taken in the place of the same tensors. The elements stay
-  // while the pins are held: until the message is with the transport. What
-  // nobody else has a handle to by now is left alone, to be sent as it is.
+  // Replaces each tensor that was taken by its kept elements. The caller must
+  // hold the pins until the transport has the message. A tensor to which
+  // nothing else has a handle any more is left as it is.
   Pins Restore(std::vector<Tensor>& tensors);
 
  private:

@@ -12,16 +12,16 @@ namespace baton::rpc {
 
 class Agent;
 
-// Spares are workers that nobody gives anything to hold, until one of them
-// takes the place of a worker that is lost. They are named so, join a cluster
-// that has met as one more (kOneMore), and come and go as other workers do:
-// Agent::workers has them, too.
+// Spares are workers that hold nothing until one of them takes the place of a
+// lost worker. They are recognized by their names, join a cluster that has met
+// as one more worker (kOneMore), and join and leave like other workers:
+// Agent::workers includes them.
 
 // "spare1", "spare2", ...
 std::string SpareName(int number);
 bool IsSpare(const WorkerInfo& worker);
 
-// By rank; self is in neither.
+// Both are by rank and exclude self.
 std::vector<WorkerInfo> Spares(const Agent& agent);
 std::vector<WorkerInfo> OthersButSpares(const Agent& agent);
 

@@ -32,7 +32,7 @@ void StoppablePool::Stop() {
     MutexLock lock(mutex_);
     pool.swap(pool_);
   }
-  pool.reset();  // joins, while its tasks may post inline
+  pool.reset();  // joins without the lock, since its tasks may post
 }
 
 int StoppablePool::threads() const {

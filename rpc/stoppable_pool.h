@@ -12,8 +12,8 @@
 
 namespace baton::rpc::internal {
 
-// A thread pool that can be stopped while others still hold it: what is posted
-// after that runs inline. Posted to without locks. Thread-safe.
+// A thread pool that can be stopped while other code still holds it. Tasks that
+// are posted after Stop run inline, so post without holding locks. Thread-safe.
 class StoppablePool final : public Executor {
  public:
   StoppablePool(int threads, std::string name)
@@ -21,16 +21,18 @@ class StoppablePool final : public Executor {
   ~StoppablePool() override { Stop(); }
 
   void Post(Task task) override;
-  // As ThreadPool::PostOrRunInline.
+  // See ThreadPool::PostOrRunInline.
   void PostOrRunInline(Task task);
-  // Runs what is queued and joins. Not on one of its threads.
+  // Runs the queued tasks and joins the threads. Must not be called on one of
+  // them.
   void Stop();
 
   int threads() const;
   int idle_threads() const;
 
  private:
-  // To the pool by `post`; once it is gone, runs the task in this call.
+  // Passes the task to the pool with `post`, or runs it here once the pool is
+  // stopped.
   void Hand(Task task, void (ThreadPool::*post)(Task));
 
   mutable Mutex mutex_;

@@ -27,7 +27,7 @@ void Tracer::Start(size_t limit, Clock::time_point until) {
     log_ = {};
     on_ = true;
   }
-  // One that ended by itself may have left something.
+  // A recording that ended by itself may have left something in the sources.
   for (const auto& source : sources_) {
     (void)source->Take();
     source->Start(limit);

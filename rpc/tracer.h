@@ -16,21 +16,20 @@
 
 namespace baton::rpc {
 
-// One thing that took time at a worker. Times are nanoseconds of the worker's
-// steady clock; they compare between workers once their clocks' offsets are
-// known. Plain data.
+// One call or other piece of work at a worker. Times are nanoseconds of the
+// worker's steady clock; to compare them between workers, the offsets of the
+// clocks must be known. Plain data.
 struct TraceEvent {
   enum class Kind : uint8_t {
-    kCall,   // made here: begun, sent, answer came (end); number: with `peer`
-    kServe,  // served here: came (begin), handler began (mid), answer left
-             // (end)
+    kCall,   // a call made here: begun (begin), sent (mid), answered (end)
+    kServe,  // a call served here: arrived (begin), run (mid), answered (end)
     kSpan,   // work of a layer above, on `track`
   };
   Kind kind = Kind::kSpan;
   bool ok = true;
   std::string name;
-  std::string peer;     // of a call; of a span, its track
-  uint64_t number = 0;  // of a call among those of its caller to its callee
+  std::string peer;     // the peer of a call; the track of a span
+  uint64_t number = 0;  // numbers the calls of one caller to one callee
   int64_t begin_ns = 0;
   int64_t mid_ns = 0;
   int64_t end_ns = 0;
@@ -45,28 +44,28 @@ struct TraceEvent {
   }
 };
 
-// What Tracer::Take gives.
+// The result of Tracer::Take.
 struct TraceLog {
-  std::vector<TraceEvent> events;  // in the order of their ends
-  uint64_t dropped = 0;            // beyond the limit
-  std::vector<std::string> notes;  // what could not be had, for people
+  std::vector<TraceEvent> events;  // ordered by end_ns
+  uint64_t dropped = 0;            // number of events beyond the limit
+  std::vector<std::string> notes;  // what could not be recorded, for display
   static constexpr auto Fields() {
     return std::tuple{&TraceLog::events, &TraceLog::dropped, &TraceLog::notes};
   }
 };
 
-// What else can record while a tracer is on, at its own limit. Called by the
-// tracer alone, one call at a time; these may take milliseconds.
+// Another recorder that runs while a tracer is on, with a limit of its own.
+// Only the tracer calls it, one call at a time. Calls may take milliseconds.
 class TraceSource {
  public:
   virtual ~TraceSource() = default;
   virtual void Start(size_t limit) = 0;
-  // Ends; nothing if it was not started.
+  // Ends the recording and returns it; empty if it was not started.
   virtual TraceLog Take() = 0;
 };
 
-// Keeps what happens at a worker while it is on. Off, it costs one read of a
-// flag where something could be kept. Thread-safe.
+// Records events of a worker while it is on. While it is off, each place that
+// could record costs one read of a flag. Thread-safe.
 class Tracer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -78,25 +77,27 @@ class Tracer {
   }
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  // Begins anew, for at most `limit` events and until `until`: whoever asked
-  // may die. On again: the first limit and the later end count.
+  // Begins a new recording of at most `limit` events, which ends at `until` in
+  // case the client that asked for it has died. If the tracer is already on, it
+  // keeps its limit and takes the later end.
   void Start(size_t limit, Clock::time_point until);
-  // Nothing unless on.
+  // Does nothing unless the tracer is on.
   void Add(TraceEvent event);
-  // Ends, and gives what was kept, with what the sources have.
+  // Ends the recording and returns it together with those of the sources.
   TraceLog Take();
 
-  // From the next start on.
+  // Adds a source, which is used from the next Start on.
   void AddSource(std::shared_ptr<TraceSource> source);
 
  private:
-  // True if this event came too late, and ended it.
+  // Returns true if the event came after the end time and so ended the
+  // recording.
   bool Keep(TraceEvent event);
   void EndSourcesUnlessOn();
 
   std::atomic<bool> on_{false};
-  // Held by who starts and ends, before the other one, which is never held
-  // while a source works.
+  // Held while the recording is started or ended. It is locked before mutex_,
+  // which is never held during calls to a source.
   Mutex switching_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::vector<std::shared_ptr<TraceSource>> sources_
       ABSL_GUARDED_BY(switching_);
@@ -106,11 +107,11 @@ class Tracer {
   TraceLog log_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Times a piece of work of a layer above rpc, for as long as it lives. Confined
+// Records its own lifetime as a span, for work of a layer above rpc. Confined
 // to one thread; the tracer must outlive it.
 class TraceSpan {
  public:
-  // `name` gives the name, asked only while the tracer is on.
+  // `name` returns the span's name; it is called only if the tracer is on.
   template <typename Name>
   TraceSpan(Tracer& tracer, const std::string& track, const Name& name)
       : tracer_(tracer.on() ? &tracer : nullptr) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-// Names of types and functions as the compiler spells them, from which the ids
-// on the wire are hashed. Both sides must come from the same compiler family;
-// the registry's digest finds out when they do not.
+// Names of types and functions as the compiler spells them. The ids on the wire
+// are hashes of these names. Both sides must be built by the same compiler
+// family; the registry's digest shows if they are not.
 namespace baton::rpc::internal {
 
 constexpr std::string_view Between(std::string_view text,
@@ -20,7 +20,8 @@ constexpr std::string_view Between(std::string_view text,
   return text;
 }
 
-// `auto`, for the compiler would spell out a named return type as well.
+// Returns `auto` because the compiler would include a named return type in the
+// text.
 template <typename Named>
 constexpr auto FullTypeName() {
   return Between(__PRETTY_FUNCTION__, "Named = ");
@@ -41,7 +42,7 @@ constexpr uint64_t HashName(std::string_view text,
   return seed;
 }
 
-// What follows the last "::" outside of template arguments.
+// The part after the last "::" outside of template arguments.
 constexpr std::string_view LastPart(std::string_view name) {
   size_t start = 0;
   int depth = 0;
@@ -58,7 +59,7 @@ constexpr uint64_t TypeId() {
   return HashName(FullTypeName<T>());
 }
 
-// "Stage": for people.
+// "Stage", for display.
 template <typename T>
 std::string TypeName() {
   return std::string(LastPart(FullTypeName<T>()));
@@ -70,7 +71,7 @@ constexpr uint64_t FunctionId() {
                   HashName(FullValueName<kFunction>()));
 }
 
-// "Forward": for people.
+// "Forward", for display.
 template <auto kFunction>
 std::string FunctionName() {
   return std::string(LastPart(FullValueName<kFunction>()));

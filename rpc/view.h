@@ -10,12 +10,12 @@
 
 namespace baton::rpc {
 
-// A table about a worker that a layer above rpc contributes, or that a tool
-// prints. Plain data.
+// A table about a worker that a layer above rpc provides or a tool prints.
+// Plain data.
 struct View {
   enum class Unit : uint8_t { kText, kCount, kBytes, kMilliseconds };
   struct Column {
-    std::string name;  // as a key of JSON: "made_at"
+    std::string name;  // also a JSON key: "made_at"
     Unit unit = Unit::kText;
     static constexpr auto Fields() {
       return std::tuple{&Column::name, &Column::unit};
@@ -23,7 +23,8 @@ struct View {
   };
   std::string name;  // "contexts"
   std::vector<Column> columns = {};
-  // As many cells as columns; numbers in decimal, empty where unknown.
+  // Each row has one cell per column. Numbers are decimal; unknown values are
+  // empty.
   std::vector<std::vector<std::string>> rows = {};
   static constexpr auto Fields() {
     return std::tuple{&View::name, &View::columns, &View::rows};

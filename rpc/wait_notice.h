@@ -13,17 +13,17 @@
 
 namespace baton::rpc {
 
-// Says what somebody waits for, and for how long still, where that takes longer
-// than a moment: "worker a waits for ...; it gives up in 58 s", as a warning
-// 1.5 s after the beginning and then every 10 s, until this object ends.
-// Thread-safe.
+// Warns during a long wait what is waited for and how long it may still take:
+// "worker a waits for ...; it gives up in 58 s". By default the first warning
+// comes after 1.5 s and further ones every 10 s, until this object is
+// destroyed. Thread-safe.
 class WaitNotice {
  public:
   using Clock = std::chrono::steady_clock;
   struct Times {
     std::chrono::milliseconds first{1'500};
     std::chrono::milliseconds again{10'000};
-    // Instead of a line of the log.
+    // If set, called instead of logging a warning.
     std::function<void(const std::string&)> say = nullptr;
   };
 
@@ -32,9 +32,9 @@ class WaitNotice {
              Times times);
   WaitNotice(std::string subject, std::string what, Clock::time_point deadline)
       : WaitNotice(std::move(subject), std::move(what), deadline, Times()) {}
-  ~WaitNotice();  // nothing is said afterwards
+  ~WaitNotice();  // no warning comes afterwards
 
-  // What is waited for from here on.
+  // Changes what is waited for from now on.
   void Now(std::string what);
 
  private:
@@ -45,7 +45,7 @@ class WaitNotice {
   const Times times_;
   Mutex mutex_;
   std::string what_ ABSL_GUARDED_BY(mutex_);
-  Timer timer_;  // last: its task uses the rest
+  Timer timer_;  // last: its task uses the other members
 };
 
 }  // namespace baton::rpc

@@ -11,33 +11,33 @@
 
 namespace baton::rpc {
 
-// Position of a worker in its cluster, 0-based. Stable for one incarnation.
+// A worker's 0-based position in its cluster. Stable for one incarnation.
 enum class Rank : int32_t {};
 
-// One member of a cluster. A process that starts again under the same name is a
-// new incarnation: ids made by the old one are refused. Value type.
+// One member of a cluster. A process that restarts under the same name is a new
+// incarnation; ids made by the old one are refused. Value type.
 struct WorkerInfo {
   std::string name;
   Rank rank{};
   uint64_t incarnation = 0;  // random, never 0
   std::string address;       // "host:port" or "unix:path"
-  Compute compute{};         // as it has declared
+  Compute compute{};         // as the worker declared it
   friend bool operator==(const WorkerInfo&, const WorkerInfo&) = default;
 };
 
-// What became of another worker of the cluster, as one of them sees it.
+// A change of another worker of the cluster, as this worker sees it.
 struct MemberEvent {
   enum class Kind {
-    kJoined,  // it can be called; once more, if it had been lost
+    kJoined,  // it can be called, perhaps again after it was lost
     kBroken,  // its connection broke; it may come back within the lease
-    kLeft,    // it has ended in order, or was removed
-    kLost,    // it died, or was silent for too long: what it held is given up
+    kLeft,    // it shut down in order, or was removed
+    kLost,    // it died or was silent for too long; its handles were dropped
   } kind = Kind::kJoined;
   WorkerInfo worker;
   absl::Status cause;  // OK when it joined
 };
 
-// Letters, digits, '-', '_', ':' and '.'; 1 to 127 of them.
+// Returns OK for 1 to 127 letters, digits, '-', '_', ':' and '.'.
 absl::Status CheckWorkerName(const std::string& name);
 
 }  // namespace baton::rpc
