@@ -32,7 +32,6 @@ namespace baton::dist {
 // thread. Other calls of the modules wait until the program has run. Steps run
 // in order; a step that is ordered early runs after the previous one is over
 // here.
-// one before is over here.
 //
 // Gradients of parameters go to the context of the Run, or to an optimizer of
 // this worker. With an optimizer, no worker steps parameters before all have
