@@ -33,23 +33,24 @@ class ThreadPool final : public Executor {
   ~ThreadPool() override;
 
   void Post(Task task) override;
-  // As Post, but the calling thread may do the task itself, in a while, if it
-  // has an InlineTask (core/inline_task.h).
+  // As Post, but if the calling thread has an InlineTask (core/inline_task.h),
+  // it may run the task itself later.
   void PostOrRunInline(Task task);
 
-  int threads() const;        // as given
+  int threads() const;        // as given to the constructor
   int idle_threads() const;   // waiting for a task
-  int alive_threads() const;  // those, and the busy, blocked and spare ones
+  int alive_threads() const;  // idle, busy, blocked and spare ones
 
  private:
   friend class BlockingScope;
   friend class InlineTask;
   class Core;
-  // Shared with the threads: the last task may drop the pool itself.
+  // Shared with the threads, because the last task may destroy the pool itself.
   const std::shared_ptr<Core> core_;
 };
 
-// Tells the pool that runs this thread, if any, that the thread will wait.
+// Tells the pool that runs this thread, if any, that the thread is about to
+// wait.
 class BlockingScope {
  public:
   BlockingScope();

@@ -32,8 +32,8 @@ std::vector<std::vector<size_t>> PlacesByKind(
 struct BucketSizes {
   size_t first = size_t{1} << 20;  // bytes; small, so that it is ready early
   size_t others = size_t{25} << 20;
-  // The maximum size of the final bucket, so that little remains to be waited
-  // for.
+  // The last gradients, up to this size, get buckets of their own, so that
+  // little remains to be waited for.
   size_t last = size_t{1} << 20;
 };
 
