@@ -20,13 +20,13 @@ namespace baton::models {
 
 struct TransformerOptions {
   int64_t vocabulary = 256;  // tokens are 0 .. vocabulary - 1
-  int64_t context = 128;     // tokens of a text at most
+  int64_t context = 128;     // the maximum length of a text, in tokens
   int64_t width = 128;
   int64_t layers = 4;
-  int64_t heads = 4;  // divide width
+  int64_t heads = 4;  // must divide width
   bool tied = true;   // the head's weight is the tokens' embedding
   uint64_t seed = 0;  // of the initial weights
-  // All of them: what a worker is told that makes a part of one.
+  // All options, since a worker that makes a part needs them.
   static constexpr auto Fields() {
     return std::tuple{
         &TransformerOptions::vocabulary, &TransformerOptions::context,
@@ -36,8 +36,8 @@ struct TransformerOptions {
   }
 };
 
-// What a model can be cut into, in order: "embedding", "blocks.0", ..., "head".
-// InvalidArgument for options that make no model.
+// Returns the units that a model can be cut into, in order: "embedding",
+// "blocks.0", ..., "head". Returns InvalidArgument for invalid options.
 absl::StatusOr<std::vector<std::string>> TransformerUnits(
     const TransformerOptions& options);
 
