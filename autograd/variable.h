@@ -70,7 +70,7 @@ class Variable {
   // that requires grad, its accumulator. Invalid if it does not require grad.
   autograd::Edge gradient_edge() const;
 
-  // Same tensor, no history.
+  // Returns the same tensor without history.
   Variable Detach() const;
   // `hook` sees the gradient of this value when it is complete and may return a
   // replacement (an undefined tensor leaves it). Hooks run in order of
