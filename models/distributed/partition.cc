@@ -21,12 +21,13 @@ namespace baton::dist {
 namespace {
 
 constexpr int64_t kMostMicroBatches = 32;
-// Cuts of the same end that are kept while stages are added: all of a few
-// stages and units; of more so many that the product with the units that come
-// together, for each split, stays below the second.
+// The number of partial cuts with the same end that are kept while stages are
+// added: all of them if there are few stages and units. With many, the number
+// is limited so that its product with the number of units to add, for each
+// split, stays below kMostAdded.
 constexpr size_t kBeam = 64, kMostAdded = 100'000;
-// Instructions times stages that are simulated in all, which bounds the time
-// that a plan takes.
+// The maximum of instructions times stages that are simulated in total, which
+// bounds the time of planning.
 constexpr int64_t kMostSimulated = 500'000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -64,7 +65,7 @@ absl::Status CheckProfiles(const ClusterProfile& profile) {
   return absl::OkStatus();
 }
 
-// Searches the best `count` plans of one request. Confined to one call.
+// Searches for the best `count` plans of one request. Confined to one call.
 class Planner {
  public:
   Planner(const ClusterProfile& profile, const PlanRequest& request,
@@ -79,7 +80,7 @@ class Planner {
     RETURN_IF_ERROR(MakeTeams());
     const auto alone = teams_.begin();
     RETURN_IF_ERROR(Search(alone, alone + 1, 1));
-    // One cut for each first, whose times then bound what is searched.
+    // Search first with one cut, whose times then bound the full search.
     for (const size_t width : {size_t{1}, kBeam})
       RETURN_IF_ERROR(Search(alone + 1, teams_.end(), width));
     if (!best_.empty()) return Best();
@@ -115,7 +116,7 @@ class Planner {
         " rows at least, which no micro-batches of ", request_.rows, " have"));
   }
 
-  // The fastest, in the profile's order.
+  // The fastest workers, in the profile's order.
   std::vector<int> Fastest(size_t count) const {
     std::vector<int> workers(profile_.workers.size());
     std::iota(workers.begin(), workers.end(), 0);
@@ -236,7 +237,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // By the order that holds most of those that fit.
+  // Uses the fitting order that holds the most activations.
   absl::Status Judge(const StageLayout& layout) {
     const Workload work = costs_.WorkOf(layout);
     ScheduleChoice choice{.name = request_.schedule,
@@ -307,7 +308,8 @@ class Planner {
   std::vector<StageTeam> teams_;
   std::vector<Plan> best_;  // the best first; at most count_
   std::optional<Plan> alone_;
-  double least_bytes_ = kNever;  // that what did not fit would have needed
+  double least_bytes_ = kNever;  // the least that a plan which did not fit
+                                 // would have needed
 };
 
 }  // namespace
