@@ -310,7 +310,8 @@ inline constexpr bool kIsFuture = false;
 template <typename R>
 inline constexpr bool kIsFuture<Future<R>> = true;
 
-// Sets `promise` to what `call` gives, whatever of the four kinds that is.
+// Sets `promise` to the result of `call`: void, a plain value, a Status, a
+// StatusOr or a Future.
 template <typename U, typename Call>
 void SetFrom(const Promise<U>& promise, Call call) {
   using R = decltype(call());
@@ -359,7 +360,8 @@ auto Future<T>::Then(Fn fn) const {
   return promise.future();
 }
 
-// Ready when all are, with their values in order; fails as soon as one fails.
+// Done when all futures are, with their values in order; fails as soon as one
+// fails.
 template <typename T>
 Future<std::vector<T>> WaitAll(const std::vector<Future<T>>& futures);
 Future<void> WaitAll(const std::vector<Future<void>>& futures);

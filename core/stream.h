@@ -22,7 +22,7 @@ namespace baton {
 // Thread-safe.
 class Stream {
  public:
-  // The calling thread's initial stream; every thread has its own.
+  // The main thread's initial stream; other threads begin with their own.
   static Stream Default(Device device);
   // Returns one of the device's 31 other streams, in rotation.
   static Stream Next(Device device);

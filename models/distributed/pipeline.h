@@ -329,12 +329,12 @@ class Pipeline {
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
-  // Whether the step that has ended has overflowed.
+  // `overflowed`: whether gradients of the step that has ended did.
   void AdaptScale(bool overflowed);
   // Learns from the steps that are over.
   void Collect();
-  // What the reports of a step that asked for windows, or for recordings, say
-  // of them.
+  // Take over from a step's reports what came of its request to make windows,
+  // or recordings.
   static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
   static void LearnRecordings(const std::vector<GroupReport>& reports,
                               Told& told);
@@ -344,12 +344,13 @@ class Pipeline {
                          std::vector<StepOrder>& orders) const;
   Told& ToldFor(const StepPlan& plan, const Sink& sink,
                 const std::vector<ValueSpec>& specs);
-  // Whether this step is to make windows for those that follow, or recordings.
+  // Whether this step is to make windows, or recordings, for later steps.
   bool AsksForWindows(const Told& told) const;
   bool AsksForRecordings(const Told& told) const;
   // What GPUs replay in a step of the plan.
   Replay ReplayFor(const Told& told) const;
-  // With the plan, unless all workers know it.
+  // Returns each worker's order; it contains the plan unless all workers have
+  // it.
   absl::StatusOr<std::vector<StepOrder>> OrdersFor(
       const StepPlan& plan, const Sink& sink,
       const std::vector<ValueSpec>& specs);
