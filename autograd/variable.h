@@ -40,7 +40,7 @@ class Variable {
   Variable(Tensor tensor, autograd::Edge gradient_edge);
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& tensor() const;  // undefined when this is
+  const Tensor& tensor() const;  // undefined if this is
   // Replaces a leaf's tensor by another one of the same shape, for all handles,
   // and drops the gradient; earlier graphs keep the old tensor. Throws unless
   // this is a leaf and, if it requires grad, floating.
@@ -79,7 +79,7 @@ class Variable {
   autograd::HookHandle AddHook(std::function<Tensor(const Tensor&)> hook,
                                const std::string& name = "");
 
-  // Identity of the shared state; equal for copies of one handle.
+  // Identifies the shared state; equal for copies of one handle.
   const void* id() const { return state_.get(); }
 
   // Back-propagates from this value, adding to the leaves' grad. Without
@@ -93,7 +93,7 @@ class Variable {
   std::shared_ptr<autograd::VariableState> state_;
 };
 
-// While one lives on this thread no graph is recorded on it.
+// In its scope, this thread records no graph.
 class NoGrad {
  public:
   NoGrad();

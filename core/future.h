@@ -155,7 +155,7 @@ class FutureState {
   }
 
   const std::shared_ptr<Executor> executor_;
-  // null if a promise sets the result
+  // Null if a promise sets the result.
   const std::shared_ptr<ValueSource<T>> source_;
   std::atomic<bool> wanted_{false};
   mutable Mutex mutex_;

@@ -56,7 +56,7 @@ class ABSL_LOCKABLE SharedMutex {
   int writers_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   int readers_ ABSL_GUARDED_BY(mutex_) = 0;
   int readers_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  // number of times that waiting readers were admitted
+  // Number of times that waiting readers were admitted.
   uint64_t admissions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

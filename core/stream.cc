@@ -52,7 +52,7 @@ class ThreadNumbers {
 };
 
 ThreadNumbers& Numbers() {
-  // never destroyed, because threads may outlive main
+  // Never destroyed, because threads may outlive main.
   static auto* const numbers = new ThreadNumbers;
   return *numbers;
 }

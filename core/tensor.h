@@ -49,12 +49,13 @@ class Tensor {
   static Tensor From(const std::vector<T>& values) {
     return From(values, Shape({static_cast<int64_t>(values.size())}));
   }
-  // A view of `storage`; `offset` and `strides` count elements. Throws when the
-  // view would reach outside the storage.
+  // Returns a view of `storage`; `offset` and `strides` count elements. Throws
+  // if the view would reach outside of the storage.
   static Tensor FromStorage(std::shared_ptr<Storage> storage, DType dtype,
                             const Shape& shape, const Dims& strides,
                             int64_t offset);
-  // Like `other` in shape, dtype, device and memory order, uninitialised.
+  // Returns an uninitialized tensor with the shape, dtype, device and memory
+  // order of `other`.
   static Tensor EmptyLike(const Tensor& other);
   static Tensor ZerosLike(const Tensor& other);
 
@@ -79,14 +80,16 @@ class Tensor {
   // Throws unless T is the tensor's element type. CPU only.
   template <typename T>
   T* data() const;
-  // The only element of a one-element tensor, as double; copies from a device.
+  // Returns the only element of a one-element tensor as double; copies it from
+  // a device if necessary.
   double Item() const;
-  // All elements, row-major. T is the element type.
+  // Returns all elements, row-major. T is the element type.
   template <typename T>
   std::vector<T> ToVector() const;
 
   bool IsContiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
-  // kChannelsLast only when 4-d and not also contiguous in NCHW order.
+  // Returns kChannelsLast only for a 4-d tensor that is not also contiguous in
+  // NCHW order.
   MemoryFormat SuggestFormat() const;
   // Returns the tensor itself if it already has that order, otherwise a copy.
   Tensor Contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;

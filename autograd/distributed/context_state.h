@@ -153,8 +153,8 @@ class ContextState final : public rpc::CallScope {
       std::chrono::steady_clock::now();
   mutable Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string why_ ABSL_GUARDED_BY(mutex_);  // it was released, if not by the
-                                             // root's wish
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // the reason of the release; empty
+                                             // if the root released it
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
@@ -167,8 +167,10 @@ class ContextState final : public rpc::CallScope {
   std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and these
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<PassId> backwards_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_move_ ABSL_GUARDED_BY(mutex_) = 0;    // of the root's
-  std::set<uint64_t> moves_ ABSL_GUARDED_BY(mutex_);  // heard of
+  // Number of the root's last move.
+  uint64_t last_move_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Moves that this worker has heard of.
+  std::set<uint64_t> moves_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -131,7 +131,7 @@ class ParameterSource {
   }
 
  private:
-  // a function because the object may move
+  // A function because the object may move.
   std::function<const rpc::WorkerInfo&()> owner_;
   std::function<RRef<ParameterList>(rpc::Agent&, const ParameterFilter&)> list_;
   ParameterFilter filter_;

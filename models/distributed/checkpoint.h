@@ -27,7 +27,7 @@ void RegisterCheckpoints(rpc::Registry& registry);
 // A module at any worker, for a checkpoint.
 class SavedModule {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
+  // NOLINTBEGIN(google-explicit-constructor): callers list modules as they are
   template <typename M>
   SavedModule(const RRef<M>& module)
       : owner_([module]() -> const rpc::WorkerInfo& { return module.owner(); }),

@@ -202,7 +202,7 @@ PipelineTiming DevicePipeline::Tune(const BatchInputs& inputs,
   const std::vector<RowRange> rows = RowsOf(OrThrow(inputs.Rows()));
   const BatchInputs placed = Placed(inputs);
   const Tensor wanted = targets.To(stages_.back().device);
-  // so that algorithms are chosen
+  // Algorithms are chosen in these steps.
   for (int i = 0; i < 2; ++i) Step(placed, wanted);
   if (options_.schedule.name == "auto") {
     costs_ =

@@ -131,7 +131,7 @@ class Planner {
     return workers;
   }
 
-  // The first is one worker alone.
+  // The first team is one worker alone.
   absl::Status MakeTeams() {
     const std::string& name = request_.schedule;
     if (request_.stages_a_worker < 1 || request_.stages_a_worker > 2)
@@ -140,7 +140,7 @@ class Planner {
                        request_.stages_a_worker));
     for (size_t count = 1; count <= profile_.workers.size(); ++count) {
       const auto k = static_cast<int>(count);
-      // Some schedules want two stages a worker.
+      // Some schedules need two stages per worker.
       const int each = name == "auto" ? request_.stages_a_worker : 1;
       absl::StatusOr<std::vector<int>> placed = PlaceStages(name, each * k, k);
       if (!placed.ok() || *absl::c_max_element(*placed) + 1 < k)
@@ -166,9 +166,9 @@ class Planner {
     return JudgeAll(std::move(layouts));
   }
 
-  // Adds one stage after the other; of the layouts that reach the same unit,
-  // `width` of the least bounds are kept, and none that is no better than the
-  // best so far.
+  // Adds one stage after the other. Of the layouts that end at the same unit,
+  // keeps the `width` ones with the lowest bounds, and none whose bound is not
+  // below the slowest of the best plans.
   void AddLayouts(const BatchSplit& split, const StageTeam& team, size_t width,
                   std::vector<StageLayout>& layouts) {
     const size_t stages = team.placed.size();
@@ -186,7 +186,7 @@ class Planner {
         const double before = one.least_s;
         for (; end <= last; ++end) {
           one.least_s = std::max(before, costs_.LeastSecondsOfLast(one));
-          // Nor do those of later ends do better.
+          // Layouts with later ends are no better.
           if (one.least_s >= bound_s() || !Fits(one)) break;
           by_end[end].push_back(one);
         }
@@ -206,12 +206,13 @@ class Planner {
   static bool IsBetter(const StageLayout& a, const StageLayout& b) {
     return a.least_s < b.least_s;
   }
-  // No plan that takes as long is among the best.
+  // A plan that takes at least this long is not among the best.
   double bound_s() const {
     return best_.size() < count_ ? kNever : best_.back().seconds();
   }
 
-  // Where there is memory enough for one micro-batch, there is an order.
+  // If there is enough memory for one micro-batch in flight, some order of work
+  // fits.
   bool Fits(const StageLayout& layout) {
     return request_.most_bytes <= 0 || Fits(costs_.LeastBytes(layout));
   }

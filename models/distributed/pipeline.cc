@@ -40,7 +40,7 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
   }
   if (options.loss_scale.has_value()) {
     RETURN_IF_ERROR(CatchErrors([&] {
-      // throws for bad options
+      // Throws for bad options.
       optim::GradScaler({Device::Cpu()}, *options.loss_scale);
     }));
   }

@@ -315,11 +315,12 @@ class Pipeline {
   struct UnderWay {
     uint64_t step;
     uint64_t plan;
-    // Its times and costs are those of steps to come: it trains, and is not one
-    // of those that come before a recording.
+    // Whether its times and costs are typical for later steps: it trains, and
+    // does not precede a recording.
     bool counts;
-    bool scaled;                             // its loss was
-    std::vector<RRef<OptimizerHost>> hosts;  // stay until then
+    bool scaled;                             // whether its loss was scaled
+    std::vector<RRef<OptimizerHost>> hosts;  // kept alive until the step is
+                                             // done
     Future<std::vector<GroupReport>> reports;
   };
   Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
@@ -331,7 +332,7 @@ class Pipeline {
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // `overflowed`: whether gradients of the step that has ended did.
   void AdaptScale(bool overflowed);
-  // Learns from the steps that are over.
+  // Learns from steps that have ended.
   void Collect();
   // Take over from a step's reports what came of its request to make windows,
   // or recordings.

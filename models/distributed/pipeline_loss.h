@@ -73,7 +73,7 @@ class PipelineLoss {
 
  private:
   Loss kind_;
-  // of a module; empty for a built-in loss
+  // The owner of the module; empty for a built-in loss.
   std::function<const rpc::WorkerInfo&()> owner_;
   std::function<Future<RRef<StageLoss>>(rpc::Agent&)> find_;
 };

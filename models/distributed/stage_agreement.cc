@@ -121,7 +121,7 @@ absl::Status StageGroup::StepParameters(const Task& task,
   const Progress& progress = *task.progress;
   double square_norm = 0;
   if (scales && Unscale(task.order.loss_scale, gradients)) {
-    // makes the sum over all infinite
+    // Makes the sum over all infinite.
     square_norm = std::numeric_limits<double>::infinity();
   } else if (clips && task.optimizer != nullptr) {
     square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));

@@ -83,7 +83,7 @@ std::vector<Variable> StageCompute::InputsOf(OutputsOfStages given) const {
 
 bool StageCompute::IsConstant(const Variable& output,
                               const std::vector<Variable>& inputs) const {
-  // the dtype tells that it has no gradient
+  // Its dtype already tells that it has no gradient.
   if (!IsFloating(output.dtype())) return false;
   if (!spec_.checkpoint) return !output.requires_grad();
   // Nothing was recorded: only unchanged inputs are known to be constant.

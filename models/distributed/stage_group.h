@@ -105,7 +105,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
     rpc::CallContext call;
     StepOrder order;
     std::shared_ptr<const StepPlan> plan = nullptr;
-    // null: no parameters are stepped
+    // Null: no parameters are stepped.
     std::shared_ptr<OptimizerHost> optimizer = nullptr;
     std::shared_ptr<StateKeeper> keeper = nullptr;  // null: no state is kept
     std::shared_ptr<RecordedProgram> recorded = nullptr;

@@ -41,7 +41,7 @@ class StageModule {
   const rpc::WorkerInfo& owner() const { return owner_(); }
 
  private:
-  // a function because the module may move
+  // A function because the module may move.
   std::function<const rpc::WorkerInfo&()> owner_;
   std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
                             const std::map<int32_t, RRef<Stage>>&,

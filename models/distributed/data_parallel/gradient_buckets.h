@@ -74,7 +74,7 @@ class GradientBuckets {
     FlatTensor flat;
     std::vector<size_t> parameters;  // by part
     size_t missing = 0;
-    // copied when the bucket is ready
+    // The gradients are copied to the views when the bucket is ready.
     std::vector<Tensor> views = {}, gradients = {};
   };
   struct Place {
