@@ -8,22 +8,24 @@
 
 namespace baton::autograd {
 
-// sum += addend, and an undefined side counts as zero. Takes over a tensor
-// whose storage nobody else holds instead of making a new one, so call it with
-// std::move where you can. Throws Error when shapes or dtypes differ.
+// sum += addend; an undefined tensor counts as zero. Reuses a tensor whose
+// storage is not shared instead of making a new one, so call it with std::move
+// if you can. Throws Error if shapes or dtypes differ.
 void AccumulateInto(Tensor& sum, Tensor addend);
-// Rows and rows are rows, coalesced; with a tensor among them, a tensor.
+// Rows plus rows are coalesced rows; if one is a tensor, so is the sum.
 void AccumulateInto(Gradient& sum, Gradient addend);
 
-// The same for what several passes give one leaf: sums of bf16 and f16
-// gradients are f32, since their own type would lose most of many small ones.
+// As above, for gradients that several passes give one leaf: sums of bf16 and
+// f16 gradients are f32, since their own dtype would lose most of many small
+// ones.
 void AddGradient(Gradient& sum, Gradient addend);
 
-// Itself when its elements fill their memory; a copy of, say, a broadcast view.
+// Returns the tensor itself if its elements fill their memory; otherwise (a
+// broadcast view, for example) a copy.
 Tensor Dense(const Tensor& tensor);
 
-// True when nobody else holds the storage and every element has its own place
-// in it, so that writing to `tensor` changes nothing else.
+// Whether the storage is not shared and every element has its own place in it,
+// so that writing to `tensor` changes nothing else.
 bool IsExclusive(const Tensor& tensor);
 
 }  // namespace baton::autograd

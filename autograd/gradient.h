@@ -12,16 +12,16 @@
 
 namespace baton {
 
-// The gradient of a leaf: a tensor like it, or, of a table that few rows are
-// looked up in (nn::Embedding's sparse), those rows, of which the others are 0.
-// Handle, as tensors are. Thread-compatible.
+// The gradient of a leaf: a tensor of the leaf's shape, or only some rows, if
+// few rows of a table were looked up (nn::Embedding's sparse); the other rows
+// are 0. A handle, like Tensor. Thread-compatible.
 class Gradient {
  public:
   Gradient() = default;  // none: defined() is false
-  // Implicit, so that plain tensors may be given where gradients are wanted.
+  // Implicit, so that plain tensors can be passed as gradients.
   Gradient(Tensor dense)  // NOLINT(google-explicit-constructor)
       : values_(std::move(dense)) {}
-  // Coalesced rows (core/ops/rows.h) of a table with so many.
+  // Coalesced rows (core/ops/rows.h) of a table that has `table_rows` rows.
   Gradient(ops::Rows rows, int64_t table_rows)
       : values_(std::move(rows.values)),
         index_(std::move(rows.index)),
@@ -29,9 +29,10 @@ class Gradient {
 
   bool defined() const { return values_.defined(); }
   bool is_rows() const { return index_.defined(); }
-  // All that is kept: what norms, limits and factors are of. Rows: [n, D].
+  // All stored elements: norms, limits and factors apply to these. Rows: [n,
+  // D].
   const Tensor& values() const { return values_; }
-  const Tensor& index() const { return index_; }  // of rows, i64 [n]
+  const Tensor& index() const { return index_; }  // for rows, i64 [n]
 
   Shape shape() const {
     return is_rows() ? Shape({table_rows_, values_.dim(1)}) : values_.shape();
@@ -42,7 +43,7 @@ class Gradient {
     return values_.nbytes() + (is_rows() ? index_.nbytes() : 0);
   }
 
-  // The same rows, or everything, with other values.
+  // Returns a gradient of the same form with other values.
   Gradient WithValues(Tensor values) const {
     Gradient other = *this;
     other.values_ = std::move(values);
@@ -53,7 +54,8 @@ class Gradient {
     if (is_rows()) there.index_ = index_.To(device);
     return there;
   }
-  // Itself, or a copy with zeros between the rows.
+  // Returns the tensor itself, or a dense copy of the rows with zeros
+  // elsewhere.
   Tensor Dense() const {
     if (!is_rows()) return values_;
     Tensor table =

@@ -13,17 +13,18 @@
 
 namespace baton::autograd {
 
-// The gradients that flow into one output of a node, summed in the order of
-// their rank whatever the order they come in. Thread-compatible.
+// Sums the gradients that flow into one output of a node in the order of their
+// ranks, whatever the order in which they arrive. Thread-compatible.
 class GradientSum {
  public:
-  // The gradient of `rank`, one of 0, 1, 2...; undefined adds nothing.
+  // Adds the gradient of `rank`, one of 0, 1, 2...; undefined adds nothing.
   void Add(int rank, Gradient grad);
   Gradient Take() { return std::move(sum_); }
-  // What is summed so far, for the sender of `rank` to add to in place;
-  // undefined unless it comes next and nobody else holds the sum, a tensor.
+  // Returns the present sum for the sender of `rank` to accumulate into in
+  // place; undefined unless that rank is next and the sum is an unshared
+  // tensor.
   Tensor Lend(int rank);
-  // Gives that back; then Add tells of the sender without a gradient.
+  // Returns a lent sum; then call Add for that sender without a gradient.
   void Return(Tensor sum) { sum_ = std::move(sum); }
 
  private:
@@ -32,11 +33,11 @@ class GradientSum {
   std::map<int, Gradient> early_;  // by rank, all above next_
 };
 
-// One reached node of a pass.
+// One node that a pass reaches.
 struct PlannedNode {
-  // Where the gradient of one of the node's edges goes.
+  // The destination of the gradient of one of the node's edges.
   struct Flow {
-    int to = -1;  // planned node; -1: nobody wants it
+    int to = -1;  // index of a planned node; -1: the gradient is not needed
     int output = 0;
     int rank = 0;
   };
@@ -46,17 +47,17 @@ struct PlannedNode {
   std::vector<GradientSum> sums;  // one for each output of the forward op
   int pending = 0;                // edges into it, plus one for a root's feed
   std::vector<std::pair<int, size_t>> captures;  // output -> index of wanted
-  bool captured_only = false;  // nothing wanted lies beyond it
+  bool captured_only = false;                    // no place beyond it is wanted
 };
 
-// What of the graph a pass is for: all, or what leads to some places.
+// The part of the graph that a pass runs: all, or what leads to some places.
 struct PlanScope {
   bool all = true;
-  std::vector<Edge> wanted = {};  // of whose gradients the pass knows
-  std::vector<std::shared_ptr<Node>> ends = {};  // that run, too
+  std::vector<Edge> wanted = {};  // places whose gradients are captured
+  std::vector<std::shared_ptr<Node>> ends = {};  // nodes that run, too
 };
 
-// The nodes of a pass in the order that GraphTask promises.
+// The nodes of a pass in the order that GraphTask documents.
 class GraphPlan {
  public:
   GraphPlan() = default;
@@ -64,7 +65,7 @@ class GraphPlan {
             const PlanScope& scope);
 
   std::vector<PlannedNode>& nodes() { return nodes_; }
-  // Position in nodes() of each root; -1 when nothing wanted lies beyond it.
+  // The index in nodes() of each root; -1 if nothing wanted lies beyond it.
   const std::unordered_map<const Node*, int>& roots() const { return roots_; }
 
  private:

@@ -26,11 +26,11 @@ class HookTable {
 
 }  // namespace internal
 
-// Names one hook, to remove it. Its end removes nothing. Thread-safe, as the
-// hooks are: a pass that runs meanwhile may still call the hook once.
+// Identifies a hook, to remove it; the destructor does not. Thread-safe, as
+// hooks are: a concurrent pass may still call a removed hook once.
 class HookHandle {
  public:
-  HookHandle() = default;  // of no hook
+  HookHandle() = default;  // identifies no hook
   HookHandle(std::weak_ptr<internal::HookTable> table, uint64_t number)
       : table_(std::move(table)), number_(number) {}
   void Remove() const {
@@ -42,9 +42,9 @@ class HookHandle {
   uint64_t number_ = 0;
 };
 
-// Functions that are called when something happens, in the order in which they
-// were added. What one throws names it: "hook clip: ...", or, of one without a
-// name, "hook 2: ...". Thread-safe.
+// Functions that are called on an event, in the order in which they were added.
+// An exception is rethrown with the hook's name: "hook clip: ...", or "hook 2:
+// ..." if it has none. Thread-safe.
 template <typename Fn>
 class Hooks {
  public:
@@ -65,7 +65,7 @@ class Hooks {
 
   bool empty() const { return Now().empty(); }
 
-  // Calls `call(hook)` for each that is there now. Throws Error.
+  // Calls `call(hook)` for each present hook. Throws Error.
   template <typename Call>
   void ForEach(const Call& call) const {
     for (const Named& hook : Now()) {
@@ -82,7 +82,7 @@ class Hooks {
   };
   struct Table final : internal::HookTable {
     void Remove(uint64_t number) override {
-      // Destroyed without the lock: it may own a lot.
+      // Destroyed after the lock is released, because it may own a lot.
       typename std::map<uint64_t, Named>::node_type removed;
       MutexLock lock(mutex);
       removed = hooks.extract(number);

@@ -18,21 +18,22 @@
 
 namespace baton::autograd {
 
-// Computes a gradient that a pass has left for later. To be called once; holds
-// all it needs, and throws when some of that was written in place since. Those
-// of one node may share the work: not to be called at once.
+// Computes a gradient that a pass has postponed. Call it once. It holds
+// everything it needs, and throws if some of that has been written in place
+// since. The deferred gradients of one node may share work: do not call them
+// concurrently.
 using DeferredGradient = std::function<Gradient()>;
 
-// How an engine would like the gradient of one forward input, and what the node
-// made of that.
+// An engine's request for the gradient of one forward input, and the node's
+// answer.
 struct GradientRequest {
-  // Rather what computes it: `late`, and an undefined result.
+  // Asks to postpone: the node may set `late` and return an undefined result.
   bool postpone = false;
   DeferredGradient late = nullptr;
-  // Where defined, nobody else's: rather added to this, and an undefined
-  // result.
+  // If defined, this sum is owned exclusively: the node may accumulate the
+  // gradient into it in place and return an undefined result.
   Tensor sum = {};
-  bool rows = false;  // the result may be rows: it goes to a leaf alone
+  bool rows = false;  // the result may be rows, because only a leaf receives it
 };
 
 // One recorded op. Its inputs in the backward direction are the gradients of
@@ -41,17 +42,18 @@ struct GradientRequest {
 class Node {
  public:
   Node() = default;
-  // Lets go of the nodes before it without recursion, however long the chain.
+  // Releases preceding nodes without recursion, however long the chain is.
   virtual ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   virtual const char* name() const = 0;
-  // `grads[i]` is undefined when output i was not used; it may be so for all
-  // outputs, and the node still runs (a distributed node must tell its peer). A
-  // result may be undefined when the input needs no gradient (see needs(i)).
+  // `grads[i]` is undefined if output i was not used. Even if that is so for
+  // all outputs, the node runs, because a distributed node must notify its
+  // peer. A result may be undefined if the input needs no gradient (see
+  // needs(i)).
   virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
-  // The same with a request for each edge, which nodes need not grant.
+  // As Backward, with a request for each edge, which the node may ignore.
   virtual std::vector<Gradient> BackwardAs(
       const std::vector<Tensor>& grads, std::vector<GradientRequest>& requests);
   // Frees saved tensors after a pass that does not retain the graph.
@@ -63,26 +65,26 @@ class Node {
   }
   int num_outputs() const { return num_outputs_; }  // of the forward op
 
-  // Before anybody asks for its signature.
+  // Call these before the node's signature is first requested.
   void SetEdges(std::vector<Edge> edges) { edges_ = std::move(edges); }
   void SetNumOutputs(int count) { num_outputs_ = count; }
 
-  // Hooks on output i's gradient, from Variable::AddHook. They see defined
-  // gradients only, and may come and go on any thread.
+  // Hooks on output i's gradient, from Variable::AddHook. They are only called
+  // with defined gradients. Any thread may add or remove them.
   using Hook = std::function<Tensor(const Tensor&)>;
   HookHandle AddHook(int output, Hook hook, const std::string& name = "");
   void RunHooks(std::vector<Tensor>& grads) const;
   bool has_hooks() const { return !hooks_.empty(); }
 
  protected:
-  // What tells it from other nodes with the same edges.
+  // Adds what distinguishes this node from others with the same edges.
   virtual void Sign(Signature& signature) const;
 
  private:
   friend Signature SignatureOf(const Node& node);
-  // False when it has none yet.
+  // Returns false if there is none yet.
   bool KeptSignature(Signature& signature) const;
-  // Threads that make it at once make the same.
+  // Threads that call this concurrently store the same value.
   void KeepSignature(const Signature& signature) const;
 
   std::vector<Edge> edges_;
@@ -92,26 +94,26 @@ class Node {
   Hooks<std::pair<int, Hook>> hooks_;
 };
 
-// The end of the graph at a leaf. Never run: engines hand its gradient to the
-// pass's sink.
+// The end of the graph at a leaf. It never runs: engines pass its gradient to
+// the pass's sink.
 class Accumulator final : public Node {
  public:
   explicit Accumulator(std::weak_ptr<VariableState> leaf);
   const char* name() const override { return "accumulate"; }
   std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
-  // Undefined when the leaf is gone.
+  // Undefined if the leaf is gone.
   Variable leaf() const;
 
  private:
   std::weak_ptr<VariableState> leaf_;
 };
 
-// A tensor kept for backward, which throws when it was written in place since.
+// A tensor kept for backward; Get throws if it has been written in place since.
 class SavedTensor {
  public:
   SavedTensor() = default;
   explicit SavedTensor(Tensor tensor);
-  // Throws Error led by `op` when the version moved or the graph was freed.
+  // Throws Error led by `op` if the version changed or the graph was freed.
   const Tensor& Get(const char* op) const;
   void Release();
   bool defined() const { return tensor_.defined(); }

@@ -12,11 +12,10 @@ namespace baton::autograd {
 
 class Node;
 
-// The form of a graph in 128 bits: which functions it has and which edges lead
-// where, not what tensors they keep. Of two graphs with equal signatures each
-// reaches what the other one reaches; that they are not of one form, and only
-// their signatures equal, does not happen (once in 2^128 pairs). The same in
-// every process. Value type.
+// The form of a graph in 128 bits: its functions and edges, but not the tensors
+// that it keeps. If two graphs have equal signatures, each reaches what the
+// other one reaches; different forms with equal signatures do not occur in
+// practice (once in 2^128 pairs). Equal in every process. Value type.
 class Signature {
  public:
   void Add(uint64_t word);
@@ -34,8 +33,9 @@ class Signature {
   uint64_t high_ = 0;
 };
 
-// Of `node` and all that it reaches. Each node keeps its own, so that a graph
-// is gone through once however often parts of it are asked for. Thread-safe.
+// The signature of `node` and everything that it reaches. Each node caches its
+// own, so that a graph is traversed once however often parts of it are
+// requested. Thread-safe.
 Signature SignatureOf(const Node& node);
 
 }  // namespace baton::autograd

@@ -18,7 +18,7 @@ class Accumulator;
 class Node;
 struct VariableState;
 
-// The place of a value in the graph: output `index` of `node`.
+// The position of a value in the graph: output `index` of `node`.
 struct Edge {
   std::shared_ptr<Node> node;
   int index = 0;
@@ -26,24 +26,24 @@ struct Edge {
 };
 }  // namespace autograd
 
-// A tensor with its place in the recorded graph. Handle: copies share tensor,
-// gradient and graph. Ops on Variables (autograd/functions/) record the graph
-// unless NoGrad is in force. Thread-compatible; the gradient of a leaf may be
-// accumulated from several threads.
+// A tensor with its position in the recorded graph. Handle: copies share
+// tensor, gradient and graph. Ops on Variables (autograd/functions/) record the
+// graph unless NoGrad is active. Thread-compatible; several threads may
+// accumulate a leaf's gradient.
 class Variable {
  public:
   Variable() = default;  // undefined
-  // A leaf. Implicit, so that plain tensors may be passed where values are.
+  // Makes a leaf. Implicit, so that plain tensors can be passed as Variables.
   Variable(Tensor tensor);  // NOLINT(google-explicit-constructor)
   Variable(Tensor tensor, bool requires_grad);
-  // The result of an op; for autograd/functions and engines.
+  // Makes the result of an op; for autograd/functions and engines.
   Variable(Tensor tensor, autograd::Edge gradient_edge);
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& tensor() const;  // undefined when this is
-  // Puts another tensor of the leaf's shape in its place, for all handles, and
-  // drops the gradient; graphs recorded before go on with the former. Throws
-  // unless this is a leaf, and floating where it requires grad.
+  const Tensor& tensor() const;  // undefined if this is
+  // Replaces a leaf's tensor by another one of the same shape, for all handles,
+  // and drops the gradient; earlier graphs keep the old tensor. Throws unless
+  // this is a leaf and, if it requires grad, floating.
   void set_tensor(Tensor tensor);
   const Shape& shape() const { return tensor().shape(); }
   DType dtype() const { return tensor().dtype(); }
@@ -54,23 +54,23 @@ class Variable {
   // Leaves of floating dtype only; throws otherwise.
   void set_requires_grad(bool requires_grad);
 
-  // Undefined before the first Backward. Of rows a copy with zeros between
-  // them, but the gradient itself is as it is.
+  // Undefined before the first Backward. If the gradient is rows, returns a
+  // dense copy; gradient() returns it as it is.
   Tensor grad() const { return gradient().Dense(); }
   Gradient gradient() const;
   void set_grad(Gradient grad);
   void ZeroGrad();  // back to undefined
-  // Adds to grad; keeps `grad` itself, without a copy, when it is the first.
-  // Later ones are added in place unless someone else holds the old grad, which
-  // then stays as it is. Sums of several bf16 or f16 gradients are f32. Throws
-  // unless shape, device and dtype are the leaf's; f32 fits these types too.
+  // Adds to grad. The first `grad` is stored without a copy; later ones are
+  // added in place unless the old grad is shared, in which case it stays
+  // unchanged. Sums of several bf16 or f16 gradients are f32. Throws unless
+  // shape, device and dtype are the leaf's; f32 also fits bf16 and f16.
   void AccumulateGrad(const Gradient& grad);
 
-  // Where gradients of this value flow: the op that made it, or, for a leaf
-  // that requires grad, its accumulator. Invalid when it requires none.
+  // Where gradients of this value flow to: the op that made it, or, for a leaf
+  // that requires grad, its accumulator. Invalid if it does not require grad.
   autograd::Edge gradient_edge() const;
 
-  // Same tensor, no history.
+  // Returns the same tensor without history.
   Variable Detach() const;
   // `hook` sees the gradient of this value when it is complete and may return a
   // replacement (an undefined tensor leaves it). Hooks run in order of
@@ -79,7 +79,7 @@ class Variable {
   autograd::HookHandle AddHook(std::function<Tensor(const Tensor&)> hook,
                                const std::string& name = "");
 
-  // Identity of the shared state; equal for copies of one handle.
+  // Identifies the shared state; equal for copies of one handle.
   const void* id() const { return state_.get(); }
 
   // Back-propagates from this value, adding to the leaves' grad. Without
@@ -93,7 +93,7 @@ class Variable {
   std::shared_ptr<autograd::VariableState> state_;
 };
 
-// While one lives on this thread no graph is recorded on it.
+// In its scope, this thread records no graph.
 class NoGrad {
  public:
   NoGrad();

@@ -34,7 +34,7 @@ std::string NewId() {
   return absl::StrFormat("%08x%08x", device(), device());
 }
 
-// The step of a folder called so; what else lies there is not ours.
+// Returns the step of a folder by its name; ignores other files.
 std::optional<int64_t> StepNamed(const fs::path& path) {
   const std::string name = path.filename();
   int64_t step = 0;
@@ -44,7 +44,7 @@ std::optional<int64_t> StepNamed(const fs::path& path) {
   return step;
 }
 
-// By step; with whether there is a manifest.
+// Returns the steps, and whether each has a manifest.
 std::map<int64_t, bool> StepFolders(const std::string& folder) {
   std::map<int64_t, bool> steps;
   std::error_code error;
@@ -55,7 +55,8 @@ std::map<int64_t, bool> StepFolders(const std::string& folder) {
   return steps;
 }
 
-// A death on the way leaves a folder without a manifest, not a torn checkpoint.
+// If the process dies in between, a folder without a manifest remains, but no
+// torn checkpoint.
 void RemoveStep(const std::string& path) {
   std::error_code error;
   fs::remove(fs::path(path) / kManifestFile, error);
@@ -88,7 +89,7 @@ void RemoveOthers(const CheckpointDraft& draft,
   }
 }
 
-// Two workers may have copies of one parameter: equal ones count as one.
+// Two workers may save copies of one parameter: equal ones count as one.
 absl::Status CheckNames(const std::vector<Shard>& shards) {
   std::map<std::string, std::pair<uint32_t, const Shard*>> seen;
   for (const Shard& shard : shards) {

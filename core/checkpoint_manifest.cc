@@ -15,7 +15,7 @@ using ManifestJson = nlohmann::json;
 constexpr char kManifestFormat[] = "baton-checkpoint";
 constexpr uint64_t kManifestVersion = 1;
 constexpr uint64_t kMostHeaderBytes = 100'000'000;
-// Of a shape in the manifest: what is deeper could be too deep for the stack.
+// The depth of a manifest; deeper JSON could overflow the stack.
 constexpr int kManifestDepth = 6;
 
 absl::StatusOr<uint64_t> Number(const ManifestJson& json, uint64_t most) {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "core/checkpoint.h"
 
-// The text of a checkpoint's manifest, JSON:
+// A checkpoint's manifest is JSON:
 //
 //   {"format": "baton-checkpoint", "version": 1, "step": 1200, "id": "5f0c...",
 //    "shards": [{"file": "shard_0.5f0c....safetensors",
@@ -26,7 +26,7 @@ struct Manifest {
   CheckpointDraft draft;  // without its path
   std::vector<Shard> shards;
 };
-// DataLoss for what is no manifest.
+// Returns DataLoss if the text is not a manifest.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text);
 
 }  // namespace baton

@@ -19,34 +19,34 @@ namespace baton {
 
 struct CheckpointOptions {
   std::string folder;
-  int keep = 3;  // the newest so many; 0: all
+  int keep = 3;  // the number of newest checkpoints to keep; 0: all
 };
 
-// Copies of tensors in host memory. Those of a GPU may be under way: whatever
-// is done to the tensors later on the GPU comes after them.
+// Copies of tensors in host memory. Copies from a GPU may still be in progress;
+// later work on that GPU comes after them.
 struct HostCopy {
-  // Blocks until all are there. Of any thread.
+  // Blocks until all copies are complete. Any thread may call it.
   const NamedTensors& Wait() const;
 
   NamedTensors tensors;
   std::vector<Event> ended;
 };
 
-// Host memory, pinned for what is on a GPU, that tensors are copied to again
-// and again: fresh memory takes longer than the copies. Thread-compatible.
+// Host memory, pinned for tensors on a GPU, that is reused for repeated copies:
+// allocating new memory takes longer than copying. Thread-compatible.
 class HostCopies {
  public:
-  // In place of the copies of the call before, where names and shapes are the
-  // same; those must have ended.
+  // Overwrites the copies of the previous call where names and shapes are the
+  // same; those must be complete.
   HostCopy Begin(const NamedTensors& tensors);
-  // Leaves the copies to those who still read them.
+  // Leaves the copies to those that still read them.
   void Leave() { copies_.clear(); }
 
  private:
   NamedTensors copies_;
 };
 
-// Saves a training while it goes on.
+// Saves checkpoints while training goes on.
 //
 //   CheckpointWriter writer({.folder = "runs/a"});
 //   ...
@@ -61,26 +61,25 @@ class HostCopies {
 class CheckpointWriter {
  public:
   explicit CheckpointWriter(CheckpointOptions options);
-  // Waits for the save that is under way; see Wait for how it ended.
+  // Waits for a save in progress; Wait returns its error.
   ~CheckpointWriter();
 
-  // Returns when `state` may be changed: what is on the CPU has been copied,
-  // and what is on a GPU will have been before anything that is begun there
+  // Returns when `state` may be changed: tensors on the CPU have been copied,
+  // and those on a GPU will be copied before any work that is enqueued there
   // later. A thread writes the copies, whose memory is kept for the next save.
-  // One save is under way at a time: where the one before is, this waits for it
-  // first. Gives the error of the one before, with nothing begun, so that to
-  // call it again is to try again.
+  // Only one save is in progress at a time: this first waits for the previous
+  // one. If that failed, returns its error and begins nothing, so that calling
+  // Save again retries.
   //
-  // `others`: begins the shards that other processes write, which number from 1
-  // on; Save waits for the future that it gives for no longer than to write the
-  // manifest.
+  // `others` begins the shards that other processes write, numbered from 1;
+  // Save does not wait for its future, which only the manifest needs.
   using Shards = std::vector<Shard>;
   using Others =
       std::function<absl::StatusOr<Future<Shards>>(const CheckpointDraft&)>;
   absl::Status Save(int64_t step, const NamedTensors& state,
                     const Others& others = nullptr);
 
-  // Until the checkpoint is on the disk: how the last Save ended, once.
+  // Waits until the checkpoint is on disk; returns the last Save's error, once.
   absl::Status Wait();
 
   const CheckpointOptions& options() const { return options_; }

@@ -9,20 +9,21 @@
 
 namespace baton {
 
-// Another clock, a GPU's or another machine's, that was read between two
-// readings of the steady one. Plain data.
+// A reading of another clock, of a GPU or another machine, between two readings
+// of the steady clock. Plain data.
 struct ClockReading {
   int64_t asked_ns = 0;
   int64_t read_ns = 0;
   int64_t answered_ns = 0;
 
   int64_t took_ns() const { return answered_ns - asked_ns; }
-  // By the steady clock, off by half of what it took at most.
+  // The time of the reading by the steady clock; its error is at most half of
+  // took_ns().
   int64_t middle_ns() const { return asked_ns + took_ns() / 2; }
 };
 
-// The one that says most: what delays a reading delays it one way more than the
-// other. There is at least one.
+// Returns the most precise reading: a delay adds more to one side of a reading
+// than to the other. There must be at least one.
 inline const ClockReading& Fastest(const std::vector<ClockReading>& readings) {
   return *std::min_element(readings.begin(), readings.end(),
                            [](const ClockReading& a, const ClockReading& b) {

@@ -62,7 +62,7 @@ void ConvChoices::UseFile(const std::string& path) {
     AppendLocked(heading);
   } else if (text.compare(0, heading.size(), heading) == 0) {
     ReadLocked(text);
-    // A line that was cut off must not run into the next one.
+    // The next line must not be appended to an incomplete one.
     if (text.back() != '\n') AppendLocked("\n");
   } else {
     LogWarning("convolutions: ", path, " does not begin with '", kHeading,
@@ -73,10 +73,11 @@ void ConvChoices::UseFile(const std::string& path) {
 
 void ConvChoices::ReadLocked(const std::string& text) {
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  int bad = lines.back().empty() ? 0 : 1;  // what follows the last line break
+  int bad = lines.back().empty() ? 0 : 1;  // an incomplete last line
   lines.pop_back();
   for (absl::string_view line : lines) {
-    // Processes that began the file at once have each written the heading.
+    // Several processes that create the file at once may each write the
+    // heading.
     if (line.empty() || line == kHeading) continue;
     const std::vector<absl::string_view> fields = absl::StrSplit(line, '\t');
     const auto choice =

@@ -14,31 +14,33 @@
 
 namespace baton {
 
-// One of cuDNN's algorithms: an engine, and how its knobs (by type) stand.
+// One of cuDNN's algorithms: an engine, and the values of its knobs, by type.
 struct ConvChoice {
   int64_t engine = 0;
   std::vector<std::pair<int64_t, int64_t>> knobs;
   friend bool operator==(const ConvChoice&, const ConvChoice&) = default;
 };
 
-// The algorithm found fastest for each convolution so far. A key says the GPU,
-// the version of cuDNN and all that describes the convolution; it has no tabs
-// and no line breaks. In a file each choice is a line, `key TAB engine TAB
-// knob=value,knob=value`, below the line kHeading; of lines with one key the
-// last counts. Several processes may use one file at once. Thread-safe.
+// The fastest known algorithm for each convolution. A key contains the GPU, the
+// version of cuDNN and the description of the convolution; it has no tabs and
+// no line breaks. A file has the line kHeading, then one line for each choice:
+// `key TAB engine TAB knob=value,knob=value`. If several lines have the same
+// key, the last one counts. Several processes may use one file at once.
+// Thread-safe.
 class ConvChoices {
  public:
   static constexpr char kHeading[] = "baton convolution choices 1";
 
-  // Takes over what the file at `path` says and writes later choices to it; ""
-  // stands for no file. Lines that cannot be read are passed over with a
-  // warning in the log; a file that begins differently is left alone.
+  // Reads choices from the file at `path` and writes later ones to it; "" means
+  // no file. Skips unreadable lines with a warning in the log; does not change
+  // a file that begins differently.
   void UseFile(const std::string& path);
   std::optional<ConvChoice> Find(const std::string& key) const;
   void Add(const std::string& key, const ConvChoice& choice);
 
-  // The process's own. Its file is what the environment's BATON_CUDNN_CACHE
-  // says until SetConvCacheFile (core/conv_tuning.h) names one.
+  // The process's instance. Its file is the one that BATON_CUDNN_CACHE in the
+  // environment names, until SetConvCacheFile (core/conv_tuning.h) names
+  // another.
   static ConvChoices& OfProcess();
 
  private:

@@ -6,31 +6,31 @@
 #include <cstdint>
 #include <string>
 
-// How convolutions on GPUs choose among cuDNN's algorithms. Without a word the
+// How convolutions on GPUs choose among cuDNN's algorithms. By default, the
 // first call of each kind (shapes, strides, dtype, options) times the likely
-// ones on its own operands, a few runs each, and keeps the fastest for the
-// process. No search happens
-//   - while a graph is recorded (core/graph.h): what is not known then takes
-//     cuDNN's first suggestion, so run a step before you record one;
-//   - with SetDeterministic (core/precision.h), which wants equal bits from one
-//     run of a program to the next: that takes the first suggestion too;
-//   - for f64, likewise.
-// All hold for the whole process and for calls that begin afterwards; nothing
-// of this concerns the CPU. Thread-safe.
+// ones on its own operands, a few runs each, and the process keeps the fastest.
+// There is no search, and an unknown convolution uses cuDNN's first suggestion,
+//   - while a graph is recorded (core/graph.h), so run a step before you
+//     record one;
+//   - with SetDeterministic (core/precision.h), which requires equal bits in
+//     all runs of a program;
+//   - for f64.
+// These settings apply to the whole process and to later calls; they do not
+// concern the CPU. Thread-safe.
 namespace baton {
 
-// False: always take cuDNN's first suggestion. True at first.
+// With false, convolutions always use cuDNN's first suggestion. Default: true.
 void SetConvSearch(bool search);
 bool ConvSearch();
 
 // Reads choices of earlier processes from the file and writes new ones to it,
-// so that one search serves all later runs on such a GPU; "" stops that. At
-// first it is the file that the environment's BATON_CUDNN_CACHE names, if any.
-// What cannot be read or written is said in the log and does no harm.
+// so that one search serves all later runs on such a GPU; "" stops that.
+// Default: the file that BATON_CUDNN_CACHE in the environment names, if any.
+// Errors of reading or writing are only logged.
 void SetConvCacheFile(const std::string& path);
 
-// Algorithms that want more working memory are passed over while others are
-// there. 1 GiB at first.
+// Algorithms that need more temporary memory are skipped if there are others.
+// Default: 1 GiB.
 void SetConvWorkspaceLimit(int64_t bytes);
 int64_t ConvWorkspaceLimit();
 

@@ -10,7 +10,7 @@
 
 namespace baton {
 
-// Where a tensor's bytes are. Value type.
+// The device of a tensor's memory. Value type.
 class Device {
  public:
   enum class Kind : uint8_t { kCpu = 0, kCuda = 1 };

@@ -38,7 +38,7 @@ struct BFloat16 {
   explicit operator float() const;
 };
 
-// Inline and without branches, so that loops over them vectorise.
+// Inline and branchless, so that loops over them vectorize.
 inline Half::Half(float value) {
   const uint32_t all = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = all & 0x7fffffffu;

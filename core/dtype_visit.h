@@ -36,7 +36,8 @@ decltype(auto) VisitDType(DType dtype, Fn&& fn) {
   return fn(std::type_identity<bool>{});
 }
 
-// The same for f32, f64, f16 and bf16; throws Error led by `op` for others.
+// As VisitDType, for f32, f64, f16 and bf16; throws Error led by `op` for
+// others.
 template <typename Fn>
 decltype(auto) VisitFloating(const char* op, DType dtype, Fn&& fn) {
   switch (dtype) {
@@ -53,7 +54,8 @@ decltype(auto) VisitFloating(const char* op, DType dtype, Fn&& fn) {
   }
 }
 
-// The same for kernels that take f32 and f64 only: double for f64, else float.
+// As VisitDType, for kernels that only take f32 and f64: double for f64, else
+// float.
 template <typename Fn>
 decltype(auto) VisitReal(DType dtype, Fn&& fn) {
   return dtype == DType::kF64 ? fn(std::type_identity<double>{})
@@ -64,12 +66,12 @@ template <typename T>
 inline constexpr bool kIsSmallFloat =
     std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// What arithmetic on T happens in.
+// The type in which arithmetic on T is done.
 template <typename T>
 using ComputeType = std::conditional_t<kIsSmallFloat<T>, float, T>;
 
-// `value` as To. Floating values outside an integer type's range become its
-// nearest end, and NaN becomes 0; integers wrap, as in C++.
+// Converts `value` to To. Floating values outside an integer type's range
+// become its nearest limit, and NaN becomes 0; integers wrap, as in C++.
 template <typename To, typename From>
 inline To Convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

@@ -20,8 +20,8 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(int threads, std::string name)
       : target_(threads < 1 ? 1 : threads), name_(std::move(name)) {}
-  // Where a task of its own stopped the pool and went on, a spare thread that
-  // it started then holds this last, and nobody is left to join it.
+  // If one of its own tasks stopped the pool, a spare thread may hold the last
+  // reference to this, and there is no thread left to join it.
   ~Core() {
     for (std::thread& thread : finished_) thread.detach();
     for (auto& [id, thread] : threads_) thread.detach();
@@ -39,7 +39,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     for (std::thread& thread : finished) thread.join();
   }
 
-  // A task is with an InlineTask, as good as posted, until it is put down.
+  // A task in an InlineTask counts as posted until it is put down.
   void PickUp() {
     MutexLock lock(mutex_);
     ++carried_;
@@ -49,8 +49,8 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     --carried_;
     put_down_.NotifyAll();
   }
-  // Runs the task on the calling thread, unless others are before it or as many
-  // run as may. What was picked up is put down with it.
+  // Runs the task on the calling thread, unless other tasks precede it or the
+  // pool's threads are all busy. A picked-up task is put down by this.
   bool Visit(Task& task);
 
   // Returns when all threads but the calling one have ended.
@@ -116,8 +116,8 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     threads_.emplace(id, std::move(thread));
   }
 
-  // One at a time, and each wakes the next for what is left: who posts many
-  // tasks pays for one wake-up.
+  // Wakes one thread at a time, which wakes the next if there is more to do, so
+  // posting many tasks costs the poster one wake-up.
   void WakeOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (idle_ == 0 || waking_) return;
     waking_ = true;
@@ -126,7 +126,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
 
   void Run();
 
-  // Visitors have the places that threads of the pool would take.
+  // Visitors take the places of the pool's threads.
   bool CrowdedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return visitors_ > 0 && !stopping_ &&
            alive_ - idle_ - blocked_ + visitors_ > target_;
@@ -141,7 +141,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   void RetireLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     --alive_;
     const auto self = threads_.find(std::this_thread::get_id());
-    if (self == threads_.end()) return;  // Stop has it
+    if (self == threads_.end()) return;  // Stop joins it
     finished_.push_back(std::move(self->second));
     threads_.erase(self);
   }
@@ -154,10 +154,11 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   std::map<std::thread::id, std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> finished_ ABSL_GUARDED_BY(mutex_);
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // one of the idle
-  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;      // visitors among them
-  int visitors_ ABSL_GUARDED_BY(mutex_) = 0;     // threads of others, at a task
-  int carried_ ABSL_GUARDED_BY(mutex_) = 0;      // tasks with InlineTasks
+  bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // one idle thread is being
+                                                 // woken
+  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;      // including visitors
+  int visitors_ ABSL_GUARDED_BY(mutex_) = 0;  // other threads that run a task
+  int carried_ ABSL_GUARDED_BY(mutex_) = 0;   // tasks in InlineTasks
   CondVar put_down_;
   int alive_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -212,8 +213,8 @@ void ThreadPool::Core::Run() {
     task = nullptr;
     mutex_.Lock();
   }
-  // It may have been woken for a task that it leaves to another sleeper, whom
-  // nobody else would wake once the busy ones wait for that task.
+  // This thread may have been woken for a task that another idle thread must
+  // run. Nobody else would wake that thread if the busy ones wait for the task.
   if (!queue_.empty()) WakeOneLocked();
   RetireLocked();
   mutex_.Unlock();
@@ -275,7 +276,7 @@ void InlineTask::Run() {
   if (task_ == nullptr) return;
   const auto pool = std::move(pool_);
   Task task = std::exchange(task_, nullptr);
-  full_ = true;  // the task may wait for what it posts
+  full_ = true;  // the task may wait for tasks that it posts
   if (!pool->Visit(task)) {
     pool->Post(std::move(task));
     pool->PutDown();

@@ -12,7 +12,7 @@ namespace baton {
 
 using Task = absl::AnyInvocable<void()>;
 
-// Runs tasks, in the order posted, on threads of its own.
+// Runs tasks in the order in which they are posted, on threads of its own.
 // Implementations are thread-safe; Post never blocks and never runs inline.
 class Executor {
  public:
@@ -23,9 +23,9 @@ class Executor {
 // A pool that keeps `threads` threads runnable: while a task waits inside a
 // BlockingScope (every Future::Await is one) a spare thread takes its place, so
 // that nested waits of any depth cannot starve the pool; spare threads end once
-// they are no longer needed. Tasks do not throw. Destruction runs what was
-// posted before and joins; it may happen on one of the pool's own threads,
-// which then ends by itself. Thread-safe.
+// they are no longer needed. Tasks must not throw. The destructor runs the
+// tasks that were posted before and joins the threads; it may run on one of the
+// pool's own threads, which then ends by itself. Thread-safe.
 class ThreadPool final : public Executor {
  public:
   // `name` (at most 15 characters) shows in debuggers and top -H.
@@ -33,23 +33,24 @@ class ThreadPool final : public Executor {
   ~ThreadPool() override;
 
   void Post(Task task) override;
-  // As Post, but the calling thread may do the task itself, in a while, if it
-  // has an InlineTask (core/inline_task.h).
+  // As Post, but if the calling thread has an InlineTask (core/inline_task.h),
+  // it may run the task itself later.
   void PostOrRunInline(Task task);
 
-  int threads() const;        // as given
+  int threads() const;        // as given to the constructor
   int idle_threads() const;   // waiting for a task
-  int alive_threads() const;  // those, and the busy, blocked and spare ones
+  int alive_threads() const;  // idle, busy, blocked and spare ones
 
  private:
   friend class BlockingScope;
   friend class InlineTask;
   class Core;
-  // Shared with the threads: the last task may drop the pool itself.
+  // Shared with the threads, because the last task may destroy the pool itself.
   const std::shared_ptr<Core> core_;
 };
 
-// Tells the pool that runs this thread, if any, that the thread will wait.
+// Tells the pool that runs this thread, if any, that the thread is about to
+// wait.
 class BlockingScope {
  public:
   BlockingScope();

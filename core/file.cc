@@ -23,9 +23,9 @@
 namespace baton {
 namespace {
 
-// What a disk is given at a time, and what its blocks begin at multiples of.
+// The size of writes to the disk, and the alignment of its blocks.
 constexpr size_t kBufferBytes = size_t{4} << 20;
-// One is filled while the disk writes the others.
+// One buffer is filled while the disk writes the others.
 constexpr size_t kBuffers = 3;
 constexpr size_t kAligned = 4096;
 
@@ -66,12 +66,12 @@ absl::Status File::ReadAt(void* data, size_t bytes, uint64_t offset) const {
   return absl::OkStatus();
 }
 
-// Of one file. Thread-safe.
+// Writes to one file. Thread-safe.
 class FileWriter::Disk {
  public:
   explicit Disk(int descriptor) : descriptor_(descriptor) {}
 
-  // Whole blocks. Their memory stays until then.
+  // Writes whole blocks, whose memory must stay until the future is done.
   Future<void> WriteBeside(const char* from, size_t bytes, uint64_t offset) {
     if (threads_ == nullptr) {
       threads_ = std::make_unique<ThreadPool>(kBuffers - 1, "disk");
@@ -101,7 +101,7 @@ class FileWriter::Disk {
     }
     return absl::OkStatus();
   }
-  // When no other write is under way: these are no whole blocks.
+  // Call this when no write is in progress; these need not be whole blocks.
   absl::Status Finish(const char* from, size_t bytes, uint64_t offset) {
     if (direct_) SetDirect(false);
     RETURN_IF_ERROR(Write(from, bytes, offset));
@@ -111,7 +111,7 @@ class FileWriter::Disk {
   }
 
  private:
-  // Where the file system cannot it stays as it is.
+  // Has no effect if the file system does not support it.
   void SetDirect(bool direct) {
     const int flags = fcntl(descriptor_, F_GETFL);
     direct_ = fcntl(descriptor_, F_SETFL,
@@ -121,7 +121,7 @@ class FileWriter::Disk {
 
   const int descriptor_;
   std::atomic<bool> direct_{false};
-  std::unique_ptr<ThreadPool> threads_;  // from the first full buffer on
+  std::unique_ptr<ThreadPool> threads_;  // made for the first full buffer
 };
 
 struct FileWriter::Buffer {

@@ -15,11 +15,11 @@
 
 namespace baton {
 
-// An open file, closed at the end of the object. Thread-compatible.
+// An open file; the destructor closes it. Thread-compatible.
 class File {
  public:
-  // To read. NotFound, InvalidArgument for what is no regular file; errors do
-  // not name the path.
+  // Opens a file for reading. Returns NotFound, or InvalidArgument if it is not
+  // a regular file; errors do not name the path.
   static absl::StatusOr<File> Open(const std::string& path);
   explicit File(int descriptor) : descriptor_(descriptor) {}
   File(File&& other) noexcept
@@ -29,49 +29,48 @@ class File {
 
   int descriptor() const { return descriptor_; }
   absl::StatusOr<uint64_t> Size() const;
-  // DataLoss where the file ends before that.
+  // Returns DataLoss if the file ends before that.
   absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const;
 
  private:
   int descriptor_;
 };
 
-// Writes a file from its beginning on, past the page cache where the file
-// system can: memory for pages of the cache may take longer to find than the
-// disk to write. The disk works beside the caller, whose data is copied first.
-// Thread-compatible.
+// Writes a file from its beginning, bypassing the page cache if the file system
+// can: finding memory for the cache may take longer than writing to the disk.
+// Copies the caller's data and writes it concurrently. Thread-compatible.
 class FileWriter {
  public:
   explicit FileWriter(const File& file);
-  ~FileWriter();  // once the disk is done
+  ~FileWriter();  // waits for the disk
 
-  // An error may be that of an earlier Write.
+  // May return the error of an earlier Write.
   absl::Status Write(const void* data, size_t bytes);
-  // Once, at the end: what was written is on the disk.
+  // Call this once, at the end: returns when everything is on disk.
   absl::Status Flush();
 
  private:
   class Disk;
   struct Buffer;
-  // Has the disk write what the present buffer holds, and goes to the next.
+  // Starts writing the present buffer to disk and switches to the next one.
   absl::Status PassOn();
 
   const std::unique_ptr<Disk> disk_;
-  std::vector<Buffer> buffers_;  // in turn
+  std::vector<Buffer> buffers_;  // used in turn
   size_t present_ = 0;
-  size_t filled_ = 0;    // of it
-  uint64_t offset_ = 0;  // where it belongs
+  size_t filled_ = 0;    // bytes of it in use
+  uint64_t offset_ = 0;  // its position in the file
 };
 
-// Puts what `write` writes in the place of `path`: into a file beside it first,
-// which is flushed to the disk and renamed. Whenever the process or the machine
-// dies, `path` is the former file or the whole new one. Errors do not name the
-// path, and leave the former file.
+// Replaces `path` by what `write` writes: first into a temporary file beside
+// it, which is then flushed to disk and renamed. Whenever the process or the
+// machine fails, `path` is either the old file or the complete new one. Errors
+// do not name the path and leave the old file unchanged.
 absl::Status ReplaceFile(const std::string& path,
                          absl::FunctionRef<absl::Status(FileWriter&)> write);
 
-// Makes names that were made, renamed or removed in a folder outlive a crash of
-// the machine, as far as its file system can.
+// Makes created, renamed or removed names in a folder survive a crash of the
+// machine, if its file system can.
 void FlushFolder(const std::string& path);
 
 }  // namespace baton

@@ -18,7 +18,7 @@
 namespace baton {
 namespace {
 
-// The layout of DLPack's DLManagedTensor; its version 1 left this as it was.
+// The layout of DLPack's DLManagedTensor; DLPack's version 1 did not change it.
 namespace dlpack {
 
 enum Kind : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
@@ -39,13 +39,14 @@ struct Array {
   int32_t rank;
   Type type;
   int64_t* shape;
-  int64_t* strides;  // in elements; null where it is row-major
+  int64_t* strides;  // in elements; null if row-major
   uint64_t offset;   // in bytes
 };
 struct Managed {
   Array array;
   void* context;
-  void (*deleter)(DLManagedTensor*);  // the other library's name of this type
+  void (*deleter)(DLManagedTensor*);  // the type as the other library declares
+                                      // it
 };
 
 }  // namespace dlpack
@@ -92,8 +93,8 @@ Device DeviceOf(const dlpack::Place& place) {
   return Device::Cuda(place.index);
 }
 
-// Elements from the first one to the last, both included; 0 where there are
-// none.
+// Returns the number of elements from the first to the last, inclusive; 0 if
+// there are none.
 int64_t ExtentOf(const Shape& shape, const Dims& strides) {
   int64_t numel = 1, extent = 1;
   bool overflow = false;
@@ -104,13 +105,14 @@ int64_t ExtentOf(const Shape& shape, const Dims& strides) {
     overflow |= __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach);
     overflow |= __builtin_add_overflow(extent, reach, &extent);
   }
-  constexpr int64_t kMost = int64_t{1} << 56;  // that times 8 bytes is counted
+  constexpr int64_t kMost = int64_t{1} << 56;  // so that 8 times as many bytes
+                                               // can be counted
   Require(!overflow && numel < kMost && extent < kMost, kIn,
           "more elements than there can be: ", shape.ToString());
   return numel == 0 ? 0 : extent;
 }
 
-// `release` runs when the work of all streams has ended that used the storage.
+// `release` runs when the work of all streams that used the storage has ended.
 std::shared_ptr<Storage> Borrow(void* data, size_t bytes, Device device,
                                 std::function<void()> release) {
   if (!device.is_cuda())
@@ -164,7 +166,8 @@ Tensor FromDlpack(DLManagedTensor* exported) {
   for (const int64_t dim : shape)
     Require(dim >= 0, kIn, "a dimension of ", dim);
   Dims strides(shape.rank(), 0);
-  ExtentOf(shape, strides);  // its elements can be counted
+  ExtentOf(shape, strides);  // checks that the number of elements is
+                             // representable
   strides = ContiguousStrides(shape);
   if (array.strides != nullptr) {
     strides = Dims(array.strides, array.strides + array.rank);

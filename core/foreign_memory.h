@@ -7,31 +7,32 @@
 
 #include "core/tensor.h"
 
-// Of DLPack's header (dlpack/dlpack.h), by which libraries of arrays hand each
-// other memory.
+// Declared in DLPack's header (dlpack/dlpack.h), through which array libraries
+// share memory.
 struct DLManagedTensor;
 
-// Tensors in memory of another library, and memory of Baton's for another:
-// nothing is copied, and who writes on one side is seen on the other.
+// Tensors in memory of another library, and Baton's memory for another library.
+// Nothing is copied: both sides see each other's writes.
 namespace baton {
 
-// A row-major tensor in memory that the caller has, of `device`. `release` runs
-// once when the last tensor in it has gone and, on a GPU, when Baton's work
-// with it has ended; until then the memory stays. Throws
-// Error(InvalidArgument), and does not call `release`, for memory that is not
-// aligned to the elements and for none where the shape has some.
+// Returns a row-major tensor in the caller's memory on `device`. `release` runs
+// once, when the last tensor in it is gone and, on a GPU, Baton's work with it
+// has ended; the memory must stay valid until then. Throws
+// Error(InvalidArgument), without calling `release`, for memory that is not
+// aligned to the elements, and for null if the shape has elements.
 Tensor FromMemory(void* data, const Shape& shape, DType dtype,
                   std::function<void()> release, Device device = Device::Cpu());
 
-// A tensor in what another library has exported, whose deleter runs as
-// `release` does above. Takes CPU memory (pinned, too) and that of NVIDIA's
-// GPUs, with strides of 0 or more. On a GPU the elements must be written by
-// now: the exporter's stream has been waited for. Throws Error(InvalidArgument)
-// for what Baton has no tensor for, and then leaves the deleter to the caller.
+// Returns a tensor in memory that another library has exported; its deleter
+// runs as `release` does above. Accepts CPU memory, also pinned, and memory of
+// NVIDIA's GPUs, with strides of at least 0. On a GPU the elements must already
+// be written: the caller has waited for the exporter's stream. Throws
+// Error(InvalidArgument) for what a Tensor cannot represent; the caller must
+// then call the deleter.
 Tensor FromDlpack(DLManagedTensor* exported);
 
-// The same elements for another library, which calls the deleter when it is
-// done, on any thread; the tensor's memory lives until then. On a GPU this
+// Returns the same elements for another library, which calls the deleter on any
+// thread when it is done; the memory stays valid until then. On a GPU this
 // returns once they are written. Throws Error(InvalidArgument) for an undefined
 // tensor.
 DLManagedTensor* ToDlpack(const Tensor& tensor);

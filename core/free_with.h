@@ -5,7 +5,7 @@
 
 namespace baton {
 
-// Deletes what a C library made:
+// A deleter that calls a C library's function:
 //   std::unique_ptr<X509, FreeWith<X509_free>>
 // Stateless.
 template <auto kFree>

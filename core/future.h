@@ -27,7 +27,7 @@ class Future;
 template <typename T>
 class Promise;
 
-// StatusOr<T>, and Status where T is void.
+// StatusOr<T>, or Status if T is void.
 template <typename T>
 using ResultOf = std::conditional_t<
     std::is_void_v<T>, absl::Status,
@@ -38,8 +38,7 @@ inline constexpr std::chrono::milliseconds kDefaultAwait{60'000};
 inline constexpr std::chrono::milliseconds kNoLimit =
     std::chrono::milliseconds::max();
 
-// Where the value of a Future is that comes here only once it is wanted here.
-// Thread-safe.
+// Fetches the value of a Future on demand. Thread-safe.
 template <typename T>
 class ValueSource {
  public:
@@ -50,7 +49,7 @@ class ValueSource {
 
 namespace internal {
 
-// Longer limits would overflow the clock; they are none.
+// Longer limits would overflow the clock; they mean no limit.
 inline constexpr std::chrono::hours kLongestWait{24 * 365 * 100};
 
 inline absl::Status StatusOf(const absl::Status& status) { return status; }
@@ -69,7 +68,7 @@ class FutureState {
                        std::shared_ptr<ValueSource<T>> source = nullptr)
       : executor_(std::move(executor)), source_(std::move(source)) {}
 
-  // False when a result was there already.
+  // Returns false if there is already a result.
   bool Set(Result result) {
     std::vector<Callback> callbacks;
     {
@@ -86,7 +85,7 @@ class FutureState {
 
   bool ready() const { return ready_.load(std::memory_order_acquire); }
 
-  // Null after `timeout`.
+  // Returns null after `timeout`.
   const Result* WaitFor(std::chrono::milliseconds timeout) const {
     if (!ready() && !LookOn(timeout) && !SleepFor(timeout)) return nullptr;
     return &*result_;  // never changes once set
@@ -110,10 +109,10 @@ class FutureState {
     });
   }
 
-  // Of the last handle, once ready.
+  // For the last handle, once the result is there.
   Result Take() { return *std::move(result_); }
 
-  // Somebody here needs the result.
+  // Requests the result from the source, if there is one.
   static void Want(const std::shared_ptr<FutureState>& self) {
     if (self->source_ == nullptr || self->wanted_.exchange(true)) return;
     self->source_->Bring().OnReady(
@@ -124,7 +123,8 @@ class FutureState {
   const std::shared_ptr<ValueSource<T>>& source() const { return source_; }
 
  private:
-  // What comes soon need not wake this thread.
+  // Spins for a while first, because a result that comes soon is cheaper that
+  // way.
   bool LookOn(std::chrono::milliseconds timeout) const {
     if (timeout.count() <= 0) return false;
     Spinning& spinning = Spinning::OfThisThread();
@@ -155,7 +155,8 @@ class FutureState {
   }
 
   const std::shared_ptr<Executor> executor_;
-  const std::shared_ptr<ValueSource<T>> source_;  // null: somebody sets it
+  // Null if a promise sets the result.
+  const std::shared_ptr<ValueSource<T>> source_;
   std::atomic<bool> wanted_{false};
   mutable Mutex mutex_;
   mutable CondVar done_;
@@ -167,10 +168,10 @@ class FutureState {
 
 }  // namespace internal
 
-// A result that will be there later: a value, or the Status of what went wrong.
+// A result that will be available later: a value, or the Status of an error.
 // Copyable handle; T must be copyable. Continuations run on the thread that
-// sets the result, or, when it is there already, on the promise's executor
-// (inline when it has none); setters hold no locks and are never gRPC threads.
+// sets the result, or, if there is already one, on the promise's executor
+// (inline if it has none). Setters hold no locks and are never gRPC threads.
 // Thread-safe.
 template <typename T>
 class [[nodiscard]] Future {
@@ -180,8 +181,9 @@ class [[nodiscard]] Future {
 
   Future() = default;  // invalid; may only be assigned to
 
-  // Of a value that stays where it is until somebody waits for it here or asks
-  // whether it is ready. Continuations run as those of Promise(executor).
+  // Returns a future of a value that is fetched only when somebody here waits
+  // for it or asks whether it is ready. Continuations run as those of
+  // Promise(executor).
   static Future From(std::shared_ptr<ValueSource<T>> source,
                      std::shared_ptr<Executor> executor) {
     return Future(std::make_shared<internal::FutureState<T>>(
@@ -193,18 +195,21 @@ class [[nodiscard]] Future {
     internal::FutureState<T>::Want(state_);
     return state_->ready();
   }
-  // What it was made From, whether wanted yet or not; null for any other.
+  // The source that From was given, whether it was asked yet or not; null for
+  // other futures.
   std::shared_ptr<ValueSource<T>> source() const {
     return valid() ? state_->source() : nullptr;
   }
 
-  // Runs continuations that are added after the result; null: they run inline.
+  // Runs continuations that are added after the result; if null, they run
+  // inline.
   const std::shared_ptr<Executor>& executor() const {
     return state_->executor();
   }
 
-  // Waits for the result; DeadlineExceeded after `timeout`. The future stays
-  // usable after that. The only word of the framework that blocks.
+  // Waits for the result; returns DeadlineExceeded after `timeout`, and the
+  // future remains usable. The framework's only method that blocks for a
+  // result.
   Result Await(std::chrono::milliseconds timeout = kDefaultAwait) const {
     internal::FutureState<T>::Want(state_);
     const Result* result = state_->WaitFor(timeout);
@@ -215,25 +220,25 @@ class [[nodiscard]] Future {
     return *result;
   }
 
-  // The result, moved out, where it is there and there is no other handle and
-  // no promise: this one is invalid then. Nothing otherwise.
+  // Moves the result out, and makes this future invalid, if the result is there
+  // and there is no other handle and no promise. Otherwise returns nullopt.
   std::optional<Result> TakeIfAlone() && {
     if (!state_->ready() || state_.use_count() != 1) return std::nullopt;
-    // Its end, unlike the count, also waits for what other threads read before
-    // they let go of it.
+    // Unlike reading the count, destroying a handle synchronizes with the reads
+    // that other threads made before they released theirs.
     { [[maybe_unused]] const auto second = state_; }
     return std::exchange(state_, nullptr)->Take();
   }
 
-  // Calls `callback(const Result&)` once the result is there.
+  // Calls `callback(const Result&)` once there is a result.
   template <typename Fn>
   void OnReady(Fn callback) const {
     internal::FutureState<T>::Want(state_);
     internal::FutureState<T>::OnReady(state_, std::move(callback));
   }
 
-  // The future of `fn(value)`; an error passes by `fn`. `fn` may return a
-  // plain value, a Status, a StatusOr or a Future; what it throws becomes the
+  // Returns the future of `fn(value)`; an error skips `fn`. `fn` may return a
+  // plain value, a Status, a StatusOr or a Future; an exception becomes the
   // result's Status.
   template <typename Fn>
   auto Then(Fn fn) const;
@@ -245,8 +250,9 @@ class [[nodiscard]] Future {
   std::shared_ptr<internal::FutureState<T>> state_;
 };
 
-// The setting end. A promise dropped unset fails its future with Cancelled.
-// Copies share one future; the last one counts as the drop. Thread-safe.
+// Sets the result of a future. If it is destroyed without a result, the future
+// fails with Cancelled. Copies share one future; only the destruction of the
+// last one counts. Thread-safe.
 template <typename T>
 class Promise {
  public:
@@ -256,7 +262,7 @@ class Promise {
 
   Future<T> future() const { return Future<T>(state_); }
 
-  // The first result wins; false for later ones, which are dropped.
+  // The first result counts; returns false for later ones, which are dropped.
   bool Set(ResultOf<T> result) const {
     // A continuation may drop this promise.
     const std::shared_ptr<internal::FutureState<T>> state = state_;
@@ -304,7 +310,8 @@ inline constexpr bool kIsFuture = false;
 template <typename R>
 inline constexpr bool kIsFuture<Future<R>> = true;
 
-// Sets `promise` to what `call` gives, whatever of the four kinds that is.
+// Sets `promise` to the result of `call`: void, a plain value, a Status, a
+// StatusOr or a Future.
 template <typename U, typename Call>
 void SetFrom(const Promise<U>& promise, Call call) {
   using R = decltype(call());
@@ -353,7 +360,8 @@ auto Future<T>::Then(Fn fn) const {
   return promise.future();
 }
 
-// Ready when all are, with their values in order; fails as soon as one fails.
+// Done when all futures are, with their values in order; fails as soon as one
+// fails.
 template <typename T>
 Future<std::vector<T>> WaitAll(const std::vector<Future<T>>& futures);
 Future<void> WaitAll(const std::vector<Future<void>>& futures);

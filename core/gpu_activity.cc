@@ -17,7 +17,7 @@ namespace baton {
 namespace {
 
 constexpr size_t kLongestName = 120;
-// A shorter time says nothing of two clocks' paces.
+// Over a shorter time, the ratio of two clocks cannot be determined.
 constexpr int64_t kShortestRun = 1'000'000;
 
 std::string Demangled(const std::string& symbol) {
@@ -28,7 +28,8 @@ std::string Demangled(const std::string& symbol) {
   return status == 0 && text != nullptr ? text.get() : symbol;
 }
 
-// Where the list of arguments begins: the first bracket that no template holds.
+// Returns where the argument list begins: at the first parenthesis outside of
+// template arguments.
 size_t EndOfName(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -15,45 +15,46 @@
 namespace baton {
 
 // A kernel, copy or fill that a GPU ran. Times are nanoseconds of the host's
-// steady clock, streams as CUDA numbers them in this process. Plain data.
+// steady clock; streams have CUDA's numbers in this process. Plain data.
 struct GpuActivity {
   std::string name;
   int device = 0;
   uint32_t stream = 0;
-  uint64_t bytes = 0;  // of copies and fills
+  uint64_t bytes = 0;  // for copies and fills
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
 
 struct GpuActivityLog {
-  std::vector<GpuActivity> activities;  // as they were reported
-  uint64_t dropped = 0;                 // for want of room
+  std::vector<GpuActivity> activities;  // in the order in which they were
+                                        // reported
+  uint64_t dropped = 0;                 // number that did not fit
 };
 
-// Times of another clock by the steady one: of the readings before and after,
-// the fastest each; what lies between goes by a straight line. Immutable.
+// Converts times of another clock to the steady clock, linearly between the
+// fastest reading before and the fastest one after. Immutable.
 class ClockLine {
  public:
-  // There is at least one of each.
+  // Both must have at least one reading.
   ClockLine(const std::vector<ClockReading>& before,
             const std::vector<ClockReading>& after);
   int64_t ToSteady(int64_t read_ns) const;
-  // When the line begins, by the other clock.
+  // The beginning of the line, by the other clock.
   int64_t begin_ns() const { return read_ns_; }
 
  private:
   int64_t read_ns_ = 0;
   int64_t steady_ns_ = 0;
-  double pace_ = 1;  // of the steady clock by the other
+  double pace_ = 1;  // steady time per time of the other clock
 };
 
-// What is reported while GPUs work, by their own clock; at most `limit`, the
-// rest is counted. A name is kept once. Thread-safe.
+// Collects what is reported while GPUs work, by their own clock; keeps at most
+// `limit` activities and counts the others. Stores each name once. Thread-safe.
 class GpuActivityBuffer {
  public:
   explicit GpuActivityBuffer(size_t limit) : limit_(limit) {}
 
-  // GpuActivity, but by the other clock, and named as the compiler did.
+  // As GpuActivity, but by the other clock, and with the compiler's name.
   struct Entry {
     int device = 0;
     uint32_t stream = 0;
@@ -61,11 +62,11 @@ class GpuActivityBuffer {
     int64_t begin_ns = 0;
     int64_t end_ns = 0;
   };
-  // Nothing where the times make no sense: of what had not ended.
+  // Ignores entries with impossible times, as of work that had not ended.
   void Add(std::string_view symbol, const Entry& entry);
   void Drop(uint64_t count);
-  // What ended before the clock's line begins, of an earlier recording, is left
-  // out.
+  // Leaves out what ended before the clock's line begins: it belongs to an
+  // earlier recording.
   GpuActivityLog Take(const ClockLine& clock);
 
  private:
@@ -80,8 +81,9 @@ class GpuActivityBuffer {
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A kernel's name for people: without result, arguments and unnamed namespaces,
-// and of 120 characters at most. What is no mangled name stays as it is.
+// Returns a kernel's name for display: without result, arguments and unnamed
+// namespaces, and with at most 120 characters. A name that is not mangled stays
+// unchanged.
 std::string KernelName(std::string_view symbol);
 
 }  // namespace baton

@@ -11,20 +11,20 @@
 
 namespace baton {
 
-// The work of this process's GPUs, while it lives: kernels, of graphs too,
-// copies and fills. Recording makes each launch a little slower. Confined to
+// Records the work of this process's GPUs as long as it lives: kernels (also in
+// graphs), copies and fills. It makes each launch a little slower. Confined to
 // one thread at a time.
 class GpuRecording {
  public:
   virtual ~GpuRecording() = default;
-  // Ends it. What the GPUs have not ended by now is left out: synchronize first
-  // to have it.
+  // Ends the recording. Leaves out work that GPUs have not finished: to include
+  // it, synchronize first.
   virtual GpuActivityLog Take() = 0;
 };
 
-// Of at most `limit` activities; one at a time in a process. FailedPrecondition
-// says what is missing here (a build with CUDA, CUPTI, a GPU), AlreadyExists
-// that another one is under way. Thread-safe.
+// Begins a recording of at most `limit` activities; a process can have one at a
+// time. FailedPrecondition says what is missing (a build with CUDA, CUPTI, a
+// GPU), AlreadyExists that another recording is in progress. Thread-safe.
 absl::StatusOr<std::unique_ptr<GpuRecording>> StartGpuRecording(size_t limit);
 
 }  // namespace baton

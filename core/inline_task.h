@@ -7,11 +7,11 @@
 
 namespace baton {
 
-// Lets a thread that hands tasks to pools do one of them itself, which saves
+// Lets a thread that posts tasks to pools run one of them itself, which saves
 // waking another thread. While an InlineTask lives on a thread, it keeps the
-// first task of ThreadPool::PostOrRunInline there; a second one sends both to
-// their pools, in order, and later ones directly. Confined to its thread; one
-// at a time.
+// first task of ThreadPool::PostOrRunInline there. A second task makes it send
+// both to their pools, in order, and later ones go there directly. Confined to
+// its thread; one at a time.
 class InlineTask {
  public:
   InlineTask();
@@ -20,15 +20,15 @@ class InlineTask {
   InlineTask& operator=(const InlineTask&) = delete;
 
   bool empty() const { return task_ == nullptr; }
-  // Does the task here, as a thread of its pool, unless all that may are busy:
-  // then as Post.
+  // Runs the task here, as if on a thread of its pool. If the pool's threads
+  // are all busy, posts it instead.
   void Run();
   // Sends the task to its pool, if there is one.
   void Post();
 
  private:
   friend class ThreadPool;
-  // False when the task is to be posted.
+  // Returns false if the task must be posted.
   static bool Take(const std::shared_ptr<ThreadPool::Core>& pool, Task& task);
 
   std::shared_ptr<ThreadPool::Core> pool_;

@@ -21,7 +21,7 @@ LogLevel LevelFromEnvironment() {
   const char* name = std::getenv("BATON_LOG");
   if (name == nullptr || *name == '\0') return kDefault;
   if (const auto level = LogLevelFromName(name)) return *level;
-  // Not LogWarning, which asks for the level that is being found here.
+  // Not LogWarning, because that needs the level which is determined here.
   LogLine(LogLevel::kWarning, absl::StrCat("BATON_LOG=", name,
                                            " means nothing; debug, info, "
                                            "warning and error do"));
@@ -39,7 +39,7 @@ struct NameInLines {
 };
 
 NameInLines& ProcessName() {
-  // Leaked: lines may be logged during exit.
+  // Never destroyed, because lines may be logged during exit.
   static NameInLines* name = new NameInLines;
   return *name;
 }

@@ -13,15 +13,15 @@ namespace baton {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// As people write it: "debug", "info", "warning" or "error".
+// Parses "debug", "info", "warning" or "error".
 std::optional<LogLevel> LogLevelFromName(std::string_view name);
 
-// Lines below `level` are dropped. Default: what BATON_LOG names; warning where
-// it is unset, empty, or names none, which is then said once. Thread-safe.
+// Lines below `level` are dropped. Default: the level that BATON_LOG names;
+// warning if it is unset, empty or invalid, which is logged once. Thread-safe.
 void SetLogLevel(LogLevel level);
 bool LogEnabled(LogLevel level);
 
-// "W 12:00:01.123 [name] text" on stderr in one write. Thread-safe.
+// Writes "W 12:00:01.123 [name] text" to stderr in one write. Thread-safe.
 void LogLine(LogLevel level, const std::string& text);
 void SetLogName(
     const std::string& name);  // shown in every line; a worker's name

@@ -22,8 +22,8 @@ class LruCache {
 
   explicit LruCache(size_t capacity) : capacity_(capacity) {}
 
-  // The value of `key`, made by `make()` (a Pointer) where there is none. Two
-  // threads may both make one; the first to finish wins.
+  // Returns the value of `key`; if there is none, `make()` makes it (a
+  // Pointer). Two threads may both make one; the first to finish wins.
   template <typename Make>
   Pointer GetOrMake(const Key& key, Make make) {
     if (Pointer found = Find(key)) return found;
@@ -40,7 +40,7 @@ class LruCache {
     return order_.front().second;
   }
 
-  // Null where there is none.
+  // Returns null if there is none.
   Pointer Find(const Key& key) {
     MutexLock lock(mutex_);
     auto it = index_.find(key);

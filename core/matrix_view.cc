@@ -10,7 +10,7 @@ MatrixView ViewMatrix(const Tensor& tensor) {
   const int64_t rows = tensor.dim(-2), cols = tensor.dim(-1);
   const int64_t down = tensor.strides()[last - 1];
   const int64_t right = tensor.strides()[last];
-  // The stride of an axis of one element means nothing.
+  // The stride of an axis with one element is irrelevant.
   if ((right == 1 || cols == 1) && (down >= cols || rows == 1)) {
     return {.stride = rows == 1 ? cols : down, .valid = true};
   }

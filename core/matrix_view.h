@@ -8,8 +8,8 @@
 namespace baton {
 
 // The last two axes of a tensor as a matrix product reads them: the elements of
-// a row (of a column, where transposed) lie side by side, and rows (columns)
-// are `stride` elements apart. Invalid where strides allow neither.
+// a row (or of a column, if transposed) are adjacent, and rows (columns) are
+// `stride` elements apart. Invalid if the strides allow neither.
 struct MatrixView {
   int64_t stride = 0;
   bool transposed = false;
@@ -17,9 +17,9 @@ struct MatrixView {
 };
 MatrixView ViewMatrix(const Tensor& tensor);
 
-// `tensor`, copied only where no view can express its last two axes.
+// Returns `tensor`, copied only if no view can express its last two axes.
 Tensor AsMatrices(const Tensor& tensor);
-// The same, expanded over the leading axes `batch`.
+// As above, expanded over the leading axes `batch`.
 Tensor AsMatrices(const Tensor& tensor, const Shape& batch);
 
 }  // namespace baton

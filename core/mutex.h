@@ -45,7 +45,7 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // False when `deadline` has passed.
+  // Returns false if `deadline` has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);

@@ -12,9 +12,9 @@
 namespace baton {
 namespace {
 
-// What the threads of one loop share. The two atomics order memory as the
-// team's fork and join do anyway; they say so to ThreadSanitizer, which cannot
-// see into libgomp.
+// The state that the threads of one loop share. libgomp's fork and join already
+// order memory; the two atomics make this visible to ThreadSanitizer, which
+// cannot instrument libgomp.
 struct Loop {
   int64_t count;
   absl::FunctionRef<void(int64_t, int64_t)> body;
@@ -43,8 +43,8 @@ void RunMember(Loop& loop, int part, int parts) {
   loop.finished.fetch_add(1, std::memory_order_acq_rel);
 }
 
-// Not instrumented: the compiler hands `loop` to the team through memory that
-// only libgomp orders.
+// Not instrumented, because the compiler passes `loop` to the team through
+// memory that only libgomp orders.
 __attribute__((no_sanitize("thread"))) void RunTeam(Loop& loop, int threads) {
 #pragma omp parallel num_threads(threads)
   RunMember(loop, omp_get_thread_num(), omp_get_num_threads());
@@ -62,7 +62,7 @@ void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   const int64_t parts = count / std::max<int64_t>(grain, 1);
-  // A loop inside a loop runs on the thread that meets it.
+  // A nested loop runs on the thread that reaches it.
   if (parts <= 1 || ComputeThreads() == 1 || omp_in_parallel()) {
     body(0, count);
     return;

@@ -9,14 +9,14 @@
 
 namespace baton {
 
-// Compute threads that ops called from this thread may use, this one included.
-// Per calling thread, like OpenMP's own setting, which it is: oneDNN obeys it
-// too. Default: OMP_NUM_THREADS, else all cores of the affinity mask.
+// The number of threads, including this one, that ops called from this thread
+// may use. It is OpenMP's own setting for the calling thread, so oneDNN obeys
+// it, too. Default: OMP_NUM_THREADS, else all cores of the affinity mask.
 void SetComputeThreads(int threads);
 int ComputeThreads();
 
-// Runs body(begin, end) over parts of [0, count) of at least `grain` each, and
-// returns when all are done. What the body throws is rethrown here.
+// Runs body(begin, end) over parts of [0, count), each of at least `grain`, and
+// returns when all are done. Rethrows an exception of the body.
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 

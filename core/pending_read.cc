@@ -17,7 +17,7 @@ struct Copy {
   Tensor copy = {};
 };
 
-// Several messages may carry one tensor.
+// Several messages may contain the same tensor.
 Copy* Find(std::vector<Copy>& copies, const Tensor& tensor) {
   const auto found =
       std::find_if(copies.begin(), copies.end(),
@@ -65,11 +65,11 @@ void Storage::CountReadsLocked() {
                        std::memory_order_release);
 }
 
-// Elements are copied without the lock, under which reads begin and end. Until
-// the pins of those that have moved are gone another writer finds them, too.
-// Under a pin, another read of the same elements may begin: hence the loop.
+// Elements are copied without the lock, which reads need to begin and end.
+// Other writers also find the moved reads until their pins are released. While
+// an element is pinned, another read of it may begin, hence the loop.
 void Storage::MoveReads() {
-  // Work that is recorded writes when it is replayed.
+  // Recorded work writes only when it is replayed.
   if (device_.is_cuda() && Graph::IsRecording()) return;
   while (pending_reads_.load(std::memory_order_acquire) != 0) {
     std::vector<Copy> copies;

@@ -11,27 +11,27 @@
 
 namespace baton {
 
-// A tensor whose elements are read after the call that it was given to has
-// returned, as those of a message on its way are. The reader gets the elements
-// that the tensor had at the beginning: whoever writes them in place first
-// moves the read to a copy (Storage::PrepareWrite). Nothing is copied where
-// nobody writes. Thread-safe.
+// A tensor whose elements are read after the call that it was passed to has
+// returned, such as the elements of a message being sent. The reader gets the
+// elements as they were at the beginning: a writer first moves the read to a
+// copy (Storage::PrepareWrite). Nothing is copied if nobody writes.
+// Thread-safe.
 class PendingRead {
  public:
   explicit PendingRead(const Tensor& tensor);
-  ~PendingRead();  // after its pins
+  ~PendingRead();  // call it after its pins are released
   PendingRead(const PendingRead&) = delete;
   PendingRead& operator=(const PendingRead&) = delete;
 
-  // The tensor or the copy of it. While this is held the elements stay, and who
-  // wants to write them waits.
+  // Returns the tensor or its copy. While the result is held, the elements do
+  // not change, and writers wait.
   std::shared_ptr<const Tensor> Pin() const;
-  // As it was given, whose elements may have been written since.
+  // The tensor as it was passed; its elements may have been overwritten.
   const Tensor& original() const { return original_; }
 
  private:
   friend class Storage;
-  // Later pins are of the copy. The result ends with the last earlier one.
+  // Later pins use the copy. The result ends with the last earlier pin.
   std::shared_ptr<const OutsideRead> MoveTo(Tensor copy);
 
   const Tensor original_;

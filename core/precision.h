@@ -3,19 +3,19 @@
 
 #pragma once
 
-// How exact and how repeatable GPU libraries' products and convolutions are.
-// Both hold for the whole process and for calls that begin afterwards.
+// The precision and reproducibility of products and convolutions in GPU
+// libraries. Both settings apply to the whole process and to later calls.
 // Thread-safe.
 namespace baton {
 
 // Whether products and convolutions of f32 may round their operands to TF32,
-// ten bits of mantissa, for the tensor cores' sake; sums stay f32. False at
-// first. Says nothing about other dtypes, nor about the CPU.
+// which has ten bits of mantissa, to use tensor cores; sums stay f32. Default:
+// false. Does not affect other dtypes or the CPU.
 void AllowTf32(bool allow);
 bool Tf32Allowed();
 
-// Whether equal calls must give equal bits on GPUs, even where the faster
-// algorithm would not. False at first. The CPU always does.
+// Whether equal calls must give equal bits on GPUs, even if a faster algorithm
+// would not. Default: false. On the CPU they always do.
 void SetDeterministic(bool deterministic);
 bool Deterministic();
 

@@ -24,7 +24,7 @@ constexpr double kTwoTo32 = 4294967296.0;
 
 using Words = std::array<uint32_t, 4>;
 
-// The words of one draw, by block.
+// The random words of one draw, by block.
 class NumberStream {
  public:
   explicit NumberStream(Generator& generator)
@@ -49,12 +49,12 @@ uint64_t Join(uint32_t high, uint32_t low) {
   return (uint64_t{high} << 32) | low;
 }
 
-// In [0, 1): 53 bits from two words.
+// Returns a value in [0, 1) with 53 bits from two words.
 double Unit64(uint32_t high, uint32_t low) {
   return static_cast<double>(Join(high, low) >> 11) * 0x1p-53;
 }
 
-// Writes values(block words) of kPerBlock elements each, over all of `to`.
+// Fills `to` with values(words of a block), kPerBlock elements for each block.
 template <size_t kPerBlock, typename T, typename Values>
 void Generate(const NumberStream& stream, T* to, int64_t count, Values values) {
   constexpr auto kStep = static_cast<int64_t>(kPerBlock);
@@ -70,8 +70,8 @@ void Generate(const NumberStream& stream, T* to, int64_t count, Values values) {
   });
 }
 
-// Calls fill(dense tensor) and copies to `target` where that is another: an
-// element's number is its row-major one in any memory order.
+// Calls fill(dense tensor) and copies the result to `target` if that is not
+// dense: an element's number is its row-major index in any memory order.
 template <typename Fill>
 void FillDense(const char* op, const Tensor& target, Fill fill) {
   ops::RequireOneDevice(op, target);

@@ -34,20 +34,21 @@ class Generator {
     uint64_t draws = 0;
   };
   State state() const;
-  // Draws by replays so far, the most of any GPU. Waits for the replays, where
-  // a draw was recorded.
+  // The number of draws by replays so far, the highest of all GPUs. If a draw
+  // was recorded, waits for the replays.
   uint64_t ReplayedDraws() const;
-  // The state before this draw, in one step with counting it.
+  // Returns the state before this draw and counts the draw, atomically.
   State Advance();
-  // Replays go on as they were, but begin anew with another seed.
+  // Does not change the sequence of replays, unless the seed changes: then it
+  // begins anew.
   void set_state(const State& state);
-  // Replays go on after so many draws, on every GPU.
+  // Sets the number of replayed draws on every GPU.
   void SetReplayedDraws(uint64_t draws);
 
-  // What kernels of a GPU make the next draw from: the state before it or,
-  // where `ticket` is defined, the i64 [2] that it holds on the GPU by then.
-  // Counts the draw. Throws Error(FailedPrecondition) for the first draw on
-  // `device` when that is within a recording.
+  // What a GPU's kernels make the next draw from: the state before it or, if
+  // `ticket` is defined, the i64 [2] that it contains on the GPU when they run.
+  // Counts the draw. Throws Error(FailedPrecondition) if the first draw on
+  // `device` is within a recording.
   struct Draw {
     State state;
     Tensor ticket;
@@ -63,11 +64,11 @@ class Generator {
   uint64_t seed_ ABSL_GUARDED_BY(mutex_);
   uint64_t draws_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<int, Tensor> tickets_ ABSL_GUARDED_BY(mutex_);  // by GPU
-  uint64_t replayed_draws_ ABSL_GUARDED_BY(mutex_) = 0;    // as it was set
+  uint64_t replayed_draws_ ABSL_GUARDED_BY(mutex_) = 0;    // as last set
   bool recorded_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// In place, floating tensors: uniform in [low, high), normal(mean, stddev).
+// Fill floating tensors in place: uniform in [low, high), normal(mean, stddev).
 void FillUniform(const Tensor& tensor, double low, double high,
                  Generator& generator);
 void FillNormal(const Tensor& tensor, double mean, double stddev,

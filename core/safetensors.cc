@@ -45,7 +45,7 @@ std::optional<DType> DTypeOf(const std::string& name) {
   return std::nullopt;
 }
 
-// Where one tensor lies behind the header.
+// The position of one tensor after the header.
 struct Entry {
   std::string name;
   DType dtype;
@@ -130,7 +130,7 @@ absl::Status ParseMetadata(const Json& json, SafeTensors& content) {
   return absl::OkStatus();
 }
 
-// Any bits but 0 and 1 are not a bool.
+// A byte of a bool must be 0 or 1.
 absl::Status CheckBools(const std::string& name, const Tensor& tensor) {
   const auto* bytes = static_cast<const uint8_t*>(tensor.raw_data());
   if (std::any_of(bytes, bytes + tensor.nbytes(),
@@ -273,7 +273,7 @@ std::string HeaderText(const SafeTensors& content,
   return text;
 }
 
-// Small enough to be in the cache still when it is written.
+// Small enough to be still in the cache when it is written.
 constexpr size_t kWrittenAtOnce = 1 << 20;
 
 absl::StatusOr<uint32_t> WriteSummed(FileWriter& file, const char* data,
@@ -328,7 +328,7 @@ absl::StatusOr<SafeTensorsIndex> Write(const std::string& path,
   return index;
 }
 
-// Calls `use` with the file; errors name it.
+// Calls `use` with the open file; errors name the file.
 template <typename T, typename Use>
 absl::StatusOr<T> WithFile(const std::string& path, const Use& use) {
   auto result = CatchErrors([&]() -> absl::StatusOr<T> {

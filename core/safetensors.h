@@ -24,9 +24,9 @@ struct SafeTensors {
   std::map<std::string, std::string> metadata;  // "__metadata__"
 };
 
-// What was written into a file, but for the bytes of the tensors.
+// Describes what was written to a file, without the bytes of the tensors.
 struct SafeTensorsIndex {
-  std::string header;                         // as it stands in the file
+  std::string header;                         // as written to the file
   std::map<std::string, uint32_t> checksums;  // of each tensor: zlib's crc32
   static constexpr auto Fields() {
     return std::tuple{&SafeTensorsIndex::header, &SafeTensorsIndex::checksums};
@@ -38,14 +38,15 @@ struct SafeTensorsIndex {
 // Tensor lacks.
 absl::StatusOr<SafeTensors> ReadSafeTensors(const std::string& path);
 
-// Some tensors of a file that was written with this index. DataLoss where it is
-// torn, changed or another file; NotFound where there is no such file or name.
+// Reads some tensors of a file that was written with this index. Returns
+// DataLoss if it is torn, changed or another file, and NotFound if there is no
+// such file or name.
 absl::StatusOr<NamedTensors> ReadSafeTensors(
     const std::string& path, const SafeTensorsIndex& index,
     const std::vector<std::string>& names);
 
-// Writes beside `path` and renames (ReplaceFile), so that no half-written file
-// is ever there.
+// Writes to a temporary file and renames it (ReplaceFile), so that a
+// half-written file never exists at `path`.
 absl::StatusOr<SafeTensorsIndex> WriteSafeTensors(const std::string& path,
                                                   const SafeTensors& content);
 

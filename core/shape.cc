@@ -15,7 +15,7 @@ int64_t Shape::numel() const {
   bool overflow = false;
   bool empty = false;
   for (int64_t dim : dims_) {
-    // Asked for often: the text is made only when it is wanted.
+    // This runs often, so the text is only made for an error.
     if (dim < 0) Fail("shape", absl::StrCat("negative extent in ", ToString()));
     empty |= dim == 0;
     overflow |= __builtin_mul_overflow(product, dim, &product);
@@ -35,7 +35,7 @@ Dims ContiguousStrides(const Shape& shape) {
   Dims strides(shape.dims().size(), 1);
   for (size_t d = strides.size(); d-- > 1;) {
     const int64_t dim = std::max<int64_t>(1, shape.dims()[d]);
-    // Only a shape that has a 0 can overflow here; it has nothing to stride.
+    // This overflows only if some extent is 0; strides are then irrelevant.
     if (__builtin_mul_overflow(strides[d], dim, &strides[d - 1])) {
       strides[d - 1] = 1;
     }

@@ -39,10 +39,12 @@ class Shape {
 // Row-major strides, in elements.
 Dims ContiguousStrides(const Shape& shape);
 
-// NumPy's broadcasting rule; throws Error led by `op` where it does not apply.
+// Applies NumPy's broadcasting rule; throws Error led by `op` if the shapes do
+// not fit.
 Shape BroadcastShapes(const char* op, const Shape& a, const Shape& b);
 
-// `axis` made non-negative; throws Error led by `op` when out of range.
+// Returns `axis` as a non-negative number; throws Error led by `op` if it is
+// out of range.
 int NormalizeAxis(const char* op, int axis, int rank);
 
 }  // namespace baton

@@ -10,11 +10,12 @@
 
 namespace baton {
 
-// Held by one who writes or by any number who read. Whoever reads waits for one
-// writer at most, and whoever writes for those who read already and, behind
-// another writer, for those who waited beside it: neither kind can keep the
-// other out. Built on Mutex, and so what ThreadSanitizer sees. Not recursive: a
-// reader that locks it again may wait for a writer that waits for it.
+// Held by one writer or any number of readers. A reader waits for at most one
+// writer. A writer waits for the present readers and, if it waits behind
+// another writer, for the readers that waited beside it: neither kind can
+// starve the other. Built on Mutex, so that ThreadSanitizer understands it. Not
+// recursive: a reader that locks it again may wait for a writer that waits for
+// this reader.
 class ABSL_LOCKABLE SharedMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
@@ -27,7 +28,7 @@ class ABSL_LOCKABLE SharedMutex {
   void Unlock() ABSL_UNLOCK_FUNCTION() {
     const MutexLock lock(mutex_);
     writing_ = false;
-    // Before the next writer.
+    // Admit the waiting readers before the next writer.
     ++admissions_;
     readers_ += readers_waiting_;
     readers_waiting_ = 0;
@@ -55,7 +56,8 @@ class ABSL_LOCKABLE SharedMutex {
   int writers_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   int readers_ ABSL_GUARDED_BY(mutex_) = 0;
   int readers_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t admissions_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that waited
+  // Number of times that waiting readers were admitted.
+  uint64_t admissions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class ABSL_SCOPED_LOCKABLE WriterLock {

@@ -17,20 +17,20 @@ namespace {
 
 using std::chrono::microseconds;
 
-// A wake-up takes 2 us where it is cheap and 45 us on large virtual machines.
-// Two sides that answer each other must spin for as long as an answer takes
-// when both had gone to sleep, or they sleep for ever: then each comes a little
-// later than the other spins, and neither saves a wake-up. With many cores
-// it may be 400 us.
+// Waking a thread takes 2 us if it is cheap and 45 us on large virtual
+// machines. Two sides that answer each other must spin for as long as an answer
+// takes when both were asleep. Otherwise they sleep every time: each answers a
+// little later than the other spins, and no wake-up is saved. With many cores
+// an answer may take 400 us.
 constexpr microseconds kLong{150}, kLonger{400};
 constexpr int kManyCores = 16;
-// What comes soon saves a wake-up; what comes late has cost as much time as
-// many of them take.
+// An early result saves a wake-up; a late one costs as much time as many
+// wake-ups.
 constexpr int kWorthOfLate = 8;
 constexpr int kMostWorth = 2 * kWorthOfLate;
 
-// With fewer cores somebody needs the one that spins would hold; and who
-// offers it to others while he spins may not get it back for milliseconds.
+// With fewer cores, other threads need the core that the spinning one occupies;
+// if it yields the core, it may not get it back for milliseconds.
 constexpr int kLeastCores = 5;
 
 int Cores() {
@@ -55,7 +55,7 @@ microseconds FindLimit() {
   return cores >= kLeastCores ? fit : never;
 }
 
-// For how long to spin at most; 0: never.
+// The longest time to spin; 0: never.
 microseconds Limit() {
   static const microseconds limit = FindLimit();
   return limit;

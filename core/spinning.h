@@ -7,21 +7,22 @@
 
 namespace baton {
 
-// Whether to spin for a short while, instead of going to sleep at once: it
-// is worth it as long as what is waited for mostly comes sooner than a thread
-// is put to sleep and woken. Learns that by what it is told. Not where this
-// process may use few cores, unless BATON_SPIN in its environment says
-// otherwise: on, off, or for how long at most, as in 2ms. Thread-compatible.
+// Decides whether a wait should spin for a short while before the thread
+// sleeps. That pays while most waits are shorter than it takes to put a thread
+// to sleep and wake it; this class learns it from the waits that it is told of.
+// Spinning is off if this process may use only few cores, unless BATON_SPIN in
+// its environment says "on", "off", or the longest time, as in "2ms".
+// Thread-compatible.
 class Spinning {
  public:
-  // For its waits for whatever.
+  // The instance for all waits of this thread.
   static Spinning& OfThisThread();
 
-  // What is waited for from now on...
+  // A wait begins.
   void Restart() { since_ = Clock::now(); }
-  // ...has come, whether somebody looked on or slept until then. Restarts.
+  // The wait has ended, by spinning or by sleeping. Restarts.
   void Came();
-  // A moment passes. False when it is time to sleep.
+  // Spins for a moment. Returns false when it is time to sleep.
   bool Wait();
 
  private:

@@ -45,8 +45,8 @@ void Require(bool ok, const char* op, const Parts&... parts) {
 // The Status of the exception being handled; call it only inside a catch block.
 absl::Status StatusFromCurrentException();
 
-// Runs `fn` (returning void, Status or StatusOr) and turns what it throws into
-// a Status.
+// Runs `fn` (returning void, Status or StatusOr) and converts an exception to a
+// Status.
 template <typename Fn>
 auto CatchErrors(Fn&& fn) {
   using R = decltype(fn());
@@ -74,7 +74,8 @@ namespace internal {
 }  // namespace internal
 }  // namespace baton
 
-// Aborts: for broken invariants of our own, never for data from the wire.
+// Aborts if an invariant of our own is broken; never use it for data from the
+// network.
 #define BATON_CHECK(condition)                                        \
   do {                                                                \
     if (!(condition)) [[unlikely]]                                    \

@@ -26,7 +26,7 @@ static_assert(std::atomic_ref<uint64_t>::is_always_lock_free &&
 
 enum Word { kStep = 0, kGivenUp = 1, kDecided = 2, kWords = 3 };
 
-// A thread that sleeps looks so often whether its step is given up.
+// How often a sleeping thread checks whether its step is given up.
 constexpr std::chrono::nanoseconds kLook{1'000'000};
 
 std::shared_ptr<Storage> WordsFor(Device device) {
@@ -35,7 +35,7 @@ std::shared_ptr<Storage> WordsFor(Device device) {
                           : Storage::Allocate(kBytes, Device::Cpu());
 }
 
-// Not FUTEX_PRIVATE_FLAG: the two sides are two processes.
+// Without FUTEX_PRIVATE_FLAG, because the two sides are different processes.
 void Wake(uint64_t* flag) {
   syscall(SYS_futex, flag, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

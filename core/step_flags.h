@@ -13,12 +13,12 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 
-// Flags by which the streams of one process tell those of another, on the same
-// machine, that something has been written, without either host. A flag is a
-// u64 in memory that both see, begins as 0, and is raised to the number of the
-// step that the work belongs to, so that one that a broken step has left behind
-// means nothing to the next. No wait hangs on the other process: the waiter's
-// own host can give the step up.
+// Flags by which streams of one process signal streams of another process on
+// the same machine that something has been written, without either host. A flag
+// is a u64 in memory that both see. It begins as 0 and is raised to the number
+// of the step that the work belongs to, so that a flag left behind by a failed
+// step has no meaning in the next. A wait does not depend on the other process:
+// the waiter's own host can give the step up.
 //
 //   StepNumber step(device);          // the sender's, and another the waiter's
 //   step.Begin(7);
@@ -31,32 +31,33 @@
 //   if (step.given_up(7)) ...         // y may be anything
 namespace baton {
 
-// The step that the work of some streams of this process belongs to, and up to
-// which steps are given up. A recorded graph (core/graph.h) reads both at each
-// replay. Thread-safe.
+// The step that the work of some streams of this process belongs to, and the
+// last step that was given up. A recorded graph (core/graph.h) reads both at
+// each replay. Thread-safe.
 class StepNumber {
  public:
-  // For streams of that GPU, or of the CPU.
+  // For streams of `device`.
   explicit StepNumber(Device device);
 
-  // Of what is raised and awaited from now on, `step` > 0. What the streams
-  // were given before has run: it would take the new number for its own.
+  // Begins `step`, which must be above 0: it applies to the flags that are
+  // raised and awaited from now on. The streams' earlier work must be finished,
+  // because it would use the new number.
   void Begin(uint64_t step);
-  // The same for a GPU, in the order of the stream that all this hangs on.
+  // As above, but in the order of `stream`, which must be a GPU's.
   void Begin(uint64_t step, const Stream& stream);
   uint64_t step() const;
-  // Ends the waits of that step and of those before it, and keeps flags from
-  // being raised by what comes after such a wait: within about a millisecond,
-  // in whatever state the other process is.
+  // Ends the waits of that step and of earlier ones, and keeps work after such
+  // a wait from raising flags. Takes effect within about a millisecond,
+  // whatever the state of the other process.
   void GiveUp(uint64_t step);
-  // False once its streams are done: every flag that they waited for was
-  // raised.
+  // If this is false after the streams have finished, every flag that they
+  // waited for was raised.
   bool given_up(uint64_t step) const;
   // The newest step that DecideStep has found to count.
   uint64_t decided() const;
 
   Device device() const { return device_; }
-  // For kernels: the step, and up to which they are given up.
+  // For kernels: the step, and the last step that was given up.
   uint64_t* words() const { return words_; }
 
  private:
@@ -69,28 +70,30 @@ class StepNumber {
   uint64_t* const words_;
 };
 
-// When `stream` has done what it has been given by now, raises the flag to the
-// present step, unless that is given up. Whoever sees the flag sees what
-// `stream` has written. On the CPU at once.
+// When `stream` has finished its present work, raises the flag to the present
+// step, unless the step is given up. An observer of the flag also sees what
+// `stream` has written. On the CPU this happens at once.
 void RaiseFlag(uint64_t* flag, const StepNumber& step, const Stream& stream);
 
-// What `stream` is given from now on runs when the flag has reached the present
-// step, or this is given up. On the CPU the call itself waits: false if neither
-// has come by the deadline, to which GPUs pay no heed.
+// Makes later work of `stream` wait until the flag has reached the present
+// step, or the step is given up. On the CPU the call itself waits, and returns
+// false if neither has happened by the deadline; GPUs ignore the deadline.
 bool AwaitFlag(const uint64_t* flag, const StepNumber& step,
                const Stream& stream,
                std::chrono::steady_clock::time_point deadline);
 
-// The word of several processes on whether a step counts, on GPUs alone: each
-// raises a flag of another one's for its own part, one awaits them all and
-// decides, and raises flags by which the others decide likewise.
+// Lets several processes agree whether a step counts, on GPUs only: each
+// process raises a flag of another one for its own part. One process awaits all
+// flags and decides, and raises flags by which the others make the same
+// decision.
 //
-// On the device's current stream: the step counts where `flag` has been raised
-// to it or, without a flag, where it is not given up. `skip`, an f32 [] of that
-// GPU, becomes 0 then, and else 1.
+// Decides on the device's current stream: the step counts if `flag` has been
+// raised to it or, if `flag` is null, if it is not given up. `skip`, an f32 []
+// on that GPU, becomes 0 if the step counts, and 1 if not.
 void DecideStep(const uint64_t* flag, const StepNumber& step,
                 const Tensor& skip);
-// There: raises the flag unless `skip` is 1, whatever was given up since.
+// On the same stream: raises the flag unless `skip` is 1, even if the step has
+// been given up since.
 void RaiseFlagUnless(const Tensor& skip, uint64_t* flag,
                      const StepNumber& step);
 

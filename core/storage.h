@@ -23,12 +23,12 @@ class PendingRead;
 // it. Thread-compatible; versions and pending reads are thread-safe.
 class Storage {
  public:
-  // Uninitialised, 64-byte aligned, from the device's caching allocator; throws
-  // Error(ResourceExhausted) naming the size.
+  // Uninitialized, 64-byte aligned, from the device's caching allocator; throws
+  // Error(ResourceExhausted), which names the size.
   static std::shared_ptr<Storage> Allocate(size_t bytes, Device device);
-  // CPU memory that GPUs copy to and from by themselves; needs CUDA.
+  // CPU memory that GPUs can copy to and from directly; needs CUDA.
   static std::shared_ptr<Storage> AllocatePinned(size_t bytes);
-  // Memory owned elsewhere; `release` runs when the last tensor lets go.
+  // Wraps memory owned elsewhere; `release` runs when the last tensor is gone.
   static std::shared_ptr<Storage> Wrap(void* data, size_t bytes, Device device,
                                        std::function<void()> release);
   ~Storage();
@@ -41,15 +41,15 @@ class Storage {
   uint64_t id() const { return id_; }  // never reused within the process
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_acq_rel); }
-  // To be called before elements are written in place: what is still to read
-  // them as they are (core/pending_read.h) reads a copy from then on, which is
-  // made here. Costs an atomic load where there is no such read. Throws
-  // Error(ResourceExhausted) where there is no memory for the copy, and
+  // Call this before elements are written in place: pending reads of the
+  // present elements (core/pending_read.h) continue with a copy, which is made
+  // here. Without such reads it costs one atomic load. Throws
+  // Error(ResourceExhausted) if there is no memory for the copy, and
   // Error(DeadlineExceeded) if a pin is held for a minute.
   void PrepareWrite() {
     if (pending_reads_.load(std::memory_order_acquire) != 0) MoveReads();
   }
-  // Which streams use it: of GPU and of pinned memory; null for the CPU's own.
+  // The streams that use GPU or pinned memory; null for other CPU memory.
   const std::shared_ptr<StreamUse>& use() const { return use_; }
 
  private:
@@ -73,13 +73,13 @@ class Storage {
 
   Mutex reads_mutex_;
   std::vector<PendingRead*> reads_ ABSL_GUARDED_BY(reads_mutex_);
-  // To copies, while they are pinned here.
+  // Reads moved to copies, while they are still pinned here.
   std::vector<std::shared_ptr<const OutsideRead>> moved_reads_
       ABSL_GUARDED_BY(reads_mutex_);
-  std::atomic<size_t> pending_reads_{0};  // of both
+  std::atomic<size_t> pending_reads_{0};  // number of reads in both lists
 };
 
-// Bytes of a device's tensors alive now and at most so far, and what the
+// Bytes of a device's tensors now and at their peak, and bytes that the
 // allocator keeps for reuse.
 struct MemoryStats {
   size_t live_bytes = 0;
@@ -87,12 +87,12 @@ struct MemoryStats {
   size_t cached_bytes = 0;
 };
 MemoryStats CpuMemoryStats();
-// Gives what is kept for reuse back to the system. Thread-safe.
+// Returns the memory kept for reuse to the system. Thread-safe.
 void ReleaseCachedCpuMemory();
 
-// The same of a GPU, whose memory may be bounded: an allocation beyond `bytes`
-// in all, what is cached included, throws Error(ResourceExhausted); 0 lifts the
-// bound. Thread-safe.
+// The same for a GPU, whose memory may be limited: an allocation that exceeds
+// `bytes` in total, including cached memory, throws Error(ResourceExhausted); 0
+// removes the limit. Thread-safe.
 MemoryStats GpuMemoryStats(Device device);
 void ResetPeakGpuMemory(Device device);
 void SetGpuMemoryLimit(Device device, size_t bytes);

@@ -27,8 +27,8 @@ void RequireIndex(Device device) {
           " devices that are supported");
 }
 
-// The numbers of threads that use GPUs: the lowest that no other has, so that
-// what an allocator keeps for a stream's next request is used again.
+// Numbers the threads that use GPUs: each gets the lowest free number, so that
+// memory which an allocator keeps for a stream's next request is reused.
 class ThreadNumbers {
  public:
   int Take() {
@@ -52,12 +52,13 @@ class ThreadNumbers {
 };
 
 ThreadNumbers& Numbers() {
-  static auto* const numbers = new ThreadNumbers;  // threads may outlive main
+  // Never destroyed, because threads may outlive main.
+  static auto* const numbers = new ThreadNumbers;
   return *numbers;
 }
 
-// The stream that a thread begins with, on every GPU. Beyond kThreadStreams
-// threads some share one.
+// The initial stream of a thread, on every GPU. Beyond kThreadStreams threads,
+// some share one.
 class OwnStream {
  public:
   OwnStream() : number_(getpid() == gettid() ? -1 : Numbers().Take()) {}
@@ -76,8 +77,9 @@ class OwnStream {
   const int number_;
 };
 
-// Index of the current stream of each GPU, and 1; 0: the thread's own. It has
-// no destructor, for tensors that die while the thread ends.
+// For each GPU, the index of the current stream plus 1; 0 means the thread's
+// own. Has no destructor, because tensors may be destroyed while the thread
+// ends.
 thread_local std::array<int, kMaxDevices> current = {};
 
 int& CurrentOf(Device device) {
@@ -117,7 +119,8 @@ void Stream::UseCompanions(bool use) { use_companions = use; }
 Stream Stream::ForCopies(Device from, Device to) {
   const Device device = to.is_cuda() ? to : from;
   if (device.is_cpu()) return Default(device);
-  // A lane for each source, and one for each direction to and from the host.
+  // One stream for each source GPU, and one for each direction between GPU and
+  // host.
   const int lane = from.is_cpu() ? 0 : to.is_cpu() ? 1 : 2 + from.index();
   return Stream(device, cuda::kStreams + lane % cuda::kCopyStreams);
 }

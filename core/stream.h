@@ -12,43 +12,46 @@
 
 // Queues of GPU work. Every op runs on its thread's current stream of its
 // tensors' device, and returns before the work has ended. Tensors remember the
-// streams that read and wrote them, so a tensor made on one stream may be used
-// on another, and dropped, without a thought: the library inserts the waits.
-// On the CPU all of this is nothing: work has ended when a call returns.
+// streams that read and wrote them, so a tensor made on one stream may simply
+// be used on another, and dropped: the library inserts the waits. On the CPU
+// streams have no effect: work has ended when a call returns.
 namespace baton {
 
-// A handle to one of a device's queues; they live as long as the process. Work
-// of one stream runs in order, beside the work of others. Thread-safe.
+// A handle to one of a device's queues, which live as long as the process. The
+// work of one stream runs in order, concurrently with the work of others.
+// Thread-safe.
 class Stream {
  public:
-  // The main thread's to begin with; other threads have one of their own.
+  // The main thread's initial stream; other threads begin with their own.
   static Stream Default(Device device);
-  // One of 31 others of the device, dealt out in turn.
+  // Returns one of the device's 31 other streams, in rotation.
   static Stream Next(Device device);
-  // The companion of `stream`, of lower priority: for work that nobody waits
-  // for soon, such as gradients of weights, which then fills what `stream`
-  // leaves idle. A companion's own is itself, and everything's while companions
-  // are turned off.
+  // Returns the companion of `stream`, which has a lower priority: for work
+  // that is not needed soon, such as weight gradients, so that it fills the
+  // time that `stream` leaves idle. A companion's companion is itself; while
+  // companions are turned off, so is every stream's.
   static Stream Beside(const Stream& stream);
   static void UseCompanions(bool use);  // process-wide; on from the start
-  // The stream that carries copies from one device to another.
+  // The stream for copies from one device to another.
   static Stream ForCopies(Device from, Device to);
-  // One of 8 that carry what a device does together with others, dealt out in
-  // turn: nothing else is given to them.
+  // Returns one of 8 streams, in rotation, that run only the device's
+  // collectives.
   static Stream ForCollectives(Device device);
 
   Device device() const { return device_; }
   int index() const { return index_; }
 
-  // Until all its work has ended; throws Error for what failed on the device.
+  // Waits until all its work has ended; throws Error for a failure on the
+  // device.
   void Synchronize() const;
-  // Later work of this stream runs after what `other` has been given by now.
+  // Makes later work of this stream wait for the present work of `other`.
   void WaitFor(const Stream& other) const;
-  // What this stream has been given by now.
+  // The end of this stream's present work.
   using Position = uint64_t;
   Position position() const;
-  // As WaitFor, for what `other` had been given by `position` and, within a
-  // recording (core/graph.h), little more; otherwise for all it has by now.
+  // As WaitFor, for the work that `other` had at `position` and, within a
+  // recording (core/graph.h), little more; otherwise for all of its present
+  // work.
   void WaitFor(const Stream& other, Position position) const;
 
   friend bool operator==(const Stream&, const Stream&) = default;
@@ -64,7 +67,7 @@ class Stream {
 // The calling thread's stream of `device`.
 Stream CurrentStream(Device device);
 
-// Makes `stream` the calling thread's current one of its device while it lives.
+// Makes `stream` the calling thread's current stream of its device.
 class StreamScope {
  public:
   explicit StreamScope(const Stream& stream);
@@ -76,12 +79,12 @@ class StreamScope {
   const Stream former_;
 };
 
-// Until all streams of the device are idle.
+// Waits until all streams of the device are idle.
 void Synchronize(Device device);
 
-// Calls `then` once `stream` has done what it has been given by now, or with
-// the error that the device has failed with, on a thread that is kept for such
-// calls; of the CPU at once, on this one. Not within a recording.
+// Calls `then` when `stream` has finished its present work, or with the error
+// of a device that has failed, on a thread for such calls; for the CPU at once,
+// on the calling thread. Not allowed within a recording.
 void AfterWork(const Stream& stream, std::function<void(absl::Status)> then);
 
 // A point in a stream's work. Thread-compatible.
@@ -89,15 +92,16 @@ class Event {
  public:
   explicit Event(Device device);
   void Record(const Stream& stream);
-  // For MillisecondsSince alone, not for Wait: within a recorded graph
-  // (core/graph.h) the time of each replay.
+  // Only for MillisecondsSince, not for Wait: within a recorded graph
+  // (core/graph.h) it records the time of each replay.
   void RecordTime(const Stream& stream);
-  // Later work of `stream`, of any device, runs after the point.
+  // Makes later work of `stream`, of any device, wait for the event.
   void Wait(const Stream& stream) const;
   bool HasEnded() const;
   void Synchronize() const;
-  // Milliseconds from `earlier` to this one, both recorded and ended; on the
-  // CPU between the calls of Record.
+  // Returns the milliseconds from `earlier` to this event; both must be
+  // recorded and have ended. On the CPU it is the time between the calls of
+  // Record.
   double MillisecondsSince(const Event& earlier) const;
 
  private:

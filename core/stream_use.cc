@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-// Nobody can wait for work of the CPU, when the memory is used anew: what lies
-// on a GPU is copied by a stream of a GPU.
+// The CPU's streams must not use GPU memory, because nothing could wait for
+// them when the memory is reused: a GPU's stream copies it instead.
 void RequireUser(const Stream& home, const Stream& stream) {
   Require(stream.device().is_cuda() || home.device().is_cpu(), "stream",
           "the CPU cannot use what lies on ", home.device().ToString(),

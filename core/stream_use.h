@@ -11,7 +11,7 @@
 
 namespace baton {
 
-// A read by another process, which no stream of this one can wait for.
+// A read by another process, which no stream of this process can wait for.
 // Thread-safe.
 class OutsideRead {
  public:
@@ -26,11 +26,11 @@ class OutsideRead {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Which streams use a storage. Read and Write let a stream wait for the work of
-// others that must come first: a reader for the last writer, a writer for all.
-// Waits are inserted once, and none while everything is on one stream. A writer
-// that comes while another process still reads waits on its own thread: no GPU
-// is made to wait for what may never end. Thread-safe.
+// The streams that use a storage. Read and Write make a stream wait for work of
+// others that must come first: a reader for the last writer, a writer for
+// everyone. Waits are inserted once, and none while everything is on one
+// stream. If another process still reads, a writer waits on its own thread,
+// because a GPU must not wait for something that may never end. Thread-safe.
 class StreamUse {
  public:
   // The storage was allocated on `home`, whose earlier work comes first.
@@ -40,15 +40,16 @@ class StreamUse {
   const Stream& home() const { return home_; }
   void Read(const Stream& stream);
   void Write(const Stream& stream);
-  // Whoever reads keeps the storage alive until then.
+  // The caller must keep the storage alive until `read` has ended.
   void ReadOutside(std::shared_ptr<const OutsideRead> read);
-  // What `stream` has been given since its Read or Write belongs to that use.
+  // Adds the work that `stream` was given since its Read or Write to that use.
   void Extend(const Stream& stream);
-  // Streams but home whose work must end before the memory is used anew.
+  // The streams, other than home, whose work must end before the memory is
+  // reused.
   std::vector<Stream> Guests() const;
 
  private:
-  // A stream, and how far its work on the storage goes.
+  // A stream, and the end of its work on the storage.
   struct User {
     Stream stream;
     Stream::Position position;
@@ -60,7 +61,7 @@ class StreamUse {
   const Stream home_;
   mutable Mutex mutex_;
   User writer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<User> readers_ ABSL_GUARDED_BY(mutex_);  // since
+  std::vector<User> readers_ ABSL_GUARDED_BY(mutex_);  // since the last write
   std::vector<std::shared_ptr<const OutsideRead>> outside_
       ABSL_GUARDED_BY(mutex_);
 };

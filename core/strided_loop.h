@@ -10,8 +10,9 @@
 
 namespace baton {
 
-// A loop nest with as few dims as the strides allow: extents of 1 dropped, dims
-// ordered by the strides of operand 0 (the output), neighbours merged.
+// A loop nest with as few dimensions as the strides allow: extents of 1 are
+// dropped, dimensions are ordered by the strides of operand 0 (the output), and
+// adjacent ones are merged.
 template <size_t N>
 struct StridedLoop {
   Dims sizes;                     // outermost first; never empty
@@ -37,11 +38,12 @@ struct StridedLoop {
 
   int64_t inner_size() const { return sizes.back(); }
   int64_t inner_stride(size_t operand) const { return strides[operand].back(); }
-  // One row for everything.
+  // Whether there is only one row.
   bool flat() const { return sizes.size() == 1; }
 
  private:
-  // Whether all are row-major without gaps: the usual case, worth a short cut.
+  // Whether all operands are row-major without gaps: the usual case, which has
+  // a fast path.
   static bool SameDense(const Shape& shape,
                         const std::array<const Dims*, N>& operands) {
     int64_t expected = 1;
@@ -54,7 +56,7 @@ struct StridedLoop {
     return true;
   }
 
-  // Keeps dims sorted by falling strides, operand 0's first.
+  // Keeps dimensions sorted by descending strides, those of operand 0 first.
   void Insert(size_t axis, const Shape& shape,
               const std::array<const Dims*, N>& operands) {
     size_t at = sizes.size();

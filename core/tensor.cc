@@ -31,7 +31,7 @@ size_t CheckedBytes(const Shape& shape, DType dtype) {
   return bytes;
 }
 
-// First and last element that a non-empty view touches.
+// The first and last element that a non-empty view contains.
 struct Extent {
   int64_t first, last;
 };
@@ -265,8 +265,8 @@ Tensor Tensor::To(DType dtype) const {
 
 Tensor Tensor::To(Device device) const {
   if (device == this->device()) return *this;
-  // Between GPUs the memory belongs to the stream that copies, which then need
-  // not wait for what the target's current stream is still to compute.
+  // Between GPUs the copying stream owns the memory, so that it need not wait
+  // for the pending work of the target's current stream.
   const bool between = device.is_cuda() && this->device().is_cuda();
   const StreamScope scope(between ? Stream::ForCopies(this->device(), device)
                                   : CurrentStream(device));

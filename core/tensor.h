@@ -16,15 +16,15 @@
 
 namespace baton {
 
-// How the elements of a 4-d [N, C, H, W] tensor lie in memory. The shape is
-// NCHW in both; only strides differ.
+// The memory order of a 4-d [N, C, H, W] tensor. The shape is NCHW in both;
+// only the strides differ.
 enum class MemoryFormat { kContiguous, kChannelsLast };
 
 struct TensorOptions {
   DType dtype = DType::kF32;
   Device device = Device::Cpu();
   MemoryFormat format = MemoryFormat::kContiguous;
-  bool pinned = false;  // CPU memory that GPUs copy by themselves; needs CUDA
+  bool pinned = false;  // CPU memory that GPUs can access directly; needs CUDA
 };
 
 // Handle to a strided view of shared storage: copying it copies no elements,
@@ -49,12 +49,13 @@ class Tensor {
   static Tensor From(const std::vector<T>& values) {
     return From(values, Shape({static_cast<int64_t>(values.size())}));
   }
-  // A view of `storage`; `offset` and `strides` count elements. Throws when the
-  // view would reach outside the storage.
+  // Returns a view of `storage`; `offset` and `strides` count elements. Throws
+  // if the view would reach outside of the storage.
   static Tensor FromStorage(std::shared_ptr<Storage> storage, DType dtype,
                             const Shape& shape, const Dims& strides,
                             int64_t offset);
-  // Like `other` in shape, dtype, device and memory order, uninitialised.
+  // Returns an uninitialized tensor with the shape, dtype, device and memory
+  // order of `other`.
   static Tensor EmptyLike(const Tensor& other);
   static Tensor ZerosLike(const Tensor& other);
 
@@ -73,28 +74,31 @@ class Tensor {
   int64_t offset() const { return offset_; }
   uint64_t version() const { return storage_->version(); }
 
-  // Who writes through these says so with PrepareWrite and BumpVersion (below).
+  // Call PrepareWrite before, and BumpVersion after, writing through these
+  // (below).
   void* raw_data() const;
   // Throws unless T is the tensor's element type. CPU only.
   template <typename T>
   T* data() const;
-  // The only element of a one-element tensor, as double; copies from a device.
+  // Returns the only element of a one-element tensor as double; copies it from
+  // a device if necessary.
   double Item() const;
-  // All elements, row-major. T is the element type.
+  // Returns all elements, row-major. T is the element type.
   template <typename T>
   std::vector<T> ToVector() const;
 
   bool IsContiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
-  // kChannelsLast only when 4-d and not also contiguous in NCHW order.
+  // Returns kChannelsLast only for a 4-d tensor that is not also contiguous in
+  // NCHW order.
   MemoryFormat SuggestFormat() const;
-  // Itself when it already lies so; otherwise a copy.
+  // Returns the tensor itself if it already has that order, otherwise a copy.
   Tensor Contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
   Tensor Clone() const;  // keeps the memory order
   Tensor To(DType dtype) const;
   Tensor To(Device device) const;
 
-  // Views. -1 in a Reshape stands for what is left; Reshape copies when no view
-  // can express it.
+  // These return views. One dimension of a Reshape may be -1: its size follows
+  // from the others. Reshape copies if no view can express the result.
   Tensor Reshape(const Shape& shape) const;
   Tensor Flatten(int start_axis = 0, int end_axis = -1) const;
   Tensor Transpose(int axis_a, int axis_b) const;
@@ -104,20 +108,21 @@ class Tensor {
   Tensor Unsqueeze(int axis) const;
   Tensor Squeeze(int axis) const;
   Tensor Expand(const Shape& shape) const;  // stride 0 where broadcast
-  // Parts of `size` along `axis`; the last may be smaller.
+  // Returns parts of `size` along `axis`; the last may be smaller.
   std::vector<Tensor> Split(int64_t size, int axis = 0) const;
 
-  // In-place writes; each counts a version. They return *this. As with every op
-  // that writes in place, what has been sent before is received as it was.
+  // These write in place, increment the version, and return *this. As with
+  // every op that writes in place, tensors already sent arrive with their old
+  // values.
   const Tensor& Fill(double value) const;
   const Tensor& CopyFrom(const Tensor& source) const;  // broadcasts and casts
-  // The same, but between a GPU and pinned memory it returns before the copy
-  // has ended, on the GPU's current stream: synchronise before the CPU touches
-  // it.
+  // As CopyFrom, but between a GPU and pinned memory it returns before the
+  // copy, on the GPU's current stream, has ended: synchronize before the CPU
+  // accesses the memory.
   const Tensor& CopyFromAsync(const Tensor& source) const;
-  // To be called before and after elements are written by other means, such as
-  // data(). Without the first, what has been sent before may be received torn;
-  // it is not needed for a tensor that was never sent.
+  // Call these before and after elements are written by other means, such as
+  // data(). Without PrepareWrite, a tensor that is being sent may arrive partly
+  // overwritten; it is not needed for a tensor that was never sent.
   void PrepareWrite() const { storage_->PrepareWrite(); }
   void BumpVersion() const { storage_->BumpVersion(); }
 
@@ -134,7 +139,7 @@ class Tensor {
   DType dtype_ = DType::kF32;
 };
 
-// The same elements in the same order.
+// Whether both have the same elements in the same order.
 bool SameView(const Tensor& a, const Tensor& b);
 
 }  // namespace baton

@@ -14,7 +14,8 @@ Tensor View(const Tensor& t, Dims dims, const Dims& strides, int64_t offset) {
                              strides, offset);
 }
 
-// `shape` with its -1, if any, replaced by what is left of `from`.
+// Returns `shape` with -1 replaced by the extent that makes the numbers of
+// elements equal.
 Shape Resolve(const Shape& from, const Shape& shape) {
   int unknown = -1;
   Dims dims = shape.dims();
@@ -34,11 +35,11 @@ Shape Resolve(const Shape& from, const Shape& shape) {
   return resolved;
 }
 
-// Strides that let `shape` view `t`, or nothing. Walks both shapes from the
-// back: each run of `t`'s axes that lies densely is cut into new axes.
+// Returns strides with which `shape` views `t`, or nullopt. Walks both shapes
+// from the back: each dense run of `t`'s axes is split into new axes.
 std::optional<Dims> ViewStrides(const Tensor& t, const Shape& shape) {
   Dims strides(shape.dims().size(), 1);
-  int64_t left = 1;  // elements of the current run not yet given away
+  int64_t left = 1;  // elements of the current run that are not assigned yet
   int64_t step = 1;  // stride of the next new axis
   int axis = t.rank() - 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -129,7 +130,7 @@ Tensor Tensor::Slice(int axis, int64_t start, int64_t end, int64_t step) const {
   Dims dims = shape_.dims();
   Dims strides = strides_;
   dims[i] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);
-  // A step past the axis touches one element; its stride must not overflow.
+  // A step beyond the axis selects one element; its stride must not overflow.
   strides[i] *= std::min(step, std::max<int64_t>(size, 1));
   const int64_t offset = dims[i] == 0 ? offset_ : offset_ + start * strides_[i];
   return View(*this, std::move(dims), strides, offset);

@@ -49,7 +49,8 @@ Timer::Id Timer::After(std::chrono::milliseconds delay, Task task) {
 }
 
 bool Timer::Cancel(Id id) {
-  Task dropped;  // destroyed after the lock, for it may own anything
+  Task dropped;  // destroyed after the lock is released, because it may own
+                 // anything
   {
     MutexLock lock(mutex_);
     auto found = when_.find(id);

@@ -15,8 +15,8 @@
 
 namespace baton {
 
-// Runs tasks at their time on one thread of its own, so that no busy pool can
-// delay a deadline. Tasks must be short and never wait. Thread-safe.
+// Runs tasks at given times on its own thread, so that a busy pool cannot delay
+// a deadline. Tasks must be short and never wait. Thread-safe.
 class Timer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,14 +24,15 @@ class Timer {
 
   explicit Timer(std::string name);
   ~Timer();
-  // Drops what has not run and what comes later. Not on the timer's thread.
+  // Drops all tasks that have not run, and later ones. Not callable on the
+  // timer's thread.
   void Stop();
 
   Id At(Clock::time_point when, Task task);
-  // Never, where the clock cannot tell the time.
+  // Never runs the task if the time is too late for the clock to represent.
   Id After(std::chrono::milliseconds delay, Task task);
-  // True when this keeps the task from running; false when it has begun, is
-  // done or was dropped. Waits for nothing.
+  // Returns true if this prevents the task from running; false if it has begun,
+  // is done or was dropped. Does not wait.
   bool Cancel(Id id);
 
  private:

@@ -5,7 +5,7 @@
 
 namespace baton {
 
-// CMake reads it here too.
+// CMake also reads it here.
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace baton

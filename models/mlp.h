@@ -13,7 +13,7 @@ namespace baton::models {
 
 struct MlpOptions {
   std::vector<int64_t> widths = {784, 256, 10};  // input, hidden ..., output
-  double dropout = 0;  // behind each hidden layer's ReLU
+  double dropout = 0;  // after each hidden layer's ReLU
 };
 
 // Fully connected layers with ReLU between them: x [N, ...] is flattened to

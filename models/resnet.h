@@ -22,14 +22,14 @@ struct ResNetOptions {
   int64_t num_classes = 1000;
   int64_t in_channels = 3;
   int64_t width = 64;  // channels after the stem; less for small tests
-  int64_t groups = 1;  // of 3x3 convolutions; depth 50 and up
+  int64_t groups = 1;  // of 3x3 convolutions; for depth 50 and up
   int64_t width_per_group = 64;  // likewise
   bool cifar_stem = false;       // for 32x32: 3x3 by stride 1 and no max pool
   bool zero_init_residual = false;
   uint64_t seed = 0;  // of the initial weights
-  // In which it computes, and its weights lie.
+  // The memory order of its activations and weights.
   MemoryFormat format = MemoryFormat::kChannelsLast;
-  // All of them: what a worker is told that makes a part of one.
+  // All options, since a worker that makes a part needs them.
   static constexpr auto Fields() {
     return std::tuple{
         &ResNetOptions::depth,       &ResNetOptions::num_classes,
@@ -40,8 +40,9 @@ struct ResNetOptions {
   }
 };
 
-// What a model can be cut into, in order: "stem", "layer1.0", "layer1.1", ...,
-// "layer4.2", "head". InvalidArgument for options that make no model.
+// Returns the units that a model can be cut into, in order: "stem", "layer1.0",
+// "layer1.1", ..., "layer4.2", "head". Returns InvalidArgument for invalid
+// options.
 absl::StatusOr<std::vector<std::string>> ResNetUnits(
     const ResNetOptions& options);
 
@@ -50,22 +51,22 @@ absl::StatusOr<std::vector<std::string>> ResNetUnits(
 // distributions. A unit's weights depend on the seed and the unit alone, so the
 // stages of a cut model together equal the whole one.
 //
-// Cuts name what the stage ends after: a unit or a whole layer, so
-// MakeStage(options, {"layer2"}, 1) has everything behind layer2.
+// A cut names the unit, or the whole layer, that a stage ends after, so
+// MakeStage(options, {"layer2"}, 1) has everything after layer2.
 // Thread-compatible.
 class ResNet : public nn::Module {
  public:
   static absl::StatusOr<std::unique_ptr<ResNet>> Make(
       const ResNetOptions& options);
-  // Stage `index` of the cuts.size() + 1 stages. InvalidArgument for cuts that
-  // are unknown, out of order or leave a stage empty.
+  // Makes stage `index` of the cuts.size() + 1 stages. Returns InvalidArgument
+  // for cuts that are unknown, out of order or leave a stage empty.
   static absl::StatusOr<std::unique_ptr<ResNet>> MakeStage(
       const ResNetOptions& options, const std::vector<std::string>& cuts,
       int index);
   static absl::StatusOr<std::vector<std::unique_ptr<ResNet>>> MakeStages(
       const ResNetOptions& options, const std::vector<std::string>& cuts);
 
-  // The units of that stage; errors as MakeStage.
+  // Returns the units of that stage; errors are those of MakeStage.
   static absl::StatusOr<std::vector<std::string>> StageUnits(
       const ResNetOptions& options, const std::vector<std::string>& cuts,
       int index);
@@ -85,7 +86,7 @@ class ResNet : public nn::Module {
 
   const ResNetOptions options_;
   const std::vector<std::string> units_;
-  // Null, or empty, where the part has none.
+  // Null, or empty, if the part has none.
   nn::Conv2d* conv1_ = nullptr;
   nn::BatchNorm2d* bn1_ = nullptr;
   std::vector<nn::Module*> blocks_;

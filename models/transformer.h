@@ -20,13 +20,13 @@ namespace baton::models {
 
 struct TransformerOptions {
   int64_t vocabulary = 256;  // tokens are 0 .. vocabulary - 1
-  int64_t context = 128;     // tokens of a text at most
+  int64_t context = 128;     // the maximum length of a text, in tokens
   int64_t width = 128;
   int64_t layers = 4;
-  int64_t heads = 4;  // divide width
+  int64_t heads = 4;  // must divide width
   bool tied = true;   // the head's weight is the tokens' embedding
   uint64_t seed = 0;  // of the initial weights
-  // All of them: what a worker is told that makes a part of one.
+  // All options, since a worker that makes a part needs them.
   static constexpr auto Fields() {
     return std::tuple{
         &TransformerOptions::vocabulary, &TransformerOptions::context,
@@ -36,8 +36,8 @@ struct TransformerOptions {
   }
 };
 
-// What a model can be cut into, in order: "embedding", "blocks.0", ..., "head".
-// InvalidArgument for options that make no model.
+// Returns the units that a model can be cut into, in order: "embedding",
+// "blocks.0", ..., "head". Returns InvalidArgument for invalid options.
 absl::StatusOr<std::vector<std::string>> TransformerUnits(
     const TransformerOptions& options);
 
@@ -51,26 +51,26 @@ absl::StatusOr<std::vector<std::string>> TransformerUnits(
 //   head       "norm.weight" and "norm.bias" [width]; "head.weight"
 //              [vocabulary, width] unless tied
 //
-// A unit's weights depend on the seed and the unit alone, so the stages of a
-// cut model together equal the whole one. Where tied and cut, the stage of the
-// embedding gives tokens.weight as a second value, and that of the head takes
-// it: its gradient comes back with the other one. Stages between, if they are
-// given it, pass it on. Logits are f32 after LowerPrecision too.
+// A unit's weights depend only on the seed and the unit, so the stages of a cut
+// model together equal the whole one. If the model is tied and cut, the
+// embedding's stage returns tokens.weight as a second value, and the head's
+// stage takes it: its gradient comes back with the other one. Stages between
+// them pass it on if they receive it. Logits are f32 even after LowerPrecision.
 // Thread-compatible.
 class Transformer : public nn::Module {
  public:
   static absl::StatusOr<std::unique_ptr<Transformer>> Make(
       const TransformerOptions& options);
-  // Stage `index` of the cuts.size() + 1 stages; see models/units.h.
+  // Makes stage `index` of the cuts.size() + 1 stages; see models/units.h.
   static absl::StatusOr<std::unique_ptr<Transformer>> MakeStage(
       const TransformerOptions& options, const std::vector<std::string>& cuts,
       int index);
-  // The units of that stage; errors as MakeStage.
+  // Returns the units of that stage; errors are those of MakeStage.
   static absl::StatusOr<std::vector<std::string>> StageUnits(
       const TransformerOptions& options, const std::vector<std::string>& cuts,
       int index);
 
-  // Of a part that takes one value and gives one.
+  // For a part that takes and returns one value.
   Variable Forward(const Variable& x) override;
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;
@@ -90,12 +90,12 @@ class Transformer : public nn::Module {
 
   const TransformerOptions options_;
   const std::vector<std::string> units_;
-  // Null where the part has none.
+  // Null if the part has none.
   nn::Embedding* tokens_ = nullptr;
   nn::Embedding* positions_ = nullptr;
   nn::Sequential* blocks_ = nullptr;
   nn::LayerNorm* norm_ = nullptr;
-  nn::Linear* head_ = nullptr;  // null where tied
+  nn::Linear* head_ = nullptr;  // null if tied
 };
 
 }  // namespace baton::models

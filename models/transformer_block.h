@@ -11,14 +11,15 @@
 
 namespace baton::models {
 
-// The standard deviation of a transformer's weights at first.
+// The standard deviation of a transformer's initial weights.
 inline constexpr double kTransformerStddev = 0.02;
 
 struct TransformerBlockOptions {
   int64_t width = 128;
   int64_t heads = 4;
-  // Of the model. The weights before its 2 * layers additions start smaller by
-  // the root of that number, so that any number adds the same variance to x.
+  // The number of layers of the model. The initial weights before its 2 *
+  // layers additions are divided by the root of that number, so that the
+  // variance that they add to x does not depend on it.
   int64_t layers = 1;
 };
 

@@ -7,8 +7,8 @@
 
 namespace baton::optim {
 
-// Adam with the greatest gradient in place of the variance (Kingma, Ba, 2014).
-// State: "exp_avg" and "exp_inf".
+// Adam with the maximum of gradients instead of their variance (Kingma, Ba,
+// 2014). State: "exp_avg" and "exp_inf".
 using AdamaxOptions = ops::AdamaxRule;
 using Adamax = RuleOptimizer<AdamaxOptions>;
 

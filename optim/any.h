@@ -14,9 +14,9 @@
 
 namespace baton::optim {
 
-// The options of an optimizer that is chosen when a program runs: its name in
-// optim/kinds.h, and its options by their names in Fields(). An optimizer by
-// them steps, bit for bit, as the one that they name.
+// The options of an optimizer that is chosen at run time: its name in
+// optim/kinds.h, and its options by their names in Fields(). Optimizers with
+// these options step, bit for bit, like the one that they name.
 //
 //   ASSIGN_OR_RETURN(const auto options,
 //   AnyOptions::Parse("sgd,momentum=0.9")); dist::Optimizer<optim::Any>
@@ -24,22 +24,23 @@ namespace baton::optim {
 struct AnyOptions {
   std::string kind = "sgd";
   double lr = 1e-3;
-  std::map<std::string, double> others = {};  // the rest has its default
+  std::map<std::string, double> others = {};  // unnamed ones have their
+                                              // defaults
 
   static constexpr auto Fields() {
     return std::tuple{&AnyOptions::kind, &AnyOptions::lr, &AnyOptions::others};
   }
 
-  // "adam", "adamw,beta2=0.95,amsgrad=1". InvalidArgument lists the kinds, or
-  // the options of the kind, that there are.
+  // Parses "adam" or "adamw,beta2=0.95,amsgrad=1". InvalidArgument lists the
+  // available kinds, or the options of the kind.
   static absl::StatusOr<AnyOptions> Parse(const std::string& text);
   static std::vector<std::string> Kinds();
-  // InvalidArgument where the kind has no such option.
+  // Returns InvalidArgument if the kind has no such option.
   absl::Status Set(const std::string& name, double value);
 
-  // Throw Error on a kind or an option that is not there.
+  // These throw Error for an unknown kind or option.
   operator ops::StepRule() const;  // NOLINT(google-explicit-constructor)
-  // Tensors like the parameter that a step keeps of it.
+  // The number of tensors of the parameter's shape that a step keeps for it.
   int state_tensors() const;
 };
 using Any = RuleOptimizer<AnyOptions>;

@@ -16,15 +16,15 @@
 
 namespace baton::optim {
 
-// An optimizer and its name on command lines.
+// An optimizer and its command-line name.
 template <typename O>
 struct Kind {
   using Optimizer = O;
   const char* name;
 };
 
-// All optimizers: a new one is listed here, and is known to every worker's
-// registry and to the programs that choose by name.
+// All optimizers. Listing one here makes it known to every worker's registry
+// and to the programs that choose by name.
 inline constexpr std::tuple kKinds{
     Kind<Sgd>{"sgd"},           Kind<Adam>{"adam"},
     Kind<AdamW>{"adamw"},       Kind<Adagrad>{"adagrad"},

@@ -22,39 +22,41 @@
 
 namespace baton::optim {
 
-// The gradient to step a parameter by; undefined: leave the parameter alone.
+// Returns the gradient to step a parameter by; undefined: do not step it.
 using GradientOf = std::function<Gradient(const Variable& parameter)>;
 
 // See Step.
 using SkipOn = std::function<Tensor(Device)>;
 
 // "parameter.name" -> tensor for each parameter, by its name, and "steps", "lr"
-// and "initial_lr" (of each group) of the whole: what a checkpoint keeps.
+// and "initial_lr" (for each group) of the whole optimizer: the state that a
+// checkpoint keeps.
 using StateDict = std::map<std::string, Tensor>;
 
-// Limits to the gradients that a step goes by; what parameters have as gradient
-// stays as it is.
+// Limits on the gradients that a step uses; the parameters' own gradients stay
+// unchanged.
 struct Clip {
   static constexpr double kNone = std::numeric_limits<double>::infinity();
-  double norm = kNone;   // of all together (torch.nn.utils.clip_grad_norm_)
+  double norm = kNone;   // of all gradients together
+                         // (torch.nn.utils.clip_grad_norm_)
   double value = kNone;  // of each element (clip_grad_value_)
 };
 
-// Updates leaves in place by their gradients. They are in groups, each with
-// options of its own. A parameter without a gradient keeps its value and its
-// state, step count included. State is made at a parameter's first step, on its
-// device, and follows a parameter that is moved or cast later. Gradients stay,
-// and backward adds to them, until ZeroGrad: so gradients of several
+// Updates leaves in place by their gradients. Leaves are in groups, each with
+// its own options. A parameter without a gradient keeps its value and its
+// state, including the step count. State is made at a parameter's first step,
+// on its device, and follows a parameter that is moved or cast later. Gradients
+// remain, and backward adds to them, until ZeroGrad: so gradients of several
 // micro-batches accumulate.
 //
-// A bf16 or f16 parameter has a master copy in f32 in its state: the master is
-// stepped, and the parameter is the master rounded. Where something else wrote
-// the parameter, the next step, replayed or not, begins from what was written.
+// The state of a bf16 or f16 parameter has a master copy in f32: the master is
+// stepped, and the parameter is the rounded master. If other code writes the
+// parameter, the next step, replayed or not, begins from the written value.
 //
-// On a GPU the rates and the step counts are device memory, so that a recorded
-// Step (core/graph.h) obeys set_lr and the schedule and counts at every replay.
-// Take one Step before the recording, with all parameters that have a gradient
-// in it.
+// On a GPU the rates and the step counts are in device memory, so that a
+// recorded Step (core/graph.h) follows set_lr and the schedule and counts at
+// every replay. Before recording, take one Step with all parameters that have a
+// gradient in the recorded step.
 //
 //   optim::Sgd sgd(model.Parameters(), {.lr = 0.1, .momentum = 0.9});
 //   sgd.ZeroGrad();
@@ -68,65 +70,65 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // By each parameter's grad(). Throws Error, and changes nothing, where a
+  // Steps by each parameter's grad(). Throws Error, and changes nothing, if a
   // gradient does not fit.
   void Step();
-  // By gradients from elsewhere: a context's, or an explicit map. Where
-  // `skip_on` gives, for a device, an f32 [] there that is not 0 when the step
-  // runs, the device's parameters and their state stay as they are (the
-  // schedule goes on). `norm`: of these gradients and others elsewhere, for
+  // Steps by gradients from elsewhere, such as a context or a map. If `skip_on`
+  // returns, for a device, an f32 [] there that is not 0 when the step runs,
+  // then the device's parameters and their state stay unchanged (the schedule
+  // advances). `norm` is the norm of these gradients and others elsewhere, for
   // the clip.
   void Step(const GradientOf& gradient_of, const SkipOn& skip_on = nullptr,
             std::optional<double> norm = std::nullopt);
   void ZeroGrad();
 
-  // Backward and Step in one, for less memory: a parameter is stepped as soon
-  // as its gradient is complete, with those of `bucket_bytes` together, which
-  // are then given back. The values are those of Backward and Step, bit for
-  // bit; no parameter has a gradient afterwards. Gradients of other leaves are
-  // added to theirs. Throws Error, and changes nothing, where what is to be
-  // looked at before a step is not there yet: with a limit to the norm, and
-  // where a parameter has a gradient from before, which is part of an
-  // accumulation; so do GradScaler's steps after it. What the backward itself
-  // throws may leave some parameters stepped.
+  // Backward and Step in one, to save memory: a parameter is stepped as soon as
+  // its gradient is complete, in groups of `bucket_bytes`, whose gradients are
+  // then freed. The values equal those of Backward and Step, bit for bit;
+  // afterwards no parameter has a gradient. Gradients of other leaves are added
+  // to theirs. Throws Error, and changes nothing, if a step would need all
+  // gradients first: with a limit on the norm, and if a parameter already has a
+  // gradient, which is part of an accumulation. GradScaler's steps after it
+  // throw, too. If the backward itself throws, some parameters may have been
+  // stepped.
   void BackwardStep(const std::vector<Variable>& outputs,
                     const std::vector<Tensor>& grad_outputs = {},
                     size_t bucket_bytes = size_t{1} << 22);
 
-  // Of the step to come.
+  // The rate of the next step.
   double lr(size_t group = 0) const { return rates_->now().at(group); }
-  // Of all groups, or one; for a step, where there is a schedule. Throw Error
-  // within a recording: the rate is what replays may change.
+  // Sets the rate of all groups, or one; with a schedule, for one step only.
+  // Throws Error within a recording, because replays read the rate from memory.
   void set_lr(double lr);
   void set_lr(size_t group, double lr) { rates_->Set(group, lr); }
-  // Every step, replayed or not, is followed by the rates of the next one.
-  // Counts the steps since the optimizer was made or its state imported.
+  // After every step, replayed or not, the schedule sets the rates of the next
+  // one. Counts steps since the optimizer was made or its state imported.
   void set_schedule(Schedule schedule) { rates_->Follow(std::move(schedule)); }
 
-  // Of every step from now on, a recorded one as of its recording. Throws Error
-  // on a limit below 0, and on both.
+  // Applies to every later step; a recorded one keeps the clip of its
+  // recording. Throws Error for a negative limit and for both limits at once.
   void set_clip(const Clip& clip);
-  // Of all gradients of the last step with a limit to it, before that: f64 [],
-  // on the device of the first. Undefined before.
+  // The norm of all gradients of the last step that had a norm limit, before
+  // clipping: f64 [], on the device of the first. Undefined before such a step.
   const Tensor& grad_norm() const { return grad_norm_; }
-  // Its square, for the same gradients.
+  // The square of that norm for these gradients.
   static Tensor SquareNorm(const std::vector<Tensor>& gradients);
 
   size_t groups() const { return rates_->groups(); }
   const std::vector<Variable>& parameters() const { return parameters_; }
   const std::vector<std::string>& names() const { return names_; }
 
-  // The tensors are copies, but for SharedState's, which the next step changes:
-  // for one who copies them elsewhere at once.
+  // ExportState returns copies. SharedState returns the optimizer's own
+  // tensors, which the next step changes: for callers that copy them at once.
   StateDict ExportState() const;
   StateDict SharedState() const;
-  // Copies in; InvalidArgument names an entry that is unknown, missing or of
-  // the wrong shape, and nothing changes. What is of the whole may be missing,
-  // and stays then.
+  // Copies the state in. InvalidArgument names an entry that is unknown,
+  // missing or of the wrong shape; then nothing changes. Entries of the whole
+  // optimizer may be missing; they then stay unchanged.
   absl::Status ImportState(const StateDict& state);
 
  protected:
-  // Without names parameters are called 0, 1, ... over all groups.
+  // Parameters without names are called 0, 1, ... over all groups.
   struct Group {
     std::vector<Variable> parameters;
     std::vector<std::string> names;
@@ -136,19 +138,19 @@ class Optimizer {
 
   using Targets = std::vector<std::vector<ops::StepTarget>>;  // by group
 
-  // Throws on a parameter that is undefined or listed twice, and on a name that
-  // two have.
+  // Throws for a parameter that is undefined or listed twice, and for a
+  // duplicate name.
   explicit Optimizer(std::vector<Group> groups);
 
-  // Steps the targets of each group; throws Error before it writes.
-  // No element of a gradient counts for more than `limit`, before it is scaled.
+  // Steps the targets of each group; throws Error before it writes. Elements of
+  // gradients are clipped to `limit` before they are scaled.
   virtual void Apply(const Targets& targets, double limit) = 0;
 
  private:
   struct State {
-    Tensor steps;                 // i64 [], done so far; undefined at first
+    Tensor steps;  // i64 [], number of steps so far; undefined at first
     std::vector<Tensor> tensors;  // by slot
-    Tensor master;                // f32; of a bf16 or f16 parameter
+    Tensor master;                // f32; for a bf16 or f16 parameter
   };
 
   void AddGroup(size_t group, std::vector<Variable> parameters,

@@ -14,11 +14,11 @@
 
 namespace baton::optim {
 
-// The learning rates of an optimizer's groups, here and on the GPUs that were
-// asked for, and the schedule that they follow. Thread-compatible.
+// The learning rates of an optimizer's groups, on the host and on the GPUs that
+// On was called for, and their schedule. Thread-compatible.
 class Rates {
  public:
-  // `base`: of each group, to begin with.
+  // `base` has the initial rate of each group.
   explicit Rates(std::vector<double> base) : base_(base), now_(base) {
     on_gpu_.resize(base.size());
   }
@@ -26,21 +26,21 @@ class Rates {
   size_t groups() const { return now_.size(); }
   const std::vector<double>& now() const { return now_; }
 
-  // Throws Error within a recording: the rate is what replays may change.
+  // Throws Error within a recording, because replays read the rate from memory.
   void Set(size_t group, double lr);
-  // f64 [], which Set writes; undefined for a CPU. Throws Error where it would
-  // be made within a recording.
+  // Returns an f64 [] that Set updates; undefined for a CPU. Throws Error if it
+  // would have to be made within a recording.
   Tensor On(size_t group, Device device);
 
-  // Gives the rates for the step to come, and those after it.
+  // The schedule sets the rates for the next step and those after it.
   void Follow(Schedule schedule);
-  // A step was taken.
+  // Records that a step was taken.
   void Advance();
 
   // "steps", and "lr" and "initial_lr" of each group.
   std::map<std::string, Tensor> Export() const;
-  // What is not there stays. InvalidArgument, with nothing changed, where
-  // groups are more or fewer.
+  // Missing entries stay unchanged. Returns InvalidArgument, and changes
+  // nothing, if the number of groups differs.
   absl::Status Import(const std::map<std::string, Tensor>& state);
   static bool IsKey(const std::string& key);
 

@@ -7,8 +7,8 @@
 
 namespace baton::optim {
 
-// RMSprop (Hinton, 2012), centred where asked (Graves, 2013). State:
-// "square_avg", with momentum "momentum_buffer", centred "grad_avg".
+// RMSprop (Hinton, 2012), optionally centered (Graves, 2013). State:
+// "square_avg"; with momentum "momentum_buffer"; if centered "grad_avg".
 using RmsPropOptions = ops::RmsPropRule;
 using RmsProp = RuleOptimizer<RmsPropOptions>;
 

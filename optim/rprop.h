@@ -7,10 +7,10 @@
 
 namespace baton::optim {
 
-// Steps by the signs of gradients (Riedmiller, Braun, 1993), for gradients of
-// all data at once. State: "prev", the gradient before, and "step_size", which
-// begins with the options' lr: a rate that is set later, or a schedule, changes
-// nothing.
+// Steps by the signs of gradients (Riedmiller, Braun, 1993); meant for
+// full-batch gradients. State: "prev", the previous gradient, and "step_size",
+// which begins with the options' lr: setting a rate later, or a schedule, has
+// no effect.
 using RpropOptions = ops::RpropRule;
 using Rprop = RuleOptimizer<RpropOptions>;
 

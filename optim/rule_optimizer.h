@@ -11,9 +11,8 @@
 
 namespace baton::optim {
 
-// Parameters that are stepped with options of their own, and the names that
-// their states are saved under; without names they are called 0, 1, ... over
-// all groups.
+// Parameters with their own options, and the names that their states are saved
+// under; without names they are called 0, 1, ... over all groups.
 template <typename Options>
 struct ParameterGroup {
   ParameterGroup(std::vector<Variable> of, const Options& by)
@@ -21,7 +20,7 @@ struct ParameterGroup {
   ParameterGroup(std::vector<Variable> of, std::vector<std::string> called,
                  const Options& by)
       : parameters(std::move(of)), names(std::move(called)), options(by) {}
-  // Of what nn::Module::NamedParameters gives.
+  // Takes the result of nn::Module::NamedParameters.
   template <typename Named>
   ParameterGroup(const std::vector<Named>& of, const Options& by)
       : options(by) {
@@ -36,8 +35,8 @@ struct ParameterGroup {
   Options options;
 };
 
-// An optimizer by a rule of core/ops/optimizer_rules.h. The options are the
-// rule or become one. Constructors throw Error on options out of range.
+// An optimizer with a rule of core/ops/optimizer_rules.h. The options are the
+// rule or convert to one. Constructors throw Error for options out of range.
 // Thread-compatible.
 template <typename OptionsType>
 class RuleOptimizer final : public Optimizer {
@@ -47,8 +46,8 @@ class RuleOptimizer final : public Optimizer {
 
   RuleOptimizer(std::vector<Variable> parameters, const Options& options)
       : RuleOptimizer(Groups{{std::move(parameters), options}}) {}
-  // Of nn::Module::NamedParameters: a state that fits the model however it is
-  // cut into modules.
+  // Takes the result of nn::Module::NamedParameters: the state then fits the
+  // model however it is cut into modules.
   template <typename Named>
   RuleOptimizer(const std::vector<Named>& parameters, const Options& options)
       : RuleOptimizer(Groups{{parameters, options}}) {}
@@ -89,7 +88,7 @@ class RuleOptimizer final : public Optimizer {
     ops::OptimizerStep(groups, limit);
   }
 
-  const std::vector<Options> options_;  // but for lr, which may change
+  const std::vector<Options> options_;  // except lr, which may change
 };
 
 }  // namespace baton::optim

@@ -12,13 +12,13 @@
 
 namespace baton::optim {
 
-// The learning rate of a step: of the rate that the parameters' group began
-// with, and of the number of steps done before. An optimizer follows one:
+// Computes the learning rate of a step from the initial rate of the parameters'
+// group and the number of steps taken before. An optimizer follows a schedule:
 //
 //   sgd.set_schedule(optim::WarmUp(100, optim::CosineLr({.total = 900})));
 //
-// What makes them throws Error on options out of range. The shapes are those
-// of torch.optim.lr_scheduler.
+// The functions that make schedules throw Error for options out of range. The
+// shapes are those of torch.optim.lr_scheduler.
 using Schedule = std::function<double(double base, int64_t steps)>;
 
 struct StepLrOptions {
@@ -46,34 +46,37 @@ struct CosineLrOptions {
   int64_t total = 0;
   double floor = 0;
 };
-// Half a cosine from the base to the floor, which stays from `total` on (where
-// PyTorch's rises again).
+// Half a cosine from the base to the floor, and the floor from `total` on
+// (where PyTorch's rises again).
 Schedule CosineLr(const CosineLrOptions& options);
 
 struct OneCycleLrOptions {
   int64_t total = 0;
-  double rise = 0.3;       // the part of all steps that the rate rises in
-  bool cosine = true;      // rather than straight lines
-  double div_factor = 25;  // the base over the rate to begin with
-  double final_div_factor = 1e4;  // that over the rate to end with
-  bool three_phase = false;  // first down to the beginning, then to the end
+  double rise = 0.3;              // the share of steps in which the rate rises
+  bool cosine = true;             // false: straight lines
+  double div_factor = 25;         // the base divided by the initial rate
+  double final_div_factor = 1e4;  // the initial rate divided by the final rate
+  bool three_phase = false;  // falls first to the initial rate, then to the
+                             // final one
 };
-// Up to the base, then down (Smith, Topin, "Super-convergence", 2018). Momentum
-// stays as it is; PyTorch's does with cycle_momentum=False.
+// Rises to the base, then falls (Smith, Topin, "Super-convergence", 2018).
+// Momentum is not changed, as in PyTorch with cycle_momentum=False.
 Schedule OneCycleLr(const OneCycleLrOptions& options);
 
-// schedules[i] until step milestones[i], each counting from where it begins;
-// there is one milestone less.
+// Uses schedules[i] until step milestones[i]; each counts steps from its own
+// beginning. There is one milestone fewer than schedules.
 Schedule SequentialLr(std::vector<Schedule> schedules,
                       std::vector<int64_t> milestones);
-// Each begins from the rate that the one before gives.
+// Each schedule takes the previous one's rate as its base.
 Schedule ChainedLr(std::vector<Schedule> schedules);
-// 1 / steps, 2 / steps, ... of what `then` begins with, then that.
+// Multiplies the first rate of `then` by 1 / steps, 2 / steps, ..., 1, and then
+// follows `then`.
 Schedule WarmUp(int64_t steps, Schedule then);
 
-// By name, of a training of `total` steps: "constant", "linear" and "cosine"
-// down to 0, "one-cycle", "warm-cosine" and "warm-linear", which rise for a
-// tenth of the steps. InvalidArgument lists them.
+// Returns a schedule by name for a training of `total` steps: "constant";
+// "linear" and "cosine", which fall to 0; "one-cycle"; "warm-cosine" and
+// "warm-linear", which rise for a tenth of the steps. InvalidArgument lists the
+// names.
 absl::StatusOr<Schedule> ScheduleNamed(const std::string& name, int64_t total);
 
 }  // namespace baton::optim

@@ -7,9 +7,9 @@
 
 namespace baton::optim {
 
-// Adam that leaves the rows of an embedding alone, and what it keeps of them,
-// where a gradient of rows does not name them. A dense gradient names all.
-// State: "exp_avg", "exp_avg_sq".
+// Adam for embeddings: rows that a sparse gradient does not name keep their
+// value and state. A dense gradient steps all rows. State: "exp_avg",
+// "exp_avg_sq".
 using SparseAdamOptions = ops::SparseAdamRule;
 using SparseAdam = RuleOptimizer<SparseAdamOptions>;
 

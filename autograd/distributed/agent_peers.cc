@@ -13,7 +13,7 @@
 namespace baton::dist {
 namespace autograd_calls {
 
-// The callees of AgentPeers; their names show in errors.
+// The functions that AgentPeers calls; their names appear in errors.
 
 absl::StatusOr<std::shared_ptr<Engine>> EngineAt(const rpc::CallContext& call) {
   std::shared_ptr<Engine> engine = call.agent().service<Engine>();
@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<Engine>> EngineAt(const rpc::CallContext& call) {
   return engine;
 }
 
-// What `call` of the engine gives, or that there is none.
+// Returns the result of `call` with the engine, or an error if there is none.
 template <typename T, typename Call>
 Future<T> AskEngine(const rpc::CallContext& context, Call call) {
   auto engine = EngineAt(context);
@@ -139,7 +139,8 @@ Future<void> AgentPeers::MoveToGrad(const std::string& to,
 Future<void> AgentPeers::Release(const std::string& to,
                                  const ContextId& context,
                                  const std::string& why) {
-  // A worker that has no thread for it yet still keeps its share.
+  // Without a time limit: a worker that has no free thread yet still has its
+  // share.
   return agent_->Async<&autograd_calls::ReleaseContext>(
       to, rpc::CallOptions{.timeout = kNoLimit}, context, why);
 }

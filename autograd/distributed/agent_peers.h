@@ -11,7 +11,7 @@
 
 namespace baton::dist {
 
-// Peers by calls of an agent, which must outlive it. Thread-safe.
+// Implements Peers by calls of an agent, which must outlive this. Thread-safe.
 class AgentPeers final : public Peers {
  public:
   explicit AgentPeers(rpc::Agent* agent) : agent_(agent) {}

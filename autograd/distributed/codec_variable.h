@@ -8,10 +8,11 @@
 
 namespace baton::rpc {
 
-// A Variable travels as its tensor. In a call with a dist::Context one that
+// A Variable is sent as its tensor. In a call with a dist::Context, one that
 // requires grad also leaves an edge, over which its gradient comes back; in a
-// call without, it arrives as a plain value. An object that wants another
-// dtype (rpc::Decoder::set_dtype) gets it cast, and its gradient is cast back.
+// call without a context it arrives as a plain value. If the receiving object
+// wants another dtype (rpc::Decoder::set_dtype), the value is cast to it, and
+// its gradient is cast back.
 template <>
 struct Codec<Variable> {
   static void Encode(Encoder& encoder, const Variable& value);

@@ -10,7 +10,7 @@
 namespace baton::dist {
 namespace {
 
-// Beyond the backward's own deadline, which brings the better message.
+// Added to the backward's own deadline, whose error message is better.
 constexpr std::chrono::milliseconds kGrace{5000};
 
 std::chrono::milliseconds LimitOf(const BackwardOptions& options) {
@@ -47,7 +47,7 @@ Context::Context(rpc::Agent& agent)
     : agent_(&agent), engine_(EngineOf(agent)), state_(engine_->NewContext()) {}
 
 Context::~Context() {
-  // Nobody is left to wait; what cannot be told notices by itself.
+  // Nobody waits for this; workers that cannot be told find out by themselves.
   Release().OnReady([](const absl::Status&) {});
 }
 

@@ -18,31 +18,31 @@
 
 namespace baton::dist {
 
-// What other workers may ask of this one in a backward; every worker's registry
-// needs it.
+// Registers what workers ask of each other in a backward; every worker's
+// registry needs this.
 void Register(rpc::Registry& registry);
 
-// Gives an agent distributed autograd. Call it before the agent serves calls:
+// Adds distributed autograd to an agent. Call it before the agent serves calls:
 //   options.on_start = dist::Attach;
 void Attach(rpc::Agent& agent);
 
-// The contexts that are open at this worker, whoever opened them.
+// Returns the contexts that are open at this worker, whoever opened them.
 std::vector<ContextId> OpenContexts(const rpc::Agent& agent);
 
-// What Context::Grad is with respect to: a value at this worker, leaf or not,
-// or what is behind a handle, wherever that is, once it is there (RRef::Ready):
-// a value, or the parameters of a module, all or those that a ParameterSource
-// names. Value type.
+// An input that Context::Grad differentiates with respect to: a value at this
+// worker, leaf or not, or the object behind an RRef at any worker, once it
+// exists (RRef::Ready). Such an object is a value or a module, of which a
+// ParameterSource may select some parameters. Value type.
 class GradInput {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): each is such an input
+  // NOLINTBEGIN(google-explicit-constructor): each of these is an input
   GradInput(Variable value) : value_(std::move(value)) {}
   GradInput(ParameterSource source) : source_(std::move(source)) {}
   template <typename M>
   GradInput(const RRef<M>& object) : source_(ParameterSource(object)) {}
   // NOLINTEND(google-explicit-constructor)
 
-  // Its place, once its owner knows which values are meant.
+  // Returns the input's place, once its owner has listed the values.
   Future<GradientPlace> Find(rpc::Agent& agent) const;
 
  private:
@@ -51,10 +51,10 @@ class GradInput {
 };
 
 // One training step over any number of workers. Calls made with it are
-// recorded, and so are the calls that their handlers make in turn; Backward
-// then runs from the loss through all of them. Gradients stay in the context,
-// at the worker that has the leaf, until an optimizer or the caller takes them;
-// contexts of several trainers do not mix.
+// recorded, and so are the calls that their handlers make; Backward then runs
+// from the loss through all of them. Gradients stay in the context, at the
+// worker that has the leaf, until an optimizer or the caller takes them;
+// contexts of different trainers are independent.
 //
 //   dist::Context ctx(agent);
 //   Future<Variable> hidden = front.Async<&Stage::Forward>(ctx, images);
@@ -62,7 +62,8 @@ class GradInput {
 //   RETURN_IF_ERROR(ctx.Backward(nn::CrossEntropy(logits.Await(), labels)));
 //   RETURN_IF_ERROR(sgd.Step(ctx));
 //
-// Its end ends it on every worker. Must not outlive the agent. Thread-safe.
+// The destructor ends the context on every worker. Must not outlive the agent.
+// Thread-safe.
 class Context {
  public:
   // Throws Error unless Attach was called on `agent`.
@@ -74,17 +75,17 @@ class Context {
   const ContextId& id() const { return state_->id(); }
   std::shared_ptr<rpc::CallScope> call_scope() const { return state_; }
 
-  // Gradients of `loss`, a local value of one number, for every leaf below it
-  // at whatever worker. Only what the loss reaches is waited for. Repeated
-  // backwards add up; without retain_graph each needs a new graph. Errors name
-  // the worker: InvalidArgument for a value without graph or with one of
-  // another context, FailedPrecondition where another backward of this context
-  // that has not ended has some node or parameter in common with this one,
-  // DeadlineExceeded naming what was waited for. After an error gradients may
-  // be incomplete, and another backward may follow.
+  // Computes the gradients of `loss`, a local value with one element, for every
+  // leaf that it depends on, at any worker. Waits only for what the loss
+  // depends on. Repeated backwards add up; without retain_graph each needs a
+  // new graph. Errors name the worker: InvalidArgument for a value without a
+  // graph or with one of another context, FailedPrecondition if another
+  // unfinished backward of this context shares a node or parameter with this
+  // one, and DeadlineExceeded, which names what was waited for. After an error
+  // gradients may be incomplete, and another backward may follow.
   absl::Status Backward(const Variable& loss,
                         const BackwardOptions& options = {});
-  // From several values, weighted by gradients of their shapes.
+  // Starts from several values, weighted by gradients of their shapes.
   absl::Status Backward(const std::vector<Variable>& roots,
                         const std::vector<Tensor>& grad_outputs,
                         const BackwardOptions& options = {});
@@ -92,9 +93,9 @@ class Context {
                              const std::vector<Tensor>& grad_outputs = {},
                              const BackwardOptions& options = {});
 
-  // Gradients with respect to `inputs` alone, one tensor for each value of an
-  // input, in order; undefined where none came. Nothing is added to the
-  // context's gradients. Errors as those of Backward; InvalidArgument for an
+  // Computes gradients with respect to `inputs` only: one tensor for each value
+  // of an input, in order; undefined if there is none. The context's gradients
+  // stay unchanged. Errors are those of Backward, and InvalidArgument for an
   // input that does not require grad.
   absl::StatusOr<std::vector<Tensor>> Grad(
       const std::vector<Variable>& roots, const std::vector<GradInput>& inputs,
@@ -105,19 +106,18 @@ class Context {
       const std::vector<Tensor>& grad_outputs = {},
       const BackwardOptions& options = {});
 
-  // Of leaves at this worker. Undefined where no gradient came; of rows a copy
-  // with zeros between them.
+  // Gradients of leaves at this worker. Undefined if there is none; a gradient
+  // of rows is returned as a dense copy, with zeros for the other rows.
   Tensor GradientOf(const Variable& leaf) const;
   std::vector<std::pair<Variable, Tensor>> Gradients() const;
-  // Adds them to the leaves' grad(), for code that looks there.
+  // Adds the gradients to the leaves' grad(), for code that reads them there.
   void WriteToGrad() const;
-  // Takes the gradients out of the context, at every worker that has some, and
-  // adds them to the leaves' grad() there. FailedPrecondition while a backward
-  // runs.
+  // At every worker, takes the gradients out of the context and adds them to
+  // the leaves' grad(). Returns FailedPrecondition while a backward runs.
   Future<void> MoveToGrad();
 
-  // What modules at this worker have asked for at the next step
-  // (ContextState::OnStep); dist::Optimizer::Step does it.
+  // Runs what modules at this worker have requested for the next step
+  // (ContextState::OnStep); dist::Optimizer::Step calls this.
   Future<void> StepOthers() const { return state_->StepOthers(); }
 
   // Ends the context early; done when the other workers know. Idempotent.
@@ -129,8 +129,8 @@ class Context {
   const std::shared_ptr<ContextState> state_;
 };
 
-// The gradients of the context of a call, for handlers. FailedPrecondition when
-// the call came without one.
+// For handlers: returns the context of a call, with its gradients;
+// FailedPrecondition if the call came without one.
 absl::StatusOr<std::shared_ptr<ContextState>> ContextOf(
     const rpc::CallContext& call);
 

@@ -10,8 +10,8 @@
 
 namespace baton::dist {
 
-// Names a context in the whole cluster and for ever: the worker that opened
-// it, in which of its lives, and which of its contexts. Value type.
+// Identifies a context in the whole cluster for all time: by the worker that
+// opened it, that worker's incarnation, and a number. Value type.
 struct ContextId {
   std::string root;
   uint64_t incarnation = 0;
@@ -21,7 +21,7 @@ struct ContextId {
   std::string ToString() const {
     return "context " + std::to_string(number) + " of " + root;
   }
-  // "context 3 of alice is over: WHY", or no more than "is over".
+  // Returns "context 3 of alice is over: WHY", or without WHY if it is empty.
   std::string Over(const std::string& why) const {
     return ToString() + " is over" + (why.empty() ? "" : ": " + why);
   }
@@ -32,11 +32,11 @@ struct ContextId {
   friend auto operator<=>(const ContextId&, const ContextId&) = default;
 };
 
-// One message that carries values which require grad. Unique among the edges
-// that one worker sends in one context.
+// Identifies a message that carries values which require grad. Unique among the
+// edges that one worker sends in one context.
 enum class EdgeId : uint64_t {};
 
-// A backward of a context, counted from 1.
+// Numbers the backwards of a context, from 1.
 enum class PassId : uint64_t {};
 
 }  // namespace baton::dist

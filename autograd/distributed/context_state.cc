@@ -261,7 +261,7 @@ Future<void> ContextState::StepOthers() {
 }
 
 std::set<std::string> ContextState::Release(const std::string& why) {
-  // Destroyed without the lock: nodes may own a lot.
+  // Destroyed after the lock is released, because nodes may own a lot.
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<LeafGradient> gradients;
   std::map<PassId, std::shared_ptr<Pass>> passes;

@@ -27,14 +27,16 @@
 
 namespace baton::dist {
 
-// What a scope's bytes say: which context, and which edge comes with them.
+// The header that a context adds to a message: the context, and the edge that
+// the message carries.
 struct ScopeNote {
   ContextId context;
   EdgeId edge{};
-  int values = 0;                  // on the edge; 0: no edge
-  autograd::Signature graph = {};  // of what the sender sent
-  bool released = false;           // the sender's share of the context is gone
-  std::string why = "";  // and for what reason, unless the root ended it
+  int values = 0;                  // number of values on the edge; 0: no edge
+  autograd::Signature graph = {};  // signature of the values' graph at the
+                                   // sender
+  bool released = false;  // the sender has released its share of the context
+  std::string why = "";   // the reason, unless the root ended the context
   static constexpr auto Fields() {
     return std::tuple{&ScopeNote::context,  &ScopeNote::edge,
                       &ScopeNote::values,   &ScopeNote::graph,
@@ -45,10 +47,10 @@ std::string Encode(const ScopeNote& note);
 absl::StatusOr<ScopeNote> DecodeScopeNote(const std::string& bytes);
 
 // One worker's share of a context: its ends of the edges, the gradients of its
-// leaves, and the passes that are under way. Owned by the Engine. Thread-safe.
+// leaves, and the passes in progress. Owned by the Engine. Thread-safe.
 class ContextState final : public rpc::CallScope {
  public:
-  // `opened_by`: the worker whose call brought the context here, or the root
+  // `opened_by` is the worker whose call brought the context here, or the root
   // itself.
   ContextState(ContextId id, std::string opened_by);
 
@@ -71,61 +73,64 @@ class ContextState final : public rpc::CallScope {
       const rpc::WorkerInfo& from, const std::string& bytes) override;
   absl::Status FinishReceive(rpc::Crossing& crossing) override;
 
-  // Null when this worker sent no such edge.
+  // Returns null if this worker sent no such edge.
   std::shared_ptr<SendNode> FindSend(EdgeId edge) const;
-  // All that this worker sent.
+  // Returns all edges that this worker sent.
   std::vector<std::shared_ptr<autograd::Node>> Sends() const;
-  // That were sent to, or added.
+  // Returns the workers that this one has sent to, and those that were added.
   std::set<std::string> KnownWorkers() const;
 
-  // Adds to the gradient of `leaf`, or drops it once released. Sums of several
-  // bf16 or f16 gradients are f32.
+  // Adds to the gradient of `leaf`, or drops the gradient if the context was
+  // released. Sums of several bf16 or f16 gradients are f32.
   void Accumulate(const Variable& leaf, const Gradient& grad);
-  // Undefined where no gradient came.
+  // Undefined if there is no gradient.
   Gradient GradientOf(const Variable& leaf) const;
-  // In the order in which they first came.
+  // Ordered by each leaf's first gradient.
   std::vector<std::pair<Variable, Gradient>> Gradients() const;
 
-  // The same, and has none any more.
+  // Returns the gradients, ordered likewise, and leaves none.
   std::vector<std::pair<Variable, Gradient>> TakeGradients();
-  // True for the first mention of the root's move of gradients `number`.
+  // Returns true on the first call for the root's move of gradients `number`.
   bool BeginMove(uint64_t number);
-  // At the root: numbers one. FailedPrecondition while a backward runs.
+  // At the root: returns the number of a new move. FailedPrecondition while a
+  // backward runs.
   absl::StatusOr<uint64_t> NumberMove();
 
-  // What a step in this context does here beside optimizers: with gradients of
-  // what none of them has, such as rows at parameter servers. Runs once, by the
-  // next dist::Optimizer::Step that the root or one of this worker's parameters
-  // takes part in; dropped with the context.
+  // Registers work that a step in this context does here besides the
+  // optimizers' work: it uses gradients of values that no optimizer has, such
+  // as rows at parameter servers. It runs once, in the next
+  // dist::Optimizer::Step of the root or with parameters at this worker; it is
+  // dropped with the context.
   void OnStep(std::function<Future<void>()> step);
   Future<void> StepOthers();
 
-  // The pass `id`, made at its first mention with what `make` gives. Those
-  // before `oldest` are over at the root, and fail. FailedPrecondition for one
-  // that is over, Aborted for a released context.
+  // Returns the pass `id`; the first call makes it with the options from
+  // `make`. Passes before `oldest` are over at the root and fail here. Returns
+  // FailedPrecondition for a pass that is over, and Aborted for a released
+  // context.
   absl::StatusOr<std::shared_ptr<Pass>> OpenPass(
       PassId id, PassId oldest, const std::function<Pass::Options()>& make);
-  // NotFound unless `id` is under way.
+  // Returns NotFound unless `id` is in progress.
   absl::StatusOr<std::shared_ptr<Pass>> FindPass(PassId id) const;
   bool HasEnded(PassId id) const;
-  // Lets go of pass `id`, running or yet to be marked, and takes no more for
-  // it; null when it is not under way.
+  // Removes pass `id`, whether or not it was marked, and refuses further
+  // messages for it; returns null if it is not in progress.
   std::shared_ptr<Pass> EndPass(PassId id);
-  // The same, and fails it with `why`.
+  // As EndPass, and fails the pass with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
-  // Adds a gradient on behalf of pass `id`; dropped unless it is under way.
+  // Adds a gradient of pass `id`; drops it unless the pass is in progress.
   void AccumulateFor(PassId id, const Variable& leaf, const Gradient& grad);
 
-  // At the root: the number of a new backward, until EndBackward.
+  // At the root: begins a backward; its number is in use until EndBackward.
   absl::StatusOr<PassId> BeginBackward();
   void EndBackward(PassId id);
-  // The first of those that have not ended; one of these is asked for.
+  // Returns the oldest backward that has not ended; the last one if all have.
   PassId OldestBackward() const;
 
-  // Lets the worker be told of the end; Aborted once released.
+  // Registers a worker to be told of the context's end; Aborted once released.
   absl::Status AddWorker(const std::string& name);
-  // Drops graph, gradients and pass; returns the workers that were sent to or
-  // added. Later sends are refused by their receivers, who say `why`.
+  // Drops graph, gradients and passes; returns the workers that were sent to or
+  // added. Receivers refuse later sends and report `why`.
   std::set<std::string> Release(const std::string& why);
 
  private:
@@ -148,8 +153,8 @@ class ContextState final : public rpc::CallScope {
       std::chrono::steady_clock::now();
   mutable Mutex mutex_;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string why_ ABSL_GUARDED_BY(mutex_);  // it was released, if not by the
-                                             // root's wish
+  std::string why_ ABSL_GUARDED_BY(mutex_);  // the reason of the release; empty
+                                             // if the root released it
   uint64_t last_edge_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<EdgeId, std::shared_ptr<SendNode>> sends_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> known_workers_ ABSL_GUARDED_BY(mutex_);
@@ -162,8 +167,10 @@ class ContextState final : public rpc::CallScope {
   std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and these
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<PassId> backwards_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_move_ ABSL_GUARDED_BY(mutex_) = 0;    // of the root's
-  std::set<uint64_t> moves_ ABSL_GUARDED_BY(mutex_);  // heard of
+  // Number of the root's last move.
+  uint64_t last_move_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Moves that this worker has heard of.
+  std::set<uint64_t> moves_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::dist

@@ -72,7 +72,8 @@ ReceiveNode::ReceiveNode(ContextId context, EdgeId id, std::string from,
   SetNumOutputs(values);
 }
 
-// Not the context, which is another one in each step: a pass checks it.
+// The signature excludes the context, which differs in each step: a pass checks
+// it.
 void ReceiveNode::Sign(autograd::Signature& signature) const {
   Node::Sign(signature);
   signature.Add(static_cast<uint64_t>(id_));

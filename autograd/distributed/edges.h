@@ -14,27 +14,26 @@
 #include "autograd/signature.h"
 #include "rpc/call_scope.h"
 
-// Where the graph crosses from one worker to another. A message that carries
-// values which require grad leaves a SendNode at its sender and a ReceiveNode
-// at its receiver, paired by (sender, EdgeId); gradients run from the receive
-// node back to the send node.
+// The points where the graph crosses from one worker to another. A message with
+// values that require grad leaves a SendNode at its sender and a ReceiveNode at
+// its receiver, which are paired by (sender, EdgeId). Gradients travel from the
+// receive node back to the send node.
 namespace baton::dist {
 
-// A root of the sender's part of the graph: its feed is the gradient that the
-// receiver gives back, from whatever device the receiver computed on.
-// Thread-compatible.
+// A root of the sender's part of the graph. It is fed with the gradient that
+// the receiver sends back, which may be on any device. Thread-compatible.
 class SendNode final : public autograd::Node {
  public:
   SendNode(EdgeId id, std::string to, const std::vector<Variable>& values);
 
   const char* name() const override { return "send"; }
-  // Puts each on the device of the value that was sent.
+  // Moves each gradient to the device of the value that was sent.
   std::vector<Tensor> Backward(const std::vector<Tensor>& grads) override;
 
   EdgeId id() const { return id_; }
   const std::string& to() const { return to_; }  // worker
-  // InvalidArgument unless these fit the values that were sent; undefined
-  // tensors always do.
+  // Returns InvalidArgument unless the gradients fit the values that were sent;
+  // undefined tensors always do.
   absl::Status CheckGradients(const std::vector<Tensor>& grads) const;
 
  private:
@@ -48,14 +47,16 @@ class SendNode final : public autograd::Node {
   std::vector<Form> forms_;
 };
 
-// Takes what a pass sends back over a receive edge. Implemented by Pass.
+// Takes the gradients that a pass sends back over a receive edge. Implemented
+// by Pass.
 class ReceiveNode;
 class GradientCarrier {
  public:
   virtual ~GradientCarrier() = default;
   virtual void Carry(const ReceiveNode& edge, std::vector<Tensor> grads) = 0;
 
-  // The carrier that runs graph nodes on this thread, while one lives.
+  // Registers the carrier that runs graph nodes on this thread, for its
+  // lifetime.
   class Running {
    public:
     explicit Running(GradientCarrier* carrier);
@@ -69,12 +70,12 @@ class GradientCarrier {
   };
 };
 
-// The maker of received values: an end of the receiver's part of the graph.
-// Hands the gradients to the pass that runs it and throws Error when none does,
-// as in a backward without the context. Thread-compatible.
+// The source of received values, where the receiver's part of the graph ends.
+// Passes the gradients to the carrier that runs it; throws Error if there is
+// none, as in a backward without the context. Thread-compatible.
 class ReceiveNode final : public autograd::Node {
  public:
-  // `sent`: of the sender's graph of the values.
+  // `sent` is the signature of the values' graph at the sender.
   ReceiveNode(ContextId context, EdgeId id, std::string from, int values,
               const autograd::Signature& sent);
 
@@ -100,7 +101,8 @@ class SendCrossing final : public rpc::Crossing {
  public:
   explicit SendCrossing(std::string to) : to_(std::move(to)) {}
 
-  // Position of `value` among those that require grad; -1 when it does not.
+  // Returns the position of `value` among those that require grad; -1 if it
+  // does not.
   int Add(const Variable& value);
 
   const std::string& to() const { return to_; }
@@ -111,15 +113,15 @@ class SendCrossing final : public rpc::Crossing {
   std::vector<Variable> values_;
 };
 
-// Gives received values their place in the graph.
+// Connects received values to the graph.
 class ReceiveCrossing final : public rpc::Crossing {
  public:
-  // `node` is null when nothing in the message requires grad.
+  // `node` is null if nothing in the message requires grad.
   explicit ReceiveCrossing(std::shared_ptr<ReceiveNode> node)
       : node_(std::move(node)) {}
 
-  // `position` as SendCrossing::Add gave it; InvalidArgument when there is no
-  // such value in this message.
+  // `position` is what SendCrossing::Add returned; InvalidArgument if the
+  // message has no such value.
   absl::StatusOr<Variable> Take(Tensor tensor, int position);
 
  private:

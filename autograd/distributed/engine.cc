@@ -99,7 +99,7 @@ Future<void> Engine::End(const ContextId& id, const std::string& except,
   std::vector<Future<bool>> told;
   for (const std::string& worker : context->Release(why)) {
     if (worker == self_.name || worker == except) continue;
-    // Those that a worker which cannot be reached would have told ask the root
+    // If a worker cannot be reached, those that it would have told ask the root
     // when they notice its loss.
     Promise<bool> answered;
     peers_->Release(worker, id, why).OnReady([answered](const absl::Status&) {
@@ -118,7 +118,7 @@ Future<void> Engine::OnRelease(const std::string& from,
                                const ContextId& context,
                                const std::string& why) {
   if (why.empty() && !IsRoot(context)) return End(context, from, why);
-  // The one who says so does not reach the root; this worker may.
+  // The sender cannot reach the root; this worker may.
   if (!IsRoot(context)) AskRoot(context);
   return ReadyFuture<void>(absl::OkStatus());
 }
@@ -147,12 +147,12 @@ void Engine::AskRoot(const ContextId& id) {
                             id](const absl::Status& status) {
     const auto self = weak.lock();
     const bool ended = absl::IsAborted(status);
-    // Not found: a root of that name lives anew.
+    // NotFound: a new process has the root's name.
     const bool lost = absl::IsUnavailable(status) || absl::IsNotFound(status);
     if (self == nullptr || !(ended || lost)) return;
     const std::string why =
         lost ? absl::StrCat("its root, worker ", id.root, ", is lost") : "";
-    // Nobody waits for it: what can be reached is told, the rest finds out.
+    // Nobody waits for this: reachable workers are told, the others find out.
     self->End(id, id.root, why).OnReady([](const absl::Status&) {});
   });
 }

@@ -26,15 +26,15 @@
 
 namespace baton::dist {
 
-// How a backward finds out what takes part in it.
+// How a backward determines what takes part in it.
 enum class Markings {
-  // What the loss reaches, exactly: asked of the workers, once for each form of
-  // the graph.
+  // Exactly what the loss depends on: found by asking the workers, once for
+  // each form of the graph.
   kExact,
-  // Everything: each value that a call of the context carried to a worker and
-  // that required grad is assumed to be used by the loss. Nobody is asked, and
-  // no signature is compared; a value that the loss does not use is waited for
-  // until the deadline, which names it.
+  // Everything: the backward assumes that the loss depends on every value that
+  // required grad in a call of the context. No worker is asked, and no
+  // signatures are compared. If the loss does not depend on a value, the
+  // backward waits until the deadline, whose error names that value.
   kFast,
 };
 
@@ -42,59 +42,60 @@ using LeafTaker =
     std::function<bool(const Variable& leaf, const Gradient& gradient)>;
 
 struct BackwardOptions {
-  bool retain_graph = false;  // keep the graph for one more backward
+  bool retain_graph = false;  // keep the graph for another backward
   std::chrono::milliseconds timeout = kDefaultAwait;
   Markings markings = Markings::kExact;
-  // Offered the gradient of each leaf at the root's worker, once nothing more
-  // comes to it in this backward, from whatever thread runs the node, one after
-  // the other: true where it has taken it, which keeps it out of the context.
-  // Not called any more once the backward is over.
+  // Called with the gradient of each leaf at the root's worker once it is final
+  // in this backward, on the thread that runs the node, one call at a time. If
+  // it returns true it has taken the gradient, which then does not go to the
+  // context. Not called after the backward is over.
   LeafTaker take = nullptr;
-  // Gradients that can be differentiated again. There are none: Unimplemented.
+  // Gradients that can be differentiated again are not supported:
+  // Unimplemented.
   bool create_graph = false;
 };
 
-// A place whose gradient is asked for: a value here, or parameters elsewhere.
+// A place whose gradient is requested: a value here, or parameters elsewhere.
 struct GradientPlace {
   Variable here = {};
   std::string worker = "";
-  RRef<ParameterList> there = {};  // of `worker`
+  RRef<ParameterList> there = {};  // at `worker`
 };
 
-// Distributed autograd of one worker: its contexts, and its side of every
-// backward that crosses it. A backward runs in two waves, neither of which
-// holds a thread while it waits:
+// Distributed autograd at one worker: its contexts, and its part in every
+// backward that involves it. A backward has two phases, neither of which
+// occupies a thread while it waits:
 //
-//   mark    The root searches its graph from the loss. To each worker whose
-//           values it reaches it sends MARK with the edges; that one searches
+//   mark    The root searches its graph from the loss. It sends MARK with the
+//           edges to each worker whose values it reaches; that worker searches
 //           on from them, marks further workers, and answers when those have.
-//           So the root's answers come when every reached node is known.
-//   run     The root feeds its graph. Where a graph ends at a received value
+//           So when the root has its answers, every reached node is known.
+//   run     The root feeds its graph. Where a graph ends at a received value,
 //           the gradient goes to its sender, whose graph it feeds. The root
-//           asks each participant for FINISH and is done when all are.
+//           sends FINISH to each participant and is done when all are.
 //
-// The root keeps the newest markings by the signature of the graph: each value
-// that was received brought that of the sender's graph, which has in it those
-// of what the sender received, so that the root knows, without a message,
-// whether all of the graph is of a form that it has marked. Then it sends no
-// MARK; FINISH says what takes part. A gradient may come before FINISH and
+// The root caches the newest markings by the signature of the graph. Each
+// received value brings the signature of the sender's graph, which includes
+// those of what the sender received. Hence the root knows without a message
+// whether the whole graph has a form that it has marked before. Then it sends
+// no MARK; FINISH names what takes part. A gradient that arrives before FINISH
 // waits for it.
 //
-// Backwards of one context may run beside each other where, at each worker,
-// they have no node in common; a parameter counts as one. Otherwise the later
-// one fails with FailedPrecondition.
+// Backwards of one context may run concurrently if they share no node at any
+// worker; a parameter counts as a node. Otherwise the later one fails with
+// FailedPrecondition.
 //
-// The first error anywhere fails the backward and aborts the share of every
-// participant. A context ends on all workers with Release; the ids of ended
-// ones are kept a while (the newest 65536), so that a call that was under way
-// is refused instead of bringing its context back to life. It also ends where
-// its root is lost, and for no other reason: a worker that hears of the loss of
-// the root, or of the opener who would have passed on the root's Release, asks
-// the root, and goes on with the context if that is there. Thread-safe.
+// The first error at any worker fails the backward and aborts it at every
+// participant. Release ends a context on all workers. The ids of ended contexts
+// are kept for a while (the newest 65536), so that a late call is refused
+// instead of reviving its context. A context also ends if its root is lost, and
+// for no other reason: if a worker hears that the root is lost, or the opener,
+// which would have passed on the root's Release, it asks the root, and keeps
+// the context if the root answers. Thread-safe.
 class Engine final : public rpc::CallScopeFactory,
                      public std::enable_shared_from_this<Engine> {
  public:
-  // `executor`, which outlives it, runs the parts of backwards.
+  // `executor` runs the parts of backwards; it must outlive the engine.
   Engine(rpc::WorkerInfo self, Executor* executor,
          std::shared_ptr<Peers> peers);
   ~Engine() override;
@@ -102,30 +103,31 @@ class Engine final : public rpc::CallScopeFactory,
   absl::StatusOr<std::shared_ptr<rpc::CallScope>> Open(
       const rpc::WorkerInfo& from, const std::string& bytes) override;
 
-  // A new context that is rooted here.
+  // Makes a new context with its root here.
   std::shared_ptr<ContextState> NewContext();
-  // Ends it everywhere; ready when every worker that could be reached knows.
+  // Ends the context everywhere; done when every worker that could be reached
+  // knows.
   Future<void> Release(const ContextId& context);
 
-  // Gradients of the roots weighted by `grad_outputs` (undefined or missing:
-  // ones, for one-element roots), added to the context where the leaves are.
-  // After an error the context's gradients may be incomplete, and no node runs
-  // any more, but at workers that did not say so within a second.
-  // InvalidArgument for bad roots, FailedPrecondition where another backward of
-  // the context has some of the nodes, DeadlineExceeded naming what was waited
-  // for.
+  // Adds the gradients of the roots, weighted by `grad_outputs` (undefined or
+  // missing means ones, for one-element roots), to the context, at the leaves'
+  // workers. After an error the context's gradients may be incomplete; no node
+  // runs any more, except at workers that did not confirm this within a second.
+  // Returns InvalidArgument for bad roots, FailedPrecondition if another
+  // backward of the context has some of the nodes, and DeadlineExceeded, which
+  // names what was waited for.
   Future<void> Backward(const std::shared_ptr<ContextState>& context,
                         const std::vector<Variable>& roots,
                         const std::vector<Tensor>& grad_outputs,
                         const BackwardOptions& options);
-  // The same, but the gradients of `places`, for each those of its values in
-  // order, undefined where none came; nothing is added to the context.
+  // Returns the gradients of `places` instead: for each place those of its
+  // values, in order; undefined if there is none. The context stays unchanged.
   Future<std::vector<Tensor>> Gradients(
       const std::shared_ptr<ContextState>& context,
       const std::vector<Variable>& roots,
       const std::vector<GradientPlace>& places,
       const std::vector<Tensor>& grad_outputs, const BackwardOptions& options);
-  // Has every worker put the context's gradients into their leaves' grad().
+  // Makes every worker move the context's gradients into their leaves' grad().
   Future<void> MoveToGrad(const std::shared_ptr<ContextState>& context);
 
   Future<Marking> OnMark(const std::string& from, const MarkRequest& request);
@@ -142,11 +144,11 @@ class Engine final : public rpc::CallScopeFactory,
   Future<void> OnRelease(const std::string& from, const ContextId& context,
                          const std::string& why);
   absl::Status OnJoin(const std::string& from, const ContextId& context);
-  // Of a connection that broke; the worker may live.
+  // Handles a broken connection; the worker may still be alive.
   void OnWorkerLost(const std::string& worker);
 
-  // Of all parameters here: backwards run beside each other, and beside no step
-  // of an optimizer.
+  // The lock of all parameters here: backwards may share it, and a step of an
+  // optimizer excludes them.
   const std::shared_ptr<rpc::ObjectLock>& parameters() const {
     return parameters_;
   }
@@ -162,10 +164,10 @@ class Engine final : public rpc::CallScopeFactory,
   using Received = std::vector<std::shared_ptr<ReceiveNode>>;
 
   absl::StatusOr<std::shared_ptr<ContextState>> Find(const ContextId& id) const;
-  // Made where it is new here; Aborted where it has ended.
+  // Makes the context if it is new here; Aborted if it has ended.
   absl::StatusOr<std::shared_ptr<ContextState>> FindOrMake(
       const ContextId& id, const std::string& opened_by);
-  // `places` null: a backward.
+  // `places` is null for a backward.
   Future<std::vector<Tensor>> StartRun(
       const std::shared_ptr<ContextState>& context,
       const std::vector<Variable>& roots,
@@ -174,39 +176,42 @@ class Engine final : public rpc::CallScopeFactory,
   std::shared_ptr<ContextState> MakeLocked(const ContextId& id,
                                            const std::string& opened_by)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `take`: as BackwardOptions has it.
+  // `take` is BackwardOptions::take.
   absl::StatusOr<std::shared_ptr<Pass>> OpenPass(
       const std::shared_ptr<ContextState>& context, PassId id,
       PassId oldest = PassId{}, const LeafTaker& take = nullptr);
-  // Marks a pass and feeds what came before; what it reaches of other workers.
+  // Marks a pass and feeds what came earlier; returns the edges to other
+  // workers that it reaches.
   absl::StatusOr<Received> Mark(const ContextId& context,
                                 const std::shared_ptr<Pass>& pass,
                                 const Pass::Nodes& roots,
                                 const PassRequest& request);
-  // Sends on a wave of marks; what takes part from here on.
+  // Forwards the marking to other workers; returns what takes part from here
+  // on.
   Future<Marking> MarkOnwards(const PassRequest& request,
                               const std::shared_ptr<Pass>& pass,
                               const Received& reached);
   absl::StatusOr<Pass::Nodes> SendsOf(const ContextState& context,
                                       const std::vector<uint64_t>& edges) const;
-  // Without marks, at one who shares in `pass`.
+  // Finishes without marking, at a worker that takes part in `pass`.
   absl::StatusOr<Future<std::vector<Tensor>>> Finish(
       const std::string& from, const FinishRequest& request);
-  // Once the pass and `others` have finished: what was asked for, unless the
-  // pass keeps that, and itself, for the root.
+  // Done when the pass and `others` have finished. Returns the requested
+  // gradients, unless the pass keeps them, and itself, for the root.
   static Future<std::vector<Tensor>> AnswerOf(
       const std::shared_ptr<ContextState>& context,
       const std::shared_ptr<Pass>& pass, const Future<void>& others,
       bool keeps);
-  // Those that this worker sent values of the context to, or has them from.
+  // Returns the workers that this one exchanged values of the context with, by
+  // sending or by receiving them.
   std::set<std::string> Neighbours(const ContextState& context,
                                    const Received& reached) const;
-  // Asks `workers` to finish all that they have, too.
+  // Asks `workers` to finish everything that they have, too.
   Future<void> FinishAll(const std::set<std::string>& workers,
                          const FinishRequest& request, Pass& pass);
-  // Has the executor run `task` while no optimizer steps.
+  // Runs `task` on the executor while no optimizer steps.
   void UseParameters(const char* method, Task task);
-  // Has the executor run what the gradients make ready.
+  // Runs on the executor what the gradients make ready.
   void Feed(const std::shared_ptr<Pass>& pass,
             std::shared_ptr<autograd::Node> root, std::vector<Tensor> grads);
   Future<void> SendGradient(const ContextId& context, const Pass& pass,
@@ -218,7 +223,8 @@ class Engine final : public rpc::CallScopeFactory,
   }
   // Ends the context here if its root does not answer for it.
   void AskRoot(const ContextId& id);
-  // Here, and then at those that this worker sent to, but `except`.
+  // Ends the context here, and then at the workers that this one sent to,
+  // except one.
   Future<void> End(const ContextId& id, const std::string& except,
                    const std::string& why);
   void BuryLocked(const ContextId& id, const std::string& why)

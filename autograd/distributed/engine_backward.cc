@@ -16,12 +16,12 @@ using Tensors = std::vector<Tensor>;
 using Words = std::vector<std::string>;
 
 // How long a failed backward waits for its participants to end their shares and
-// say what they were waiting for.
+// to report what they were waiting for.
 constexpr std::chrono::milliseconds kLastWords{1000};
-// Stands for "no limit"; far enough, and adds to a clock without overflow.
+// Stands for "no limit"; adding it to a clock does not overflow.
 constexpr std::chrono::hours kFarAway{24 * 365};
 
-// The loss: a node whose outputs are the roots.
+// A node whose outputs are the roots, which represents the loss.
 class LossNode final : public autograd::Node {
  public:
   explicit LossNode(const std::vector<Variable>& roots) {
@@ -66,8 +66,8 @@ absl::Status CheckRoots(const std::vector<Variable>& roots,
   return absl::OkStatus();
 }
 
-// Of all that lies beyond: what was reached, in an order that depends on it
-// alone.
+// Returns the signature of everything beyond the reached nodes, in an order
+// that depends only on what was reached.
 autograd::Signature SignatureOf(
     std::vector<std::shared_ptr<ReceiveNode>> reached) {
   std::sort(reached.begin(), reached.end(), [](const auto& a, const auto& b) {
@@ -93,7 +93,7 @@ std::vector<Tensor> FeedsOf(const std::vector<Variable>& roots,
 
 }  // namespace
 
-// One backward, seen from its root. Kept alive by what it waits for.
+// One backward at its root. Kept alive by the callbacks of what it waits for.
 class Engine::Run final : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<Engine> engine, std::shared_ptr<ContextState> context,
@@ -110,7 +110,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
                  .retain_graph = options.retain_graph,
                  .time_left = timeout_} {}
 
-  // Ready with the gradients of `places`; without them, for Backward, null.
+  // Done with the gradients of `places`; for Backward, `places` is null.
   Future<Tensors> Start(const std::vector<Variable>& roots, Tensors feeds,
                         const std::vector<GradientPlace>* places) {
     loss_ = std::make_shared<LossNode>(roots);
@@ -130,7 +130,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
   }
 
  private:
-  // Announces the places at their workers.
+  // Requests the gradients of the places at their workers.
   Future<std::vector<WantedPlaces>> Want(
       const std::vector<GradientPlace>& places) {
     std::vector<Future<WantedPlaces>> wanted;
@@ -163,7 +163,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
         Annotate(first.status(), absl::StrCat("grad: input ", i)));
   }
 
-  // Finds out what takes part, and goes on to Finish.
+  // Determines what takes part, and continues with Finish.
   absl::Status Mark() {
     Pass::Nodes roots = {loss_};
     if (markings_ == Markings::kFast) {
@@ -197,7 +197,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
     return absl::OkStatus();
   }
 
-  // The graph is of a form that was marked before.
+  // Uses the marking of a graph of the same form.
   absl::Status MarkAs(const Marking& kept) {
     if (const auto here = kept.find(engine_->self_.name); here != kept.end()) {
       ASSIGN_OR_RETURN(auto sends, engine_->SendsOf(*context_, here->second));
@@ -252,7 +252,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
     if (!status.ok()) End(status);
   }
 
-  // A failure is reported once no node of the pass runs any more, so that
+  // Reports a failure only when no node of the pass runs any more, so that
   // another backward may run them.
   void End(const absl::Status& status) {
     std::set<std::string> told;
@@ -284,7 +284,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
     });
   }
 
-  // "worker bob waits for ..."; never fails.
+  // Returns "worker bob waits for ..."; never fails.
   Future<std::string> Abort(const std::string& worker,
                             const absl::Status& why) {
     Promise<std::string> words;
@@ -314,7 +314,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
     }
   }
 
-  // The gradients that were asked for, of one place after another.
+  // Returns the requested gradients, ordered by place.
   absl::StatusOr<Tensors> InOrder() {
     MutexLock lock(mutex_);
     Tensors all;

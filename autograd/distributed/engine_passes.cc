@@ -6,17 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/engine.h"
 
-// A worker's side of the passes that others root.
+// A worker's part in passes whose root is another worker.
 namespace baton::dist {
 namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// For the word that a share of a failed backward has ended.
+// The limit for hearing that a share of a failed backward has ended.
 constexpr std::chrono::milliseconds kAbortTimeout{5000};
 
-// Edges are numbered within their context: that of another would be taken for
-// one of this.
+// Edges are numbered within their context, so an edge of another context could
+// be mistaken for one of this context.
 absl::Status CheckContext(const ReceiveNode& edge, const ContextId& context) {
   if (edge.context() == context) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -173,10 +173,10 @@ absl::Status Engine::OnGradient(const std::string& from,
   }
   message.grads.clear();
   RETURN_IF_ERROR(send->CheckGradients(grads));
-  // It may come before the root's word of the pass.
+  // The gradient may arrive before the root's request for the pass.
   ASSIGN_OR_RETURN(auto pass, OpenPass(context, message.pass));
-  // The answer says that the gradient is here; running what it makes ready may
-  // take long.
+  // The answer only confirms that the gradient has arrived; running what it
+  // makes ready may take long.
   Feed(pass, send, std::move(grads));
   return absl::OkStatus();
 }
@@ -218,17 +218,17 @@ absl::StatusOr<Future<Tensors>> Engine::Finish(const std::string& from,
   const PassRequest& about = request.pass;
   const auto nothing = [] { return ReadyFuture<Tensors>(Tensors()); };
   absl::StatusOr<std::shared_ptr<ContextState>> context = Find(about.context);
-  // One that a call was to bring the context to and did not, or that others
-  // have asked before.
+  // The context may not have arrived here because a call failed, or other
+  // workers may have asked already.
   if (request.all && absl::IsNotFound(context.status())) return nothing();
   if (!context.ok()) return context.status();
   const absl::StatusOr<std::shared_ptr<Pass>> opened =
       OpenPass(*context, about.pass, about.oldest);
-  // Asked after the pass: it may end meanwhile.
+  // Checked after OpenPass, because the pass may end in between.
   if (request.all && (*context)->HasEnded(about.pass)) return nothing();
   RETURN_IF_ERROR(opened.status());
   const std::shared_ptr<Pass>& pass = *opened;
-  // What was asked for is the root's alone, whoever asks first.
+  // Only the root gets the requested gradients, whoever asks first.
   const bool others_ask = request.all && from != about.context.root;
   const bool keeps = others_ask && pass->wants();
   const bool first = pass->TakeFinish();
@@ -241,7 +241,7 @@ absl::StatusOr<Future<Tensors>> Engine::Finish(const std::string& from,
     if (request.all) {
       std::set<std::string> workers = Neighbours(**context, reached);
       workers.erase(from);
-      workers.erase(about.context.root);  // which finishes by itself
+      workers.erase(about.context.root);  // the root finishes its own share
       others = FinishAll(workers, request, *pass);
     }
   }
@@ -252,7 +252,7 @@ Future<Tensors> Engine::AnswerOf(const std::shared_ptr<ContextState>& context,
                                  const std::shared_ptr<Pass>& pass,
                                  const Future<void>& others, bool keeps) {
   Promise<Tensors> answer;
-  // This worker's share may wait for a gradient that will not come from them.
+  // This worker's share may wait for a gradient that the others will not send.
   others.OnReady([pass](const absl::Status& rest) {
     if (!rest.ok()) pass->Fail(rest);
   });

@@ -14,13 +14,13 @@
 
 namespace baton::dist {
 
-// Markings of graphs by their signatures: those of the newest 256 forms of
-// graphs. Thread-safe.
+// A cache of markings by the signatures of graphs; keeps the newest 256.
+// Thread-safe.
 class KeptMarkings {
  public:
   using Ptr = std::shared_ptr<const Marking>;
 
-  // Null: there is none.
+  // Returns null if there is none.
   Ptr Find(const autograd::Signature& graph) const {
     MutexLock lock(mutex_);
     const auto found = markings_.find(graph);

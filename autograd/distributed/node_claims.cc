@@ -36,7 +36,7 @@ absl::StatusOr<Nodes> NodeClaims::Take(PassId pass, const Nodes& roots) {
                         };
   for (const auto& root : roots) take(root);
   for (size_t i = 0; i < taken.size() && refused == nullptr; ++i) {
-    // Its edges: `taken` grows meanwhile.
+    // Refer to the node, because `taken` grows in the loop.
     const autograd::Node& node = *taken[i];
     for (const autograd::Edge& edge : node.edges()) {
       if (edge.valid()) take(edge.node);

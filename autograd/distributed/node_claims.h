@@ -15,16 +15,16 @@
 namespace baton::dist {
 
 // Which pass of a context has which of a worker's nodes. A node runs for one
-// pass at a time, so passes beside each other share none; a parameter is a node
-// too, the end of the graph at it. Thread-safe.
+// pass at a time, so concurrent passes share none. A parameter is a node, too:
+// the end of the graph. Thread-safe.
 class NodeClaims {
  public:
-  // Takes what `roots` reach, up to received values, for `pass`; returns what
-  // it had not taken before. FailedPrecondition, naming what it is, where
-  // another pass has some of it; nothing is taken then.
+  // Claims for `pass` the nodes that `roots` reach, up to received values, and
+  // returns those that it did not have before. If another pass has one of them,
+  // claims none and returns FailedPrecondition, which names it.
   absl::StatusOr<std::vector<std::shared_ptr<autograd::Node>>> Take(
       PassId pass, const std::vector<std::shared_ptr<autograd::Node>>& roots);
-  // Gives back what a pass has taken.
+  // Releases the claims of a pass.
   void GiveBack(const std::vector<const autograd::Node*>& nodes);
 
  private:

@@ -18,8 +18,8 @@
 
 namespace baton::dist {
 
-// Which parameters of an object are meant: those with a name that contains one
-// of `only`, if there are such parts, and none of `except`.
+// Selects parameters of an object by name: those whose names contain one of
+// `only`, if it is not empty, and none of `except`.
 struct ParameterFilter {
   std::vector<std::string> only, except;
 
@@ -35,15 +35,15 @@ struct ParameterFilter {
   }
 };
 
-// Parameters of one object, at the worker where they live, and the object's
-// lock. Stays there. Immutable.
+// Parameters of one object, at the worker that has them, and the object's lock.
+// Never leaves the worker. Immutable.
 struct ParameterList {
   std::vector<Variable> parameters;
   std::vector<std::string> names;  // within the object
   std::shared_ptr<rpc::ObjectLock> lock;
 };
 
-// Of an object without names they are 0, 1, ...
+// Parameters of an object without names are called 0, 1, ...
 template <typename M>
 void AddParameters(M& object, const ParameterFilter& filter,
                    ParameterList& list) {
@@ -64,7 +64,7 @@ void AddParameters(M& object, const ParameterFilter& filter,
   }
 }
 
-// What an optimizer asks the owner of `object` for; M has NamedParameters(), as
+// An optimizer calls this at the owner of `object`. M has NamedParameters(), as
 // nn::Module does, or Parameters(), or is Variable. Registered by
 // dist::RegisterParameters<M>.
 template <typename M>
@@ -89,8 +89,7 @@ void RegisterParameters(rpc::Registry& registry) {
   registry.AddFunction<&ListParameters<M>>();
 }
 
-// Names, from anywhere, parameters behind a handle: all, or some by their
-// names.
+// Refers to the parameters of a remote object: all, or some by their names.
 //
 //   ParameterSource(front.ref()).Except({"bias", "norm"})
 class ParameterSource {
@@ -104,7 +103,8 @@ class ParameterSource {
                                                   filter);
         }) {}
 
-  // Those whose names contain one of the parts, or none of them.
+  // Only selects parameters whose names contain one of the parts; Except those
+  // whose names contain none.
   ParameterSource Only(std::vector<std::string> parts) const {
     ParameterSource some = *this;
     some.filter_.only = std::move(parts);
@@ -115,8 +115,9 @@ class ParameterSource {
     some.filter_.except = std::move(parts);
     return some;
   }
-  // What states call the object, instead of its number among the sources;
-  // empty: its parameters' names are theirs among all sources.
+  // Sets the object's name in saved states, which otherwise is its number among
+  // the sources. Empty: its parameters are saved by their own names, which must
+  // be unique among all sources.
   ParameterSource Named(std::string name) const {
     ParameterSource named = *this;
     named.name_ = std::move(name);
@@ -130,7 +131,8 @@ class ParameterSource {
   }
 
  private:
-  std::function<const rpc::WorkerInfo&()> owner_;  // it may move
+  // A function because the object may move.
+  std::function<const rpc::WorkerInfo&()> owner_;
   std::function<RRef<ParameterList>(rpc::Agent&, const ParameterFilter&)> list_;
   ParameterFilter filter_;
   std::optional<std::string> name_;

@@ -11,9 +11,9 @@
 namespace baton::dist {
 namespace {
 
-// Sums of gradients follow the order of the roots: that of the sends, not that
-// in which marks happened to arrive. A backward's own root, which is no send,
-// comes first.
+// Gradients are added in the order of the roots. Sort them by their sends,
+// because marks arrive in any order. A backward's own root, which is not a
+// send, comes first.
 void SortByEdge(Pass::Nodes& roots) {
   auto key = [](const std::shared_ptr<autograd::Node>& node) {
     auto* edge = dynamic_cast<const SendNode*>(node.get());
@@ -114,8 +114,8 @@ bool Pass::TakeFinish() {
   return !std::exchange(finish_taken_, true);
 }
 
-// What is called back runs on the threads that feed, so that it is over before
-// the graph is.
+// Callbacks run on the threads that feed, so that they are done before the
+// graph is.
 autograd::GraphTask::Options Pass::TaskOptionsLocked() {
   autograd::GraphTask::Options options;
   options.retain_graph = terms_.retain_graph;

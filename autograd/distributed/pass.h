@@ -25,32 +25,32 @@ namespace baton::dist {
 
 // One worker's share of one backward. First it is marked: told which of its
 // nodes the loss reaches, from this worker's roots or over edges from peers.
-// Then it is fed: a gradient for each marked root, in any order. What is not
-// marked is not waited for, so that unused results hang nothing.
+// Then it is fed: a gradient for each marked root, in any order. It never waits
+// for anything unmarked, so unused results cannot block it.
 //
 // | state    | Mark                | Feed                  | Fail        |
 // | -------- | ------------------- | --------------------- | ----------- |
 // | unmarked | adds roots          | is kept for TakeEarly | ends it     |
 // | marked   | adds roots          | begins feeding        | ends it     |
 // | feeding  | FailedPrecondition  | runs what is ready    | ends it     |
-// | failed   | gives the error     | gives the error       | no effect   |
+// | failed   | returns the error   | returns the error     | no effect   |
 //
-// It has its nodes to itself from Mark on until none of them runs any more,
+// It owns its nodes exclusively from Mark until none of them runs any more,
 // whether it fails or not. Thread-safe.
 class Pass final : public GradientCarrier,
                    public std::enable_shared_from_this<Pass> {
  public:
   struct Options {
-    // Called from the threads that feed.
+    // Called on the threads that feed the pass.
     autograd::GradSink sink;
-    // Sends the gradients of `edge` back to its sender; ready when they are
-    // there.
+    // Sends the gradients of `edge` back to its sender; done when they have
+    // arrived.
     std::function<Future<void>(const Pass& pass, const ReceiveNode& edge,
                                std::vector<Tensor> grads)>
         send;
     std::shared_ptr<NodeClaims> claims;
   };
-  // What the root has decided.
+  // The root's settings.
   struct Terms {
     bool retain_graph = false;
     bool only_wanted = false;  // nothing goes to the sink
@@ -70,52 +70,53 @@ class Pass final : public GradientCarrier,
   // Time left, at least one millisecond.
   std::chrono::milliseconds TimeLeft() const;
 
-  // Asks for the gradients of `places`, before it is fed; the number of the
-  // first of them. InvalidArgument where one requires no grad.
+  // Requests the gradients of `places`; call it before the pass is fed. Returns
+  // the index of the first of them, or InvalidArgument if a place does not
+  // require grad.
   absl::StatusOr<size_t> Want(const std::vector<Variable>& places);
   bool wants() const;
-  // Of all places that were asked for, once it has finished; undefined where no
-  // gradient came.
+  // Returns the gradients of all requested places, once the pass has finished;
+  // undefined if there is none.
   std::vector<Tensor> TakeWanted();
 
-  // Adds roots (those it has already are ignored) and returns the receive edges
-  // that were not reached before. FailedPrecondition where another pass has
+  // Adds roots (repeated ones are ignored) and returns the receive edges that
+  // were not reached before. Returns FailedPrecondition if another pass has
   // some of the nodes.
   absl::StatusOr<std::vector<std::shared_ptr<ReceiveNode>>> Mark(
       const Nodes& roots, const Terms& terms);
-  // What came before it was marked, to be fed now.
+  // Returns what arrived before the pass was marked, to be fed now.
   std::vector<Fed> TakeEarly();
-  // Remembers a worker that was asked to take part, for an abort to follow;
-  // whoever takes them tells them.
+  // Remembers a worker that was asked to take part, so that an abort can be
+  // sent to it. The caller of TakePeers must tell them.
   void AddPeer(const std::string& worker);
   std::set<std::string> TakePeers();
-  // True the first time.
+  // Returns true the first time.
   bool TakeFinish();
 
-  // Runs what this makes ready on the calling thread. InvalidArgument for a
-  // node that is not a marked root, or is fed twice.
+  // Runs the nodes that become ready on the calling thread. Returns
+  // InvalidArgument for a node that is not a marked root, or is fed twice.
   absl::Status Feed(const std::shared_ptr<autograd::Node>& root,
                     std::vector<Tensor> grads);
-  // Ends the pass; what comes after it is dropped.
+  // Ends the pass; later gradients are dropped.
   void Fail(const absl::Status& status);
 
-  // Ready when every reached node has run and what they sent has arrived, or,
-  // with the first error, when no node runs any more.
+  // Done when every reached node has run and the gradients that they sent have
+  // arrived, or, with the first error, when no node runs any more.
   Future<void> Ended() const { return ended_.future(); }
-  // The same, for a pass that is marked: ends the marking.
+  // As Ended, for a pass that is completely marked.
   Future<void> Finished();
-  // "the gradient of edge 4 from bob", or what else it waits for.
+  // Says what the pass waits for, such as "the gradient of edge 4 from bob".
   std::string WaitsFor() const;
 
   void Carry(const ReceiveNode& edge, std::vector<Tensor> grads) override;
 
  private:
-  // Made when first asked for; null where the pass failed before.
+  // Makes the task on first use; returns null if the pass has failed before.
   std::shared_ptr<autograd::GraphTask> Task();
   absl::Status Failure() const;
   autograd::GraphTask::Options TaskOptionsLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends if nothing is left to wait for.
+  // Ends the pass if there is nothing left to wait for.
   void Settle();
   void GiveBackNodes();
 
@@ -130,7 +131,7 @@ class Pass final : public GradientCarrier,
   absl::Status failed_ ABSL_GUARDED_BY(mutex_);
   std::vector<Fed> early_ ABSL_GUARDED_BY(mutex_);
   Nodes roots_ ABSL_GUARDED_BY(mutex_);
-  Nodes ends_ ABSL_GUARDED_BY(mutex_);  // received values that it reaches
+  Nodes ends_ ABSL_GUARDED_BY(mutex_);  // the received values that it reaches
   std::unordered_set<const autograd::Node*> unfed_ ABSL_GUARDED_BY(mutex_);
   std::vector<const autograd::Node*> taken_ ABSL_GUARDED_BY(mutex_);
   std::vector<autograd::Edge> wanted_ ABSL_GUARDED_BY(mutex_);
@@ -138,7 +139,7 @@ class Pass final : public GradientCarrier,
   std::set<std::string> peers_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<autograd::GraphTask> task_ ABSL_GUARDED_BY(mutex_);
   bool graph_done_ ABSL_GUARDED_BY(mutex_) = false;
-  int sends_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
+  int sends_ ABSL_GUARDED_BY(mutex_) = 0;  // number in progress
 };
 
 }  // namespace baton::dist

@@ -16,18 +16,18 @@
 #include "core/future.h"
 #include "core/tensor.h"
 
-// What the engines of the workers say to each other about a backward.
+// The messages that the workers' engines exchange for a backward.
 namespace baton::dist {
 
-// Edges that take part in a pass, by the worker that sent them; one that takes
-// part without has an empty list.
+// Edges that take part in a pass, by the worker that sent them; a worker that
+// takes part without edges has an empty list.
 using Marking = std::map<std::string, std::vector<uint64_t>>;
 
-// Which pass, and what its root has decided about it.
+// Identifies a pass, with the root's settings.
 struct PassRequest {
   ContextId context;
   PassId pass{};
-  PassId oldest{};  // those of the context before it are over
+  PassId oldest{};  // earlier passes of the context are over
   bool retain_graph = false;
   bool only_wanted = false;  // nothing is added to the context's gradients
   std::chrono::milliseconds time_left{};
@@ -40,7 +40,7 @@ struct PassRequest {
 
 struct MarkRequest {
   PassRequest pass;
-  std::vector<uint64_t> edges;  // EdgeIds of the one who is asked
+  std::vector<uint64_t> edges;  // EdgeIds of the receiver of this request
   static constexpr auto Fields() {
     return std::tuple{&MarkRequest::pass, &MarkRequest::edges};
   }
@@ -48,8 +48,8 @@ struct MarkRequest {
 
 struct FinishRequest {
   PassRequest pass;
-  // Those of the one who is asked that take part and were not marked, or,
-  // `all`, every edge that it sent.
+  // The receiver's edges that take part and were not marked; with `all`, every
+  // edge that it sent.
   std::vector<uint64_t> edges;
   bool all = false;
   static constexpr auto Fields() {
@@ -58,7 +58,7 @@ struct FinishRequest {
   }
 };
 
-// Asks for gradients of `parameters`, of the one who is asked.
+// Asks for the gradients of `parameters`, which the receiver has.
 struct WantRequest {
   PassRequest pass;
   RRef<ParameterList> parameters;
@@ -67,7 +67,7 @@ struct WantRequest {
   }
 };
 
-// Their places among the tensors that Finish answers.
+// The positions of these gradients in the answer of Finish.
 struct WantedPlaces {
   uint64_t first = 0;
   uint64_t count = 0;
@@ -80,8 +80,8 @@ struct GradientMessage {
   ContextId context;
   PassId pass{};
   EdgeId edge{};
-  // For each value of the edge whether a gradient comes; `grads` holds those
-  // that do.
+  // For each value of the edge, whether it has a gradient; `grads` contains
+  // only those.
   std::vector<uint8_t> present;
   std::vector<Tensor> grads;
   static constexpr auto Fields() {
@@ -91,13 +91,14 @@ struct GradientMessage {
   }
 };
 
-// Sends to other engines, which answer from their On... of the same name.
-// Errors name the worker. Thread-safe; answers may come on any thread.
+// Sends requests to other engines, which answer from their On... method of the
+// same name. Errors name the worker. Thread-safe; answers may arrive on any
+// thread.
 class Peers {
  public:
   virtual ~Peers() = default;
 
-  // What takes part from there on, the edges that were asked for included.
+  // Returns what takes part from there on, including the requested edges.
   virtual Future<Marking> Mark(const std::string& to,
                                const MarkRequest& request) = 0;
   virtual Future<WantedPlaces> Want(const std::string& to,
@@ -105,28 +106,28 @@ class Peers {
   virtual Future<void> Gradient(const std::string& to,
                                 const GradientMessage& message,
                                 std::chrono::milliseconds timeout) = 0;
-  // Ready when `to` has finished its share: the gradients that it was asked
-  // for.
+  // Done when `to` has finished its share; returns the gradients that were
+  // requested from it.
   virtual Future<std::vector<Tensor>> Finish(const std::string& to,
                                              const FinishRequest& request) = 0;
-  // What `to` was waiting for, once none of its nodes runs any more.
+  // Returns what `to` was waiting for, once none of its nodes runs any more.
   virtual Future<std::string> Abort(const std::string& to,
                                     const ContextId& context, PassId pass,
                                     const absl::Status& why,
                                     std::chrono::milliseconds timeout) = 0;
-  // Has `to`, and those that it sent to, put the context's gradients into their
-  // leaves' grad(). `number` tells one such wish of the root from another.
+  // Makes `to`, and the workers that it sent to, move the context's gradients
+  // to their leaves' grad(). `number` identifies the root's move.
   virtual Future<void> MoveToGrad(const std::string& to,
                                   const ContextId& context,
                                   uint64_t number) = 0;
-  // Without a time limit: ready when `to` has ended its share or is lost. `why`
-  // is empty where the root has ended the context, else what became of the
-  // root.
+  // Has no time limit: done when `to` has ended its share or is lost. `why` is
+  // empty if the root has ended the context; otherwise it says what happened to
+  // the root.
   virtual Future<void> Release(const std::string& to, const ContextId& context,
                                const std::string& why) = 0;
-  // Asks the context's root to tell this worker of its end. Without a time
-  // limit: Aborted or NotFound when there is no such context any more,
-  // Unavailable when the root is lost.
+  // Asks the context's root to notify this worker when the context ends. Has no
+  // time limit. Returns Aborted or NotFound if the context does not exist any
+  // more, and Unavailable if the root is lost.
   virtual Future<void> Join(const ContextId& context) = 0;
 };
 

@@ -12,8 +12,8 @@
 #include "autograd/hooks.h"
 #include "rpc/agent.h"
 
-// Hooks at the worker that has what they are of. A hook is a function that
-// every worker's registry has, since code does not travel:
+// Hooks on parameters at other workers. A hook is a function that every
+// worker's registry has, because code is not sent:
 //
 //   Tensor Clip(const Tensor& gradient);
 //   dist::RegisterGradientHook<&Clip>(registry);
@@ -23,7 +23,7 @@
 //   RETURN_IF_ERROR(hooks.Async<&dist::RemoteHooks::Remove>().Await());
 namespace baton::dist {
 
-// Hooks at the worker where this is: its end leaves them there. Thread-safe.
+// Hooks at this worker; the destructor does not remove them. Thread-safe.
 class RemoteHooks {
  public:
   explicit RemoteHooks(std::vector<autograd::HookHandle> hooks)
@@ -39,7 +39,7 @@ class RemoteHooks {
 
 namespace hook_calls {
 
-// The function's name is the hook's in errors.
+// Adds the hook; errors name it by its function.
 template <auto kHook>
 absl::StatusOr<std::shared_ptr<RemoteHooks>> AddToGradients(
     const RRef<ParameterList>& parameters) {
@@ -54,14 +54,14 @@ absl::StatusOr<std::shared_ptr<RemoteHooks>> AddToGradients(
 
 }  // namespace hook_calls
 
-// kHook: Tensor(const Tensor& gradient), as Variable::AddHook takes it. May run
+// kHook is Tensor(const Tensor& gradient), as for Variable::AddHook. It may run
 // on several threads at once.
 template <auto kHook>
 void RegisterGradientHook(rpc::Registry& registry) {
   registry.AddFunction<&hook_calls::AddToGradients<kHook>>();
 }
 
-// On the gradient of each of the parameters, which must require grad.
+// Adds the hook to the gradient of each parameter; all must require grad.
 template <auto kHook>
 Future<RRef<RemoteHooks>> AddGradientHook(rpc::Agent& agent,
                                           const ParameterSource& parameters) {

@@ -13,8 +13,8 @@
 
 namespace baton::dist {
 
-// What `made` gives; where that is that a worker was not told of what a program
-// uses, with the line that the program lacks.
+// Returns the result of `made`. If the error is that something is not
+// registered at a worker, adds the line of code that the program lacks.
 template <typename T>
 Future<T> WithMissingLine(const Future<T>& made, const std::string& line) {
   const Promise<T> promise(made.executor());

@@ -11,7 +11,7 @@
 namespace baton::dist {
 namespace {
 
-// "12 rows (shape [12, 6])".
+// For errors: "12 rows (shape [12, 6])".
 std::string RowsOf(const Tensor& x) {
   return absl::StrCat(x.rank() == 0 ? 0 : x.dim(0), " rows (shape ",
                       x.shape().ToString(), ")");

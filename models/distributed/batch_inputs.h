@@ -14,8 +14,9 @@
 
 namespace baton::dist {
 
-// What a batch gives a pipeline beside targets: one tensor, or several, each
-// with the batch's rows first, of which a micro-batch has the same rows of all.
+// The inputs of a pipeline's batch, without targets: one tensor or several. The
+// first dimension of each is the batch's rows, and a micro-batch takes the same
+// rows of all of them.
 //
 //   pipeline->Step(sgd, images, labels);
 //   pipeline->Step(sgd, {questions, answers}, labels);
@@ -23,16 +24,16 @@ namespace baton::dist {
 // A value.
 class BatchInputs {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): arguments read as such
+  // NOLINTBEGIN(google-explicit-constructor): callers pass tensors as they are
   BatchInputs(Tensor only) : values_{std::move(only)} {}
   BatchInputs(Values values) : values_(std::move(values)) {}
   BatchInputs(std::initializer_list<Tensor> values) : values_(values) {}
   // NOLINTEND(google-explicit-constructor)
 
   const Values& values() const { return values_; }
-  // InvalidArgument where there are none, or not the same of all.
+  // Returns InvalidArgument if there are no inputs or their rows differ.
   absl::StatusOr<int64_t> Rows() const;
-  // InvalidArgument unless targets have as many rows.
+  // Returns InvalidArgument unless targets have the same number of rows.
   absl::Status CheckTargets(const Tensor& targets) const;
 
  private:

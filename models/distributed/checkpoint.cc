@@ -16,7 +16,7 @@ namespace {
 // A large model's part takes a while to write, and to read, on a slow disk.
 constexpr std::chrono::minutes kLongWrite{30};
 
-// What one worker has.
+// The modules and optimizers of one worker.
 struct WorkerParts {
   rpc::WorkerInfo owner;
   std::vector<ShardModule> modules;
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Make(
 }
 
 absl::Status Checkpointer::MakeAnew() {
-  // Its error is that of what is lost.
+  // A failed save is only logged, because the loss that caused it is known.
   if (const absl::Status saved = Wait(); !saved.ok())
     LogWarning("checkpoint: ", saved.ToString());
   ASSIGN_OR_RETURN(const std::vector<WorkerParts> workers,

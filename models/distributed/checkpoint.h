@@ -21,14 +21,13 @@
 
 namespace baton::dist {
 
-// Every worker's registry needs it, beside RegisterModule and
-// RegisterOptimizer.
+// Every worker's registry needs this, and RegisterModule and RegisterOptimizer.
 void RegisterCheckpoints(rpc::Registry& registry);
 
-// A module, wherever it lives, as a checkpoint has it.
+// A module at any worker, for a checkpoint.
 class SavedModule {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
+  // NOLINTBEGIN(google-explicit-constructor): callers list modules as they are
   template <typename M>
   SavedModule(const RRef<M>& module)
       : owner_([module]() -> const rpc::WorkerInfo& { return module.owner(); }),
@@ -40,8 +39,9 @@ class SavedModule {
   SavedModule(const Module<M>& module) : SavedModule(module.ref()) {}
   // NOLINTEND(google-explicit-constructor)
 
-  // What its tensors' names begin with, and a dot; without it they are unique
-  // among all modules, as those of the stages of one model are.
+  // Prefixes the names of the module's tensors with `name` and a dot. Without a
+  // prefix they must be unique among all modules, as those of the stages of one
+  // model are.
   SavedModule Named(const std::string& name) const {
     SavedModule named = *this;
     named.prefix_ = name + ".";
@@ -60,9 +60,9 @@ class SavedModule {
   std::function<Future<RRef<HeldModule>>(rpc::Agent&)> hold_;
 };
 
-// A dist::Optimizer as a checkpoint has it. To fit any cut of a model, give its
-// sources empty names (ParameterSource::Named), so that its parameters have
-// their own. Outlived by the optimizer.
+// A dist::Optimizer for a checkpoint. To load the state with any cut of a
+// model, give the optimizer's sources empty names (ParameterSource::Named), so
+// that its parameters have their own names. The optimizer must outlive it.
 class SavedOptimizer {
  public:
   template <typename O>
@@ -73,7 +73,8 @@ class SavedOptimizer {
         import_rates_([&optimizer](const optim::StateDict& state) {
           return optimizer.ImportRates(state);
         }) {}
-  // The part that its state is, where there are several.
+  // Names the part of the checkpoint for its state; needed if there are
+  // several.
   SavedOptimizer Named(const std::string& part) const {
     SavedOptimizer named = *this;
     named.part_ = part;
@@ -94,9 +95,9 @@ class SavedOptimizer {
   std::function<absl::Status(const optim::StateDict&)> import_rates_;
 };
 
-// Saves a training over workers, and resumes it, on other workers and with
-// another cut as well: tensors go by their names. Each worker writes and reads
-// its own part; the folder is one that all see under the same path.
+// Saves a training over several workers and resumes it, possibly on other
+// workers and with another cut: tensors are found by name. Each worker writes
+// and reads its own part; all must see the folder under the same path.
 //
 //   ASSIGN_OR_RETURN(auto checkpoints, dist::Checkpointer::Make(
 //       agent, {.folder = "/data/run"}, {front, back}, {adam}));
@@ -107,38 +108,39 @@ class SavedOptimizer {
 //   ASSIGN_OR_RETURN(auto resumed, checkpoints->Resume(IfBroken::kFail));
 //   RETURN_IF_ERROR(loader.ImportState(resumed.trainer));
 //
-// Must not outlive the agent and the optimizers. Thread-compatible; not while a
-// step is under way.
+// Must not outlive the agent and the optimizers. Thread-compatible; do not use
+// it while a step is under way.
 class Checkpointer {
  public:
-  // Errors of the workers, each within the agent's default timeout.
+  // Returns errors of the workers. Each call has the agent's default timeout.
   static absl::StatusOr<std::unique_ptr<Checkpointer>> Make(
       rpc::Agent& agent, const CheckpointOptions& options,
       const std::vector<SavedModule>& modules,
       const std::vector<SavedOptimizer>& optimizers);
 
-  // After modules have moved (RRef::MoveTo) and optimizers were made anew: the
-  // workers are those where they are now. A save under way ends first.
+  // Call this after modules have moved (RRef::MoveTo) and optimizers were made
+  // anew: finds the workers where they are now. Waits for a save under way.
   absl::Status MakeAnew();
 
-  // Returns when all workers have copied their state to host memory, and
-  // `trainer`, the trainer's own, is copied, too. Workers then write beside the
-  // steps that follow. At most one save is under way, and errors come out, as
-  // CheckpointWriter says.
+  // Saves the workers' state and `trainer`, the trainer's own. Returns when all
+  // workers have copied their state to host memory and `trainer` is copied; the
+  // workers write while training goes on. At most one save is under way, and
+  // its errors are returned as CheckpointWriter says.
   absl::Status Save(int64_t step, const NamedTensors& trainer = {});
   absl::Status Wait() { return writer_.Wait(); }
 
   struct Resumed {
     int64_t step = 0;
-    NamedTensors trainer;  // as Save was given it
+    NamedTensors trainer;  // what Save was given
   };
-  // From the newest checkpoint, or as ResumeFrom says. InvalidArgument where it
-  // has tensors that no module or optimizer here has, or lacks some; modules
-  // are to be given up, or resumed again, after an error.
+  // Loads the newest checkpoint, or the one that ResumeFrom chooses. Returns
+  // InvalidArgument if it has tensors that no module or optimizer here has, or
+  // lacks some. After an error, discard the modules or resume them again.
   absl::StatusOr<Resumed> Resume(IfBroken if_broken);
 
-  // The modules' parameters and buffers alone, of a plain safetensors file as
-  // ExportPart and others write it. Errors as Resume, and NotFound.
+  // Loads only the modules' parameters and buffers from a plain safetensors
+  // file, as ExportPart and other programs write it. Errors are those of
+  // Resume, and NotFound.
   absl::Status LoadWeights(const std::string& path);
 
  private:

@@ -14,7 +14,7 @@ absl::StatusOr<std::unique_ptr<WorkerShard>> WorkerShard::Make(
   return std::unique_ptr<WorkerShard>(new WorkerShard(std::move(state)));
 }
 
-// The save before may have failed elsewhere, and still be written here.
+// The previous save may have failed elsewhere and still be in progress here.
 void WorkerShard::Writing::Begin(const NamedTensors& state,
                                  const CheckpointDraft& draft, int32_t number) {
   const MutexLock lock(mutex);
@@ -45,7 +45,7 @@ Future<Shard> WorkerShard::Written() {
 
 namespace {
 
-// All is read before anything is changed.
+// Reads everything before it changes anything.
 absl::StatusOr<std::vector<std::string>> LoadFrom(const Checkpoint& checkpoint,
                                                   const WorkerState& state) {
   std::vector<std::string> names = state.Taken(checkpoint.Names());

@@ -21,26 +21,28 @@
 
 namespace baton::dist {
 
-// Writes and reads a worker's part of checkpoints, at the worker. Calls wait
-// for those that use the modules, and for optimizers' steps. Thread-safe.
+// Writes and reads one worker's part of checkpoints, at that worker. Its calls
+// wait for calls that use the modules and for steps of the optimizers.
+// Thread-safe.
 class WorkerShard {
  public:
   static absl::StatusOr<std::unique_ptr<WorkerShard>> Make(
       rpc::CallContext& call, const std::vector<ShardModule>& modules,
       const std::vector<ShardOptimizer>& optimizers);
 
-  // Done once all is copied to host memory; a thread writes it from then on.
+  // Done once the state is copied to host memory; a thread then writes it.
   Future<void> Copy(rpc::CallContext& call, const CheckpointDraft& draft,
                     int32_t number);
-  // What the last Copy has come to.
+  // The result of the write that the last Copy began.
   Future<Shard> Written();
 
-  // Reads what the modules and optimizers here need; gives the names of that in
-  // the checkpoint.
+  // Loads what the modules and optimizers of this worker need; returns the
+  // names of the tensors that it used from the checkpoint.
   Future<std::vector<std::string>> Load(rpc::CallContext& call,
                                         const std::string& folder,
                                         int64_t step);
-  // Of a plain file, which has the names of kModelPart alone.
+  // Loads from a plain safetensors file, which contains only tensors of the
+  // kModelPart.
   Future<std::vector<std::string>> LoadWeights(rpc::CallContext& call,
                                                const std::string& path);
 
@@ -52,14 +54,15 @@ class WorkerShard {
   explicit WorkerShard(std::shared_ptr<const WorkerState> state)
       : state_(std::move(state)) {}
 
-  // As the state, outlives calls that wait when the object goes.
+  // Shared, because waiting calls may outlive the WorkerShard.
   struct Writing {
     Mutex mutex;
     HostCopies copies ABSL_GUARDED_BY(mutex);
     Future<Shard> written ABSL_GUARDED_BY(mutex);
     ThreadPool pool{1, "checkpoint"};
 
-    // `state` may be changed then; `written` is of it as it was.
+    // When this returns, `state` may be changed; `written` is the state as it
+    // was.
     void Begin(const NamedTensors& state, const CheckpointDraft& draft,
                int32_t number);
   };

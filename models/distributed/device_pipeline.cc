@@ -46,7 +46,7 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
           "at_once is not positive: ", options.at_once);
   Require(options.micro_batches.empty() || options.split_size == 0, kOp,
           "takes split_size or micro_batches");
-  // Says now what the schedule cannot be.
+  // Throws now if the schedule is impossible for these stages.
   const auto& given = options.schedule.given;
   ScheduleFor(WorkFor(SplitRows(
       (given ? given->micro_batches() : 1) * int64_t{options.at_once}, 1)));
@@ -54,7 +54,7 @@ DevicePipeline::DevicePipeline(std::vector<DeviceStage> stages,
     Require(stage.module != nullptr, kOp, "a stage has no module");
     if (options.dtype != DType::kF32)
       stage.module->LowerPrecision(options.dtype);
-    // A loss computes in f32, whatever the stages do.
+    // A loss computes in f32, whatever the dtype of the stages.
     if (options.own_loss != nullptr && &stage == &stages_.back())
       stage.module = std::make_shared<nn::WithLoss>(std::move(stage.module),
                                                     options.own_loss);
@@ -111,7 +111,8 @@ DevicePipeline::Results DevicePipeline::Run(StepPlan plan,
   for (const RowRange& part : rows) plan.micro_batches.push_back(part.size());
   plan.at_once = options_.at_once;
   plan.overlap = options_.overlap;
-  std::map<int, LocalLinks> links;  // which stay where they are
+  std::map<int, LocalLinks> links;  // must not move: LocalLinks refer to each
+                                    // other
   std::vector<ProgramRun::RunStage> stages;
   for (const DeviceStage& stage : stages_) {
     const auto others = streams_.find(stage.device.index());
@@ -143,7 +144,7 @@ Program DevicePipeline::ProgramFor(bool training,
   const Workload work = WorkFor(rows);
   const Schedule schedule =
       training ? ScheduleFor(work) : OrThrow(MakeForwards(work));
-  // What one sends another takes before the first sends again.
+  // A value sent by one device is taken before the same device sends again.
   Program program;
   for (const TimedInstruction& timed : OrThrow(Simulate(schedule, work)).order)
     program.push_back(timed.instruction);
@@ -193,7 +194,7 @@ Schedule DevicePipeline::ScheduleFor(const Workload& work) const {
 
 PipelineTiming DevicePipeline::Tune(const BatchInputs& inputs,
                                     const Tensor& targets) {
-  std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and what they held
+  std::vector<std::pair<Tensor, Tensor>> kept;  // buffers and their values
   for (const DeviceStage& stage : stages_) {
     for (const auto& [name, buffer] : stage.module->NamedBuffers())
       kept.emplace_back(buffer, buffer.Clone());
@@ -201,7 +202,8 @@ PipelineTiming DevicePipeline::Tune(const BatchInputs& inputs,
   const std::vector<RowRange> rows = RowsOf(OrThrow(inputs.Rows()));
   const BatchInputs placed = Placed(inputs);
   const Tensor wanted = targets.To(stages_.back().device);
-  for (int i = 0; i < 2; ++i) Step(placed, wanted);  // algorithms are chosen
+  // Algorithms are chosen in these steps.
+  for (int i = 0; i < 2; ++i) Step(placed, wanted);
   if (options_.schedule.name == "auto") {
     costs_ =
         CostsOf(TimedStep(placed, wanted), stages_.size(), GroupSizes(rows));
@@ -221,7 +223,7 @@ std::vector<StepTrace::Span> DevicePipeline::TimedStep(
     const BatchInputs& inputs, const Tensor& targets) {
   StepTrace trace(devices());
   const auto timed = [&] { Step(inputs, targets, {.trace = &trace}); };
-  if (streams_.size() == devices().size()) {  // no CPU among them
+  if (streams_.size() == devices().size()) {  // no device is the CPU
     const Graph graph = Graph::Record(devices(), timed);
     for (int i = 0; i < 2; ++i) {
       trace.Begin();

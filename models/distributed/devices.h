@@ -11,12 +11,12 @@
 
 namespace baton::dist {
 
-// Where a worker can place modules: on the device that it has declared and,
-// where that is a GPU, on the others that its process sees.
+// Returns the devices on which a worker can place modules: the device that it
+// has declared and, where that is a GPU, the other GPUs that its process sees.
 Future<std::vector<Device>> DevicesOf(rpc::Agent& agent,
                                       const rpc::Target& worker);
 
-// Every worker's registry needs it for DevicesOf.
+// DevicesOf needs this in every worker's registry.
 void RegisterDevices(rpc::Registry& registry);
 
 }  // namespace baton::dist

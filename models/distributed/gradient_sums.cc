@@ -22,7 +22,7 @@ Tensor F32Like(const Tensor& x) {
 void GradientSums::Add(LeafGradients gradients, bool last) {
   std::vector<Tensor> sums, addends;  // sums[i] += addends[i]
   std::vector<Tensor> wide, low;      // wide[i] = low[i]
-  LeafGradients one_by_one;           // rows, and what is added to them
+  LeafGradients one_by_one;           // sums that contain rows
   for (auto& [leaf, gradient] : gradients) {
     const auto [place, first] = places_.try_emplace(leaf.id(), leaves_.size());
     if (first) {
@@ -47,7 +47,7 @@ void GradientSums::Add(LeafGradients gradients, bool last) {
   }
   ops::CastMany(wide, low);
   ops::AddIntoMany(sums, addends);
-  sums.clear();  // so that nobody else holds them
+  sums.clear();  // so that their storage is not shared
   for (auto& [leaf, gradient] : one_by_one)
     autograd::AddGradient(sums_[places_.at(leaf.id())], std::move(gradient));
 }

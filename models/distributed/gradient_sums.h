@@ -16,18 +16,19 @@ using LeafGradients = std::vector<std::pair<Variable, Gradient>>;
 using DeferredGradients =
     std::vector<std::pair<Variable, autograd::DeferredGradient>>;
 
-// Gradients of parameters, summed over micro-batches: one launch a micro-batch
-// and not one a parameter. Sums of several bf16 or f16 gradients are f32.
-// Thread-compatible.
+// Sums parameters' gradients over micro-batches, with one kernel launch per
+// micro-batch instead of one per parameter. Sums of several bf16 or f16
+// gradients are f32. Thread-compatible.
 class GradientSums {
  public:
-  // Takes over what nobody else holds. `last`: no more follow the first.
+  // Adds gradients; reuses the memory of those that are not shared. `last`: if
+  // these are the first, no more follow.
   void Add(LeafGradients gradients, bool last);
-  // The sum of one leaf, which is left without; undefined where there is none.
+  // Removes and returns the sum of one leaf; undefined if it has none.
   Gradient TakeOf(const Variable& leaf);
-  // The sum of each leaf, in the order in which they first came; none are left.
+  // Removes and returns all sums, in the order in which the leaves first came.
   LeafGradients Take();
-  // Gives each leaf its sum for a gradient.
+  // Sets each leaf's gradient to its sum.
   void Leave();
 
  private:

@@ -18,8 +18,8 @@
 
 namespace baton::dist {
 
-// Makes workers know T: RegisterModule for an nn::Module, Registry::Add for
-// another class with Exports.
+// Registers T: by RegisterModule if it is an nn::Module, by Registry::Add if it
+// is another class with Exports.
 template <typename T>
 void RegisterPart(rpc::Registry& registry) {
   if constexpr (std::is_base_of_v<nn::Module, T>) {
@@ -29,7 +29,7 @@ void RegisterPart(rpc::Registry& registry) {
   }
 }
 
-// Join with what `registry` has beside the stock.
+// As Join, with `registry` in addition to the stock.
 inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinWithStock(
     rpc::ClusterOptions options, rpc::Registry registry) {
   RETURN_IF_ERROR(registry.status());
@@ -44,15 +44,17 @@ inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinWithStock(
   return rpc::JoinCluster(std::move(options), std::move(registry));
 }
 
-// Makes this process a worker of the cluster that `options` name, with all that
-// Baton has (RegisterStock, AttachStock) and the program's own Parts:
+// Makes this process a worker of the cluster that `options` name. It registers
+// everything that Baton has (RegisterStock, AttachStock) and the program's own
+// Parts:
 //
 //   ASSIGN_OR_RETURN(const auto agent, dist::Join<Front, Back>(options));
 //
-// All processes of a cluster have the same parts; a baton-worker has them from
-// plug-ins. `registry` is for what is no class, such as functions and hooks;
-// what RegisterStock registers must not be in it. options.agent.on_start runs
-// after AttachStock. Errors are those of rpc::JoinCluster.
+// All processes of a cluster must have the same parts; a baton-worker gets them
+// from plug-ins. `registry` is for what is not a class, such as functions and
+// hooks; it must not contain what RegisterStock registers.
+// options.agent.on_start runs after AttachStock. Errors are those of
+// rpc::JoinCluster.
 template <typename... Parts>
 absl::StatusOr<std::unique_ptr<rpc::Agent>> Join(rpc::ClusterOptions options,
                                                  rpc::Registry registry = {}) {

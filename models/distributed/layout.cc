@@ -117,7 +117,7 @@ std::vector<double> LayoutCosts::FixedBytes(const StageLayout& layout) const {
     const size_t begin = layout.begin(stage), end = layout.ends[stage];
     bytes[worker] +=
         parameter_copies_ * Between(sums.parameter_bytes, begin, end);
-    // Of the one micro-batch whose forward is run again.
+    // Memory of the one micro-batch whose forward is repeated.
     if (recompute_)
       again[worker] =
           std::max(again[worker], Between(sums.held_bytes, begin, end));

@@ -11,77 +11,84 @@
 #include "models/distributed/simulation.h"
 #include "models/distributed/workload.h"
 
-// What stages of a model come to, by a profile of its units: the sums that a
-// plan (partition.h) is searched by.
+// The predicted costs of a model's stages, computed from a profile of its
+// units. The search for a plan (partition.h) compares layouts by them.
 namespace baton::dist {
 
-// What the units before each one, and at last all, cost together at one worker,
-// for micro-batches of one size.
+// Prefix sums of the units' costs at one worker, for micro-batches of one size:
+// element i is the cost of all units before unit i, and the last element is the
+// cost of all units.
 struct UnitSums {
   UnitSums(const Profile& profile, int64_t micro_batch);
-  double step_s() const;  // of one micro-batch and all units
+  double step_s() const;  // one micro-batch through all units
 
   std::vector<double> forward{0}, input_grad{0}, weight_grad{0}, held_bytes{0},
       parameter_bytes{0};
-  // No sums: of what each unit is given, and behind the last one nothing.
+  // Not prefix sums: the size of each unit's input; 0 for the place after the
+  // last unit's output, which goes nowhere.
   std::vector<double> input_bytes;
 };
 
-// A batch in micro-batches. The profile outlives it.
+// A batch that is split into micro-batches. The profile must outlive it.
 struct BatchSplit {
   BatchSplit(const ClusterProfile& profile, int64_t rows, int64_t split_size);
 
   int64_t size;
   std::vector<RowRange> parts;
-  std::vector<double> shares;  // of each part: its time, that of `size` being 1
-  double all = 0;              // of them
-  std::vector<UnitSums> units;  // at each worker
+  std::vector<double> shares;   // the time of each part, relative to that of
+                                // `size` rows
+  double all = 0;               // the sum of `shares`
+  std::vector<UnitSums> units;  // one for each worker of the cluster
 };
 
-// Workers that take part, and which of them, counted from 0, has each stage.
+// The workers that take part, and the place in the team, counted from 0, of
+// each stage's worker.
 struct StageTeam {
-  std::vector<int> workers;  // of the cluster's
+  std::vector<int> workers;  // indices of workers in the ClusterProfile
   std::vector<int> placed;
 };
 
-// The first stages of a team, or all of them. What it points at outlives it.
+// The first stages of a team's layout, or all of them. What it points at must
+// outlive it.
 struct StageLayout {
   const BatchSplit* split = nullptr;
   const StageTeam* team = nullptr;
-  std::vector<size_t> ends;  // of each stage: the first unit behind it
-  double least_s = 0;        // no step is shorter
+  std::vector<size_t> ends;  // for each stage, the unit that follows its last
+                             // one
+  double least_s = 0;        // a lower bound for the time of a step
 
   size_t begin(size_t stage) const { return stage == 0 ? 0 : ends[stage - 1]; }
-  int worker(size_t stage) const;  // of the cluster's
+  int worker(size_t stage) const;  // index in the ClusterProfile
   const UnitSums& units(size_t stage) const;
 };
 
-// Judges layouts. Outlived by the profile. Thread-compatible.
+// Predicts the costs of layouts. The profile must outlive it.
+// Thread-compatible.
 class LayoutCosts {
  public:
-  // As in PlanRequest.
+  // The parameters are those of PlanRequest.
   LayoutCosts(const ClusterProfile& profile, double parameter_copies,
               bool recompute);
 
-  // What a step takes at least, by what the worker of the last stage has to do
-  // after the forwards before its first stage and, all but the gradients of
-  // weights, before the last gradients of inputs there. More units in the last
-  // stage do not make it less.
+  // A lower bound for the time of a step, in seconds: what the last stage's
+  // worker must compute, the forwards that come before its first stage, and the
+  // input gradients that follow its last ones, which only its weight gradients
+  // can overlap. Adding units to the last stage never lowers the bound.
   double LeastSecondsOfLast(const StageLayout& layout) const;
-  // Of a whole layout, in seconds.
+  // The workload of a complete layout, in seconds.
   Workload WorkOf(const StageLayout& layout) const;
 
-  // Of each worker of the team: with one micro-batch in flight, and in a step
-  // of the whole layout.
+  // Memory of each worker of the team: with one micro-batch in flight, and the
+  // peak during a simulated step of the complete layout.
   std::vector<double> LeastBytes(const StageLayout& layout) const;
   std::vector<double> PeakBytes(const StageLayout& layout,
                                 const Simulation& simulation) const;
 
  private:
   StageCosts CostsOf(const StageLayout& layout, size_t stage) const;
-  // Whatever is in flight.
+  // Bytes that are in use whatever is in flight.
   std::vector<double> FixedBytes(const StageLayout& layout) const;
-  // From a micro-batch's forward on.
+  // Bytes that a micro-batch holds from its forward on.
   double HeldBytes(const StageLayout& layout, size_t stage) const;
 
   const ClusterProfile& profile_;

@@ -24,7 +24,7 @@ size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Checked, since a peer says what it is of.
+// Checked, because the spec comes from a peer.
 size_t BytesOf(const ValueSpec& spec) {
   if (!spec.defined) return 0;
   Require(DTypeFromWire(static_cast<int>(spec.dtype)).has_value(), kWindowOp,
@@ -118,7 +118,8 @@ ParcelLayout::ParcelLayout(std::vector<ParcelSpec> parcels,
     Require(slot >= 0 && slot < count, kWindowOp, "slot ", slot, " of ", count);
     most = std::max(most, slot);
   }
-  const size_t flags = slots_.size() + 1;  // and the gate
+  const size_t flags = slots_.size() + 1;  // one for each micro-batch, and the
+                                           // gate
   first_slot_ = Aligned(Window::kFront + flags * sizeof(uint64_t));
   bytes_ = first_slot_ + static_cast<size_t>(most + 1) * slot_bytes_;
 }
@@ -188,7 +189,7 @@ absl::Status LinkWindow::Send(int micro_batch, const Outputs& outputs) {
                      "of this batch size, for which the window was made; set "
                      "PipelineOptions::windows to Windows::kOff"));
   }
-  // The credit that the slot's former gradient was is in this stream's past.
+  // This stream has already waited for the gradient that freed the slot.
   CopyStream().WaitFor(CurrentStream(device()));
   const Values slots = out_.layout.In(out_.window, micro_batch);
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -208,7 +209,7 @@ void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
     slot.CopyFrom(value);
     return;
   }
-  // The copy engine leaves the kernels of other streams their room.
+  // The copy engine does not take resources from kernels of other streams.
   cuda::CopyToSegment(slot, value, copy_stream);
 }
 
@@ -222,7 +223,7 @@ absl::StatusOr<Outputs> LinkWindow::Take(
     return absl::CancelledError("the step was given up");
   Outputs outputs;
   for (const Tensor& slot : in_.layout.In(in_.window, micro_batch)) {
-    // A GPU's stay until all workers are through with the step.
+    // A GPU's slots stay until all workers have finished the step.
     const bool stays = device().is_cuda() || !slot.defined();
     outputs.values.push_back(stays ? slot : slot.Clone());
   }

@@ -22,21 +22,22 @@
 #include "models/distributed/step_plan.h"
 #include "models/distributed/window.h"
 
-// How neighbours of one machine pass values in steps of one plan through
-// windows: docs/design/step_windows.md.
+// Neighbors on one machine pass values through windows in the steps of a plan:
+// see docs/design/step_windows.md.
 namespace baton::dist {
 
-// What one value is; a plan's are the same in each step. Plain data.
+// The form of one value, which is the same in each step of a plan. Plain data.
 struct ValueSpec {
   bool defined = false;
   DType dtype = DType::kF32;
   Shape shape;
-  bool channels_last = false;  // of dense memory; else row-major
-  bool constant = false;       // as Outputs says
+  bool channels_last = false;  // dense in that order; false: row-major
+  bool constant = false;       // see Outputs::constants
 
   static ValueSpec Of(const Tensor& value);
-  // May the value of `other` stand where this one does? It may lie in another
-  // order, and may have become a constant: its gradient is of use to nobody.
+  // Whether a value of form `other` may take this one's place. Its memory order
+  // may differ, and it may have become a constant, because nobody needs its
+  // gradient.
   bool Fits(const ValueSpec& other) const;
   friend bool operator==(const ValueSpec&, const ValueSpec&) = default;
   static constexpr auto Fields() {
@@ -45,25 +46,27 @@ struct ValueSpec {
   }
 };
 
-// What a stage gives another for one micro-batch, or gets back.
+// The forms of the values that go to another stage, or come back, for one
+// micro-batch.
 using ParcelSpec = std::vector<ValueSpec>;
 ParcelSpec SpecOf(const Outputs& outputs);
 
-// A slot for each micro-batch that the plan has the stage begin, in order of
-// the micro-batches. One whose gradient has come back leaves its slot to the
-// next: that gradient is the credit, for what went forward has been taken, and
-// the slot of the gradient is taken, too, before the next one can be sent.
-// On GPUs each has its own, where what came stays for the step.
+// Returns the slot of each micro-batch, which the plan's program begins in
+// order at the stage. When a micro-batch's gradient has come back, the next one
+// may use its slot: the gradient proves that the values sent forward have been
+// taken, and the gradient itself is taken before the next one can be sent. On
+// GPUs each micro-batch has its own slot, because received values stay there
+// for the whole step.
 std::vector<int32_t> SlotsOf(const StepPlan& plan, int stage, Device device);
 
-// Where the parcels of one direction lie in a window: a flag for each
-// micro-batch, then the slots. Immutable.
+// Where a window has the values of one direction: a flag for each micro-batch,
+// then the slots. Immutable.
 class ParcelLayout {
  public:
-  // Both by micro-batch. Throws Error for what cannot be.
+  // Both are indexed by micro-batch. Throws Error if they are inconsistent.
   ParcelLayout(std::vector<ParcelSpec> parcels, std::vector<int32_t> slots);
 
-  size_t bytes() const { return bytes_; }  // of the window
+  size_t bytes() const { return bytes_; }  // the size of the window
   const ParcelSpec& parcel(int micro_batch) const {
     return parcels_[static_cast<size_t>(micro_batch)];
   }
@@ -71,7 +74,7 @@ class ParcelLayout {
     return Flag(window, static_cast<int>(slots_.size()));
   }
   uint64_t* Flag(const Window& window, int micro_batch) const;
-  // Views of the window. Throws Error where it is too small.
+  // Returns views of the window. Throws Error if the window is too small.
   Values In(const Window& window, int micro_batch) const;
 
  private:
@@ -80,46 +83,50 @@ class ParcelLayout {
   size_t first_slot_ = 0, slot_bytes_ = 0, bytes_ = 0;
 };
 
-// One stage's end of a link: a window of its own, which the other end writes,
-// and that of the other end. Used by one thread, but for GiveUp.
+// One end of a link between two stages: a window of its own, which the other
+// end writes, and the other end's window. Used by one thread, except GiveUp.
 class LinkWindow {
  public:
   struct Side {
     Window window;
     ParcelLayout layout;
   };
-  // `number`: of this end's steps, whatever windows they use. Throws Error
-  // where a window is too small for its layout.
+  // `number` counts the steps of this end, whatever windows they use. Throws
+  // Error if a window is too small for its layout.
   LinkWindow(Side in, Side out, std::shared_ptr<StepNumber> number);
 
-  // On the CPU, of all calls that follow: waits until this end is done with
-  // former steps. On GPUs whoever gives them a step begins its number.
+  // On the CPU, waits until this end is done with earlier steps; later calls
+  // belong to `step`. On GPUs the caller that enqueues a step begins its number
+  // instead.
   void Begin(uint64_t step);
-  // Any thread's: ends what waits, here and on this end's streams.
+  // Ends all waits of the step, here and on this end's streams. Any thread may
+  // call it.
   void GiveUp(uint64_t step) { step_->GiveUp(step); }
 
-  // Copies, and tells the other end, beside the current stream, which has been
-  // given what makes the values. InvalidArgument for values of other shapes
-  // than the plan's. Gradients are outputs without constants.
+  // Copies the values and signals the other end, on a stream beside the current
+  // one, after the work that the current stream has. Returns InvalidArgument if
+  // the values' shapes are not the plan's. Gradients are sent as Outputs
+  // without constants.
   absl::Status Send(int micro_batch, const Outputs& outputs);
-  // On the current stream, once they are there: on the CPU tensors of their
-  // own, on GPUs views of the window, which last until the next step. On the
-  // CPU DeadlineExceeded, and Cancelled when the step is given up; on a GPU
-  // they may be anything if it is given up before Drain has returned.
+  // Waits for the values on the current stream and returns them: on the CPU as
+  // new tensors, on GPUs as views of the window, which are valid until the next
+  // step. On the CPU returns DeadlineExceeded, or Cancelled if the step is
+  // given up. On a GPU the values are arbitrary if the step is given up before
+  // Drain has returned.
   absl::StatusOr<Outputs> Take(int micro_batch,
                                std::chrono::steady_clock::time_point deadline);
-  // Until all that was given to streams has ended.
+  // Waits until all work that was given to streams has ended.
   void Drain() const;
 
-  // A flag of each end beside those of micro-batches, on the current stream of
-  // a GPU: that this end's part of the step is done or, with `skip`, as
-  // RaiseFlagUnless says.
+  // Each end has one more flag, the gate, for use on the current stream of a
+  // GPU. Raising it says that this end's part of the step is done; with `skip`
+  // it is raised as RaiseFlagUnless says.
   void RaiseGate() const;
   void RaiseGate(const Tensor& skip) const;
   void AwaitGate() const;
   const uint64_t* gate() const { return in_.layout.Gate(in_.window); }
 
-  // The stream that carries what is sent.
+  // The stream that copies what is sent.
   Stream CopyStream() const { return Stream::ForCopies(device(), device()); }
 
  private:
@@ -130,7 +137,7 @@ class LinkWindow {
   const std::shared_ptr<StepNumber> step_;
 };
 
-// By the stage at the other end.
+// Windows by the stage at the other end.
 using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
 
 }  // namespace baton::dist

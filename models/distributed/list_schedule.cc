@@ -15,7 +15,7 @@
 namespace baton::dist {
 namespace {
 
-// What waits longest for others comes first.
+// The instructions that other workers wait for longest come first.
 constexpr std::array<StageOp, 3> kRanks = {
     StageOp::kInputGrad, StageOp::kForward, StageOp::kWeightGrad};
 
@@ -50,7 +50,7 @@ class Lister {
     return static_cast<size_t>(
         work_.worker_of_stage[static_cast<size_t>(stage)]);
   }
-  int& Next(StageOp op, int stage) {  // micro-batch
+  int& Next(StageOp op, int stage) {  // the next micro-batch
     return next_[static_cast<size_t>(stage)][static_cast<size_t>(op)];
   }
 
@@ -75,8 +75,8 @@ class Lister {
     return best->second;
   }
 
-  // Whether the worker can do the next forward of `stage` and afterwards, one
-  // micro-batch after the other, end all that it has begun.
+  // Whether the worker can do the next forward of `stage` and afterwards finish
+  // everything that it has begun, one micro-batch after the other.
   bool Fits(int stage) {
     const size_t worker = WorkerOf(stage);
     const std::vector<int>& stages = stages_of_[worker];
@@ -105,7 +105,7 @@ class Lister {
   const FirstOf ties_;
   Timeline timeline_;
   std::vector<std::array<int, 3>> next_;     // of each stage, by StageOp
-  std::vector<std::vector<int>> stages_of_;  // each worker
+  std::vector<std::vector<int>> stages_of_;  // of each worker
 };
 
 }  // namespace

@@ -7,14 +7,14 @@
 
 namespace baton::dist {
 
-// What comes first where a worker could do several things of a kind at once.
+// Which of several instructions of one kind a worker prefers.
 enum class FirstOf { kMicroBatches, kLaterStages };
 
-// What can begin first does; of several a backward before a forward before
-// gradients of weights, which so fill what would be idle. No worker holds more
-// than work.most_held (at least 1) allows, and a forward begins only where all
-// that is in flight can still be ended within it. For a workload that is right
-// (CheckWorkload).
+// Greedy scheduling: the instruction that can begin first is next; among
+// equals, backwards come before forwards, and weight gradients, which fill idle
+// time, come last. No worker holds more than work.most_held, which must be at
+// least 1; a forward begins only if everything in flight can still finish
+// within that limit. The workload must have passed CheckWorkload.
 Schedule ListSchedule(const Workload& work, FirstOf ties);
 
 }  // namespace baton::dist

@@ -12,7 +12,7 @@
 namespace baton::dist {
 namespace {
 
-// Of waits of GPUs, which only their host's word ends.
+// For waits of GPUs, which only their own host can give up.
 constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
 }  // namespace
@@ -107,8 +107,8 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
   if (!options_.copy_streams) copy_stream.WaitFor(user);
   Tensor arrived;
   {
-    // Memory of the copy_stream's own: that of a computing stream would come
-    // with its waits.
+    // Allocate on the copy stream: memory of a computing stream would make the
+    // copy wait for that stream's work.
     const StreamScope scope(copy_stream);
     const auto copy = [&] { arrived = value.To(target); };
     if (options_.trace == nullptr) {

@@ -15,21 +15,21 @@
 namespace baton::dist {
 
 // Links between stages whose programs one thread runs, each instruction after
-// what it needs, and from these to stages of other processes, through windows
-// of GPUs. Nothing is waited for on the host, and what goes to another device
-// is copied there. Confined to that thread.
+// those that it needs, and through windows of GPUs to stages of other
+// processes. The host never waits. Values for another device are copied there.
+// Confined to that thread.
 class LocalLinks final : public StageLinks {
  public:
   struct Options {
-    // Copies between GPUs run on streams of their own, beside the computing.
-    // Off: after what the computing streams of both have been given, and before
-    // what they are given next.
+    // Whether copies between GPUs run on separate streams, concurrently with
+    // computing. If not, a copy begins after the earlier work of both GPUs'
+    // computing streams, and their later work waits for it.
     bool copy_streams = true;
     StepTrace* trace = nullptr;  // times copies
-    WindowMap windows = {};      // to stages that are not among `all`
+    WindowMap windows = {};      // to stages that are not in `all`
   };
-  // Of a stage on these streams. `all`, which outlive it, are those that the
-  // thread runs, by stage.
+  // The links of a stage that uses these streams. `all` has the links of the
+  // thread's stages, by stage, and must outlive this object.
   LocalLinks(int stage, StageStreams streams, std::map<int, LocalLinks>& all,
              Options options);
 
@@ -51,7 +51,7 @@ class LocalLinks final : public StageLinks {
   void SendThrough(LinkWindow& window, int stage, int micro_batch,
                    const Outputs& outputs) const;
   Device device() const { return streams_.forward.front().device(); }
-  // `values` where `user` is, which will use them.
+  // Copies `values` to the device of `user`, the stream that will use them.
   Values SendAll(int micro_batch, const Values& values,
                  const Stream& user) const;
   Tensor Send(int micro_batch, const Tensor& value, const Stream& user) const;
@@ -60,7 +60,7 @@ class LocalLinks final : public StageLinks {
   const StageStreams streams_;
   std::map<int, LocalLinks>& all_;
   const Options options_;
-  Box<Outputs> inputs_;  // that have come
+  Box<Outputs> inputs_;  // received ones
   Box<Values> gradients_;
 };
 

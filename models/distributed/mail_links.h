@@ -20,50 +20,51 @@
 
 namespace baton::dist {
 
-// What passed between a stage and one behind it, by micro-batch. Plain data.
+// The shapes of what passed between a stage and a later one, by micro-batch.
+// Plain data.
 struct Passed {
   std::map<int, ParcelSpec> outputs, gradients;
 };
 
-// Links of a stage whose neighbours may be at other workers: by windows where
-// Begin names one for a neighbour, else by mail: outputs are delivered to
-// stages behind it, whose answers are the gradients. Keeps what came for the
-// stage in one step, in whatever order, until the compute thread takes it. Held
-// by a shared_ptr. Thread-safe.
+// The links of a stage whose neighbors may be at other workers. A link uses a
+// window if Begin names one for the neighbor, and calls otherwise: outputs are
+// delivered to later stages, whose answers are the gradients. Stores what
+// arrives for the stage in one step, in any order, until the compute thread
+// takes it. Held by a shared_ptr. Thread-safe.
 class MailLinks final : public StageLinks,
                         public std::enable_shared_from_this<MailLinks> {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  // To PutInputs of a stage behind this one, by the deadline.
+  // Calls PutInputs of a later stage; fails at the deadline.
   using Deliver = std::function<Future<Values>(
       int target, int micro_batch, const Outputs& outputs, Deadline deadline)>;
 
   MailLinks(const StageSpec& spec, Deliver deliver)
       : spec_(spec), deliver_(std::move(deliver)) {}
 
-  // From a stage before this one: what it gives of a micro-batch; the future is
-  // of the gradients, as TakeGradients there gives them, once the stage is
-  // through with it.
+  // Called for a stage before this one, with its outputs for a micro-batch. The
+  // future is done when this stage is through with the micro-batch; its value
+  // is the gradients, as TakeGradients returns them at the caller's stage.
   Future<Values> PutInputs(int source, int micro_batch, Outputs inputs);
   // Ends the step: every wait and every future fails with the first `why`. A
-  // delivery that fails does so.
+  // failed delivery ends the step, too.
   void Fail(const absl::Status& why);
-  // Done when all is answered that was sent before EndDeliveries; fails when
-  // the step does.
+  // Done when everything sent before EndDeliveries has been answered; fails
+  // when the step does.
   Future<void> delivered() const { return delivered_.future(); }
   void EndDeliveries();
-  // On the compute thread, before the step's program. The deadline is that of
-  // all waits that begin from now on, and of what is sent.
+  // Call this on the compute thread before the step's program. The deadline
+  // applies to all waits that begin later and to everything sent.
   void Begin(uint64_t step, Deadline deadline, WindowMap windows);
-  // There, after it: until windows are neither read nor written by this stage
-  // any more, and then without them. Unless ended() says something else, what
-  // has come through them is what was sent.
+  // Call this on the compute thread after the program: waits until this stage
+  // neither reads nor writes its windows any more, and then drops them. What
+  // arrived through them is what was sent, unless ended() returns an error.
   void Drain();
-  // There: what has gone to stages behind this one, and come back.
+  // What was sent to later stages and came back. For the compute thread.
   const std::map<int, Passed>& passed() const { return passed_; }
 
   absl::Status ended() const override;
-  // DeadlineExceeded says what did not come.
+  // DeadlineExceeded says what did not arrive.
   absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
   void SendOutputs(int target, int micro_batch,
@@ -93,8 +94,8 @@ class MailLinks final : public StageLinks,
   std::map<Key, Promise<Values>> answers_ ABSL_GUARDED_BY(mutex_);
   uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   WindowMap windows_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, Passed> passed_;               // the compute thread's
-  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // deliveries
+  std::map<int, Passed> passed_;  // only the compute thread uses it
+  int under_way_ ABSL_GUARDED_BY(mutex_) = 0;  // number of deliveries
   bool all_sent_ ABSL_GUARDED_BY(mutex_) = false;
   const Promise<void> delivered_;
 };

@@ -12,7 +12,7 @@
 
 namespace baton::dist {
 
-// Rows of a batch that make up one micro-batch: [begin, end).
+// The rows of a batch that form one micro-batch: [begin, end).
 struct RowRange {
   int64_t begin = 0;
   int64_t end = 0;
@@ -23,29 +23,30 @@ struct RowRange {
 // Cuts `rows` into micro-batches of `split_size`; the last may be smaller.
 // Both are at least 1.
 std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size);
-// Into micro-batches of these sizes; throws Error unless there are any, each is
-// at least 1 and they add up to `rows`.
+// Cuts `rows` into micro-batches of these sizes. Throws Error if `sizes` is
+// empty, a size is less than 1, or the sizes do not add up to `rows`.
 std::vector<RowRange> SplitRows(int64_t rows,
                                 const std::vector<int64_t>& sizes);
-// As the options of a pipeline say: into micro-batches of `sizes`, if there are
-// any, else of `split_size`, or into one where that is 0.
+// Cuts `rows` as a pipeline's options say: into micro-batches of `sizes` if
+// there are any, else of `split_size`, or into a single one if that is 0.
 std::vector<RowRange> SplitRows(int64_t rows, int64_t split_size,
                                 const std::vector<int64_t>& sizes);
-// By the same options, of rows to evaluate, for which sizes need not add up:
-// into micro-batches as large as the largest.
+// Cuts rows for an evaluation by the same options. The sizes need not add up:
+// all micro-batches are as large as the largest size.
 std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
                                      const std::vector<int64_t>& sizes);
 
-// Of what each micro-batch gave, as many values each, all rows of each value.
+// Concatenates the micro-batches' values along the rows. Each micro-batch has
+// the same number of values.
 Values Joined(const std::vector<Values>& micro_batches);
 
-// Rows of each group of `at_once` micro-batches, over the mean of the groups:
-// how their costs differ.
+// The rows of each group of `at_once` micro-batches, divided by the mean over
+// the groups: how the costs of the groups differ.
 std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
                                size_t at_once = 1);
 
-// A program of such groups, of which each instruction is that of its `count`
-// micro-batches in turn.
+// Expands a program of such groups: each instruction becomes the instructions
+// of its micro-batches, one after the other; `count` micro-batches in all.
 Program Ungrouped(const Program& groups, int at_once, int count);
 
 }  // namespace baton::dist

@@ -8,7 +8,7 @@ namespace baton::dist {
 void Place(nn::Module& module, const Placement& placement,
            const rpc::Compute& declared) {
   const DType dtype = placement.dtype.value_or(declared.dtype);
-  // Weights that are to be f32 by default may be f64.
+  // f32 by default does not change weights of f64.
   if (placement.dtype.has_value() || IsHalf(dtype))
     module.LowerPrecision(dtype);
   module.To(placement.device.value_or(declared.device));

@@ -27,8 +27,8 @@
 
 namespace baton::dist {
 
-// Where a module computes, and the dtype of its weights
-// (nn::Module::LowerPrecision); what is left out is as its worker has declared
+// The device of a module and the dtype of its weights
+// (nn::Module::LowerPrecision). What is left out is as its worker has declared
 // (rpc::Compute).
 struct Placement {
   std::optional<Device> device{};
@@ -37,17 +37,19 @@ struct Placement {
       std::tuple{&Placement::device, &Placement::dtype};
 };
 
-// Throws Error where there is no such device.
+// Throws Error if there is no such device.
 void Place(nn::Module& module, const Placement& placement,
            const rpc::Compute& declared);
 
-// Of a module elsewhere: what Module::Forward gives, until it is wanted here.
+// The result of a module at another worker, as Module::Forward returns it; it
+// is fetched only when its value is needed here.
 class Output final : public ValueSource<Variable> {
  public:
   using Answer = Future<rpc::ValueOrRRef<Variable>>;
-  // The value comes here by a call in `ctx`.
+  // Fetches the value by a call in `ctx`.
   static Future<Variable> Of(const Context& ctx, Answer answer);
-  // Of a future that Of gave in `ctx`; of others an invalid one.
+  // Returns the answer behind a future that Of returned in `ctx`; an invalid
+  // one for any other future.
   static Answer AnswerBehind(const Context& ctx,
                              const Future<Variable>& output);
 
@@ -60,10 +62,10 @@ class Output final : public ValueSource<Variable> {
   const Answer answer_;
 };
 
-// What any module can be asked from afar, beside its own exports.
+// The functions that any module supports remotely, besides its own exports.
 namespace module_calls {
 
-// M::Make, with the module where it belongs before anybody can use it.
+// Calls M::Make and moves the module to its device before anybody can use it.
 template <typename M, typename... P>
 absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
                                         const Placement& placement,
@@ -81,7 +83,8 @@ absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
   return made;
 }
 
-// A forward pre-hook, a forward hook or a backward hook, by what kHook takes.
+// Adds a forward pre-hook, a forward hook or a backward hook, depending on the
+// parameters of kHook.
 template <auto kHook>
 autograd::HookHandle AddTo(nn::Module& module) {
   using Hook = decltype(kHook);
@@ -107,7 +110,7 @@ auto WithParametersOfMake(Fn fn) {
   }(static_cast<Tuple*>(nullptr));
 }
 
-// M::Forward of what another module has put out, wherever that is.
+// Calls M::Forward with the output of another module, wherever that is.
 template <typename M>
 Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
                            const rpc::ValueOrRRef<Variable>& x) {
@@ -136,7 +139,7 @@ Future<int64_t> NumParameters(rpc::CallContext& call, const RRef<M>& module) {
                      [](M& local) { return local.NumParameters(); });
 }
 
-// Copies: the module goes on changing while they travel.
+// Returns copies, because the module may change while they are sent.
 template <typename M>
 Future<nn::StateMap> StateDict(rpc::CallContext& call, const RRef<M>& module) {
   return module.With(call, rpc::Access::kShared, [](M& local) {
@@ -162,7 +165,7 @@ absl::StatusOr<std::shared_ptr<HeldModule>> Hold(const RRef<M>& module) {
   return held;
 }
 
-// Of the part that `part` names. The function's name is the hook's in errors.
+// Adds a hook to the part named `part`. Errors name the hook by its function.
 template <typename M, auto kHook>
 Future<std::shared_ptr<RemoteHooks>> AddHook(rpc::CallContext& call,
                                              const RRef<M>& module,
@@ -196,8 +199,8 @@ absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
 
 }  // namespace module_calls
 
-// M, an nn::Module with Exports, with all that dist::Module, dist::Pipeline and
-// dist::Optimizer need of it. Every worker's registry needs it.
+// Registers M, an nn::Module with Exports, with everything that dist::Module,
+// dist::Pipeline and dist::Optimizer need. Every worker's registry needs this.
 template <typename M>
 void RegisterModule(rpc::Registry& registry) {
   static_assert(std::is_base_of_v<nn::Module, M>,
@@ -222,9 +225,9 @@ void RegisterModule(rpc::Registry& registry) {
   RegisterParameters<M>(registry);
 }
 
-// kHook may be added to an M elsewhere: a nn::Module::ForwardPreHook,
-// ForwardHook or BackwardHook, or one of all values (ForwardAllPreHook ...).
-// Every worker's registry needs it.
+// Allows AddHook<kHook> for a remote M. kHook is an nn::Module::ForwardPreHook,
+// ForwardHook or BackwardHook, or one that takes all values (ForwardAllPreHook,
+// ...). Every worker's registry needs this.
 template <typename M, auto kHook>
 void RegisterModuleHook(rpc::Registry& registry) {
   registry.AddFunction<&module_calls::AddHook<M, kHook>>();
@@ -241,17 +244,18 @@ void RegisterModuleHook(rpc::Registry& registry) {
 template <typename M>
 class Module {
  public:
-  Module() = default;  // names nothing
+  Module() = default;  // refers to no module
   Module(rpc::Agent& agent, RRef<M> module)
       : agent_(&agent), module_(std::move(module)) {}
 
-  // Made there by M::Make(args...), on the worker's own device.
+  // Makes a module at the worker by M::Make(args...), on the worker's own
+  // device.
   template <typename... Args>
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
                                Args&&... args) {
     return Create(agent, worker, Placement{}, std::forward<Args>(args)...);
   }
-  // Or where `placement` says:
+  // As above, on the device that `placement` names:
   //   Create(agent, "bob", dist::Placement{.device = Device::Cpu()}, spec)
   template <typename... Args>
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
@@ -265,11 +269,12 @@ class Module {
         .Then([&agent](const RRef<M>& rref) { return Module(agent, rref); });
   }
 
-  // Recorded in `ctx`; x comes to the module's device and dtype, wherever it
-  // is. X is Variable, Tensor or a Future of one: the value then is sent once
-  // it is there. A result of more than 64 KiB stays with the module's worker
-  // until somebody here waits for it: given to the Forward of another module it
-  // goes straight from worker to worker.
+  // Runs the module; the call is recorded in `ctx`. x is moved to the module's
+  // device and dtype, wherever it is. X is Variable, Tensor or a Future of one;
+  // the call is sent once the future's value is there. A result of more than 64
+  // KiB stays with the module's worker until somebody here waits for it: if it
+  // is passed to another module's Forward, it goes directly from worker to
+  // worker.
   template <typename X>
   Future<Variable> Forward(const Context& ctx, const X& x) const {
     if constexpr (std::is_same_v<X, Future<Variable>>) {
@@ -283,8 +288,8 @@ class Module {
     return Output::Of(ctx, module_.template AsyncOrRemote<&M::Forward>(ctx, x));
   }
 
-  // Moves its parameters and buffers, which stay the same Variables to
-  // optimizers.
+  // Moves the parameters and buffers; for optimizers they remain the same
+  // Variables.
   Future<void> To(Device device) const {
     return agent_->Async<&module_calls::To<M>>(owner(), module_, device);
   }
@@ -293,8 +298,9 @@ class Module {
                                                         training);
   }
   Future<void> Eval() const { return Train(false); }
-  // A hook of the module, or of the part of it that has this name ("layer1.0"):
-  // at its worker, for calls from anywhere, until the handle's Remove.
+  // Adds a hook to the module, or to its part of this name ("layer1.0"). The
+  // hook runs at the module's worker, for calls from anywhere, until the
+  // handle's Remove.
   template <auto kHook>
   Future<RRef<RemoteHooks>> AddHook(const std::string& part = "") const {
     return rpc::CreateBy<&module_calls::AddHook<M, kHook>>(*agent_, owner(),
@@ -307,7 +313,7 @@ class Module {
     return agent_->Async<&module_calls::StateDict<M>>(owner(), options,
                                                       module_);
   }
-  // Errors as nn::Module::LoadStateDict.
+  // Returns the errors of nn::Module::LoadStateDict.
   Future<void> LoadStateDict(const nn::StateMap& state, bool strict = true,
                              const rpc::CallOptions& options = {}) const {
     return agent_->Async<&module_calls::LoadStateDict<M>>(
@@ -315,7 +321,7 @@ class Module {
   }
 
   const RRef<M>& ref() const { return module_; }
-  // A handle may stand wherever its module is meant.
+  // A handle can be used wherever its module is expected.
   // NOLINTBEGIN(google-explicit-constructor)
   operator const RRef<M>&() const { return module_; }
   operator ParameterSource() const { return ParameterSource(module_); }
@@ -324,7 +330,7 @@ class Module {
   const rpc::WorkerInfo& owner() const { return module_.owner(); }
 
  private:
-  // Of which one makes a worker know M.
+  // The lines of code, for error messages, that make a worker know M.
   static std::string Lines() {
     const std::string type = rpc::internal::TypeName<M>();
     return absl::StrCat("dist::Join<", type,

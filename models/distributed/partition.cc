@@ -21,12 +21,13 @@ namespace baton::dist {
 namespace {
 
 constexpr int64_t kMostMicroBatches = 32;
-// Cuts of the same end that are kept while stages are added: all of a few
-// stages and units; of more so many that the product with the units that come
-// together, for each split, stays below the second.
+// The number of partial cuts with the same end that are kept while stages are
+// added: all of them if there are few stages and units. With many, the number
+// is limited so that its product with the number of units to add, for each
+// split, stays below kMostAdded.
 constexpr size_t kBeam = 64, kMostAdded = 100'000;
-// Instructions times stages that are simulated in all, which bounds the time
-// that a plan takes.
+// The maximum of instructions times stages that are simulated in total, which
+// bounds the time of planning.
 constexpr int64_t kMostSimulated = 500'000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -64,7 +65,7 @@ absl::Status CheckProfiles(const ClusterProfile& profile) {
   return absl::OkStatus();
 }
 
-// Searches the best `count` plans of one request. Confined to one call.
+// Searches for the best `count` plans of one request. Confined to one call.
 class Planner {
  public:
   Planner(const ClusterProfile& profile, const PlanRequest& request,
@@ -79,7 +80,7 @@ class Planner {
     RETURN_IF_ERROR(MakeTeams());
     const auto alone = teams_.begin();
     RETURN_IF_ERROR(Search(alone, alone + 1, 1));
-    // One cut for each first, whose times then bound what is searched.
+    // Search first with one cut, whose times then bound the full search.
     for (const size_t width : {size_t{1}, kBeam})
       RETURN_IF_ERROR(Search(alone + 1, teams_.end(), width));
     if (!best_.empty()) return Best();
@@ -115,7 +116,7 @@ class Planner {
         " rows at least, which no micro-batches of ", request_.rows, " have"));
   }
 
-  // The fastest, in the profile's order.
+  // The fastest workers, in the profile's order.
   std::vector<int> Fastest(size_t count) const {
     std::vector<int> workers(profile_.workers.size());
     std::iota(workers.begin(), workers.end(), 0);
@@ -130,7 +131,7 @@ class Planner {
     return workers;
   }
 
-  // The first is one worker alone.
+  // The first team is one worker alone.
   absl::Status MakeTeams() {
     const std::string& name = request_.schedule;
     if (request_.stages_a_worker < 1 || request_.stages_a_worker > 2)
@@ -139,7 +140,7 @@ class Planner {
                        request_.stages_a_worker));
     for (size_t count = 1; count <= profile_.workers.size(); ++count) {
       const auto k = static_cast<int>(count);
-      // Some schedules want two stages a worker.
+      // Some schedules need two stages per worker.
       const int each = name == "auto" ? request_.stages_a_worker : 1;
       absl::StatusOr<std::vector<int>> placed = PlaceStages(name, each * k, k);
       if (!placed.ok() || *absl::c_max_element(*placed) + 1 < k)
@@ -165,9 +166,9 @@ class Planner {
     return JudgeAll(std::move(layouts));
   }
 
-  // Adds one stage after the other; of the layouts that reach the same unit,
-  // `width` of the least bounds are kept, and none that is no better than the
-  // best so far.
+  // Adds one stage after the other. Of the layouts that end at the same unit,
+  // keeps the `width` ones with the lowest bounds, and none whose bound is not
+  // below the slowest of the best plans.
   void AddLayouts(const BatchSplit& split, const StageTeam& team, size_t width,
                   std::vector<StageLayout>& layouts) {
     const size_t stages = team.placed.size();
@@ -185,7 +186,7 @@ class Planner {
         const double before = one.least_s;
         for (; end <= last; ++end) {
           one.least_s = std::max(before, costs_.LeastSecondsOfLast(one));
-          // Nor do those of later ends do better.
+          // Layouts with later ends are no better.
           if (one.least_s >= bound_s() || !Fits(one)) break;
           by_end[end].push_back(one);
         }
@@ -205,12 +206,13 @@ class Planner {
   static bool IsBetter(const StageLayout& a, const StageLayout& b) {
     return a.least_s < b.least_s;
   }
-  // No plan that takes as long is among the best.
+  // A plan that takes at least this long is not among the best.
   double bound_s() const {
     return best_.size() < count_ ? kNever : best_.back().seconds();
   }
 
-  // Where there is memory enough for one micro-batch, there is an order.
+  // If there is enough memory for one micro-batch in flight, some order of work
+  // fits.
   bool Fits(const StageLayout& layout) {
     return request_.most_bytes <= 0 || Fits(costs_.LeastBytes(layout));
   }
@@ -236,7 +238,7 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // By the order that holds most of those that fit.
+  // Uses the fitting order that holds the most activations.
   absl::Status Judge(const StageLayout& layout) {
     const Workload work = costs_.WorkOf(layout);
     ScheduleChoice choice{.name = request_.schedule,
@@ -307,7 +309,8 @@ class Planner {
   std::vector<StageTeam> teams_;
   std::vector<Plan> best_;  // the best first; at most count_
   std::optional<Plan> alone_;
-  double least_bytes_ = kNever;  // that what did not fit would have needed
+  double least_bytes_ = kNever;  // the least that a plan which did not fit
+                                 // would have needed
 };
 
 }  // namespace

@@ -12,73 +12,80 @@
 #include "models/distributed/schedules.h"
 #include "models/distributed/simulation.h"
 
-// How a model is best trained by the workers that there are, by what its units
-// cost there.
+// Searches for the fastest way to train a model on the workers that there are,
+// from the measured costs of its units.
 namespace baton::dist {
 
 struct PlanRequest {
-  int64_t rows = 0;  // of a batch
-  // Rows of a micro-batch to choose among, the last one of a batch being what
-  // is left; empty: SplitSizesFor(rows).
+  int64_t rows = 0;  // in a batch
+  // The sizes of micro-batches to choose from; the last micro-batch of a batch
+  // has what is left. Empty: SplitSizesFor(rows).
   std::vector<int64_t> split_sizes = {};
   std::string schedule = "auto";
-  double most_held = 0;  // see Workload
-  // With "auto", where several workers take part: 1, or 2, with which a worker
-  // waits less for the first micro-batch, and each one passes more links.
+  double most_held = 0;  // see Workload::most_held
+  // The number of stages that each worker has with "auto" if several workers
+  // take part: 1 or 2. With 2, a worker waits less for the first micro-batch,
+  // but each micro-batch crosses more links.
   int stages_a_worker = 1;
-  // That a worker may use; 0: any number. Counts parameters, what belongs to
-  // them, and activations that wait for their backward; not what an
-  // instruction needs for itself.
+  // Memory that a worker may use; 0: no limit. Counts parameters, what belongs
+  // to them, and activations that wait for their backward, but not the
+  // temporary memory of instructions.
   double most_bytes = 0;
-  // What there is for each parameter: itself, its gradient, and as many more as
-  // the optimizer keeps.
+  // The number of copies of each parameter: itself, its gradient, and what the
+  // optimizer keeps.
   double parameter_copies = 2;
-  bool recompute = false;  // see StageSpec
+  bool recompute = false;  // see StageSpec::checkpoint
 };
 
 // Plain data.
 struct Plan {
-  std::vector<std::string> cuts;  // what each stage but the last ends after
-  std::vector<int> workers;       // of each stage, as in ClusterProfile
+  std::vector<std::string> cuts;  // for each stage but the last, the unit after
+                                  // which it ends
+  std::vector<int> workers;  // of each stage, as indices in the ClusterProfile
   int64_t split_size = 0;
-  std::vector<int64_t> micro_batches;  // rows of each, as split_size gives
+  std::vector<int64_t> micro_batches;  // the rows of each, by split_size
   ScheduleChoice schedule;
-  // Of a step, without the optimizer's, in seconds; its workers count from 0 as
-  // the stages name them first.
+  // The predicted step without the optimizer, in seconds. Its workers are
+  // numbered from 0 in the order in which the stages first name them.
   Simulation predicted;
-  std::vector<double> bytes;  // that each worker uses at most, as `predicted`
-  // A step of the fastest worker alone, at its best; 0: it has not the memory.
+  std::vector<double> bytes;  // peak memory of each worker, numbered as in
+                              // `predicted`
+  // The best predicted step of the fastest worker alone; 0 if it lacks the
+  // memory.
   double alone_s = 0;
 
   double seconds() const { return predicted.makespan; }
 };
 
-// For people: "2 stages, cut after layer2.1; 10 micro-batches of 12; ...".
+// For display: "2 stages, cut after layer2.1; 10 micro-batches of 12; ...".
 std::string ToString(const Plan& plan);
 
-// The split sizes worth a thought for batches of so many rows, falling: those
-// of 1 to 32 micro-batches as equal as can be.
+// The split sizes that are worth considering for batches of `rows`, in
+// descending order: those that give 1 to 32 micro-batches of nearly equal size.
 std::vector<int64_t> SplitSizesFor(int64_t rows);
-// Of these, what to measure so that Profile::At can tell the others.
+// Returns those of `split_sizes` to measure so that Profile::At can interpolate
+// the others.
 std::vector<int64_t> RowsToMeasure(std::vector<int64_t> split_sizes);
 
-// The plan of the shortest simulated step among: the fastest k workers, for
-// each k, in the order in which the profile has them; all cuts between units;
-// all split sizes; and where the schedule leaves it open, orders of work. Links
-// take what was measured, each micro-batch by its size. One worker alone, in
-// 1f1b, is among them, and is taken where nothing is faster. Where there are
-// too many cuts to simulate (some hundred), those of the best lower bounds are:
-// a step takes no less than the busiest worker's work and what must come before
-// and after it.
+// Returns the plan whose simulated step is the shortest. Candidates are all
+// combinations of the fastest k workers, for each k, in the order of the
+// profile; all cuts between units; all split sizes; and, if the schedule leaves
+// it open, different orders of work. Transfers take the measured time for each
+// micro-batch's size. One worker alone, with 1f1b, is a candidate, too, and is
+// taken if nothing is faster. If there are too many cuts to simulate (some
+// hundred), those with the best lower bounds are simulated: a step takes at
+// least as long as the busiest worker's work plus what must precede and follow
+// it.
 //
-// InvalidArgument for requests and profiles that do not fit each other or the
-// schedule; ResourceExhausted where no plan keeps within most_bytes, with the
-// least that one would need.
+// Returns InvalidArgument for a request and a profile that do not fit each
+// other or the schedule, and ResourceExhausted, which names the least memory
+// that a plan would need, if no plan stays within most_bytes.
 absl::StatusOr<Plan> MakePlan(const ClusterProfile& profile,
                               const PlanRequest& request);
-// The best `count` of them, the best first, and behind them one worker alone
-// where it is not among them and has the memory: what to try where predictions
-// lie closer together than they are right. Errors likewise.
+// Returns the best `count` plans, the best first, followed by the plan with one
+// worker alone if it is not among them and has the memory: these are the plans
+// to try if the predictions differ by less than their error. Errors are those
+// of MakePlan.
 absl::StatusOr<std::vector<Plan>> MakePlans(const ClusterProfile& profile,
                                             const PlanRequest& request,
                                             size_t count);

@@ -17,7 +17,7 @@
 namespace baton::dist {
 namespace {
 
-// Longer limits, which mean none, would overflow what is added to them.
+// Longer limits mean no limit; adding them to a time would overflow.
 constexpr std::chrono::hours kLongestStep{24 * 365};
 
 absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
@@ -40,13 +40,14 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
   }
   if (options.loss_scale.has_value()) {
     RETURN_IF_ERROR(CatchErrors([&] {
-      optim::GradScaler({Device::Cpu()}, *options.loss_scale);  // says so
+      // Throws for bad options.
+      optim::GradScaler({Device::Cpu()}, *options.loss_scale);
     }));
   }
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
-// Workers count from 0 in the order in which the stages name them.
+// Workers are numbered from 0 in the order in which the stages first name them.
 std::vector<int> WorkersOf(const std::vector<StageModule>& modules) {
   std::map<std::string, int> numbers;
   std::vector<int> workers;
@@ -58,7 +59,7 @@ std::vector<int> WorkersOf(const std::vector<StageModule>& modules) {
   return workers;
 }
 
-// Says before anything is made what the schedule cannot be.
+// Returns an error for an impossible schedule before anything is made.
 absl::Status CheckChoice(const ScheduleChoice& choice,
                          const std::vector<int>& worker_of_stage) {
   Workload work;
@@ -67,7 +68,7 @@ absl::Status CheckChoice(const ScheduleChoice& choice,
   return MakeSchedule(choice, work).status();
 }
 
-// What runs the stages of each worker; the first one's knows the others.
+// Makes the group of each worker's stages; the first worker's knows the others.
 absl::StatusOr<std::vector<RRef<StageGroup>>> MakeGroups(
     rpc::Agent& agent, const std::vector<RRef<Stage>>& stages,
     const std::vector<int>& worker_of_stage, int compute_threads) {
@@ -89,7 +90,7 @@ absl::StatusOr<std::vector<RRef<StageGroup>>> MakeGroups(
   return groups;
 }
 
-// Steps by usual costs, before those of the last of them order the others.
+// Steps with default costs; the last of them measures those for later steps.
 constexpr int kUsualSteps = 2;
 
 }  // namespace
@@ -115,7 +116,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   RETURN_IF_ERROR(CheckOptions(options, modules.size()));
   std::vector<int> workers = WorkersOf(modules);
   RETURN_IF_ERROR(CheckChoice(options.schedule, workers));
-  // Backwards, since each stage knows those behind it.
+  // From last to first, because each stage needs the later ones.
   std::vector<RRef<Stage>> stages(modules.size());
   ASSIGN_OR_RETURN(std::optional<RRef<StageLoss>> loss,
                    options.loss.At(agent, modules.back().owner()));
@@ -137,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
                                      std::exchange(loss, std::nullopt));
   }
   for (const RRef<Stage>& stage : stages) {
-    // The call ends by the agent's own time limit.
+    // The agent's own time limit ends the call.
     RETURN_IF_ERROR(stage.Ready().Await(kNoLimit));
   }
   ASSIGN_OR_RETURN(auto groups,
@@ -254,7 +255,7 @@ void Pipeline::LearnRecordings(const std::vector<GroupReport>& reports,
     if (!report.why_not_recorded.has_value()) return;
     if (report.why_not_recorded->empty()) continue;
     told.recording = Told::Recording::kRefused;
-    // No window of a GPU will be used.
+    // GPU windows are useless without recordings.
     if (!told.gpu_windows.empty())
       told.why_no_window =
           absl::StrCat("between GPUs, as the step could not be recorded: ",
@@ -274,7 +275,7 @@ void Pipeline::Collect() {
         [&](const Told& each) { return each.plan.id == step.plan; });
     if (told == told_.end()) return true;
     if (!reports.ok()) {
-      // The step may have been the one that was to make them.
+      // The failed step may have been the one that was to make windows.
       told->asked = !told->windows.empty() || !told->gpu_windows.empty() ||
                     !told->why_no_window.empty() ||
                     told->recording == Told::Recording::kMade;
@@ -327,7 +328,7 @@ absl::Status Pipeline::MakeReplicas(rpc::Agent& agent,
   static std::atomic<uint64_t> last = 0;
   const std::string name =
       absl::StrCat("replicas ", ++last, " of pipelines of ", agent.self().name);
-  std::vector<std::vector<std::string>> workers;  // of each group
+  std::vector<std::vector<std::string>> workers;  // one list for each group
   for (const Pipeline* pipeline : pipelines) {
     if (pipeline->worker_of_stage_ == pipelines.front()->worker_of_stage_)
       continue;
@@ -358,7 +359,7 @@ absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
   std::vector<Future<std::vector<PipelineLink>>> asked;
   for (const RRef<StageGroup>& group : groups_)
     asked.push_back(group.Async<&StageGroup::Links>());
-  // The calls end by the agent's own time limit.
+  // The agent's own time limit ends the calls.
   ASSIGN_OR_RETURN(const auto of_workers, WaitAll(asked).Await(kNoLimit));
   std::vector<PipelineLink> links;
   for (const auto& of_worker : of_workers)
@@ -371,7 +372,7 @@ absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
 }
 
 int Pipeline::warm_up_steps() const {
-  // One shows what passes, and one is recorded after.
+  // One step learns the values' shapes, and the one after it is recorded.
   const int recorded = on_gpus_ && options_.graph ? 2 : 0;
   const int first = recorded + 1;
   return options_.schedule.name == "auto" ? first + 1 + recorded : first;

@@ -11,16 +11,16 @@
 
 namespace baton::dist {
 
-// How what one stage of a pipeline gives another gets there. Plain data.
+// How values travel from one stage of a pipeline to another. Plain data.
 struct PipelineLink {
   int32_t from = 0;        // stage
   int32_t to = 0;          // a stage behind it
-  std::string sender{};    // worker of the one
-  std::string receiver{};  // and of the other
-  // "local" within a worker, "window" where the last training step went by
-  // windows (PipelineOptions::windows), else as PathTo says.
+  std::string sender{};    // the worker of stage `from`
+  std::string receiver{};  // the worker of stage `to`
+  // "local" within a worker, "window" if the last training step used windows
+  // (PipelineOptions::windows), else what PathTo returns.
   std::string path{};
-  std::string why_no_window{};  // where one was tried in vain
+  std::string why_no_window{};  // if windows were tried and failed
   static constexpr auto Fields() {
     return std::tuple{&PipelineLink::from,   &PipelineLink::to,
                       &PipelineLink::sender, &PipelineLink::receiver,
@@ -28,14 +28,14 @@ struct PipelineLink {
   }
 };
 
-// What links within a worker say for their path, and those by windows.
+// The paths of links within a worker and of links by windows.
 inline constexpr char kLocalPath[] = "local";
 inline constexpr char kWindowPath[] = "window";
 
-// By which way most of what the worker has sent `peer` in tensors went, on
-// their present connection: a channel for tensors ("shared memory", "cuda ipc",
-// "tcp") or, where none took any, the transport itself ("grpc",
-// "in-process"). "none" before there is a connection.
+// How most bytes of the tensors that the worker has sent to `peer` went over
+// the present connection: a channel ("shared memory", "cuda ipc", "tcp") or, if
+// no channel took any, the transport itself ("grpc", "in-process"). "none" if
+// there is no connection yet.
 std::string PathTo(const std::string& peer, const rpc::DebugInfo& worker);
 
 }  // namespace baton::dist

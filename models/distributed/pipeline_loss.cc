@@ -17,7 +17,7 @@ absl::StatusOr<std::optional<RRef<StageLoss>>> PipelineLoss::At(
                      ", but the last stage, whose outputs it takes, at ",
                      worker.name, ": make it there"));
   }
-  // The call ends by the agent's own time limit.
+  // The agent's own time limit ends the call.
   ASSIGN_OR_RETURN(auto loss, find_(agent).Await(kNoLimit));
   return loss;
 }

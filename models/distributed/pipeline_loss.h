@@ -30,16 +30,16 @@ absl::StatusOr<std::shared_ptr<StageLoss>> LossAt(const RRef<L>& loss) {
 
 }  // namespace module_calls
 
-// L, an nn::LossModule with Exports of its Make, with all that a pipeline and
-// an optimizer need of it. Every worker's registry needs it.
+// Registers L, an nn::LossModule whose Exports include Make, with everything
+// that a pipeline and an optimizer need. Every worker's registry needs this.
 template <typename L>
 void RegisterLoss(rpc::Registry& registry) {
   RegisterModule<L>(registry);
   registry.AddFunction<&module_calls::LossAt<L>>();
 }
 
-// What a pipeline minimises: a loss that every worker knows, or a module at the
-// worker of the last stage:
+// The loss that a pipeline minimizes: a built-in one, or a module at the worker
+// of the last stage:
 //
 //   ASSIGN_OR_RETURN(auto loss, dist::Module<MyLoss>::Create(
 //       agent, back.owner().name, options).Await());
@@ -50,7 +50,8 @@ void RegisterLoss(rpc::Registry& registry) {
 // A value.
 class PipelineLoss {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): options of pipelines read as such
+  // NOLINTBEGIN(google-explicit-constructor): pipeline options name a loss as
+  // is
   PipelineLoss(Loss kind) : kind_(kind) {}
   template <typename L>
   PipelineLoss(const RRef<L>& loss)
@@ -65,14 +66,15 @@ class PipelineLoss {
   // NOLINTEND(google-explicit-constructor)
 
   Loss kind() const { return kind_; }
-  // The module, for the last stage, which is at `worker`; none of a loss that
-  // is known. InvalidArgument where the module is at another.
+  // Returns the module for the last stage, which is at `worker`; nullopt for a
+  // built-in loss. Returns InvalidArgument if the module is at another worker.
   absl::StatusOr<std::optional<RRef<StageLoss>>> At(
       rpc::Agent& agent, const rpc::WorkerInfo& worker) const;
 
  private:
   Loss kind_;
-  std::function<const rpc::WorkerInfo&()> owner_;  // of a module
+  // The owner of the module; empty for a built-in loss.
+  std::function<const rpc::WorkerInfo&()> owner_;
   std::function<Future<RRef<StageLoss>>(rpc::Agent&)> find_;
 };
 

@@ -16,7 +16,7 @@ namespace baton::dist {
 namespace {
 
 // How long a member may take to answer before it is asked again, and how long
-// to wait for news that may not come.
+// to wait for news.
 constexpr std::chrono::milliseconds kAnswer{1000};
 constexpr std::chrono::milliseconds kNoNews{50};
 
@@ -91,7 +91,7 @@ const RRef<StateStore>& PipelineMembers::BuddyOf(size_t place) const {
   return members_[(place + 1) % members_.size()].store;
 }
 
-// One that was given up and came back has lost what was made there.
+// A worker that was given up and came back has lost what was made there.
 bool PipelineMembers::IsGone(const Member& member) const {
   if (member.store.valid() && !member.store.confirmed()) return true;
   return absl::c_none_of(agent_.workers(), [&](const rpc::WorkerInfo& worker) {
@@ -190,7 +190,7 @@ std::optional<PipelineMembers::Kept> PipelineMembers::NewestKept(
     for (const KeptState& kept : answer.kept) {
       const auto place = static_cast<size_t>(kept.place);
       if (kept.step > most || place >= of_place.size()) continue;
-      // Rather where it is loaded.
+      // Prefer the store at the worker that will load the state.
       if (answer.store == members_[place].store) {
         of_place[place][kept.step] = answer.store;
       } else {

@@ -21,16 +21,16 @@
 
 namespace baton::dist {
 
-// What an agent hears of other workers. Thread-safe.
+// What an agent has heard of other workers. Thread-safe.
 class MemberNews {
  public:
   using Clock = std::chrono::steady_clock;
 
   static std::shared_ptr<MemberNews> Of(rpc::Agent& agent);
-  // Done at the next news.
+  // Done when the next event is heard.
   Future<void> Next() const;
-  // When the connection to a worker of this name first broke, or it was lost,
-  // since the last Forget.
+  // When the connection to a worker of this name first broke, or the worker was
+  // lost, since the last Forget.
   std::optional<Clock::time_point> Broke(const std::string& name) const;
   void Forget();
 
@@ -42,40 +42,44 @@ class MemberNews {
   std::map<std::string, Clock::time_point> broke_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Which worker has which place in a pipeline that is recovered, what states
-// they have, and who takes the place of one that is lost: one of its name, a
-// spare (rpc/spares.h), or one that had a place before. Confined to one thread.
+// Keeps track of which worker has which place in a recoverable pipeline and of
+// the states they hold. Chooses the successor of a lost worker: a worker of the
+// same name, a spare (rpc/spares.h), or a worker that had a place before.
+// Confined to one thread.
 class PipelineMembers {
  public:
   using Clock = MemberNews::Clock;
 
   struct Member {
     rpc::WorkerInfo worker;
-    RRef<StateStore> store{};  // none before MakeStores
+    RRef<StateStore> store{};  // unset before MakeStores
     bool has_modules = false;
   };
   PipelineMembers(rpc::Agent& agent,
                   const std::vector<rpc::WorkerInfo>& workers);
 
-  // Makes those that are missing.
+  // Makes the stores that are missing.
   absl::Status MakeStores();
-  // Where the states of a place are kept beside its own store: at the next
-  // place, or of a single worker here.
+  // The store that keeps a second copy of a place's states: at the worker of
+  // the next place, or in this process if there is only one worker.
   const RRef<StateStore>& BuddyOf(size_t place) const;
 
-  // Waits until each member has answered, which then takes nothing from earlier
-  // epochs, or is gone. Their places; Unavailable after the deadline.
+  // Waits until each member has answered, and from then on refuses writes from
+  // earlier epochs, or is gone. Returns the places of those that are gone;
+  // Unavailable after the deadline.
   absl::StatusOr<std::vector<size_t>> FindLost(uint64_t epoch,
                                                Clock::time_point deadline);
-  // Gives their places to others, waiting for such. Unavailable after the
-  // deadline names the one that nobody follows.
+  // Gives these places to other workers and waits until there are enough. After
+  // the deadline returns Unavailable, which names the worker that has no
+  // successor.
   absl::Status Replace(const std::vector<size_t>& lost,
                        Clock::time_point deadline);
-  // After FindLost: the newest step up to `most` after which the state of every
-  // place is still somewhere, and where each is. None: there is no such step.
+  // After FindLost: the newest step, at most `most`, for which the states of
+  // all places still exist, and where each of them is. nullopt if there is no
+  // such step.
   struct Kept {
     int64_t step = 0;
-    std::vector<RRef<StateStore>> stores{};  // of each place
+    std::vector<RRef<StateStore>> stores{};  // one for each place
   };
   std::optional<Kept> NewestKept(int64_t most) const;
 
@@ -89,9 +93,9 @@ class PipelineMembers {
   rpc::Agent& agent_;
   const std::shared_ptr<MemberNews> news_;
   std::vector<Member> members_;
-  std::vector<std::string> names_;  // of all that had a place
-  RRef<StateStore> here_;           // the only worker's buddy
-  // Of the last FindLost: who has what.
+  std::vector<std::string> names_;  // of all workers that ever had a place
+  RRef<StateStore> here_;           // the buddy if there is only one worker
+  // The answers of the last FindLost: which store has which states.
   struct Answer {
     RRef<StateStore> store;
     std::vector<KeptState> kept;

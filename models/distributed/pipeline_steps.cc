@@ -12,22 +12,22 @@
 #include "models/distributed/pipeline.h"
 #include "models/distributed/step_trace.h"
 
-// What the trainer sends and gets in a step.
+// The trainer's part of a step: sends orders and receives reports.
 namespace baton::dist {
 namespace {
 
 // How long the stages may take to give up a step that failed somewhere.
 constexpr std::chrono::milliseconds kGiveUp{5000};
-// Plans of which the workers are told again when they are named anew.
+// The number of plans that are remembered; older ones are sent again if used.
 constexpr size_t kMostPlans = 64;
-// Plans that have windows, which hold memory.
+// The number of plans that have windows, because windows hold memory.
 constexpr std::ptrdiff_t kMostWindows = 4;
-// Beyond the step's own deadline, which brings the better message.
+// Added to the step's own deadline, whose error message is better.
 constexpr std::chrono::milliseconds kGrace{2000};
 
-// One step at all workers. After an error it is broken at all of them, and the
-// future waits for them: the caller may change or free what the stages use only
-// once they are done.
+// Runs one step at all workers. After an error it makes the step fail at all of
+// them and waits for that: only then may the caller change or free what the
+// stages use.
 Future<std::vector<GroupReport>> RunAtAll(
     const std::vector<RRef<StageGroup>>& groups,
     const std::vector<StepOrder>& orders, const rpc::CallOptions& options,
@@ -64,8 +64,8 @@ Future<std::vector<GroupReport>> RunAtAll(
   return result.future();
 }
 
-// Of a step in which `report` is the last stage's; losses add up in the order
-// of micro-batches.
+// Returns the loss of a step; `report` is the last stage's. Losses are added in
+// the order of micro-batches.
 double LossOf(const StageReport& report) {
   if (!report.losses.defined()) return 0;
   const auto losses = report.losses.To(DType::kF64).ToVector<double>();
@@ -73,14 +73,14 @@ double LossOf(const StageReport& report) {
 }
 
 // The trainer computes nothing itself: on a GPU that a worker keeps busy it
-// would wait for a time slice.
+// would have to wait for a time slice.
 double AccuracyOf(const StageReport& report, const Tensor& targets) {
   if (!report.correct.defined()) return 0;
   return report.correct.Item() / static_cast<double>(targets.dim(0));
 }
 
-// A tree of all workers by links between their stages, from the first worker;
-// none where they do not hang together.
+// Returns a tree of all workers, with the first as its root, along links
+// between their stages; nullopt if the links do not connect all workers.
 std::optional<std::vector<StepGate>> GatesOf(
     const std::vector<LinkEnds>& links, const std::vector<int>& worker_of_stage,
     size_t workers) {
@@ -135,8 +135,8 @@ bool Pipeline::AsksForRecordings(const Told& told) const {
          on_gpus_ && told.recording == Told::Recording::kToBeAsked;
 }
 
-// Programs are recorded after a step whose windows are there, and passes are
-// replayed where that will not be.
+// Programs are recorded after a step with windows; where that is impossible,
+// single passes are replayed.
 Replay Pipeline::ReplayFor(const Told& told) const {
   using Recording = Told::Recording;
   if (!on_gpus_ || !told.plan.training || !options_.graph)
@@ -212,7 +212,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
   return orders;
 }
 
-// Each to the workers whose stages take it.
+// Gives each input to the workers whose stages take it.
 absl::Status Pipeline::PutInputs(const BatchInputs& inputs,
                                  std::vector<StepOrder>& orders) const {
   const Values& values = inputs.values();

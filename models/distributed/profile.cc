@@ -28,7 +28,7 @@ double MedianOf(std::vector<double> values) {
   return *middle;
 }
 
-// What takes part of `a` and the rest of `b`.
+// Returns part * a + rest * b.
 UnitCosts Mixed(const UnitCosts& a, double part, const UnitCosts& b,
                 double rest) {
   const auto mix = [&](double x, double y) { return part * x + rest * y; };
@@ -45,7 +45,7 @@ double LiveBytes(Device device) {
           .live_bytes);
 }
 
-// Of each unit, the medians of what several rounds took.
+// Returns, for each unit, the median times of several rounds.
 std::vector<UnitCosts> Medians(
     const std::vector<std::vector<UnitCosts>>& rounds) {
   std::vector<UnitCosts> medians = rounds.back();
@@ -88,8 +88,9 @@ class UnitMeter {
     }
   }
 
-  // The medians of all micro-batches but the first, by which algorithms are
-  // chosen. Recorded where steps will be: the host then takes no part.
+  // Returns the medians over all micro-batches except the first, in which
+  // algorithms are chosen. If steps will be recorded, the measurement is, too,
+  // so that the host's time does not count.
   std::vector<UnitCosts> Measure() {
     const std::vector<UnitCosts> first = Train(0);
     std::vector<std::vector<UnitCosts>> rounds;
@@ -178,9 +179,9 @@ class UnitMeter {
   const Tensor inputs_, targets_;
   StepPlan plan_;
   GradientSums sums_;
-  std::deque<StageCompute> stages_;  // which stay where they are
+  std::deque<StageCompute> stages_;  // a deque, because elements must not move
   bool recordable_;
-  StepTrace* trace_ = nullptr;  // of the recording
+  StepTrace* trace_ = nullptr;  // set while recording
 };
 
 absl::Status CheckRequest(const ProfileRequest& request, size_t units,
@@ -264,11 +265,11 @@ absl::StatusOr<Profile> MeasureUnits(
 namespace profile_calls {
 namespace {
 
-// As much as a large activation.
+// The size of a large activation.
 constexpr int64_t kLargeMessage = 8 << 20;
 constexpr int kMessages = 7;
 
-// How long a tensor of so many bytes takes to get there and be acknowledged.
+// Measures how long a tensor of `bytes` takes to be sent and acknowledged.
 absl::StatusOr<double> RoundTrip(rpc::CallContext& call,
                                  const std::string& worker, int64_t bytes) {
   const Tensor tensor = Tensor::Zeros(

@@ -22,15 +22,16 @@
 #include "rpc/agent.h"
 #include "rpc/call_context.h"
 
-// What the units of a model (models/units.h) cost at the workers of a cluster,
-// and the links between them: what a plan (partition.h) is made by.
+// Measures what the units of a model (models/units.h) and the links between the
+// workers cost in a cluster. A plan (partition.h) is made from the result.
 namespace baton::dist {
 
-// Of one unit, on one micro-batch.
+// The costs of one unit for one micro-batch.
 struct UnitCosts {
   StageCosts seconds;
-  double held_bytes = 0;  // from F until W, the output among them
-  // To the next unit, none of the last; the gradients have as many.
+  double held_bytes = 0;  // held from F until W, including the output
+  // Bytes sent to the next unit; the gradients that come back have the same
+  // size.
   double output_bytes = 0;
   static constexpr auto Fields() {
     return std::tuple{&UnitCosts::seconds, &UnitCosts::held_bytes,
@@ -38,19 +39,21 @@ struct UnitCosts {
   }
 };
 
-// Of one worker. Plain data.
+// The costs of all units at one worker. Plain data.
 struct Profile {
   std::vector<std::string> units;
-  std::vector<double> parameter_bytes;        // of each unit
-  double input_bytes = 0;                     // of a row
-  std::vector<int64_t> rows;                  // that were measured, ascending
-  std::vector<std::vector<UnitCosts>> costs;  // of each of these, each unit's
-  // Of a micro-batch that the model can be trained on: 1, or the least of
-  // `rows` where smaller ones were refused.
+  std::vector<double> parameter_bytes;  // of each unit
+  double input_bytes = 0;               // of one row
+  std::vector<int64_t> rows;  // the micro-batch sizes that were measured,
+                              // ascending
+  std::vector<std::vector<UnitCosts>> costs;  // by size as in `rows`, then by
+                                              // unit
+  // The smallest micro-batch that the model can be trained on: 1, or the
+  // smallest of `rows` if smaller sizes were refused.
   int64_t least_rows = 1;
 
-  // Of a micro-batch of any size: between what was measured by a straight line,
-  // beyond in proportion.
+  // Costs for a micro-batch of any size: interpolated linearly between measured
+  // sizes, and proportional outside of them.
   std::vector<UnitCosts> At(int64_t micro_batch) const;
   static constexpr auto Fields() {
     return std::tuple{&Profile::units,       &Profile::parameter_bytes,
@@ -60,13 +63,14 @@ struct Profile {
 };
 
 struct ProfileRequest {
-  // Of at least as many rows as the largest micro-batch.
+  // These need at least as many rows as the largest micro-batch.
   Tensor inputs;
   Tensor targets;
-  std::vector<int64_t> rows;  // of the micro-batches to measure
+  std::vector<int64_t> rows;  // the micro-batch sizes to measure
   Loss loss = Loss::kCrossEntropy;
-  int32_t repeats = 3;  // the median counts; a first one never does
-  // As in PipelineOptions.
+  int32_t repeats = 3;  // the median of them counts; one more run comes first
+                        // and is ignored
+  // See PipelineOptions.
   int32_t compute_threads = 0;
   bool graph = true;
   static constexpr auto Fields() {
@@ -78,19 +82,20 @@ struct ProfileRequest {
   }
 };
 
-// Trains the chain of `modules`, one a unit, on micro-batches of each size, and
-// throws the gradients away; running statistics move. Bytes count all that the
-// process keeps on the device meanwhile. Sizes that a module refuses, as batch
-// norm may a single row, are left out where larger ones do. InvalidArgument for
-// a request that does not fit, else the error of the module.
+// Trains the chain of `modules`, one for each unit, on micro-batches of each
+// size, and discards the gradients; running statistics do change. `held_bytes`
+// counts everything that the process allocates on the device meanwhile. Sizes
+// that a module refuses are left out if a larger one works: batch norm may
+// refuse a single row. Returns InvalidArgument for a bad request, or the
+// module's error.
 absl::StatusOr<Profile> MeasureUnits(
     const std::vector<std::string>& units,
     const std::vector<std::shared_ptr<nn::Module>>& modules,
     const ProfileRequest& request);
 
-// From one worker to another.
+// The costs of a link from one worker to another.
 struct LinkCosts {
-  double latency_s = 0;  // of a message
+  double latency_s = 0;  // for each message
   double seconds_per_byte = 0;
   static constexpr auto Fields() {
     return std::tuple{&LinkCosts::latency_s, &LinkCosts::seconds_per_byte};
@@ -105,7 +110,8 @@ struct ClusterProfile {
 
 namespace profile_calls {
 
-// Units of M, made for it on the device that this worker has declared.
+// Makes the units of M on the device that this worker has declared, and
+// measures them.
 template <typename M>
 using OptionsOf =
     std::remove_cvref_t<decltype(std::declval<const M&>().options())>;
@@ -128,32 +134,34 @@ absl::StatusOr<Profile> Measure(rpc::CallContext& call,
   return MeasureUnits(units, modules, request);
 }
 
-// To each of these workers, one after the other.
+// Measures the links from this worker to each of `workers`, one after the
+// other.
 absl::StatusOr<std::vector<LinkCosts>> MeasureLinks(
     rpc::CallContext& call, const std::vector<std::string>& workers);
-bool Take(const Tensor& tensor);  // what they send
+bool Take(const Tensor& tensor);  // receives the measured messages
 
 }  // namespace profile_calls
 
-// Every worker's registry needs it.
+// ProfileLinks needs this in every worker's registry.
 void RegisterLinks(rpc::Registry& registry);
-// Likewise, for each M: a module that is made from options, cuts and an index,
-// as ResNetStage is, with options() and StageUnits.
+// ProfileCluster needs this for each M in every worker's registry. M is made
+// from options, cuts and an index and has options() and StageUnits, as
+// ResNetStage does.
 template <typename M>
 void RegisterProfile(rpc::Registry& registry) {
   registry.AddFunction<&profile_calls::Measure<M>>();
 }
 
-// Asks `workers` for the links between them, one worker after the other.
+// Asks each of `workers` in turn to measure its links to the others.
 absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     std::chrono::milliseconds timeout);
 
-// Has each worker measure all units of M, all workers at a time, as they will
-// train, and then the links. Takes about (repeats + 1) times as long as a
-// worker needs to train the rows of the request, and has each hold the whole
-// model, without an optimizer, for so long. `timeout` is for each call; the
-// first error counts.
+// Makes each worker measure all units of M, all workers at the same time, as
+// they will be in training, and then the links. This takes about (repeats + 1)
+// times as long as a worker needs to train the rows of the request. Meanwhile
+// each worker holds the whole model, without an optimizer. `timeout` applies to
+// each call; returns the first error.
 template <typename M>
 absl::StatusOr<ClusterProfile> ProfileCluster(
     rpc::Agent& agent, const std::vector<std::string>& workers,

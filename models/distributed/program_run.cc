@@ -12,7 +12,7 @@
 namespace baton::dist {
 namespace {
 
-// For people.
+// For error messages.
 const char* WorkOf(StageOp op) {
   return op == StageOp::kForward      ? "forward"
          : op == StageOp::kWeightGrad ? "gradients of weights"
@@ -192,7 +192,7 @@ void ProgramRun::Backward(const Instruction& step, Entry& at,
                           Parcels gradients) {
   const int m = step.micro_batch;
   const Stream& stream = at.compute.streams().Backward(m);
-  // A forward given after this may run beside it, but not before.
+  // A forward enqueued later may run concurrently with this, but not before it.
   at.compute.streams().Forward(m).WaitFor(stream);
   const StreamScope scope(stream);
   Parcels back;
@@ -203,7 +203,7 @@ void ProgramRun::Backward(const Instruction& step, Entry& at,
     back = at.compute.Backward(step.op, m, std::move(gradients),
                                batch_.loss_scale);
   });
-  // The stage before waits for it: sent before anything else is given.
+  // Send first, because the previous stage waits for it.
   for (auto parcel = back.rbegin(); parcel != back.rend(); ++parcel)
     at.links.SendGradients(parcel->first, m, std::move(parcel->second));
 }
@@ -216,8 +216,8 @@ void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
   OnDevice(step, {}, [&] { at.compute.WeightGrad(step.micro_batch); });
 }
 
-// Timed from when the stream has come there and `needed`, which may have come
-// from another device, is there.
+// The time begins when the stream has reached the work and `needed`, which may
+// come from another device, is there.
 template <typename Work>
 void ProgramRun::OnDevice(const Instruction& step, const Values& needed,
                           const Work& work) {

@@ -18,10 +18,10 @@
 
 namespace baton::dist {
 
-// One step of the stages that one thread runs: goes through the plan's program,
-// each instruction taking what it needs from its stage's links, computing, and
-// sending on what it made. On GPUs it only gives them their work, which goes on
-// by itself. Confined to that thread.
+// One step of the stages that one thread runs. Executes the plan's program:
+// each instruction receives its inputs from the stage's links, computes, and
+// sends its results. On GPUs it only enqueues work, which then runs
+// asynchronously. Confined to that thread.
 class ProgramRun {
  public:
   struct RunStage {
@@ -30,33 +30,33 @@ class ProgramRun {
     StageStreams streams;
     StageLinks& links;
     nn::LossModule* own_loss = nullptr;  // as StageCompute says
-    StageReplicas* replicas = nullptr;   // null: there are none
+    StageReplicas* replicas = nullptr;   // null if there are none
   };
   struct Batch {
-    // All rows of the inputs; undefined where no stage that is here takes one.
+    // All rows of the inputs; an input that no stage here takes is undefined.
     Values inputs;
-    Tensor targets = {};     // of the last stage, where there is a loss
-    Tensor loss_scale = {};  // f32 [] there; undefined: 1
+    Tensor targets = {};     // for the last stage, if there is a loss
+    Tensor loss_scale = {};  // f32 [] on its device; undefined means 1
   };
-  // All that is given by reference outlives it, as does `trace`, which times
-  // each instruction on its device. Throws Error where the plan's micro-batches
-  // do not add up.
+  // Everything passed by reference must outlive this object, and so must
+  // `trace`, which times each instruction on its device. Throws Error if the
+  // plan's micro-batches do not add up.
   ProgramRun(const StepPlan& plan, const Batch& batch,
              const std::vector<RunStage>& stages, StepTrace* trace);
 
-  // Once. An error names the stage. A stage that has replicas begins to reduce
-  // its gradients as soon as it has them, while others go on; in the end all
-  // are reduced.
+  // Call this once. An error names the stage. A stage that has replicas begins
+  // to reduce its gradients as soon as it has them, while others go on; when
+  // Run returns, all are reduced.
   absl::Status Run();
-  // Of the parameters of all stages, after a training Run.
+  // The gradients of all stages' parameters after a training Run.
   GradientSums& gradients() { return gradients_; }
-  // Likewise, and none are left.
+  // Returns them and leaves none.
   LeafGradients TakeGradients() { return gradients_.Take(); }
-  // Empty unless the last stage is here.
+  // Empty unless the last stage is one of these.
   StageReport Report() const;
-  // The last stage, if it is here.
+  // The last stage, or null if it is not one of these.
   const StageCompute* last() const;
-  // As StageCompute says.
+  // See StageCompute.
   void Undo() const;
   void UndoIf(const Tensor& condition) const;
 
@@ -70,16 +70,17 @@ class ProgramRun {
     StageCompute compute;
     StageLinks& links;
     StageReplicas* const replicas;
-    // Of the program, by which it has all its gradients.
+    // The last instruction of the program that adds to its gradients.
     const Instruction* last = nullptr;
-    std::vector<size_t> of_batch = {};  // inputs of the batch that it takes
+    std::vector<size_t> of_batch = {};  // places of the batch's inputs that it
+                                        // takes
   };
 
   absl::Status CheckBatch();
   absl::Status Do(const Instruction& step);
-  // What a backward needs of other stages.
+  // Receives what a backward needs from other stages.
   absl::StatusOr<Parcels> Receive(const Instruction& step, Entry& at) const;
-  // What a forward needs of them and of the batch.
+  // Receives what a forward needs from other stages and from the batch.
   absl::StatusOr<OutputsOfStages> ReceiveInputs(int micro_batch,
                                                 Entry& at) const;
   void Forward(const Instruction& step, Entry& at, OutputsOfStages inputs);

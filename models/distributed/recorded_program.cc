@@ -22,7 +22,7 @@ Tensor OnGpu(const Tensor& like, Device device) {
                                       .format = like.SuggestFormat()});
 }
 
-// Where a batch is read by `to`.
+// Moves a tensor of the batch to the device of `to`.
 Tensor Uploaded(const Tensor& given, const Tensor& to) {
   if (!given.defined() || !to.defined() || given.device() == to.device())
     return given;
@@ -86,7 +86,7 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
   }
   if (like.targets.defined())
     batch_.targets = OnGpu(like.targets, devices.back());
-  // The graph's memory is its own: what steps before used is of no more use.
+  // The graph has memory of its own; the earlier steps' memory is not needed.
   for (Device device : devices) {
     Synchronize(device);
     ReleaseCachedGpuMemory(device);

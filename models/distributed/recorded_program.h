@@ -20,18 +20,19 @@
 
 namespace baton::dist {
 
-// Why a program with such a stage is never recorded; empty: it may be. Its
-// random numbers and running statistics must be the host's to put back, and
-// equal bits (core/precision.h) are those of work that is launched.
+// Returns why a program with such a stage is never recorded; empty if it may
+// be. The host must be able to restore random numbers and running statistics,
+// and reproducible bits (core/precision.h) are promised only for launched
+// kernels.
 std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec);
 
-// The program of a plan as the GPUs of one worker replay it: a whole training
-// step but for the optimizer's, with the waits for neighbours and the copies to
-// them, for one launch of the host. At its end the GPUs of all workers agree
-// whether the step counts; where it does not, running statistics are as they
-// were, and skip() keeps an optimizer's step, given after it, from changing
-// anything. So the host can give GPUs the next step before this one has run.
-// Confined to the thread that computes.
+// A plan's program as the GPUs of one worker replay it: a whole training step
+// except the optimizer's, including the waits for neighbors and the copies to
+// them, in one launch by the host. At its end the GPUs of all workers agree
+// whether the step counts. If it does not, running statistics are restored, and
+// skip() prevents an optimizer's step that was enqueued after it from changing
+// anything. Hence the host can enqueue the next step before this one has run.
+// Confined to the compute thread.
 class RecordedProgram {
  public:
   struct RecordedStage {
@@ -40,58 +41,60 @@ class RecordedProgram {
     nn::LossModule* own_loss = nullptr;  // as StageCompute says
     WindowMap windows = {};              // to stages of other workers
   };
-  // Records; nothing runs. `like`: a batch of the plan, whose values later ones
-  // have the shapes of. `number`: of the windows and of this worker's steps;
-  // null where its stages lie on several GPUs, which then agree with nobody.
-  // Throws Error for what cannot be recorded: run a step of the plan before, in
-  // another way.
+  // Records the program without running it. `like` is a batch of the plan;
+  // later batches must have the same shapes. `number` counts the steps of the
+  // windows and of this worker; it is null if the stages are on several GPUs,
+  // which then take part in no agreement. Throws Error for what cannot be
+  // recorded. A step of the plan must have run before in another way.
   RecordedProgram(std::shared_ptr<const StepPlan> plan,
                   const ProgramRun::Batch& like,
                   const std::vector<RecordedStage>& stages,
                   const StepGate& gate, std::shared_ptr<StepNumber> number);
 
-  // The batch on the GPUs. What was elsewhere is copied beside what they
-  // compute, and must stay until the step has run. On any thread.
+  // Returns the batch on the GPUs. Tensors that were elsewhere are copied
+  // concurrently with computing and must stay unchanged until the step has run.
+  // Any thread may call this.
   absl::StatusOr<ProgramRun::Batch> Upload(
       const ProgramRun::Batch& batch) const;
-  // Copies a step's batch to where the recording reads it; InvalidArgument for
-  // other shapes. Undefined values are not for here.
+  // Copies a step's batch to the memory that the recording reads; returns
+  // InvalidArgument for other shapes. Ignores undefined values, which are for
+  // other workers.
   absl::Status Put(const ProgramRun::Batch& batch);
-  // Gives the GPUs that step. What it needs of other workers comes through the
-  // windows, whose step has begun. `timed`: for trace().
+  // Enqueues the step on the GPUs. Inputs from other workers arrive through the
+  // windows, whose step must have begun. `timed` is for trace().
   absl::Status Run(bool timed = true);
 
-  // What the step leaves, until the next Run.
+  // The step's gradients, valid until the next Run.
   LeafGradients TakeGradients() const { return gradients_; }
-  // In pinned memory, once the current stream has come so far.
+  // In pinned memory; valid once the current stream has reached this point.
   StageReport Report() const;
-  // Where the plan steps parameters: as ProgramRun says. Nothing where the last
-  // Run gave GPUs nothing.
+  // For plans that step parameters: as ProgramRun::Undo. Does nothing if the
+  // last Run enqueued nothing.
   void Undo() const;
-  // f32 []: 0 where the step counts, else 1; undefined where nobody agrees.
+  // f32 []: 0 if the step counts, else 1; undefined if there is no agreement.
   const Tensor& skip() const { return skip_; }
-  // Of the timed steps since its last Begin, the newest.
+  // The times of the newest timed step.
   StepTrace& trace() { return trace_; }
 
  private:
   static std::vector<Device> DevicesOf(const std::vector<RecordedStage>& all);
   std::vector<ProgramRun::RunStage> RunStages(
       const std::vector<RecordedStage>& stages);
-  // On the current stream, after the program.
+  // Enqueues the agreement on the current stream, after the program.
   void Agree(const std::vector<RecordedStage>& stages,
              const StepGate& gate) const;
 
   const std::shared_ptr<const StepPlan> plan_;
   const std::shared_ptr<StepNumber> number_;
   Tensor skip_;
-  ProgramRun::Batch batch_;  // what the recording reads
+  ProgramRun::Batch batch_;  // the memory that the recording reads
   StepTrace trace_;
   std::map<int, LocalLinks> links_;
   std::optional<ProgramRun> run_;
   std::optional<Graph> graph_;
   LeafGradients gradients_;
   StageReport report_;
-  bool launched_ = false;  // by the last Run
+  bool launched_ = false;  // whether the last Run did
 };
 
 }  // namespace baton::dist

@@ -18,14 +18,15 @@ namespace {
 
 using Clock = PipelineMembers::Clock;
 
-// So many steps may have to be done again: the one that broke, and the one
-// before, whose states may have been on their way.
+// The number of steps that may have to be repeated: the failed one, and the one
+// before, whose states may not have been copied completely.
 constexpr size_t kBatches = 2;
-// Tries in a row in which nobody is lost.
+// The number of consecutive tries without a lost worker.
 constexpr int kMostFruitless = 3;
 constexpr char kPart[] = "optimizer";
 
-// Those of links and of calls that were given up; another try may go well.
+// Whether the error is of a link or of an aborted call: another try may
+// succeed.
 bool MayBeOfALoss(const absl::Status& why) {
   return absl::IsUnavailable(why) || absl::IsAborted(why) ||
          absl::IsCancelled(why) || absl::IsDeadlineExceeded(why);
@@ -35,7 +36,7 @@ double Elapsed(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Adds how long something took to a part of a record.
+// Adds its lifetime to a field of a record.
 class Timed {
  public:
   explicit Timed(double& seconds) : seconds_(seconds) {}
@@ -48,7 +49,7 @@ class Timed {
   const Clock::time_point begin_ = Clock::now();
 };
 
-// Of each module, as pipelines count workers: by their first module.
+// Returns each module's place; pipelines number workers by their first module.
 std::vector<size_t> PlacesOf(const std::vector<RecoveredModule>& modules) {
   absl::flat_hash_map<std::string, size_t> places;
   std::vector<size_t> of_module;
@@ -230,7 +231,7 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
     if (!loaded.ok()) return again(loaded);
   }
   record.step = kept->step;
-  // Of the model or of the call: it would come again.
+  // The error is of the model or of the call: it would occur again.
   if (record.lost.empty() && !MayBeOfALoss(cause)) {
     const auto back = Redo(kept->step, next_ - 1, record);
     if (!back.ok()) return again(back);

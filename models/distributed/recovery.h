@@ -23,10 +23,11 @@
 
 namespace baton::dist {
 
-// A module of a pipeline and how it is made, at any worker.
+// A module of a pipeline and how to make it again at any worker.
 class RecoveredModule {
  public:
-  // make(worker) gives a Future<Module<M>> of one like it, with any parameters.
+  // make(worker) returns a Future<Module<M>> of a module of the same form; its
+  // parameters do not matter.
   template <typename M, typename Make>
   RecoveredModule(const Module<M>& module, Make make)
       : stage_(module),
@@ -39,7 +40,8 @@ class RecoveredModule {
 
   const StageModule& stage() const { return stage_; }
   const SavedModule& saved() const { return saved_; }
-  // Its RRefs here are those of the new one then.
+  // Makes the module at `worker`. This process's RRefs then refer to the new
+  // one.
   Future<void> MakeAt(const rpc::Target& worker) const {
     return make_at_(worker);
   }
@@ -50,7 +52,7 @@ class RecoveredModule {
   std::function<Future<void>(const rpc::Target&)> make_at_;
 };
 
-// The optimizer of all parameters of a pipeline, of any kind.
+// The optimizer, of any kind, of all parameters of a pipeline.
 struct RecoveredOptimizer {
   template <typename O>
   // NOLINTNEXTLINE(google-explicit-constructor): as SavedOptimizer
@@ -66,37 +68,38 @@ struct RecoveredOptimizer {
 
 // How a pipeline was recovered.
 struct Recovery {
-  std::vector<std::string> lost{};        // workers; none: links broke
-  std::vector<std::string> successors{};  // of each
-  int64_t step = 0;    // after which all began again, counted from 1
-  int64_t redone = 0;  // steps since
+  std::vector<std::string> lost{};        // workers; empty if only links broke
+  std::vector<std::string> successors{};  // of each lost worker
+  int64_t step = 0;    // the step after which all resumed; counts from 1
+  int64_t redone = 0;  // the number of steps that were repeated
   int tries = 0;
-  // In seconds, of all tries. From the first sign of a loss, or the step's
-  // error, until it was known who is lost; until others had the places, and it
-  // was known whose state is where; modules and stages; states; steps.
+  // Seconds over all tries. detect: from the first sign of a loss, or the
+  // step's error, until the lost workers were known. decide: until other
+  // workers had their places and all states were located. make: for modules and
+  // stages. load: for states. redo: for repeating steps.
   double detect = 0, decide = 0, make = 0, load = 0, redo = 0;
 
   std::string ToString() const;  // one line
 };
 
 struct RecoveryOptions {
-  // How long a worker that does not answer may take to come back or be lost,
-  // and then the place of one that is lost stay empty.
+  // How long a worker that does not answer may take to come back or be declared
+  // lost, and then how long the place of a lost one may stay empty.
   std::chrono::milliseconds successor_timeout{30'000};
-  // After which no other try begins.
+  // No further try begins after this time.
   std::chrono::milliseconds timeout{180'000};
-  // Hears of each, once the step is done again.
+  // Called for each recovery after its steps have been repeated.
   std::function<void(const Recovery&)> on_recovery = nullptr;
 };
 
-// A pipeline of which workers may be lost. After each step every worker copies
-// the state of its modules and of the optimizer, beside the next step, to the
-// memory of the worker behind it. When one is lost, all go back to the last
-// step whose states are all there; one of its name that was started again, or a
-// spare (rpc/spares.h), makes its modules anew and takes its state from there;
-// and the steps since are done again. So a step is committed at all workers or
-// at none, and losses are those of an undisturbed training, bit for bit on
-// CPUs.
+// A pipeline that survives the loss of workers. After each step every worker
+// copies the state of its modules and of the optimizer, concurrently with the
+// next step, to the memory of the next worker. When a worker is lost, all
+// return to the last step whose states are complete. A restarted worker of the
+// same name, or a spare (rpc/spares.h), makes the lost modules anew and takes
+// their state from the copy; then the later steps are repeated. So a step is
+// committed at all workers or at none, and losses are those of an undisturbed
+// training, bit for bit on CPUs.
 //
 //   const auto make = [&](const rpc::Target& worker) {
 //     return dist::Module<Front>::Create(agent, worker, spec);
@@ -108,43 +111,44 @@ struct RecoveryOptions {
 //       sgd));
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
 //
-// RRefs and Modules of what was made anew go on working in this process
-// (RRef::MoveTo), and so does the optimizer; what else a lost worker had is
-// lost with it. docs/design/stage_recovery.md says what is survived. Must not
-// outlive the agent and the optimizer. Confined to one thread.
+// In this process, RRefs and Modules of what was made anew continue to work
+// (RRef::MoveTo), and so does the optimizer; everything else at a lost worker
+// is lost. docs/design/stage_recovery.md says which failures are survived. Must
+// not outlive the agent and the optimizer. Confined to one thread.
 class RecoverablePipeline {
  public:
-  // Errors as Pipeline::Make; InvalidArgument for a loss that is a module of
-  // its own, and for a loss scale, which are not recovered.
+  // Errors are those of Pipeline::Make. Also returns InvalidArgument for a loss
+  // that is a module and for a loss scale, which cannot be recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
       const std::vector<RecoveredModule>& modules,
       const RecoveredOptimizer& optimizer);
 
-  // As Pipeline::Step. Inputs and targets stay as they are until the next but
-  // one has ended. An error that is not the loss of workers leaves all as it
-  // was before the step. DataLoss: a worker was lost together with the one that
-  // kept its state; either the training has gone back to the newest checkpoint,
-  // which resumed() has, or, where there is none, no step can follow.
+  // As Pipeline::Step. Do not change inputs and targets until the next step but
+  // one has ended. After an error that is not the loss of workers, the state is
+  // as it was before the step. DataLoss: a worker was lost together with the
+  // one that kept its state. Then the training has returned to the newest
+  // checkpoint, which resumed() describes; without one, no further step is
+  // possible.
   absl::StatusOr<Pipeline::StepResult> Step(const BatchInputs& inputs,
                                             const Tensor& targets);
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
 
-  // Where states are lost the training goes back to the newest of these, of the
-  // same modules and optimizer, which stay good after recoveries. They live as
-  // long as steps are taken; null: none.
+  // Sets the checkpoints that the training returns to if states are lost. They
+  // must be of the same modules and optimizer, remain usable after recoveries,
+  // and must live as long as steps are taken. null: none.
   void set_checkpoints(Checkpointer* checkpoints) {
     checkpoints_ = checkpoints;
   }
-  // Of the last Step that ended in DataLoss.
+  // The checkpoint that the last Step returned to with DataLoss.
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
   int64_t steps() const { return next_ - 1; }  // committed
   int64_t recoveries() const { return recoveries_; }
-  // The present one: anew after a recovery.
+  // The present pipeline; a recovery replaces it.
   Pipeline& pipeline() { return *pipeline_; }
 
  private:
@@ -163,18 +167,19 @@ class RecoverablePipeline {
                       const RecoveredOptimizer& optimizer);
 
   absl::StatusOr<Pipeline::StepResult> Run(const Batch& batch);
-  // Until the batches that are not committed are, and `finish`, if any, is OK.
+  // Repeats until all batches are committed and `finish`, if any, returns OK.
   absl::Status Recover(const absl::Status& cause, const Finish& finish);
-  // How it is over, or nothing to try again because of `why`.
+  // One attempt: returns the final status, or nullopt to try again because of
+  // `why`.
   std::optional<absl::Status> Try(const absl::Status& cause,
                                   const Finish& finish, absl::Status& why,
                                   Recovery& record);
-  // Until all places have a worker.
+  // Waits until all places have a worker.
   absl::Status Decide(Recovery& record);
   absl::Status MakeModules();
   absl::Status MakePipeline();
   absl::Status MakeKeepers();
-  // Nobody: the state is as it is.
+  // If `from` is empty, the state stays as it is.
   absl::Status Load(int64_t step, const std::vector<RRef<StateStore>>& from);
   absl::Status Redo(int64_t after, int64_t last, Recovery& record);
   absl::Status GoBackToCheckpoint();
@@ -188,13 +193,13 @@ class RecoverablePipeline {
   PipelineMembers members_;
   std::unique_ptr<Pipeline> pipeline_;
   std::vector<RRef<OptimizerHost>> hosts_;
-  std::vector<RRef<StateKeeper>> keepers_;  // of each place
-  std::deque<Batch> batches_;               // of the last steps
+  std::vector<RRef<StateKeeper>> keepers_;  // one for each place
+  std::deque<Batch> batches_;               // the last ones
   std::optional<Pipeline::StepResult> redone_;
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
-  absl::Status status_;  // of what no step can follow
-  int64_t next_ = 1;     // step
+  absl::Status status_;  // an error after which no step is possible
+  int64_t next_ = 1;     // number of the next step
   int64_t recoveries_ = 0;
 };
 

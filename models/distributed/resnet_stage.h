@@ -14,12 +14,12 @@
 
 namespace baton::dist {
 
-// A ResNet, or one stage of a cut one, that other workers may make here:
+// A ResNet, or one stage of it, that other workers can create here:
 //   rpc::Create<dist::ResNetStage>(agent, "worker1", options, cuts, 1)
 // Thread-compatible.
 class ResNetStage final : public models::ResNet {
  public:
-  // Errors as ResNet::MakeStage.
+  // Returns the errors of ResNet::MakeStage.
   static absl::StatusOr<std::unique_ptr<ResNetStage>> Make(
       const models::ResNetOptions& options,
       const std::vector<std::string>& cuts, int index);

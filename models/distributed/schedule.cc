@@ -13,13 +13,13 @@
 namespace baton::dist {
 namespace {
 
-// What a program has done of one stage so far, in numbers of micro-batches.
+// The progress of a program at one stage, in numbers of micro-batches.
 struct Done {
   int forwards = 0;
   int input_grads = 0;
   int weight_grads = 0;
 
-  // False where the instruction is not the next of its kind.
+  // Returns false if the instruction is not the next of its kind.
   bool Take(const Instruction& step) {
     const int m = step.micro_batch;
     switch (step.op) {

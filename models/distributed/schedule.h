@@ -11,23 +11,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// What each worker of a pipeline does in one step, in which order, as plain
-// data: made by a generator (schedules.h) or read from a file, judged by a
-// simulation (simulation.h), run by dist::Pipeline and dist::DevicePipeline.
+// A schedule says what each worker of a pipeline does in one step, and in which
+// order. It is plain data: a generator (schedules.h) or a file makes it, a
+// simulation (simulation.h) predicts its time, and dist::Pipeline and
+// dist::DevicePipeline run it.
 namespace baton::dist {
 
 enum class StageOp : uint8_t {
-  kForward = 0,     // F: needs the input of a micro-batch, makes its output
-  kInputGrad = 1,   // B: needs the output's gradient, makes the input's
-  kWeightGrad = 2,  // W: makes the gradients of weights that a B has left
+  kForward = 0,     // F: computes the output of a micro-batch from its input
+  kInputGrad = 1,   // B: computes the input's gradient from the output's
+  kWeightGrad = 2,  // W: computes the weight gradients that a B has left
   kBackward = 3,    // BW: both in one
 };
 
 // "F", "B", "W", "BW".
 const char* NameOf(StageOp op);
 
-// One thing to do. Receiving what it needs and sending on what it makes are
-// part of it. Value type.
+// One unit of work, which includes receiving its inputs and sending its
+// results. Value type.
 struct Instruction {
   StageOp op = StageOp::kForward;
   int stage = 0;
@@ -39,16 +40,17 @@ struct Instruction {
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-// What one worker does, in this order.
+// The instructions of one worker, in order.
 using Program = std::vector<Instruction>;
 
-// A worker is whatever does one thing after the other: a process, or a device
-// of one. It may have several stages; each stage is at one worker. Value type.
+// A worker is anything that executes one instruction at a time: a process, or
+// one of its devices. It may have several stages; each stage is at one worker.
+// Value type.
 struct Schedule {
   std::string name;  // one word, such as "1f1b"
   std::vector<Program> workers;
 
-  int stages() const;  // the largest that an instruction names, and one
+  int stages() const;  // the largest stage of any instruction, plus one
   int micro_batches() const;
   // The worker of each stage; -1 for a stage without instructions.
   std::vector<int> worker_of_stage() const;
@@ -56,36 +58,37 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// InvalidArgument unless `program` does a forward of each micro-batch once and
-// in order for each of `stages` and for no other, and, for a stage of which it
-// does any backward, likewise B and later W, or BW, of each, none before what
-// it needs of the same stage. So gradients add up in one order, whatever the
-// schedule.
+// Returns InvalidArgument unless `program` has, for each of `stages` and no
+// other stage, the forward of each micro-batch exactly once and in order. If it
+// has any backward of a stage, it must have B and later W, or BW, of each
+// micro-batch, also in order, and none before what it needs from the same
+// stage. Hence gradients are added in the same order whatever the schedule.
 absl::Status CheckProgram(const Program& program,
                           const std::vector<int>& stages, int micro_batches);
 
-// InvalidArgument unless every worker's program is right for its stages, which
-// are all there are, all train or none does, and no workers wait for each
-// other.
+// Returns InvalidArgument unless CheckProgram accepts every worker's program
+// for its stages, no stage is missing, either all stages train or none does,
+// and no workers wait for each other.
 absl::Status CheckSchedule(const Schedule& schedule);
 
 // "0F2" is the forward of micro-batch 2 at stage 0; "1BW2", "1B2", "1W2".
 std::string ToString(const Instruction& instruction);
 // "0F0 0F1 0BW0 0BW1".
 std::string ToString(const Program& program);
-// A file of a schedule: its name, then a line for each worker.
+// Returns the contents of a schedule file: its name, then a line for each
+// worker.
 //   schedule 1f1b
 //   worker 0: 0F0 0F1 0BW0 0BW1
 //   worker 1: 1F0 1BW0 1F1 1BW1
 std::string ToString(const Schedule& schedule);
 
-// From such a text; lines that begin with # and empty ones do not count.
-// InvalidArgument names the line that is wrong, or says as CheckSchedule does
+// Parses such a text; ignores empty lines and lines that begin with #.
+// InvalidArgument names the line that is wrong or says, as CheckSchedule does,
 // why the schedule cannot run.
 absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
-// NotFound, or as ParseSchedule with the path.
+// Returns NotFound, or the error of ParseSchedule with the path.
 absl::StatusOr<Schedule> LoadSchedule(const std::string& path);
-// To standard output where the path is "-".
+// Writes to standard output if the path is "-".
 absl::Status SaveSchedule(const std::string& path, const Schedule& schedule);
 
 }  // namespace baton::dist

@@ -42,7 +42,7 @@ std::optional<Instruction> ParseInstruction(absl::string_view text) {
   return std::nullopt;
 }
 
-// A line without its end, comments and blanks aside, added to `schedule`.
+// Adds a line, without its end, to `schedule`; it is not empty or a comment.
 absl::Status ParseLine(absl::string_view line, Schedule& schedule) {
   if (absl::ConsumePrefix(&line, "schedule ") && schedule.name.empty()) {
     schedule.name = std::string(absl::StripAsciiWhitespace(line));

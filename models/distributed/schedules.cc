@@ -32,7 +32,7 @@ std::vector<int> DealtOut(int stages, int workers) {
   return placed;
 }
 
-// There and back again: 0 1 2 2 1 0.
+// Returns the placement 0 1 2 2 1 0.
 std::vector<int> ThereAndBack(int stages) {
   std::vector<int> placed;
   for (int stage = 0; stage < stages; ++stage)
@@ -40,8 +40,8 @@ std::vector<int> ThereAndBack(int stages) {
   return placed;
 }
 
-// A program for each stage, as if each had a worker of its own, brought to the
-// workers that the stages have: each does what would begin first.
+// Merges one program per stage into programs of the workers that have the
+// stages: each worker always executes the instruction that can begin first.
 template <typename ProgramOf>
 Result FromStages(const Workload& work, const ProgramOf& program_of) {
   Schedule spread;
@@ -72,7 +72,7 @@ Result Gpipe(const Workload& work) {
   });
 }
 
-// The first `ahead` forwards, then a forward and a backward in turn.
+// The first `ahead` forwards, then forwards and backwards alternate.
 template <typename Forward, typename Backward>
 Program OneByOne(int count, int ahead, const Forward& forward,
                  const Backward& backward) {
@@ -99,9 +99,9 @@ Result OneForwardOneBackward(const Workload& work) {
   });
 }
 
-// One-forward-one-backward whose stage s leaves the gradients of weights of s
-// micro-batches for later: it holds as many as the first stage, and its
-// backwards, which the stages before wait for, come so much earlier.
+// One-forward-one-backward in which stage s postpones the weight gradients of s
+// micro-batches: it holds as many as the first stage, and its backwards, which
+// earlier stages wait for, come sooner by that time.
 Result ZbH1(const Workload& work) {
   return FromStages(work, [&](int stage) {
     int weights = 0;
@@ -121,8 +121,8 @@ Result ZbH1(const Workload& work) {
   });
 }
 
-// Rounds of p micro-batches: each goes through the worker's first stage p
-// times, then through its second, and so on; backwards the other way round.
+// Rounds of p micro-batches: each round passes the worker's first stage p
+// times, then its second, and so on; backwards in the reverse order.
 Result Interleaved(const Workload& work) {
   const int workers = work.workers(), stages = work.stages();
   if (work.worker_of_stage != DealtOut(stages, workers) ||
@@ -134,7 +134,7 @@ Result Interleaved(const Workload& work) {
   }
   if (stages == workers) return OneForwardOneBackward(work);
   const int each = stages / workers;
-  // Of a last round that is not whole the rest is left out.
+  // If the last round is incomplete, its missing micro-batches are omitted.
   const int rounds = (work.micro_batches + workers - 1) / workers;
   Schedule schedule;
   for (int worker = 0; worker < workers; ++worker) {
@@ -153,7 +153,8 @@ Result Interleaved(const Workload& work) {
   return schedule;
 }
 
-// The one of shortest simulation; of several the one that holds least.
+// Keeps the schedule with the shortest simulation; among equals, the one that
+// holds the least.
 class Best {
  public:
   explicit Best(const Workload& work) : work_(work) {}
@@ -196,8 +197,8 @@ Result ZbV(const Workload& work) {
   return best.Take();
 }
 
-// With backwards that leave the gradients of weights to an instruction right
-// behind them: nobody waits longer, and some less.
+// Splits each BW into B and a W right after it: no worker waits longer, and
+// some wait less.
 Schedule Apart(const Schedule& schedule) {
   Schedule apart;
   for (const Program& program : schedule.workers) {
@@ -219,7 +220,7 @@ Result Auto(const Workload& work);
 struct Row {
   const char* name;
   Result (*make)(const Workload&);
-  bool there_and_back = false;  // where the stages are
+  bool there_and_back = false;  // how it places the stages
 };
 constexpr Row kRows[] = {
     {"gpipe", Gpipe},
@@ -242,7 +243,7 @@ Result Auto(const Workload& work) {
   RETURN_IF_ERROR(best.TryLists());
   for (const Row& row : kRows) {
     if (row.make == Auto) continue;
-    // Those that need the stages elsewhere do not count.
+    // Schedules that need other placements do not count.
     Result schedule = row.make(work);
     if (schedule.ok()) RETURN_IF_ERROR(best.Try(Apart(*schedule)));
   }
@@ -258,7 +259,7 @@ absl::StatusOr<Row> RowOf(const std::string& name) {
                    absl::StrJoin(ScheduleNames(), ", ")));
 }
 
-// The same, with the workers numbered as the workload numbers them.
+// Returns the given schedule with its workers numbered as in the workload.
 Result Renumbered(const Schedule& given, const Workload& work) {
   const auto wrong = [&](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -13,7 +13,7 @@
 namespace baton::dist {
 namespace {
 
-// Where programs stop for ever.
+// Returns the error for programs that block each other.
 absl::Status WaitForEachOther(const Schedule& schedule,
                               const std::vector<size_t>& next) {
   std::string at;
@@ -66,7 +66,7 @@ int Timeline::WorkerOf(int stage) const {
 
 std::optional<double> Timeline::BeginOf(const Instruction& step) const {
   double begin = free_at_[static_cast<size_t>(WorkerOf(step.stage))];
-  // False where `needed` has not been given.
+  // Returns false if `needed` has not been given.
   const auto after = [&](const Instruction& needed) {
     const size_t at = IndexOf(needed);
     begin =

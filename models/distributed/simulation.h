@@ -19,66 +19,70 @@ struct TimedInstruction {
   double end = 0;
 };
 
-// What a step by a schedule comes to, each worker doing one instruction after
-// the other, each as soon as what it needs is there. Times in the unit of the
-// costs, from the step's beginning.
+// The predicted course of a step: each worker executes its instructions one
+// after the other, each as soon as its inputs are there. Times are in the unit
+// of the costs and count from the beginning of the step.
 struct Simulation {
   double makespan = 0;
   std::vector<double> busy;       // of each worker
   std::vector<double> peak_held;  // of each worker, as Workload::most_held
-  // By beginning; at the same time, smaller micro-batches first. What an
-  // instruction needs stands before it.
+  // Ordered by begin time; at equal times, smaller micro-batches come first. An
+  // instruction always follows those that it depends on.
   std::vector<TimedInstruction> order;
 
-  // Share of the step in which a worker, or a mean one, does nothing.
+  // The share of the step in which one worker, or the mean worker, is idle.
   double bubble(size_t worker) const { return 1 - busy[worker] / makespan; }
   double bubble() const;
-  double most_held() const;  // of all workers
+  double most_held() const;  // the maximum over all workers
 };
 
-// The schedule's stages are where the workload says; its numbers of stages and
-// micro-batches are the workload's. InvalidArgument for those that are not, and
-// for workers that wait for each other. Each program is right for itself
-// (CheckProgram).
+// Simulates a schedule whose programs have passed CheckProgram. Returns
+// InvalidArgument if its stages are not at the workers that `work` names, if
+// the numbers of stages or micro-batches differ, or if workers wait for each
+// other.
 absl::StatusOr<Simulation> Simulate(const Schedule& schedule,
                                     const Workload& work);
 
-// What the steps of a pipeline come to. Plain data.
+// The measured and the predicted course of a pipeline's steps. Plain data.
 struct PipelineTiming {
   Schedule schedule;
-  double bubble = 0;     // measured: the share in which a mean worker idles
-  Simulation predicted;  // by the costs that were measured
+  double bubble = 0;     // measured: the mean worker's idle share of a step
+  Simulation predicted;  // from the measured costs
 };
 
-// A step that is being made up: when the instructions given so far begin and
-// end, and what workers hold. Outlived by the workload. Thread-compatible.
+// A step under construction: when the instructions given so far begin and end,
+// and what the workers hold. The workload must outlive it. Thread-compatible.
 class Timeline {
  public:
   explicit Timeline(const Workload& work);
 
-  // When the instruction would begin, given next to its worker; none: what it
-  // needs has not been given.
+  // When the instruction would begin if it were given to its worker next;
+  // nullopt if something that it needs has not been given.
   std::optional<double> BeginOf(const Instruction& step) const;
-  // One that can begin.
+  // Appends an instruction that can begin.
   void Give(const Instruction& step);
 
-  // What was given; peak_held counts whole stages here.
+  // The instructions given so far; peak_held counts whole stages here.
   const Simulation& so_far() const { return simulation_; }
-  // Stages' activations that a worker holds at the end of what was given.
+  // The stages' activations that a worker holds after the instructions given so
+  // far.
   int held(int worker) const { return held_[static_cast<size_t>(worker)]; }
 
  private:
-  size_t IndexOf(const Instruction& step) const;  // in ends_
+  size_t IndexOf(const Instruction& step) const;  // an index into ends_
   int WorkerOf(int stage) const;
-  // When the neighbour has what an instruction made that ends then.
+  // When the neighbor has the result of an instruction that ends at `end`.
   double Deliver(const Instruction& step, double end);
 
   const Workload& work_;
-  std::vector<double> ends_;   // of F, B and W each; negative: not given
-  std::vector<double> there_;  // likewise, when the next stage has it
-  // Of the link behind each stage, there and back: when it is free again.
+  std::vector<double> ends_;   // of each F, B and W; negative if it was not
+                               // given
+  std::vector<double> there_;  // indexed likewise: when the next stage has the
+                               // result
+  // For the link behind each stage, forward and backward: when it is free
+  // again.
   std::vector<std::array<double, 2>> links_free_at_;
-  std::vector<double> free_at_;  // each worker
+  std::vector<double> free_at_;  // when each worker is
   std::vector<int> held_;        // by each worker
   Simulation simulation_;
 };

@@ -15,12 +15,12 @@
 namespace baton::dist {
 namespace {
 
-// For a pipeline that was dropped to let go of its modules.
+// The time for a dropped pipeline to release its modules.
 constexpr std::chrono::milliseconds kHandOver{5000};
 
-// The sizes of micro-batches of a step: whole ones and the last.
+// The number of different micro-batch sizes in a step: full ones and the last.
 constexpr int kSizes = 2;
-// More passes than any schedule has under way.
+// A bound above the number of passes that any schedule has in progress.
 constexpr int kManyPasses = 1024;
 
 std::shared_ptr<nn::Module> Replayed(std::shared_ptr<nn::Module> module,
@@ -45,7 +45,7 @@ std::shared_ptr<nn::Module> Joined(std::shared_ptr<nn::Module> module,
   return std::make_shared<nn::WithLoss>(std::move(module), loss->module);
 }
 
-// To a stage of this worker: as they are, without a call.
+// Delivers to a stage of this worker without a call.
 Future<Values> PutHere(const RRef<Stage>& stage, uint64_t step, int source,
                        int micro_batch, const Outputs& outputs) {
   const auto here = stage.LocalValue();
@@ -149,7 +149,7 @@ absl::StatusOr<std::shared_ptr<MailLinks>> Stage::Open(uint64_t step) {
 
 void Stage::Begin(uint64_t step, uint64_t oldest_plan) {
   std::map<uint64_t, std::shared_ptr<MailLinks>> over;
-  // Let go of without the lock, as that may wait for a GPU.
+  // Released without the lock, because that may wait for a GPU.
   std::vector<std::shared_ptr<LinkWindow>> unused;
   {
     MutexLock lock(mutex_);

@@ -26,25 +26,25 @@
 
 namespace baton::dist {
 
-// A user's own loss, at the worker of the last stage (pipeline_loss.h).
+// A user's own loss at the worker of the last stage (pipeline_loss.h).
 struct StageLoss {
   std::shared_ptr<nn::LossModule> module;
   std::shared_ptr<rpc::ObjectLock> lock;
 };
 
-// One stage of a pipeline, at the worker of its module: takes the mail of the
-// steps that are under way, which the worker's StageGroup works off.
-// Activations go to stages behind it, the answers are the gradients: as calls
-// between workers, as they are within one. Between steps it holds nothing but
-// its module. Thread-safe.
+// One stage of a pipeline, at the worker of its module. It receives the values
+// sent to the stage in the steps under way, which the worker's StageGroup
+// executes. Activations go to later stages as calls, whose answers are the
+// gradients, also between stages of one worker. Between steps it holds nothing
+// but its module. Thread-safe.
 class Stage {
  public:
-  // For a handler; `behind` are the stages that outputs go to, by index. The
-  // last stage alone has a loss, if it is a user's own. InvalidArgument for
-  // routes that are wrong or lead to a stage that is not among these;
-  // FailedPrecondition names the pipeline that has the module already, if it
-  // goes on having it: waits for half of the call's time, but five seconds at
-  // most, for one that was dropped.
+  // For a handler. `behind` are the stages that outputs go to, by index. Only
+  // the last stage has a loss, if it is a user's own. Returns InvalidArgument
+  // for routes that are wrong or lead to a stage that is not in `behind`. If
+  // another pipeline has the module, waits for half of the call's time, at most
+  // five seconds, until that one is dropped, and then returns
+  // FailedPrecondition, which names it.
   static absl::StatusOr<std::unique_ptr<Stage>> Make(
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
@@ -52,17 +52,17 @@ class Stage {
       std::shared_ptr<const StageLoss> loss = nullptr);
   ~Stage();  // fails the steps under way
 
-  // From a stage before this one; may come before the step begins here. The
-  // answer is of the inputs' gradients.
+  // Called by a stage before this one, possibly before the step begins here.
+  // The answer contains the gradients of the inputs.
   Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
                            const Outputs& inputs);
 
-  // From a stage before this one, for steps of a plan: makes this stage's
-  // window, opens the other one's. Unavailable says why there are to be none.
+  // Called by a stage before this one, for steps of a plan: makes this stage's
+  // window and opens the caller's. Unavailable says why there are no windows.
   struct WindowOffer {
     uint64_t plan = 0;
     int32_t from = 0;
-    bool required = false;  // in one process or on one GPU, too
+    bool required = false;  // even within one process or on one GPU
     std::vector<int32_t> slots;
     std::vector<ParcelSpec> outputs, gradients;
     WindowHandle of_gradients;
@@ -78,43 +78,44 @@ class Stage {
   using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>,
                                rpc::kConcurrent<&Stage::TakeOffer>>;
 
-  // For the group.
-  // Of the steps of its worker, on the device of the module; before the first.
+  // The following are for the StageGroup.
+  // Sets the number of the worker's steps on the module's device; call it
+  // before the first step.
   void set_number(std::shared_ptr<StepNumber> number);
-  // The step's links; Aborted when the step is over.
+  // Returns the links of a step; Aborted if the step is over.
   absl::StatusOr<std::shared_ptr<MailLinks>> Open(uint64_t step);
-  // The steps before this one are over, and plans before that one are named no
-  // more.
+  // Marks all steps before `step` as over; plans before `oldest_plan` are not
+  // used again.
   void Begin(uint64_t step, uint64_t oldest_plan);
-  // Of the step's links that go by windows those that end here.
+  // Returns those of a step's window links that end at this stage.
   absl::StatusOr<WindowMap> WindowsOf(uint64_t plan,
                                       const std::vector<LinkEnds>& links);
-  // All that the plan has.
+  // Returns all windows of the plan.
   WindowMap WindowsOf(uint64_t plan);
-  // Why those that were made are not used.
+  // Says why windows that were made are not used.
   void SayNoWindow(const std::string& why);
-  // Makes windows to stages behind it at other workers, once a training step of
-  // the plan has passed values there by mail. Calls those stages, and waits for
-  // as long as that takes, or for the time that is given.
+  // Makes windows to later stages at other workers, after a training step of
+  // the plan has passed values there by messages. Calls those stages and waits
+  // for them, at most for `time`.
   std::vector<MadeWindow> MakeWindows(const StepPlan& plan, Windows use,
                                       const std::map<int, Passed>& passed,
                                       std::chrono::milliseconds time);
-  // To the stage, for Pipeline::Links; nothing where it goes by mail or is
-  // local.
+  // The state of the window to a stage, for Pipeline::Links; empty if there is
+  // none because the stage is local or gets messages.
   struct WindowState {
     bool used = false;  // in the last training step
     std::string why_not{};
   };
   WindowState WindowTo(int32_t target);
-  // Of the last stage with the loss, if that is a user's own, as a child: what
-  // holds for its state and mode holds for the loss's.
+  // The last stage's module has the loss as a child if that is a user's own:
+  // the loss then shares its state and mode.
   nn::Module& module() const { return *module_; }
-  // The same, whose passes are replayed where that can be.
+  // The same module, but its passes are replayed from recordings if possible.
   nn::Module& replayed() const { return *replayed_; }
   nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
-  // Where outputs go, by stage.
+  // The stages that outputs go to, by index.
   const std::map<int32_t, RRef<Stage>>& behind() const { return behind_; }
 
  private:
@@ -137,9 +138,10 @@ class Stage {
   const std::shared_ptr<const StageLoss> loss_;
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<MailLinks>> mail_ ABSL_GUARDED_BY(mutex_);
-  uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // that is not over
+  uint64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // the oldest step that is not
+                                                 // over
   std::shared_ptr<StepNumber> number_ ABSL_GUARDED_BY(mutex_);
-  // By plan, and the stage at the other end.
+  // By plan and the stage at the other end.
   std::map<std::pair<uint64_t, int>, std::shared_ptr<LinkWindow>> windows_
       ABSL_GUARDED_BY(mutex_);
   std::map<int32_t, WindowState> window_to_ ABSL_GUARDED_BY(mutex_);

@@ -18,11 +18,11 @@
 #include "core/status.h"
 #include "models/distributed/stage_group.h"
 
-// How the workers of a pipeline agree that a step's programs have all run.
+// How the workers of a pipeline agree that all programs of a step have run.
 namespace baton::dist {
 namespace {
 
-// Beyond a step's deadline, for the word of the others on what became of it.
+// Added to a step's deadline, to hear from the others what happened to it.
 constexpr std::chrono::milliseconds kLastWord{2000};
 
 std::chrono::milliseconds LeftOf(MailLinks::Deadline deadline) {
@@ -32,7 +32,7 @@ std::chrono::milliseconds LeftOf(MailLinks::Deadline deadline) {
           deadline + kLastWord - MailLinks::Deadline::clock::now()));
 }
 
-// `future`, whose errors name the worker that they come from.
+// Prefixes errors of `future` with the worker that they come from.
 Future<double> SaidBy(const std::string& worker, const Future<double>& future) {
   Promise<double> promise;
   future.OnReady([worker, promise](const absl::StatusOr<double>& said) {
@@ -54,10 +54,11 @@ optim::GradientOf GradientsOf(const LeafGradients& gradients) {
   };
 }
 
-// Divides them, in f32; whether one is infinite or no number.
+// Divides the gradients by the scale in f32; returns whether one is infinite or
+// NaN.
 bool Unscale(double scale, LeafGradients& gradients) {
   std::map<std::string, std::pair<std::vector<Tensor>, std::vector<Tensor>>>
-      by_device;  // targets and sources
+      by_device;  // pairs of targets and sources
   for (auto& [leaf, gradient] : gradients) {
     const Tensor scaled = gradient.values();
     const Tensor target = Tensor::Empty(
@@ -82,8 +83,8 @@ bool Unscale(double scale, LeafGradients& gradients) {
 
 }  // namespace
 
-// The first group hears of every end of a program, and passes on that all have
-// run or that one broke.
+// The first group is told when each program ends, and tells all groups that all
+// have run or that one failed.
 void StageGroup::Watch(const TaskPtr& task) const {
   if (!stages_.front()->spec().is_first()) return;
   rpc::CallOptions options;
@@ -120,7 +121,8 @@ absl::Status StageGroup::StepParameters(const Task& task,
   const Progress& progress = *task.progress;
   double square_norm = 0;
   if (scales && Unscale(task.order.loss_scale, gradients)) {
-    square_norm = std::numeric_limits<double>::infinity();  // of all, then
+    // Makes the sum over all infinite.
+    square_norm = std::numeric_limits<double>::infinity();
   } else if (clips && task.optimizer != nullptr) {
     square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));
   }
@@ -128,7 +130,7 @@ absl::Status StageGroup::StepParameters(const Task& task,
   progress.ran.Set(square_norm);
   const Future<double> agreed = progress.agreed.future();
   absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
-  // The word may come just now.
+  // The agreement may arrive at this moment.
   if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
   RETURN_IF_ERROR(all.status());
   report.overflowed = scales && !std::isfinite(*all);
@@ -139,7 +141,8 @@ absl::Status StageGroup::StepParameters(const Task& task,
   return absl::OkStatus();
 }
 
-// Whoever has agreed to a step may be taken back to the one before.
+// A worker that has agreed to a step may still have to return to the one
+// before.
 absl::Status StageGroup::AwaitSafe(const Task& task) {
   if (task.keeper == nullptr) return absl::OkStatus();
   const Promise<void> safe;
@@ -157,7 +160,7 @@ absl::Status StageGroup::StepHeld(const Task& task,
                                   const StepRequest& request,
                                   const optim::SkipOn& skip_on) const {
   if (task.optimizer == nullptr) return absl::OkStatus();
-  // Whoever holds them waits for no pipeline.
+  // Whoever holds the parameters never waits for a pipeline.
   const auto parameters = task.call.agent().service<Engine>()->parameters();
   Promise<std::shared_ptr<rpc::ObjectHold>> held;
   rpc::HoldObjects(

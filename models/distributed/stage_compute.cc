@@ -83,9 +83,10 @@ std::vector<Variable> StageCompute::InputsOf(OutputsOfStages given) const {
 
 bool StageCompute::IsConstant(const Variable& output,
                               const std::vector<Variable>& inputs) const {
-  if (!IsFloating(output.dtype())) return false;  // known by its dtype
+  // Its dtype already tells that it has no gradient.
+  if (!IsFloating(output.dtype())) return false;
   if (!spec_.checkpoint) return !output.requires_grad();
-  // Nothing was recorded: only of what is passed on as it is it is known.
+  // Nothing was recorded: only unchanged inputs are known to be constant.
   return absl::c_any_of(inputs, [&](const Variable& input) {
     return input.id() == output.id() && !input.requires_grad();
   });
@@ -173,7 +174,8 @@ Variable StageCompute::LossOf(const std::vector<Variable>& outputs,
              : nn::MseLoss(whole.front(), wanted);
 }
 
-// Sums to the mean over the batch whatever the sizes of the micro-batches.
+// The weighted losses add up to the mean over the batch, whatever the sizes of
+// the micro-batches.
 Variable StageCompute::WeightedLoss(const std::vector<Variable>& outputs,
                                     const Tensor& targets) const {
   Variable loss = LossOf(outputs, targets);
@@ -191,7 +193,8 @@ std::vector<Variable> StageCompute::Recompute(const Saved& saved) const {
   return results;
 }
 
-// In one order, whichever came first (Pipeline says what that promises).
+// Adds in a fixed order, whichever arrived first (Pipeline documents the
+// order).
 Values StageCompute::SumsOf(Parcels gradients,
                             const std::vector<Variable>& outputs) const {
   Values sums(outputs.size());
@@ -238,7 +241,7 @@ Parcels StageCompute::Backward(StageOp op, int micro_batch, Parcels gradients,
   return back;
 }
 
-// The gradients of the inputs; undefined where there is none.
+// Returns the gradients of the inputs; undefined if there is none.
 Values StageCompute::RunBackward(StageOp op, const Saved& saved,
                                  Values gradients, Left& left) {
   std::vector<Variable> roots;
@@ -272,7 +275,7 @@ Values StageCompute::RunBackward(StageOp op, const Saved& saved,
     };
     pass.later = [&](const Variable& leaf, autograd::DeferredGradient value) {
       left.late.emplace_back(leaf, std::move(value));
-      // Nobody waits for the first stage's backwards.
+      // No other stage waits for the first stage's backwards.
       if (spec_.is_first() && !streams_.weights.empty()) ComputeLate(left);
     };
   }
@@ -289,7 +292,7 @@ void StageCompute::WeightGrad(int micro_batch) {
             /*last=*/plan_.micro_batches.size() == 1);
 }
 
-// Several at once where there are streams for it, since none needs another.
+// Uses several streams if there are any, because the gradients are independent.
 void StageCompute::ComputeLate(Left& left) {
   const Stream current = CurrentStream(device_);
   for (auto& [leaf, gradient] : std::exchange(left.late, {})) {

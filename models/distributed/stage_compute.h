@@ -19,43 +19,45 @@
 
 namespace baton::dist {
 
-// What one stage of a pipeline computes in one step, for one micro-batch after
-// the other. While it lives, the module is in eval mode if the plan does not
-// train. Throws Error as the module does. Confined to one thread, on whose
-// current stream of the module's device it computes.
+// The computation of one pipeline stage in one step, one micro-batch after the
+// other. If the plan does not train, the module is in eval mode as long as this
+// object lives. Throws Error as the module does. Confined to one thread; it
+// computes on that thread's current stream of the module's device.
 class StageCompute {
  public:
-  // All that it is given by reference outlives it, but `spec`, and so does
-  // `own`, the last stage's loss where the plan has Loss::kOwn, a part of the
-  // module. Of the streams it uses those for weights, and postpones running
-  // statistics where forwards have several and where the spec says so.
+  // Everything passed by reference, except `spec`, must outlive this object,
+  // and so must `own`: the last stage's loss, a part of the module, if the plan
+  // has Loss::kOwn. Uses the streams for weights. Postpones running statistics
+  // if there are several forward streams or the spec says so.
   StageCompute(nn::Module& module, const StageSpec& spec, const StepPlan& plan,
                StageStreams streams, GradientSums& sums,
                nn::LossModule* own = nullptr);
 
-  // From what came of its sources what goes to its targets; of the last stage's
-  // loss, where the plan has one, `targets`.
+  // Returns what goes to each target, given what came from each source. In the
+  // last stage `targets` are for the loss, if the plan has one.
   OutputsOfStages Forward(int micro_batch, OutputsOfStages inputs,
                           const Tensor& targets);
-  // From what its targets gave back that for the sources that are stages; what
-  // several gave for one output is added up from the last of them on. Of the
-  // last stage: from the gradient of the loss, undefined for one. Those of
-  // parameters wait for WeightGrad, after a kInputGrad to be computed there.
+  // Returns the gradients for those sources that are stages, given what each
+  // target sent back; several gradients of one output are added from the last
+  // target to the first. The last stage starts from the gradient of the loss;
+  // undefined means 1. Parameters' gradients wait for WeightGrad, which
+  // computes them after a kInputGrad.
   Parcels Backward(StageOp op, int micro_batch, Parcels gradients,
                    const Tensor& of_loss);
   // Adds the micro-batch's gradients of parameters to the sums.
   void WeightGrad(int micro_batch);
 
-  // Once all work is done, on streams that have joined.
+  // Call this once all work is done, on streams that have joined.
   void MoveStatistics();
-  // Where the plan steps parameters: running statistics and generators are as
-  // the step found them.
+  // For plans that step parameters: restores running statistics and generators
+  // to what they were before the step.
   void Undo() const;
-  // Statistics alone, on the GPU, unless the condition, f32 [] there, is 0.
+  // Restores only the statistics, on the GPU, unless `condition`, f32 [] there,
+  // is 0.
   void UndoIf(const Tensor& condition) const;
 
-  // Of the last stage: losses of the micro-batches, each [], and outputs, of
-  // training only the first where it is of rank 2.
+  // Of the last stage: the micro-batches' losses, each [], and outputs; in
+  // training only the first output, if it is of rank 2.
   const std::vector<Tensor>& losses() const { return losses_; }
   const std::vector<Values>& outputs() const { return outputs_; }
   StageReport Report() const;
@@ -66,16 +68,17 @@ class StageCompute {
   Device device() const { return device_; }
 
  private:
-  // What a micro-batch's forward leaves behind for its backward.
+  // What the forward of a micro-batch saves for its backward.
   struct Saved {
     std::vector<Variable> inputs;
     Tensor targets;
-    // Outputs or, in the last stage, the weighted loss; none where they are
+    // The outputs or, in the last stage, the weighted loss; empty if they are
     // computed again.
     std::vector<Variable> results;
-    nn::GeneratorStates drawn_from;  // likewise only then
+    nn::GeneratorStates drawn_from;  // also only set if forwards are computed
+                                     // again
   };
-  // And its backward for the sums.
+  // What the backward of a micro-batch leaves for the sums.
   struct Left {
     LeafGradients gradients;
     DeferredGradients late;
@@ -92,7 +95,7 @@ class StageCompute {
   Variable WeightedLoss(const std::vector<Variable>& outputs,
                         const Tensor& targets) const;
   std::vector<Variable> Recompute(const Saved& saved) const;
-  // Of each output.
+  // Returns the sum of the gradients of each output.
   Values SumsOf(Parcels gradients, const std::vector<Variable>& outputs) const;
   Values RunBackward(StageOp op, const Saved& saved, Values gradients,
                      Left& left);
@@ -107,16 +110,16 @@ class StageCompute {
   const StageStreams streams_;
   GradientSums& sums_;
   nn::LossModule* const own_;
-  // As the step found them, where it may be undone.
+  // The states before the step, kept if the step may be undone.
   nn::GeneratorStates drawn_from_;
   std::vector<Tensor> buffers_, kept_;
   std::optional<nn::EvalScope> evaluating_;
   nn::PostponedStatistics postponed_;
   std::map<int, Saved> saved_;
   std::map<int, Left> left_;
-  size_t next_stream_ = 0;  // of those for weights
+  size_t next_stream_ = 0;  // index into the streams for weights
   std::vector<Tensor> losses_;
-  std::vector<Tensor> targets_;  // as losses_
+  std::vector<Tensor> targets_;  // one for each of losses_
   std::vector<Values> outputs_;
 };
 

@@ -13,14 +13,14 @@
 #include "core/status.h"
 #include "models/distributed/stage_group.h"
 
-// How a worker runs its program of a step: launched instruction by instruction,
-// or replayed, by GPUs that come to its end without the host.
+// How a worker executes its program of a step: launched instruction by
+// instruction, or replayed by GPUs, which reach its end without the host.
 namespace baton::dist {
 namespace {
 
 using StepClock = std::chrono::steady_clock;
 
-// For a neighbour to make its part.
+// The time for a neighbor to make its part.
 constexpr std::chrono::milliseconds kMakeWindows{10'000};
 
 double SecondsSince(StepClock::time_point begin) {
@@ -48,7 +48,7 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
     return absl::OkStatus();
   });
   if (!status.ok()) program.Undo();
-  // What a broken step still sends must not meet the next one.
+  // Messages of a failed step must not arrive in the next one.
   DrainLinks(task);
   if (trace != nullptr && status.ok()) Report(task, *trace, waited, report);
   RETURN_IF_ERROR(status);
@@ -65,7 +65,7 @@ bool StageGroup::GoesByItself(const Task& task) {
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
   const rpc::internal::HoldsOfThread within(hold.holds());
   auto report = CatchErrors([&] { return GiveProgram(*task); });
-  // What was given of it ends all the same.
+  // The work that was enqueued still ends.
   if (!report.ok()) task->progress->Break(report.status());
   const absl::Status heard = CatchErrors([&] {
     AfterWork(CurrentStream(numbers_.front()->device()),
@@ -73,7 +73,7 @@ void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
                 HearEnd(task, ended.ok() ? report : ended);
               });
   });
-  // The times of a step are lost with the next one.
+  // The next step would overwrite the times of this one.
   if (!heard.ok()) {
     End(task, heard);
   } else if (report.ok() && !task->order.timed) {
@@ -105,7 +105,7 @@ void StageGroup::HearEnd(const TaskPtr& task,
           [&] { report->times = TimesOf(task->recorded->trace().Spans()); });
       if (!read.ok()) report = read;
     }
-    // Nothing went by mail, which may have failed since.
+    // Nothing was sent by messages, which might have failed since.
     Finish(*task, std::move(report));
     return;
   }

@@ -18,9 +18,10 @@ namespace {
 
 using StepClock = std::chrono::steady_clock;
 
-// Longer limits, which mean none, would overflow what is added to them.
+// Longer limits mean no limit; adding them to a time would overflow.
 constexpr std::chrono::hours kFarAway{24 * 365};
-// Steps that are remembered: word of one that is over may come late.
+// The number of steps that are remembered, because messages of a finished step
+// may arrive late.
 constexpr size_t kRemembered = 16;
 constexpr char kBrokeBefore[] = "the step before it broke";
 
@@ -68,7 +69,7 @@ StageGroup::~StageGroup() {
   }
   for (const auto& [step, progress] : steps)
     progress->Break(absl::CancelledError("the stages were dropped"));
-  compute_.reset();  // joins, while the rest is still there
+  compute_.reset();  // joins its threads while the other members still exist
 }
 
 absl::Status StageGroup::Check(const StepPlan& plan) const {
@@ -117,7 +118,7 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
   if (order.new_plan.has_value()) {
     RETURN_IF_ERROR(Check(*order.new_plan));
     auto plan = std::make_shared<StepPlan>(*order.new_plan);
-    // The plan does not keep it: its owner may drop it.
+    // The plan must not keep the optimizer alive: its owner may drop it.
     if (plan->optimizer.has_value()) {
       ASSIGN_OR_RETURN(made.optimizer, plan->optimizer->LocalValue());
       plan->optimizer = RRef<OptimizerHost>();
@@ -128,7 +129,7 @@ absl::StatusOr<StageGroup::KnownPlan> StageGroup::PlanOf(
     }
     made.plan = std::move(plan);
   }
-  // Let go of without the lock, as that may wait for a GPU.
+  // Released without the lock, because that may wait for a GPU.
   std::vector<KnownPlan> unused;
   MutexLock lock(mutex_);
   while (!plans_.empty() && plans_.begin()->first < order.oldest_plan)
@@ -160,7 +161,7 @@ absl::Status StageGroup::Prepare(Task& task) {
   if (task.order.replay == Replay::kProgram) {
     if (task.recorded == nullptr)
       return absl::FailedPreconditionError("the program is not recorded");
-    // While the GPUs may still be busy with the step before.
+    // Uploads while the GPUs may still be busy with the previous step.
     ASSIGN_OR_RETURN(task.batch, task.recorded->Upload(task.batch));
   }
   if (task.plan->optimizer.has_value()) {
@@ -221,7 +222,7 @@ Future<void> StageGroup::BeforeOf(const Task& task) {
   auto before = Open(task.order.after);
   if (!before.ok()) return ReadyFuture<void>(absl::OkStatus());
   if (task.order.replay != Replay::kProgram) return (*before)->over.future();
-  // At once: GPUs may be about to begin this one.
+  // Immediately, because GPUs may be about to begin this step.
   (*before)->agreed.future().OnReady(
       [progress = task.progress](const absl::StatusOr<double>& agreed) {
         if (!agreed.ok())
@@ -233,7 +234,7 @@ Future<void> StageGroup::BeforeOf(const Task& task) {
 void StageGroup::Begin(const TaskPtr& task) {
   task->turn = StepClock::now();
   const StepOrder& order = task->order;
-  // GPUs may still be busy with the one before.
+  // GPUs may still be busy with the previous step.
   const uint64_t oldest = order.replay == Replay::kProgram && order.after != 0
                               ? order.after
                               : order.step;
@@ -246,7 +247,7 @@ void StageGroup::Begin(const TaskPtr& task) {
     for (; steps_.size() > kRemembered; steps_.erase(steps_.begin()))
       oldest_ = steps_.begin()->first + 1;
   }
-  // One that is not over was given up by the trainer.
+  // If an older step is not over, the trainer has given it up.
   for (const auto& progress : older)
     progress->Break(absl::AbortedError("a newer step began"));
   for (const auto& stage : stages_) stage->Begin(oldest, order.oldest_plan);
@@ -281,7 +282,7 @@ void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   const Progress& progress = *task.progress;
   const absl::Status why =
       report.ok() ? absl::AbortedError("the step is over") : report.status();
-  // They wait for what will not come.
+  // The other replicas are waiting for what this one will not send.
   for (const auto& replicas : task.replicas)
     if (!report.ok()) replicas->Abort(why);
   if (report.ok()) {

@@ -14,10 +14,10 @@
 
 namespace baton::dist {
 
-// A module, wherever it lives, as one stage of a pipeline.
+// A module at any worker, as one stage of a pipeline.
 class StageModule {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): lists of modules read as such
+  // NOLINTBEGIN(google-explicit-constructor): callers list modules as they are
   template <typename M>
   StageModule(const RRef<M>& module)
       : owner_([module]() -> const rpc::WorkerInfo& { return module.owner(); }),
@@ -41,7 +41,8 @@ class StageModule {
   const rpc::WorkerInfo& owner() const { return owner_(); }
 
  private:
-  std::function<const rpc::WorkerInfo&()> owner_;  // it may move
+  // A function because the module may move.
+  std::function<const rpc::WorkerInfo&()> owner_;
   std::function<RRef<Stage>(rpc::Agent&, const StageSpec&,
                             const std::map<int32_t, RRef<Stage>>&,
                             const std::optional<RRef<StageLoss>>&)>

@@ -22,7 +22,8 @@ StageReplicas::Made StageReplicas::Make(const nn::Module& module, Group group) {
   std::vector<Future<void>> calls;
   for (const auto& [name, tensor] : module.StateDict())
     calls.push_back(group->Broadcast(tensor));
-  // Who gives does not hear of one that cannot take it.
+  // The sender of a broadcast does not learn of a receiver's failure; a barrier
+  // does.
   calls.push_back(group->Barrier());
   const std::shared_ptr<StageReplicas> made(
       new StageReplicas(module, std::move(group)));
@@ -42,7 +43,7 @@ void StageReplicas::Begin(GradientSums& sums) {
                       : Tensor::ZerosLike(parameters_[i].tensor()));
   }
   calls_.push_back(group_->AllReduce(has_, rpc::ReduceOp::kMax));
-  gradients_.clear();  // of a step that broke
+  gradients_.clear();  // of a step that failed
   kinds_ = PlacesByKind(own);
   for (const std::vector<size_t>& places : kinds_) {
     std::vector<Tensor> alike;

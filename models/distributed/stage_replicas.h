@@ -17,37 +17,38 @@
 
 namespace baton::dist {
 
-// One stage and its copies in other pipelines, each of which trains on rows of
-// its own: in place of its gradients it has the mean of all copies'. All of
-// them do the same. Confined to the thread that runs the stage, but Make and
-// Abort.
+// One stage together with its copies in other pipelines, each of which trains
+// on its own rows: replaces the stage's gradients by the mean over all copies.
+// All copies must make the same calls. Confined to the thread that runs the
+// stage, except Make and Abort.
 class StageReplicas {
  public:
   using Group = std::shared_ptr<rpc::ProcessGroup>;
   using Made = Future<std::shared_ptr<StageReplicas>>;
-  // Ready once parameters and buffers are those of the first member. Nobody
-  // else is to use the module meanwhile.
+  // Done once parameters and buffers equal those of the group's first member.
+  // Nobody else may use the module until then.
   static Made Make(const nn::Module& module, Group group);
 
-  // The last backward of a step is over: begins to reduce what is in the sums
-  // of the stage's parameters.
+  // Call this after the last backward of a step: begins to reduce the sums of
+  // the stage's parameters.
   void Begin(GradientSums& sums);
-  // The means are in the sums; waits for them. A parameter that no copy has a
-  // gradient of has none; where others have one, this one's is zero.
+  // Waits until the means are in the sums. A parameter without a gradient in
+  // any copy has none; if other copies have one, this copy's counts as zero.
   absl::Status Finish(GradientSums& sums);
-  // All copies' steps fail, this one and those to come.
+  // Makes the present step and all later ones fail in all copies.
   void Abort(const absl::Status& why) const;
 
  private:
   StageReplicas(const nn::Module& module, Group group);
 
   const Group group_;
-  // That require gradients.
+  // The parameters that require gradients.
   std::vector<Variable> parameters_;
-  // Of the step.
-  std::vector<std::vector<size_t>> kinds_;  // of parameters' gradients
+  // The following belong to the present step.
+  std::vector<std::vector<size_t>> kinds_;  // indices of parameters whose
+                                            // gradients are alike
   std::vector<FlatTensor> gradients_;       // of each kind
-  Tensor has_;  // u8: by parameter, whether some has one
+  Tensor has_;  // u8, by parameter: whether some copy has a gradient
   std::vector<Future<void>> calls_;
 };
 

@@ -64,7 +64,7 @@ std::vector<int> StageWiring::Others(const std::vector<End>& ends,
   return {others.begin(), others.end()};
 }
 
-// To the neighbour, first what no route names.
+// For the neighbor, values that no route names come first.
 std::vector<size_t> StageWiring::Places(const std::vector<End>& ends, int other,
                                         int neighbour, size_t count) {
   std::vector<size_t> places;

@@ -12,45 +12,45 @@
 #include "absl/status/status.h"
 #include "core/tensor.h"
 
-// Which values pass between the stages of a pipeline.
+// The routes of values between the stages of a pipeline.
 namespace baton::dist {
 
-// What a stage takes, gives, or sends to another for one micro-batch. Those of
-// gradients may be undefined, where a value is not used.
+// The values that a stage takes, returns, or sends to another for one
+// micro-batch. Gradients of values that are not used may be undefined.
 using Values = std::vector<Tensor>;
-// By the stage that they come from or go to.
+// Values by the stage that they come from or go to.
 using Parcels = std::map<int, Values>;
 
-// What a stage gives another for one micro-batch. Plain data.
+// What a stage sends to another for one micro-batch. Plain data.
 struct Outputs {
   Values values{};
-  // Places of the floating ones that lead to no parameter, such as masks: their
-  // gradients are neither computed nor sent back.
+  // Places of the floating values that depend on no parameter, such as masks:
+  // their gradients are neither computed nor sent back.
   std::vector<int32_t> constants{};
   static constexpr auto Fields() {
     return std::tuple{&Outputs::values, &Outputs::constants};
   }
 };
-// By the stage that they come from or go to.
+// Outputs by the stage that they come from or go to.
 using OutputsOfStages = std::map<int, Outputs>;
 
-// The batch, where values come from stages.
+// Stands for the batch where a stage is expected as a source.
 inline constexpr int32_t kBatch = -1;
 
-// An output of one stage, or an input of the batch, that is an input of a stage
-// behind it, all counted from 0. It goes there straight, and its gradient comes
-// straight back. Plain data.
+// Connects an output of one stage, or an input of the batch, to an input of a
+// later stage; all are counted from 0. The value goes there directly, and its
+// gradient comes directly back. Plain data.
 //
 // A pipeline without routes is a chain: all outputs of a stage are the inputs
-// of the next, in order, and the batch is the first one's input. An output that
-// routes name goes only where they say, and an input that a route names comes
-// only from there; all others pass along the chain, in order. So the first of
-// three stages, which gives one value to both others, has
+// of the next, in order, and the batch is the input of the first. An output
+// that routes name goes only where they say, and an input that a route names
+// comes only from there; all others pass along the chain, in order. For
+// example, if the first of three stages returns one value for both others:
 //
 //   {{.from = 0, .output = 0, .to = 1, .input = 0},
 //    {.from = 0, .output = 0, .to = 2, .input = 1}}
 //
-// and one that gives two, of which only the third stage wants the second,
+// If it returns two values, and only the third stage uses the second:
 //
 //   {{.from = 0, .output = 1, .to = 2, .input = 1}}
 struct StageRoute {
@@ -64,36 +64,35 @@ struct StageRoute {
   }
 };
 
-// InvalidArgument names the route that leads backwards, to no stage or to an
-// input that another has already.
+// Returns InvalidArgument, which names a route that leads backwards, to no
+// stage, or to an input that another route already has.
 absl::Status CheckRoutes(const std::vector<StageRoute>& routes, int stages);
 
-// What routes that are right come to for one of `stages`, or for kBatch.
-// Immutable.
+// What valid routes mean for one of `stages`, or for kBatch. Immutable.
 class StageWiring {
  public:
   StageWiring(int stage, int stages, const std::vector<StageRoute>& routes);
 
-  // Where its inputs come from: the one before it, which may be kBatch, and
-  // what routes name, ascending. None of kBatch.
+  // The stages that its inputs come from, ascending: the one before it, which
+  // may be kBatch, and those that routes name. Empty for kBatch.
   const std::vector<int>& sources() const { return sources_; }
-  // Where its outputs go, likewise. None of the last stage.
+  // The stages that its outputs go to, ascending. Empty for the last stage.
   const std::vector<int>& targets() const { return targets_; }
 
-  // Which of its inputs, of which there are so many, come from that source, in
-  // the order in which they travel. Throws Error where a route names another
-  // input than these, as do those below.
+  // Returns which of the stage's `count` inputs come from that source, in the
+  // order in which they travel. This and the methods below throw Error if a
+  // route names an input or output that there is not.
   std::vector<size_t> InputsFrom(int source, size_t count) const;
-  // Likewise of its outputs.
+  // As InputsFrom, for the stage's outputs.
   std::vector<size_t> OutputsTo(int target, size_t count) const;
 
-  // Its inputs, from what came of each source.
+  // Returns the stage's inputs, given what came from each source.
   Values Join(Parcels parcels) const;
-  // The parts of its outputs that go to each target.
+  // Returns the outputs that go to each target.
   Parcels Split(const Values& outputs) const;
 
  private:
-  // The end of a route that is here.
+  // This stage's end of a route.
   struct End {
     int other;  // stage
     size_t place;

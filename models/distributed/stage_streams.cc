@@ -10,7 +10,7 @@
 namespace baton::dist {
 namespace {
 
-// More gain nothing: the largest kernels fill a GPU.
+// More streams would gain nothing: the largest kernels fill a GPU.
 constexpr int kWeightStreams = 4;
 
 }  // namespace
@@ -33,7 +33,8 @@ StageStreams StageStreams::Make(Device gpu, int at_once) {
 
 StageStreams StageStreams::For(const StepPlan& plan) const {
   StageStreams streams = Current(forward.front().device());
-  // Where others are used the current one is not: it wrote the parameters.
+  // If there are separate streams, the current one is not used: it wrote the
+  // parameters.
   if (plan.overlap || plan.at_once > 1) {
     streams.forward = forward;
     streams.backward = plan.overlap ? backward : forward;

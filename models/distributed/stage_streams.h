@@ -11,19 +11,21 @@
 
 namespace baton::dist {
 
-// The streams that one stage of a pipeline uses. Value type.
+// The streams of one stage of a pipeline. Value type.
 struct StageStreams {
-  // Micro-batches take them in turn, so that as many are worked on at once.
+  // Micro-batches use them in turn, so that as many run at once.
   std::vector<Stream> forward, backward;
-  // For gradients of weights, which nobody waits for; none: with the backward.
+  // For weight gradients, which no other stage waits for; empty: they use the
+  // backward streams.
   std::vector<Stream> weights = {};
 
-  // The current stream of `device` for all.
+  // Uses the current stream of `device` for everything.
   static StageStreams Current(Device device);
-  // Others of `gpu`.
+  // Makes new streams of `gpu`.
   static StageStreams Make(Device gpu, int at_once);
 
-  // Those that a plan's program uses of these; else the current one.
+  // Returns those of these streams that the plan's program uses, else the
+  // current stream.
   StageStreams For(const StepPlan& plan) const;
 
   bool several() const { return forward.size() > 1; }
@@ -34,8 +36,9 @@ struct StageStreams {
     return backward[static_cast<size_t>(micro_batch) % backward.size()];
   }
 
-  // They begin after what the current stream has been given, and it goes on
-  // after all of theirs. A recording takes them in by this.
+  // Fork makes the streams begin after the current stream's work; Join makes
+  // the current stream continue after theirs. They also include the streams in
+  // a recording.
   void Fork() const;
   void Join() const;
 
@@ -43,10 +46,9 @@ struct StageStreams {
   std::vector<Stream> All() const;
 };
 
-// Until `value`, which another stage has made, is there for `stream`: later
-// work of a GPU's waits, which for the CPU this thread does. The CPU's own
-// streams read nothing on a GPU: what is there is copied by a stream of that
-// GPU.
+// Makes later work of `stream` wait until `value`, which another stage has
+// made, is there. For the CPU this thread waits. The CPU's streams never read
+// memory of a GPU: a stream of that GPU copies it to the CPU.
 void AwaitValue(const Tensor& value, const Stream& stream);
 
 }  // namespace baton::dist

@@ -15,7 +15,7 @@
 #include "models/distributed/recorded_program.h"
 #include "models/distributed/stage.h"
 
-// The windows of a stage's links.
+// How a stage makes and opens the windows of its links.
 namespace baton::dist {
 namespace {
 

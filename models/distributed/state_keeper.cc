@@ -42,7 +42,7 @@ Future<void> StateKeeper::Begin(rpc::CallContext& call, int64_t step,
 void StateKeeper::KeepHeld(int64_t step) { keeping_->Keep(step); }
 
 void StateKeeper::Keeping::Keep(int64_t step) {
-  // Its memory is that of this one.
+  // The new copy reuses its memory.
   own->Drop({spec.place, step - 2});
   const Promise<void> sent;
   {
@@ -51,7 +51,7 @@ void StateKeeper::Keeping::Keep(int64_t step) {
     safe[step] = sent.future();
   }
   HostCopy copy = copies[static_cast<size_t>(step % 2)].Begin(state->Tensors());
-  // Held by the task no longer than by the object: the pool joins its threads.
+  // The task may refer to this object, because the pool joins its threads.
   pool.Post([this, step, sent, copy = std::move(copy)] {
     const absl::Status there = CatchErrors([&] {
       return own->Put(spec.epoch, {spec.place, step}, copy.Wait());

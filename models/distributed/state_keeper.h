@@ -23,14 +23,14 @@
 
 namespace baton::dist {
 
-// What a StateKeeper keeps, and where.
+// What a StateKeeper keeps and where it puts the copies.
 struct KeeperSpec {
   uint64_t epoch = 0;
-  int32_t place = 0;  // of the worker
+  int32_t place = 0;  // the worker's place in the pipeline
   std::vector<ShardModule> modules{};
   std::vector<ShardOptimizer> optimizers{};
-  RRef<StateStore> own;    // here
-  RRef<StateStore> buddy;  // another worker's
+  RRef<StateStore> own;    // at this worker
+  RRef<StateStore> buddy;  // at another worker
   static constexpr auto Fields() {
     return std::tuple{&KeeperSpec::epoch,   &KeeperSpec::place,
                       &KeeperSpec::modules, &KeeperSpec::optimizers,
@@ -38,40 +38,42 @@ struct KeeperSpec {
   }
 };
 
-// Copies the state of one worker of a pipeline after each step, at the worker:
-// to host memory while the step has the modules, and from there, beside the
-// steps that follow, to the memory of a buddy. Those of a step are given up
-// when that of the next but one is copied. Thread-safe, but for steps, which
+// Copies the state of one worker of a pipeline after each step, at that worker:
+// to host memory while the step holds the modules, and from there, concurrently
+// with later steps, to the memory of a buddy. The copy of a step is dropped
+// when the next step but one is copied. Thread-safe, except that steps must
 // come one after the other.
 class StateKeeper {
  public:
   static absl::StatusOr<std::unique_ptr<StateKeeper>> Make(
       rpc::CallContext& call, const KeeperSpec& spec);
 
-  // Between steps: the modules and optimizers take the state after that step,
-  // which `from` has; nobody: the state is as it is. Either way it is kept.
+  // Call this between steps. Loads the modules and optimizers with the state
+  // after `step` from the store `from`; if `from` is empty, the state stays as
+  // it is. Either way the state is kept.
   Future<void> Begin(rpc::CallContext& call, int64_t step,
                      const RRef<StateStore>& from);
 
-  // For a step that has the modules and the worker's parameters: the state
-  // after it. That after the step before must be safe.
+  // Keeps the state after `step`, for a step that holds the modules and the
+  // worker's parameters. The state after the previous step must be safe.
   void KeepHeld(int64_t step);
-  // Done when the buddy has the state after this step, one of the last two.
+  // Done when the buddy has the state after `step`, which is one of the last
+  // two.
   Future<void> Safe(int64_t step);
 
   using Exports = rpc::Methods<&StateKeeper::Make, &StateKeeper::Begin>;
 
  private:
-  // Outlives calls that wait when the object goes.
+  // Shared, because waiting calls may outlive the StateKeeper.
   struct Keeping {
     KeeperSpec spec;
     std::shared_ptr<const WorkerState> state;
     std::shared_ptr<StateStore> own;
-    // Of steps in turn.
+    // The steps use these in turn.
     std::array<HostCopies, 2> copies;
     Mutex mutex;
     std::map<int64_t, Future<void>> safe ABSL_GUARDED_BY(mutex);
-    ThreadPool pool{1, "keeper"};  // waits for copies, and sends them
+    ThreadPool pool{1, "keeper"};  // waits for copies and sends them
 
     void Keep(int64_t step);
     Future<void> Send(int64_t step, const NamedTensors& copy) const;

@@ -27,7 +27,7 @@ std::vector<KeptState> StateStore::Fence(uint64_t epoch) {
 
 absl::Status StateStore::Put(uint64_t epoch, const KeptState& key,
                              const NamedTensors& state) {
-  std::vector<NamedTensors> dropped;  // without the lock
+  std::vector<NamedTensors> dropped;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
   if (epoch < epoch_) {
     return absl::AbortedError(

@@ -18,7 +18,7 @@
 
 namespace baton::dist {
 
-// The state of a worker of a pipeline, by its place among them, after a step.
+// Identifies the state of a pipeline's worker, by its place, after a step.
 struct KeptState {
   int32_t place = 0;
   int64_t step = 0;
@@ -28,23 +28,25 @@ struct KeptState {
   friend bool operator==(const KeptState&, const KeptState&) = default;
 };
 
-// What a worker of a pipeline has in host memory of the states after the last
-// two steps: its own ones, and as a buddy those of another worker. Outlives
-// pipelines that are made anew. Thread-safe.
+// The states after the last two steps in the host memory of a pipeline's
+// worker: its own and, as a buddy, those of another worker. Survives when the
+// pipeline is made anew. Thread-safe.
 class StateStore {
  public:
   static std::unique_ptr<StateStore> Make() {
     return std::make_unique<StateStore>();
   }
 
-  // From now on, what earlier epochs still put is refused. Gives what is here.
+  // From now on refuses states that earlier epochs put. Returns what is stored
+  // here.
   std::vector<KeptState> Fence(uint64_t epoch);
-  // In the place of the states of this step and of those that followed it,
-  // which did not count. Aborted for an earlier epoch than the last Fence's.
+  // Stores a state. Drops the states of this and of later steps at that place,
+  // which did not count. Returns Aborted if the epoch is earlier than that of
+  // the last Fence.
   absl::Status Put(uint64_t epoch, const KeptState& key,
                    const NamedTensors& state);
   absl::StatusOr<NamedTensors> Get(const KeptState& key);
-  // The owner of its tensors is about to write them.
+  // Drops a state because the owner of its tensors is about to overwrite them.
   void Drop(const KeptState& key);
 
   using Exports = rpc::Methods<&StateStore::Make, &StateStore::Fence,

@@ -20,41 +20,41 @@
 #include "optim/distributed/local_optimizer.h"
 #include "rpc/codec.h"
 
-// What a trainer and the stages of its pipeline tell each other.
+// The messages between a trainer and the stages of its pipeline.
 namespace baton::dist {
 
 enum class Loss : uint8_t {
   kNone = 0,
   kCrossEntropy = 1,  // targets: i64 [N] labels
   kMse = 2,           // targets: like the outputs
-  kOwn = 3,           // the last stage's StageLoss says
+  kOwn = 3,           // the last stage's StageLoss computes it
 };
 
 struct StageSpec {
   int32_t index = 0;
   int32_t count = 1;
-  // Keeps only the inputs of micro-batches and runs forwards again before
-  // backwards, with the same random numbers: less memory for about a third more
-  // time.
+  // Keeps only the inputs of micro-batches and repeats forwards before
+  // backwards, with the same random numbers: saves memory for about a third
+  // more time.
   bool checkpoint = false;
-  // Running statistics move once a step, by those of the whole batch
+  // Running statistics change once per step, by those of the whole batch
   // (PipelineOptions).
   bool deferred_batch_norm = false;
-  // Replays the module from recordings where it can (nn::Graphed): on a GPU,
-  // in training, where neither equal bits are wanted (core/precision.h) nor the
-  // module draws random numbers, without `checkpoint` and deferred statistics,
-  // of which the host keeps account in each forward. Activations of as many
+  // Replays the module from recordings if possible (nn::Graphed): in training
+  // on a GPU, unless reproducible bits are required (core/precision.h), the
+  // module draws random numbers, or `checkpoint` or deferred statistics, which
+  // the host tracks in each forward, are set. The activations of as many
   // micro-batches as are under way at once keep their memory between steps.
   bool graph = true;
-  // Of the whole pipeline.
+  // The routes of the whole pipeline.
   std::vector<StageRoute> routes = {};
-  // PipelineOptions' line and epoch.
+  // See PipelineOptions.
   std::string line = {};
   uint64_t epoch = 0;
 
   bool is_first() const { return index == 0; }
   bool is_last() const { return index == count - 1; }
-  // "stage 1 of 3: " before its text.
+  // Prefixes the status with "stage 1 of 3: ".
   absl::Status Explain(const absl::Status& status) const {
     return Annotate(status, absl::StrCat("stage ", index, " of ", count));
   }
@@ -67,24 +67,25 @@ struct StageSpec {
   }
 };
 
-// What one worker, or one process for all its devices, does in each of the
-// steps that name the plan.
+// What one worker, or one process for all its devices, does in each step that
+// names this plan.
 struct StepPlan {
-  uint64_t id = 0;  // counts up
+  uint64_t id = 0;  // increases
   Program program{};
-  int64_t rows = 0;                      // of the whole batch
+  int64_t rows = 0;                      // in the whole batch
   std::vector<int64_t> micro_batches{};  // rows of each
-  // Micro-batches that a GPU works on at once, and whether it runs forwards
-  // beside backwards, where the program is recorded.
+  // For recorded programs: the number of micro-batches that a GPU works on at
+  // once, and whether it runs forwards concurrently with backwards.
   int32_t at_once = 1;
   bool overlap = false;
   bool training = false;
   Loss loss = Loss::kNone;
-  // Parameters are stepped once all workers have run their programs, here by
-  // the optimizer, if there are any. Else gradients go to the call's context.
+  // Whether parameters are stepped once all workers have run their programs;
+  // this worker's are stepped by `optimizer`, if it has any. Otherwise
+  // gradients go to the call's context.
   bool steps = false;
   std::optional<RRef<OptimizerHost>> optimizer = std::nullopt;
-  // What copies the worker's state after each step of parameters.
+  // Copies the worker's state after each step of parameters.
   std::optional<RRef<StateKeeper>> keeper = std::nullopt;
   static constexpr auto Fields() {
     return std::tuple{&StepPlan::id,       &StepPlan::program,
@@ -96,72 +97,74 @@ struct StepPlan {
   }
 };
 
-// Whether neighbours on one machine pass values through windows
-// (docs/design/step_windows.md), which takes neither messages nor the hosts
-// while a step runs. GPUs use them in steps that replay the whole program.
+// Whether neighbors on one machine pass values through windows
+// (docs/design/step_windows.md), which need neither messages nor the host while
+// a step runs. GPUs use them in steps that replay the whole program.
 enum class Windows : uint8_t {
   kOff = 0,
-  // Between processes that compute on the CPU, or on GPUs of their own.
+  // Between processes that compute on the CPU, or each on a GPU of its own.
   kAuto = 1,
-  // Everywhere: also between two processes that share a GPU, whose time a wait
-  // takes, and in one process where its memory is the CPU's.
+  // Everywhere: also between two processes that share a GPU, where waiting
+  // takes time from the other process, and within one process if the memory is
+  // the CPU's.
   kRequired = 2,
 };
 
-// What the GPUs of a worker replay in a step, in place of work that is launched
-// one kernel after the other.
+// What the GPUs of a worker replay in a step, instead of launching one kernel
+// after the other.
 enum class Replay : uint8_t {
   kNothing = 0,
-  kPasses = 1,   // forwards and backwards of micro-batches (nn::Graphed)
-  kProgram = 2,  // all of the worker's program (RecordedProgram)
+  kPasses = 1,   // passes of micro-batches (nn::Graphed)
+  kProgram = 2,  // the worker's whole program (RecordedProgram)
 };
 
-// Of a link between two stages.
+// A link between two stages.
 struct LinkEnds {
   int32_t from = 0;
-  int32_t to = 0;  // behind it
+  int32_t to = 0;  // a later stage
   static constexpr auto Fields() {
     return std::tuple{&LinkEnds::from, &LinkEnds::to};
   }
 };
 
-// How a worker whose program is recorded hears, without its host, that those of
-// all workers have run: they are a tree by windows between them, whose root
-// hears of all and then tells all.
+// How a worker with a recorded program learns, without its host, that all
+// workers have run theirs. The workers form a tree of window links; the root
+// hears from all and then notifies all.
 struct StepGate {
-  std::optional<LinkEnds> parent = std::nullopt;  // none: the root
+  std::optional<LinkEnds> parent = std::nullopt;  // nullopt: this is the root
   std::vector<LinkEnds> children{};
   static constexpr auto Fields() {
     return std::tuple{&StepGate::parent, &StepGate::children};
   }
 };
 
-// One step, as one worker is told.
+// One step, as it is sent to one worker.
 struct StepOrder {
-  uint64_t step = 0;   // counts up
-  uint64_t after = 0;  // the newest step that was under way; 0: none was
+  uint64_t step = 0;   // increases
+  uint64_t after = 0;  // the newest step that was under way; 0 if none was
   uint64_t plan = 0;
-  // Where the worker may not have it yet.
+  // Set if the worker may not have the plan yet.
   std::optional<StepPlan> new_plan = std::nullopt;
-  uint64_t oldest_plan = 0;  // those before it are named no more
-  // The whole batch, to the first stage's and where routes of it lead;
-  // undefined what is for others, none where all is.
+  uint64_t oldest_plan = 0;  // earlier plans are not used again
+  // The whole batch, for the first stage and the targets of its routes. Inputs
+  // for other workers are undefined; empty if all are.
   Values inputs{};
-  Tensor targets;       // to the last stage's
-  StepRequest request;  // to plan's optimizer
-  int64_t kept_as = 0;  // by the plan's keeper
-  // That gradients are so much larger by before it steps by them: where one
-  // overflows, at whatever worker, none steps. 0: they are as they are.
+  Tensor targets;       // for the last stage
+  StepRequest request;  // for the plan's optimizer
+  int64_t kept_as = 0;  // for the plan's keeper: the number of the state
+  // The loss is multiplied by this, and gradients are divided by it before the
+  // step. If one overflows at any worker, no worker steps. 0: no scale.
   double loss_scale = 0;
-  bool timed = false;  // the report is to have times
-  // Links that go by windows in this step.
+  bool timed = false;  // the report is to include times
+  // The links that use windows in this step.
   std::vector<LinkEnds> windows{};
-  // What becomes of the others once the step has run: the report tells.
+  // Whether to make windows for the other links after the step; the report says
+  // what came of it.
   Windows make_windows = Windows::kOff;
   Replay replay = Replay::kNothing;
-  // Once the step has run: record the program, for Replay::kProgram.
+  // Whether to record the program after the step, for Replay::kProgram.
   bool record = false;
-  StepGate gate{};  // of what is recorded
+  StepGate gate{};  // for the recorded program
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
@@ -174,13 +177,13 @@ struct StepOrder {
   }
 };
 
-// What the last stage has to say of a step, whose tensors are undefined where
-// there is no loss.
+// The last stage's results of a step. Tensors are undefined if there is no
+// loss.
 struct StageReport {
-  Tensor losses;  // of each micro-batch; their sum is the mean of the batch
-  // f32 []: rows of the first outputs that are largest where the targets are;
-  // undefined but for outputs of rank 2 and targets that are i64 labels or as
-  // they are.
+  Tensor losses;  // of each micro-batch; their sum is the mean over the batch
+  // f32 []: the number of rows whose largest element is where the target says,
+  // in the first output. Undefined unless it has rank 2 and targets are i64
+  // labels or of its form.
   Tensor correct;
   std::vector<Values> outputs;  // of each micro-batch; only without training
   static constexpr auto Fields() {
@@ -189,7 +192,7 @@ struct StageReport {
   }
 };
 
-// How long a copy to another worker took.
+// The time of a copy to another worker.
 struct CopyTime {
   LinkEnds ends;
   double seconds = 0;
@@ -198,13 +201,13 @@ struct CopyTime {
   }
 };
 
-// How long a worker's program took on its devices, in seconds.
+// The times of a worker's program on its devices, in seconds.
 struct StepTimes {
-  // Of each instruction, without its waits, in the program's order.
+  // Of each instruction in the program's order, without waits.
   std::vector<double> instructions;
-  double busy = 0;  // that some device computed; what overlaps counts once
-  // From when the worker was told, and was through with the step before, to the
-  // program's end.
+  double busy = 0;  // when some device computed; overlaps count once
+  // From when the worker had received the order and finished the step before,
+  // to the end of the program.
   double until_end = 0;
   std::vector<CopyTime> copies = {};  // through windows of GPUs
   static constexpr auto Fields() {
@@ -213,26 +216,28 @@ struct StepTimes {
   }
 };
 
-// What came of making windows for a link.
+// The result of making windows for a link.
 struct MadeWindow {
   LinkEnds ends;
-  bool of_gpu = false;    // of use to recorded programs alone
-  std::string why_not{};  // empty: they are there
+  bool of_gpu = false;    // only recorded programs can use it
+  std::string why_not{};  // empty if the windows were made
   static constexpr auto Fields() {
     return std::tuple{&MadeWindow::ends, &MadeWindow::of_gpu,
                       &MadeWindow::why_not};
   }
 };
 
-// What a worker has to say when its program has run.
+// A worker's report after its program has run.
 struct GroupReport {
   StageReport last;         // empty unless the worker has the last stage
-  bool overflowed = false;  // gradients did, somewhere: nothing was stepped
+  bool overflowed = false;  // gradients overflowed at some worker; nothing was
+                            // stepped
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
-  // Of links from its stages to other workers', if the order asked for them.
+  // Of links from its stages to stages of other workers, if the order asked for
+  // windows.
   std::vector<MadeWindow> windows{};
-  // If the order asked for it: why the program cannot be replayed; empty: it
-  // can.
+  // If the order asked for a recording: why the program cannot be replayed;
+  // empty if it can.
   std::optional<std::string> why_not_recorded = std::nullopt;
   static constexpr auto Fields() {
     return std::tuple{&GroupReport::last, &GroupReport::overflowed,

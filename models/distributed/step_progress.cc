@@ -9,8 +9,8 @@
 
 namespace baton::dist {
 
-// The stage whose delivery it was may have nothing more to do, and another one
-// here may wait for what does not come.
+// The stage of the failed delivery may have nothing more to do, while another
+// stage here waits for what will not come.
 void StepProgress::BreakByDeliveries(
     const std::shared_ptr<StepProgress>& progress) {
   for (const auto& of_stage : progress->mail) {

@@ -15,36 +15,39 @@
 
 namespace baton::dist {
 
-// How far a step has come at one worker; made by whoever speaks of it first.
-// Thread-safe.
+// The progress of a step at one worker; the first call that names the step
+// makes it. Thread-safe.
 struct StepProgress {
-  // `of_step` has the mail of each stage that is here; `of_worker` give it up
-  // on the devices.
+  // `of_stages` has the step's links of each stage here; `of_worker` give the
+  // step up on the devices.
   StepProgress(uint64_t of_step,
                std::vector<std::shared_ptr<MailLinks>> of_stages,
                std::vector<std::shared_ptr<StepNumber>> of_worker)
       : step(of_step),
         mail(std::move(of_stages)),
         numbers(std::move(of_worker)) {}
-  // From now on a delivery that fails breaks it. Once; not under a lock.
+  // From now on a failed delivery breaks the step. Call it once and without a
+  // lock.
   static void BreakByDeliveries(const std::shared_ptr<StepProgress>& progress);
 
-  // Unless it is agreed that parameters are stepped: all that waits for it
-  // fails with `why`.
+  // Makes everything that waits for the step fail with `why`, unless its
+  // parameters are already agreed to be stepped.
   void Break(const absl::Status& why) const;
   void EndMail(const absl::Status& why) const;
-  // Nothing more is sent. Done when other workers have taken all that was.
+  // Call this when nothing more will be sent. Done when other workers have
+  // received everything.
   Future<void> Delivered() const;
 
   const uint64_t step;
   const std::vector<std::shared_ptr<MailLinks>> mail;
   const std::vector<std::shared_ptr<StepNumber>> numbers;
-  // All of it is given to GPUs, in whose order the next one may follow, or
-  // over.
+  // The whole step has been enqueued on GPUs, so that the next one may be
+  // enqueued after it, or is over.
   Promise<void> given;
-  Promise<double> ran;     // the program: as StageGroup::Ran says
-  Promise<double> agreed;  // that parameters are stepped: StageGroup::Agree
-  Promise<void> over;      // nothing of it runs here any more
+  Promise<double> ran;     // the program has run; see StageGroup::Ran
+  Promise<double> agreed;  // parameters are to be stepped; see
+                           // StageGroup::Agree
+  Promise<void> over;      // no part of the step runs here any more
   bool begun = false;      // by a Run; guarded by the group's mutex
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using Span = StepTrace::Span;
 
-// Of [begin, end), what lies within spans that compute.
+// Returns how much of [begin, end) lies within computing spans.
 double Covered(double begin, double end, std::vector<Span> compute) {
   std::sort(compute.begin(), compute.end(), [](const Span& a, const Span& b) {
     return a.begin_ms < b.begin_ms;
@@ -24,12 +24,12 @@ double Covered(double begin, double end, std::vector<Span> compute) {
     const double to = std::min(end, span.end_ms);
     if (to <= from) continue;
     covered += to - from;
-    begin = to;  // spans of other tracks count once
+    begin = to;  // overlapping spans of other tracks count once
   }
   return covered;
 }
 
-// Milliseconds of each, in the order in which they were given.
+// The milliseconds of each instruction, in the order of the spans.
 struct InstructionTime {
   Instruction instruction;
   double ms = 0;
@@ -38,7 +38,7 @@ std::vector<InstructionTime> InstructionTimes(const std::vector<Span>& spans) {
   std::vector<InstructionTime> times;
   for (const Span& span : spans) {
     if (!span.instruction) continue;
-    // A BW comes in two parts.
+    // A BW has two spans.
     if (times.empty() || !(times.back().instruction == *span.instruction))
       times.push_back({*span.instruction});
     times.back().ms += span.end_ms - span.begin_ms;

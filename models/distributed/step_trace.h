@@ -16,9 +16,10 @@
 
 namespace baton::dist {
 
-// When the instructions of a step, and the copies between its devices, began
-// and ended there, in milliseconds from the trace's beginning. The clocks of
-// GPUs are set by each other to some microseconds. Confined to one thread.
+// Records when the instructions of a step, and the copies between its devices,
+// began and ended on the devices, in milliseconds since the trace began. The
+// clocks of different GPUs are aligned to within some microseconds. Confined to
+// one thread.
 class StepTrace {
  public:
   enum class Kind { kCompute, kCopy };
@@ -28,26 +29,25 @@ class StepTrace {
     std::string track = {};  // "stage 1", "cuda:0 to cuda:1"
     double begin_ms = 0;
     double end_ms = 0;
-    std::optional<Instruction> instruction = {};  // that it times
-    std::optional<LinkEnds> link =
-        {};  // of another worker, that it copies over
+    std::optional<Instruction> instruction = {};  // the one that the span times
+    std::optional<LinkEnds> link = {};  // to another worker, used by the copy
   };
 
   explicit StepTrace(const std::vector<Device>& devices);
-  // Waits until the devices are idle: times count from here, as from the
-  // constructor. For work that is timed within a recorded graph
-  // (core/graph.h), to be called before a replay.
+  // Waits until the devices are idle and begins the trace anew; the constructor
+  // does so, too. If the work is timed within a recorded graph (core/graph.h),
+  // call this before a replay.
   void Begin();
-  // The same in the order of the current streams, for which nobody waits.
+  // Begins the trace anew in the order of the current streams, without waiting.
   void BeginInOrder();
 
-  // Calls `work`, which gives work to `stream`; the span begins when the stream
-  // has come there and what it waits for by then is done.
+  // Calls `work`, which enqueues work on `stream`. The span begins when the
+  // stream reaches that work and everything it waits for by then is done.
   void Time(Span span, const Stream& stream, absl::FunctionRef<void()> work);
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
-  // Likewise, by the host's clock, with a track for each name.
+  // As Spans, but by the host's clock, with a track for each name.
   rpc::TraceLog Log() const;
 
  private:
@@ -58,27 +58,27 @@ class StepTrace {
   };
   const std::vector<Device> devices_;
   std::map<std::string, Event> origins_;  // by device
-  int64_t origin_ns_ = 0;                 // the host's clock then
+  int64_t origin_ns_ = 0;  // the host's clock when the trace began
   std::vector<Timed> timed_;
 };
 
-// Of the time of copies, the share in which something computes.
+// The share of the time of copies during which some device computes.
 double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 
-// What one worker's program, begun at the trace's beginning, has to report.
+// What one worker reports of its program, which began when the trace did.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
 
 // Mean milliseconds of the instructions of each stage, for a micro-batch of
-// size 1 where they are of these sizes; 0 where none was timed.
+// size 1 if the micro-batches have these sizes; 0 for what was not timed.
 std::vector<StageCosts> CostsOf(const std::vector<StepTrace::Span>& spans,
                                 size_t stages,
                                 const std::vector<double>& sizes);
 
-// Of the time until the last worker's end, the share in which a mean one works
-// on nothing; nullopt unless all have times.
+// The mean worker's idle share of the time until the last worker ends; nullopt
+// unless all reports have times.
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
-// Of the time from the first instruction's begin to the last one's end, the
-// share in which a mean worker works on none of its stages.
+// The mean worker's idle share of the time between the begin of the first
+// instruction and the end of the last one.
 double BubbleOf(const std::vector<StepTrace::Span>& spans,
                 const std::vector<int>& worker_of_stage);
 

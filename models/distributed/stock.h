@@ -8,12 +8,13 @@
 
 namespace baton::dist {
 
-// What baton-worker offers and the stock trainers use: distributed autograd,
-// pipelines, checkpoints, parameter servers, collectives, stages of ResNets and
-// Transformers, and all optimizers. A program with modules of its own adds them
+// Registers what baton-worker offers and the stock trainers use: distributed
+// autograd, pipelines, checkpoints, parameter servers, collectives, stages of
+// ResNets and Transformers, and all optimizers. A program adds its own modules
 // to the same registry, in trainer and workers alike.
 void RegisterStock(rpc::Registry& registry);
-// Gives an agent what of it is the agent's. Call it before that serves calls:
+// Attaches the per-agent parts of the stock to an agent. Call it before the
+// agent serves calls:
 //   options.on_start = dist::AttachStock;
 void AttachStock(rpc::Agent& agent);
 

@@ -14,12 +14,13 @@
 
 namespace baton::dist {
 
-// A Transformer, or one stage of a cut one, that other workers may make here:
+// A Transformer, or one stage of it, that other workers can create here:
 //   rpc::Create<dist::TransformerStage>(agent, "worker1", options, cuts, 1)
-// A pipeline of a tied model's stages needs RoutesOf. Thread-compatible.
+// If the model is tied, a pipeline of its stages needs RoutesOf.
+// Thread-compatible.
 class TransformerStage final : public models::Transformer {
  public:
-  // Errors as Transformer::MakeStage.
+  // Returns the errors of Transformer::MakeStage.
   static absl::StatusOr<std::unique_ptr<TransformerStage>> Make(
       const models::TransformerOptions& options,
       const std::vector<std::string>& cuts, int index);
@@ -29,8 +30,8 @@ class TransformerStage final : public models::Transformer {
   using Exports =
       rpc::Methods<&TransformerStage::Make, &TransformerStage::Forward>;
 
-  // Of a pipeline of so many stages (PipelineOptions::routes): the weight of a
-  // tied model's tokens goes straight from the first one to the last one.
+  // The PipelineOptions::routes for this number of stages: a tied model's token
+  // weight goes directly from the first stage to the last.
   static std::vector<StageRoute> RoutesOf(
       const models::TransformerOptions& options, int stages);
 

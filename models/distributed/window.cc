@@ -20,7 +20,7 @@
 namespace baton::dist {
 namespace {
 
-// The maker's proof, and what the opener turns it into.
+// The maker's proof, and the opener's answer to it.
 enum FrontWord { kProof = 0, kAnswer = 1 };
 
 absl::StatusOr<uint64_t> NewProof() {

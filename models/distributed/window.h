@@ -21,25 +21,26 @@
 
 namespace baton::dist {
 
-// What another worker opens a window by. Of use on the same machine alone, and
-// on the CPU for the same user. Plain data.
+// What another worker needs to open a window. It can be used only on the same
+// machine and, for memory of the CPU, only by the same user. Plain data.
 struct WindowHandle {
   std::string machine;
   int64_t process = 0;
   uint64_t bytes = 0;
-  uint64_t proof = 0;  // what its first word says
-  // On the CPU: a descriptor of the process, and the file that it is of.
+  uint64_t proof = 0;  // the contents of the window's first word
+  // On the CPU: a file descriptor of the process, and the file that it refers
+  // to.
   int32_t descriptor = -1;
   uint64_t file = 0;
-  // On a GPU: of CUDA IPC.
+  // On a GPU: the handle and offset of CUDA IPC.
   std::string segment;
   uint64_t offset = 0;
-  std::string gpu;  // which it is (cuda::UuidOf)
+  std::string gpu;  // the GPU's UUID (cuda::UuidOf)
 
   bool on_gpu() const { return !segment.empty(); }
-  // Made by this process.
+  // Whether this process made the window.
   bool is_own() const;
-  // The GPU that this process calls so has it.
+  // Whether the window is on the GPU that this process calls `device`.
   bool IsOn(Device device) const;
   static constexpr auto Fields() {
     return std::tuple{
@@ -49,30 +50,31 @@ struct WindowHandle {
   }
 };
 
-// Memory of one worker that one other worker, in another process of the
-// machine, opens once and then writes as its own: of a GPU by CUDA IPC, of the
-// CPU as a file without a name. Whoever made it drops it only when the other
-// writes no more; it stays valid for whoever opened it, whatever becomes of its
-// maker. Thread-compatible.
+// Memory of one worker that one other worker, in another process of the same
+// machine, opens once and then writes directly: by CUDA IPC on a GPU, as an
+// unnamed file on the CPU. The maker must not drop the window before the other
+// worker has stopped writing. For the opener it stays valid even if the maker
+// goes away. Thread-compatible.
 class Window {
  public:
-  // Bytes at the front that are not for users.
+  // Reserved bytes at the front of the memory.
   static constexpr size_t kFront = 64;
 
-  // Zeros. ResourceExhausted where there is no memory; Unavailable where it
-  // cannot be shared.
+  // Makes a window that is filled with zeros. Returns ResourceExhausted if
+  // there is no memory and Unavailable if it cannot be shared.
   static absl::StatusOr<Window> Make(Device device, size_t bytes);
-  // As `device` sees it. Unavailable says why it does not: another machine, a
-  // GPU out of reach, a GPU's window of this process itself.
+  // Opens a window for use on `device`. Unavailable says why it cannot be: it
+  // is on another machine, the GPU cannot reach it, or it is GPU memory of this
+  // same process.
   static absl::StatusOr<Window> Open(const WindowHandle& handle, Device device);
   Window(Window&&) = default;
   Window& operator=(Window&&) = delete;
   ~Window();
 
-  // Of the maker.
+  // For the maker.
   const WindowHandle& handle() const { return handle_; }
-  // Of the maker, once the other has opened it: Unavailable unless what the
-  // other wrote then has arrived.
+  // For the maker, after the other worker has opened the window: returns
+  // Unavailable unless the opener's write has arrived here.
   absl::Status CheckOpened() const;
 
   const std::shared_ptr<Storage>& storage() const { return storage_; }
@@ -88,8 +90,8 @@ class Window {
 
   WindowHandle handle_;
   std::optional<rpc::Segment> segment_;  // on the CPU
-  std::shared_ptr<void> opened_;         // another process's, on a GPU
-  void* shared_ = nullptr;  // the segment that was made known there
+  std::shared_ptr<void> opened_;         // on a GPU, memory of another process
+  void* shared_ = nullptr;  // the segment that was exported by CUDA IPC
   std::shared_ptr<Storage> storage_;
 };
 

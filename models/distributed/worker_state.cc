@@ -13,7 +13,7 @@
 namespace baton::dist {
 namespace {
 
-// "model." and what the names of a module's tensors begin with.
+// Returns PART, a dot, and the prefix of a module's tensor names.
 std::string NamePrefix(const char* part, const std::string& prefix) {
   return absl::StrCat(part, ".", prefix);
 }
@@ -23,8 +23,8 @@ void AddPrefixed(const std::string& prefix, const NamedTensors& from,
   for (const auto& [name, tensor] : from) to[prefix + name] = tensor;
 }
 
-// Those of `wanted` that `from` has under the prefix; the module says what is
-// missing.
+// Returns those of `wanted` that `from` has under the prefix; the module
+// reports the missing ones.
 nn::StateMap Picked(const NamedTensors& from, const std::string& prefix,
                     const nn::StateMap& wanted) {
   nn::StateMap picked;
@@ -35,7 +35,7 @@ nn::StateMap Picked(const NamedTensors& from, const std::string& prefix,
   return picked;
 }
 
-// Whether it is "PART.parameter.slot" of a parameter that has one of the names.
+// Whether the name is "PART.parameter.slot" for one of the parameters.
 bool IsStateOf(const std::string& part, const std::set<std::string>& parameters,
                const std::string& name) {
   const size_t begin = part.size() + 1, dot = name.rfind('.');

@@ -18,20 +18,21 @@
 
 namespace baton::dist {
 
-// The parts of a training's state; those of optimizers have names of their own.
+// The parts of a training's state. Each optimizer is a part of its own, by its
+// name.
 inline constexpr char kTrainerPart[] = "trainer";
 inline constexpr char kModelPart[] = "model";
 inline constexpr char kGeneratorPart[] = "generators";
 
-// A module of any kind, at its worker, and its lock: for what the worker does
-// with all that it has. Stays there. Immutable.
+// A module of any kind and its lock, for code that uses all modules of a worker
+// at once. Never leaves the worker. Immutable.
 struct HeldModule {
   std::shared_ptr<nn::Module> module;
   std::shared_ptr<rpc::ObjectLock> lock;
 };
 
-// What a worker has of a training: modules, the names of whose tensors get a
-// prefix, and optimizers.
+// What a worker has of a training: modules, each with a prefix for the names of
+// its tensors, and optimizers.
 struct ShardModule {
   std::string prefix;
   RRef<HeldModule> module;
@@ -47,29 +48,30 @@ struct ShardOptimizer {
   }
 };
 
-// The state of these by its tensors' names, at the worker: parameters, buffers,
-// generators and what optimizers keep. All but Make is for one that holds the
-// locks. Immutable, but for what it names.
+// The state of a worker's modules and optimizers, by tensor name: parameters,
+// buffers, generators and the optimizers' state. For all methods but Make the
+// caller must hold the locks. Immutable, except for the tensors that it refers
+// to.
 class WorkerState {
  public:
-  // FailedPrecondition without distributed autograd; errors of RRefs that are
-  // not of this worker.
+  // Returns FailedPrecondition without distributed autograd, and errors for
+  // RRefs that this worker does not own.
   static absl::StatusOr<std::shared_ptr<const WorkerState>> Make(
       const rpc::CallContext& call, const std::vector<ShardModule>& modules,
       const std::vector<ShardOptimizer>& optimizers);
 
-  // Of the modules, and of the worker's parameters.
+  // The locks of the modules and of the worker's parameters.
   const std::vector<std::shared_ptr<rpc::ObjectLock>>& locks() const {
     return locks_;
   }
-  // Not copied: they change as the modules do.
+  // Returns the tensors themselves, which change as the modules do.
   NamedTensors Tensors() const;
-  // Those of these names that Load takes.
+  // Returns those of `names` that Load would use.
   std::vector<std::string> Taken(const std::vector<std::string>& names) const;
-  // Copies of these. InvalidArgument where some are missing or do not fit; the
-  // modules and optimizers are then to be given up.
+  // Copies the tensors into the state. Returns InvalidArgument if some are
+  // missing or do not fit; the modules and optimizers must then be discarded.
   absl::Status Load(const NamedTensors& tensors) const;
-  // Parameters and buffers alone; the names of those that were taken.
+  // Loads only parameters and buffers; returns the names of those that it used.
   absl::StatusOr<std::vector<std::string>> LoadWeights(
       const NamedTensors& weights) const;
 

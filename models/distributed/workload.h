@@ -25,54 +25,59 @@ struct StageCosts {
   }
 };
 
-// What a schedule is to be made for. Plain data.
+// The stages and micro-batches that a schedule is made for. Plain data.
 struct Workload {
   std::vector<int> worker_of_stage;  // counted from 0
   int micro_batches = 1;
-  std::vector<StageCosts> costs = {};  // of each stage; empty: all the usual
-  // Of each micro-batch, such as its rows over the mean: how its costs differ.
-  // Empty: all 1.
+  std::vector<StageCosts> costs = {};  // of each stage; if empty, the default
+                                       // costs
+  // The relative cost of each micro-batch, such as its rows divided by the
+  // mean. Empty: all are 1.
   std::vector<double> sizes = {};
-  // From the end of an instruction until another worker has what it made.
+  // The time from the end of an instruction until another worker has its
+  // result.
   double link = 0;
-  // What comes on top of it, behind each stage but the last: how long the link
-  // between two workers carries the stage's output of a micro-batch of size 1,
-  // or the gradient that comes back. A link carries one after the other, each
-  // way by itself. Empty: no time.
+  // Additional time for each place between two stages: how long the link
+  // carries the stage's output for a micro-batch of size 1, or the gradient
+  // that comes back. A link carries one transfer at a time in each direction.
+  // Empty: no time.
   std::vector<double> transfers = {};
-  // The most that a worker may hold of activations, which stay from a forward
-  // until its gradients of weights: in units of one micro-batch at all stages
-  // of the worker, at least 1. 0: twice what 1f1b would hold. For schedules
-  // that are ordered by costs; the others hold what their name says.
+  // The maximum of activations that a worker may hold, in units of one
+  // micro-batch at all stages of the worker; at least 1. Activations stay from
+  // a forward until its weight gradients. 0: twice what 1f1b would hold. Only
+  // schedules that are ordered by costs use this; the others hold what their
+  // name implies.
   double most_held = 0;
 
   int stages() const { return static_cast<int>(worker_of_stage.size()); }
   int workers() const;
-  // How many stages each worker has.
+  // The number of stages of each worker.
   std::vector<int> stages_of_worker() const;
   StageCosts costs_of(int stage) const;
   double size_of(int micro_batch) const;
 };
 
-// InvalidArgument unless there is a stage and a micro-batch, every worker has a
-// stage, and there are no costs, transfers and sizes or as many as stages,
-// places between them and micro-batches, none negative.
+// Returns InvalidArgument unless there is at least one stage and one
+// micro-batch, every worker has a stage, `costs`, `transfers` and `sizes` are
+// each empty or have one element per stage, place between stages and
+// micro-batch, and no value is negative.
 absl::Status CheckWorkload(const Workload& work);
 
-// What the instructions of each stage took, and copies between neighbours of
-// different workers. Value type.
+// Collects how long the instructions of each stage took, and the copies between
+// neighboring stages of different workers. Value type.
 class CostMeter {
  public:
   explicit CostMeter(size_t stages = 0)
       : stages_(stages), copies_(stages == 0 ? 0 : stages - 1) {}
 
   void Add(const Instruction& instruction, double size, double time);
-  // Of one micro-batch, either way. Copies that skip stages do not count.
+  // Adds a copy of one micro-batch, in either direction. Copies that skip
+  // stages are ignored.
   void AddCopy(int from_stage, int to_stage, double time);
-  // Mean for a micro-batch of size 1; 0 where nothing was added. Of a BW two
-  // thirds count as B's, unless B and W were seen apart.
+  // The mean costs for a micro-batch of size 1; 0 if nothing was added. If a
+  // stage had only BW, two thirds of it count as B.
   std::vector<StageCosts> Mean() const;
-  // Workload::transfers likewise; empty where no copy was added.
+  // The mean Workload::transfers; empty if no copy was added.
   std::vector<double> Transfers() const;
 
  private:
@@ -81,7 +86,8 @@ class CostMeter {
     double mean() const { return size > 0 ? time / size : 0; }
   };
   std::vector<std::array<Sum, 4>> stages_;  // by StageOp
-  std::vector<Sum> copies_;                 // behind each stage but the last
+  std::vector<Sum> copies_;  // for each stage but the last, the link that
+                             // follows it
 };
 
 }  // namespace baton::dist

@@ -77,7 +77,7 @@ void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,
   optimizer_->Step(gradient_of, skip_on, request.norm);
 }
 
-// Steps and rates of the whole are the trainer's.
+// The trainer keeps the steps and rates of the whole optimizer.
 optim::StateDict OptimizerHost::StateHeld() const {
   optim::StateDict state = optimizer_->SharedState();
   std::erase_if(state, [](const auto& entry) {

@@ -18,8 +18,8 @@
 
 namespace baton::dist {
 
-// Parameters of one of the sources that a distributed optimizer was given: the
-// group they are in, what their names begin with, and their list here.
+// Parameters of one source of a distributed optimizer: their group, the prefix
+// of their names, and their list at this worker.
 struct OptimizerShare {
   int32_t group = 0;
   std::string prefix;
@@ -30,9 +30,9 @@ struct OptimizerShare {
   }
 };
 
-// What is the trainer's of a step.
+// The trainer's settings for one step.
 struct StepRequest {
-  std::vector<double> rates;  // of each group
+  std::vector<double> rates;  // one for each group
   double clip_norm = optim::Clip::kNone;
   double clip_value = optim::Clip::kNone;
   std::optional<double> norm;  // of all workers' gradients, for clip_norm
@@ -42,37 +42,38 @@ struct StepRequest {
   }
 };
 
-// What LocalOptimizer does whatever the kind of optimizer. Answers once no call
-// uses the modules whose parameters these are, no backward runs at the worker
-// and no other optimizer steps there. Outlives what it answers. Thread-safe.
+// The part of LocalOptimizer that does not depend on the kind of optimizer. Its
+// calls wait until no call uses the parameters' modules, no backward runs at
+// the worker, and no other optimizer steps there. Its pending calls keep it
+// alive. Thread-safe.
 class OptimizerHost {
  public:
-  // `locks` of the modules, and of the worker's parameters.
+  // `locks` are those of the modules and of the worker's parameters.
   OptimizerHost(std::vector<std::shared_ptr<rpc::ObjectLock>> locks,
                 std::unique_ptr<optim::Optimizer> optimizer);
 
-  // Of the gradients, at once.
+  // Computes the square norm of the gradients without waiting.
   double SquareNorm(const optim::GradientOf& gradient_of) const;
   Future<void> Step(const rpc::CallContext& call,
                     std::shared_ptr<ContextState> context,
                     const StepRequest& request);
-  // The same at once, for one that holds the worker's parameters
+  // Steps without waiting, for a caller that holds the worker's parameters
   // (Engine::parameters) and the modules of those that have a gradient.
-  // `skip_on`: as Optimizer::Step says.
+  // `skip_on` is that of Optimizer::Step.
   void StepHeld(const optim::GradientOf& gradient_of,
                 const StepRequest& request,
                 const optim::SkipOn& skip_on = nullptr);
   Future<optim::StateDict> State(const rpc::CallContext& call);
   Future<void> LoadState(const rpc::CallContext& call,
                          const optim::StateDict& state);
-  // For one that holds them as for StepHeld; the tensors of the state are the
-  // optimizer's own.
+  // For a caller that holds the same as for StepHeld. StateHeld returns the
+  // optimizer's own tensors.
   optim::StateDict StateHeld() const;
   absl::Status LoadStateHeld(const optim::StateDict& state);
   const std::vector<std::string>& names() const { return optimizer_->names(); }
 
-  // The parameters of each group, and their names; one that several shares
-  // have, where it comes first alone.
+  // The parameters of each group and their names. A parameter in several shares
+  // is listed only where it comes first.
   struct Parameters {
     std::vector<std::vector<Variable>> values;
     std::vector<std::vector<std::string>> names;
@@ -86,13 +87,13 @@ class OptimizerHost {
   const std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
-// The part of a dist::Optimizer that runs beside its parameters. Thread-safe.
+// The part of a dist::Optimizer at the worker of its parameters. Thread-safe.
 template <typename O>
 class LocalOptimizer {
  public:
   using Options = typename O::Options;
 
-  // `options` of each group.
+  // `options` has one element for each group.
   static absl::StatusOr<std::unique_ptr<LocalOptimizer>> Make(
       rpc::CallContext& call, const std::vector<Options>& options,
       const std::vector<OptimizerShare>& shares) {
@@ -147,7 +148,8 @@ class LocalOptimizer {
   const std::shared_ptr<OptimizerHost> host_;
 };
 
-// For what steps parameters by optimizers of any kind: a pipeline.
+// For code that steps parameters with any kind of optimizer, such as a
+// pipeline.
 template <typename O>
 absl::StatusOr<std::shared_ptr<OptimizerHost>> HostOf(
     const RRef<LocalOptimizer<O>>& optimizer) {

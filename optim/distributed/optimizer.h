@@ -22,21 +22,21 @@
 
 namespace baton::dist {
 
-// Every worker's registry needs it for each kind of optimizer that is used.
+// Every worker's registry needs this for each kind of optimizer in use.
 template <typename O>
 void RegisterOptimizer(rpc::Registry& registry) {
   registry.Add<LocalOptimizer<O>>();
   registry.AddFunction<&HostOf<O>>();
 }
 
-// Sources whose parameters are stepped with options of their own.
+// Sources whose parameters are stepped with their own options.
 template <typename Options>
 struct SourceGroup {
   std::vector<ParameterSource> sources;
   Options options;
 };
 
-// Steps parameters where they live, by the gradients of a context. O is
+// Steps parameters at their workers by the gradients of a context. O is
 // optim::Sgd, optim::Adam or another optim::RuleOptimizer.
 //
 //   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {front, back});
@@ -54,21 +54,21 @@ struct SourceGroup {
 //                {.lr = 0.1}}});
 //
 // Calls end by the time limit of `options`, or else the agent's, counted from
-// when the local optimizers are there; Await needs no limit of its own.
-// What modules have asked for (ContextState::OnStep), such as the push of rows
-// by a dist::Embedding, is done here and where these parameters are, and waited
-// for. Parameters without a gradient in the context keep their value and state.
-// One that several sources have is stepped once, in the first group it is in.
-// Steps at one worker, of whatever trainers, come one after the other, and
-// beside no forward of these parameters' modules and no backward. Must not
-// outlive the agent. Thread-safe.
+// when the local optimizers exist; Await needs no limit of its own. A step also
+// runs, and waits for, the work that modules have requested
+// (ContextState::OnStep), such as the push of rows by a dist::Embedding, here
+// and at the workers of these parameters. Parameters without a gradient in the
+// context keep their value and state. A parameter in several sources is stepped
+// once, in its first group. Steps at one worker, of whatever trainers, run one
+// after the other, and exclude forwards of these parameters' modules and
+// backwards. Must not outlive the agent. Thread-safe.
 template <typename O>
 class Optimizer {
  public:
   using Options = typename O::Options;
   using Groups = std::vector<SourceGroup<Options>>;
 
-  // Begins to make the local optimizers; what goes wrong shows in Ready and in
+  // Begins to make the local optimizers; errors are returned by Ready and by
   // every Step. Sources are modules, and RRefs of modules or of Variables.
   Optimizer(rpc::Agent& agent, const Options& options,
             const std::vector<ParameterSource>& sources)
@@ -80,8 +80,8 @@ class Optimizer {
         ready_(MakeLocals(agent, groups)) {}
 
   // Makes the local optimizers anew where the sources' objects are now
-  // (RRef::MoveTo), without state but for steps and rates: not while a step is
-  // under way.
+  // (RRef::MoveTo). Keeps steps and rates but no other state. Do not call it
+  // while a step is in progress.
   void MakeAnew() {
     const Future<Locals> made = MakeLocals(agent_, groups_);
     const MutexLock lock(mutex_);
@@ -95,12 +95,12 @@ class Optimizer {
   absl::Status Step(const Context& ctx, const rpc::CallOptions& options = {}) {
     return StepAsync(ctx, options).Await(kNoLimit);
   }
-  // A limit to the norm of gradients costs a round trip more, for the norm.
+  // A limit on the norm of gradients costs an additional round trip.
   Future<void> StepAsync(const Context& ctx,
                          const rpc::CallOptions& options = {}) {
     StepRequest request = NextStep();
     const Future<void> others = ctx.StepOthers();
-    // The context may be gone when the locals are ready at last.
+    // The context may be gone by the time that the locals are ready.
     return ready()
         .Then([scope = ctx.call_scope(), options,
                request](const Locals& locals) -> Future<void> {
@@ -116,9 +116,10 @@ class Optimizer {
         .Then([others] { return others; });
   }
 
-  // For whoever has workers step by gradients that are at hand there, as a
-  // pipeline does: what steps the parameters of each worker that has any, once
-  // it is there, and what they are to be told of one step. Schedules go on.
+  // For callers, such as a pipeline, that make workers step by gradients which
+  // are already there. Hosts returns what steps the parameters of each worker
+  // that has any, once it exists. NextStep returns the settings for one step
+  // and advances the schedules.
   Future<std::vector<RRef<OptimizerHost>>> Hosts() const {
     return ready().Then([](const Locals& locals) {
       std::vector<RRef<OptimizerHost>> hosts;
@@ -136,7 +137,8 @@ class Optimizer {
     return request;
   }
 
-  // Of the gradients in the context, over all workers; in one round trip.
+  // The norm of the gradients in the context over all workers, in one round
+  // trip.
   absl::StatusOr<double> GradNorm(const Context& ctx,
                                   const rpc::CallOptions& options = {}) const {
     return ready()
@@ -146,7 +148,8 @@ class Optimizer {
         .Await(kNoLimit);
   }
 
-  // These hold from the next Step on, and are as optim::Optimizer's.
+  // These apply from the next Step on and correspond to those of
+  // optim::Optimizer.
   double lr(size_t group = 0) const {
     const MutexLock lock(mutex_);
     return rates_.now().at(group);
@@ -164,7 +167,7 @@ class Optimizer {
     const MutexLock lock(mutex_);
     rates_.Follow(std::move(schedule));
   }
-  // Steps report a limit below 0, and limits to both.
+  // Step returns an error if a limit is negative or both limits are set.
   void set_clip(const optim::Clip& clip) {
     const MutexLock lock(mutex_);
     clip_ = clip;
@@ -180,9 +183,9 @@ class Optimizer {
     return rates_.Import(state);
   }
 
-  // Copies of all state, "<source>.<parameter>.<name>" (see
-  // ParameterSource::Named) and the steps and rates: a checkpoint that fits the
-  // same parameters wherever they are placed.
+  // Returns copies of all state: "<source>.<parameter>.<name>" (see
+  // ParameterSource::Named), and the steps and rates. The result fits the same
+  // parameters wherever they are placed.
   absl::StatusOr<optim::StateDict> State(
       const rpc::CallOptions& options = {}) const {
     std::vector<optim::StateDict> states = {ExportRates()};
@@ -200,8 +203,8 @@ class Optimizer {
     return MergeStates(states);
   }
 
-  // InvalidArgument for an entry that fits no parameter, or a misfit at a
-  // worker; other workers may have loaded theirs then.
+  // Returns InvalidArgument for an entry that fits no parameter, or if it does
+  // not fit at a worker; other workers may have loaded their part by then.
   absl::Status LoadState(const optim::StateDict& state,
                          const rpc::CallOptions& options = {}) {
     optim::StateDict of_parameters = state;
@@ -279,7 +282,7 @@ class Optimizer {
         });
   }
 
-  // call(local) of every worker.
+  // Calls call(local) for every worker.
   template <typename T, typename Call>
   static auto All(const Locals& locals, const Call& call) {
     std::vector<Future<T>> calls;

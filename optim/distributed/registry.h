@@ -7,7 +7,7 @@
 
 namespace baton::dist {
 
-// RegisterOptimizer for every kind in optim/kinds.h, and for optim::Any.
+// Calls RegisterOptimizer for every kind in optim/kinds.h and for optim::Any.
 void RegisterOptimizers(rpc::Registry& registry);
 
 }  // namespace baton::dist

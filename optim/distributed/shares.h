@@ -15,24 +15,26 @@
 
 namespace baton::dist {
 
-// What one worker has of the parameters that a dist::Optimizer is for.
+// The parameters of a dist::Optimizer that one worker has.
 struct WorkerShares {
   rpc::WorkerInfo owner;
   std::vector<OptimizerShare> shares;
-  Future<std::vector<bool>> listed;  // when the shares' lists are there
+  Future<std::vector<bool>> listed;  // done when the shares' lists exist
 };
 
-// Asks the owners for the lists. In the order in which owners first appear.
+// Asks the owners for the lists. The result is ordered by each owner's first
+// appearance.
 std::vector<WorkerShares> GroupByOwner(
     rpc::Agent& agent,
     const std::vector<std::vector<ParameterSource>>& sources_of_groups);
 
-// All workers' states in one. InvalidArgument names an entry that two have.
+// Merges the states of all workers. InvalidArgument names an entry that occurs
+// twice.
 absl::StatusOr<optim::StateDict> MergeStates(
     const std::vector<optim::StateDict>& states);
 
-// Cuts "<parameter>.<name>" entries into one part for each list of parameters'
-// names. InvalidArgument names an entry of none of them.
+// Splits "<parameter>.<name>" entries into one part for each list of parameter
+// names. InvalidArgument names an entry that belongs to none of them.
 absl::StatusOr<std::vector<optim::StateDict>> SplitState(
     const optim::StateDict& state,
     const std::vector<std::vector<std::string>>& parameters);

@@ -53,7 +53,7 @@ DataParallel::DataParallel(nn::Module& module,
   GroupBuffers(buffers);
   std::vector<size_t> backwards;
   for (size_t i = parameters_.size(); i > 0; --i) backwards.push_back(i - 1);
-  // Parts of a line each, at least.
+  // Each member's part is at least a multiple of a cache line.
   const int64_t multiple = options_.shard_optimizer ? 16 * group_->size() : 1;
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
                                                options_.buckets, multiple);
@@ -65,7 +65,7 @@ DataParallel::DataParallel(nn::Module& module,
   clock_ = std::make_shared<StepClock>(stream().device());
 }
 
-// What lies in one place of a kind travels as one.
+// Buffers of one dtype and device are sent as one tensor.
 void DataParallel::GroupBuffers(const std::vector<Tensor>& all) {
   for (const std::vector<size_t>& kind : PlacesByKind(all)) {
     std::vector<Tensor> alike;
@@ -159,7 +159,8 @@ absl::Status DataParallel::BroadcastModel(int root) {
   }
   for (const Buffers& buffers : buffers_)
     calls.push_back(group_->BroadcastMany(buffers.tensors, root));
-  // Who gives does not hear of one that cannot take it.
+  // The sender of a broadcast does not learn of a receiver's failure; a barrier
+  // does.
   calls.push_back(group_->Barrier());
   return AwaitAll(calls);
 }
@@ -175,7 +176,7 @@ absl::Status DataParallel::Join() {
   }
   for (;;) {
     RETURN_IF_ERROR(MeetOthers(false));
-    // The root of the last step is one that took it.
+    // The root is a member that took the last step.
     if (active_ == 0) return BroadcastModel(root_);
     RETURN_IF_ERROR(CatchErrors([&] { return FollowOthers(); }));
   }

@@ -27,26 +27,27 @@ namespace baton::dist {
 
 struct DataParallelOptions {
   BucketSizes buckets{};
-  // In which gradients travel and are added up: bf16 or f16 halve the bytes.
-  // Unset: their own.
+  // The dtype in which gradients are sent and summed: bf16 or f16 halve the
+  // bytes. Unset: their own dtype.
   std::optional<DType> travel_as{};
-  // Gradients travel as matrices of so few columns (power_sgd.h); 0: as they
-  // are. Then they must be finite, and go neither with travel_as nor with
-  // uneven_inputs nor with shard_optimizer.
+  // If above 0, gradients are sent as matrices with this number of columns
+  // (power_sgd.h). They must then be finite, and travel_as, uneven_inputs and
+  // shard_optimizer must not be set.
   int power_sgd_rank = 0;
-  // Running statistics and other buffers are rank 0's after each step.
+  // After each step, running statistics and other buffers are copied from rank
+  // 0.
   bool broadcast_buffers = true;
-  // Members may have different numbers of steps: see Join.
+  // Members may take different numbers of steps: see Join.
   bool uneven_inputs = false;
-  // Each member steps a part of the parameters alone, and has the optimizer's
-  // state of that part (ZeRO-1): see shards(). Neither with uneven_inputs nor
-  // with travel_as.
+  // Each member steps only a part of the parameters and has the optimizer's
+  // state only of that part (ZeRO-1): see shards(). Cannot be combined with
+  // uneven_inputs or travel_as.
   bool shard_optimizer = false;
 };
 
-// A model whose every member of a group has a copy, and trains it on inputs of
-// its own: after Backward each parameter's gradient is the mean over the
-// members, and optimizers that are the same step them to the same values, bit
+// A model of which every member of a group has a copy and trains it on inputs
+// of its own. After Backward each parameter's gradient is the mean over the
+// members, so that identical optimizers step all copies to the same values, bit
 // for bit.
 //
 //   ASSIGN_OR_RETURN(auto parallel, dist::DataParallel::Make(model, group));
@@ -57,62 +58,64 @@ struct DataParallelOptions {
 //     sgd.Step();
 //   }
 //
-// Gradients lie in buckets, which are reduced while backward goes on. In the
-// first step their order is the parameters', backwards; from the second on it
-// is the one in which gradients were there first, at the first member.
-// Gradients are views of the buckets, and change with the next Backward. A
-// parameter that no member's loss reaches keeps the gradient that it has; one
-// that some reach gets a mean in which the others count as 0. All members call
-// the same in the same order; what goes wrong at one breaks the group.
+// Gradients are in buckets, which are reduced while backward goes on. In the
+// first step the buckets follow the reverse order of the parameters, and from
+// the second step on the order in which the first member's gradients were
+// ready. Gradients are views of the buckets and change with the next Backward.
+// A parameter that no member's loss reaches keeps its gradient; if only some
+// members reach it, the others count as 0 in the mean. All members must make
+// the same calls in the same order; an error at one breaks the group.
 //
-// On a GPU, which all members must have, all that follows waits there for the
-// gradients, and no call waits for the GPU: what goes wrong on it is the error
-// of a later call, and the group's status. So whole steps can be recorded
-// (nn::GraphedStep), all of one number of gradients, once two steps or more
-// have been taken as they are; their replays fail as the group does.
+// If one member is on a GPU, all must be. Later work on the GPU then waits
+// there for the gradients, and no call waits for the GPU: an error on it is
+// returned by a later call, and is the group's status. Hence whole steps can be
+// recorded (nn::GraphedStep) after at least two ordinary steps; all of them
+// must have the same number of gradients. Replays fail as the group does.
 // Thread-compatible.
 class DataParallel {
  public:
-  // Waits for all members; parameters and buffers are rank 0's from then on.
-  // The module must outlive this; what is moved or cast later is not followed.
+  // Waits for all members; parameters and buffers become those of rank 0. The
+  // module must outlive this; do not move or cast it afterwards.
   static absl::StatusOr<std::unique_ptr<DataParallel>> Make(
       nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
       const DataParallelOptions& options = {});
 
-  // Of a loss, or of several values weighted by their gradients. Adds to
-  // gradients that are there: those of AccumulateBackward, above all.
+  // Runs backward from a loss, or from several values weighted by their
+  // gradients. Adds to existing gradients, such as those of AccumulateBackward.
   absl::Status Backward(const Variable& loss);
   absl::Status Backward(const std::vector<Variable>& outputs,
                         const std::vector<Tensor>& grad_outputs);
-  // The same through the calls of a context, to other workers too. What is no
-  // parameter of the module here, and what is at other workers, leaves its
-  // gradient in the context. Such steps are not recorded.
+  // Runs backward through the calls of a context, also to other workers.
+  // Gradients of what is not a parameter of the module here, or is at other
+  // workers, stay in the context. Such steps cannot be recorded.
   absl::Status Backward(Context& ctx, const Variable& loss,
                         BackwardOptions options = {});
-  // Of this member alone, to be reduced with the next Backward's: of several
-  // micro-batches all but the last go this way (PyTorch's no_sync).
+  // Runs backward for this member alone; the gradients are reduced with those
+  // of the next Backward. With several micro-batches, use it for all but the
+  // last (PyTorch's no_sync).
   static absl::Status AccumulateBackward(const Variable& loss);
 
-  // With uneven_inputs, once this member has no more steps: takes part in those
-  // of the others, with nothing to give, until all have come here. The mean is
-  // over the members that take a step. In the end parameters and buffers are
-  // those of a member that was among the last; optimizers' state is as it is.
+  // With uneven_inputs, call this when this member has no more steps: it takes
+  // part in the steps of the others without gradients until all members have
+  // called Join. Means are over the members that take a step. In the end all
+  // have the parameters and buffers of one of the members that finished last;
+  // the optimizers' state does not change.
   absl::Status Join();
 
-  // With shard_optimizer: what this member's optimizer steps, flat parts of the
-  // parameters, one for each bucket; rules that go element by element step them
-  // as they step the parameters. Backward gives them their gradients, in the
-  // place of former ones and of the parameters', and after the step all take
-  // the other members' parts:
+  // With shard_optimizer: the tensors that this member's optimizer must step.
+  // They are flat parts of the parameters, one for each bucket; rules that work
+  // element by element step them as they would step the parameters. Backward
+  // replaces their gradients instead of the parameters', and after the step
+  // GatherParameters collects the other members' parts:
   //   optim::Adam adam(parallel->shards());
   //   ...
   //   RETURN_IF_ERROR(parallel->Backward(loss));
   //   adam.Step();
   //   RETURN_IF_ERROR(parallel->GatherParameters());
-  // A parameter that no loss reaches has a gradient of zeros. Memory order of
-  // parameters and buckets stays that of the first step. On a GPU the parts
-  // come in the order in which a forward wants them, and nobody waits for all:
-  // there a recorded step best begins with it.
+  // A parameter that no loss reaches has a gradient of zeros. The memory order
+  // of parameters and buckets stays that of the first step. On a GPU the parts
+  // arrive in the order in which a forward uses them, and the host does not
+  // wait; a recorded step should begin with this call.
   const std::vector<Variable>& shards() const { return shards_; }
   absl::Status GatherParameters();
 
@@ -122,7 +125,7 @@ class DataParallel {
 
  private:
   class Pass;
-  // What is read of the buffers of the root, and where it travels.
+  // The buffers to copy from the root, and the tensor in which they are sent.
   struct Buffers {
     std::vector<Tensor> tensors;
     FlatTensor flat;
@@ -132,21 +135,21 @@ class DataParallel {
 
   absl::Status BroadcastModel(int root);
   void GroupBuffers(const std::vector<Tensor>& all);
-  // What this member does with gradients and parameters on its GPU, if it has
-  // them there, goes to the stream of the collectives.
+  // If gradients and parameters are on a GPU, this member's work on them runs
+  // on the stream of the collectives.
   Stream stream() const;
   bool on_gpu() const { return stream().device().is_cuda(); }
-  // Until the GPU has ended what former calls gave it; or at once, where they
-  // are of the CPU or recorded.
+  // Waits until the GPU has finished the work of earlier calls; returns at once
+  // for work on the CPU or in a recording.
   absl::Status AwaitFormer();
   absl::Status AwaitOrLeave(std::vector<Future<void>> calls);
-  // Moves the parameters into buckets, and makes the shards.
+  // Moves the parameters into buckets and makes the shards.
   void Shard();
   Tensor ShardOf(const Tensor& all) const;
   void LeaveGradients();
-  // Of the step that all are about to take, or of Join.
+  // Agrees with the others on the next step, or on Join.
   absl::Status MeetOthers(bool has_inputs);
-  // Aborts the group where `backward`, or what follows it, fails.
+  // Aborts the group if `backward`, or what follows it, fails.
   using Backwards = std::function<absl::Status(const LeafTaker& take)>;
   absl::Status Run(const Backwards& backward);
   absl::Status Reduce(const Backwards& backward);
@@ -157,22 +160,24 @@ class DataParallel {
   const DataParallelOptions options_;
   std::vector<Variable> all_parameters_;
   std::vector<Variable> parameters_;  // those that require gradients
-  std::unordered_map<const void*, size_t> places_;  // of these, by id
+  // indices in parameters_, by id
+  std::unordered_map<const void*, size_t> places_;
   std::vector<Buffers> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
-  std::unique_ptr<PowerSgd> power_sgd_;  // null: gradients are as they are
+  std::unique_ptr<PowerSgd> power_sgd_;  // null if gradients are sent as they
+                                         // are
   bool order_known_ = false;
   bool settled_ = false;  // a step has been taken
-  // By parameter, of the last step: whether this member had a gradient, and
-  // whether some did.
+  // By parameter, in the last step: whether this member had a gradient, and
+  // whether any member had.
   std::vector<uint8_t> own_have_, some_have_;
-  std::vector<FlatTensor> weights_;  // by bucket, where they are sharded
+  std::vector<FlatTensor> weights_;  // by bucket, if they are sharded
   std::vector<Variable> shards_;
-  // Of the present step.
-  int root_ = 0;                      // whose buffers count
-  int active_ = 0;                    // members that take it
-  std::vector<Future<void>> former_;  // which the GPU may not have ended
-  std::shared_ptr<StepClock> clock_;  // recorded steps have it too
+  // The following belong to the present step.
+  int root_ = 0;                      // the member whose buffers are copied
+  int active_ = 0;                    // number of members that take it
+  std::vector<Future<void>> former_;  // which the GPU may not have finished
+  std::shared_ptr<StepClock> clock_;  // shared with recorded steps
 };
 
 }  // namespace baton::dist

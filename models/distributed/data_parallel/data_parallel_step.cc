@@ -13,7 +13,7 @@
 #include "core/stream.h"
 #include "models/distributed/data_parallel/data_parallel.h"
 
-// What members do together in one step.
+// The collectives of one step.
 namespace baton::dist {
 namespace {
 
@@ -33,12 +33,12 @@ class DataParallel::Pass {
       : parallel_(parallel),
         has_(Tensor::Zeros({static_cast<int64_t>(parallel.parameters_.size())},
                            {.dtype = DType::kU8})) {
-    // What GPUs do in the first step is chosen by how long it takes there,
-    // beside which nothing is to run that waits for others.
+    // In the first step, GPUs choose algorithms by their time, so nothing that
+    // waits for other members may run concurrently.
     if (!parallel.on_gpu() || parallel.settled_) PostBuffers();
   }
 
-  // Those that have not been before, while others are still to come.
+  // Posts further ready buckets while backward goes on.
   void PostReady(size_t ready) {
     if (buffers_posted_) PostBuckets(ready);
   }
@@ -73,11 +73,11 @@ class DataParallel::Pass {
     parallel_.own_have_ = std::move(own);
     return FinishWithout();
   }
-  // This member has nothing to give.
+  // For a member without gradients.
   absl::Status FinishWithout() {
     PostBuffers();
     PostBuckets(parallel_.buckets_->size());
-    // The CPU's part cannot be recorded, and has been agreed before.
+    // The CPU's part cannot be recorded; it was agreed before.
     if (!Graph::IsRecording()) {
       RETURN_IF_ERROR(parallel_.group_->AllReduce(has_, rpc::ReduceOp::kMax)
                           .Await(kNoLimit));
@@ -149,9 +149,10 @@ class DataParallel::Pass {
   const Tensor has_;  // u8, by parameter
   std::vector<Future<void>> calls_;
   std::vector<Tensor> travelling_;          // by bucket
-  std::vector<PowerSgd::Travelling> thin_;  // likewise, in its place
+  std::vector<PowerSgd::Travelling> thin_;  // likewise, if gradients are
+                                            // compressed
   bool buffers_posted_ = false;
-  size_t posted_ = 0;  // buckets
+  size_t posted_ = 0;  // number of buckets
   int64_t bytes_ = 0;
 };
 
@@ -179,14 +180,14 @@ absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
           "a step through a context is not recorded");
     }
     options.take = take;
-    // Ends by the options' own limit, and with nothing of it running.
+    // Ends by the options' own limit, after which nothing of it runs.
     return ctx.BackwardAsync({loss}, {}, options).Await(kNoLimit);
   });
 }
 
 absl::Status DataParallel::Run(const Backwards& backward) {
   const absl::Status status = CatchErrors([&] { return Reduce(backward); });
-  // The others wait for what will not come.
+  // The other members are waiting for what will not come.
   if (!status.ok() && group_->status().ok())
     group_->Abort(Annotate(status, "data parallel"));
   return status;
@@ -268,7 +269,7 @@ absl::Status DataParallel::FollowOthers() {
   return AdoptOrder({});
 }
 
-// Gradients that lie in the former buckets stay there until the next pass.
+// Gradients in the former buckets stay there until the next pass.
 absl::Status DataParallel::AdoptOrder(const std::vector<size_t>& order) {
   if (std::exchange(order_known_, true)) return absl::OkStatus();
   std::vector<bool> listed(parameters_.size());

@@ -67,8 +67,8 @@ absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(const Loss& loss) {
     if (done.ok()) return done;
     RETURN_IF_ERROR(CatchErrors([&] { return Undo(before); }));
     if (IsLoss(done.status()) && !group_->status().ok()) continue;
-    // The others wait for what will not come, and are not to wait for this
-    // member, which is there.
+    // The others are waiting for what will not come; the abort tells them not
+    // to wait for this member, which is still there.
     group_->Abort(absl::AbortedError(
         absl::StrCat("elastic training: ", done.status().message())));
     return done.status();
@@ -84,18 +84,18 @@ absl::StatusOr<ElasticTraining::Done> ElasticTraining::TryStep(
       static_cast<double>(share.samples.size()) / static_cast<double>(all);
   Tensor sums = Tensor::Zeros({2}, {.dtype = DType::kF64});
   optimizer_.ZeroGrad();
-  std::vector<Variable> outputs;  // none where others have all samples
+  std::vector<Variable> outputs;  // empty if other members have all samples
   if (!share.samples.empty()) {
     Variable own = loss(share);
     sums.data<double>()[0] = own.tensor().Item() * part;
-    // Members' gradients count alike, and samples are to.
+    // Reducing weights members equally, but samples must count equally.
     const double weight = part * group_->size();
     outputs.push_back(weight == 1.0 ? own : autograd::MulScalar(own, weight));
   }
   sums.data<double>()[1] = static_cast<double>(DraftInvitation());
   RETURN_IF_ERROR(parallel_->Backward(outputs, {}));
   RETURN_IF_ERROR(group_->AllReduce(sums).Await(kNoLimit));
-  // From here on the step is taken, as others may have learned already.
+  // The step counts from here on, because others may already know that it does.
   optimizer_.Step();
   const Done done{place_.step, place_.epoch, group_->size(),
                   sums.data<double>()[0]};
@@ -104,8 +104,8 @@ absl::StatusOr<ElasticTraining::Done> ElasticTraining::TryStep(
   return done;
 }
 
-// Sizes that differ by one at most, those of the first ranks being larger: rank
-// 0, whose buffers count, always has some.
+// Shares differ by at most one sample, and the first ranks have the larger
+// ones: rank 0, whose buffers count, always has some.
 std::vector<int64_t> ElasticTraining::OwnSamples(int64_t all) const {
   const int64_t size = group_->size(), rank = group_->rank();
   const auto begin = [&](int64_t of) {
@@ -130,7 +130,7 @@ void ElasticTraining::Advance(int64_t samples) {
   ++place_.epoch;
 }
 
-// What a forward changes.
+// Returns what a forward changes.
 nn::StateMap ElasticTraining::Undoable() const {
   nn::StateMap state;
   for (const auto& [name, buffer] : module_.NamedBuffers())

@@ -24,29 +24,30 @@
 
 namespace baton::dist {
 
-// What the registry of every worker of a cluster needs that has elastic runs,
-// beside rpc::RegisterCollectives; and what gives an agent its part of them,
-// beside rpc::AttachCollectives, before it serves calls.
+// A cluster with elastic runs needs RegisterElastic in every worker's registry,
+// and AttachElastic on each agent before it serves calls, besides
+// rpc::RegisterCollectives and rpc::AttachCollectives.
 void RegisterElastic(rpc::Registry& registry);
 void AttachElastic(rpc::Agent& agent);
 
 struct ElasticOptions {
-  std::string run = "elastic";  // the same of all members, as all of this is
-  // The samples of an epoch, in order, of all members together.
+  std::string run = "elastic";  // all options must be the same at all members
+  // The samples of an epoch, in order, for all members together.
   std::shared_ptr<const data::Sampler> samples;
-  int64_t batch = 0;  // samples of a step, of all members together
-  // With fewer members no step is taken: they wait for more. More than half of
-  // max_members keeps two parts of a cluster that is cut from going on apart.
+  int64_t batch = 0;  // samples per step, for all members together
+  // With fewer members no step is taken; they wait for more. If this is more
+  // than half of max_members, two parts of a partitioned cluster cannot both
+  // continue.
   int min_members = 1;
-  int max_members = 1024;  // who comes then waits until one is lost
-  // To get in, for members to be enough, and of collectives.
+  int max_members = 1024;  // further ones wait until a member is lost
+  // The limit for joining, for waiting for enough members, and for collectives.
   std::chrono::milliseconds timeout{60'000};
-  // Neither uneven_inputs nor shard_optimizer.
+  // uneven_inputs and shard_optimizer must not be set.
   DataParallelOptions data_parallel{};
 };
 
-// Data parallel training (DataParallel) whose members come and go between
-// steps, on CPUs:
+// Data parallel training (DataParallel) with members that join and leave
+// between steps, on CPUs:
 //
 //   ASSIGN_OR_RETURN(auto training, dist::ElasticTraining::Make(
 //       agent, model, sgd, {.samples = sampler, .batch = 64}));
@@ -56,30 +57,32 @@ struct ElasticOptions {
 //     }));
 //   }
 //
-// A member comes with Make, at any time, and goes with its agent or its
-// process, in order or not. Where one goes within a step, the step is either
-// done, by all who are left, or none of it is, and it is taken again by those:
-// so each sample of an epoch counts once. A newcomer takes parameters, buffers,
-// optimizer state and place in the epoch from a member. The batch stays what it
-// is, however many share it, and gradients are means over its samples: but for
-// rounding (and batch norm, of each member's share) training goes on as if
-// nobody had come or gone. Generators are each member's own.
+// A member may join at any time, by Make, and leaves when its agent or its
+// process ends, orderly or not. If it leaves within a step, the remaining
+// members either all complete the step or all undo and repeat it, so that each
+// sample of an epoch counts once. A newcomer takes parameters, buffers, the
+// optimizer's state and the place in the epoch from a member. The batch keeps
+// its size, however many members share it, and gradients are means over its
+// samples: except for rounding (and batch norm, which sees each member's
+// share), training continues as if nobody had joined or left. Each member has
+// its own generators.
 //
-// Errors of a member's own, and deadlines, end the run for all. DataLoss when
-// nobody is left who has the state. Agent, module and optimizer, which steps
-// parameters of the module alone, must outlive this. Thread-compatible.
+// A member's own errors, and deadlines, end the run for all. DataLoss means
+// that no remaining member has the state. The optimizer must step only
+// parameters of the module. Agent, module and optimizer must outlive this.
+// Thread-compatible.
 class ElasticTraining {
  public:
-  // A member's part of a step.
+  // One member's part of a step.
   struct Share {
-    int64_t step = 0;  // from 0, of all epochs
+    int64_t step = 0;  // counts from 0 over all epochs
     int64_t epoch = 0;
     std::vector<int64_t> samples;  // not empty
   };
-  // The mean loss of the samples of a share. Called again, maybe with others,
-  // where a member is lost in the step.
+  // Returns the mean loss of a share's samples. It is called again, possibly
+  // with other samples, if a member is lost during the step.
   using Loss = std::function<Variable(const Share& share)>;
-  // The same at all members.
+  // The result of a step; the same at all members.
   struct Done {
     int64_t step = 0;
     int64_t epoch = 0;
@@ -87,30 +90,30 @@ class ElasticTraining {
     double loss = 0;  // mean over the step's samples
   };
 
-  // Begins the run, or gets into one that others have begun, between two of
-  // their steps; waits until it has enough members.
+  // Begins the run, or joins one that others have begun, between two of their
+  // steps; waits until the run has enough members.
   static absl::StatusOr<std::unique_ptr<ElasticTraining>> Make(
       rpc::Agent& agent, nn::Module& module, optim::Optimizer& optimizer,
       ElasticOptions options);
   ~ElasticTraining();
 
-  // Takes one step, with those who are there. Lets in who has come before.
+  // Takes one step with the present members; first admits waiting newcomers.
   absl::StatusOr<Done> Step(const Loss& loss);
 
-  // Of the step to come.
+  // Numbers of the next step.
   int64_t step() const { return place_.step; }
   int64_t epoch() const { return place_.epoch; }
-  // No sample of the epoch has been taken yet.
+  // Whether no sample of the epoch has been taken yet.
   bool at_epoch_start() const { return place_.sample == 0; }
   rpc::ProcessGroup& group() const { return *group_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // How far all of the state has come. Plain data.
+  // The progress of the training state. Plain data.
   struct Place {
-    int64_t step = -1;  // none: of one that has no state yet
+    int64_t step = -1;  // -1: there is no state yet
     int64_t epoch = 0;
-    int64_t sample = 0;  // of the epoch
+    int64_t sample = 0;  // index in the epoch
   };
   ElasticTraining(rpc::Agent& agent, nn::Module& module,
                   optim::Optimizer& optimizer, ElasticOptions options,
@@ -121,7 +124,7 @@ class ElasticTraining {
         options_(std::move(options)),
         handlers_(std::move(desk)) {}
 
-  // Who is in (elastic_members.cc).
+  // Membership (elastic_members.cc).
   absl::Status Enter();
   absl::Status TryToEnter(Clock::time_point deadline);
   absl::StatusOr<std::string> FindLeader();
@@ -131,18 +134,20 @@ class ElasticTraining {
   absl::Status AwaitEnough(Clock::time_point deadline);
   absl::Status Shrink();
   absl::Status Grow();
-  // The bytes of an invitation, at the leader, if there is somebody to invite.
+  // At the leader: drafts an invitation if there are newcomers, and returns its
+  // size in bytes.
   int64_t DraftInvitation();
-  // Makes all members of a new group equal.
+  // Makes the state of all members of a new group equal.
   absl::Status Agree();
   absl::Status TakeState(int from);
 
-  // One step (elastic.cc).
+  // Steps (elastic.cc).
   absl::StatusOr<Done> TryStep(const Loss& loss);
   std::vector<int64_t> OwnSamples(int64_t all) const;
   nn::StateMap Undoable() const;
   absl::Status Undo(const nn::StateMap& state);
-  // Of a group that has lost a member, or that others go on without.
+  // Whether the group has lost a member, or the others continue without this
+  // one.
   static bool IsLoss(const absl::Status& status);
   void Advance(int64_t samples);
   const std::vector<int64_t>& Order();
@@ -153,12 +158,13 @@ class ElasticTraining {
   const ElasticOptions options_;
   const std::shared_ptr<ElasticDesk> handlers_;
   std::shared_ptr<rpc::ProcessGroup> group_;
-  std::unique_ptr<DataParallel> parallel_;  // null until all have agreed
+  std::unique_ptr<DataParallel> parallel_;  // null until all members have
+                                            // agreed
   Place place_;
-  int64_t ordered_epoch_ = -1;  // that order_ is of
+  int64_t ordered_epoch_ = -1;  // the epoch of order_
   std::vector<int64_t> order_;
-  int64_t invited_ = 0;     // bytes of the invitation that all know of
-  std::string invitation_;  // the leader's
+  int64_t invited_ = 0;     // bytes of the invitation that all members know of
+  std::string invitation_;  // at the leader
   int64_t invitations_ = 0;
 };
 

@@ -136,7 +136,8 @@ Future<ElasticInvitation> ElasticDesk::Ask(const std::string& run,
   {
     MutexLock lock(mutex_);
     const auto found = runs_.find(run);
-    // One that is entering may lead, and knows at whom else to ask if not.
+    // A worker that is entering may become the leader; if not, the asker tries
+    // others.
     if (found != runs_.end() && (found->second.part.kind == Kind::kEntering ||
                                  found->second.part.leader == self_)) {
       found->second.petitions.insert_or_assign(asker.name,

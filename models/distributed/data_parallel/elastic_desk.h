@@ -21,10 +21,10 @@
 
 namespace baton::dist {
 
-// The group that members of an elastic run and newcomers are to make next.
+// The next group that the members of an elastic run and newcomers will make.
 // Plain data.
 struct ElasticInvitation {
-  std::string group;                     // its name, which no other has
+  std::string group;                     // unique
   std::vector<rpc::WorkerInfo> members;  // by rank, newcomers last
 
   static constexpr auto Fields() {
@@ -32,55 +32,57 @@ struct ElasticInvitation {
   }
 };
 
-// What a worker has to do with an elastic run. Plain data.
+// A worker's part in an elastic run. Plain data.
 struct ElasticPart {
   enum class Kind : uint8_t {
     kNone,
-    kEntering,  // wants to be in a group
+    kEntering,  // wants to join a group
     kMember,
   };
   Kind kind = Kind::kNone;
-  std::string leader = {};  // a member's: who takes petitions
+  std::string leader = {};  // of a member: the worker that takes petitions
 
   static constexpr auto Fields() {
     return std::tuple{&ElasticPart::kind, &ElasticPart::leader};
   }
 };
 
-// Where a worker tells others of its part in elastic runs, and where newcomers
-// ask to be let in. Thread-safe.
+// Tells other workers this worker's part in elastic runs, and takes newcomers'
+// petitions. Thread-safe.
 class ElasticDesk {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit ElasticDesk(std::string self) : self_(std::move(self)) {}
-  // FailedPrecondition where it is not attached (AttachElastic).
+  // Returns FailedPrecondition if none is attached (AttachElastic).
   static absl::StatusOr<std::shared_ptr<ElasticDesk>> Of(
       const rpc::Agent& agent);
 
-  // AlreadyExists where this worker is in the run already.
+  // Returns AlreadyExists if this worker is already in the run.
   absl::Status Open(const std::string& run);
-  // Petitions that are left fail.
+  // Open petitions fail.
   void Close(const std::string& run);
-  // This worker is about to ask all others, who then say whether they are
-  // entering: who asked here before counts no more.
+  // Call this before this worker asks all others for their part: forgets the
+  // workers that asked here before, because those that are entering will answer
+  // that now.
   void ForgetAskers(const std::string& run);
-  // Makes this worker, which is entering, a member and the leader, unless a
-  // worker of a lower rank that is entering, too, has asked here: of several
-  // who look for each other at a time the lowest one begins.
+  // Makes this worker, which is entering, a member and the leader. Returns
+  // false if a worker of a lower rank that is also entering has asked here: of
+  // several workers that look for each other, the one with the lowest rank
+  // begins.
   bool Begin(const std::string& run, const rpc::Agent& agent);
-  // It is a member now. Petitions fail unless it leads.
+  // Makes this worker a member. Petitions fail unless it is the leader.
   void Follow(const std::string& run, const std::string& leader);
 
-  // Those who want to be let in and are still there.
+  // Returns the workers that have petitioned and are still there.
   std::vector<rpc::WorkerInfo> Petitioners(const std::string& run,
                                            const rpc::Agent& agent);
-  // Until there are some; not after the deadline.
+  // Waits until there is a petition, at most until the deadline.
   void AwaitPetition(const std::string& run, Clock::time_point deadline);
-  // Tells the newcomers that it lists.
+  // Sends the invitation to the newcomers that it lists.
   void Answer(const std::string& run, const ElasticInvitation& invitation);
 
-  // From others.
+  // These are called for other workers.
   ElasticPart PartOf(const std::string& run, const rpc::WorkerInfo& asker);
   Future<ElasticInvitation> Ask(const std::string& run,
                                 const rpc::WorkerInfo& asker);
@@ -103,7 +105,7 @@ class ElasticDesk {
   std::map<std::string, Run> runs_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What workers call.
+// The functions that other workers call.
 namespace elastic_calls {
 ElasticPart PartOf(rpc::CallContext& call, const std::string& run);
 Future<ElasticInvitation> Ask(rpc::CallContext& call, const std::string& run);

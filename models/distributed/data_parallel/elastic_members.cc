@@ -12,24 +12,24 @@
 #include "models/distributed/data_parallel/elastic.h"
 #include "rpc/codec.h"
 
-// How members come together, and become equal.
+// How members form a group, and make their state equal.
 namespace baton::dist {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Until others that look for each other, too, have found out.
+// The pause for others that also look for members.
 constexpr milliseconds kPause{20};
-// A worker that is busy answers in this, or is asked again.
+// A busy worker answers within this time, or is asked again.
 constexpr milliseconds kAnswer{5000};
-// A member that waits for others looks after itself now and then.
+// A waiting member checks its own state at this interval.
 constexpr milliseconds kPatience{200};
-// Of groups that break one after the other before any step is done.
+// The number of consecutive groups that may break before a step is done.
 constexpr int kMostTries = 100;
 
 constexpr char kModule[] = "module:", kOptimizer[] = "optimizer:";
 
-// One of the tensors that are to follow.
+// A tensor that will be sent next.
 struct Announced {
   std::string name;
   DType dtype = DType::kF32;
@@ -55,7 +55,7 @@ absl::StatusOr<T> Decoded(std::string bytes) {
   return value;
 }
 
-// `root`'s text, of a length that all know, to all.
+// Broadcasts `root`'s text; all members know its length.
 absl::StatusOr<std::string> BroadcastText(rpc::ProcessGroup& group, int root,
                                           const std::string& text,
                                           int64_t length) {
@@ -110,7 +110,7 @@ absl::Status ElasticTraining::Enter() {
   return Settle();
 }
 
-// Unavailable where it is worth another try.
+// Returns Unavailable if another try may succeed.
 absl::Status ElasticTraining::TryToEnter(Clock::time_point deadline) {
   ASSIGN_OR_RETURN(const std::string leader, FindLeader());
   if (leader == agent_.self().name) {
@@ -135,7 +135,8 @@ absl::Status ElasticTraining::TryToEnter(Clock::time_point deadline) {
   return absl::OkStatus();
 }
 
-// The leader of the run, or who may begin it: this worker, perhaps.
+// Returns the leader of the run, or the worker that may begin it, maybe this
+// one.
 absl::StatusOr<std::string> ElasticTraining::FindLeader() {
   handlers_->ForgetAskers(options_.run);
   const std::vector<rpc::WorkerInfo> workers = agent_.workers();
@@ -157,7 +158,7 @@ absl::StatusOr<std::string> ElasticTraining::FindLeader() {
     } else if (part->kind == ElasticPart::Kind::kMember) {
       return part->leader;
     } else if (part->kind == ElasticPart::Kind::kEntering && first.empty()) {
-      first = workers[i].name;  // they are by rank
+      first = workers[i].name;  // workers are ordered by rank
     }
   }
   if (!unknown.ok()) return absl::UnavailableError(unknown.message());
@@ -175,7 +176,7 @@ absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> ElasticTraining::MakeGroup(
   return rpc::ProcessGroup::Make(agent_, group).Await(kNoLimit);
 }
 
-// Until members are enough, equal, and in a group that is sound.
+// Repeats until there are enough members, with equal state, in an intact group.
 absl::Status ElasticTraining::Settle() {
   const auto deadline = Clock::now() + options_.timeout;
   absl::Status last;
@@ -253,7 +254,7 @@ absl::Status ElasticTraining::Grow() {
     group_ = *std::move(larger);
     return absl::OkStatus();
   }
-  // A newcomer is gone again, or soon a member is known to be.
+  // A newcomer is already gone, or a member's loss will be known soon.
   LogInfo("elastic run ", options_.run,
           " stays as it is: ", larger.status().ToString());
   return absl::OkStatus();
@@ -272,14 +273,15 @@ absl::Status ElasticTraining::Agree() {
   const auto behind = [&](int64_t step) { return step < *most; };
   if (std::any_of(steps.begin(), steps.end(), behind))
     RETURN_IF_ERROR(TakeState(static_cast<int>(most - steps.begin())));
-  // What it broadcasts is what all have by now, but in a run's beginning.
+  // Except at the beginning of a run, all members already have what it
+  // broadcasts.
   ASSIGN_OR_RETURN(parallel_,
                    DataParallel::Make(module_, group_, options_.data_parallel));
   handlers_->Follow(options_.run, group_->members().front().name);
   return absl::OkStatus();
 }
 
-// Nothing changes here unless all of it has come.
+// Changes nothing here unless all of it has arrived.
 absl::Status ElasticTraining::TakeState(int from) {
   const bool gives = group_->rank() == from;
   nn::StateMap state;

@@ -16,8 +16,8 @@ bool FitTogether(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.device() == b.device();
 }
 
-// Bytes of a GPU's line, which libraries want operands to begin at, and
-// copies are fastest from.
+// The bytes of a GPU's cache line: libraries require operands to begin at one,
+// and copies from there are fastest.
 constexpr int64_t kLine = 128;
 
 int64_t SpaceOf(const Tensor& tensor) {
@@ -70,7 +70,7 @@ GradientBuckets::GradientBuckets(std::vector<Variable> parameters,
                                  const std::vector<size_t>& order,
                                  const BucketSizes& sizes, int64_t multiple)
     : parameters_(std::move(parameters)), places_(parameters_.size()) {
-  // One of each kind, the one that was last added to last.
+  // One bucket of each kind; the one that was added to last is at the end.
   std::vector<Filling> filling;
   const auto close_all = [&] {
     for (Filling& each : filling) Close(std::move(each), multiple);
@@ -149,7 +149,7 @@ size_t GradientBuckets::Put(size_t parameter, const Gradient& gradient) {
   return ready_;
 }
 
-// A launch for each would take as long as the bytes do.
+// One launch per gradient would take as long as the bytes do.
 void GradientBuckets::Fill(Bucket& bucket) {
   ops::CastMany(bucket.views, bucket.gradients);
   bucket.views.clear();

@@ -13,39 +13,40 @@
 
 namespace baton::dist {
 
-// Tensors of one dtype and device side by side in one.
+// Several tensors of one dtype and device in one contiguous tensor.
 struct FlatTensor {
-  Tensor all;                      // [elements of all]
+  Tensor all;                      // [number of all elements]
   std::vector<Tensor> parts = {};  // views of it, in the memory order of each
 
-  // Zeros, with parts like these, each of which is dense; filled up to a
-  // multiple of so many elements. On a GPU parts begin at whole lines.
+  // Returns zeros, with parts shaped as `tensors`, each of which is dense. The
+  // size is rounded up to a multiple of `multiple` elements. On a GPU each part
+  // begins at a cache line.
   static FlatTensor Like(const std::vector<Tensor>& tensors,
                          int64_t multiple = 1);
 };
 
-// The places of those that fit into one such tensor, for each kind that there
-// is.
+// Groups tensors that fit into one FlatTensor; returns their indices, by group.
 std::vector<std::vector<size_t>> PlacesByKind(
     const std::vector<Tensor>& tensors);
 
 struct BucketSizes {
-  size_t first = size_t{1} << 20;  // bytes: soon there, for an early begin
+  size_t first = size_t{1} << 20;  // bytes; small, so that it is ready early
   size_t others = size_t{25} << 20;
-  // At most so many at the end are apart, so that little is left to wait for.
+  // The last gradients, up to this size, get buckets of their own, so that
+  // little remains to be waited for.
   size_t last = size_t{1} << 20;
 };
 
-// The gradients of many parameters in few tensors, so that what is done to all
-// of them can begin while others are still being computed. A pass puts them in
-// one by one; a bucket is ready when all of its gradients are there and the
-// buckets before it are ready. Thread-compatible.
+// Packs the gradients of many parameters into few tensors, so that work on them
+// can begin while other gradients are still being computed. A backward pass
+// adds gradients one by one; a bucket is ready when all of its gradients are
+// there and all earlier buckets are ready. Thread-compatible.
 class GradientBuckets {
  public:
-  // `order`: in which they are expected, by their places in `parameters`; those
-  // of one dtype and device lie together, and buckets come in the order of
-  // their last ones. `multiple`: of each bucket's elements, as FlatTensor::Like
-  // has it.
+  // `order` is the expected order of the gradients, as indices into
+  // `parameters`. Those of one dtype and device share buckets, and buckets are
+  // ordered by their last gradients. `multiple` applies to each bucket's size,
+  // as in FlatTensor::Like.
   GradientBuckets(std::vector<Variable> parameters,
                   const std::vector<size_t>& order, const BucketSizes& sizes,
                   int64_t multiple = 1);
@@ -53,18 +54,18 @@ class GradientBuckets {
   size_t size() const { return buckets_.size(); }
   const Tensor& all(size_t bucket) const { return buckets_[bucket].flat.all; }
   const Tensor& view(size_t parameter) const;
-  // By the parts of the bucket.
+  // The parameters of a bucket, by part.
   const std::vector<size_t>& parameters(size_t bucket) const {
     return buckets_[bucket].parameters;
   }
   bool has(size_t parameter) const { return places_[parameter].has; }
 
   void Begin();
-  // Copies the gradient, or its sum with what the parameter has as gradient
-  // already; on a GPU once its bucket is ready, with the others of it. Gives
-  // the number of buckets that are ready from now on.
+  // Copies the gradient, or its sum with the parameter's existing gradient; on
+  // a GPU it copies all gradients of a bucket once the bucket is ready. Returns
+  // the number of buckets that are now ready.
   size_t Put(size_t parameter, const Gradient& gradient);
-  // Those that have not come are zeros, or what the parameter has already.
+  // Fills in missing gradients with the parameters' existing ones, or zeros.
   void PutTheRest();
   void FillWithZeros();
 
@@ -73,7 +74,8 @@ class GradientBuckets {
     FlatTensor flat;
     std::vector<size_t> parameters;  // by part
     size_t missing = 0;
-    std::vector<Tensor> views = {}, gradients = {};  // to be copied when ready
+    // The gradients are copied to the views when the bucket is ready.
+    std::vector<Tensor> views = {}, gradients = {};
   };
   struct Place {
     size_t bucket = 0, part = 0;
@@ -81,7 +83,7 @@ class GradientBuckets {
   };
 
   const std::vector<Variable> parameters_;
-  // What is to become a bucket: tensors of one dtype and device.
+  // A bucket under construction: tensors of one dtype and device.
   struct Filling {
     std::vector<Tensor> tensors = {};
     std::vector<size_t> parameters = {};
@@ -92,7 +94,7 @@ class GradientBuckets {
 
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;  // by parameter
-  size_t ready_ = 0;           // buckets
+  size_t ready_ = 0;           // number of ready buckets
 };
 
 }  // namespace baton::dist

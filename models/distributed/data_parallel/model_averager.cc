@@ -12,7 +12,7 @@
 namespace baton::dist {
 namespace {
 
-// Of what members send each other; unlike those of their own sends.
+// The tag of these messages, unlike those of the members' own sends.
 constexpr int kTag = 0x61766700;
 
 // Each call has the group's deadline.
@@ -77,7 +77,8 @@ absl::Status ModelAverager::AverageAll() {
   });
 }
 
-// As many hear of each member as each hears of, so that the mean stays.
+// Each member's model is received as often as it receives one, so the mean
+// stays.
 absl::Status ModelAverager::Gossip() {
   const int size = group_->size();
   if (size == 1) return absl::OkStatus();

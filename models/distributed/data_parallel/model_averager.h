@@ -16,26 +16,27 @@
 namespace baton::dist {
 
 enum class Averaging {
-  // All take the mean of all: they are equal then, bit for bit ("local SGD",
-  // Stich, ICLR 2019).
+  // All members take the mean of all models, so that they are equal, bit for
+  // bit ("local SGD", Stich, ICLR 2019).
   kPeriodic,
-  // Each takes the mean of its own and one other's, whose distance in the ring
-  // of ranks doubles from one time to the next: 1, 2, 4, ..., and 1 again. The
-  // mean over all stays, and they come closer to it; where their number is a
-  // power of two, a round of all distances makes them equal but for rounding
-  // (Assran et al., "Stochastic Gradient Push", ICML 2019).
+  // Each member takes the mean of its own model and one other's. The distance
+  // between the two in the ring of ranks doubles each time: 1, 2, 4, ..., and 1
+  // again. The mean over all members stays the same, and the models converge to
+  // it; if the number of members is a power of two, one round through all
+  // distances makes them equal except for rounding (Assran et al., "Stochastic
+  // Gradient Push", ICML 2019).
   kGossip,
 };
 
 struct AveragingOptions {
   Averaging kind = Averaging::kPeriodic;
-  int64_t period = 4;   // averages after each so many steps
-  int64_t warm_up = 0;  // of the first steps, each of which is averaged
+  int64_t period = 4;   // averages after this number of steps
+  int64_t warm_up = 0;  // averages after each of the first steps
 };
 
-// Members of a group that each train a model of their own by the gradients of
-// their own inputs, and average the models now and then: less travels than with
-// DataParallel, and nobody waits between.
+// For members of a group that each train their own model on their own inputs
+// and average the models from time to time: less is sent than with
+// DataParallel, and between averages no member waits.
 //
 //   ASSIGN_OR_RETURN(auto averager, dist::ModelAverager::Make(model, group));
 //   optim::Sgd sgd(model.Parameters(), {.lr = 0.1});
@@ -46,30 +47,31 @@ struct AveragingOptions {
 //     RETURN_IF_ERROR(averager->Step());
 //   }
 //
-// Buffers, such as running statistics, and optimizers' state stay each one's
-// own. All members call the same in the same order; what goes wrong at one is
-// the group's error at all. Thread-compatible.
+// Buffers, such as running statistics, and the optimizers' state are not
+// averaged. All members must make the same calls in the same order; an error at
+// one is the group's error at all. Thread-compatible.
 class ModelAverager {
  public:
-  // Waits for all members; parameters and buffers are rank 0's from then on.
-  // InvalidArgument for a period below 1. The module must outlive this.
+  // Waits for all members; parameters and buffers become those of rank 0.
+  // Returns InvalidArgument for a period below 1. The module must outlive this.
   static absl::StatusOr<std::unique_ptr<ModelAverager>> Make(
       const nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
       const AveragingOptions& options = {});
 
-  // After each of the optimizer's steps: averages parameters when it is time.
+  // Call this after each of the optimizer's steps: averages parameters when
+  // due.
   absl::Status Step();
-  // Of all members, at once: as kPeriodic does, such as at the end.
+  // Averages over all members now, as kPeriodic does; for example at the end.
   absl::Status AverageAll();
 
   int64_t steps() const { return steps_; }
-  int64_t averaged() const { return averaged_; }  // so often
+  int64_t averaged() const { return averaged_; }  // number of times
 
  private:
   ModelAverager(const nn::Module& module,
                 std::shared_ptr<rpc::ProcessGroup> group,
                 const AveragingOptions& options);
-  // Parameters of a kind, and where they travel.
+  // Parameters of one dtype and device, and the tensors in which they are sent.
   struct Kind {
     std::vector<Tensor> parameters;
     FlatTensor own, other;

@@ -14,7 +14,7 @@
 namespace baton::dist {
 namespace {
 
-// Columns of zeros would stay so: they begin anew.
+// Columns of zeros would remain zero, so they start anew.
 Tensor Revived(const Tensor& right, const Tensor& start) {
   const Tensor squares = ops::Sum(ops::Mul(right, right), {0}, true);
   return ops::Where(ops::Equal(squares, Tensor::ZerosLike(squares)), start,

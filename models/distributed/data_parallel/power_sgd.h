@@ -15,45 +15,48 @@
 
 namespace baton::dist {
 
-// How the means of gradients travel as thin matrices: a gradient M, of n rows,
-// as P [n, rank] and Q [columns, rank] with P Q' close to it (Vogels et al.,
-// "PowerSGD: Practical low-rank gradient compression", NeurIPS 2019). Each step
-// is a step of the power iteration from the Q of the one before. What is lost
-// is added to the member's gradient of the next step. Vectors, other dtypes
-// than f32 and f64, and what would not be less, travel as they are. All members
-// get the same bits. Thread-compatible.
+// Reduces gradients as low-rank matrices: a gradient M of n rows is sent as P
+// [n, rank] and Q [columns, rank], such that P Q' approximates M (Vogels et
+// al., "PowerSGD: Practical low-rank gradient compression", NeurIPS 2019). Each
+// step continues the power iteration from the previous Q. The error is added to
+// the member's gradient in the next step. Vectors, dtypes other than f32 and
+// f64, and gradients that would not become smaller are sent as they are. All
+// members get the same bits. Thread-compatible.
 class PowerSgd {
  public:
   PowerSgd(const std::vector<Variable>& parameters, int rank,
            std::shared_ptr<rpc::ProcessGroup> group);
 
-  // Gradients on their way.
+  // Gradients that are being reduced.
   struct Travelling {
-    std::vector<Tensor> whole = {};  // as they are
-    // Those of some parameters, and what stands for each: P, then Q.
+    std::vector<Tensor> whole = {};  // sent as they are
+    // The parameters whose gradients are compressed, and P and Q of each.
     std::vector<size_t> thin = {};
     std::vector<Tensor> gradients = {}, lefts = {}, rights = {};
     Future<void> call = {};
-    int64_t bytes = 0;  // that have been given
+    int64_t bytes = 0;  // bytes that have been sent
   };
-  // Of some parameters, dense and of one dtype and device. All members call
-  // these three with the same parameters, in the same order; before the second
-  // and third `call` has ended or, on a GPU, been given.
+  // Reduces gradients that are dense and of one dtype and device. All members
+  // must call these three methods with the same parameters, in the same order.
+  // Before the second and the third call, `call` must be done or, on a GPU,
+  // enqueued.
   Travelling Begin(const std::vector<size_t>& parameters,
                    const std::vector<Tensor>& gradients);
   void Continue(Travelling& travelling);
-  // Their means, in their place.
+  // Replaces the gradients by their means.
   void Finish(const Travelling& travelling);
 
  private:
   struct State {
-    Tensor start, right, lost;  // Q at first and now [columns, rank]; like M
+    Tensor start, right, lost;  // Q initially and now, [columns, rank]; the
+                                // error, shaped as M
   };
-  // [n, columns], as its elements lie.
+  // Returns the gradient as [n, columns], in its memory order.
   static Tensor AsMatrix(const Tensor& gradient);
 
   const std::shared_ptr<rpc::ProcessGroup> group_;
-  std::vector<State> states_;  // by parameter; undefined of those as they are
+  std::vector<State> states_;  // by parameter; undefined for those sent as they
+                               // are
 };
 
 }  // namespace baton::dist

@@ -11,27 +11,28 @@
 
 namespace baton::dist {
 
-// Where the time of a step goes, and what travels. On a GPU it is the time of
-// the last step that has ended when they are asked for, as if all since had
-// taken as long. Plain data.
+// The time that steps take, and the bytes that they send. On a GPU, the waiting
+// time is that of the last finished step, counted for every step since the
+// previous query. Plain data.
 struct DataParallelFigures {
   int64_t steps = 0;
-  double backward_s = 0;  // of all steps, until its own gradients are there
-  double waited_s = 0;    // after that, until those of all are reduced
-  int64_t bytes = 0;      // of gradients that were reduced
+  double backward_s = 0;  // over all steps, until the member's own gradients
+                          // are ready
+  double waited_s = 0;  // after that, until all members' gradients are reduced
+  int64_t bytes = 0;    // size of the gradients that were reduced
 };
 
-// Where the time of steps goes, of those too that are replayed. On a GPU it is
-// what its events say. Thread-compatible.
+// Measures the times of steps, including replayed ones. On a GPU it uses
+// events. Thread-compatible.
 class StepClock {
  public:
   explicit StepClock(Device device)
       : on_gpu_(device.is_cuda()), computed_(device), reduced_(device) {}
 
-  // Times on the GPU; each replay takes them anew.
+  // Record times on the GPU; each replay records them anew.
   void Computed(const Stream& stream) { computed_.RecordTime(stream); }
   void Reduced(const Stream& stream) { reduced_.RecordTime(stream); }
-  // A step of the host's, or of a GPU, where the times are those of its events.
+  // Counts a step. On a GPU its waiting time comes from the events instead.
   void Count(int64_t bytes, double backward_s, double waited_s) {
     ++figures_.steps;
     figures_.bytes += bytes;
@@ -54,7 +55,7 @@ class StepClock {
  private:
   const bool on_gpu_;
   Event computed_, reduced_;
-  int64_t untimed_ = 0;  // steps
+  int64_t untimed_ = 0;  // number of steps
   DataParallelFigures figures_;
 };
 

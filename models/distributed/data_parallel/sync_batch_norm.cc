@@ -31,8 +31,8 @@ class GroupPeers final : public autograd::BatchPeers {
   void AddUp(const Tensor& own) override { Take(own, group_->AllReduce(own)); }
 
  private:
-  // What the GPU does next waits for it there; else its end is waited for, by
-  // the group's own deadline.
+  // On a GPU later work waits for the result there; otherwise this waits, at
+  // most for the group's own deadline.
   void Take(const Tensor& result, const Future<void>& call) const {
     absl::Status status;
     if (result.device().is_cpu() || call.ready()) {

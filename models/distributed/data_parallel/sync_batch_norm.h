@@ -10,16 +10,16 @@
 
 namespace baton::dist {
 
-// From now on every nn::BatchNorm2d of the module, and of those below it,
-// trains by the statistics of the batches of all members of the group taken as
-// one, whatever their sizes: so that data parallel is what one process does
-// with the whole batch. All members call it for the same model and run that in
-// the same order, forward and backward, whatever else the group does between:
-// none may have fewer steps (Join). What goes wrong at one breaks the group.
+// Makes every nn::BatchNorm2d in the module train with the statistics of the
+// batches of all members of the group together, whatever their sizes, so that
+// data parallel training equals one process with the whole batch. All members
+// must call this for the same model and then run it in the same order, forward
+// and backward, regardless of the group's other calls; none may take fewer
+// steps (Join). An error at one member breaks the group.
 //
-// Forward and backward wait for the other members, on a GPU there alone, so
-// that steps can be recorded (nn::GraphedStep). The group must take the device
-// of what is normalised. The module keeps the group.
+// Forward and backward wait for the other members; on a GPU only the GPU waits,
+// so that steps can be recorded (nn::GraphedStep). The group must support the
+// device of the normalized values. The module keeps the group alive.
 void SynchroniseBatchNorms(nn::Module& module,
                            std::shared_ptr<rpc::ProcessGroup> group);
 

@@ -33,8 +33,8 @@ std::vector<int64_t> Pulled::Versions(int32_t key) const {
 
 namespace {
 
-// The directory may not have heard yet of a loss that this worker knows of, and
-// names one that no handle arrives of.
+// The directory may not know yet of a loss that this worker knows of; then it
+// names a worker whose handle cannot be received.
 absl::StatusOr<DirectoryLine> LineOf(rpc::Agent& agent,
                                      const RRef<ServerDirectory>& directory) {
   constexpr std::chrono::milliseconds kAskAgain{100};
@@ -56,7 +56,7 @@ absl::StatusOr<DirectoryLine> LineOf(rpc::Agent& agent,
 
 }  // namespace
 
-// What outlives the client while a trade is under way.
+// The part of the client that outlives it while a trade is in progress.
 class ServerClient::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(rpc::Agent& agent, const DirectoryLine& directories, ServedKeys served,
@@ -78,7 +78,7 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   void set_id(TrainerId id) { id_ = id; }
 
   Future<Pulled> Do(Trade trade);
-  // At every shard, of a trainer that has not left yet.
+  // Leaves at every shard, unless this trainer has already left.
   std::vector<Future<void>> Leave();
 
  private:
@@ -87,12 +87,12 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
     int32_t shard = 0;
     int64_t sequence = 0;
     std::shared_ptr<const RowRoutes> routes;
-    Gradients compressed{};  // where that is wanted: once, however often sent
+    Gradients compressed{};  // computed only once, even if it is sent again
   };
   using TradePtr = std::shared_ptr<const Trade>;
 
   absl::Status Check(const Trade& trade) const;
-  // Of one push to a shard after the other.
+  // Pushes to one shard are sent one after the other.
   Future<ExchangeReply> Send(const TradePtr& trade,
                              const std::shared_ptr<Share>& share);
   void Compress(const Trade& trade, Share& share);
@@ -104,10 +104,11 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<const KeyLayout> layout_;
   const std::shared_ptr<ShardCalls> calls_;
   const bool compresses_;
-  std::vector<Compressor> compressors_;  // by shard; of the push that is sent
+  std::vector<Compressor> compressors_;  // by shard; used by the push that is
+                                         // being sent
   std::atomic<TrainerId> id_ = kReader;
   Mutex mutex_;
-  // The last push to each shard, behind which the next one is sent.
+  // The last push to each shard; the next one is sent after it.
   std::vector<Future<ExchangeReply>> pushes_ ABSL_GUARDED_BY(mutex_);
   int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -129,7 +130,7 @@ absl::Status ServerClient::Core::Check(const Trade& trade) const {
 ExchangeRequest ServerClient::Core::RequestOf(
     const Trade& trade, const Share& share,
     const rpc::WorkerInfo& server) const {
-  // Filled where the server sees it, so that it travels without a copy.
+  // Allocate where the server can see it, so that it is sent without a copy.
   const auto empty = [&](const Shape& shape, const TensorOptions& options) {
     const auto place = agent_.EmptyFor(server, shape, options);
     return place.ok() ? *place : Tensor::Empty(shape, options);
@@ -195,7 +196,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
               promise.Set(reply);
             });
       };
-      // After the push before.
+      // Send after the previous push.
       const auto at = static_cast<size_t>(shard);
       const Future<ExchangeReply> before = pushes_[at];
       if (trade->push) pushes_[at] = promise.future();

@@ -15,15 +15,15 @@
 
 namespace baton::dist {
 
-// Given by the directory, never twice.
+// Assigned by the directory, and never reused.
 enum class TrainerId : uint64_t {};
 
-// A trainer as a shard knows it.
+// A trainer as a shard sees it.
 struct ServedTrainer {
-  int64_t rank = 0;  // in the order in which a round's gradients are added
+  int64_t rank = 0;  // orders the gradients of a round
   std::string worker;
   uint64_t incarnation = 0;
-  int64_t clock = 0;     // pushes, counted from where it joined
+  int64_t clock = 0;     // number of pushes, counted from where it joined
   int64_t sequence = 0;  // of its last push
   static constexpr auto Fields() {
     using T = ServedTrainer;
@@ -32,13 +32,13 @@ struct ServedTrainer {
   }
 };
 
-// All that the clocks of a shard have been told.
+// The complete state of a shard's clocks.
 struct ClockReadings {
   std::map<TrainerId, ServedTrainer> trainers{};
-  int64_t joined = 0;    // so far, those that left among them
-  int64_t round = 0;     // of bulk-synchronous mode: the open one
-  int64_t pushed = 0;    // into the open round
-  int64_t furthest = 0;  // clock ever seen
+  int64_t joined = 0;    // number of trainers so far, including those that left
+  int64_t round = 0;     // the open round, in bulk-synchronous mode
+  int64_t pushed = 0;    // number of pushes in the open round
+  int64_t furthest = 0;  // the highest clock ever seen
   static constexpr auto Fields() {
     using R = ClockReadings;
     return std::tuple{&R::trainers, &R::joined, &R::round, &R::pushed,
@@ -46,9 +46,9 @@ struct ClockReadings {
   }
 };
 
-// Who trains at a shard, how far each is, and who has to wait for whom. Decides
-// by what it was told in order alone, so that a backup decides the same.
-// Thread-compatible.
+// Which trainers use a shard, how far each of them is, and which must wait. Its
+// decisions depend only on the order of the calls, so that a backup decides the
+// same. Thread-compatible.
 class Clocks {
  public:
   explicit Clocks(const ServerOptions& options, ClockReadings readings = {})
@@ -57,26 +57,28 @@ class Clocks {
         expected_(options.trainers),
         now_(std::move(readings)) {}
 
-  // A newcomer counts from the next round on that has not begun; where rounds
-  // are none, it is as far as the slowest. False for one that is there.
+  // A new trainer counts from the next round that has not begun; without rounds
+  // it starts at the slowest trainer's clock. Returns false if it has already
+  // joined.
   bool Join(TrainerId id, ServedTrainer trainer);
   void Leave(TrainerId id);
-  // Null for one that is not there.
+  // Returns null if the trainer has not joined.
   const ServedTrainer* Find(TrainerId id) const;
   const std::map<TrainerId, ServedTrainer>& trainers() const {
     return now_.trainers;
   }
   const ClockReadings& readings() const { return now_; }
 
-  // A push of the trainer, which may go on, was taken.
+  // Records a push of the trainer, for which MayGo was true.
   void Count(TrainerId id, int64_t sequence);
-  // False while the trainer has to wait for others before it pulls or pushes.
+  // Returns false while the trainer must wait for others before it pulls or
+  // pushes.
   bool MayGo(TrainerId id) const;
-  // What the slowest has reached; of a shard without trainers, the furthest.
+  // The clock of the slowest trainer; without trainers, the highest clock.
   int64_t Slowest() const;
 
-  // Of bulk-synchronous mode: the round that is open, whether it has all that
-  // it waits for, and its end.
+  // For bulk-synchronous mode: the open round, whether it is complete, and its
+  // end.
   int64_t round() const { return now_.round; }
   bool RoundIsWhole() const;
   void EndRound();

@@ -23,7 +23,7 @@ using Kind = Compression::Kind;
 constexpr std::array<std::pair<Kind, const char*>, 3> kKinds = {
     {{Kind::kNone, "none"}, {Kind::kBf16, "bf16"}, {Kind::kTopK, "topk"}}};
 
-// What is no number goes first, so that it shows at the servers.
+// NaN counts as largest, so that the servers see it.
 float Magnitude(float x) {
   return std::isnan(x) ? std::numeric_limits<float>::infinity() : std::abs(x);
 }
@@ -80,7 +80,7 @@ Gradients Compressor::TakeLargest() {
   std::nth_element(magnitudes.begin(), last, magnitudes.end(),
                    std::greater<>());
   const float least = *last;
-  // Of those that are as large as the least one, the first.
+  // Of the elements that equal the smallest selected one, the first are sent.
   int64_t equal = std::count(magnitudes.begin(), last + 1, least);
   Gradients sent{.dense = Tensor::Empty({count}),
                  .index = Tensor::Empty({count}, {.dtype = DType::kI64})};

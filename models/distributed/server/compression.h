@@ -14,16 +14,16 @@
 
 namespace baton::dist {
 
-// How a trainer makes the dense gradients smaller that it pushes. Gradients of
-// rows go as they are.
+// How a trainer compresses the dense gradients that it pushes. Gradients of
+// rows are not compressed.
 struct Compression {
   enum class Kind : uint8_t {
     kNone = 0,
     kBf16 = 1,  // half the bytes
-    kTopK = 2,  // the largest elements alone, 12 bytes each
+    kTopK = 2,  // only the largest elements, at 12 bytes each
   };
   Kind kind = Kind::kNone;
-  // Of kTopK: the share of a shard's elements that a push has, above 0.
+  // For kTopK: the share of a shard's elements in a push, above 0.
   double keep = 0.01;
   static constexpr auto Fields() {
     return std::tuple{&Compression::kind, &Compression::keep};
@@ -33,20 +33,22 @@ struct Compression {
 // "none", "bf16" and "topk".
 const char* Name(Compression::Kind kind);
 std::optional<Compression::Kind> CompressionFromName(const std::string& name);
-// InvalidArgument names what is wrong.
+// Returns InvalidArgument, which names what is wrong.
 absl::Status Check(const Compression& compression);
 
-// The dense gradients that one trainer pushes to one shard. What a push leaves
-// out, by rounding or as a whole, is kept and added to the next one's, so that
-// in the end all of it arrives. Thread-compatible.
+// Compresses the dense gradients that one trainer pushes to one shard. What a
+// push loses, by rounding or omission, is added to the next one, so that all of
+// it arrives eventually. Thread-compatible.
 class Compressor {
  public:
   explicit Compressor(const Compression& compression)
       : compression_(compression) {}
 
-  // What travels in place of f32 [elements] of the CPU, which it overwrites.
+  // Returns what is sent instead of `gradient`, f32 [elements] on the CPU,
+  // which is overwritten.
   Gradients Compress(const Tensor& gradient);
-  // What was left out so far, f32 [elements]; undefined before the first push.
+  // What has not been sent so far, f32 [elements]; undefined before the first
+  // push.
   const Tensor& residual() const { return residual_; }
 
  private:
@@ -56,7 +58,7 @@ class Compressor {
   Tensor residual_;
 };
 
-// The f32 [elements] on `device` that such gradients stand for.
+// Returns the gradients in full: f32 [elements] on `device`.
 Tensor Expand(const Gradients& gradients, int64_t elements, Device device);
 
 }  // namespace baton::dist

@@ -14,8 +14,8 @@
 namespace baton::dist {
 namespace {
 
-// Whom no server answers asks again after so long: the one of the present epoch
-// may be there again.
+// A client whose server does not answer waits at most this long for the next
+// epoch: the present server may be reachable again.
 constexpr std::chrono::milliseconds kLongestLook{100};
 
 absl::Status Closed() {
@@ -32,7 +32,8 @@ void StrikeOff(const rpc::WorkerInfo& lost, DirectoryLine& line) {
 }
 
 void ServerDirectory::Clear() {
-  std::vector<Entry> entries;  // their handles, and the line's, end unlocked
+  std::vector<Entry> entries;  // destroyed, with the handles, after the lock is
+                               // released
   DirectoryLine line;
   {
     const MutexLock lock(mutex_);
@@ -45,7 +46,7 @@ void ServerDirectory::Clear() {
 
 TrainerId ServerDirectory::NewTrainer() {
   const MutexLock lock(mutex_);
-  // Of which another directory gives none.
+  // No other directory returns the same id.
   return TrainerId{MixBits(MixBits(agent_.self().incarnation) + ++trainers_)};
 }
 
@@ -102,7 +103,7 @@ absl::StatusOr<ServerDirectory::Entry*> ServerDirectory::EntryLocked(
 
 Future<int64_t> ServerDirectory::Decide(int32_t shard, int64_t epoch, Next next,
                                         const Change& change) {
-  Replicas before;  // its handles end without the lock
+  Replicas before;  // its handles are destroyed after the lock is released
   Decided decided;
   {
     const MutexLock lock(mutex_);

@@ -26,12 +26,12 @@ namespace baton::dist {
 
 class ServerShard;
 
-// Another incarnation of a worker is another one.
+// Whether both are the same incarnation of the same worker.
 inline bool IsSame(const rpc::WorkerInfo& a, const rpc::WorkerInfo& b) {
   return a.name == b.name && a.incarnation == b.incarnation;
 }
 
-// What a trainer has to know of the servers.
+// What a trainer needs to know of the servers.
 struct ServedKeys {
   ServerOptions options;
   KeyLayout layout;
@@ -40,9 +40,9 @@ struct ServedKeys {
   }
 };
 
-// Who serves a shard now. Each change of that is an epoch. One who knows the
-// epoch is sent no primary: a handle to a worker that is lost does not arrive
-// before that was given up.
+// The server of a shard; each change of it begins a new epoch. A caller that
+// already knows the epoch is sent no primary, because a handle to a lost worker
+// cannot be received until that worker is given up.
 struct ShardPlace {
   int64_t epoch = 0;
   std::optional<RRef<ServerShard>> primary{};
@@ -53,25 +53,26 @@ struct ShardPlace {
 
 class ServerDirectory;
 
-// The directories of one set of servers: the one in charge, then those that
-// follow it, in the order in which they take its place.
+// The directories of one set of servers: the one in charge, then its successors
+// in order.
 using DirectoryLine = std::vector<RRef<ServerDirectory>>;
-// Without that of a worker that is lost, unless there is no other: handles to
-// the others alone can be sent.
+// Removes the directory of the lost worker, unless it is the only one: only
+// handles to workers that are still there can be sent.
 void StrikeOff(const rpc::WorkerInfo& lost, DirectoryLine& line);
 
-// Knows the shards of one set of servers, and decides which of two servers that
-// have lost each other goes on with a shard: the first to ask in an epoch. The
-// other one hears that it is no more of the present epoch and serves nobody.
-// Nothing passes through it while trainers train.
+// Knows the servers of each shard in one set of servers. When two servers of a
+// shard have lost each other, it decides which of them continues: the first one
+// to ask in an epoch. The other one is told that its epoch is over and stops
+// serving. Training traffic does not pass through the directory.
 //
-// In a line of several each tells those behind it what it has decided, before
-// it answers. When the workers of all before it are lost it is in charge, as
-// long as workers of most names of the line are there; half of them are enough
-// where the first is one. Otherwise it decides nothing: another part of a
-// cluster that fell apart may. It strikes those whose workers are lost off the
-// line, so that others may be lost later. One that took another's place lets go
-// of the shards when no trainer is left. Thread-safe.
+// With several directories in a line, each tells its successors what it has
+// decided before it answers. A directory is in charge when the workers of all
+// directories before it are lost, as long as the workers of most names in the
+// line are there; half of them suffice if the first is among them. Otherwise it
+// decides nothing, because another part of a partitioned cluster may decide. It
+// removes directories of lost workers from the line, so that later losses can
+// be survived, too. A directory that took another's place releases the shards
+// when no trainer is left. Thread-safe.
 class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
  public:
   static std::shared_ptr<ServerDirectory> Make(rpc::CallContext& call,
@@ -82,7 +83,7 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   ServerDirectory(rpc::Agent& agent, const ServedKeys& served)
       : agent_(agent), served_(served) {}
 
-  // Servers of a shard.
+  // The servers of one shard.
   struct Replicas {
     RRef<ServerShard> primary{};
     std::vector<RRef<ServerShard>> backup{};  // one or none
@@ -90,7 +91,7 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
       return std::tuple{&Replicas::primary, &Replicas::backup};
     }
   };
-  // What is known of one; decisions are numbered.
+  // The latest decision on a shard; decisions are numbered.
   struct Decided {
     int64_t epoch = 1;
     int64_t number = 0;
@@ -100,37 +101,38 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
       return std::tuple{&D::epoch, &D::number, &D::replicas};
     }
   };
-  // At each of the line: which it is the `place`th of, from change `number` of
-  // the line on.
+  // Called at each directory of the line: from change `number` of the line on,
+  // this one has the position `place`.
   void Stand(const DirectoryLine& line, int32_t place, int64_t number);
-  // Locally, by whoever made the shards: their servers in the first epoch.
-  // Returns when those behind it know.
+  // Called locally by the maker of the shards: sets their servers in the first
+  // epoch. Returns when the successors know.
   void Set(std::vector<Replicas> shards);
-  // By one that is before it.
+  // Called by a directory that is before this one.
   void Learn(int32_t shard, const Decided& decided);
-  // Lets go of the shards: they end when trainers have let go, too.
+  // Releases the shards: they end when trainers have released them, too.
   void Clear();
-  // The same, of all of the line.
+  // Calls Clear at all directories of the line.
   void Close();
 
   ServedKeys Served() const { return served_; }
-  // Alone, where there is no line.
+  // Returns only this directory if there is no line.
   DirectoryLine Line() const;
   TrainerId NewTrainer();
-  // Who serves the shard. Whom the server of epoch `after` does not answer
-  // waits here for the next epoch, a short while, and is then told of the
-  // present one all the same; 0: of that at once. NotFound when the servers
-  // were closed.
+  // Returns the server of the shard. A client that the server of epoch `after`
+  // does not answer waits here for the next epoch; after a short while it gets
+  // the present one in any case. With `after` 0 it does not wait. Returns
+  // NotFound if the servers were closed.
   Future<ShardPlace> Locate(rpc::CallContext& call, int32_t shard,
                             int64_t after);
-  // By a backup: it is the primary from now on, without a backup. By a primary:
-  // it goes on without one. They give the epoch that begins so, and are
-  // Aborted when `epoch` is not the present one, Unavailable where another
-  // directory is in charge, or none.
+  // A backup calls Promote to become the primary, without a backup. A primary
+  // calls GoAlone to continue without its backup. Both return the epoch that
+  // begins with that: Aborted if `epoch` is not the present one, and
+  // Unavailable if this directory is not in charge.
   Future<int64_t> Promote(int32_t shard, int64_t epoch);
   Future<int64_t> GoAlone(int32_t shard, int64_t epoch);
-  // By a primary without a backup, in its epoch: this one now has all that the
-  // primary has acknowledged. Gives the epoch; errors as those.
+  // A primary without a backup calls this in its epoch once `backup` has
+  // everything that the primary has acknowledged. Returns the epoch; errors are
+  // those of Promote.
   Future<int64_t> Enlist(int32_t shard, int64_t epoch,
                          const RRef<ServerShard>& backup);
 
@@ -155,21 +157,22 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
               primary.valid() ? std::optional(primary) : std::nullopt};
     }
   };
-  // Of whom this one is in charge, in the epoch.
+  // Returns the entry of a shard if this directory is in charge and the epoch
+  // is the present one.
   absl::StatusOr<Entry*> EntryLocked(int32_t shard, int64_t epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status InChargeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsThereLocked(const rpc::Target& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has replicas serve the shard, in the epoch after `epoch` or still in it;
-  // the new one is answered to those who wait for it.
+  // Changes the replicas of the shard, in a new epoch after `epoch` or in the
+  // same one; a new epoch is announced to those that wait for it.
   using Change = std::function<absl::StatusOr<Replicas>(const Replicas&)>;
   enum class Next { kEpoch, kSameEpoch };
   Future<int64_t> Decide(int32_t shard, int64_t epoch, Next next,
                          const Change& change);
-  // Those who wait for the epoch that has begun.
+  // Answers those that wait for the epoch that has begun.
   void Answer(int32_t shard);
-  // Done when those behind this one know, or have had a while to.
+  // Done when the successors know, or after a timeout.
   Future<void> Tell(int32_t shard, const Decided& decided) const;
   void StopWaiting(int32_t shard, uint64_t who);
   void OnMember(const rpc::MemberEvent& event);
@@ -182,12 +185,13 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   mutable Mutex mutex_;
   DirectoryLine line_ ABSL_GUARDED_BY(mutex_);
   size_t place_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t lines_ ABSL_GUARDED_BY(mutex_) = 0;  // changes of it, so far
-  // Incarnations that are gone, whether or not the cluster still lists them.
+  int64_t lines_ ABSL_GUARDED_BY(mutex_) = 0;  // number of changes of the line
+                                               // so far
+  // Incarnations that are gone, even if the cluster still lists them.
   std::set<uint64_t> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);
   uint64_t trainers_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t waited_ ABSL_GUARDED_BY(mutex_) = 0;  // so often
+  uint64_t waited_ ABSL_GUARDED_BY(mutex_) = 0;  // number of waits so far
 };
 
 }  // namespace baton::dist

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How directories follow each other.
+// How directories succeed each other.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,12 +17,12 @@
 namespace baton::dist {
 namespace {
 
-// One that follows and does not answer for so long may be lost, and who asks
-// waits no more for it; it is told all the same.
+// A successor that does not answer for this long may be lost, and the caller no
+// longer waits for it; it is still told.
 constexpr std::chrono::milliseconds kFollowerMayBeLost{100};
 constexpr std::chrono::seconds kLookAgain{2};
 
-// Done when all calls are, whatever they gave.
+// Done when all calls are, whatever their results.
 Future<void> AllEnded(const std::vector<Future<void>>& calls) {
   const Promise<void> ended;
   if (calls.empty()) ended.Set(absl::OkStatus());
@@ -71,7 +71,7 @@ std::shared_ptr<ServerDirectory> ServerDirectory::MakeAt(
 
 void ServerDirectory::Stand(const DirectoryLine& line, int32_t place,
                             int64_t number) {
-  const DirectoryLine before = [&] {  // ends without the lock
+  const DirectoryLine before = [&] {  // destroyed after the lock is released
     const MutexLock lock(mutex_);
     if (number < lines_) return line;
     lines_ = number;
@@ -101,7 +101,7 @@ void ServerDirectory::Set(std::vector<Replicas> shards) {
 }
 
 void ServerDirectory::Learn(int32_t shard, const Decided& decided) {
-  Replicas before;  // its handles end without the lock
+  Replicas before;  // its handles are destroyed after the lock is released
   {
     const MutexLock lock(mutex_);
     const auto at = static_cast<size_t>(shard);
@@ -213,7 +213,7 @@ void ServerDirectory::LookAgain(std::chrono::milliseconds delay) {
       });
 }
 
-// Whoever made the servers does not live to close them.
+// The maker of the servers is gone and cannot close them.
 void ServerDirectory::EndWithTrainers() {
   std::vector<Future<ShardReport>> asking;
   {

@@ -17,7 +17,7 @@
 namespace baton::dist {
 namespace {
 
-// Each key once, and where each of those that were given is among them.
+// Each key once, and the place of every given key among them.
 struct DistinctKeys {
   Tensor keys, places;
 };
@@ -40,7 +40,8 @@ DistinctKeys DistinctOf(const Tensor& given) {
 
 }  // namespace
 
-// What outlives the embedding while a lookup or a push is under way.
+// The part of the embedding that outlives it while a lookup or a push is in
+// progress.
 class Embedding::Core : public std::enable_shared_from_this<Core> {
  public:
   using StatePtr = std::shared_ptr<ContextState>;
@@ -48,7 +49,7 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
   Core(std::shared_ptr<ServerClient> client, int32_t table)
       : client_(std::move(client)), table_(table) {}
 
-  // `state` null: without gradients.
+  // If `state` is null, without gradients.
   Future<Variable> Forward(const StatePtr& state, const Tensor& keys);
   Future<void> Step(const StatePtr& state);
   std::vector<RowGradients> TakeGradients(const StatePtr& state);
@@ -63,7 +64,7 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<ServerClient> client_;
   const int32_t table_;
   Mutex mutex_;
-  // Of contexts that have not stepped yet.
+  // By context, for those that have not stepped yet.
   std::map<std::weak_ptr<ContextState>, std::vector<Lookup>, std::owner_less<>>
       lookups_ ABSL_GUARDED_BY(mutex_);
 };

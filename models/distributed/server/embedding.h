@@ -17,11 +17,12 @@
 
 namespace baton::dist {
 
-// An embedding whose rows are a table of parameter servers. A forward pulls the
-// rows that are looked up, each once; under a context they are a leaf like any
-// parameter, and their gradients are in the context. The next
-// dist::Optimizer::Step in it (or Step here) pushes them, and the servers step
-// the rows by the table's rule; limits to the norm of gradients leave them out.
+// An embedding whose rows are a table of parameter servers. A forward pulls
+// each row that is looked up once. Under a context the rows are a leaf like any
+// parameter, and the context holds their gradients. The next
+// dist::Optimizer::Step in the context (or Step here) pushes them, and the
+// servers step the rows by the table's rule; limits on the gradient norm do not
+// include them.
 //
 //   ASSIGN_OR_RETURN(auto words, dist::Embedding::Make(client, "words"));
 //   dist::Context ctx(agent);
@@ -29,26 +30,26 @@ namespace baton::dist {
 //   RETURN_IF_ERROR(ctx.Backward(Loss(logits)));
 //   RETURN_IF_ERROR(adam.Step(ctx));
 //
-// A worker that serves calls may have one, too. Thread-safe.
+// A worker that serves calls may also have one. Thread-safe.
 class Embedding {
  public:
-  // NotFound where the servers have no such table; to push, the client must
-  // have joined as a trainer.
+  // Returns NotFound if the servers have no such table. To push, the client
+  // must have joined as a trainer.
   static absl::StatusOr<std::unique_ptr<Embedding>> Make(
       std::shared_ptr<ServerClient> client, const std::string& table);
 
   // Keys i64 [...] -> f32 [..., width], on the keys' device.
   Future<Variable> Forward(const Context& ctx, const Tensor& keys);
-  // In the context of a call that is served.
+  // In the context of the call that is being served.
   Future<Variable> Forward(const rpc::CallContext& call, const Tensor& keys);
   // Without gradients.
   Future<Variable> Forward(const Tensor& keys);
 
-  // Pushes what the context has of rows that were looked up here, all in one
-  // push, or none where it has nothing; done when the servers have it.
+  // Pushes the context's gradients of rows that were looked up here, all in one
+  // push, or nothing if there are none. Done when the servers have them.
   Future<void> Step(const Context& ctx);
-  // The same for a push of the caller's own, which a round of bulk-synchronous
-  // trainers may need: one for all tables and dense keys.
+  // Returns these gradients instead, for a push by the caller: bulk-synchronous
+  // trainers may need one push for all tables and dense keys.
   std::vector<RowGradients> TakeGradients(const Context& ctx);
 
  private:

@@ -16,9 +16,10 @@
 namespace baton::dist {
 namespace {
 
-constexpr int64_t kRowGrain = 1024;  // rows that are worth a thread
+constexpr int64_t kRowGrain = 1024;  // the number of rows for which another
+                                     // thread pays
 
-// Columns `at` .. `at` + width of the records, at rows `index` of `whole`.
+// Copies columns [at, at + width) of the records to rows `index` of `whole`.
 void PutColumns(const Tensor& records, int64_t at, const Tensor& index,
                 const Tensor& whole) {
   const int64_t width = whole.dim(1), record = records.dim(1);
@@ -49,7 +50,7 @@ FixedTable::FixedTable(const RowTableOptions& options, int32_t shard,
       BeginRow(options_, KeyOf(row),
                values_.data<float>() + row * options_.width);
   });
-  Tensor index;  // of the image's rows
+  Tensor index;  // places of the image's rows
   if (image.keys.defined()) {
     index = Tensor::EmptyLike(image.keys);
     for (int64_t i = 0; i < index.numel(); ++i) {

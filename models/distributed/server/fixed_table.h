@@ -13,9 +13,9 @@
 
 namespace baton::dist {
 
-// Rows 0 .. RowsOfShard - 1, all there from the beginning, in one tensor on any
-// device. On a GPU a row that is not there is read as NaN, and not stepped.
-// Thread-compatible.
+// Rows 0 .. RowsOfShard - 1 in one tensor on any device; all exist from the
+// beginning. On a GPU, a row that does not exist is read as NaN and is not
+// stepped. Thread-compatible.
 class FixedTable final : public ShardTable {
  public:
   FixedTable(const RowTableOptions& options, int32_t shard, int32_t shards,
@@ -25,21 +25,21 @@ class FixedTable final : public ShardTable {
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor&) override {}
-  // Each row once.
+  // Sums the gradients so that each row occurs once.
   std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const override;
   void Step(const Steps& steps, double scale) override;
 
  private:
   struct Sums;
-  // Of the table, of the shard's `row`.
+  // Returns the key in the table of the shard's `row`.
   int64_t KeyOf(int64_t row) const { return row * shards_ + shard_; }
   int64_t rows_used() const;
 
   const RowTableOptions options_;
   const int32_t shard_, shards_;
   Tensor values_;              // f32 [rows, width]
-  std::vector<Tensor> state_;  // of the rule, as the values lie
+  std::vector<Tensor> state_;  // of the rule, laid out as the values
   int64_t steps_;
 };
 

@@ -10,10 +10,11 @@
 
 namespace baton::dist {
 
-// Runs body(begin, end) over parts of [0, count) of at least `grain` each, as
-// ParallelFor, which wakes other threads once at most: ops of the body wake
-// none. Each time takes longer than what is short, and where others have the
-// cores it takes until one of them is free. For work on the CPU.
+// Runs body(begin, end) over parts of [0, count) of at least `grain` each, like
+// ParallelFor. The body's own ops use one thread, so that other threads are
+// woken only once: each wake-up costs more than a short op, and if other
+// programs use the cores it lasts until one of them is free. For work on the
+// CPU.
 inline void InParts(int64_t count, int64_t grain,
                     absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {

@@ -40,8 +40,8 @@ Tensor Piece(const Tensor& flat, int64_t from, const KeyPart& piece) {
   return flat.Slice(0, from, from + piece.count);
 }
 
-// Of the keys that have a part at the shard: views, and copies where elements
-// lie in another order.
+// Returns the keys that have a part at the shard, flattened: views, or copies
+// if their elements have another order.
 std::vector<Tensor> FlatsOf(const KeyLayout& layout, int shard,
                             const std::vector<Tensor>& tensors) {
   std::vector<Tensor> flats(tensors.size());
@@ -53,11 +53,11 @@ std::vector<Tensor> FlatsOf(const KeyLayout& layout, int shard,
   return flats;
 }
 
-// Elements that are worth a thread.
+// The number of elements for which another thread pays.
 constexpr int64_t kGrain = 1 << 20;
 
-// Calls fn(piece) of what makes up all parts of the shard, from several threads
-// where all is in host memory, and much.
+// Calls fn(piece) for pieces that cover all parts of the shard; uses several
+// threads if there is much and all of it is in host memory.
 void ForEachPiece(const KeyLayout& layout, int shard,
                   const std::vector<Tensor>& flats,
                   absl::FunctionRef<void(const KeyPart& piece)> fn) {
@@ -171,8 +171,8 @@ absl::StatusOr<KeyLayout> PlanKeys(std::vector<DenseKey> keys, int shards,
 }
 
 int ShardOfRow(int64_t key, int shards) {
-  // So that neighbours go to different shards, and an index of those that come
-  // to one (row_index.h) has them in other places.
+  // Mixes the bits so that neighboring keys go to different shards, and so that
+  // the index of one shard (row_index.h) spreads its keys.
   const uint64_t bits =
       MixBits(static_cast<uint64_t>(key) + 0x9E3779B97F4A7C15);
   return static_cast<int>(bits % static_cast<uint64_t>(shards));

@@ -14,7 +14,7 @@
 
 namespace baton::dist {
 
-// A dense key: a tensor of f32 by its name.
+// A dense key: a named tensor of f32.
 struct DenseKey {
   std::string name;
   Shape shape;
@@ -23,30 +23,30 @@ struct DenseKey {
   }
 };
 
-// Elements of a key that lie together at one shard.
+// A range of a key's elements at one shard.
 struct KeyPart {
   int32_t key = 0;
   int32_t shard = 0;
-  int64_t begin = 0;  // in the key's elements, row-major
+  int64_t begin = 0;  // index into the key's elements, row-major
   int64_t count = 0;
-  int64_t offset = 0;  // in those of the shard
+  int64_t offset = 0;  // index into the shard's elements
   static constexpr auto Fields() {
     using P = KeyPart;
     return std::tuple{&P::key, &P::shard, &P::begin, &P::count, &P::offset};
   }
 };
 
-// Where the elements of dense keys are: each shard has its parts one after the
-// other in one tensor, in which they also travel. Plain data.
+// Where the elements of dense keys are. Each shard has its parts one after the
+// other in one tensor, which is also how they are sent. Plain data.
 struct KeyLayout {
   std::vector<DenseKey> keys;
-  std::vector<KeyPart> parts;           // those of one shard together
+  std::vector<KeyPart> parts;           // the parts of one shard are adjacent
   std::vector<int64_t> shard_elements;  // of each shard
 
   int shards() const { return static_cast<int>(shard_elements.size()); }
-  // InvalidArgument where `tensors` are not the keys', in order.
+  // Returns InvalidArgument if `tensors` do not match the keys, in order.
   absl::Status Check(const std::vector<Tensor>& tensors) const;
-  // From the keys' tensors to the shard's, f32 [shard_elements], and back.
+  // Copies between the keys' tensors and the shard's, f32 [shard_elements].
   void Pack(int shard, const std::vector<Tensor>& tensors,
             const Tensor& flat) const;
   void Unpack(int shard, const Tensor& flat,
@@ -58,12 +58,13 @@ struct KeyLayout {
   }
 };
 
-// Cuts keys into parts of `part_bytes` at most and gives each, from the largest
-// on, to the shard that has least. InvalidArgument for a name that two have.
+// Cuts keys into parts of at most `part_bytes`, and assigns them, the largest
+// first, to the shard that has the least. Returns InvalidArgument for a
+// duplicate name.
 absl::StatusOr<KeyLayout> PlanKeys(std::vector<DenseKey> keys, int shards,
                                    int64_t part_bytes);
 
-// By a hash of the key.
+// Returns the shard of a row, by a hash of its key.
 int ShardOfRow(int64_t key, int shards);
 
 }  // namespace baton::dist

@@ -16,16 +16,16 @@
 
 namespace baton::dist {
 
-// What trainers of one set of servers promise each other.
+// The consistency that the trainers of one set of servers get.
 enum class Consistency : uint8_t {
   // A round is one push of every trainer. Its gradients are added in the order
-  // of the trainers' ranks and step the values once; who has pushed is given
-  // values when the round is over.
+  // of the trainers' ranks and step the values once; a trainer that has pushed
+  // receives values when the round is over.
   kBulkSynchronous = 0,
   // Every push steps the values at once. A trainer that has pushed more than
   // `staleness` times more often than the slowest one waits for it.
   kBoundedStale = 1,
-  // Every push steps the values at once, and nobody waits (Hogwild).
+  // Every push steps the values at once, and no trainer waits (Hogwild).
   kAsynchronous = 2,
 };
 
@@ -33,24 +33,26 @@ enum class Consistency : uint8_t {
 const char* Name(Consistency mode);
 std::optional<Consistency> ConsistencyFromName(const std::string& name);
 
-// What a row of an embedding table is before its first gradient: a function of
-// seed and key alone, so that it is the same wherever and whenever it is made.
+// The initial value of an embedding table's row: a function of the seed and the
+// key alone, so that it is the same wherever and whenever it is made.
 enum class RowStart : uint8_t { kZero = 0, kUniform = 1, kNormal = 2 };
 
-// A table of rows by i64 keys, which are there from their first gradient on; or
+// A table of rows with i64 keys, which exist from their first gradient on, or
 // of a fixed size.
 struct RowTableOptions {
   std::string name;
   int64_t width = 0;  // elements of a row, f32
-  // Above 0: rows 0 .. rows - 1 are there from the beginning, each server's in
-  // one tensor on its device. Without a limit, by rules that step rows alone:
-  // SGD and Adagrad without momentum and decay, and SparseAdam.
+  // If above 0, the table has a fixed size: rows 0 .. rows - 1 exist from the
+  // beginning, and each server has its rows in one tensor on its device. Such a
+  // table has no limit, and its rule must step only rows with gradients: SGD
+  // and Adagrad without momentum and decay, and SparseAdam.
   int64_t rows = 0;
   RowStart start = RowStart::kZero;
   double scale = 0;  // uniform in [-scale, scale), or the standard deviation
   uint64_t seed = 0;
-  // Rows of the table at most, over all servers: beyond, each forgets those of
-  // its own that were used, pulled or pushed, least recently. 0: no limit.
+  // The maximum number of rows over all servers: beyond it, each server forgets
+  // those of its rows that were least recently used, that is pulled or pushed.
+  // 0: no limit.
   int64_t limit = 0;
   ops::StepRule rule = ops::SgdRule{};
   static constexpr auto Fields() {
@@ -61,17 +63,17 @@ struct RowTableOptions {
 };
 
 struct ServerOptions {
-  ops::StepRule rule = ops::SgdRule{};  // of dense keys; not SparseAdam
+  ops::StepRule rule = ops::SgdRule{};  // for dense keys; not SparseAdam
   Consistency mode = Consistency::kBulkSynchronous;
-  int64_t staleness = 0;  // of kBoundedStale
-  // Nobody is waited for before so many have joined; then those that are there
-  // count.
+  int64_t staleness = 0;  // for kBoundedStale
+  // No trainer waits for others before so many have joined; after that, those
+  // that are present count.
   int32_t trainers = 1;
-  // A round steps by the mean of its gradients, not their sum.
+  // A round steps by the mean of its gradients instead of their sum.
   bool average = true;
-  // A dense key is cut into parts of so many bytes at most.
+  // The maximum size of a dense key's part.
   int64_t part_bytes = 4 << 20;
-  // Each shard has a second server that has every update before it is
+  // Each shard has a second server, which has every update before it is
   // acknowledged. Needs two servers.
   bool backups = false;
   std::vector<RowTableOptions> tables{};
@@ -82,10 +84,11 @@ struct ServerOptions {
   }
 };
 
-// InvalidArgument names what is wrong.
+// Returns InvalidArgument, which names what is wrong.
 absl::Status Check(const ServerOptions& options);
 
-// How many tensors a rule keeps of a parameter, and what is in them at first.
+// Returns the state tensors that a rule keeps for each parameter, and their
+// initial contents.
 std::vector<ops::StateSlot> UsedSlots(const ops::StepRule& rule);
 
 }  // namespace baton::dist

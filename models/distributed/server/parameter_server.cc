@@ -16,10 +16,10 @@ namespace {
 
 using Replicas = ServerDirectory::Replicas;
 
-// Many rows take a while to write to a slow disk.
+// Writing many rows to a slow disk takes long.
 constexpr std::chrono::minutes kLongestSave{30};
 
-// What the servers will keep; InvalidArgument for what cannot be kept so.
+// Returns what the servers will keep; InvalidArgument if that is impossible.
 absl::StatusOr<ServedKeys> PlanServers(const std::vector<std::string>& servers,
                                        const ServerOptions& options,
                                        const ParameterServers::Values& values) {

@@ -24,10 +24,10 @@
 
 namespace baton::dist {
 
-// Every worker's registry needs it.
+// Every worker's registry needs this.
 void RegisterParameterServers(rpc::Registry& registry);
 
-// Parameters that servers keep and step while any number of trainers push
+// Parameters that servers keep and update while any number of trainers push
 // gradients and pull values: docs/parameter_server.md.
 //
 //   ASSIGN_OR_RETURN(auto servers, dist::ParameterServers::Make(
@@ -37,37 +37,38 @@ void RegisterParameterServers(rpc::Registry& registry);
 //   ASSIGN_OR_RETURN(auto client,
 //                    dist::ServerClient::Join(agent, directory, rank));
 //
-// Its end lets go of the shards, which end with the last trainer's client.
-// Where there are backups, servers have directories, too: when the worker of
-// this one is killed, trainers go on, and may join by ServerClient::directory
-// of another. Must not outlive the agent. Thread-compatible.
+// The destructor releases the shards, which end with the last trainer's client.
+// With backups, servers have directories, too: if the worker of this object is
+// killed, trainers continue, and new ones may join by another client's
+// ServerClient::directory. Must not outlive the agent. Thread-compatible.
 class ParameterServers {
  public:
   using Values = std::vector<std::pair<std::string, Tensor>>;
-  // Makes a shard at each server, with these values, f32; where there are
-  // backups each at the server after it. Waits as long as the agent's default
+  // Makes a shard at each server, with these values, f32; with backups, each
+  // shard's backup is at the next server. Waits at most for the agent's default
   // timeout.
   static absl::StatusOr<std::unique_ptr<ParameterServers>> Make(
       rpc::Agent& agent, const std::vector<std::string>& servers,
       const ServerOptions& options, const Values& values);
 
-  // Writes what the shards are to a folder that all servers see, and `trainer`,
-  // the caller's own: values, the state of their rule, rows, versions. Returns
-  // when it is on the disk; trainers go on meanwhile. Each shard is saved
-  // between two of its updates: where all are to be of one, let no push be
-  // under way. Trainers are not saved.
+  // Saves the shards (values, the rule's state, rows, versions) and `trainer`,
+  // the caller's own state, to a folder that all servers see. Returns when
+  // everything is on disk; trainers continue meanwhile. Each shard is saved
+  // between two of its updates: for a common version of all shards, no push may
+  // be under way. The list of trainers is not saved.
   absl::Status Save(const CheckpointOptions& to, int64_t step,
                     const NamedTensors& trainer = {}) const;
 
   struct Resumed {
     std::unique_ptr<ParameterServers> servers;
     int64_t step = 0;
-    NamedTensors trainer;  // as Save was given it
+    NamedTensors trainer;  // what Save was given
   };
-  // Servers as Make gives them, any number, with the newest checkpoint of a
-  // folder in place of the values, or as ResumeFrom says. Where the shards
-  // differed in versions or steps, all go on from the largest. InvalidArgument
-  // or NotFound for a checkpoint that does not fit keys, tables or rules.
+  // Makes servers as Make does, in any number, but takes the values from a
+  // checkpoint in the folder: the newest, or as ResumeFrom says. If the shards
+  // differed in versions or steps, all continue from the largest. Returns
+  // InvalidArgument or NotFound for a checkpoint that does not fit the keys,
+  // tables or rules.
   static absl::StatusOr<Resumed> Resume(rpc::Agent& agent,
                                         const std::vector<std::string>& servers,
                                         const ServerOptions& options,
@@ -78,18 +79,18 @@ class ParameterServers {
   ParameterServers(const ParameterServers&) = delete;
   ParameterServers& operator=(const ParameterServers&) = delete;
 
-  // What trainers, wherever they are, find the servers by.
+  // Trainers, wherever they are, find the servers through this.
   const RRef<ServerDirectory>& directory() const { return directory_; }
 
  private:
   ParameterServers(rpc::Agent& agent, const ServedKeys& served);
-  // `rows`: where tables are not to begin empty.
+  // `rows` is set if tables do not begin empty.
   static absl::StatusOr<std::unique_ptr<ParameterServers>> Start(
       rpc::Agent& agent, const std::vector<std::string>& servers,
       const ServedKeys& served, const std::vector<ShardImage>& images,
       const std::optional<SavedRows>& rows);
 
-  // A directory at each server, behind this one.
+  // Makes a directory at each server, as successors of this one.
   absl::StatusOr<DirectoryLine> LineUp(const std::vector<std::string>& servers);
 
   rpc::Agent& agent_;

@@ -13,9 +13,9 @@
 
 namespace baton::dist {
 
-// The places of rows by their keys. For many lookups that are known before: the
-// one line of memory that a lookup mostly needs can be fetched ahead, and lies
-// in a huge page where the index is large. Thread-compatible.
+// Maps keys to rows. If keys are known before they are looked up, the one cache
+// line that most lookups need can be prefetched. Large indices are in huge
+// pages. Thread-compatible.
 class RowIndex {
  public:
   using Row = int32_t;
@@ -24,13 +24,14 @@ class RowIndex {
   RowIndex() : slots_(kLeast) {}
 
   size_t size() const { return size_; }
-  // Inline always: g++ 12 drops calls of what does nothing but prefetch.
+  // Always inline, because g++ 12 drops calls of functions that only prefetch.
   [[gnu::always_inline]] void Prefetch(int64_t key) const {
     __builtin_prefetch(&slots_[HomeOf(key)]);
   }
-  // kNone for one that is not there.
+  // Returns kNone for an unknown key.
   Row Find(int64_t key) const { return slots_[SlotOf(key)].row; }
-  // The same, to be set where it is kNone, before the next call.
+  // Returns a reference, which is kNone for a new key; the caller must then set
+  // it before the next call.
   Row& FindOrAdd(int64_t key) {
     size_t at = SlotOf(key);
     if (slots_[at].row == kNone) {
@@ -43,12 +44,12 @@ class RowIndex {
     }
     return slots_[at].row;
   }
-  // Of one that is there.
+  // The key must exist.
   void Erase(int64_t key) {
     size_t hole = SlotOf(key);
     slots_[hole].row = kNone;
     --size_;
-    // Those behind it may be there because of it.
+    // Entries behind the hole may have been displaced by the erased one.
     for (size_t at = Next(hole); slots_[at].row != kNone; at = Next(at)) {
       const size_t home = HomeOf(slots_[at].key);
       const bool may_stay =
@@ -59,7 +60,7 @@ class RowIndex {
       hole = at;
     }
   }
-  // fn(key, row) of all, in no order.
+  // Calls fn(key, row) for all entries, in no particular order.
   template <typename Fn>
   void ForEach(Fn fn) const {
     for (const Slot& slot : slots_)
@@ -79,7 +80,7 @@ class RowIndex {
     return MixBits(static_cast<uint64_t>(key)) & (slots_.size() - 1);
   }
   size_t Next(size_t at) const { return (at + 1) & (slots_.size() - 1); }
-  // Where it is, or would be.
+  // Returns the slot of the key, or the one that it would get.
   size_t SlotOf(int64_t key) const {
     size_t at = HomeOf(key);
     while (slots_[at].row != kNone && slots_[at].key != key) at = Next(at);
@@ -91,11 +92,12 @@ class RowIndex {
       for (const Slot& slot : before)
         if (slot.row != kNone) slots_[SlotOf(slot.key)] = slot;
     }
-    // Nothing else is as large as the slots before, which would be kept for it.
+    // The allocator would keep the old slots, but nothing else is as large.
     if (slots_.size() >= kLarge) cpu::ReleaseCached();
   }
 
-  Slots slots_;  // a power of two, at most half of them used
+  Slots slots_;  // their number is a power of two; at most half of them are
+                 // used
   size_t size_ = 0;
 };
 

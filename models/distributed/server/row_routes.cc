@@ -20,7 +20,7 @@ Places PlacesOf(const RowTableOptions& table, const Tensor& keys, int shards) {
   return places;
 }
 
-// As they are at their shard.
+// Returns the selected keys as they are called at their shard.
 Tensor Take(const RowTableOptions& table, const Tensor& keys,
             const std::vector<int64_t>& places, int shards) {
   Tensor taken = Tensor::Empty({static_cast<int64_t>(places.size())},

@@ -12,30 +12,33 @@
 
 namespace baton::dist {
 
-// Which rows of a trade go to which shard, and where what is pulled belongs.
-// With one shard all stays as and where it is. Immutable.
+// Which rows of a trade go to which shard, and where pulled rows belong in the
+// result. With one shard nothing is moved or copied. Immutable.
 class RowRoutes {
  public:
-  // Of what was checked.
+  // The arguments must have been checked.
   RowRoutes(const ServerOptions& options, int shards,
             const std::vector<RowGradients>& gradients,
             const std::vector<RowKeys>& keys);
 
-  // Tables without keys at the shard are left out of gradients, not of keys.
-  // Rows that must be picked from others are copied to what `empty` makes.
+  // Returns the shard's part of the gradients. Tables without keys at the shard
+  // are left out here, but not in keys(). Rows that must be picked out are
+  // copied to tensors that `empty` makes.
   std::vector<RowGradients> Gradients(int shard,
                                       const ShardState::Empty& empty) const;
   const std::vector<RowKeys>& keys(int shard) const {
     return keys_[static_cast<size_t>(shard)];
   }
-  // From what each shard has given for its keys, the rows in the order wanted.
+  // Joins what each shard returned for its keys; the rows are in the requested
+  // order.
   std::vector<Tensor> Join(
       const std::vector<std::vector<Tensor>>& of_shards) const;
 
  private:
   struct Picked {
-    RowGradients rows;  // all gradients, the keys of the shard
-    Tensor places;      // i64 [N] among the gradients; undefined: all of them
+    RowGradients rows;  // all gradients, but only the keys of the shard
+    Tensor places;  // i64 [N], indices into the gradients; undefined: all of
+                    // them
   };
 
   int shards() const { return static_cast<int>(keys_.size()); }
@@ -46,8 +49,8 @@ class RowRoutes {
   std::vector<int64_t> widths_;  // of each table that is pulled from
   std::vector<std::vector<Picked>> gradients_;  // by shard
   std::vector<std::vector<RowKeys>> keys_;      // by shard
-  // Of each table that is pulled from, by shard: places in what was wanted.
-  // With one shard none.
+  // For each table that is pulled from, by shard: indices into the requested
+  // rows. Empty with one shard.
   std::vector<std::vector<std::vector<int64_t>>> places_;
 };
 

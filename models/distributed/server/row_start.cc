@@ -13,7 +13,7 @@
 namespace baton::dist {
 namespace {
 
-// In [0, 1).
+// Returns a value in [0, 1).
 float UnitFloat(uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24F;
 }

@@ -9,7 +9,7 @@
 
 namespace baton::dist {
 
-// Writes what the row of this key begins with, of the table's width.
+// Writes the initial value of the row of `key`, which has the table's width.
 void BeginRow(const RowTableOptions& table, int64_t key, float* value);
 
 }  // namespace baton::dist

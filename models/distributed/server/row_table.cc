@@ -17,18 +17,21 @@
 namespace baton::dist {
 namespace {
 
-constexpr uint64_t kBlockBytes = 4 << 20;  // huge pages, of 2 MB
-// Elements that are worth a thread, when they are read, and stepped.
+constexpr uint64_t kBlockBytes = 4 << 20;  // so that huge pages, of 2 MB, are
+                                           // used
+// The number of elements for which another thread pays, for reading and for
+// steps.
 constexpr int64_t kGrainElements = 256 << 10;
 constexpr int64_t kStepGrainElements = 64 << 10;
-// Under way at a time: keys that are looked up, and records that are fetched.
+// The number of keys and of records that are prefetched at a time.
 constexpr int64_t kKeysAhead = 32;
 constexpr int64_t kRecordsAhead = 16;
-constexpr int64_t kLine = 64 / sizeof(float);  // of a cache
+constexpr int64_t kLine = 64 / sizeof(float);  // elements in a cache line
 
-// To the second cache: the first one has too few misses under way at a time for
-// so many lines, and the next prefetch would wait for one of them. Inline
-// always: g++ 12 drops calls of what does nothing but prefetch.
+// Prefetches to the second-level cache: the first level supports too few
+// concurrent misses for so many lines, and the next prefetch would wait for one
+// of them. Always inline, because g++ 12 drops calls of functions that only
+// prefetch.
 template <int kToWrite>
 [[gnu::always_inline]] inline void PrefetchLines(const float* begin,
                                                  int64_t count) {
@@ -41,9 +44,10 @@ template <int kToWrite>
 struct RowTable::Prepared final : PreparedRows {
   Prepared(std::vector<RowGradients> given, int64_t most, int64_t width)
       : gradients(std::move(given)), found(most, width) {}
-  const std::vector<RowGradients> gradients;  // of which all else is
+  const std::vector<RowGradients> gradients;  // the other members refer to
+                                              // these
   RowWork found;
-  std::vector<Named> rest{};  // whose rows Step finds or makes
+  std::vector<Named> rest{};  // rows that Step finds or makes
 };
 
 RowTable::RowTable(const RowTableOptions& options, int64_t limit,
@@ -98,8 +102,8 @@ float* RowTable::Record(Row row) const {
          (row & (rows_per_block_ - 1)) * record_;
 }
 
-// Three stages, so that the caches have each when it is needed: the place of a
-// key in the index, its record, and what is copied of it.
+// Three pipelined stages, so that the caches have each when it is needed: the
+// key's slot in the index, its record, and the copied part of it.
 void RowTable::Read(const Tensor& keys, const Tensor& rows) const {
   const int64_t* key = keys.data<int64_t>();
   float* out = rows.data<float>();

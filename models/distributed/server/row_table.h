@@ -16,12 +16,12 @@
 
 namespace baton::dist {
 
-// Rows by any keys, in host memory, each with the optimizer's state beside it.
-// A row is there from its first gradient on; before, and once it is forgotten,
-// it reads as it begins.
+// Rows with any keys, in host memory, each with the optimizer's state beside
+// it. A row exists from its first gradient on; before, and after it is
+// forgotten, it reads as its initial value.
 class RowTable final : public ShardTable {
  public:
-  // Keeps `limit` rows at most; 0: all.
+  // Keeps at most `limit` rows; 0: all.
   RowTable(const RowTableOptions& options, int64_t limit,
            const RowTableImage& image = {});
   int64_t size() const { return static_cast<int64_t>(row_of_.size()); }
@@ -34,11 +34,11 @@ class RowTable final : public ShardTable {
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor& keys) override;
-  // Finds the rows that are there and sums what is of the same row. In a
-  // bounded table, where others' steps may end a row, Step does all of that.
+  // Finds the existing rows and sums the gradients of equal rows. In a bounded
+  // table other steps may forget a row, so Step does all of this.
   std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const override;
-  // Then forgets what is too much.
+  // Afterwards forgets rows beyond the limit.
   void Step(const Steps& steps, double scale) override;
 
  private:
@@ -48,7 +48,7 @@ class RowTable final : public ShardTable {
     int64_t key;
     const float* gradient;
   };
-  // How far a step goes.
+  // The number and the scale of a step.
   struct StepRate {
     int64_t step;
     double scale;
@@ -57,19 +57,20 @@ class RowTable final : public ShardTable {
 
   int64_t Grain() const;  // rows
   float* Record(Row row) const;
-  // On its way to the caches; null where there is none.
+  // Returns the record, and begins to load it into the caches; null if there is
+  // none.
   const float* Find(int64_t key) const;
   void CopyOrBegin(const float* record, int64_t key, float* to) const;
-  Row NewRow(int64_t key);   // its record uninitialised
-  Row MakeRow(int64_t key);  // as rows begin
-  Row RowOf(int64_t key);    // which it makes, where it is not there
+  Row NewRow(int64_t key);   // its record is uninitialized
+  Row MakeRow(int64_t key);  // with the initial value of a row
+  Row RowOf(int64_t key);    // makes the row if there is none
   void Find(const RowGradients& rows, Prepared& prepared) const;
   RowWork FindOrMake(const std::vector<Named>& named);
   void StepAndForget(const RowWork& work, const StepRate& rate);
   void StepRows(const TouchedRow* begin, const TouchedRow* end,
                 const StepRate& rate) const;
   void StepRow(const TouchedRow& touched, const StepRate& rate) const;
-  // The order of use.
+  // Maintain the order of use.
   void Append(Row row);
   void Unlink(Row row);
   void Use(Row row);
@@ -78,17 +79,18 @@ class RowTable final : public ShardTable {
   const RowTableOptions options_;
   const int64_t limit_;
   const std::vector<ops::StateSlot> slots_;
-  const int64_t record_;  // elements: the value, then the state
+  const int64_t record_;  // number of elements: the value, then the state
   const int block_bits_;
   const int64_t rows_per_block_;  // a power of two
-  // Between Prepare and Step, which alone adds rows.
+  // Guards what Prepare reads; only Step adds rows.
   mutable SharedMutex index_mutex_;
   RowIndex row_of_;
   std::vector<Tensor> blocks_;
   std::vector<float*> block_data_;
   std::vector<int64_t> key_of_;
   std::vector<Row> free_;
-  std::vector<Row> older_, newer_;  // of bounded tables
+  std::vector<Row> older_, newer_;  // links of the order of use, in bounded
+                                    // tables
   Row oldest_ = kNone, newest_ = kNone;
   int64_t steps_ = 0;
 };

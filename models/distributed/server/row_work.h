@@ -14,21 +14,21 @@
 
 namespace baton::dist {
 
-// What a step has to do to a row.
+// How a step changes a row.
 struct TouchedRow {
   RowIndex::Row row;
   const float* gradient;
-  int32_t sum = -1;  // where the gradient is one of several: which
+  int32_t sum = -1;  // index of the sum, if there are several gradients; else
+                     // -1
 };
 
-// What a step has to do: each row once, by the sum of its gradients. To find
-// where a row is among those that were named takes a table which is small, and
-// so in the caches, as nothing could be that is there for every row of a
-// RowTable. Thread-compatible.
+// The work of a step: each row once, with the sum of its gradients. Finding a
+// row among those already named uses a small table, which stays in the caches;
+// one with an entry for every row of a RowTable could not. Thread-compatible.
 class RowWork {
  public:
-  // Rows are dealt out to so many parts, which several threads step: a row is
-  // in the same part of every step.
+  // The number of parts that rows are distributed over, so that several threads
+  // can step them: a row is in the same part in every step.
   static constexpr size_t kParts = 16;
 
   RowWork(int64_t most, int64_t width)
@@ -47,10 +47,10 @@ class RowWork {
       AddTo(touched_[static_cast<size_t>(place)], gradient);
     }
   }
-  // Nothing is added any more.
+  // Distributes the rows to parts; call it after the last Add.
   void DealOut();
   const std::vector<TouchedRow>& touched() const { return touched_; }
-  // Of those that were dealt out.
+  // The rows of one part, after DealOut.
   const TouchedRow* begin(size_t part) const {
     return touched_.data() + first_[part];
   }
@@ -63,7 +63,7 @@ class RowWork {
     return static_cast<uint64_t>(row) * kSpread >> 60U;
   }
 
-  // Below 0 where it was not named before: the caller then says where.
+  // Returns a value below 0 if the row is new; the caller must then set it.
   int32_t& PlaceOf(RowIndex::Row row) {
     uint64_t at = static_cast<uint64_t>(row) * kSpread >> 32U & mask_;
     while (places_[at] >= 0 &&
@@ -85,7 +85,7 @@ class RowWork {
   const uint64_t mask_;
   std::vector<int32_t> places_;
   std::vector<TouchedRow> touched_;
-  std::array<size_t, kParts + 1> first_{};  // of each part
+  std::array<size_t, kParts + 1> first_{};  // of each part, in touched_
   std::vector<std::vector<float>> sums_;
 };
 

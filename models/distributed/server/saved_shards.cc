@@ -17,7 +17,7 @@ constexpr char kOptimizerPart[] = "optimizer";
 constexpr char kVersions[] = "servers.versions";
 constexpr char kSteps[] = "servers.steps";
 
-// Tensors of the keys' shapes.
+// Returns uninitialized tensors of the keys' shapes.
 std::vector<Tensor> EmptyKeys(const KeyLayout& layout) {
   std::vector<Tensor> tensors;
   for (const DenseKey& key : layout.keys)
@@ -31,7 +31,7 @@ std::string NameOf(const DenseKey& key, const ops::StateSlot* slot) {
              : absl::StrCat(kOptimizerPart, ".", key.name, ".", slot->name);
 }
 
-// All keys' tensors of which `part_of` gives each shard's part.
+// Saves all keys' tensors; `part_of` returns each shard's part.
 template <typename PartOf>
 void Add(const KeyLayout& layout, const ops::StateSlot* slot,
          const PartOf& part_of, NamedTensors& saved) {
@@ -44,7 +44,7 @@ void Add(const KeyLayout& layout, const ops::StateSlot* slot,
     saved[NameOf(layout.keys[i], slot)] = tensors[i];
 }
 
-// And back: what each shard has of it.
+// Loads what Add saved; returns each shard's part.
 absl::StatusOr<std::vector<Tensor>> Load(const KeyLayout& layout,
                                          const ops::StateSlot* slot,
                                          const Checkpoint& checkpoint) {
@@ -68,7 +68,7 @@ std::string RowsName(int64_t shard, const std::string& table,
   return absl::StrCat("rows.", shard, ".", table, ".", what);
 }
 
-// The rows of one shard of before that are now of `shard`.
+// Adds the rows of one saved shard that now belong to `shard`.
 absl::Status AddRows(const RowTableOptions& table, const NamedTensors& saved,
                      int64_t before, int32_t shard, int32_t shards,
                      std::vector<int64_t>& keys, std::vector<float>& records) {

@@ -16,25 +16,26 @@
 #include "models/distributed/server/options.h"
 #include "models/distributed/server/shard_state.h"
 
-// Shards in a checkpoint (core/checkpoint.h): dense keys whole, "model.KEY" and
-// "optimizer.KEY.STATE", whatever the shards were; the rows of each shard as
-// that had them, "rows.SHARD.TABLE.keys", ".records" and ".steps"; and
-// "servers.versions" and "servers.steps", i64 [shards].
+// The form of shards in a checkpoint (core/checkpoint.h). Dense keys are whole,
+// whatever the shards were: "model.KEY" and "optimizer.KEY.STATE". Rows are
+// stored by the shard that had them: "rows.SHARD.TABLE.keys", ".records" and
+// ".steps". Also "servers.versions" and "servers.steps", i64 [shards].
 namespace baton::dist {
 
-// What the dense keys of all shards are in a checkpoint; images by shard.
+// Returns the dense keys of all shards in the form of a checkpoint; `images`
+// are indexed by shard.
 NamedTensors SavedForm(const ServerOptions& options, const KeyLayout& layout,
                        const std::vector<ShardImage>& images);
-// And back, for as many shards as the layout has: rows are left out. NotFound
+// Reads dense keys for as many shards as the layout has, without rows. NotFound
 // names what the checkpoint lacks, InvalidArgument what does not fit.
 absl::StatusOr<std::vector<ShardImage>> LoadDense(const ServerOptions& options,
                                                   const KeyLayout& layout,
                                                   const Checkpoint& checkpoint);
 
-// What the tables of one shard are in a checkpoint.
+// Returns the tables of one shard in the form of a checkpoint.
 NamedTensors SavedForm(const ServerOptions& options, int32_t shard,
                        const std::vector<RowTableImage>& tables);
-// The rows of all shards that are now of this one.
+// Reads the rows, from all saved shards, that now belong to this shard.
 absl::StatusOr<std::vector<RowTableImage>> LoadRows(
     const ServerOptions& options, int32_t shard, int32_t shards,
     const SavedRows& saved);

@@ -15,7 +15,7 @@
 namespace baton::dist {
 namespace {
 
-// What takes longer to copy for sending than to hand to another thread.
+// Above this size, copying takes longer than handing over to another thread.
 constexpr size_t kBriefBytes = 256 << 10;
 
 absl::StatusOr<SavedShard> SaveShard(const CheckpointDraft& draft,
@@ -142,7 +142,8 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
     return ReadyFuture<ExchangeReply>(*std::move(reply));
   auto waiting = std::make_shared<Waiting>();
   waiting->request = request;
-  // On this thread, beside those of other trainers. A round is one step.
+  // Prepare on this thread, concurrently with other trainers. A round is one
+  // step, so it is not prepared by push.
   if (request.sequence > 0 &&
       state_.options().mode != Consistency::kBulkSynchronous)
     waiting->prepared = state_.Prepare(request.gradients);
@@ -193,7 +194,7 @@ void ServerShard::Admit(const WaitingPtr& waiting) {
 void ServerShard::Push(const WaitingPtr& waiting) {
   ExchangeRequest& request = waiting->request;
   const ServedTrainer& trainer = *state_.clocks().Find(request.trainer);
-  if (request.sequence <= trainer.sequence) {  // once more
+  if (request.sequence <= trainer.sequence) {  // a repeated push
     const auto last = last_push_.find(request.trainer);
     AfterPush(waiting, last == last_push_.end()
                            ? ReadyFuture<void>(absl::OkStatus())
@@ -216,7 +217,8 @@ void ServerShard::Push(const WaitingPtr& waiting) {
 
 void ServerShard::AfterPush(const WaitingPtr& waiting,
                             const Future<void>& taken) {
-  // Behind no push that came later: who is answered first comes again first.
+  // A trainer must not wait for later pushes: the first to be answered is the
+  // first to push again.
   if (taken.ready() && pushed_.empty()) {
     OnPushed(waiting, taken.Await());
     return;
@@ -266,7 +268,8 @@ bool ServerShard::NeedsTouch(const ExchangeRequest& request) const {
       [&](const RowKeys& rows) { return state_.IsBounded(rows.table); });
 }
 
-// What a trainer uses is not forgotten first, nor at the backup.
+// Marks the rows that a trainer uses, also at the backup, so that they are not
+// forgotten first.
 void ServerShard::Touch(const ExchangeRequest& request) {
   if (!NeedsTouch(request)) return;
   Gradients used;

@@ -26,11 +26,11 @@
 
 namespace baton::dist {
 
-// A shard as one of its servers sees it.
+// The state of a shard as one of its servers sees it.
 struct ShardReport {
-  bool serves = false;  // as the primary
+  bool serves = false;  // whether it is the primary
   int64_t epoch = 0;
-  int64_t updates = 0;  // all kinds
+  int64_t updates = 0;  // updates of all kinds
   int64_t version = 0;
   int64_t trainers = 0;
   bool has_backup = false;
@@ -41,8 +41,7 @@ struct ShardReport {
   }
 };
 
-// A shard as it was saved: its dense part, and the file with its rows, where it
-// has tables.
+// A saved shard: its dense part, and the file with its rows if it has tables.
 struct SavedShard {
   ShardImage dense;
   std::vector<Shard> files{};
@@ -51,18 +50,18 @@ struct SavedShard {
   }
 };
 
-// One server's replica of a shard. The primary numbers what changes the shard,
-// sends it to the backup, and acknowledges it when both have it. When the
-// primary's worker is lost the backup asks the directory for the next epoch and
-// serves; a primary that is refused by its backup, or by the directory, serves
-// nobody any more. A primary without a backup makes one at
-// another of the servers, as soon as one answers; what is pushed while that is
-// sent a copy waits for it. A trainer whose worker is lost leaves.
+// One server's replica of a shard. The primary numbers the changes of the
+// shard, sends them to the backup, and acknowledges a change when both have it.
+// If the primary's worker is lost, the backup asks the directory for the next
+// epoch and serves. A primary that its backup or the directory refuses stops
+// serving. A primary without a backup makes one at another server as soon as
+// one answers; pushes that arrive while it is being copied wait. A trainer
+// whose worker is lost leaves.
 //
-// A push that a trainer repeats, as it does when it has no answer, counts once,
-// also where primary and backup have changed between. What waits for other
-// trainers waits without a thread; what pulls and need not wait is read by the
-// thread that brings it, beside others. Thread-safe.
+// If a trainer repeats a push because it has no answer, the push counts once,
+// even if primary and backup have changed in between. Requests that wait for
+// other trainers occupy no thread. A pull that need not wait is read by the
+// thread that receives it, concurrently with others. Thread-safe.
 class ServerShard : public std::enable_shared_from_this<ServerShard> {
  public:
   static absl::StatusOr<std::shared_ptr<ServerShard>> Make(
@@ -71,27 +70,30 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   ServerShard(rpc::Agent& agent, const ShardSpec& spec,
               DirectoryLine directories);
 
-  // First of all, and once: as the primary, with one backup or none, or as the
-  // backup of a primary at that worker, which is in that epoch and has had so
-  // many updates when it copied what this replica was made of.
+  // Call one of these once, before all other methods. Serve makes this the
+  // primary, with one backup or none. Follow makes it the backup of a primary
+  // at that worker, in that epoch, which had `updates` updates when this
+  // replica was copied from it.
   void Serve(const std::vector<RRef<ServerShard>>& backup);
   void Follow(const rpc::WorkerInfo& primary, int64_t epoch, int64_t updates);
 
-  // Done when the trainer counts. AlreadyExists where another one has its rank.
+  // Done when the trainer counts. Returns AlreadyExists if another trainer has
+  // its rank.
   Future<void> Join(rpc::CallContext& call, TrainerId trainer, int64_t rank);
   Future<void> Leave(TrainerId trainer);
   // Done when the push is at all replicas and, if anything is pulled, when the
-  // trainer need not wait for others. Unavailable where this is not the
-  // primary, NotFound for a trainer that is not there.
+  // trainer need not wait for others. Returns Unavailable if this is not the
+  // primary, and NotFound for a trainer that has not joined.
   Future<ExchangeReply> Exchange(rpc::CallContext& call,
                                  const ExchangeRequest& request);
-  // By the primary. Aborted: there is a newer epoch.
+  // Called by the primary. Aborted means that there is a newer epoch.
   Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
   Future<ShardReport> Report();
-  // Between two updates of the primary, which others then go on beside.
+  // Takes the state between two updates of the primary; later updates run while
+  // it is written.
   Future<SavedShard> Save(const CheckpointDraft& draft, int32_t number);
 
-  // Where gradients come to (rpc::internal::HasDevice).
+  // The device for received gradients (rpc::internal::HasDevice).
   Device device() const { return state_.device(); }
   std::optional<DType> dtype() const { return std::nullopt; }
 
@@ -119,8 +121,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
     Promise<void> promise{};
   };
 
-  // All from here on runs on the strand. What is posted finds all that was
-  // pushed before it applied.
+  // Everything from here on runs on the strand. A posted function runs after
+  // everything that was pushed before it has been applied.
   template <typename Fn>
   void Post(Fn fn) {
     const auto self = shared_from_this();  // outlives the strand's last task
@@ -129,8 +131,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
       fn(*self);
     });
   }
-  // Of asynchronous mode, where pushes that came while another one was applied
-  // are applied together.
+  // For asynchronous mode: pushes that arrive while another one is applied are
+  // applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
   template <typename Fn>
@@ -143,7 +145,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   }
   absl::Status NotServing() const;
   absl::Status CheckRequest(const ExchangeRequest& request) const;
-  // By the caller's thread, where nothing keeps it from that.
+  // Reads on the caller's thread if nothing prevents it.
   std::optional<ExchangeReply> ReadAtOnce(const rpc::CallContext& call,
                                           const ExchangeRequest& request);
   void Admit(const WaitingPtr& waiting);
@@ -154,10 +156,10 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Touch(const ExchangeRequest& request);
   bool NeedsTouch(const ExchangeRequest& request) const;
   void Wake();
-  // Numbers and applies an update; ready when all replicas have it.
+  // Numbers and applies an update; done when all replicas have it.
   Future<void> Log(ShardUpdate update);
   void Apply(const ShardUpdate& update);
-  // Runs what changes the state; one that throws ends this replica.
+  // Runs a change of the state; an exception ends this replica.
   void Change(const std::function<void()>& change);
   void SendToBackup(const ShardUpdate& update);
   void OnReplicated(int64_t epoch, int64_t index, const absl::Status& status);
@@ -165,7 +167,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void ApplyParked();
   void GoAlone();
   void Promote();
-  // then(whether the worker answers).
+  // Calls then(whether the worker answers).
   void AskIfThere(const rpc::WorkerInfo& worker,
                   std::function<void(ServerShard&, bool)> then);
   void Begin(int64_t epoch);
@@ -174,15 +176,15 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void OnMember(const rpc::MemberEvent& event);
   void LetGo(const std::string& worker, uint64_t incarnation);
   void LetGoOfTheLost();
-  // After a while, while this primary has no backup: makes one.
+  // After a while, makes a backup if this primary still has none.
   void RecruitLater();
   void Recruit();
   absl::StatusOr<rpc::WorkerInfo> NextServer();
   void CopyTo(const rpc::WorkerInfo& worker);
   void OnCopied(const absl::StatusOr<RRef<ServerShard>>& replica);
   void Enlist();
-  // The directory's worker has not answered, and it, or one that follows it,
-  // may do so after kAskAgain.
+  // Whether the directory's worker has not answered, so that it or a successor
+  // may answer after kAskAgain.
   static bool MayAskAgain(const absl::Status& status);
   static constexpr std::chrono::milliseconds kAskAgain{100};
   // Asks the directory for the next epoch until it answers.
@@ -194,23 +196,26 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   const std::vector<std::string> servers_;
   Strand strand_;
   ShardState state_;
-  DirectoryLine directories_;  // of workers that are there, but for the last
+  DirectoryLine directories_;  // without those of lost workers, except the last
+                               // one
   Role role_ = Role::kIdle;
   absl::Status fenced_;
   int64_t epoch_ = 1;
-  bool asking_ = false;  // the directory for the next epoch
-  // The epoch, while this is the primary; else 0. For threads beside the
+  bool asking_ = false;  // it asks the directory for the next epoch
+  // The epoch while this is the primary, else 0. For threads outside of the
   // strand.
   std::atomic<int64_t> served_epoch_ = 0;
   bool recruiting_ = false;
-  bool copying_ = false;  // to a new backup, which is sent no updates yet
-  size_t asked_ = 0;      // servers, so far, whether they can be the backup
+  bool copying_ = false;  // a new backup is being copied; it is sent no updates
+                          // yet
+  size_t asked_ = 0;      // number of servers asked so far to be the backup
   int64_t next_index_ = 0;
-  std::vector<RRef<ServerShard>> backup_;  // of a primary: one or none
-  rpc::WorkerInfo primary_;                // of a backup
+  std::vector<RRef<ServerShard>> backup_;  // for a primary: one or none
+  rpc::WorkerInfo primary_;                // for a backup
   std::map<int64_t, Unacknowledged> unacknowledged_;  // by index
-  std::map<int64_t, Unacknowledged> parked_;  // at a backup: came too early
-  std::vector<ShardUpdate> pushed_;           // numbered, and not applied yet
+  std::map<int64_t, Unacknowledged> parked_;  // for a backup: updates that came
+                                              // too early
+  std::vector<ShardUpdate> pushed_;           // numbered, but not applied yet
   std::map<TrainerId, Future<void>> last_push_;
   std::vector<WaitingPtr> waiting_;  // for other trainers
 };

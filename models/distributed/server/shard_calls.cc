@@ -13,7 +13,7 @@ namespace baton::dist {
 namespace {
 
 constexpr std::chrono::milliseconds kTryAgain{10};
-// The directory answers sooner, where it can be reached.
+// A reachable directory answers within this time.
 constexpr std::chrono::milliseconds kLongestQuestion{500};
 constexpr std::chrono::milliseconds kLongestPing{200};
 
@@ -35,8 +35,8 @@ std::shared_ptr<ShardCalls> ShardCalls::Make(
   return calls;
 }
 
-// The server, not the request, is what went wrong: another may be there. One
-// that shuts down answers FailedPrecondition.
+// Whether the server failed rather than the request: another server may answer.
+// A server that shuts down returns FailedPrecondition.
 bool ShardCalls::MayTryAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
          absl::IsFailedPrecondition(status);
@@ -44,7 +44,7 @@ bool ShardCalls::MayTryAgain(const absl::Status& status) {
 
 absl::Status ShardCalls::EndOf(int32_t shard, Clock::time_point deadline,
                                const absl::Status& why) {
-  // The directory may be busy.
+  // A DeadlineExceeded may come from a busy directory.
   if (!MayTryAgain(why) && !absl::IsDeadlineExceeded(why)) return why;
   if (Clock::now() + kTryAgain < deadline) return absl::OkStatus();
   return Annotate(
@@ -72,7 +72,8 @@ std::optional<ShardCalls::Made> ShardCalls::Begin(int32_t shard,
 }
 
 bool ShardCalls::End(int32_t shard, uint64_t number) {
-  std::function<void()> again;  // ends unlocked, with what it holds
+  std::function<void()> again;  // destroyed, with what it captures, after the
+                                // lock is released
   const MutexLock lock(mutex_);
   auto& under_way = shards_[static_cast<size_t>(shard)].under_way;
   const auto found = under_way.find(number);
@@ -114,7 +115,7 @@ void ShardCalls::OnPlace(int32_t shard,
     OnFound(shard, place.status());
     return;
   }
-  ShardPlace before;  // its handle ends unlocked
+  ShardPlace before;  // its handle is destroyed after the lock is released
   std::map<uint64_t, std::function<void()>> again;
   bool is_other = false;
   {
@@ -134,8 +135,8 @@ void ShardCalls::OnPlace(int32_t shard,
   for (const auto& [number, call] : again) call();
 }
 
-// A call to a worker whose connection broke may wait for as long as that may
-// come back; meanwhile another server may have the shard.
+// A call to a worker whose connection broke may wait until that worker comes
+// back; meanwhile another server may have the shard.
 void ShardCalls::AskIfBack(int32_t shard) {
   rpc::WorkerInfo server;
   {
@@ -169,7 +170,7 @@ void ShardCalls::OnFound(int32_t shard, const absl::Status& found) {
 }
 
 void ShardCalls::OnMember(const rpc::MemberEvent& event) {
-  std::vector<std::pair<int32_t, int64_t>> lost;  // and their epochs
+  std::vector<std::pair<int32_t, int64_t>> lost;  // shards and their epochs
   {
     const MutexLock lock(mutex_);
     if (event.kind != rpc::MemberEvent::Kind::kBroken)

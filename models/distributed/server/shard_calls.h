@@ -22,14 +22,14 @@
 
 namespace baton::dist {
 
-// Calls of one client to shards, whichever worker serves them: a call that no
-// server has answered is made again, of the server that the directory names
-// next. What is called has to count once however often it comes. A server that
-// the cluster loses is looked for again at once, before anybody calls. Must not
-// outlive the agent. Thread-safe.
+// The calls of one client to shards, whichever worker serves them. A call that
+// no server has answered is repeated at the server that the directory names
+// next, so a called method must count once however often it is called. When the
+// cluster loses a server, its successor is looked up at once, before the next
+// call. Must not outlive the agent. Thread-safe.
 class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
  public:
-  // Each call ends by `timeout`.
+  // Each call, with its repetitions, ends within `timeout`.
   static std::shared_ptr<ShardCalls> Make(rpc::Agent& agent,
                                           const DirectoryLine& directories,
                                           int shards,
@@ -48,9 +48,9 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
     return attempt->promise.future();
   }
 
-  // The first that is there.
+  // The first directory that is still reachable.
   RRef<ServerDirectory> directory() const;
-  // In which it was last found; 0 before.
+  // The epoch in which the shard was last found; 0 before that.
   int64_t EpochOf(int32_t shard) const;
 
  private:
@@ -73,11 +73,11 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
 
   using Then = std::function<void(const absl::Status&)>;
   struct Entry {
-    ShardPlace place;    // where it was last found
-    bool found = false;  // and is, for all that is known
+    ShardPlace place;    // where the shard was last found
+    bool found = false;  // and, as far as is known, it is still there
     bool asking = false;
     std::vector<Then> waiting;  // for the place
-    // Calls to the server there, and how to make them again at the next one.
+    // Calls to the server there, and how to repeat them at the next one.
     std::map<uint64_t, std::function<void()>> under_way;
   };
 
@@ -135,25 +135,25 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
       Later([self = shared_from_this(), attempt] { self->Try(attempt); });
     }
   }
-  // OK while there is time to try again what went wrong so.
+  // Returns OK while there is time to retry after the error `why`.
   static absl::Status EndOf(int32_t shard, Clock::time_point deadline,
                             const absl::Status& why);
   static bool MayTryAgain(const absl::Status& status);
 
-  // A call to the shard, where it is found.
+  // A call to the shard at the place where it was found.
   struct Made {
     ShardPlace place;
     uint64_t number = 0;
   };
   std::optional<Made> Begin(int32_t shard, std::function<void()> again);
-  // False for one that was made again at another server.
+  // Returns false if the call has been repeated at another server.
   bool End(int32_t shard, uint64_t number);
   void Doubt(int32_t shard, int64_t epoch);
   void Find(int32_t shard, std::chrono::milliseconds left, Then then);
   void OnPlace(int32_t shard, const absl::StatusOr<ShardPlace>& place);
   void AskIfBack(int32_t shard);
   void OnFound(int32_t shard, const absl::Status& found);
-  // Finds it, though nobody waits for it.
+  // Looks the shard up although no call waits for it.
   void Seek(int32_t shard, Clock::time_point deadline);
   void OnMember(const rpc::MemberEvent& event);
   void Later(std::function<void()> then);
@@ -163,7 +163,7 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
   mutable Mutex mutex_;
   DirectoryLine directories_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);
-  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // so far
+  uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // number so far
 };
 
 }  // namespace baton::dist

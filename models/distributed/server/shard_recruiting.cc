@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How a primary that has lost its backup, or was one itself, gets a new one.
+// How a primary without a backup gets a new one.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -23,7 +23,7 @@ void ServerShard::RecruitLater() {
   After(kRecruitAgain, [](ServerShard& self) { self.Recruit(); });
 }
 
-// Servers that may be lost are asked first whether they are there.
+// Servers that may be lost are first asked for an answer.
 void ServerShard::Recruit() {
   recruiting_ = false;
   if (role_ != Role::kPrimary || !backup_.empty() || copying_) return;
@@ -56,8 +56,8 @@ absl::StatusOr<rpc::WorkerInfo> ServerShard::NextServer() {
   return absl::NotFoundError("no other server is there");
 }
 
-// What has been acknowledged is in the copy; what comes after it is neither
-// sent nor acknowledged before the copy has arrived.
+// The copy contains everything that has been acknowledged. Later updates are
+// neither sent nor acknowledged before the copy has arrived.
 void ServerShard::CopyTo(const rpc::WorkerInfo& worker) {
   if (role_ != Role::kPrimary || !backup_.empty()) return;
   copying_ = true;
@@ -104,7 +104,7 @@ void ServerShard::Enlist() {
       .OnReady([self = shared_from_this(),
                 epoch = epoch_](const absl::StatusOr<int64_t>& enlisted) {
         self->Post([epoch, status = enlisted.status()](ServerShard& self) {
-          // An epoch that this primary asked for begins soon.
+          // An epoch that this primary asked for is about to begin.
           if (status.ok() || epoch != self.epoch_ || self.asking_) return;
           if (MayAskAgain(status)) {
             self.After(kAskAgain, [](ServerShard& self) { self.Enlist(); });

@@ -17,10 +17,10 @@
 namespace baton::dist {
 namespace {
 
-// Elements that are summed and stepped at a time: they stay in the caches
-// between the passes over them.
+// Elements that are summed and stepped at a time, so that they stay in the
+// caches between the passes over them.
 constexpr int64_t kStride = 64 << 10;
-// Elements that are worth a thread.
+// The number of elements for which another thread pays.
 constexpr int64_t kGrain = 1 << 20;
 
 std::vector<std::unique_ptr<ShardTable>> TablesOf(const ShardSpec& spec,
@@ -53,7 +53,8 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
     const size_t at = slots_.size();
     if (slot.name == nullptr) {
       slots_.emplace_back();
-    } else if (at < image.slots.size()) {  // which others may have, too
+    } else if (at < image.slots.size()) {  // cloned, because the image may be
+                                           // shared
       slots_.push_back(image.slots[at].To(device).Clone());
     } else {
       slots_.push_back(
@@ -130,7 +131,7 @@ void ShardState::Apply(const ShardUpdate& update) {
       ApplyTouch(update.gradients);
       break;
   }
-  // Whoever left may have been the last that the round waited for.
+  // The round may have waited only for the trainer that has left.
   if (options_.mode != Consistency::kBulkSynchronous || !clocks_.RoundIsWhole())
     return;
   std::vector<Gradients> all;
@@ -157,7 +158,7 @@ void ShardState::ApplyPushes(const std::vector<ShardUpdate>& pushes) {
       steps.push_back(WorkOf({push.gradients}, push.prepared));
   if (steps.empty()) return;
   StepBy(steps, 1);
-  // After the values, which therefore have what clocks say, or more.
+  // After the values, which therefore are never behind the clocks.
   const WriterLock lock(mutex_);
   for (const ShardUpdate& push : pushes)
     if (clocks_.Find(push.trainer) != nullptr)
@@ -199,7 +200,7 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
   return work;
 }
 
-// What takes no row is done before others are kept from reading.
+// Dense values are stepped before the tables' readers are excluded.
 void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
   DenseSteps dense;
   for (const StepWork& step : steps)

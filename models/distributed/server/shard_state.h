@@ -24,32 +24,33 @@ namespace baton::dist {
 
 // What a trainer pushes to one shard.
 struct Gradients {
-  // f32 or bf16 [elements of the shard]; undefined: of rows alone.
+  // f32 or bf16 [elements of the shard]; undefined if only rows are pushed.
   Tensor dense{};
-  Tensor index{};  // i64 [n]: `dense` is f32 [n], of these elements alone
+  Tensor index{};  // i64 [n]; if set, `dense` is f32 [n] and has only these
+                   // elements
   std::vector<RowGradients> rows{};
   static constexpr auto Fields() {
     return std::tuple{&Gradients::dense, &Gradients::index, &Gradients::rows};
   }
 };
 
-// The rows of one push, as the tables of this process take them.
+// The rows of one push, prepared for the tables of this process.
 using PreparedTables =
     std::vector<std::pair<size_t, std::unique_ptr<const PreparedRows>>>;
 using PreparedPush = std::shared_ptr<const PreparedTables>;
 
-// What changes a shard. Its primary numbers them, and primary and backup apply
-// them in that order.
+// A change of a shard. The primary numbers the updates, and primary and backup
+// apply them in that order.
 struct ShardUpdate {
   enum class Kind : uint8_t { kJoin = 0, kLeave = 1, kPush = 2, kTouch = 3 };
 
   int64_t index = 0;
   Kind kind = Kind::kPush;
   TrainerId trainer{};
-  ServedTrainer joining{};  // of kJoin
-  int64_t sequence = 0;     // of kPush
-  Gradients gradients{};    // of kPush; of kTouch the keys alone
-  PreparedPush prepared{};  // of kPush, where they are; not sent
+  ServedTrainer joining{};  // for kJoin
+  int64_t sequence = 0;     // for kPush
+  Gradients gradients{};    // for kPush; for kTouch only the keys
+  PreparedPush prepared{};  // for kPush, if prepared; not sent
   static constexpr auto Fields() {
     using U = ShardUpdate;
     return std::tuple{&U::index,   &U::kind,     &U::trainer,
@@ -57,15 +58,15 @@ struct ShardUpdate {
   }
 };
 
-// Gradients that wait for the end of a round, in the order of ranks.
+// The gradients of a round that is not complete, in the order of ranks.
 using OpenRound = std::map<std::pair<int64_t, TrainerId>, Gradients>;
 
-// All that a shard is: what a replica of it begins with. A new shard's has
-// values alone.
+// The whole state of a shard, from which a replica of it is made. That of a new
+// shard has only values.
 struct ShardImage {
   int64_t version = 0;
   Tensor values;                // f32 [elements]
-  std::vector<Tensor> slots{};  // the rule's state, as the values lie
+  std::vector<Tensor> slots{};  // the rule's state, laid out as the values
   int64_t steps = 0;            // of the rule
   ClockReadings clocks{};
   OpenRound round{};
@@ -77,7 +78,7 @@ struct ShardImage {
   }
 };
 
-// A step of a folder of checkpoints, which has rows that a shard begins with.
+// A step in a folder of checkpoints, with the rows that a shard starts from.
 struct SavedRows {
   std::string folder;
   int64_t step = 0;
@@ -86,14 +87,15 @@ struct SavedRows {
   }
 };
 
-// What a replica of a shard is made of.
+// What a replica of a shard is made from.
 struct ShardSpec {
   ServerOptions options;
   int32_t shard = 0;
   int32_t shards = 1;
-  std::vector<std::string> servers{};  // by name, all, in order
+  std::vector<std::string> servers{};  // the names of all servers, in order
   ShardImage image;
-  std::optional<SavedRows> saved{};  // the rows, where the image has none
+  std::optional<SavedRows> saved{};  // the source of the rows if the image has
+                                     // none
   static constexpr auto Fields() {
     using S = ShardSpec;
     return std::tuple{&S::options, &S::shard, &S::shards,
@@ -101,15 +103,16 @@ struct ShardSpec {
   }
 };
 
-// Who only reads, without joining, and waits for nobody.
+// The id of a client that only reads: it does not join and never waits.
 inline constexpr TrainerId kReader{0};
 
-// What a trainer wants of a shard: to push, to pull, or both in this order.
+// A trainer's request to a shard: push, pull, or both in this order.
 struct ExchangeRequest {
   TrainerId trainer{};
-  int64_t sequence = 0;  // of the trainer's pushes to this shard; 0: none
+  int64_t sequence = 0;  // number of the trainer's push to this shard; 0 if
+                         // nothing is pushed
   Gradients gradients{};
-  bool values = false;  // all dense values of the shard
+  bool values = false;  // pull all dense values of the shard
   std::vector<RowKeys> rows{};
   static constexpr auto Fields() {
     using R = ExchangeRequest;
@@ -120,12 +123,13 @@ struct ExchangeRequest {
 
 struct ExchangeReply {
   int64_t epoch = 0;
-  int64_t version = 0;  // of what was pulled: updates of the shard until then
-  // Pushes counted for the trainer and for the slowest one, when this was read.
+  int64_t version = 0;  // number of updates of the shard at the time of the
+                        // pull
+  // The pushes counted for this trainer and for the slowest one at that time.
   int64_t clock = 0;
   int64_t slowest = 0;
-  Tensor values{};             // f32 [elements], if wanted
-  std::vector<Tensor> rows{};  // f32 [N, width] of each that was wanted
+  Tensor values{};             // f32 [elements], if requested
+  std::vector<Tensor> rows{};  // f32 [N, width] for each requested table
   static constexpr auto Fields() {
     using R = ExchangeReply;
     return std::tuple{&R::epoch,   &R::version, &R::clock,
@@ -133,10 +137,10 @@ struct ExchangeReply {
   }
 };
 
-// What a shard knows and how updates change it: the same updates in the same
-// order give the same bits, at a primary as at its backup. Apply is for one
-// thread at a time, clocks and Image for that thread; all others are
-// thread-safe, and read beside each other between two updates.
+// The state of a shard and how updates change it. The same updates in the same
+// order give the same bits, at a primary and at its backup. Only one thread at
+// a time may call Apply, clocks and Image; all other methods are thread-safe
+// and may read concurrently between two updates.
 class ShardState {
  public:
   ShardState(const ShardSpec& spec, Device device);
@@ -145,25 +149,26 @@ class ShardState {
   const ServerOptions& options() const { return options_; }
   const Clocks& clocks() const { return clocks_; }
 
-  // InvalidArgument for gradients that do not fit.
+  // Returns InvalidArgument for gradients that do not fit.
   absl::Status Check(const Gradients& gradients) const;
-  // Does beforehand, of what Apply does to one push of checked gradients, all
-  // that may be beside other updates. Null where there is nothing to do.
+  // Does the part of applying checked gradients that may run concurrently with
+  // other updates. Returns null if there is nothing to prepare.
   PreparedPush Prepare(const Gradients& gradients) const;
-  // Of a checked update that Clocks::MayGo allows.
+  // Applies a checked update that Clocks::MayGo allows.
   void Apply(const ShardUpdate& update);
-  // The same, of asynchronous mode, for pushes of different trainers one after
-  // the other, in one pass over the values, and with the rows of all dealt out
-  // to several threads: readers see all or none.
+  // For asynchronous mode: applies pushes of different trainers one after the
+  // other, in one pass over the values, with their rows distributed over
+  // several threads. Readers see all of the pushes or none.
   void ApplyPushes(const std::vector<ShardUpdate>& pushes);
 
-  // A copy, between two updates.
+  // Returns a copy; call it between two updates.
   ShardImage Image() const;
 
-  // Whether the trainer is there, or only reads, and need not wait for others.
+  // Whether the trainer has joined, or only reads, and need not wait for
+  // others.
   bool MayPull(TrainerId trainer) const;
-  // What a checked request pulls; without the epoch. `empty` makes the tensors
-  // for rows, on the device of their table.
+  // Returns what a checked request pulls, without the epoch. `empty` makes the
+  // tensors for rows, on the device of their table.
   using Empty =
       std::function<Tensor(const Shape& shape, const TensorOptions& options)>;
   ExchangeReply Read(const ExchangeRequest& request, const Empty& empty) const;
@@ -173,11 +178,11 @@ class ShardState {
  private:
   struct DenseValues {
     int64_t version = 0;
-    Tensor values;  // never written again
+    Tensor values;  // immutable once published
   };
 
-  // What one step is by: the sum of the dense gradients, and of the rows', in
-  // order.
+  // The gradients of one step: it uses the sum of the dense gradients, and that
+  // of the rows' gradients, each added in order.
   struct StepWork {
     std::vector<Tensor> dense;
     PreparedPush rows;
@@ -186,25 +191,26 @@ class ShardState {
   absl::Status CheckDense(const Gradients& gradients) const;
   void TakeIntoRound(const ShardUpdate& push);
   void ApplyTouch(const Gradients& used);
-  // By the sum of these, but for `rows`, where these are prepared already.
+  // Returns the work of a step with the sum of these gradients; `rows`, if set,
+  // are its prepared rows.
   StepWork WorkOf(const std::vector<Gradients>& summed,
                   PreparedPush rows = nullptr) const;
   PreparedPush PrepareRows(const std::vector<Gradients>& summed) const;
-  // One step after the other, by their gradients multiplied by `scale`.
+  // Executes the steps in order; gradients are multiplied by `scale`.
   void StepBy(const std::vector<StepWork>& steps, double scale);
-  // Of the dense gradients of each step.
+  // The dense gradients of each step.
   using DenseSteps = std::vector<std::vector<Tensor>>;
-  // Elements begin .. end of all steps.
+  // Elements [begin, end) of the dense values, for all steps.
   struct DensePart {
     int64_t begin, end;
     const Tensor &before, &after;
-    const Tensor& factor;  // of the gradient; or undefined
-    int64_t done;          // steps, before these
+    const Tensor& factor;  // multiplies the gradient, if defined
+    int64_t done;          // number of earlier steps
   };
-  // `sum`: to be used again for the next part.
+  // `sum` is scratch memory that the next part reuses.
   void StepPart(const DensePart& part, const DenseSteps& steps,
                 Tensor& sum) const;
-  // The values that these make of those that are there.
+  // Returns the values after these steps.
   Tensor StepDense(const DenseSteps& steps, double scale);
   Tensor values() const;
 
@@ -212,16 +218,16 @@ class ShardState {
   const int32_t shards_;
   const Device device_;
   const Shape shape_;          // of the dense values
-  std::vector<Tensor> slots_;  // the rule's state, as the values lie
+  std::vector<Tensor> slots_;  // the rule's state, laid out as the values
   int64_t steps_;              // of dense values
   OpenRound round_;
 
   mutable SharedMutex mutex_;
-  // Written under the mutex, by the thread of Apply alone, which therefore also
-  // reads them without it.
+  // Only the thread of Apply writes these, under the mutex; hence it may read
+  // them without the mutex.
   Clocks clocks_;
   DenseValues dense_ ABSL_GUARDED_BY(mutex_);
-  // But for Prepare, with the mutex.
+  // Except for Prepare, used under the mutex.
   const std::vector<std::unique_ptr<ShardTable>> tables_;
 };
 

@@ -28,7 +28,7 @@ absl::Status CheckNumbers(const RowTableOptions& table, const Tensor& keys,
       "row ", *wrong, " is none of the ", most, " of table ", table.name));
 }
 
-// A table's limit is shared evenly by the shards.
+// A table's limit is divided evenly among the shards.
 int64_t LimitOfShard(int64_t limit, int32_t shards) {
   return limit == 0 ? 0 : std::max<int64_t>(1, (limit + shards - 1) / shards);
 }

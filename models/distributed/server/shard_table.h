@@ -14,10 +14,10 @@
 
 namespace baton::dist {
 
-// What one trainer adds to rows of a table.
+// The gradients of one trainer for rows of a table.
 struct RowGradients {
-  int32_t table = 0;  // in ServerOptions::tables
-  Tensor keys;        // i64 [N]; a key may come several times
+  int32_t table = 0;  // index in ServerOptions::tables
+  Tensor keys;        // i64 [N]; a key may occur several times
   Tensor gradients;   // f32 [N, width]
   static constexpr auto Fields() {
     return std::tuple{&RowGradients::table, &RowGradients::keys,
@@ -25,7 +25,7 @@ struct RowGradients {
   }
 };
 
-// Rows that are wanted.
+// The rows that a trainer pulls.
 struct RowKeys {
   int32_t table = 0;
   Tensor keys;  // i64 [N]
@@ -34,32 +34,33 @@ struct RowKeys {
   }
 };
 
-// Whose row a key is. Those of tables of a fixed size are dealt out in turn,
-// and travel as what they are at their shard: key / shards.
+// Returns the shard of a row. Rows of tables of a fixed size are assigned
+// round-robin; sent to their shard, their key is key / shards.
 int ShardOfRow(const RowTableOptions& table, int64_t key, int shards);
-// Of a table of a fixed size: at each shard, the last of which may use one
-// less.
+// Returns the rows at each shard of a table of a fixed size; some shards may
+// use one less.
 inline int64_t RowsOfShard(const RowTableOptions& table, int shards) {
   return (table.rows + shards - 1) / shards;
 }
 
-// InvalidArgument for what does not fit the tables of `options`, or one of so
-// many shards of them. Numbers on a GPU, where to look would be to wait, are
-// not looked at.
+// Returns InvalidArgument for what does not fit the tables of `options`, or one
+// of the `shards` parts of them. Keys on a GPU are not checked, because reading
+// them would wait for the GPU.
 absl::Status CheckRowKeys(const ServerOptions& options, int32_t table,
                           const Tensor& keys, int shards = 1);
 absl::Status CheckRowGradients(const ServerOptions& options,
                                const RowGradients& rows, int shards = 1);
 
-// Dense, and there.
+// Returns a dense tensor on `device`.
 inline Tensor PlacedOn(Device device, const Tensor& tensor) {
   return tensor.To(device).Contiguous();
 }
 
-// All that a table has; without keys: nothing yet.
+// The whole state of a table; without keys it is empty.
 struct RowTableImage {
   int64_t steps = 0;
-  Tensor keys{};     // i64 [N]; of a bounded table from the first to forget on
+  Tensor keys{};  // i64 [N]; in a bounded table, ordered from the first to be
+                  // forgotten
   Tensor records{};  // f32 [N, width x (1 + the rule's state)], the value first
   static constexpr auto Fields() {
     using I = RowTableImage;
@@ -67,43 +68,44 @@ struct RowTableImage {
   }
 };
 
-// Gradients of one table as its Step takes them. Whoever makes it says what it
-// holds.
+// The gradients of one table, ready for its Step. Each kind of table has its own
+// subclass.
 class PreparedRows {
  public:
   virtual ~PreparedRows() = default;
 };
 
-// The rows of an embedding table that one shard has, with the optimizer's
-// state. Equal calls in equal order leave equal tables. Prepare may be called
-// at any time, on any thread; the others are thread-compatible.
+// The rows of an embedding table at one shard, with the optimizer's state.
+// Equal calls in equal order leave equal tables. Any thread may call Prepare at
+// any time; otherwise thread-compatible.
 class ShardTable {
  public:
-  // What the options say: a RowTable in host memory, or a FixedTable on
-  // `device`. Begins with the rows of an image, whose records have the shape
-  // that the options say.
+  // Makes the table that the options ask for: a RowTable in host memory, or a
+  // FixedTable on `device`. It starts with the rows of `image`, whose records
+  // must have the shape that the options imply.
   static std::unique_ptr<ShardTable> Make(const RowTableOptions& options,
                                           int32_t shard, int32_t shards,
                                           Device device,
                                           const RowTableImage& image = {});
   virtual ~ShardTable() = default;
-  // Elements of a row with the state of its rule.
+  // The number of elements of a row with the state of its rule.
   static int64_t RecordOf(const RowTableOptions& options);
 
-  // Where keys and gradients are read, and rows are given.
+  // The device where keys and gradients are read and rows are written.
   virtual Device device() const = 0;
-  // A copy, in host memory.
+  // Returns a copy in host memory.
   virtual RowTableImage Image() const = 0;
-  // f32 [N, width] of keys i64 [N], all dense and on the table's device.
+  // Reads the rows of `keys`, i64 [N], into `rows`, f32 [N, width]; both must
+  // be dense and on the table's device.
   virtual void Read(const Tensor& keys, const Tensor& rows) const = 0;
-  // These were used: what is forgotten first are others.
+  // Marks these rows as used, so that others are forgotten first.
   virtual void Touch(const Tensor& keys) = 0;
-  // What Step takes of these, as much as can be done of it beside other steps.
-  // It is of this table alone.
+  // Returns the gradients prepared for Step of this table; does as much of the
+  // work as may run concurrently with other steps.
   virtual std::unique_ptr<const PreparedRows> Prepare(
       std::vector<RowGradients> gradients) const = 0;
-  // One step after the other, each of the rows that it names, by the sum of its
-  // gradients in the order given, multiplied by `scale`.
+  // Executes the steps in order. Each steps the rows that it names by the sum
+  // of their gradients, in the given order, multiplied by `scale`.
   using Steps = std::vector<const PreparedRows*>;
   virtual void Step(const Steps& steps, double scale) = 0;
 };

@@ -1,7 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who serves a shard, and what happens when servers and trainers are lost.
+// Which replica serves a shard, and what happens when servers or trainers are
+// lost.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -17,7 +18,8 @@
 namespace baton::dist {
 namespace {
 
-// A worker whose connection broke and that does not answer for so long is lost.
+// A worker whose connection broke and that does not answer for this long is
+// lost.
 constexpr std::chrono::milliseconds kMayBeLost{500};
 
 }  // namespace
@@ -41,7 +43,7 @@ absl::StatusOr<std::shared_ptr<ServerShard>> ServerShard::Make(
       [weak = shard->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
         if (self == nullptr) return;
-        // The watcher's thread must not run what it may find on the strand.
+        // The watcher's thread must not run other tasks of the strand.
         self->agent_.executor().Post([self, event] {
           self->Post([event](ServerShard& shard) { shard.OnMember(event); });
         });
@@ -77,7 +79,7 @@ void ServerShard::AskForEpoch() {
 void ServerShard::GoAlone() { AskForEpoch<&ServerDirectory::GoAlone>(); }
 void ServerShard::Promote() { AskForEpoch<&ServerDirectory::Promote>(); }
 
-// The directory has said that this replica alone is the shard from now on.
+// The directory has decided that this replica alone is the shard from now on.
 void ServerShard::Begin(int64_t epoch) {
   LogWarning("shard ", shard_, " is served by worker ", agent_.self().name,
              " alone from epoch ", epoch, " on");
@@ -85,7 +87,7 @@ void ServerShard::Begin(int64_t epoch) {
   backup_.clear();
   SetRole(Role::kPrimary);
   AcknowledgeAll();
-  // Behind a gap: nobody was told that they count.
+  // These follow a gap: no trainer was told that they count.
   const auto parked = std::exchange(parked_, {});
   for (const auto& [index, entry] : parked)
     entry.promise.Set(absl::AbortedError("a new epoch has begun"));
@@ -165,7 +167,7 @@ void ServerShard::LetGo(const std::string& worker, uint64_t incarnation) {
   }
 }
 
-// Those whose loss the primary before has not lived to tell.
+// Removes trainers whose loss the previous primary could not report any more.
 void ServerShard::LetGoOfTheLost() {
   const auto trainers = state_.clocks().trainers();
   for (const auto& [id, trainer] : trainers) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How what changes a shard is numbered, applied and sent to the backup.
+// How updates of a shard are numbered, applied and sent to the backup.
 #include <algorithm>
 #include <utility>
 

@@ -11,10 +11,10 @@
 
 namespace baton::dist {
 
-// Runs tasks one at a time and in the order in which they come, on the threads
-// that bring them: what a task uses needs no lock. A task that is brought while
-// another runs, by that one too, is run after it by the same thread. Outlives
-// the calls of Run. Thread-safe.
+// Runs tasks one at a time, in the order in which they arrive, on the threads
+// that call Run: data that only tasks use needs no lock. If a task arrives
+// while another one runs, or from within it, the thread of that one runs it
+// next. Must outlive the calls of Run. Thread-safe.
 class Strand {
  public:
   void Run(Task task) {
