@@ -68,8 +68,8 @@ struct RowTableImage {
   }
 };
 
-// The gradients of one table, ready for its Step. Each kind of table has its own
-// subclass.
+// The gradients of one table, ready for its Step. Each kind of table has its
+// own subclass.
 class PreparedRows {
  public:
   virtual ~PreparedRows() = default;
