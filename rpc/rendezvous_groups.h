@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,13 +28,17 @@ namespace baton::rpc {
 // for kSettling, or nobody is left, and so do not join those of a run that is
 // ending.
 //
+// Of several that come with one name within kSettling nobody is let in. Who
+// comes later is the one that was started again.
+//
 // Members ask for what has changed, each beyond the version that it has, and
 // wait here for it. Who joins them is let in once those that so listen have
 // asked beyond its version, that is, know of it.
 //
-// The members of an earlier life of the rendezvous are taken back as they come.
-// Until the lease of the last one is over they are told nothing, as the list is
-// not whole, and those who come wait.
+// The members of an earlier life of the rendezvous are taken back as they come,
+// and so are those of a cluster of which all were struck off. Until the lease
+// of the last one is over they are told nothing, as the list is not whole, and
+// those who come wait.
 //
 // All answers are given without locks. Thread-safe.
 class RendezvousGroups {
@@ -73,7 +78,8 @@ class RendezvousGroups {
   // Sees to it that the worker is a member, under the rank that it had
   // (`wanted_rank`). `known`: the version of its list. NotFound when another
   // one has its rank or name, or its cluster has ended; Unavailable for one
-  // more, before others are back.
+  // more, before others are back. A cluster has ended when nobody is left and
+  // this worker was not struck off.
   absl::Status TakeBack(const JoinOptions& seat, uint64_t known,
                         Clock::time_point now = Clock::now());
   // Members of that name are lost at once, whatever their lease, and others
@@ -114,7 +120,8 @@ class RendezvousGroups {
   struct Group {
     int world_size = 0;  // of the members
     std::vector<Waiting> waiting;
-    std::set<std::string> doubled;  // names that two workers came with
+    // Names that two workers came with, and when.
+    std::map<std::string, Clock::time_point> doubled;
     // By name, once complete; fewer when some are gone.
     std::unordered_map<std::string, Member> members;
     std::vector<Announced> announced;
@@ -173,6 +180,9 @@ class RendezvousGroups {
   void HasHeard(Group& group, const std::string& name, uint64_t known)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSeat(const Group& group, const JoinOptions& seat) const;
+  // Where no member is left, in this life.
+  absl::Status CheckReturnToNobody(const JoinOptions& seat) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<MembershipChange> RenewLocked(const std::string& cluster,
                                                const std::string& name,
                                                uint64_t incarnation,
@@ -198,6 +208,8 @@ class RendezvousGroups {
   uint64_t versions_ ABSL_GUARDED_BY(mutex_) = first_version_;
   Clock::time_point reaped_ ABSL_GUARDED_BY(mutex_) = Clock::now();
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);
+  // The incarnations, the last ones.
+  std::deque<uint64_t> struck_off_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 
