@@ -86,6 +86,7 @@ struct IncomingCall : ObjectUse {
   std::atomic<int64_t> running_ns{0};  // when its handler began
   std::atomic<Timer::Id> timer{0};
   std::atomic<bool> running{false};  // it has its object
+  std::atomic<bool> refused{false};  // its handler has not run and will not
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;

@@ -111,13 +111,14 @@ struct ResponseFrame {
   uint64_t epoch = 0;
   uint64_t call = 0;
   absl::Status status{};
+  bool refused = false;  // the handler did not run
   std::string scope{};
   std::vector<Transfer> transfers{};
   std::string value{};
   static constexpr auto Fields = std::tuple{
-      &ResponseFrame::to,     &ResponseFrame::epoch, &ResponseFrame::call,
-      &ResponseFrame::status, &ResponseFrame::scope, &ResponseFrame::transfers,
-      &ResponseFrame::value};
+      &ResponseFrame::to,        &ResponseFrame::epoch,   &ResponseFrame::call,
+      &ResponseFrame::status,    &ResponseFrame::refused, &ResponseFrame::scope,
+      &ResponseFrame::transfers, &ResponseFrame::value};
 };
 
 enum class ControlKind : uint8_t {

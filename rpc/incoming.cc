@@ -77,6 +77,7 @@ void AgentCore::Serve(const IncomingPtr& call) {
   call->context->agent = agent_;
   call->context->holds = call->within;
   if (absl::Status status = Prepare(call); !status.ok()) {
+    call->refused = true;
     Answer(call, std::move(status));
     return;
   }
@@ -200,6 +201,7 @@ void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
   absl::Status status = call->context->cancel.token().reason();
   if (!call->replied && call->ticket != nullptr)
     status.Update(call->ticket->MayRun());
+  if (!status.ok()) call->refused = true;
   if (!call->replied && status.ok()) {
     status = CatchErrors([&] { return RunHandler(call, object); });
   }
@@ -301,6 +303,7 @@ void AgentCore::Respond(const IncomingPtr& call,
   frame.to = call->from.incarnation;
   frame.call = call->frame.call;
   frame.status = result.status();
+  frame.refused = call->refused;
   CallScope* scope = nullptr;
   std::unique_ptr<Crossing> crossing;
   if (result.ok() && call->frame.result.number == 0) {

@@ -235,11 +235,10 @@ void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
 void AgentCore::Deliver(const CallPtr& call, ResponseFrame& frame,
                         std::vector<Tensor> tensors,
                         std::vector<HandlePtr> handles) {
-  const CallError error{call->to.name, call->spec.name, false};
+  const CallError error{call->to.name, call->spec.name,
+                        !frame.status.ok() && frame.refused};
   if (!frame.status.ok()) {
-    CallError answered = error;
-    answered.retryable = absl::IsResourceExhausted(frame.status);
-    call->on_reply(CallFailed(frame.status, answered), nullptr);
+    call->on_reply(CallFailed(frame.status, error), nullptr);
     return;
   }
   CallScope* scope = call->spec.leading.scope.get();

@@ -153,7 +153,7 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
   for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
     const JoinOptions& other = it->options;
     if (other.self.name == name) {
-      group.doubled.insert(name);
+      group.doubled.emplace(name, Clock::now());
       AnswerLater(std::move(it->done), TwoOfOneName(name));
       group.waiting.erase(it);
       return TwoOfOneName(name);

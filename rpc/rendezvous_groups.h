@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,8 +34,12 @@ namespace baton::rpc {
 // asked for changes since a version that includes it, that is, once they know
 // of it.
 //
+// If several workers come with one name within kSettling, none of them is let
+// in. A worker that comes later with that name is taken for a restarted one.
+//
 // A restarted rendezvous takes the members of its earlier run back as they
-// come. Until the lease of the last one has passed, the list is incomplete:
+// come, and so does a cluster of which all members were struck off. Until the
+// lease of the last one has passed, the list is incomplete:
 // members are told no changes, and new workers wait.
 //
 // Callbacks run without locks. Thread-safe.
@@ -75,9 +80,9 @@ class RendezvousGroups {
                  uint64_t incarnation);
   // Makes the worker a member again, with the rank that it had (`wanted_rank`),
   // unless it still is one. `known` is the version of its list. Returns
-  // NotFound if another worker has its rank or name or its cluster has ended,
-  // and Unavailable if it joined as one more (kOneMore) and no other member is
-  // back yet.
+  // NotFound if another worker has its rank or name or its cluster has ended
+  // (nobody is left, and this worker was not struck off), and Unavailable if it
+  // joined as one more (kOneMore) and no other member is back yet.
   absl::Status TakeBack(const JoinOptions& seat, uint64_t known,
                         Clock::time_point now = Clock::now());
   // Ends the membership of workers of that name at once, whatever their lease,
@@ -120,7 +125,8 @@ class RendezvousGroups {
   struct Group {
     int world_size = 0;  // not counting members that joined as one more
     std::vector<Waiting> waiting;
-    std::set<std::string> doubled;  // names with which two workers came
+    // Names that two workers came with, and when.
+    std::map<std::string, Clock::time_point> doubled;
     // By name. Empty until the cluster is complete; later some may be gone.
     std::unordered_map<std::string, Member> members;
     std::vector<Announced> announced;
@@ -185,6 +191,9 @@ class RendezvousGroups {
   void HasHeard(Group& group, const std::string& name, uint64_t known)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSeat(const Group& group, const JoinOptions& seat) const;
+  // Where no member is left, in this life.
+  absl::Status CheckReturnToNobody(const JoinOptions& seat) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<MembershipChange> RenewLocked(const std::string& cluster,
                                                const std::string& name,
                                                uint64_t incarnation,
@@ -211,6 +220,8 @@ class RendezvousGroups {
   uint64_t versions_ ABSL_GUARDED_BY(mutex_) = first_version_;
   Clock::time_point reaped_ ABSL_GUARDED_BY(mutex_) = Clock::now();
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);
+  // The incarnations, the last ones.
+  std::deque<uint64_t> struck_off_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::function<void()>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 

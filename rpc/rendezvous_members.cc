@@ -17,6 +17,8 @@ namespace {
 
 // The log keeps this many changes, plus one per member.
 constexpr size_t kChanges = 64;
+// Of which is known that they were struck off: those of the largest cluster.
+constexpr size_t kStruckOff = 65536;
 
 absl::Status CheckReturn(const JoinOptions& seat) {
   JoinOptions anywhere = seat;
@@ -28,6 +30,12 @@ absl::Status CheckReturn(const JoinOptions& seat) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("worker ", seat.self.name, " had no rank"));
+}
+
+absl::Status PlaceIsTaken(const JoinOptions& seat) {
+  return absl::NotFoundError(
+      absl::StrCat("the place of worker ", seat.self.name, " in cluster ",
+                   seat.cluster, " is another one's by now"));
 }
 
 }  // namespace
@@ -198,10 +206,8 @@ absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
     RETURN_IF_ERROR(OpenGroup(seat.cluster));
     const auto found = groups_.find(seat.cluster);
     const bool met = found != groups_.end() && !found->second.members.empty();
-    if (!met && known >= first_version_) {
-      return absl::NotFoundError(
-          absl::StrCat("cluster ", seat.cluster, " has ended"));
-    }
+    if (!met && known >= first_version_)
+      RETURN_IF_ERROR(CheckReturnToNobody(seat));
     if (!met && one_more) {
       return absl::UnavailableError(absl::StrCat(
           "nobody of cluster ", seat.cluster, " has come back yet"));
@@ -224,6 +230,26 @@ absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
   return absl::OkStatus();
 }
 
+absl::Status RendezvousGroups::CheckReturnToNobody(
+    const JoinOptions& seat) const {
+  if (std::find(struck_off_.begin(), struck_off_.end(),
+                seat.self.incarnation) == struck_off_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("cluster ", seat.cluster, " has ended"));
+  }
+  const auto group = groups_.find(seat.cluster);
+  if (group == groups_.end()) return absl::OkStatus();
+  for (const Waiting& waiting : group->second.waiting) {
+    const JoinOptions& other = waiting.options;
+    if (other.self.name == seat.self.name ||
+        other.wanted_rank == seat.wanted_rank ||
+        (other.world_size != kOneMore && other.world_size != seat.world_size)) {
+      return PlaceIsTaken(seat);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RendezvousGroups::CheckSeat(const Group& group,
                                          const JoinOptions& seat) const {
   const bool fits = seat.world_size == kOneMore
@@ -235,10 +261,7 @@ absl::Status RendezvousGroups::CheckSeat(const Group& group,
                   [&](const auto& member) {
                     return member.second.info.rank == Rank{seat.wanted_rank};
                   });
-  if (fits && !taken) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat("the place of worker ", seat.self.name, " in cluster ",
-                   seat.cluster, " is another one's by now"));
+  return fits && !taken ? absl::OkStatus() : PlaceIsTaken(seat);
 }
 
 absl::Status RendezvousGroups::Leave(const std::string& cluster,
@@ -334,6 +357,8 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
     LogWarning("cluster ", cluster, ": worker ", it->first,
                " is struck off, not heard for its lease of ",
                member.lease.count(), " ms");
+    struck_off_.push_back(member.info.incarnation);
+    if (struck_off_.size() > kStruckOff) struck_off_.pop_front();
     it = Erase(group, it, MembershipLog::Change::kLost);
   }
   if (group.members.size() < before) {
@@ -341,6 +366,9 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
     SeatSuccessors(group);
   }
   if (group.settled_at && now >= *group.settled_at) Settle(group);
+  std::erase_if(group.doubled, [now](const auto& doubled) {
+    return now - doubled.second >= kSettling;
+  });
   std::erase_if(group.announced,
                 [&](Announced& announced) ABSL_NO_THREAD_SAFETY_ANALYSIS {
                   if (now < announced.until) return false;

@@ -50,6 +50,9 @@ Tensor Overwrite(Tensor x) {
 }
 int Throw(std::string text) { throw Error(absl::OutOfRangeError(text)); }
 int ThrowStd() { throw std::runtime_error("tab\tquote\" \x01"); }
+int ThrowExhausted() {
+  throw Error(absl::ResourceExhaustedError("the tank is empty"));
+}
 int Unregistered() { return 0; }
 
 Unreadable GiveUnreadable() { return {}; }
@@ -85,6 +88,7 @@ void Fill(rpc::Registry& registry) {
   registry.AddFunction<&Overwrite>();
   registry.AddFunction<&Throw>();
   registry.AddFunction<&ThrowStd>();
+  registry.AddFunction<&ThrowExhausted>();
   registry.AddFunction<&Later>();
   registry.AddFunction<&FailsLater>();
   registry.AddFunction<&ThrowsAtOnce>();
@@ -202,6 +206,25 @@ TEST_P(AgentTest, ErrorsNameWorkerAndMethodForPrograms) {
   EXPECT_EQ(error->method, "Throw");
   EXPECT_FALSE(error->retryable);
   error = rpc::CallErrorOf(alice_.Async<&Sum>("dave", 1, 2).Await().status());
+  ASSERT_TRUE(error.has_value());
+  EXPECT_TRUE(error->retryable);
+}
+
+// Its code is that of a call which was refused.
+TEST_P(AgentTest, AHandlerThatFailsForWantOfAResourceHasRun) {
+  for (const std::string to : {"alice", "bob"}) {
+    const absl::Status status =
+        alice_.Async<&ThrowExhausted>(to).Await().status();
+    EXPECT_THAT(status, Fails(StatusCode::kResourceExhausted, "tank"));
+    const auto error = rpc::CallErrorOf(status);
+    ASSERT_TRUE(error.has_value()) << status;
+    EXPECT_FALSE(error->retryable) << to;
+  }
+}
+
+TEST_P(AgentTest, AFunctionThatIsNotThereHasNotRun) {
+  const auto error =
+      rpc::CallErrorOf(alice_.Async<&Unregistered>("bob").Await().status());
   ASSERT_TRUE(error.has_value());
   EXPECT_TRUE(error->retryable);
 }

@@ -7,6 +7,7 @@
 
 #include "rpc/agent.h"
 #include "rpc/call_quota.h"
+#include "rpc/errors.h"
 #include "tests/rpc/counter.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/support/status_matchers.h"
@@ -89,6 +90,7 @@ TEST(Limits, AFloodOfCallsIsRefusedBeyondWhatMayWait) {
   for (size_t i = 8; i < calls.size(); ++i) {
     EXPECT_THAT(calls[i].Await(),
                 Fails(StatusCode::kResourceExhausted, "--max_calls_per_peer"));
+    EXPECT_TRUE(rpc::CallErrorOf(calls[i].Await().status())->retryable);
   }
   open.Open();
   for (size_t i = 0; i < 8; ++i) EXPECT_THAT(calls[i].Await(), IsOk());
@@ -118,9 +120,11 @@ TEST(Limits, CallsAndResultsThatAreTooLargeFailAlone) {
   EXPECT_THAT(
       two.alice->Async<&Echo>("bob", std::string(200'000, 'x')).Await(),
       Fails(StatusCode::kResourceExhausted, "(its --max_message_bytes)"));
-  EXPECT_THAT(two.alice->Async<&Letters>("bob", 200'000).Await(),
+  const auto letters = two.alice->Async<&Letters>("bob", 200'000).Await();
+  EXPECT_THAT(letters,
               Fails(StatusCode::kResourceExhausted,
                     "at most 100000 are allowed (--max_message_bytes)"));
+  EXPECT_FALSE(rpc::CallErrorOf(letters.status())->retryable);
   EXPECT_EQ(*two.alice->Async<&Echo>("bob", std::string("fits")).Await(),
             "fits");
 }

@@ -242,6 +242,79 @@ TEST_F(ChangesTest, ButNotOnceAnotherOneHasItsPlace) {
               Fails(StatusCode::kNotFound, "has ended"));
 }
 
+// As when the only one that its partners' end has left was stopped for a while.
+class AllStruckOffTest : public ChangesTest {
+ protected:
+  AllStruckOffTest() {
+    Meet(2);
+    met_ = known_ = VersionOf(1);
+    seat_ = Options("w0", 1, 2);
+    seat_.wanted_rank = 0;
+    groups_.Reap(now_ += 1ms, 1ms);
+    for (int i = 0; i < 12; ++i) Pass(100ms);
+    EXPECT_FALSE(groups_.List("test").ok());
+  }
+  // w0 listens on, as it does once it is back.
+  void PassWhileItListens(std::chrono::milliseconds time) {
+    for (; time > 0ms; time -= 100ms) {
+      if (heard_.contains(1)) known_ = heard_.at(1)->version;
+      Listen("w0", 1, known_);
+      Pass(100ms);
+    }
+  }
+
+  uint64_t met_ = 0;
+  uint64_t known_ = 0;
+  JoinOptions seat_;
+};
+
+TEST_F(AllStruckOffTest, OneComesBackToThePartnerThatWaits) {
+  Enter(Options("w1", 12, 2));
+  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  PassWhileItListens(1500ms);
+  ASSERT_TRUE(joined_.contains(12));
+  ASSERT_THAT(joined_.at(12), IsOk());
+  EXPECT_THAT((*joined_.at(12))->workers,
+              ElementsAre(Named("w0", 1, 0), Named("w1", 12, 1)));
+}
+
+TEST_F(AllStruckOffTest, OneComesBackBeforeItsPartner) {
+  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  PassWhileItListens(1500ms);
+  Enter(Options("w1", 12, 2));
+  PassWhileItListens(500ms);
+  ASSERT_TRUE(joined_.contains(12));
+  ASSERT_THAT(joined_.at(12), IsOk());
+}
+
+// Whom it sees only once all had time to come.
+TEST_F(AllStruckOffTest, AllComeBackAndMissNobody) {
+  JoinOptions other = Options("w1", 2, 2);
+  other.wanted_rank = 1;
+  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  PassWhileItListens(500ms);
+  EXPECT_THAT(groups_.TakeBack(other, met_, now_), IsOk());
+  Listen("w1", 2, met_);
+  PassWhileItListens(1000ms);
+  ASSERT_THAT(heard_.at(1), IsOk());
+  EXPECT_THAT(heard_.at(1)->joined,
+              ElementsAre(Named("w0", 1, 0), Named("w1", 2, 1)));
+}
+
+TEST_F(AllStruckOffTest, ButNotWhereASuccessorWaits) {
+  Enter(Options("w0", 11, 2));
+  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_),
+              Fails(StatusCode::kNotFound, "another one's"));
+  Enter(Options("w1", 12, 2));
+  EXPECT_THAT(joined_.at(11), IsOk());
+}
+
+TEST_F(AllStruckOffTest, NorIntoAClusterOfAnotherSize) {
+  Enter(Options("w1", 12, 3));
+  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_),
+              Fails(StatusCode::kNotFound, "another one's"));
+}
+
 // What they know is of an earlier life of the rendezvous.
 TEST_F(ChangesTest, MembersOfAnEarlierLifeComeBackBeforeAnybodyElse) {
   const uint64_t before = 1000;

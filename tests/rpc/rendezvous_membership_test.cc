@@ -140,6 +140,26 @@ TEST_F(MembershipTest, OfTwoWhoWaitForOnePlaceTheFirstGetsIt) {
   EXPECT_THAT(joined_.at(4), Fails(StatusCode::kAlreadyExists, "too late"));
 }
 
+// Both of them are told, and a third one of their time; who comes once that is
+// over is a worker that was started again.
+TEST_F(MembershipTest, ANameThatTwoCameWithCanBeUsedAgain) {
+  groups_.StrikeOff("trainer", "was killed");
+  groups_.StrikeOff("daemon", "was killed");
+  Enter("daemon", 3, 3);
+  for (uint64_t of_one_name : {4, 5, 6}) Enter("trainer", of_one_name, 3);
+  for (uint64_t of_one_name : {4, 5, 6}) {
+    ASSERT_TRUE(Answered(of_one_name));
+    EXPECT_THAT(joined_.at(of_one_name),
+                Fails(StatusCode::kAlreadyExists, "two workers"));
+  }
+  EXPECT_FALSE(Answered(3));
+  Pass(kSettling + 100ms);
+  Enter("trainer", 7, 3);
+  Enter("third", 8, 3);
+  ASSERT_TRUE(Answered(7));
+  EXPECT_THAT(Names(7), ElementsAre("0 daemon3", "1 trainer7", "2 third8"));
+}
+
 TEST_F(MembershipTest, ARendezvousThatClosesStrikesNobodyOff) {
   groups_.Close();
   EXPECT_THAT(groups_.Renew("test", "daemon", 1, 0, now_),
