@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,13 @@ struct ClusterOptions {
   // `world_size` workers have come; or kOneMore (rpc/rendezvous.h).
   std::string rendezvous;
   int world_size = 0;
+  // Name of the worker among them that hosts this rendezvous, for as long as it
+  // lives, and is known to the others by its own certificate; empty: a server
+  // of its own does. That worker listens at `rendezvous` or, where that is
+  // empty, at `listen`, and tells the address by `on_rendezvous`: what this
+  // gives, an error among it, JoinCluster gives.
+  std::string rendezvous_host = {};
+  std::function<absl::Status(const std::string& address)> on_rendezvous = {};
   // Or all workers, this one among them: "alice=host:port,bob=host:port". Their
   // order gives the ranks; another `rank` or `world_size` is InvalidArgument.
   std::string peers;
