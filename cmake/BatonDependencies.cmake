@@ -3,6 +3,12 @@
 # nothing else.
 set(BATON_COMPONENTS headers core autograd rpc optim models autograd_distributed
   optim_distributed models_distributed tools)
+if(BATON_MPI)
+  list(APPEND BATON_COMPONENTS mpi)
+endif()
+if(BATON_TORCH)
+  list(APPEND BATON_COMPONENTS torch)
+endif()
 
 # Other components, and packages of others with their first letter in upper case
 # or as they are called.
@@ -15,9 +21,12 @@ set(baton_models_needs autograd JPEG LibArchive nlohmann_json)
 set(baton_autograd_distributed_needs autograd rpc)
 set(baton_optim_distributed_needs optim autograd_distributed)
 set(baton_models_distributed_needs models optim_distributed)
+set(baton_mpi_needs models_distributed MPI)
+set(baton_torch_needs models LibTorch)
 set(baton_tools_needs rpc Httplib nlohmann_json OpenSSL)
 
 # How a package is found, where its name alone does not say.
+set(baton_find_MPI COMPONENTS CXX)
 set(baton_find_OpenMP COMPONENTS CXX)
 set(baton_find_OpenSSL 3.0)
 set(baton_find_gRPC CONFIG)

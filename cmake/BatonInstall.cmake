@@ -14,6 +14,7 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/FindDnnl.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindCudnn.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindHttplib.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonDependencies.cmake
   ${CMAKE_CURRENT_LIST_DIR}/BatonPlugin.cmake
   DESTINATION ${baton_cmake_dir} COMPONENT dev)

@@ -8,6 +8,8 @@ if(BATON_TESTS AND NOT BATON_EXAMPLES)
 endif()
 set(BATON_TESTS_LEFT_OUT "" CACHE STRING
   "Folders of tests/ whose tests another tree runs: 'core;fuzz;rpc'")
+option(BATON_TORCH "Build models/torch: modules of PyTorch, by Torch_DIR" OFF)
+option(BATON_MPI "Build tools/mpi: a cluster out of an MPI_Comm" OFF)
 option(BATON_FUZZ "Build tests/fuzz for libFuzzer, and no other test" OFF)
 option(BATON_WERROR "Warnings are errors" OFF)
 set(BATON_SANITIZE "" CACHE STRING

@@ -23,6 +23,7 @@ LAYERS = {
     "models/nn": ["core", "autograd"],
     "models/data": ["core"],
     "models": ["core", "autograd", "models/nn"],
+    "models/torch": ["core", "autograd", "models/nn"],
     "autograd/distributed": ["core", "autograd", "rpc"],
     "optim/distributed": ["core", "autograd", "rpc", "optim",
                           "autograd/distributed"],
@@ -31,9 +32,10 @@ LAYERS = {
     "tools": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
                       "models/distributed"],
     "examples": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
-                         "models/distributed", "tools"],
+                         "models/distributed", "models/torch", "tools"],
     "tests": LOCAL + ["rpc", "autograd/distributed", "optim/distributed",
-                      "models/distributed", "tools", "examples"],
+                      "models/distributed", "models/torch", "tools",
+                      "examples"],
 }
 
 # Headers of a library -> the files that may include them.
@@ -45,6 +47,9 @@ CONFINED = [
     ("oneDNN", r"(oneapi/)?dnnl", r"core/cpu/.*|tests/core/.*"),
     ("BLAS", r"(cblas|openblas)", r"core/cpu/.*"),
     ("CUDA", r"(cuda|cudnn|cublas|cupti|nccl|curand)", r"core/cuda/.*"),
+    ("LibTorch", r"(torch|ATen|c10)/",
+     r"models/torch/.*|examples/torch/.*\.cc|tests/models/torch/.*"),
+    ("MPI", r"mpi\.h", r"tools/mpi/.*|tests/tools/mpi/.*"),
     ("OpenMP", r"omp\.h", r"core/.*"),
     ("libjpeg", r"j(peg|error)", r"models/data/.*\.cc|tests/.*\.cc"),
     ("libarchive", r"archive(_entry)?\.h", r"models/data/.*\.cc|tests/.*\.cc"),

@@ -21,7 +21,8 @@ if [ -z "$base" ] || [ "$base" = "$(git rev-parse HEAD)" ]; then
 fi
 changed() {
   git log --format= --name-only --diff-filter=AM "$base..HEAD" -- "$@" \
-    ':!core/cuda' ':!examples/tutorial' ':!tests/out_of_tree' \
+    ':!core/cuda' ':!models/torch' ':!tests/models/torch' ':!examples/torch' \
+    ':!tools/mpi' ':!tests/tools/mpi' ':!examples/tutorial' ':!tests/out_of_tree' \
     ':!tests/rpc/compile_fail' |
     awk '!seen[$0]++'
 }

@@ -143,6 +143,32 @@ struct Export {
   dlpack::Managed managed{};
 };
 
+DLManagedTensor* Exported(const Tensor& tensor) {
+  const Device device = tensor.device();
+  auto made = std::make_unique<Export>();
+  made->tensor = tensor;
+  made->shape.assign(tensor.shape().dims().begin(),
+                     tensor.shape().dims().end());
+  made->strides.assign(tensor.strides().begin(), tensor.strides().end());
+  const bool pinned = !device.is_cuda() && tensor.storage()->use() != nullptr;
+  made->managed.array = {.data = tensor.raw_data(),
+                         .place = {device.is_cuda() ? dlpack::kCuda
+                                   : pinned         ? dlpack::kCudaHost
+                                                    : dlpack::kCpu,
+                                   device.is_cuda() ? device.index() : 0},
+                         .rank = tensor.rank(),
+                         .type = TypeOf(tensor.dtype()),
+                         .shape = made->shape.data(),
+                         .strides = made->strides.data(),
+                         .offset = 0};
+  made->managed.context = made.get();
+  made->managed.deleter = [](DLManagedTensor* exported) {
+    const auto* managed = reinterpret_cast<dlpack::Managed*>(exported);
+    delete static_cast<Export*>(managed->context);
+  };
+  return reinterpret_cast<DLManagedTensor*>(&made.release()->managed);
+}
+
 }  // namespace
 
 Tensor FromMemory(void* data, const Shape& shape, DType dtype,
@@ -187,36 +213,21 @@ Tensor FromDlpack(DLManagedTensor* exported) {
   return Tensor::FromStorage(std::move(storage), dtype, shape, strides, 0);
 }
 
+DLManagedTensor* ToDlpack(const Tensor& tensor, const Stream& reader) {
+  Require(tensor.defined(), "to_dlpack", "an undefined tensor");
+  Require(reader.device() == tensor.device(), "to_dlpack", "a stream of ",
+          reader.device().ToString(), " for a tensor of ",
+          tensor.device().ToString());
+  if (tensor.device().is_cuda()) tensor.storage()->use()->Read(reader);
+  return Exported(tensor);
+}
+
 DLManagedTensor* ToDlpack(const Tensor& tensor) {
   Require(tensor.defined(), "to_dlpack", "an undefined tensor");
-  const Device device = tensor.device();
-  if (device.is_cuda()) {
-    const Stream stream = CurrentStream(device);
-    tensor.storage()->use()->Read(stream);
-    stream.Synchronize();
-  }
-  auto made = std::make_unique<Export>();
-  made->tensor = tensor;
-  made->shape.assign(tensor.shape().dims().begin(),
-                     tensor.shape().dims().end());
-  made->strides.assign(tensor.strides().begin(), tensor.strides().end());
-  const bool pinned = !device.is_cuda() && tensor.storage()->use() != nullptr;
-  made->managed.array = {.data = tensor.raw_data(),
-                         .place = {device.is_cuda() ? dlpack::kCuda
-                                   : pinned         ? dlpack::kCudaHost
-                                                    : dlpack::kCpu,
-                                   device.is_cuda() ? device.index() : 0},
-                         .rank = tensor.rank(),
-                         .type = TypeOf(tensor.dtype()),
-                         .shape = made->shape.data(),
-                         .strides = made->strides.data(),
-                         .offset = 0};
-  made->managed.context = made.get();
-  made->managed.deleter = [](DLManagedTensor* exported) {
-    const auto* managed = reinterpret_cast<dlpack::Managed*>(exported);
-    delete static_cast<Export*>(managed->context);
-  };
-  return reinterpret_cast<DLManagedTensor*>(&made.release()->managed);
+  const Stream here = CurrentStream(tensor.device());
+  if (tensor.device().is_cuda()) tensor.storage()->use()->Read(here);
+  here.Synchronize();
+  return Exported(tensor);
 }
 
 }  // namespace baton

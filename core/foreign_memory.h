@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "core/stream.h"
 #include "core/tensor.h"
 
 // Declared in DLPack's header (dlpack/dlpack.h), through which array libraries
@@ -36,5 +37,8 @@ Tensor FromDlpack(DLManagedTensor* exported);
 // returns once they are written. Throws Error(InvalidArgument) for an undefined
 // tensor.
 DLManagedTensor* ToDlpack(const Tensor& tensor);
+// The same, but on a GPU it returns at once: for work that the other library
+// gives to `reader` from now on.
+DLManagedTensor* ToDlpack(const Tensor& tensor, const Stream& reader);
 
 }  // namespace baton

@@ -73,7 +73,16 @@ absl::StatusOr<Meeting> MeetingOf(const ClusterOptions& options) {
                            .lease = options.agent.lease,
                            .listens = true,
                            .access = {.security = options.security}}};
-  if (options.peers.empty()) return meeting;
+  if (options.peers.empty()) {
+    if (options.rendezvous_host.empty()) return meeting;
+    meeting.join.access.name = options.rendezvous_host;
+    meeting.hosted_here = options.rendezvous_host == options.name;
+    return meeting;
+  }
+  if (!options.rendezvous_host.empty()) {
+    return absl::InvalidArgumentError(
+        "the first of a list of workers (--peers) hosts their rendezvous");
+  }
   ASSIGN_OR_RETURN(std::vector<WorkerInfo> workers,
                    ParseWorkerList(options.peers));
   meeting.address = workers.front().address;
@@ -113,6 +122,12 @@ void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
              "; give --listen=HOST:0 with an address of this machine");
 }
 
+std::string ListenOf(const ClusterOptions& options, const Meeting& meeting) {
+  if (!options.peers.empty()) return meeting.join.self.address;
+  return meeting.hosted_here && !options.rendezvous.empty() ? options.rendezvous
+                                                            : options.listen;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
@@ -122,8 +137,7 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   ASSIGN_OR_RETURN(Meeting meeting, MeetingOf(options));
   WarnOfAnAddressOfThisMachineAlone(options);
   GrpcOptions transport_options = {
-      .listen =
-          options.peers.empty() ? options.listen : meeting.join.self.address,
+      .listen = ListenOf(options, meeting),
       .advertise_host = options.advertise_host,
       .cluster = options.cluster,
       .registry_digest = absl::StrCat(absl::Hex(registry.Digest())),
@@ -142,6 +156,11 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                    MakeGrpcTransport(transport_options));
+  if (meeting.hosted_here && options.peers.empty()) {
+    meeting.address = transport->address();
+    if (options.on_rendezvous)
+      RETURN_IF_ERROR(options.on_rendezvous(meeting.address));
+  }
   WorkerInfo& self = meeting.join.self;
   self = {.name = options.name,
           .incarnation = NewIncarnation(),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -29,6 +30,13 @@ struct ClusterOptions {
   // has met.
   std::string rendezvous;
   int world_size = 0;
+  // The name of the worker that hosts this rendezvous for as long as it lives,
+  // and which the others recognise by its own certificate; empty: a server of
+  // its own hosts it. That worker listens at `rendezvous`, or at `listen` if
+  // `rendezvous` is empty, and calls `on_rendezvous` with the address;
+  // JoinCluster returns the error that `on_rendezvous` returns.
+  std::string rendezvous_host = {};
+  std::function<absl::Status(const std::string& address)> on_rendezvous = {};
   // Instead of `rendezvous`: all workers, including this one, as
   // "alice=host:port,bob=host:port". The order gives the ranks; a different
   // `rank` or `world_size` is InvalidArgument.

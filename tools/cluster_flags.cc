@@ -3,6 +3,9 @@
 
 #include "tools/cluster_flags.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "absl/flags/flag.h"
@@ -12,8 +15,10 @@
 #include "core/status.h"
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
+#include "rpc/transports/address.h"
 #include "tools/command_line.h"
 #include "tools/compute_flags.h"
+#include "tools/launched.h"
 #include "tools/security_flags.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -32,7 +37,8 @@ ABSL_FLAG(bool, extra, false,
 ABSL_FLAG(std::string, peers, "",
           "instead of a rendezvous, every worker by rank: name=host:port,...; "
           "default BATON_PEERS");
-ABSL_FLAG(std::string, listen, "127.0.0.1:0",
+static constexpr char kDefaultListen[] = "127.0.0.1:0";
+ABSL_FLAG(std::string, listen, kDefaultListen,
           "host:port or unix:path to listen on; port 0 for any free one; with "
           "--peers its own entry there");
 ABSL_FLAG(std::string, advertise_host, "",
@@ -65,6 +71,15 @@ ABSL_FLAG(uint64_t, max_calls, 100'000,
 
 namespace baton::tools {
 namespace {
+
+constexpr char kTrainer[] = "trainer";
+
+absl::StatusOr<std::string> HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(name, HOST_NAME_MAX) != 0)
+    return absl::InternalError("gethostname failed: give --listen=host:0");
+  return std::string(name);
+}
 
 std::string TextOr(const std::string& flag, const char* variable,
                    const std::string& otherwise) {
@@ -137,6 +152,40 @@ absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
   return absl::OkStatus();
 }
 
+// Where mpirun, srun or the like has started this process, and nothing else
+// says who it is: rank 0 is the trainer and hosts the rendezvous, the others
+// are worker1, worker2, ...
+absl::Status FillInFromLauncher(const std::string& default_name,
+                                rpc::ClusterOptions& options) {
+  const bool named = options.name != default_name ||
+                     (!default_name.empty() && default_name != kTrainer);
+  if (named || options.world_size != 0 || !options.peers.empty())
+    return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto launched, LaunchedByOthers());
+  if (!launched.has_value()) return absl::OkStatus();
+  if (options.rendezvous.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "this is rank ", launched->rank, " of ", launched->size, " (",
+        launched->by, "): give --rendezvous=host:port, the same to all, where ",
+        "rank 0 shall listen"));
+  }
+  options.world_size = launched->size;
+  options.rank = launched->rank;
+  options.rendezvous_host = kTrainer;
+  if (launched->rank == 0) {
+    options.name = kTrainer;
+  } else {
+    options.name = absl::StrCat("worker", launched->rank);
+    // Where the default is reached by none but those of this machine.
+    if (absl::GetFlag(FLAGS_listen) == kDefaultListen &&
+        !rpc::IsLocal(options.rendezvous)) {
+      ASSIGN_OR_RETURN(const std::string host, HostName());
+      options.listen = absl::StrCat(host, ":0");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
@@ -161,6 +210,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
           "--extra and --world_size exclude each other");
     options.world_size = rpc::kOneMore;
   }
+  RETURN_IF_ERROR(FillInFromLauncher(default_name, options));
   ASSIGN_OR_RETURN(options.join_timeout, TimeOf(FLAGS_join_timeout));
   ASSIGN_OR_RETURN(options.agent.default_timeout, TimeOf(FLAGS_rpc_timeout));
   ASSIGN_OR_RETURN(options.agent.lease, TimeOf(FLAGS_lease, rpc::kLeastLease));

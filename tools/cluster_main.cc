@@ -7,6 +7,7 @@
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
+#include "tools/serve.h"
 
 namespace baton::tools::internal {
 namespace {
@@ -20,13 +21,14 @@ absl::Status RunProcess(const ClusterProgram& program,
   rpc::Registry registry;
   if (program.add) program.add(registry);
   StopSignal stop;
+  const std::string host = options.rendezvous_host;
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    join(std::move(options), std::move(registry)));
   absl::Status result;
   if (trains) {
     result = CatchErrors([&] { return program.train(*agent); });
   } else {
-    stop.Wait();
+    Serve(*agent, stop, host);
   }
   const absl::Status left = agent->Shutdown();
   return result.ok() ? left : result;

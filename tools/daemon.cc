@@ -92,6 +92,12 @@ int StopSignal::Wait() {
   return signal_;
 }
 
+void StopSignal::End() {
+  MutexLock lock(mutex_);
+  if (signal_ == 0) signal_ = SIGTERM;
+  changed_.NotifyAll();
+}
+
 absl::StatusOr<std::vector<int>> ParseCores(const std::string& text) {
   std::vector<int> cores;
   const std::vector<std::string> ranges =

@@ -29,6 +29,8 @@ class StopSignal {
   void Keep();
   // Keep, then waits for the first signal and gives it.
   int Wait();
+  // As if SIGTERM had come, unless a signal has: Wait ends.
+  void End();
 
  private:
   void Watch();

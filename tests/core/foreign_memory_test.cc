@@ -194,6 +194,8 @@ TEST(Dlpack, AnExportKeepsTheMemoryUntilItsDeleterRuns) {
   exported->deleter(exported);
   EXPECT_TRUE(storage.expired());
   EXPECT_THROW(ToDlpack(Tensor()), Error);
+  const Stream here = CurrentStream(test::TestDevice());
+  EXPECT_THROW(ToDlpack(Tensor(), here), Error);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
+#include "tools/serve.h"
 #include "tools/view/metrics_server.h"
 #include "tools/view/prometheus.h"
 
@@ -100,6 +101,7 @@ absl::StatusOr<int> Main(char** argv) {
   ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> port, PortForMetrics());
 
   StopSignal stop;
+  const std::string host = options.rendezvous_host;
   rpc::Registry registry;
   dist::RegisterStock(registry);
   for (const std::string& plugin : absl::GetFlag(FLAGS_plugin)) {
@@ -114,7 +116,7 @@ absl::StatusOr<int> Main(char** argv) {
   LogInfo("serving at ", agent->self().address, " as rank ",
           static_cast<int>(agent->self().rank), ", on ",
           agent->self().compute.ToString());
-  stop.Wait();
+  Serve(*agent, stop, host);
   LogInfo("shutting down");
   // The agent has printed what was left behind.
   return agent->Shutdown({.timeout = shutdown_timeout}).ok() ? 0 : 1;

@@ -1,0 +1,26 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+// What mpirun, mpiexec and srun tell each process that they start, in its
+// environment: a program needs no library of MPI to read it.
+namespace baton::tools {
+
+struct Launched {
+  int rank = 0;
+  int size = 0;
+  std::string by;  // "OMPI_COMM_WORLD_RANK", for errors
+};
+
+// Of Open MPI, MPICH and what is like it, or Slurm, the first that is there;
+// none where this process was started otherwise. InvalidArgument for variables
+// that are no rank among others.
+absl::StatusOr<std::optional<Launched>> LaunchedByOthers();
+
+}  // namespace baton::tools

@@ -1,0 +1,29 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "rpc/agent.h"
+#include "tools/daemon.h"
+
+namespace baton::tools {
+
+// Serves the others until a signal comes or, where the worker named `host`
+// hosts their rendezvous (rpc::ClusterOptions), until that has ended: whoever
+// has started them all waits for all. `stop` outlives the agent.
+inline void Serve(rpc::Agent& agent, StopSignal& stop,
+                  const std::string& host) {
+  if (!host.empty()) {
+    agent.WatchMembers([&stop, host](const rpc::MemberEvent& event) {
+      using Kind = rpc::MemberEvent::Kind;
+      const bool gone = event.kind == Kind::kLeft || event.kind == Kind::kLost;
+      if (gone && event.worker.name == host) stop.End();
+    });
+    if (!agent.Find(host).ok()) stop.End();  // it was so fast
+  }
+  stop.Wait();
+}
+
+}  // namespace baton::tools
