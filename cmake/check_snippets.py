@@ -13,7 +13,8 @@ A block of code below a line
 is what stands in that file between a line "// [train]" (or "# [train]") and the
 next "// [end]", without the indentation that all of it has. --write copies it
 into the document. A link to a file of the project must lead to one, and its
-#anchor to a heading there. Prints one line for each that does not, and ends with 1
+#anchor to a heading there. A node of a mermaid chart whose text is a path, or several
+with <br> between them, must name files. Prints one line for each that does not, and ends with 1
 if there was any.
 """
 
@@ -26,6 +27,8 @@ CUT = re.compile(r"^[ \t]*(?://|#) \[{}\]\n(.*?)^[ \t]*(?://|#) \[end\]$")
 BLOCK = re.compile(r"^<!-- (\S+): (\w+) -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
 MARK = re.compile(r"^<!-- \S+: \w+ -->$", re.M)
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+CHART = re.compile(r"^```mermaid\n(.*?)^```$", re.M | re.S)
+NODE = re.compile(r"\w\[([^\]]*)\]")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
 
 
@@ -80,6 +83,15 @@ def check_links(root, name, text):
             yield f"{name}: {target} has no such heading"
 
 
+def check_charts(root, name, text):
+    for chart in CHART.findall(text):
+        for label in NODE.findall(chart):
+            for path in label.split("<br>"):
+                if re.fullmatch(r"[\w./-]+/[\w.-]+\.\w+", path) and not (
+                        root / path).is_file():
+                    yield f"{name}: a chart names {path}, which is not there"
+
+
 def documents(root):
     folders = [root / "docs", root / "tests", root / "examples", root / "deploy",
                root / "tools"]
@@ -99,6 +111,7 @@ def main():
             path.write_text(made)
             differs, _ = check_snippets(root, name, made)
         wrong += differs + list(check_links(root, name, text))
+        wrong += check_charts(root, name, text)
     print("\n".join(wrong) or "documents have the code that they show")
     return 1 if wrong else 0
 

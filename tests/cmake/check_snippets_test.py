@@ -52,6 +52,20 @@ class CheckSnippets(unittest.TestCase):
         self.assertIn("there is no gone.md", look("[a](gone.md)\n")[0][0])
         self.assertIn("no such heading", look("# B\n[a](d.md#c)\n")[0][0])
 
+    def test_charts_name_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "a").mkdir()
+            (root / "a" / "b.cc").write_text("")
+
+            def look_at(label):
+                chart = f"```mermaid\nflowchart TB\n  x[{label}] --> y\n```\n"
+                return list(check_snippets.check_charts(root, "d.md", chart))
+
+            self.assertEqual([], look_at("a/b.cc<br>a/b.cc"))
+            self.assertEqual([], look_at("some words"))
+            self.assertIn("a/gone.h", look_at("a/b.cc<br>a/gone.h")[0])
+
 
 if __name__ == "__main__":
     unittest.main()
