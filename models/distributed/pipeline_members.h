@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,14 +58,22 @@ class PipelineMembers {
   PipelineMembers(rpc::Agent& agent,
                   const std::vector<rpc::WorkerInfo>& workers);
 
-  // Makes those that are missing.
-  absl::Status MakeStores();
+  // Makes those that are missing, under that claim.
+  absl::Status MakeStores(const StateClaim& claim);
+  // The latest epoch under which any worker of the cluster has heard a claim to
+  // that pipeline. Those that do not answer, as a trainer that was killed, are
+  // waited for until they are lost.
+  absl::StatusOr<uint64_t> ClaimedEpoch(const std::string& pipeline);
+  // In place of MakeStores and FindLost, for a trainer that takes a pipeline
+  // up: claims the states of all workers of the cluster.
+  absl::Status TakeUp(const StateClaim& claim);
   // Where the states of a place are kept beside its own store: at the next
   // place, or of a single worker here.
   const RRef<StateStore>& BuddyOf(size_t place) const;
 
   // Waits until each member has answered, which then takes nothing from earlier
-  // epochs, or is gone. Their places; Unavailable after the deadline.
+  // epochs, or is gone. Their places; Unavailable after the deadline, and
+  // PermissionDenied once another trainer has taken the pipeline over.
   absl::StatusOr<std::vector<size_t>> FindLost(uint64_t epoch,
                                                Clock::time_point deadline);
   // Gives their places to others, waiting for such. Unavailable after the
@@ -83,6 +92,12 @@ class PipelineMembers {
   MemberNews& news() const { return *news_; }
 
  private:
+  bool IsThere(const rpc::WorkerInfo& worker) const;
+  std::vector<rpc::WorkerInfo> Others() const;
+  // Of ask(worker) for each of the others, but for those that are lost.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> AskOthers(
+      const std::function<Future<T>(const rpc::WorkerInfo&)>& ask) const;
   bool IsGone(const Member& member) const;
   std::optional<rpc::WorkerInfo> SuccessorOf(const Member& lost) const;
 
@@ -91,7 +106,7 @@ class PipelineMembers {
   std::vector<Member> members_;
   std::vector<std::string> names_;  // of all that had a place
   RRef<StateStore> here_;           // the only worker's buddy
-  // Of the last FindLost: who has what.
+  // Of the last FindLost or TakeUp: who has what.
   struct Answer {
     RRef<StateStore> store;
     std::vector<KeptState> kept;

@@ -18,6 +18,7 @@
 #include "models/distributed/checkpoint.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/pipeline_members.h"
+#include "models/distributed/trainer_journal.h"
 #include "optim/distributed/optimizer.h"
 #include "rpc/agent.h"
 
@@ -57,10 +58,16 @@ struct RecoveredOptimizer {
   RecoveredOptimizer(Optimizer<O>& optimizer)
       : hosts([&optimizer] { return optimizer.Hosts(); }),
         next_step([&optimizer] { return optimizer.NextStep(); }),
+        export_rates([&optimizer] { return optimizer.ExportRates(); }),
+        import_rates([&optimizer](const optim::StateDict& rates) {
+          return optimizer.ImportRates(rates);
+        }),
         make_anew([&optimizer] { optimizer.MakeAnew(); }) {}
 
   std::function<Future<std::vector<RRef<OptimizerHost>>>()> hosts;
   std::function<StepRequest()> next_step;
+  std::function<optim::StateDict()> export_rates;
+  std::function<absl::Status(const optim::StateDict&)> import_rates;
   std::function<void()> make_anew;
 };
 
@@ -85,6 +92,12 @@ struct RecoveryOptions {
   std::chrono::milliseconds successor_timeout{30'000};
   // After which no other try begins.
   std::chrono::milliseconds timeout{180'000};
+  // A folder in which this trainer notes each step (trainer_journal.h), so that
+  // one that is started again goes on with the training; empty: the loss of the
+  // trainer is the end of it.
+  std::string journal{};
+  // How long workers keep their states then, once the trainer has gone.
+  std::chrono::milliseconds grace{120'000};
   // Hears of each, once the step is done again.
   std::function<void(const Recovery&)> on_recovery = nullptr;
 };
@@ -108,14 +121,21 @@ struct RecoveryOptions {
 //       sgd));
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
 //
+// With RecoveryOptions::journal the trainer may be lost, too, or started again:
+// Make, with modules of the same kind and number, takes the training up where
+// workers still have the states after a step that the journal has, and
+// resumed() says which, and what the trainer had noted (Note). A trainer that
+// another has taken the training from is refused by all workers from then on,
+// whatever it asks, with PermissionDenied, which names the other.
+//
 // RRefs and Modules of what was made anew go on working in this process
 // (RRef::MoveTo), and so does the optimizer; what else a lost worker had is
 // lost with it. docs/design/stage_recovery.md says what is survived. Must not
 // outlive the agent and the optimizer. Confined to one thread.
 class RecoverablePipeline {
  public:
-  // Errors as Pipeline::Make; InvalidArgument for a loss that is a module of
-  // its own, and for a loss scale, which are not recovered.
+  // Errors as Pipeline::Make, and of the journal; InvalidArgument for a loss
+  // that is a module of its own, and for a loss scale, which are not recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
@@ -131,6 +151,11 @@ class RecoverablePipeline {
                                             const Tensor& targets);
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
+  // Before a step: what a trainer that is started again is to know of the time
+  // before it, beside the optimizer's rates. For the journal.
+  void Note(NamedTensors state) { noted_ = std::move(state); }
+  // No step follows: a trainer that is started again begins anew.
+  absl::Status Finish() const;
 
   // Where states are lost the training goes back to the newest of these, of the
   // same modules and optimizer, which stay good after recoveries. They live as
@@ -138,7 +163,7 @@ class RecoverablePipeline {
   void set_checkpoints(Checkpointer* checkpoints) {
     checkpoints_ = checkpoints;
   }
-  // Of the last Step that ended in DataLoss.
+  // Of the last Step that ended in DataLoss; before, of what was taken up.
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
@@ -155,7 +180,7 @@ class RecoverablePipeline {
     Tensor targets;
     StepRequest request;
   };
-  using Finish = std::function<absl::Status()>;
+  using Rest = std::function<absl::Status()>;
 
   RecoverablePipeline(rpc::Agent& agent, const PipelineOptions& options,
                       const RecoveryOptions& recovery,
@@ -163,14 +188,22 @@ class RecoverablePipeline {
                       const RecoveredOptimizer& optimizer);
 
   absl::StatusOr<Pipeline::StepResult> Run(const Batch& batch);
-  // Until the batches that are not committed are, and `finish`, if any, is OK.
-  absl::Status Recover(const absl::Status& cause, const Finish& finish);
+  // Until the batches that are not committed are, and `rest`, if any, is OK.
+  absl::Status Recover(const absl::Status& cause, const Rest& rest);
   // How it is over, or nothing to try again because of `why`.
-  std::optional<absl::Status> Try(const absl::Status& cause,
-                                  const Finish& finish, absl::Status& why,
-                                  Recovery& record);
+  std::optional<absl::Status> Try(const absl::Status& cause, const Rest& rest,
+                                  absl::Status& why, Recovery& record);
   // Until all places have a worker.
   absl::Status Decide(Recovery& record);
+  // Of a trainer that goes on with another's training, or may be followed.
+  absl::Status OpenJournal();
+  absl::Status TakeUp();
+  absl::Status WriteJournal() const;
+  StateClaim Claim(bool takes_up) const;
+  // After which step to go on, and where the states after it are.
+  absl::StatusOr<std::optional<PipelineMembers::Kept>> FindStates(
+      const Recovery& record);
+  absl::Status MakeAll(Recovery& record);
   absl::Status MakeModules();
   absl::Status MakePipeline();
   absl::Status MakeKeepers();
@@ -187,6 +220,9 @@ class RecoverablePipeline {
   std::vector<size_t> place_of_module_;
   PipelineMembers members_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::optional<TrainerJournal> journal_;
+  uint64_t training_ = 0;  // as the journal names it
+  NamedTensors noted_;
   std::vector<RRef<OptimizerHost>> hosts_;
   std::vector<RRef<StateKeeper>> keepers_;  // of each place
   std::deque<Batch> batches_;               // of the last steps

@@ -53,6 +53,8 @@ class StateKeeper {
   Future<void> Begin(rpc::CallContext& call, int64_t step,
                      const RRef<StateStore>& from);
 
+  // PermissionDenied once another trainer has taken the pipeline over.
+  absl::Status Check() const;
   // For a step that has the modules and the worker's parameters: the state
   // after it. That after the step before must be safe.
   void KeepHeld(int64_t step);
