@@ -97,6 +97,7 @@ constexpr int kUsualSteps = 2;
 
 void RegisterPipeline(rpc::Registry& registry) {
   registry.Add<Stage>().Add<StageGroup>().Add<StateStore>().Add<StateKeeper>();
+  registry.AddFunction<&ClaimedEpoch>();
 }
 
 Pipeline::Pipeline(const PipelineOptions& options,

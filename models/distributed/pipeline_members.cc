@@ -72,18 +72,72 @@ PipelineMembers::PipelineMembers(rpc::Agent& agent,
   }
 }
 
-absl::Status PipelineMembers::MakeStores() {
-  if (members_.size() == 1 && !here_.valid()) {
-    here_ = RRef<StateStore>::Make(
-        agent_, std::shared_ptr<StateStore>(StateStore::Make()));
-  }
+absl::Status PipelineMembers::MakeStores(const StateClaim& claim) {
+  if (members_.size() == 1 && !here_.valid())
+    here_ = RRef<StateStore>::Make(agent_, std::make_shared<StateStore>());
   for (Member& member : members_) {
     if (member.store.valid()) continue;
     ASSIGN_OR_RETURN(
         member.store,
-        rpc::Create<StateStore>(agent_, member.worker).Await(kNoLimit));
+        rpc::Create<StateStore>(agent_, member.worker, claim).Await(kNoLimit));
   }
   return absl::OkStatus();
+}
+
+bool PipelineMembers::IsThere(const rpc::WorkerInfo& worker) const {
+  return absl::c_any_of(agent_.workers(), [&](const rpc::WorkerInfo& there) {
+    return IsSame(there, worker);
+  });
+}
+
+std::vector<rpc::WorkerInfo> PipelineMembers::Others() const {
+  std::vector<rpc::WorkerInfo> others = agent_.workers();
+  std::erase_if(others, [&](const rpc::WorkerInfo& worker) {
+    return IsSame(worker, agent_.self());
+  });
+  return others;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> PipelineMembers::AskOthers(
+    const std::function<Future<T>(const rpc::WorkerInfo&)>& ask) const {
+  const std::vector<rpc::WorkerInfo> others = Others();
+  std::vector<Future<T>> asked;
+  for (const rpc::WorkerInfo& worker : others) asked.push_back(ask(worker));
+  std::vector<T> answers;
+  for (size_t i = 0; i < others.size(); ++i) {
+    absl::StatusOr<T> answer = asked[i].Await(kNoLimit);
+    if (!answer.ok() && IsThere(others[i])) return answer.status();
+    if (answer.ok()) answers.push_back(*std::move(answer));
+  }
+  return answers;
+}
+
+absl::StatusOr<uint64_t> PipelineMembers::ClaimedEpoch(
+    const std::string& pipeline) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> epochs,
+                   AskOthers<uint64_t>([&](const rpc::WorkerInfo& worker) {
+                     return agent_.Async<&dist::ClaimedEpoch>(worker, pipeline);
+                   }));
+  return epochs.empty() ? 0 : *absl::c_max_element(epochs);
+}
+
+absl::Status PipelineMembers::TakeUp(const StateClaim& claim) {
+  ASSIGN_OR_RETURN(
+      const auto stores,
+      AskOthers<RRef<StateStore>>([&](const rpc::WorkerInfo& worker) {
+        return rpc::Create<StateStore>(agent_, worker, claim);
+      }));
+  answers_.clear();
+  for (const RRef<StateStore>& store : stores) {
+    ASSIGN_OR_RETURN(
+        auto kept,
+        store.Async<&StateStore::Fence>(claim.epoch).Await(kNoLimit));
+    answers_.push_back({store, std::move(kept)});
+    for (Member& member : members_)
+      if (IsSame(member.worker, store.owner())) member.store = store;
+  }
+  return MakeStores(claim);
 }
 
 const RRef<StateStore>& PipelineMembers::BuddyOf(size_t place) const {
@@ -94,9 +148,7 @@ const RRef<StateStore>& PipelineMembers::BuddyOf(size_t place) const {
 // A worker that was given up and came back has lost what was made there.
 bool PipelineMembers::IsGone(const Member& member) const {
   if (member.store.valid() && !member.store.confirmed()) return true;
-  return absl::c_none_of(agent_.workers(), [&](const rpc::WorkerInfo& worker) {
-    return IsSame(worker, member.worker);
-  });
+  return !IsThere(member.worker);
 }
 
 absl::StatusOr<std::vector<size_t>> PipelineMembers::FindLost(
@@ -115,7 +167,8 @@ absl::StatusOr<std::vector<size_t>> PipelineMembers::FindLost(
     answers_.clear();
     if (here_.valid()) {
       ASSIGN_OR_RETURN(const auto here, here_.LocalValue());
-      answers_.push_back({here_, here->Fence(epoch)});
+      ASSIGN_OR_RETURN(auto kept, here->Fence(epoch));
+      answers_.push_back({here_, std::move(kept)});
     }
     std::vector<size_t> lost;
     absl::Status unknown;
@@ -125,6 +178,7 @@ absl::StatusOr<std::vector<size_t>> PipelineMembers::FindLost(
       if (asked[place].has_value()) {
         auto kept = asked[place]->Await(kNoLimit);
         why = kept.status();
+        if (absl::IsPermissionDenied(why)) return why;
         if (kept.ok()) answers_.push_back({member.store, *std::move(kept)});
       }
       if (IsGone(member)) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,15 +59,23 @@ class PipelineMembers {
   PipelineMembers(rpc::Agent& agent,
                   const std::vector<rpc::WorkerInfo>& workers);
 
-  // Makes the stores that are missing.
-  absl::Status MakeStores();
+  // Makes the stores that are missing, under this claim.
+  absl::Status MakeStores(const StateClaim& claim);
+  // Returns the latest epoch under which a worker of the cluster has received a
+  // claim to that pipeline. Waits until workers that do not answer, such as a
+  // killed trainer, are lost.
+  absl::StatusOr<uint64_t> ClaimedEpoch(const std::string& pipeline);
+  // Claims the states of all workers of the cluster. A trainer that takes a
+  // pipeline up calls this instead of MakeStores and FindLost.
+  absl::Status TakeUp(const StateClaim& claim);
   // The store that keeps a second copy of a place's states: at the worker of
   // the next place, or in this process if there is only one worker.
   const RRef<StateStore>& BuddyOf(size_t place) const;
 
   // Waits until each member has answered, and from then on refuses writes from
   // earlier epochs, or is gone. Returns the places of those that are gone;
-  // Unavailable after the deadline.
+  // Unavailable after the deadline, and PermissionDenied once another trainer
+  // has taken the pipeline over.
   absl::StatusOr<std::vector<size_t>> FindLost(uint64_t epoch,
                                                Clock::time_point deadline);
   // Gives these places to other workers and waits until there are enough. After
@@ -87,6 +96,12 @@ class PipelineMembers {
   MemberNews& news() const { return *news_; }
 
  private:
+  bool IsThere(const rpc::WorkerInfo& worker) const;
+  std::vector<rpc::WorkerInfo> Others() const;
+  // Of ask(worker) for each of the others, but for those that are lost.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> AskOthers(
+      const std::function<Future<T>(const rpc::WorkerInfo&)>& ask) const;
   bool IsGone(const Member& member) const;
   std::optional<rpc::WorkerInfo> SuccessorOf(const Member& lost) const;
 
@@ -95,7 +110,7 @@ class PipelineMembers {
   std::vector<Member> members_;
   std::vector<std::string> names_;  // of all workers that ever had a place
   RRef<StateStore> here_;           // the buddy if there is only one worker
-  // The answers of the last FindLost: which store has which states.
+  // The answers of the last FindLost or TakeUp: which store has which states.
   struct Answer {
     RRef<StateStore> store;
     std::vector<KeptState> kept;

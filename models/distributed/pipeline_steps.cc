@@ -207,7 +207,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     for (const RRef<OptimizerHost>& host : sink.hosts) {
       if (host.owner() == groups_[i].owner()) part.optimizer = host;
     }
-    if (sink.steps && !keepers_.empty()) part.keeper = keepers_[i];
+    if (!keepers_.empty()) part.keeper = keepers_[i];
   }
   return orders;
 }

@@ -110,9 +110,13 @@ absl::StatusOr<std::unique_ptr<RecoverablePipeline>> RecoverablePipeline::Make(
   RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<RecoverablePipeline> made(
       new RecoverablePipeline(agent, options, recovery, modules, optimizer));
-  RETURN_IF_ERROR(made->members_.MakeStores());
+  if (recovery.journal.empty()) {
+    RETURN_IF_ERROR(made->members_.MakeStores(made->Claim(false)));
+  } else {
+    RETURN_IF_ERROR(made->OpenJournal());
+  }
   RETURN_IF_ERROR(made->MakePipeline());
-  RETURN_IF_ERROR(made->Load(0, {}));
+  RETURN_IF_ERROR(made->TakeUp());
   return made;
 }
 
@@ -141,6 +145,7 @@ absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Run(
 absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
     const BatchInputs& inputs, const Tensor& targets) {
   RETURN_IF_ERROR(status_);
+  RETURN_IF_ERROR(WriteJournal());
   batches_.push_back({next_, inputs, targets, optimizer_.next_step()});
   if (batches_.size() > kBatches) batches_.pop_front();
   auto result = Run(batches_.back());
@@ -170,7 +175,7 @@ absl::StatusOr<Pipeline::EvalResult> RecoverablePipeline::Evaluate(
 }
 
 absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
-                                          const Finish& finish) {
+                                          const Rest& rest) {
   const Clock::time_point begin = Clock::now();
   LogInfo("recovery: ", cause.ToString());
   absl::Status why = cause;
@@ -180,7 +185,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
   while (fruitless < kMostFruitless &&
          Clock::now() - begin < recovery_.timeout) {
     ++record.tries;
-    if (std::optional<absl::Status> over = Try(cause, finish, why, record)) {
+    if (std::optional<absl::Status> over = Try(cause, rest, why, record)) {
       if (!over->ok()) return *std::move(over);
       ++recoveries_;
       LogWarning("recovery: ", record.ToString());
@@ -188,6 +193,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
       return absl::OkStatus();
     }
     LogInfo("recovery: try ", record.tries, ": ", why.ToString());
+    if (absl::IsPermissionDenied(why)) break;
     fruitless = record.lost.size() > lost ? 0 : fruitless + 1;
     lost = record.lost.size();
   }
@@ -196,7 +202,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
 }
 
 std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
-                                                     const Finish& finish,
+                                                     const Rest& rest,
                                                      absl::Status& why,
                                                      Recovery& record) {
   const auto again = [&](const absl::Status& status) {
@@ -207,19 +213,16 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
   pipeline_.reset();
   ++options_.epoch;
   if (const auto decided = Decide(record); !decided.ok()) return again(decided);
-  const auto kept = members_.NewestKept(next_ - 1);
+  const auto found = FindStates(record);
+  if (!found.ok()) return again(found.status());
+  const std::optional<PipelineMembers::Kept>& kept = *found;
   if (!kept && checkpoints_ == nullptr) {
     status_ = absl::DataLossError(absl::StrCat(
         "lost together with the worker that kept its state: ",
         absl::StrJoin(record.lost, ", "), "; there is no checkpoint"));
     return status_;
   }
-  {
-    const Timed timed(record.make);
-    if (const auto made = MakeModules(); !made.ok()) return again(made);
-    optimizer_.make_anew();
-    if (const auto made = MakePipeline(); !made.ok()) return again(made);
-  }
+  if (const auto made = MakeAll(record); !made.ok()) return again(made);
   if (!kept) {
     const absl::Status back = GoBackToCheckpoint();
     if (absl::IsDataLoss(back)) return back;
@@ -238,7 +241,7 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
     return cause;
   }
   auto redone = Redo(kept->step, next_, record);
-  if (redone.ok() && finish) redone = finish();
+  if (redone.ok() && rest) redone = rest();
   if (!redone.ok()) return again(redone);
   return absl::OkStatus();
 }
@@ -264,8 +267,28 @@ absl::Status RecoverablePipeline::Decide(Recovery& record) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<PipelineMembers::Kept>>
+RecoverablePipeline::FindStates(const Recovery& record) {
+  // Workers may have given this trainer up, and have what they kept all the
+  // same, or be another's by now.
+  if (journal_.has_value() && !record.lost.empty())
+    RETURN_IF_ERROR(members_.TakeUp(Claim(true)));
+  auto kept = members_.NewestKept(next_ - 1);
+  // What another trainer did after it is not known.
+  const int64_t known = batches_.empty() ? next_ : batches_.front().number;
+  if (kept && kept->step < known - 1) kept.reset();
+  return kept;
+}
+
+absl::Status RecoverablePipeline::MakeAll(Recovery& record) {
+  const Timed timed(record.make);
+  RETURN_IF_ERROR(MakeModules());
+  optimizer_.make_anew();
+  return MakePipeline();
+}
+
 absl::Status RecoverablePipeline::MakeModules() {
-  RETURN_IF_ERROR(members_.MakeStores());
+  RETURN_IF_ERROR(members_.MakeStores(Claim(false)));
   std::vector<PipelineMembers::Member>& members = members_.all();
   std::vector<Future<void>> making;
   for (size_t i = 0; i < modules_.size(); ++i) {

@@ -18,6 +18,7 @@
 #include "models/distributed/checkpoint.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/pipeline_members.h"
+#include "models/distributed/trainer_journal.h"
 #include "optim/distributed/optimizer.h"
 #include "rpc/agent.h"
 
@@ -59,10 +60,16 @@ struct RecoveredOptimizer {
   RecoveredOptimizer(Optimizer<O>& optimizer)
       : hosts([&optimizer] { return optimizer.Hosts(); }),
         next_step([&optimizer] { return optimizer.NextStep(); }),
+        export_rates([&optimizer] { return optimizer.ExportRates(); }),
+        import_rates([&optimizer](const optim::StateDict& rates) {
+          return optimizer.ImportRates(rates);
+        }),
         make_anew([&optimizer] { optimizer.MakeAnew(); }) {}
 
   std::function<Future<std::vector<RRef<OptimizerHost>>>()> hosts;
   std::function<StepRequest()> next_step;
+  std::function<optim::StateDict()> export_rates;
+  std::function<absl::Status(const optim::StateDict&)> import_rates;
   std::function<void()> make_anew;
 };
 
@@ -88,6 +95,13 @@ struct RecoveryOptions {
   std::chrono::milliseconds successor_timeout{30'000};
   // No further try begins after this time.
   std::chrono::milliseconds timeout{180'000};
+  // The folder in which this trainer notes each step (trainer_journal.h), so
+  // that a restarted trainer continues the training. Empty: the training ends
+  // with its trainer.
+  std::string journal{};
+  // How long workers with a journal's states keep them once the trainer has
+  // gone.
+  std::chrono::milliseconds grace{120'000};
   // Called for each recovery after its steps have been repeated.
   std::function<void(const Recovery&)> on_recovery = nullptr;
 };
@@ -111,14 +125,22 @@ struct RecoveryOptions {
 //       sgd));
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
 //
+// With RecoveryOptions::journal the trainer may be lost, too: Make, called by a
+// restarted trainer with modules of the same kind and number, continues after
+// the newest step of the journal whose states the workers still have. resumed()
+// then returns that step and what the trainer had noted (Note). Once another
+// trainer has taken a training over, all workers refuse every request of the
+// earlier one with PermissionDenied, which names the other trainer.
+//
 // In this process, RRefs and Modules of what was made anew continue to work
 // (RRef::MoveTo), and so does the optimizer; everything else at a lost worker
 // is lost. docs/design/stage_recovery.md says which failures are survived. Must
 // not outlive the agent and the optimizer. Confined to one thread.
 class RecoverablePipeline {
  public:
-  // Errors are those of Pipeline::Make. Also returns InvalidArgument for a loss
-  // that is a module and for a loss scale, which cannot be recovered.
+  // Returns the errors of Pipeline::Make and of the journal, and
+  // InvalidArgument for a loss that is a module and for a loss scale, which
+  // cannot be recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
@@ -135,6 +157,11 @@ class RecoverablePipeline {
                                             const Tensor& targets);
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
+  // Sets what the journal notes with the next step for a restarted trainer,
+  // beside the optimizer's rates.
+  void Note(NamedTensors state) { noted_ = std::move(state); }
+  // Ends the training: no step follows, and a restarted trainer begins anew.
+  absl::Status Finish() const;
 
   // Sets the checkpoints that the training returns to if states are lost. They
   // must be of the same modules and optimizer, remain usable after recoveries,
@@ -142,7 +169,8 @@ class RecoverablePipeline {
   void set_checkpoints(Checkpointer* checkpoints) {
     checkpoints_ = checkpoints;
   }
-  // The checkpoint that the last Step returned to with DataLoss.
+  // The checkpoint that the last Step returned to with DataLoss; before that,
+  // what Make has taken up.
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
@@ -159,7 +187,7 @@ class RecoverablePipeline {
     Tensor targets;
     StepRequest request;
   };
-  using Finish = std::function<absl::Status()>;
+  using Rest = std::function<absl::Status()>;
 
   RecoverablePipeline(rpc::Agent& agent, const PipelineOptions& options,
                       const RecoveryOptions& recovery,
@@ -167,15 +195,24 @@ class RecoverablePipeline {
                       const RecoveredOptimizer& optimizer);
 
   absl::StatusOr<Pipeline::StepResult> Run(const Batch& batch);
-  // Repeats until all batches are committed and `finish`, if any, returns OK.
-  absl::Status Recover(const absl::Status& cause, const Finish& finish);
+  // Repeats until all batches are committed and `rest`, if any, returns OK.
+  absl::Status Recover(const absl::Status& cause, const Rest& rest);
   // One attempt: returns the final status, or nullopt to try again because of
   // `why`.
-  std::optional<absl::Status> Try(const absl::Status& cause,
-                                  const Finish& finish, absl::Status& why,
-                                  Recovery& record);
+  std::optional<absl::Status> Try(const absl::Status& cause, const Rest& rest,
+                                  absl::Status& why, Recovery& record);
   // Waits until all places have a worker.
   absl::Status Decide(Recovery& record);
+  // For a trainer that continues another one's training, or may have a
+  // successor.
+  absl::Status OpenJournal();
+  absl::Status TakeUp();
+  absl::Status WriteJournal() const;
+  StateClaim Claim(bool takes_up) const;
+  // Returns the step after which to continue, and where its states are.
+  absl::StatusOr<std::optional<PipelineMembers::Kept>> FindStates(
+      const Recovery& record);
+  absl::Status MakeAll(Recovery& record);
   absl::Status MakeModules();
   absl::Status MakePipeline();
   absl::Status MakeKeepers();
@@ -192,6 +229,9 @@ class RecoverablePipeline {
   std::vector<size_t> place_of_module_;
   PipelineMembers members_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::optional<TrainerJournal> journal_;
+  uint64_t training_ = 0;  // as the journal names it
+  NamedTensors noted_;
   std::vector<RRef<OptimizerHost>> hosts_;
   std::vector<RRef<StateKeeper>> keepers_;  // one for each place
   std::deque<Batch> batches_;               // the last ones

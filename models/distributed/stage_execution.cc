@@ -59,7 +59,8 @@ bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
          task.order.request.clip_norm == optim::Clip::kNone &&
-         task.order.loss_scale == 0 && task.keeper == nullptr;
+         task.order.loss_scale == 0 &&
+         (task.keeper == nullptr || !task.plan->steps);
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {

@@ -173,6 +173,7 @@ absl::Status StageGroup::Prepare(Task& task) {
     task.keeper = known.keeper.lock();
     if (task.keeper == nullptr)
       return absl::FailedPreconditionError("the keeper of states was dropped");
+    RETURN_IF_ERROR(task.keeper->Check());
   }
   if (task.plan->training) {
     if (!task.plan->steps) {

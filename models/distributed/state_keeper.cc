@@ -39,6 +39,10 @@ Future<void> StateKeeper::Begin(rpc::CallContext& call, int64_t step,
   return state.ok() ? take(*state) : ReadyFuture<void>(state.status());
 }
 
+absl::Status StateKeeper::Check() const {
+  return keeping_->own->Check(keeping_->spec.epoch);
+}
+
 void StateKeeper::KeepHeld(int64_t step) { keeping_->Keep(step); }
 
 void StateKeeper::Keeping::Keep(int64_t step) {

@@ -54,6 +54,8 @@ class StateKeeper {
   Future<void> Begin(rpc::CallContext& call, int64_t step,
                      const RRef<StateStore>& from);
 
+  // Returns PermissionDenied once another trainer has taken the pipeline over.
+  absl::Status Check() const;
   // Keeps the state after `step`, for a step that holds the modules and the
   // worker's parameters. The state after the previous step must be safe.
   void KeepHeld(int64_t step);

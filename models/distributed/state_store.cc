@@ -3,9 +3,12 @@
 
 #include "models/distributed/state_store.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "models/distributed/state_stores.h"
 
 namespace baton::dist {
 namespace {
@@ -14,10 +17,55 @@ constexpr std::ptrdiff_t kKept = 2;
 constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
 constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 
+absl::Status TakenOver(const rpc::WorkerInfo& trainer) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      "worker ", trainer.name, " (incarnation ", trainer.incarnation,
+      ") has taken the pipeline over: this trainer commands it no more"));
+}
+
 }  // namespace
 
-std::vector<KeptState> StateStore::Fence(uint64_t epoch) {
+absl::StatusOr<std::shared_ptr<StateStore>> StateStore::Make(
+    rpc::CallContext& call, const StateClaim& claim) {
+  if (!claim.pipeline.empty())
+    return StateStores::Of(call.agent())->Claim(call.caller(), claim);
+  auto store = std::make_shared<StateStore>();
+  RETURN_IF_ERROR(store->Claim(call.caller(), claim));
+  return store;
+}
+
+uint64_t ClaimedEpoch(rpc::CallContext& call, const std::string& pipeline) {
+  return StateStores::Of(call.agent())->EpochOf(pipeline);
+}
+
+absl::Status StateStore::Claim(const rpc::WorkerInfo& trainer,
+                               const StateClaim& claim) {
+  std::map<std::pair<int32_t, int64_t>, NamedTensors> dropped;
   const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckTrainerLocked(claim.epoch));
+  const bool same = trainer_.incarnation == trainer.incarnation;
+  if (claim.epoch < epoch_ || (claim.epoch == epoch_ && epoch_ > 0 && !same))
+    return TakenOver(trainer_);
+  epoch_ = claim.epoch;
+  trainer_ = trainer;
+  if (!claim.takes_up) dropped.swap(states_);
+  return absl::OkStatus();
+}
+
+absl::Status StateStore::CheckTrainerLocked(uint64_t epoch) const {
+  if (epoch / kEpochsOfTrainer >= epoch_ / kEpochsOfTrainer)
+    return absl::OkStatus();
+  return TakenOver(trainer_);
+}
+
+absl::Status StateStore::Check(uint64_t epoch) {
+  const MutexLock lock(mutex_);
+  return CheckTrainerLocked(epoch);
+}
+
+absl::StatusOr<std::vector<KeptState>> StateStore::Fence(uint64_t epoch) {
+  const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckTrainerLocked(epoch));
   epoch_ = std::max(epoch_, epoch);
   std::vector<KeptState> kept;
   for (const auto& [key, state] : states_)
@@ -29,6 +77,7 @@ absl::Status StateStore::Put(uint64_t epoch, const KeptState& key,
                              const NamedTensors& state) {
   std::vector<NamedTensors> dropped;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckTrainerLocked(epoch));
   if (epoch < epoch_) {
     return absl::AbortedError(
         absl::StrCat("the state after step ", key.step,

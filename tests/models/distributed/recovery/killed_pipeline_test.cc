@@ -3,12 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,14 +18,11 @@
 #include "core/precision.h"
 #include "models/distributed/recovery.h"
 #include "rpc/cluster.h"
-#include "rpc/rendezvous.h"
 #include "rpc/spares.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
-#include "tests/support/child_process.h"
 #include "tests/support/kills.h"
 #include "tests/support/local_cluster.h"
-#include "tests/support/program_path.h"
-#include "tests/support/within.h"
+#include "tests/support/process_cluster.h"
 
 // Pipelines over processes that are killed, and recovered.
 namespace baton::dist {
@@ -43,12 +38,12 @@ constexpr int kStepsBefore = 3;  // a kill, and after its recovery
 class KillableWorkers {
  public:
   KillableWorkers() {
-    for (const std::string& name : kWorkers) Start(name, 4);
+    for (const std::string& name : kWorkers) processes_.Start(name, 4);
     rpc::Registry registry;
     RegisterProcessStages(registry);
     rpc::ClusterOptions options;
     options.name = "trainer";
-    options.rendezvous = rendezvous_->address();
+    options.rendezvous = processes_.address();
     options.world_size = 4;
     options.agent.on_start = Attach;
     auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
@@ -58,37 +53,15 @@ class KillableWorkers {
   }
   ~KillableWorkers() { agent_->Shutdown({.mode = kNow}).IgnoreError(); }
   rpc::Agent& agent() { return *agent_; }
-  // As a launcher does, which hears of the end of its own processes.
-  void Kill(const std::string& name, bool tell) {
-    processes_.at(name)->Kill(SIGKILL);
-    if (!tell) return;
-    processes_.at(name)->Wait();
-    rendezvous_->StrikeOff(name, "was killed by SIGKILL");
-  }
+  void Kill(const std::string& name, bool tell) { processes_.Kill(name, tell); }
   // One more, which is there on return.
   void StartAgain(const std::string& name) {
-    const auto incarnation = [&] {
-      const auto found = agent_->Find(name);
-      return found.ok() ? found->incarnation : 0;
-    };
-    const uint64_t before = incarnation();
-    Start(name, 0);
-    EXPECT_TRUE(testing::Within(std::chrono::seconds(50), [&] {
-      const uint64_t now = incarnation();
-      return now != 0 && now != before;
-    })) << name;
+    EXPECT_TRUE(processes_.StartAgain(name, *agent_)) << name;
   }
 
  private:
   static constexpr auto kNow = rpc::ShutdownOptions::Mode::kNow;
-  void Start(const std::string& name, int world_size) {
-    processes_[name] = std::make_unique<ChildProcess>(std::vector<std::string>{
-        testing::ProgramPath("stage_worker"), name, rendezvous_->address(),
-        "cpu", absl::StrCat(world_size)});
-  }
-  const std::unique_ptr<rpc::RendezvousServer> rendezvous_ =
-      *rpc::RendezvousServer::Make("127.0.0.1:0");
-  std::map<std::string, std::unique_ptr<ChildProcess>> processes_;
+  testing::ProcessCluster processes_{StageWorker};
   std::unique_ptr<rpc::Agent> agent_;
 };
 

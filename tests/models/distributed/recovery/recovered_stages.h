@@ -15,10 +15,19 @@
 #include "core/random.h"
 #include "models/distributed/recovery.h"
 #include "tests/models/distributed/process_stages.h"
+#include "tests/support/program_path.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/toy_stages.h"
 
 namespace baton::dist {
+
+// What starts a worker that can make such stages (testing::ProcessCluster).
+inline std::vector<std::string> StageWorker(const std::string& name,
+                                            const std::string& rendezvous,
+                                            int world_size) {
+  return {testing::ProgramPath("stage_worker"), name, rendezvous, "cpu",
+          std::to_string(world_size)};
+}
 
 // Noisy stages, which have running statistics and draw random numbers, at
 // workers, and an optimizer with momentum: what they learn depends on all that
@@ -56,12 +65,16 @@ class RecoveredStages {
     EXPECT_THAT(made, testing::IsOk());
     return made.ok() ? *std::move(made) : nullptr;
   }
-  // Of a batch that the number gives; -1 after an error.
-  static double LossOf(RecoverablePipeline& pipeline, int step) {
+  // On a batch that the number gives.
+  static absl::StatusOr<dist::Pipeline::StepResult> Step(
+      RecoverablePipeline& pipeline, int step) {
     Generator generator(static_cast<uint64_t>(step) + 11);
     const Tensor x = RandNormal({kRows, kWidth}, generator);
-    const auto result =
-        pipeline.Step(x, RandInt(0, kWidth, {kRows}, generator));
+    return pipeline.Step(x, RandInt(0, kWidth, {kRows}, generator));
+  }
+  // Of that; -1 after an error.
+  static double LossOf(RecoverablePipeline& pipeline, int step) {
+    const auto result = Step(pipeline, step);
     EXPECT_THAT(result, testing::IsOk());
     return result.ok() ? result->loss : -1;
   }

@@ -1,0 +1,123 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/trainer_journal.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "core/checkpoint.h"
+#include "core/status.h"
+
+namespace baton::dist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTraining[] = "training";
+constexpr char kState[] = "state";
+
+struct EntryFile {
+  std::string path;
+  uint64_t trainer = 0;
+  int64_t step = 0;
+};
+
+std::string PathOf(const std::string& folder, uint64_t trainer, int64_t step) {
+  return absl::StrCat(folder, "/trainer-", trainer, "-step-", step,
+                      ".safetensors");
+}
+
+// What lies in the folder, but for files of others.
+absl::StatusOr<std::vector<EntryFile>> FilesIn(const std::string& folder) {
+  std::vector<EntryFile> files;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(folder, error)) {
+    unsigned long long trainer = 0;  // NOLINT(google-runtime-int): as scanf
+    long long step = 0;              // NOLINT(google-runtime-int)
+    const std::string name = file.path().filename();
+    if (std::sscanf(name.c_str(), "trainer-%llu-step-%lld", &trainer, &step) !=
+        2)
+      continue;
+    EntryFile entry{file.path(), trainer, step};
+    if (entry.path == PathOf(folder, entry.trainer, entry.step))
+      files.push_back(std::move(entry));
+  }
+  if (!error) return files;
+  return absl::UnavailableError(
+      absl::StrCat("cannot read ", folder, ": ", error.message()));
+}
+
+absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
+  ASSIGN_OR_RETURN(const SafeTensors read, ReadSafeTensors(file.path));
+  const auto training = read.tensors.find(kTraining);
+  if (training == read.tensors.end() || training->second.numel() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path, " is no entry of a trainer's journal"));
+  }
+  return JournalEntry{.training = static_cast<uint64_t>(
+                          training->second.ToVector<int64_t>().front()),
+                      .trainer = file.trainer,
+                      .step = file.step,
+                      .state = PartOf(read.tensors, kState)};
+}
+
+absl::Status Remove(const EntryFile& file) {
+  std::error_code error;
+  fs::remove(file.path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot remove ", file.path, ": ", error.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", folder, ": ", error.message()));
+  }
+  ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
+  uint64_t latest = 0;
+  for (const EntryFile& file : files) latest = std::max(latest, file.trainer);
+  std::erase_if(files, [&](const EntryFile& f) { return f.trainer != latest; });
+  std::sort(
+      files.begin(), files.end(),
+      [](const EntryFile& a, const EntryFile& b) { return a.step < b.step; });
+  TrainerJournal journal(folder);
+  for (const EntryFile& file : files) {
+    ASSIGN_OR_RETURN(journal.found_.emplace_back(), Read(file));
+  }
+  return journal;
+}
+
+absl::Status TrainerJournal::Write(const JournalEntry& entry) const {
+  SafeTensors content;
+  content.tensors = AsPart(kState, entry.state);
+  content.tensors[kTraining] =
+      Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
+  RETURN_IF_ERROR(
+      WriteSafeTensors(PathOf(folder_, entry.trainer, entry.step), content)
+          .status());
+  ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
+  for (const EntryFile& file : files) {
+    const bool own = file.trainer == entry.trainer;
+    const bool kept = file.step == entry.step || file.step == entry.step - 1;
+    if (file.trainer < entry.trainer || (own && !kept))
+      RETURN_IF_ERROR(Remove(file));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainerJournal::Clear() const {
+  ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
+  for (const EntryFile& file : files) RETURN_IF_ERROR(Remove(file));
+  return absl::OkStatus();
+}
+
+}  // namespace baton::dist

@@ -1,0 +1,48 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/safetensors.h"
+
+namespace baton::dist {
+
+// What a trainer knew when a step was committed.
+struct JournalEntry {
+  uint64_t training = 0;  // a random number, by which workers know it
+  uint64_t trainer = 0;   // who wrote it: the first one, the second one, ...
+  int64_t step = 0;
+  NamedTensors state{};  // after the step
+};
+
+// The last steps of a training in a folder, for a trainer that is started
+// again: a small file each, which has reached the disk when Write returns. What
+// an earlier trainer still writes is there in vain. Confined to one thread.
+class TrainerJournal {
+ public:
+  // Makes the folder. Errors name what cannot be read or made.
+  static absl::StatusOr<TrainerJournal> Open(const std::string& folder);
+
+  // Those of the latest trainer, by steps, as they were when it was opened.
+  const std::vector<JournalEntry>& found() const { return found_; }
+  // The trainer's entries of other steps than this one and the one before are
+  // removed, and those of earlier trainers.
+  absl::Status Write(const JournalEntry& entry) const;
+  // The training is over.
+  absl::Status Clear() const;
+
+ private:
+  explicit TrainerJournal(std::string folder) : folder_(std::move(folder)) {}
+
+  std::string folder_;
+  std::vector<JournalEntry> found_;
+};
+
+}  // namespace baton::dist

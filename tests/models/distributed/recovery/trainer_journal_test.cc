@@ -1,0 +1,72 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/trainer_journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_files.h"
+
+namespace baton::dist {
+namespace {
+
+using absl::StatusCode;
+using testing::Fails;
+using ::testing::IsEmpty;
+using testing::IsOk;
+using ::testing::SizeIs;
+
+JournalEntry Entry(uint64_t trainer, int64_t step) {
+  return {.training = 77,
+          .trainer = trainer,
+          .step = step,
+          .state = {{"x", Tensor::Full({1}, static_cast<float>(step))}}};
+}
+
+class TrainerJournalTest : public ::testing::Test {
+ protected:
+  TrainerJournal Open() { return *TrainerJournal::Open(folder_.path() + "/j"); }
+
+  const testing::TempFolder folder_;
+};
+
+TEST_F(TrainerJournalTest, HasTheLastTwoSteps) {
+  EXPECT_THAT(Open().found(), IsEmpty());
+  for (int64_t step : {0, 1, 2, 3})
+    ASSERT_THAT(Open().Write(Entry(1, step)), IsOk());
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.found(), SizeIs(2));
+  EXPECT_EQ(journal.found()[0].step, 2);
+  const JournalEntry& last = journal.found()[1];
+  EXPECT_EQ(last.step, 3);
+  EXPECT_EQ(last.training, 77u);
+  EXPECT_EQ(last.trainer, 1u);
+  EXPECT_EQ(last.state.at("x").Item(), 3);
+  ASSERT_THAT(journal.Clear(), IsOk());
+  EXPECT_THAT(Open().found(), IsEmpty());
+}
+
+TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
+  ASSERT_THAT(Open().Write(Entry(1, 8)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(2, 8)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 9)), IsOk());
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.found(), SizeIs(1));
+  EXPECT_EQ(journal.found()[0].trainer, 2u);
+  EXPECT_EQ(journal.found()[0].step, 8);
+}
+
+TEST_F(TrainerJournalTest, NamesAFileThatIsNoEntry) {
+  ASSERT_THAT(Open().Write(Entry(1, 8)), IsOk());
+  const std::string path = folder_.path() + "/j/trainer-1-step-9.safetensors";
+  std::ofstream(path) << "nothing";
+  EXPECT_THAT(TrainerJournal::Open(folder_.path() + "/j"),
+              Fails(StatusCode::kDataLoss, "trainer-1-step-9"));
+}
+
+}  // namespace
+}  // namespace baton::dist
