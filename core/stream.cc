@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/cuda/stream.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -55,6 +56,48 @@ ThreadNumbers& Numbers() {
   // Never destroyed, because threads may outlive main.
   static auto* const numbers = new ThreadNumbers;
   return *numbers;
+}
+
+// The streams of each GPU that stand for streams which a user owns.
+class AdoptedStreams {
+ public:
+  int Take(Device device, void* cuda_stream) {
+    MutexLock lock(mutex_);
+    Taken& taken = taken_[static_cast<size_t>(device.index())];
+    const auto free = std::find(taken.begin(), taken.end(), false);
+    if (free == taken.end()) {
+      Fail("stream",
+           absl::StrCat(taken.size(), " streams of ", device.ToString(),
+                        " are adopted: release one"),
+           absl::StatusCode::kResourceExhausted);
+    }
+    const int index =
+        cuda::kFirstAdopted + static_cast<int>(free - taken.begin());
+    cuda::Adopt(device.index(), index, cuda_stream);
+    *free = true;
+    return index;
+  }
+  void Give(Device device, int index) {
+    MutexLock lock(mutex_);
+    const bool adopted =
+        device.is_cuda() && index >= cuda::kFirstAdopted &&
+        taken_[static_cast<size_t>(device.index())]
+              [static_cast<size_t>(index - cuda::kFirstAdopted)];
+    Require(adopted, "stream", "only an adopted stream can be released");
+    cuda::Disown(device.index(), index);
+    taken_[static_cast<size_t>(device.index())]
+          [static_cast<size_t>(index - cuda::kFirstAdopted)] = false;
+  }
+
+ private:
+  using Taken = std::array<bool, cuda::kAdoptedStreams>;
+  Mutex mutex_;
+  std::array<Taken, kMaxDevices> taken_ ABSL_GUARDED_BY(mutex_) = {};
+};
+
+AdoptedStreams& Adopted() {
+  static auto* const adopted = new AdoptedStreams;
+  return *adopted;
 }
 
 // The initial stream of a thread, on every GPU. Beyond kThreadStreams threads,
@@ -133,6 +176,15 @@ Stream Stream::ForCollectives(Device device) {
   return Stream(device, cuda::kFirstCollective +
                             static_cast<int>(turn % cuda::kCollectiveStreams));
 }
+
+Stream Stream::Adopt(Device device, void* cuda_stream) {
+  Require(device.is_cuda(), "stream", device.ToString(),
+          " has no stream to adopt: its work has ended when a call returns");
+  RequireIndex(device);
+  return Stream(device, Adopted().Take(device, cuda_stream));
+}
+
+void Stream::Release() const { Adopted().Give(device_, index_); }
 
 void Stream::Synchronize() const {
   if (device_.is_cuda()) cuda::SynchronizeStream(device_.index(), index_);

@@ -36,6 +36,13 @@ class Queue {
     return found != nullptr ? found : Make(device, companion);
   }
 
+  // Works on `adopted` from now on or, where that is null, on a stream of its
+  // own once more.
+  void Replace(cudaStream_t adopted) {
+    MutexLock lock(mutex_);
+    stream_.store(adopted, std::memory_order_release);
+  }
+
   // Runs wait(event) after recording the event: later records do not change
   // what was waited for.
   template <typename Wait>
@@ -104,6 +111,30 @@ void* StreamHandle(int device, int stream) { return NativeOf(device, stream); }
 void SynchronizeStream(int device, int stream) {
   const DeviceScope scope(device);
   Check("synchronize", cudaStreamSynchronize(NativeOf(device, stream)));
+}
+
+// What the stream was given ends before its next handle is used, so that
+// whoever waits for it, by its number, waits for enough.
+void Adopt(int device, int stream, void* handle) {
+  Require(CurrentCapture() == nullptr, "stream",
+          "no stream is adopted within a recording");
+  const DeviceScope scope(device);
+  Queue& queue = QueueOf(device, stream);
+  if (cudaStream_t own = queue.made()) {
+    Check("stream", cudaStreamSynchronize(own));
+    Check("stream", cudaStreamDestroy(own));
+  }
+  queue.Replace(handle == nullptr ? cudaStreamLegacy
+                                  : static_cast<cudaStream_t>(handle));
+}
+
+void Disown(int device, int stream) {
+  Require(CurrentCapture() == nullptr, "stream",
+          "no stream is released within a recording");
+  const DeviceScope scope(device);
+  Queue& queue = QueueOf(device, stream);
+  Check("stream", cudaStreamSynchronize(queue.made()));
+  queue.Replace(nullptr);
 }
 
 // One by one, since waiting for a device as a whole would end what another

@@ -22,13 +22,21 @@ inline constexpr int kCopyStreams = 16;  // numbered after all these
 // then those of collectives.
 inline constexpr int kCollectiveStreams = 8;
 inline constexpr int kFirstCollective = kStreams + kCopyStreams + kStreams;
-inline constexpr int kAllStreams = kFirstCollective + kCollectiveStreams;
+// Last come those that others own.
+inline constexpr int kAdoptedStreams = 16;
+inline constexpr int kFirstAdopted = kFirstCollective + kCollectiveStreams;
+inline constexpr int kAllStreams = kFirstAdopted + kAdoptedStreams;
 inline bool IsCompanion(int stream) {
   return stream >= kStreams + kCopyStreams && stream < kFirstCollective;
 }
 
 void* StreamHandle(int device, int stream);
 void SynchronizeStream(int device, int stream);
+// The work of `stream`, from kFirstAdopted, goes to `handle` (null: the legacy
+// stream), from after what the stream was given before, until Disown, which
+// waits for it. A stream without a handle has one of its own.
+void Adopt(int device, int stream, void* handle);
+void Disown(int device, int stream);
 // All of these streams that there are.
 void SynchronizeDevice(int device);
 // `waiter` waits for what `awaited` has been given by now.

@@ -9,6 +9,8 @@ namespace baton::cuda {
 
 void* StreamHandle(int, int) { FailWithoutCuda("stream"); }
 void SynchronizeStream(int, int) { FailWithoutCuda("synchronize"); }
+void Adopt(int, int, void*) { FailWithoutCuda("stream"); }
+void Disown(int, int) { FailWithoutCuda("stream"); }
 void SynchronizeDevice(int) { FailWithoutCuda("synchronize"); }
 void WaitForStream(int, int, int, int) { FailWithoutCuda("stream"); }
 void CallAfter(int, int, std::function<void(absl::Status)>) {

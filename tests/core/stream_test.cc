@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/cuda/memory.h"
 #include "core/executor.h"
 #include "core/future.h"
 #include "core/stream_use.h"
@@ -102,6 +103,18 @@ TEST(StreamUse, OfWhatLiesOnAGpuHasNoStreamOfTheCpu) {
               pinned.Read(cpu);
             }),
             "no error");
+}
+
+TEST(Streams, OnlyThoseOfAGpuAreAdopted) {
+  EXPECT_THAT(
+      test::ErrorOf([] { Stream::Adopt(Device::Cpu(), nullptr); }),
+      HasSubstr("cpu has no stream to adopt: its work has ended when a call"));
+  EXPECT_THAT(test::ErrorOf([] { Stream::Default(kGpu).Release(); }),
+              HasSubstr("only an adopted stream can be released"));
+  EXPECT_THAT(test::ErrorOf([] { Stream::Default(Device::Cpu()).Release(); }),
+              HasSubstr("only an adopted stream can be released"));
+  if (cuda::DeviceCount() > 0) return;  // with a GPU it can be
+  EXPECT_NE(test::ErrorOf([] { Stream::Adopt(kGpu, nullptr); }), "no error");
 }
 
 TEST(AfterWork, IsCalledAtOnceOnTheCpu) {

@@ -8,12 +8,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 #include "core/cuda/delay.h"
+#include "core/cuda/stream.h"
 #include "core/future.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/matmul.h"
+#include "core/status.h"
 #include "core/step_flags.h"
 #include "core/tensor.h"
 #include "tests/support/test_device.h"
@@ -178,6 +181,44 @@ TEST_F(GpuStreams, ACallIsToldThatTheDeviceHasFailed) {
     std::_Exit(told.ok() ? 1 : 0);
   };
   EXPECT_EXIT(fail(), ::testing::ExitedWithCode(0), "illegal");
+}
+
+// The caller's is another of Baton's, by its handle.
+TEST_F(GpuStreams, OpsOfAnAdoptedStreamComeBehindWhatItsOwnerGaveIt) {
+  const TensorOptions there = {.device = gpu_};
+  const Tensor square = Tensor::Ones({2048, 2048}, there);
+  const Tensor x = Tensor::Ones({64}, there);
+  const Stream owner = Stream::Next(gpu_);
+  void* const handle = cuda::StreamHandle(gpu_.index(), owner.index());
+  const Stream adopted = Stream::Adopt(gpu_, handle);
+  EXPECT_EQ(cuda::StreamHandle(gpu_.index(), adopted.index()), handle);
+  Event worked(gpu_);
+  Tensor product = square, sum;
+  {
+    const StreamScope scope(owner);
+    for (int i = 0; i < 20; ++i) product = ops::Matmul(product, square);
+    worked.Record(owner);
+  }
+  {
+    const StreamScope scope(adopted);
+    sum = ops::Add(x, x);
+  }
+  adopted.Synchronize();
+  EXPECT_TRUE(worked.HasEnded());
+  EXPECT_EQ(sum.To(Device::Cpu()).ToVector<float>()[63], 2);
+  adopted.Release();
+  EXPECT_THROW(adopted.Release(), Error);
+  EXPECT_EQ(ops::Add(sum, x).To(Device::Cpu()).ToVector<float>()[63], 3);
+}
+
+TEST_F(GpuStreams, AReleasedStreamsPlaceIsTakenAgain) {
+  for (int round = 0; round < 3 * cuda::kAdoptedStreams; ++round)
+    Stream::Adopt(gpu_, nullptr).Release();
+  std::vector<Stream> all;
+  for (int i = 0; i < cuda::kAdoptedStreams; ++i)
+    all.push_back(Stream::Adopt(gpu_, nullptr));
+  EXPECT_THROW(Stream::Adopt(gpu_, nullptr), Error);
+  for (const Stream& stream : all) stream.Release();
 }
 
 }  // namespace
