@@ -151,6 +151,19 @@ void SendSignal(const Process& process, int signal) {
   ::kill(process.own_group ? -process.pid : process.pid, signal);
 }
 
+std::string HowItEnded(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    return absl::StrCat("was killed by signal ", WTERMSIG(wait_status), " (",
+                        strsignal(WTERMSIG(wait_status)), ")");
+  }
+  return absl::StrCat("ended with code ", WEXITSTATUS(wait_status));
+}
+
+int ExitCodeOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                  : WEXITSTATUS(wait_status);
+}
+
 std::vector<int> AllowedCores() {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -40,6 +40,11 @@ absl::StatusOr<Process> StartProcess(const ProcessSpec& spec);
 // To the process or, where it has one, to its whole group.
 void SendSignal(const Process& process, int signal);
 
+// Of the status that wait(2) gives: "ended with code 1", "was killed by signal
+// 9 (Killed)"; and as a shell counts, 128 + signal where one killed it.
+std::string HowItEnded(int wait_status);
+int ExitCodeOf(int wait_status);
+
 // The cores that this process may use, in order.
 std::vector<int> AllowedCores();
 

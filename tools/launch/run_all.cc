@@ -28,19 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLongestLine = 1 << 16;
 
-std::string Describe(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    return absl::StrCat("was killed by signal ", WTERMSIG(wait_status), " (",
-                        strsignal(WTERMSIG(wait_status)), ")");
-  }
-  return absl::StrCat("ended with code ", WEXITSTATUS(wait_status));
-}
-
-int ExitCode(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
-                                  : WEXITSTATUS(wait_status);
-}
-
 struct Child {
   const ProcessSpec* spec;
   Process process;
@@ -76,12 +63,17 @@ class Run {
   }
   Child& trainer() { return children_.back(); }
   bool IsSpare(const Child& worker) const;
+  RestartPolicy PolicyOf(const ProcessSpec& spec) const;
 
   void WaitForEvent();
   void ReadSignals();
   void OnSignal(const signalfd_siginfo& info);
   void ReapChildren();
   void OnTrainerEnd(int wait_status);
+  void EndTrainer() {
+    trainer_ended_ = true;
+    AskWorkersToEnd();
+  }
   void OnWorkerEnd(Child& worker, int wait_status);
   // Where that may be, now or later. Gives what has become of it, for the line
   // about its end.
@@ -128,7 +120,7 @@ absl::Status Run::StartAll() {
     ASSIGN_OR_RETURN(Process process, StartProcess(*spec));
     children_.push_back({.spec = spec,
                          .process = std::move(process),
-                         .restarts = RestartLimit(plan_.restarts),
+                         .restarts = RestartLimit(PolicyOf(*spec)),
                          .line = {}});
   }
   return absl::OkStatus();
@@ -162,6 +154,12 @@ bool Run::AnyAlive() const {
 bool Run::IsSpare(const Child& worker) const {
   return worker.spec >= plan_.spares.data() &&
          worker.spec < plan_.spares.data() + plan_.spares.size();
+}
+
+RestartPolicy Run::PolicyOf(const ProcessSpec& spec) const {
+  RestartPolicy policy = plan_.restarts;
+  if (&spec == &plan_.trainer) policy.most = plan_.trainer_restarts;
+  return policy;
 }
 
 void Run::WaitForEvent() {
@@ -200,17 +198,11 @@ void Run::ReadSignals() {
 void Run::OnSignal(const signalfd_siginfo& info) {
   const int signal = static_cast<int>(info.ssi_signo);
   if (echo_.IsEcho(signal)) return;
-  if (signal_ != 0) {
-    KillAll();
-    return;
-  }
+  if (signal_ != 0) return KillAll();
   signal_ = signal;
   Print(absl::StrCat("baton-run: ", strsignal(signal), ": stopping"));
   if (!AllStarted()) return;
-  if (!trainer().alive) {
-    AskWorkersToEnd();
-    return;
-  }
+  if (!trainer().alive) return AskWorkersToEnd();
   // The terminal has sent its own signals to the trainer too.
   const bool from_terminal = info.ssi_code == SI_KERNEL && signal != SIGTERM;
   AskToEnd(trainer(), from_terminal ? 0 : signal);
@@ -233,13 +225,18 @@ void Run::ReapChildren() {
 }
 
 void Run::OnTrainerEnd(int wait_status) {
-  trainer_ended_ = true;
-  trainer_code_ = ExitCode(wait_status);
-  if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
-    Print(absl::StrCat("baton-run: ", trainer().process.name, " ",
-                       Describe(wait_status)));
+  const std::string how = HowItEnded(wait_status);
+  const std::string& name = trainer().process.name;
+  trainer_code_ = ExitCodeOf(wait_status);
+  if (trainer_code_ != 0 && !Ending() && plan_.trainer_restarts > 0) {
+    if (plan_.on_end) plan_.on_end(name, how);
+    Print(absl::StrCat("baton-run: ", name, " (process ", trainer().process.pid,
+                       ") ", how, PlanRestart(trainer())));
+    if (!trainer().lost) return;
+  } else if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
+    Print(absl::StrCat("baton-run: ", name, " ", how));
   }
-  AskWorkersToEnd();
+  EndTrainer();
 }
 
 void Run::OnWorkerEnd(Child& worker, int wait_status) {
@@ -247,21 +244,20 @@ void Run::OnWorkerEnd(Child& worker, int wait_status) {
   const bool as_asked =
       worker.asked_to_end &&
       (WIFEXITED(wait_status) || WTERMSIG(wait_status) == SIGTERM);
-  if (plan_.on_worker_end)
-    plan_.on_worker_end(worker.process.name, Describe(wait_status));
-  const bool failed = ExitCode(wait_status) != 0;
+  if (plan_.on_end) plan_.on_end(worker.process.name, HowItEnded(wait_status));
+  const bool failed = ExitCodeOf(wait_status) != 0;
   if (as_asked || (!failed && Ending())) return;
   // The group may hold processes that the worker started.
   if (failed && worker.process.own_group) SendSignal(worker.process, SIGKILL);
   std::string event =
       absl::StrCat("baton-run: ", worker.process.name, " (process ",
-                   worker.process.pid, ") ", Describe(wait_status));
+                   worker.process.pid, ") ", HowItEnded(wait_status));
   if (failed && !Ending()) event += PlanRestart(worker);
   Tell(worker, std::move(event));
 }
 
 std::string Run::PlanRestart(Child& worker) {
-  const RestartPolicy& policy = plan_.restarts;
+  const RestartPolicy policy = PolicyOf(*worker.spec);
   worker.lost = true;
   if (policy.most == 0) return "";
   const std::string window = absl::StrCat(" of ", policy.most, " times within ",
@@ -301,11 +297,12 @@ void Run::StartLate() {
             ? absl::StrCat("started again as process ", child.process.pid)
             : std::string(started.message());
     Tell(child, absl::StrCat("baton-run: ", child.process.name, " ", now));
+    if (&child == &trainer() && !started.ok()) EndTrainer();
   }
 }
 
 void Run::Tell(Child& worker, std::string event) {
-  if (!worker.lost || Ending()) {
+  if (!worker.lost || Ending() || &worker == &trainer()) {
     Print(event);
     return;
   }
@@ -362,7 +359,7 @@ void Run::AskToEnd(Child& child, int signal) {
 
 void Run::AskWorkersToEnd() {
   for (Child& child : children_) {
-    if (&child != &trainer()) AskToEnd(child, SIGTERM);
+    if (&child != &trainer() || !child.alive) AskToEnd(child, SIGTERM);
   }
 }
 

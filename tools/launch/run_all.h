@@ -23,6 +23,9 @@ struct RunPlan {
   // A worker that fails is started again as it was. One more failure than the
   // policy allows is that of a worker which is lost.
   RestartPolicy restarts;
+  // The same for the trainer when it fails, so many times within the policy's
+  // window; workers go on meanwhile.
+  int trainer_restarts = 0;
   // A worker that is lost does not end the run while so many are left, with
   // those that are about to be started again: the trainer does without it.
   // Unset: all.
@@ -32,14 +35,13 @@ struct RunPlan {
   // Takes each line of what workers print, and of what happens to them.
   // Default: standard error.
   std::function<void(const std::string&)> print;
-  // Hears of each worker or spare that has ended, before it is started again:
-  // its name, and how ("was killed by ..."). Must not wait.
-  std::function<void(const std::string& name, const std::string& how)>
-      on_worker_end;
+  // Hears of each process that has ended, before it is started again: its name,
+  // and how ("was killed by ..."). Must not wait.
+  std::function<void(const std::string& name, const std::string& how)> on_end;
 };
 
 // Starts the workers and the trainer, and stays until all have ended:
-//  - the trainer ends: the workers are asked to end;
+//  - the trainer ends, and is not started again: the workers are asked to end;
 //  - a worker ends by itself: that is printed, in one line with what is done
 //    about it;
 //  - it has failed: it is started again, or is lost; where too few are left the

@@ -51,9 +51,14 @@ ABSL_FLAG(
     int, restarts, 0,
     "start a worker that dies again under its name, up to so many times "
     "within --restart_window; the trainer must know how to go on with it");
+ABSL_FLAG(
+    int, trainer_restarts, 0,
+    "start the trainer again when it is killed or fails, up to so many times "
+    "within --restart_window, beside the workers as they are; it must know how "
+    "to find what they have kept (dist::RecoveryOptions::journal)");
 ABSL_FLAG(absl::Duration, restart_window, absl::Minutes(5),
           "a worker that dies more often than --restarts within this time is "
-          "not started again");
+          "not started again; the same for --trainer_restarts");
 ABSL_FLAG(absl::Duration, restart_pause, absl::Milliseconds(100),
           "before a worker is started again that died within 10s of its last "
           "start, again and again twice as long, up to 30s; others are started "
@@ -112,6 +117,8 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
   if (spares < 0 || spares > kMostWorkers)
     return absl::InvalidArgumentError(
         absl::StrCat("--spares must be 0 to ", kMostWorkers));
+  if (absl::GetFlag(FLAGS_trainer_restarts) < 0)
+    return absl::InvalidArgumentError("--trainer_restarts must be 0 or more");
   const int least = absl::GetFlag(FLAGS_min_workers);
   if (least < -1 || least > workers)
     return absl::InvalidArgumentError(
@@ -179,6 +186,7 @@ absl::Status SetPolicy(RunPlan& plan) {
   plan.restarts.most = absl::GetFlag(FLAGS_restarts);
   ASSIGN_OR_RETURN(plan.restarts.window, TimeOf(FLAGS_restart_window));
   ASSIGN_OR_RETURN(plan.restarts.pause, TimeOf(FLAGS_restart_pause));
+  plan.trainer_restarts = absl::GetFlag(FLAGS_trainer_restarts);
   const int least = absl::GetFlag(FLAGS_min_workers);
   if (least >= 0) plan.min_workers = least;
   if (absl::GetFlag(FLAGS_may_lose_workers)) plan.min_workers = 0;
@@ -245,7 +253,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
                    rpc::RendezvousServer::Make(
                        absl::GetFlag(FLAGS_rendezvous_listen), security));
   ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, rendezvous->address()));
-  plan.on_worker_end = [&](const std::string& name, const std::string& how) {
+  plan.on_end = [&](const std::string& name, const std::string& how) {
     rendezvous->StrikeOff(name, how);
   };
   return RunAll(plan);

@@ -134,7 +134,7 @@ TEST_F(RunAllTest, ALostSpareIsToldOfAndMissedByNobody) {
   plan_.spares[0].name = "spare1";
   plan_.spares[1].name = "spare2";
   std::vector<std::string> ended;
-  plan_.on_worker_end = [&](const std::string& name, const std::string& how) {
+  plan_.on_end = [&](const std::string& name, const std::string& how) {
     ended.push_back(absl::StrCat(name, " ", how));
   };
   const testing::TempFolder folder;
@@ -193,6 +193,28 @@ TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
                                          "times within 300000 ms")));
   EXPECT_THAT(lines_, Contains(::testing::MatchesRegex(
                           "baton-run: worker2 started again as process .*")));
+}
+
+TEST_F(RunAllTest, StartsATrainerThatDiedAgainBesideItsWorkers) {
+  plan_.trainer_restarts = 1;
+  AddWorker("echo worker; exec tail -f /dev/null");
+  std::vector<std::string> ended;
+  plan_.on_end = [&](const std::string& name, const std::string&) {
+    ended.push_back(name);
+  };
+  const testing::TempFolder folder;
+  const std::string died = folder / "died";
+  EXPECT_EQ(Run(absl::StrCat("[ -e ", died, " ] && exit 4; touch ", died,
+                             "; kill -KILL $$")),
+            4);
+  EXPECT_EQ(ended.front(), "trainer");
+  EXPECT_EQ(std::count(lines_.begin(), lines_.end(), "[worker1] worker"), 1);
+  EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
+                          "baton-run: trainer \\(process [0-9]+\\) was killed "
+                          "by signal 9 .*; started again as process [0-9]+, 1 "
+                          "of 1 times within 300000 ms$")));
+  EXPECT_THAT(lines_, Contains(HasSubstr("ended with code 4; was started again "
+                                         "1 of 1 times within 300000 ms")));
 }
 
 TEST_F(RunAllTest, StartsNoWorkerAgainOnceTheRunEnds) {

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Draws throughput over time, with the faults, of a training.
+
+  recovery_bench --what=faults | tests/bench/draw_faults.py faults.svg
+
+Prints what each kind of fault has cost: the time in which the undisturbed
+training would have trained the rows that are missing.
+"""
+
+import json
+import sys
+from collections import defaultdict
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 900, 220, 60, 40, 24
+WINDOW_S = 5  # throughput is that of so many seconds
+COLOURS = {"kill": "#b03030", "stop of 1 s": "#c08020", "stop of 5 s": "#7040a0"}
+
+
+def steps_of(lines, run):
+    """(second, rows so far) of each step."""
+    return [(0.0, 0)] + [(line["at"], line["rows"]) for line in lines
+                         if line.get("run") == run and "rows" in line]
+
+
+def rows_at(steps, second):
+    """Rows so far: a step's rows come evenly while it lasts."""
+    before = steps[0]
+    for step in steps:
+        if step[0] >= second:
+            share = (second - before[0]) / max(step[0] - before[0], 1e-9)
+            return before[1] + share * (step[1] - before[1])
+        before = step
+    return steps[-1][1]
+
+
+def throughput(steps):
+    """(second, rows a second) of each window."""
+    last = int(steps[-1][0]) - int(steps[-1][0]) % WINDOW_S
+    return [(at, (rows_at(steps, at + WINDOW_S) - rows_at(steps, at)) / WINDOW_S)
+            for at in range(0, last, WINDOW_S)]
+
+
+def costs(steps, faults, rate):
+    """Seconds that were lost from each fault to the next one, by its kind."""
+    ends = [fault["at"] for fault in faults[1:]] + [steps[-1][0]]
+    lost = defaultdict(list)
+    for fault, end in zip(faults, ends):
+        rows = rows_at(steps, end) - rows_at(steps, fault["at"])
+        lost[fault["fault"]].append(end - fault["at"] - rows / rate)
+    return lost
+
+
+def path(points, x, y):
+    return " ".join(f"{'L' if i else 'M'}{x(at):.1f} {y(rate):.1f}"
+                    for i, (at, rate) in enumerate(points))
+
+
+def draw(undisturbed, disturbed, faults, rate, kept):
+    end = disturbed[-1][0]
+    most = 1.15 * max(each for _, each in
+                      throughput(undisturbed) + throughput(disturbed))
+    x = lambda at: LEFT + at / end * (WIDTH - LEFT - 10)
+    y = lambda each: HEIGHT - BOTTOM - each / most * (HEIGHT - BOTTOM - TOP)
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+           ' font-family="sans-serif" font-size="12">',
+           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
+    for fault in faults:
+        at, colour = x(fault["at"]), COLOURS.get(fault["fault"], "black")
+        svg.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" '
+                   f'y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
+                   'stroke-dasharray="2 3"/>')
+    svg.append(f'<path d="{path(throughput(disturbed), x, y)}" fill="none" '
+               'stroke="#2060a0" stroke-width="1.5"/>')
+    svg.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y(rate):.1f}" '
+               f'y2="{y(rate):.1f}" stroke="#308030"/>')
+    for minute in range(int(end // 60) + 1):
+        svg.append(f'<text x="{x(60 * minute):.1f}" y="{HEIGHT - BOTTOM + 16}" '
+                   f'text-anchor="middle">{minute} min</text>')
+    for part in (0, 0.5, 1):
+        svg.append(f'<text x="{LEFT - 6}" y="{y(part * rate) + 4:.1f}" '
+                   f'text-anchor="end">{part * rate:.0f}/s</text>')
+    at = LEFT
+    for text, colour in [("rows a second", "#2060a0"),
+                         ("undisturbed", "#308030")] + list(COLOURS.items()):
+        svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
+        at += 8 * len(text) + 16
+    svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
+               f'{100 * kept:.1f} % kept</text>')
+    return "\n".join(svg + ["</svg>"]) + "\n"
+
+
+def main():
+    lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
+    summary = next(line for line in lines if line.get("what") == "faults")
+    faults = [line for line in lines if "fault" in line]
+    disturbed = steps_of(lines, "faults")
+    rate = summary["undisturbed_rows_per_s"]
+    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        file.write(draw(steps_of(lines, "undisturbed"), disturbed, faults, rate,
+                        summary["kept"]))
+    for kind, lost in sorted(costs(disturbed, faults, rate).items()):
+        lost.sort()
+        print(f"{kind}: {len(lost)} times, median {lost[len(lost) // 2]:.2f} s, "
+              f"most {lost[-1]:.2f} s")
+    print(f"kept: {100 * summary['kept']:.1f} %")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,341 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What it costs that a pipeline of three workers and a spare can be recovered.
+//
+//   recovery_bench --what=snapshots
+//
+// times steps of the pipeline that copies its workers' states after each step
+// and of one that does not, in turn in the same processes. `step_s` is the
+// median of each, `cost` that of the ratios of neighbours.
+//
+//   recovery_bench --what=faults --minutes=10 | tests/bench/draw_faults.py
+//
+// trains undisturbed, then with a fault every --period_s seconds at a worker
+// that has a stage: it is killed, of which a launcher tells; it is stopped for
+// a second; it is stopped for five. Prints JSON lines: `rows` for each second,
+// each fault and recovery, and the throughput that was kept.
+
+#include <signal.h>
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "core/random.h"
+#include "core/status.h"
+#include "models/distributed/recovery.h"
+#include "models/distributed/resnet_stage.h"
+#include "models/distributed/stock.h"
+#include "optim/distributed/optimizer.h"
+#include "optim/sgd.h"
+#include "rpc/cluster.h"
+#include "rpc/spares.h"
+#include "tests/bench/bench_main.h"
+#include "tests/bench/timing.h"
+#include "tests/support/process_cluster.h"
+#include "tests/support/program_path.h"
+
+ABSL_FLAG(std::string, what, "snapshots", "snapshots or faults");
+ABSL_FLAG(int, depth, 50, "of the ResNet");
+ABSL_FLAG(int64_t, width, 64, "its channels after the stem");
+ABSL_FLAG(int64_t, image, 64, "height and width of the images");
+ABSL_FLAG(int64_t, batch, 48, "images of a step");
+ABSL_FLAG(int64_t, split, 8, "images of a micro-batch");
+ABSL_FLAG(double, momentum, 0.9, "of SGD; 0: it keeps no state");
+ABSL_FLAG(int, rounds, 12, "snapshots: of steps of each kind");
+ABSL_FLAG(int, steps, 3, "snapshots: timed steps of a round, after one more");
+ABSL_FLAG(double, minutes, 10, "faults: of training with faults");
+ABSL_FLAG(double, undisturbed_minutes, 2, "faults: of training before");
+ABSL_FLAG(double, period_s, 30, "faults: between two of them");
+
+namespace baton {
+namespace {
+
+using bench::Clock;
+
+constexpr int kWorkers = 3;
+const std::vector<std::string> kCuts = {"layer2", "layer3.1"};
+
+double SecondsSince(Clock::time_point begin) {
+  return bench::Microseconds(Clock::now() - begin) / 1e6;
+}
+
+std::vector<std::string> StockWorker(const std::string& name,
+                                     const std::string& rendezvous,
+                                     int world_size) {
+  return {
+      testing::ProgramPath("baton-worker"), absl::StrCat("--name=", name),
+      absl::StrCat("--rendezvous=", rendezvous),
+      world_size == 0 ? "--extra" : absl::StrCat("--world_size=", world_size)};
+}
+
+std::string WorkerName(int number) { return absl::StrCat("worker", number); }
+
+// This process, which trains, workers and a spare.
+class Cluster {
+ public:
+  static absl::StatusOr<std::unique_ptr<Cluster>> Make() {
+    auto cluster = std::make_unique<Cluster>();
+    for (int i = 1; i <= kWorkers; ++i)
+      cluster->processes_.Start(WorkerName(i), kWorkers + 1);
+    rpc::ClusterOptions options;
+    options.name = "trainer";
+    options.rendezvous = cluster->processes_.address();
+    options.world_size = kWorkers + 1;
+    options.agent.on_start = dist::AttachStock;
+    rpc::Registry registry;
+    dist::RegisterStock(registry);
+    ASSIGN_OR_RETURN(cluster->agent_,
+                     rpc::JoinCluster(std::move(options), std::move(registry)));
+    if (cluster->processes_.StartAgain(rpc::SpareName(1), *cluster->agent_))
+      return cluster;
+    return absl::UnavailableError("the spare does not come");
+  }
+  ~Cluster() {
+    if (agent_ == nullptr) return;
+    agent_->Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}).IgnoreError();
+  }
+  rpc::Agent& agent() { return *agent_; }
+  testing::ProcessCluster& processes() { return processes_; }
+
+ private:
+  testing::ProcessCluster processes_{StockWorker};
+  std::unique_ptr<rpc::Agent> agent_;
+};
+
+// A ResNet in three stages.
+class Training {
+ public:
+  static absl::StatusOr<std::unique_ptr<Training>> Make(
+      rpc::Agent& agent, bool recovers, const dist::RecoveryOptions& recovery) {
+    const models::ResNetOptions model = {.depth = absl::GetFlag(FLAGS_depth),
+                                         .width = absl::GetFlag(FLAGS_width)};
+    std::unique_ptr<Training> made(new Training());
+    std::vector<dist::RecoveredModule> recovered;
+    std::vector<dist::StageModule> stages;
+    std::vector<dist::ParameterSource> sources;
+    for (int i = 0; i < kWorkers; ++i) {
+      const auto make = [&agent, model, i](const rpc::Target& worker) {
+        return dist::Module<dist::ResNetStage>::Create(agent, worker, model,
+                                                       kCuts, i);
+      };
+      ASSIGN_OR_RETURN(const auto module, make(WorkerName(i + 1)).Await());
+      made->modules_.push_back(module);
+      recovered.emplace_back(module, make);
+      stages.emplace_back(module);
+      sources.push_back(module.ref());
+    }
+    made->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(
+        agent,
+        optim::SgdOptions{.lr = 0.01,
+                          .momentum = absl::GetFlag(FLAGS_momentum)},
+        sources);
+    dist::PipelineOptions options;
+    options.split_size = absl::GetFlag(FLAGS_split);
+    if (recovers) {
+      ASSIGN_OR_RETURN(made->recovered_,
+                       dist::RecoverablePipeline::Make(agent, options, recovery,
+                                                       recovered, *made->sgd_));
+    } else {
+      ASSIGN_OR_RETURN(made->plain_,
+                       dist::Pipeline::Make(agent, options, stages));
+    }
+    made->MakeBatch();
+    return made;
+  }
+
+  absl::Status Step() {
+    return recovered_ != nullptr
+               ? recovered_->Step(images_, labels_).status()
+               : plain_->Step(*sgd_, images_, labels_).status();
+  }
+  // Who has a stage now.
+  std::string Owner(size_t stage) const {
+    return modules_[stage % modules_.size()].owner().name;
+  }
+
+ private:
+  void MakeBatch() {
+    Generator generator(1);
+    const int64_t batch = absl::GetFlag(FLAGS_batch);
+    const int64_t image = absl::GetFlag(FLAGS_image);
+    images_ = RandNormal({batch, 3, image, image}, generator)
+                  .Contiguous(MemoryFormat::kChannelsLast);
+    labels_ = RandInt(0, 1000, {batch}, generator);
+  }
+
+  std::vector<dist::Module<dist::ResNetStage>> modules_;
+  std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
+  std::unique_ptr<dist::RecoverablePipeline> recovered_;
+  std::unique_ptr<dist::Pipeline> plain_;
+  Tensor images_, labels_;
+};
+
+// Seconds of each of some steps; what the one before left is over by then.
+absl::StatusOr<std::vector<double>> TimeSteps(Training& training) {
+  RETURN_IF_ERROR(training.Step());
+  std::vector<double> seconds;
+  for (int i = 0; i < absl::GetFlag(FLAGS_steps); ++i) {
+    const auto begin = Clock::now();
+    RETURN_IF_ERROR(training.Step());
+    seconds.push_back(SecondsSince(begin));
+  }
+  return seconds;
+}
+
+absl::Status MeasureSnapshots(Cluster& cluster) {
+  ASSIGN_OR_RETURN(const auto plain,
+                   Training::Make(cluster.agent(), false, {}));
+  ASSIGN_OR_RETURN(const auto recovered,
+                   Training::Make(cluster.agent(), true, {}));
+  for (int i = 0; i < 2; ++i) {
+    RETURN_IF_ERROR(TimeSteps(*plain).status());
+    RETURN_IF_ERROR(TimeSteps(*recovered).status());
+  }
+  std::vector<double> without, with, ratios;
+  for (int round = 0; round < absl::GetFlag(FLAGS_rounds); ++round) {
+    const bool first = round % 2 == 0;
+    ASSIGN_OR_RETURN(const auto a, TimeSteps(first ? *plain : *recovered));
+    ASSIGN_OR_RETURN(const auto b, TimeSteps(first ? *recovered : *plain));
+    const auto& [p, r] = first ? std::pair(a, b) : std::pair(b, a);
+    without.insert(without.end(), p.begin(), p.end());
+    with.insert(with.end(), r.begin(), r.end());
+    ratios.push_back(bench::Median(r) / bench::Median(p));
+  }
+  std::printf(
+      "{\"what\": \"snapshots\", \"depth\": %d, \"image\": %d, \"batch\": %d, "
+      "\"steps\": %zu, \"step_s\": {\"without\": %.4f, \"with\": %.4f}, "
+      "\"least_s\": {\"without\": %.4f, \"with\": %.4f}, \"cost\": %.4f}\n",
+      absl::GetFlag(FLAGS_depth), static_cast<int>(absl::GetFlag(FLAGS_image)),
+      static_cast<int>(absl::GetFlag(FLAGS_batch)), with.size(),
+      bench::Median(without), bench::Median(with),
+      bench::Quantile(without, 0.1), bench::Quantile(with, 0.1),
+      bench::Median(ratios) - 1);
+  return absl::OkStatus();
+}
+
+// What happens to a worker, and then what a launcher does about it.
+struct Fault {
+  std::string kind;
+  std::function<void(testing::ProcessCluster&, const std::string&)> happens;
+};
+
+Fault StopFor(int seconds) {
+  return {
+      absl::StrCat("stop of ", seconds, " s"),
+      [seconds](testing::ProcessCluster& processes, const std::string& worker) {
+        processes[worker].Kill(SIGSTOP);
+        std::this_thread::sleep_for(std::chrono::seconds(seconds));
+        processes[worker].Kill(SIGCONT);
+      }};
+}
+
+std::vector<Fault> Faults() {
+  return {{"kill",
+           [](testing::ProcessCluster& processes, const std::string& worker) {
+             processes.Kill(worker, true);
+             processes.Start(worker, 0);
+           }},
+          StopFor(1),
+          StopFor(5)};
+}
+
+// Trains for a while, with faults or without. Prints what happens.
+class Run {
+ public:
+  Run(const char* name, Cluster& cluster, Training& training,
+      Clock::time_point begin)
+      : name_(name), cluster_(cluster), training_(training), begin_(begin) {}
+  ~Run() {
+    if (fault_.joinable()) fault_.join();
+  }
+
+  // Rows a second.
+  absl::StatusOr<double> Train(double minutes, bool faults) {
+    const double end = 60 * minutes;
+    double next_fault = absl::GetFlag(FLAGS_period_s) / 2;
+    while (SecondsSince(begin_) < end) {
+      if (faults && SecondsSince(begin_) >= next_fault) {
+        Break();
+        next_fault += absl::GetFlag(FLAGS_period_s);
+      }
+      RETURN_IF_ERROR(training_.Step());
+      rows_ += absl::GetFlag(FLAGS_batch);
+      std::printf("{\"run\": \"%s\", \"at\": %.3f, \"rows\": %d}\n", name_,
+                  SecondsSince(begin_), static_cast<int>(rows_));
+    }
+    return static_cast<double>(rows_) / SecondsSince(begin_);
+  }
+
+ private:
+  // Something, at one of the workers, while the training goes on.
+  void Break() {
+    if (fault_.joinable()) fault_.join();
+    const Fault fault = faults_[number_ % faults_.size()];
+    const std::string worker = training_.Owner(number_ / faults_.size());
+    ++number_;
+    std::printf(
+        "{\"run\": \"%s\", \"at\": %.3f, \"fault\": \"%s\", \"worker\": "
+        "\"%s\"}\n",
+        name_, SecondsSince(begin_), fault.kind.c_str(), worker.c_str());
+    fault_ = std::thread(
+        [this, fault, worker] { fault.happens(cluster_.processes(), worker); });
+  }
+
+  const char* const name_;
+  Cluster& cluster_;
+  Training& training_;
+  const Clock::time_point begin_;
+  const std::vector<Fault> faults_ = Faults();
+  size_t number_ = 0;
+  int64_t rows_ = 0;
+  std::thread fault_;
+};
+
+absl::Status MeasureFaults(Cluster& cluster) {
+  Clock::time_point begin = Clock::now();
+  const auto tell = [&](const dist::Recovery& recovery) {
+    std::printf("{\"run\": \"faults\", \"at\": %.3f, \"recovery\": \"%s\"}\n",
+                SecondsSince(begin), recovery.ToString().c_str());
+  };
+  ASSIGN_OR_RETURN(const auto training, Training::Make(cluster.agent(), true,
+                                                       {.on_recovery = tell}));
+  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training->Step());
+  begin = Clock::now();
+  ASSIGN_OR_RETURN(const double undisturbed,
+                   Run("undisturbed", cluster, *training, begin)
+                       .Train(absl::GetFlag(FLAGS_undisturbed_minutes), false));
+  begin = Clock::now();
+  ASSIGN_OR_RETURN(const double disturbed,
+                   Run("faults", cluster, *training, begin)
+                       .Train(absl::GetFlag(FLAGS_minutes), true));
+  std::printf(
+      "{\"what\": \"faults\", \"undisturbed_rows_per_s\": %.2f, "
+      "\"rows_per_s\": %.2f, \"kept\": %.4f}\n",
+      undisturbed, disturbed, disturbed / undisturbed);
+  return absl::OkStatus();
+}
+
+absl::Status Main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::string what = absl::GetFlag(FLAGS_what);
+  if (what != "snapshots" && what != "faults")
+    return absl::InvalidArgumentError("--what: snapshots or faults");
+  ASSIGN_OR_RETURN(const auto cluster, Cluster::Make());
+  return what == "faults" ? MeasureFaults(*cluster)
+                          : MeasureSnapshots(*cluster);
+}
+
+}  // namespace
+}  // namespace baton
+
+int main(int argc, char** argv) {
+  return baton::bench::Main(argc, argv, baton::Main);
+}
