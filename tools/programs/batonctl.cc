@@ -23,6 +23,8 @@
 #include "tools/security_flags.h"
 #include "tools/view/cluster_tables.h"
 #include "tools/view/cluster_trace.h"
+#include "tools/view/live_screen.h"
+#include "tools/view/live_tables.h"
 #include "tools/view/local_clusters.h"
 #include "tools/view/observer.h"
 #include "tools/view/table.h"
@@ -37,7 +39,7 @@ ABSL_FLAG(std::string, cluster, "",
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(5),
           "how long to wait for each worker");
 ABSL_FLAG(bool, json, false, "print JSON: times in ms, sizes in bytes");
-ABSL_FLAG(bool, watch, false, "show it again and again, until Ctrl-C");
+ABSL_FLAG(bool, watch, false, "show it again and again, until q or Ctrl-C");
 ABSL_FLAG(absl::Duration, interval, absl::Seconds(1),
           "between two times, with --watch");
 ABSL_FLAG(int, times, 0, "how often, with --watch; 0: without end");
@@ -111,21 +113,51 @@ absl::Status Unanswered(const std::vector<WorkerReport>& reports) {
   return last;
 }
 
-absl::Status Show(const std::string& command, Observer& observer) {
-  ASSIGN_OR_RETURN(const std::vector<WorkerReport> reports, observer.Ask());
-  const std::vector<rpc::View> tables = TablesOf(command, reports);
+std::string TextOf(const std::vector<rpc::View>& tables) {
+  if (absl::GetFlag(FLAGS_json)) return TablesJson(tables);
   std::string text;
-  if (absl::GetFlag(FLAGS_json)) {
-    text = TablesJson(tables);
-  } else {
-    const TableStyle style = StyleOfOutput();
-    for (const rpc::View& table : tables)
-      absl::StrAppend(&text, text.empty() ? "" : "\n", TableText(table, style));
-    const bool clears = style.color && absl::GetFlag(FLAGS_watch);
-    if (clears) text = "\033[H\033[2J" + text;
-  }
-  RETURN_IF_ERROR(Print(text));
+  const TableStyle style = StyleOfOutput();
+  for (const rpc::View& table : tables)
+    absl::StrAppend(&text, text.empty() ? "" : "\n", TableText(table, style));
+  return text;
+}
+
+absl::Status Show(const std::string& command, Observer& observer,
+                  LiveTables& live) {
+  ASSIGN_OR_RETURN(const std::vector<WorkerReport> reports, observer.Ask());
+  RETURN_IF_ERROR(
+      Print(TextOf(absl::GetFlag(FLAGS_watch) ? live.Next(command, reports)
+                                              : TablesOf(command, reports))));
   return Unanswered(reports);
+}
+
+// As text that follows text.
+absl::Status Repeat(const std::string& command, Observer& observer) {
+  LiveTables live;
+  const int times = absl::GetFlag(FLAGS_times);
+  ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
+  for (int i = 0; times == 0 || i < times; ++i) {
+    if (i > 0) std::this_thread::sleep_for(interval);
+    // A worker that comes back later is shown then.
+    const absl::Status shown = Show(command, observer, live);
+    if (!shown.ok()) Complain(std::string(shown.message()), 1);
+  }
+  return absl::OkStatus();
+}
+
+// In place; an error is a line of the screen.
+absl::Status ShowLive(const std::string& command, Observer& observer) {
+  ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
+  const int times = absl::GetFlag(FLAGS_times);
+  LiveTables live;
+  const LiveScreen screen;
+  for (int i = 0; times == 0 || i < times; ++i) {
+    if (i > 0 && !screen.Wait(interval)) break;
+    const auto reports = observer.Ask();
+    screen.Draw(reports.ok() ? TextOf(live.Next(command, *reports))
+                             : std::string(reports.status().message()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Trace(Observer& observer) {
@@ -169,18 +201,13 @@ absl::Status Main(const std::vector<std::string>& words) {
   ASSIGN_OR_RETURN(const auto observer,
                    named ? Observer::Make(options) : ObserveLocal(options));
   if (traces) return Trace(*observer);
-  if (!absl::GetFlag(FLAGS_watch)) return Show(words[0], *observer);
-  const int times = absl::GetFlag(FLAGS_times);
-  ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
-  for (int i = 0; times == 0 || i < times; ++i) {
-    if (i > 0) {
-      std::this_thread::sleep_for(interval);
-    }
-    // A worker that comes back later is shown then.
-    const absl::Status shown = Show(words[0], *observer);
-    if (!shown.ok()) Complain(std::string(shown.message()), 1);
+  if (absl::GetFlag(FLAGS_watch)) {
+    const bool draws =
+        ::isatty(STDOUT_FILENO) == 1 && !absl::GetFlag(FLAGS_json);
+    return draws ? ShowLive(words[0], *observer) : Repeat(words[0], *observer);
   }
-  return absl::OkStatus();
+  LiveTables none;
+  return Show(words[0], *observer, none);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ View WorkersTable(const Reports& reports) {
            absl::StrCat(info.objects.size()), absl::StrCat(HeldBytes(info)),
            absl::StrCat(info.user_handles), address, ""});
     } else {
-      row.push_back("no answer");
+      row.push_back(report.gone ? "gone" : "no answer");
       row.resize(table.columns.size() - 2);
       row.push_back(address);
       row.push_back(std::string(report.status.message()));

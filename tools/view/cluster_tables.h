@@ -17,6 +17,7 @@ struct WorkerReport {
   rpc::WorkerInfo worker;
   absl::Status status = {};
   rpc::DebugInfo info = {};  // where the status is OK
+  bool gone = false;         // it was there before (LiveTables)
 };
 
 // The tables of batonctl, over all workers that answered, by rank. Times are in
