@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "examples/resnet50/experiment.h"
@@ -22,6 +23,12 @@
 #include "examples/support/traced.h"
 #include "examples/support/trainer.h"
 #include "tools/command_line.h"
+
+ABSL_FLAG(std::string, journal, "",
+          "with --recover and --data, a folder of this training's own, where "
+          "each step is noted on the disk: the program, started again with it "
+          "while the workers are there, goes on where it was killed "
+          "(baton-run --trainer_restarts)");
 
 namespace baton::examples {
 namespace {
@@ -71,7 +78,12 @@ absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
 }
 
 absl::Status Main() {
-  ASSIGN_OR_RETURN(const Settings settings, SettingsFromFlags());
+  ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
+  settings.journal = absl::GetFlag(FLAGS_journal);
+  if (!settings.journal.empty() &&
+      (!settings.recover || settings.data.empty())) {
+    return tools::WrongFlag("journal", "goes with --recover and --data");
+  }
   if (!settings.micro_batches.empty() && !settings.data.empty()) {
     return absl::InvalidArgumentError(
         "--micro_batches is for synthetic images");

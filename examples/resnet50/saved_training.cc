@@ -40,19 +40,29 @@ absl::StatusOr<TrainingProgress> ToProgress(const NamedTensors& tensors) {
 absl::StatusOr<std::unique_ptr<SavedTraining>> SavedTraining::Make(
     const Saving& saving, RemoteResNet& model, data::Loader& loader) {
   RETURN_IF_ERROR(PrepareToSave(saving));
-  std::unique_ptr<SavedTraining> training(new SavedTraining(saving, loader));
+  std::unique_ptr<SavedTraining> training(
+      new SavedTraining(saving, model, loader));
   ASSIGN_OR_RETURN(training->checkpoints_,
                    model.MakeCheckpointer(saving.checkpoints));
   return training;
 }
 
+absl::Status SavedTraining::GoOnFrom(const NamedTensors& position) {
+  ASSIGN_OR_RETURN(progress_, ToProgress(position));
+  return loader_.ImportState(PartOf(position, kLoader));
+}
+
 absl::Status SavedTraining::Begin() {
+  if (const auto taken_up = model_.resumed()) {
+    RETURN_IF_ERROR(GoOnFrom(taken_up->trainer));
+    std::printf("taken up after step %d\n", static_cast<int>(progress_.steps));
+    return absl::OkStatus();
+  }
   if (saving_.on() && saving_.resume != Saving::Resume::kNo) {
     const auto resumed = checkpoints_->Resume(saving_.if_broken());
     if (resumed.ok()) {
-      ASSIGN_OR_RETURN(progress_, ToProgress(resumed->trainer));
       std::printf("resumed from step %d\n", static_cast<int>(resumed->step));
-      return loader_.ImportState(PartOf(resumed->trainer, kLoader));
+      return GoOnFrom(resumed->trainer);
     }
     if (!absl::IsNotFound(resumed.status())) return resumed.status();
   }
@@ -88,9 +98,15 @@ absl::Status SavedTraining::AfterEpoch(bool last) {
 }
 
 absl::Status SavedTraining::Save() {
-  NamedTensors trainer = ToTensors(progress_);
-  trainer.merge(AsPart(kLoader, loader_.ExportState()));
-  return checkpoints_->Save(progress_.steps, trainer);
+  return checkpoints_->Save(progress_.steps, Position());
+}
+
+void SavedTraining::Note() { model_.Note(Position()); }
+
+NamedTensors SavedTraining::Position() const {
+  NamedTensors position = ToTensors(progress_);
+  position.merge(AsPart(kLoader, loader_.ExportState()));
+  return position;
 }
 
 }  // namespace baton::examples

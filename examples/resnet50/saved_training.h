@@ -31,8 +31,9 @@ class SavedTraining {
   static absl::StatusOr<std::unique_ptr<SavedTraining>> Make(
       const Saving& saving, RemoteResNet& model, data::Loader& loader);
 
-  // As `saving` says: model, loader and progress go on from a checkpoint, or
-  // the model starts from weights. Prints which.
+  // Model, loader and progress go on from what the model has taken up of a
+  // trainer before this one; else as `saving` says from a checkpoint, or the
+  // model starts from weights. Prints which.
   absl::Status Begin();
   // After each step.
   void Count(double loss, int64_t images);
@@ -40,16 +41,23 @@ class SavedTraining {
   bool IsDue(int64_t steps) const;
   // While no step is under way, at the batch that the loader gives next.
   absl::Status Save();
+  // The same for a trainer that takes the training up from a journal, which the
+  // next step writes.
+  void Note();
   // The loader goes on to the next epoch; `last`: there is none.
   absl::Status AfterEpoch(bool last);
 
   const TrainingProgress& progress() const { return progress_; }
 
  private:
-  SavedTraining(Saving saving, data::Loader& loader)
-      : saving_(std::move(saving)), loader_(loader) {}
+  SavedTraining(Saving saving, RemoteResNet& model, data::Loader& loader)
+      : saving_(std::move(saving)), model_(model), loader_(loader) {}
+
+  NamedTensors Position() const;
+  absl::Status GoOnFrom(const NamedTensors& position);
 
   const Saving saving_;
+  RemoteResNet& model_;
   data::Loader& loader_;
   std::unique_ptr<dist::Checkpointer> checkpoints_;
   TrainingProgress progress_;

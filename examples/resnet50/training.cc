@@ -159,6 +159,10 @@ absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
     return absl::OkStatus();
   });
   while (loader.batch() < batches) {
+    if (!settings.journal.empty()) {
+      RETURN_IF_ERROR(steps.Finish());
+      saved.Note();
+    }
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch, loader.Next());
     if (!batch.has_value()) break;
     RETURN_IF_ERROR(steps.Begin(ToTrainingBatch(settings, *batch)));
@@ -284,7 +288,7 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
     const bool last = result.epoch + 1 == settings.epochs;
     RETURN_IF_ERROR(saved->AfterEpoch(last));
   }
-  return absl::OkStatus();
+  return model->Finish();
 }
 
 }  // namespace baton::examples

@@ -32,6 +32,7 @@ struct PipelineSettings {
   dist::ScheduleChoice schedule;  // of the pipelined variant
   int replicas = 1;               // of it, each at its part of the workers
   bool recover = false;           // it, when workers are lost
+  std::string journal;  // where it notes its steps for a trainer that follows
   dist::Loss loss = dist::Loss::kMse;
   bool checkpoint_activations = false;
   int at_once = 1;       // micro-batches that a GPU works on

@@ -99,6 +99,18 @@ class RemoteModel final : public Trainable {
     return recovered ? recovered->Evaluate(batch.inputs, batch.targets)
                      : pipeline().Evaluate(batch.inputs, batch.targets);
   }
+  // As RecoverablePipeline's, of a pipeline that is recovered.
+  void Note(NamedTensors state) {
+    copies_[0].recovered->Note(std::move(state));
+  }
+  std::optional<dist::Checkpointer::Resumed> resumed() const {
+    const auto& recovered = copies_[0].recovered;
+    return recovered ? recovered->resumed() : std::nullopt;
+  }
+  absl::Status Finish() const {
+    const auto& recovered = copies_[0].recovered;
+    return recovered ? recovered->Finish() : absl::OkStatus();
+  }
   void set_schedule(const optim::Schedule& rates) {
     for (const Copy& copy : copies_) copy.optimizer->set_schedule(rates);
   }
@@ -287,7 +299,8 @@ absl::Status RemoteModel<M>::MakePipeline(const Spec& spec,
   }
   ASSIGN_OR_RETURN(copy.recovered, dist::RecoverablePipeline::Make(
                                        agent_, pipeline,
-                                       {.on_recovery =
+                                       {.journal = settings.journal,
+                                        .on_recovery =
                                             [](const dist::Recovery& recovery) {
                                               std::printf(
                                                   "recovered: %s\n",
