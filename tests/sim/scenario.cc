@@ -50,13 +50,6 @@ Fault NewFault(Rng& random, const Scenario& scenario, bool gentle) {
     std::swap(fault.a, fault.b);
   }
   fault.length = LengthOf(random, scenario.lease, gentle);
-  // One always stays: a cluster whose last member is gone has ended.
-  const auto end = scenario.workers;
-  const bool of_first = fault.a == 0 && fault.kind != Kind::kClose;
-  if (!gentle && of_first) fault.a = 1;
-  if (fault.a + fault.b == end && (fault.a == 0 || fault.b == 0)) {
-    fault.length = std::min<Nanos>(fault.length, scenario.lease / 4);
-  }
   return fault;
 }
 

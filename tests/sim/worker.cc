@@ -154,7 +154,10 @@ void Worker::Run() {
       Step();
       continue;
     }
-    if (phase_ == Phase::kGreet) CallPlain();
+    if (phase_ == Phase::kGreet) {
+      CallPlain();
+      continue;
+    }
     while (phase_ == Phase::kDrop && !pocket_.empty()) DropCell();
     Look();
   }

@@ -62,7 +62,7 @@ class Worker {
   // hear of each other; nothing; it drops what it holds.
   enum class Phase { kWork, kGreet, kRest, kDrop };
   void Enter(Phase phase) { phase_ = phase; }
-  // By its own thread, at the next occasion; empty when nothing is left.
+  // By its own thread, while it rests or drops; empty when nothing is left.
   const std::string& leftovers() const { return leftovers_; }
   const std::vector<uint64_t>& sees() const { return sees_; }  // incarnations
 

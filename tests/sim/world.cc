@@ -230,7 +230,7 @@ bool World::WaitFor(WaitKey key, Nanos length) {
 void World::Wake(WaitKey key, bool all) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) return;
-  std::deque<Thread*> woken = std::move(found->second);
+  std::vector<Thread*> woken = std::move(found->second);
   waiting_.erase(found);
   std::erase_if(woken, [this](const Thread* thread) {
     return groups_[thread->group].killed;

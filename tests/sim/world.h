@@ -138,7 +138,7 @@ class World {
   int last_thread_ = 0;
   std::deque<Group> groups_;
   std::map<std::pair<int64_t, uint64_t>, Event> events_;
-  std::unordered_map<WaitKey, std::deque<Thread*>> waiting_;
+  std::unordered_map<WaitKey, std::vector<Thread*>> waiting_;
   std::unordered_map<pthread_t, Thread*> by_id_;
 };
 

@@ -5,14 +5,17 @@
 
 Usage: find.py BUILD [--seeds=N] [--jobs=N] [--only=NAME,...]
 
-BUILD is a folder in which `sim` has been built. For each bug the file with one
-line less is compiled, with those that the build compiles together with it, and
-linked into a simulator of its own, in BUILD/planted. Prints after how many seeds
-each was found, and a line of JSON; ends with 1 if one was not.
+BUILD is a folder in which `sim` has been built. A simulator is made in
+BUILD/planted that leaves out the line that BATON_SIM_PLANTED has the number of:
+its files are compiled anew, with those that the build compiles together with
+them. Prints after how many seeds each bug was found, and a line of JSON; ends with
+1 if one was not.
 """
 
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -57,25 +60,64 @@ BUGS = [
 ]
 
 
-def without(text, where, line):
-    """`text` without `line`, which stands in it once, as a part of `where`."""
+DECLARATION = "extern int baton_sim_planted;\n"
+DEFINITION = """#include <cstdlib>
+int baton_sim_planted = [] {
+  const char* const number = std::getenv("BATON_SIM_PLANTED");
+  return number == nullptr ? -1 : std::atoi(number);
+}();
+"""
+
+
+def conditional(text, where, line, number):
+    """`text` in which `line`, a part of `where`, depends on the bug's number."""
     if text.count(where) != 1:
         raise ValueError(f"stands there {text.count(where)} times: {where!r}")
-    return text.replace(where, where.replace(line, ""))
+    guarded = f"if (::baton_sim_planted != {number}) {{\n{line}}}\n"
+    return text.replace(where, where.replace(line, guarded))
 
 
-def compilation(build, file):
-    """The command that compiles `file`, alone or with others, and its source."""
-    commands = json.loads((build / "compile_commands.json").read_text())
-    for entry in commands:
+def mutate(place):
+    """Writes the files with bugs below `place`, and gives their names."""
+    texts = {}
+    for number, (_, file, where, *line) in enumerate(BUGS):
+        text = texts.get(file) or DECLARATION + (ROOT / file).read_text()
+        texts[file] = conditional(text, where, (line or [where])[0], number)
+    for file, text in texts.items():
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        (place / file).write_text(text)
+    return list(texts)
+
+
+def compilations(build, files):
+    """The commands that compile `files`, alone or with others, and what."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
         if "baton_rpc.dir" not in entry["command"]:
             continue
         source = pathlib.Path(entry["file"])
-        if source == ROOT / file:
-            return entry, source
-        if "/Unity/" in str(source) and f'{file}"' in source.read_text():
-            return entry, source
-    raise ValueError(f"{build} does not compile {file}")
+        unity = "/Unity/" in str(source)
+        text = source.read_text() if unity else f'#include "{source}"\n'
+        text = text.replace(f'"{ROOT}/', '"')
+        if any(f'"{file}"' in text for file in files):
+            found[source] = (entry, text)
+    return found
+
+
+def compile_batch(place, entry, source, text):
+    """Compiles what takes its files from `place`, and gives the object."""
+    batch = place / source.name
+    batch.write_text(text)
+    words = [w for w in shlex.split(entry["command"]) if w != "-c"]
+    output = words.index("-o")
+    del words[output:output + 2]
+    words.remove(entry["file"])
+    compiler = 2 if words[0].endswith("ccache") else 1
+    made = batch.with_suffix(".o")
+    subprocess.run(
+        words[:compiler] + [f"-I{place}"] + words[compiler:] +
+        ["-c", str(batch), "-o", str(made)], check=True, cwd=entry["directory"])
+    return made
 
 
 def linking(build):
@@ -86,30 +128,21 @@ def linking(build):
     return re.sub(r"^: && | && :$", "", lines.strip().splitlines()[-1])
 
 
-def make(build, name, file, where, line):
-    """A simulator with that bug."""
-    place = build / "planted" / name
-    mutated = place / file
-    mutated.parent.mkdir(parents=True, exist_ok=True)
-    mutated.write_text(without((ROOT / file).read_text(), where, line))
-    entry, source = compilation(build, file)
-    words = [w for w in shlex.split(entry["command"]) if w != "-c"]
-    output = words.index("-o")
-    del words[output:output + 2]
-    words.remove(str(source))
-    batch = source.read_text().replace(f"#include \"{ROOT}/", "#include \"")
-    copy = place / "batch.cc"
-    copy.write_text(batch if "/Unity/" in str(source) else mutated.read_text())
-    compiler = 2 if words[0].endswith("ccache") else 1
-    subprocess.run(
-        words[:compiler] + [f"-I{place}"] + words[compiler:] +
-        ["-c", str(copy), "-o", str(place / "batch.o")],
-        check=True, cwd=entry["directory"])
-    # Before the library, whose own object of the same names is then not needed.
+def make(build, jobs):
+    """A simulator with all bugs, none of which acts unasked."""
+    place = build / "planted"
+    batches = compilations(build, mutate(place))
+    planted = pathlib.Path("planted.cc")
+    batches[planted] = (next(iter(batches.values()))[0], DEFINITION)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        objects = list(pool.map(
+            lambda item: compile_batch(place, item[1][0], item[0], item[1][1]),
+            batches.items()))
+    # Before the library, whose own objects of the same names are then not needed.
     words = shlex.split(linking(build))
     output = words.index("-o")
     words[output + 1] = str(place / "sim")
-    words.insert(output, str(place / "batch.o"))
+    words[output:output] = map(str, objects)
     subprocess.run(words, check=True, cwd=build)
     return place / "sim"
 
@@ -122,15 +155,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
     flags = parser.parse_args()
-    build = flags.build.resolve()
+    simulator = make(flags.build.resolve(), flags.jobs)
     found = {}
-    for name, file, where, *line in BUGS:
+    for number, (name, *_) in enumerate(BUGS):
         if flags.only and name not in flags.only.split(","):
             continue
-        simulator = make(build, name, file, where, (line or [where])[0])
         run = subprocess.run(
             [simulator, f"--seeds={flags.seeds}", f"--jobs={flags.jobs}",
-             "--noshrink"], check=False, capture_output=True, text=True)
+             "--noshrink"], check=False, capture_output=True, text=True,
+            env=os.environ | {"BATON_SIM_PLANTED": str(number)})
         last = json.loads(run.stdout.strip().splitlines()[-1])
         why = re.search(r"^WRONG.*", run.stdout, re.M)
         if run.returncode == 1 and why:
