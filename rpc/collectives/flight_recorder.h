@@ -32,8 +32,7 @@ struct FlightRecord {
 // The latest collectives that a member of a group has called. Thread-safe.
 class FlightRecorder {
  public:
-  static constexpr size_t kKept =
-      64;  // records that may be kept of ended collectives
+  static constexpr size_t kKept = 64;  // records of ended collectives
 
   uint64_t Begin(const Collective& what);  // returns its number
   void Set(uint64_t sequence, FlightRecord::State state);
