@@ -17,7 +17,7 @@ struct Sample {
   int64_t label = 0;
 };
 
-// Labelled images by index. Thread-safe: loaders call Get from many threads.
+// Labeled images by index. Thread-safe: loaders call Get from many threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;

@@ -13,7 +13,7 @@
 namespace baton::nn {
 
 // The base of losses that are modules, such as a user's own, which may have
-// trained parameters, buffers and options. (Losses that are functions:
+// trained parameters, buffers and options. (Losses that are functions are in
 // models/nn/loss.h.) A loss overrides Loss, or LossOfAll if the model returns
 // several outputs. Thread-compatible; while training both count as a write.
 class LossModule : public Module {

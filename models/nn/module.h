@@ -72,9 +72,9 @@ class Module {
   using ForwardHook =
       std::function<Variable(Module&, const Variable& x, const Variable& y)>;
   // Called in each backward that computes a gradient of x, with that gradient
-  // and the incoming gradient of y. The hook may return another gradient of x.
-  // If x does not require grad, its gradient is undefined, and the hook must
-  // return an undefined one.
+  // and the incoming gradient of y. The hook may return another gradient of x;
+  // an undefined result leaves it. If x does not require grad, its gradient is
+  // undefined, and the result is ignored.
   using BackwardHook =
       std::function<Tensor(const Tensor& of_x, const Tensor& of_y)>;
   // The same for modules with any number of inputs and outputs. These hooks
@@ -86,8 +86,8 @@ class Module {
       Module&, const std::vector<Variable>& values,
       const std::vector<Variable>& outputs)>;
   // Called in each backward that computes a gradient of some input. Gradients
-  // of inputs and outputs that get none are undefined, and the hook must return
-  // undefined ones for these inputs.
+  // of inputs and outputs that get none are undefined; results for these inputs
+  // are ignored, and undefined results leave a gradient as it is.
   using BackwardAllHook =
       std::function<std::vector<Tensor>(const std::vector<Tensor>& of_values,
                                         const std::vector<Tensor>& of_outputs)>;

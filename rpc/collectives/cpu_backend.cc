@@ -162,7 +162,7 @@ absl::Status CpuBackend::ForParts(
 
 // Part p is at stage s in round p + s. Within a round, later parts, which are
 // at earlier stages, come first. So a member receives in one round what its
-// neighbour sent in the round before, in the same order, and never waits for a
+// neighbor sent in the round before, in the same order, and never waits for a
 // chunk that is sent in the same round. If the queues have too few slots for
 // the chunks of two rounds, the parts are processed one after the other.
 absl::Status CpuBackend::Around(
