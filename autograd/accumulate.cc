@@ -25,7 +25,7 @@ void RequireAlike(const Gradient& sum, const Gradient& addend) {
           addend.shape().ToString());
 }
 
-// Where one of the two is rows, or both are.
+// Adds gradients of which one or both are rows.
 void AddRows(Gradient& sum, Gradient addend) {
   RequireAlike(sum, addend);
   if (sum.is_rows() && addend.is_rows()) {
@@ -51,8 +51,8 @@ Tensor Dense(const Tensor& tensor) {
 
 bool IsExclusive(const Tensor& tensor) {
   if (tensor.storage().use_count() != 1 || !IsDense(tensor)) return false;
-  // use_count() does not synchronise. Letting go of a second reference does:
-  // what other threads read before they let go of theirs happens before us.
+  // use_count() does not synchronize, but releasing a second reference does:
+  // other threads' reads before they released theirs happen before this.
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): as above
   std::shared_ptr<Storage> synchronise = tensor.storage();
   return true;
@@ -94,7 +94,7 @@ void AddGradient(Gradient& sum, Gradient addend) {
   if (!sum.defined() || !addend.defined() ||
       (!IsHalf(addend.dtype()) && !IsHalf(sum.dtype())))
     return AccumulateInto(sum, std::move(addend));
-  // A cast is a tensor of its own, so that it may be added to.
+  // A cast makes a new tensor, so it may be added to in place.
   if (IsHalf(sum.dtype())) sum = sum.WithValues(sum.values().To(DType::kF32));
   if (sum.is_rows() || addend.is_rows()) {
     addend = addend.WithValues(addend.values().To(DType::kF32));

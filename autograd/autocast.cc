@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-// A leaf's cast, as long as the leaf has these values.
+// A leaf's cast, valid while the leaf has these values.
 struct KeptCast {
   Variable leaf;
   Tensor tensor;
@@ -26,7 +26,7 @@ struct KeptCast {
 struct AutocastState {
   std::optional<DType> dtype;
   int scopes = 0;
-  // By leaf, dtype, and whether the cast was recorded.
+  // The key is the leaf, the dtype, and whether the cast was recorded.
   std::map<std::tuple<const void*, DType, bool>, KeptCast> casts;
 };
 thread_local AutocastState autocast;

@@ -28,7 +28,7 @@ Tensor Seed(const char* op, const Variable& output, const Tensor& given) {
   return given;
 }
 
-// One feed for each node that made some of the outputs.
+// The nodes that made the outputs, and the gradients that each is fed.
 struct Feeds {
   std::vector<std::shared_ptr<Node>> roots;
   std::unordered_map<const Node*, std::vector<Tensor>> grads;

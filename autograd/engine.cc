@@ -45,10 +45,10 @@ class GraphTask::Work final
 
  private:
   struct Fed {
-    int to;  // in the plan; -1: nobody wants it
+    int to;  // index in the plan; -1: not needed
     Tensors grads;
   };
-  // Smallest first: accumulators, then the order of the plan.
+  // The smallest runs first: accumulators, then nodes in the order of the plan.
   using Key = std::pair<bool, int>;
 
   absl::Status AcceptLocked(const Node* root, size_t grads) const
@@ -124,10 +124,10 @@ void GraphTask::Work::Fail(absl::Status status) {
     MutexLock lock(mutex_);
     if (finished_ || !error_.ok()) return;
     error_ = std::move(status);
-    if (running_) return;  // whoever runs finishes
+    if (running_) return;  // the running thread finishes
     running_ = true;
   }
-  Drive().IgnoreError();  // the error itself
+  Drive().IgnoreError();  // it returns error_
 }
 
 void GraphTask::Work::OnDone(absl::AnyInvocable<void(absl::Status)> done) {
@@ -205,7 +205,7 @@ void GraphTask::Work::Run(PlannedNode& planned) {
   Node& node = *planned.node;
   const auto* leaf = dynamic_cast<const Accumulator*>(&node);
   Tensors grads;
-  Gradient rows;  // no one but a leaf gets them
+  Gradient rows;  // only leaves get rows
   for (GradientSum& sum : planned.sums) {
     Gradient grad = sum.Take();
     if (grad.is_rows()) {
@@ -231,7 +231,7 @@ void GraphTask::Work::Run(PlannedNode& planned) {
   });
   if (!status.ok())
     throw Error(Annotate(status, absl::StrCat("backward of ", node.name())));
-  grads.clear();  // lets the results be exclusive
+  grads.clear();  // so that results are exclusive
   if (!results.empty()) FlowOn(planned, std::move(results));
 }
 

@@ -49,7 +49,7 @@ int PositionOf(const Positions& positions, const Node* node) {
   return found == positions.end() ? -1 : found->second;
 }
 
-// Drops the nodes from which no wanted place and no end can be reached.
+// Drops the nodes from which neither a wanted place nor an end can be reached.
 std::vector<NodePtr> OnTheWayTo(const PlanScope& scope,
                                 std::vector<NodePtr> order) {
   std::unordered_map<const Node*, bool> useful;
@@ -110,7 +110,7 @@ GraphPlan::GraphPlan(const std::vector<NodePtr>& roots,
     if (roots_.emplace(root.get(), at).second && at >= 0)
       nodes_[static_cast<size_t>(at)].pending = 1;
   }
-  // How many gradients each place gets so far; a root's feed has rank 0.
+  // Counts the gradients that each place gets so far; a root's feed has rank 0.
   std::vector<std::vector<int>> ranks(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     ranks[i].assign(nodes_[i].sums.size(), nodes_[i].pending);

@@ -10,8 +10,9 @@
 namespace baton::autograd {
 namespace {
 
-// What nodes being destroyed on this thread held; the outermost destructor
-// lets go of it. A plain pointer, so that nodes may die while the thread ends.
+// The edges of nodes that are being destroyed on this thread; the outermost
+// destructor releases them, which avoids deep recursion. A plain pointer, so
+// that nodes may be destroyed while the thread ends.
 thread_local std::vector<Edge>* orphans = nullptr;
 
 }  // namespace

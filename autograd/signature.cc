@@ -12,7 +12,8 @@
 namespace baton::autograd {
 namespace {
 
-// The finalizer of SplitMix64: every bit of the word moves half of the result.
+// The finalizer of SplitMix64: each bit of the word changes about half of the
+// result's bits.
 uint64_t Mix(uint64_t word) {
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9ull;
   word = (word ^ (word >> 27)) * 0x94d049bb133111ebull;
@@ -42,8 +43,8 @@ void Signature::Add(const Signature& other) {
   Add(other.high_);
 }
 
-// A node's is made when those of all nodes below it are there; the stack, not
-// recursion, because chains may be long.
+// A node's signature is made after those of all nodes below it. This uses a
+// stack instead of recursion, because chains may be long.
 Signature SignatureOf(const Node& node) {
   Signature signature;
   std::vector<const Node*> open = {&node};

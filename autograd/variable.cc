@@ -21,7 +21,7 @@ struct VariableState {
   bool requires_grad = false;  // of leaves
   mutable Mutex mutex;
   Gradient grad ABSL_GUARDED_BY(mutex);
-  // Made when first asked for: most leaves are plain inputs.
+  // Made on first use: most leaves are plain inputs.
   std::shared_ptr<Accumulator> accumulator ABSL_GUARDED_BY(mutex);
 };
 

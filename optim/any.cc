@@ -16,8 +16,9 @@
 namespace baton::optim {
 namespace {
 
-// "beta1" of &AdamRule::beta1, which compilers spell out in the name of this
-// function: so options are described once, in Fields().
+// Returns "beta1" for &AdamRule::beta1. Compilers include the member's name in
+// the name of this function, so options need to be described only once, in
+// Fields().
 template <auto kMember>
 std::string NameOf() {
   std::string text = __PRETTY_FUNCTION__;
@@ -37,7 +38,8 @@ void ForEachField(Fn fn) {
   (std::make_index_sequence<kCount>());
 }
 
-// Calls fn(options) with the kind's own, of which `lr` and `others` are set.
+// Calls fn(options) with the options of `any`'s kind, with `lr` and `others`
+// set.
 template <typename Fn>
 absl::Status VisitOptions(const AnyOptions& any, Fn fn) {
   bool found = false;

@@ -90,7 +90,7 @@ std::map<const void*, Gradient> GradScaler::Unscale(
   return unscaled;
 }
 
-// One device's overflow is everyone's.
+// If one device has an overflow, sets it on all devices.
 void GradScaler::ShareOverflow() {
   const Device first = devices_.front();
   Tensor any = At(first).overflow;

@@ -16,7 +16,7 @@ namespace baton::optim {
 namespace {
 
 constexpr char kOp[] = "optimizer";
-// Of a parameter.
+// Keys of a parameter's state.
 constexpr char kStep[] = "step";
 constexpr char kMaster[] = "master";
 
@@ -24,7 +24,8 @@ bool NeedsMaster(const Tensor& parameter) {
   return parameter.dtype() == DType::kBF16 || parameter.dtype() == DType::kF16;
 }
 
-// As the parameter lies, in the type that it is stepped in.
+// Returns an empty tensor like the parameter, in the dtype that it is stepped
+// in.
 Tensor EmptyState(const Tensor& parameter) {
   return Tensor::Empty(
       parameter.shape(),
@@ -107,7 +108,7 @@ void Optimizer::BeginState(size_t i, State& state) const {
   }
 }
 
-// What was made for the parameter as it was before it was moved or cast.
+// Moves and casts the state if the parameter was moved or cast since.
 void Optimizer::FollowParameter(const Tensor& parameter, State& state) {
   const bool needs_master = NeedsMaster(parameter);
   const DType dtype = needs_master ? DType::kF32 : parameter.dtype();
@@ -129,7 +130,7 @@ void Optimizer::FollowParameter(const Tensor& parameter, State& state) {
   follow(state.master);
 }
 
-// In place: a recorded step has the tensors' addresses.
+// Copies in place, because a recorded step uses the tensors' addresses.
 void Optimizer::Overwrite(const State& to, const State& from) {
   to.steps.CopyFrom(from.steps);
   for (size_t t = 0; t < to.tensors.size(); ++t)
@@ -186,7 +187,8 @@ void Optimizer::StepDue(const std::vector<Due>& due, const SkipOn& skip_on,
     states_[due[k].parameter] = std::move(states[k]);
 }
 
-// The number of each parameter.
+// Returns the index of each parameter by id. Throws Error if one has a
+// gradient.
 std::unordered_map<const void*, size_t> Optimizer::WithoutGradients() const {
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -252,7 +254,8 @@ Tensor Optimizer::SquareNorm(const std::vector<Tensor>& gradients) {
   return sum.defined() ? sum : Tensor::Scalar(0, DType::kF64);
 }
 
-// As clip_grad_norm_: a norm that is small enough leaves the factor at 1.
+// Clips like PyTorch's clip_grad_norm_: if the norm is within the limit, the
+// factor is 1.
 void Optimizer::LimitNorm(Targets& targets, std::optional<double> norm) {
   std::vector<Tensor> gradients;
   for (const auto& group : targets)
@@ -311,7 +314,8 @@ StateDict Optimizer::SharedState() const {
   return result;
 }
 
-// Adds the keys it read; leaves a parameter that has none alone.
+// Adds the keys that it read to `used`. If there are none for the parameter,
+// leaves its state as it is.
 absl::Status Optimizer::ParseParameter(const StateDict& from, size_t i,
                                        State& state, Keys& used) const {
   const std::string prefix = names_[i] + ".";

@@ -20,7 +20,7 @@ double Fraction(int64_t steps, int64_t total) {
          static_cast<double>(total);
 }
 
-// From `from` to `to` while `done` goes from 0 to 1.
+// Goes from `from` to `to` as `done` goes from 0 to 1.
 double Anneal(bool cosine, double from, double to, double done) {
   constexpr double kPi = 3.14159265358979323846;
   if (!cosine) return from + (to - from) * done;
@@ -31,7 +31,7 @@ void RequireTotal(const char* op, int64_t total) {
   Require(total > 0, op, "total is not positive: ", total);
 }
 
-// After a rise of a tenth of the steps.
+// Warms up for a tenth of the steps, then follows `then`.
 template <typename Then>
 Schedule Warm(int64_t total, Then then) {
   const int64_t rise = std::max<int64_t>(total / 10, 1);
@@ -85,7 +85,8 @@ Schedule OneCycleLr(const OneCycleLrOptions& options) {
     const double first = base / options.div_factor;
     const double last = first / options.final_div_factor;
     const double total = static_cast<double>(options.total);
-    const double top = options.rise * total - 1;  // the step with the base
+    // The step whose rate is the base rate.
+    const double top = options.rise * total - 1;
     struct Phase {
       double end, from, to;
     };

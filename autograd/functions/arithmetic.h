@@ -5,20 +5,20 @@
 
 #include "autograd/variable.h"
 
-// Differentiable twins of core/ops/arithmetic.h: same names, same shapes, same
-// errors. Binary ones broadcast.
+// Differentiable versions of the ops in core/ops/arithmetic.h, with the same
+// names, shapes and errors. Binary ones broadcast.
 namespace baton::autograd {
 
 Variable Add(const Variable& a, const Variable& b);
 Variable Sub(const Variable& a, const Variable& b);
 Variable Mul(const Variable& a, const Variable& b);
 Variable Div(const Variable& a, const Variable& b);
-// Where both sides are equal each gets half of the gradient, and where one is
-// NaN each gets all of it.
+// If both elements are equal, each gets half of the gradient; if one is NaN,
+// each gets all of it.
 Variable Maximum(const Variable& a, const Variable& b);
 Variable Minimum(const Variable& a, const Variable& b);
-// As in PyTorch: no gradient comes to a base whose exponent is 0, nor to the
-// exponent, if it is not negative, of a base of 0.
+// As in PyTorch: a base gets no gradient if its exponent is 0, and a
+// non-negative exponent gets none if its base is 0.
 Variable Pow(const Variable& a, const Variable& b);
 Variable AddScalar(const Variable& a, double b);
 Variable MulScalar(const Variable& a, double b);

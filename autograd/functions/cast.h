@@ -7,7 +7,8 @@
 
 namespace baton::autograd {
 
-// To another dtype; the gradient is cast back. Itself when it is that already.
+// Casts x to another dtype; the gradient is cast back. Returns x itself if it
+// has that dtype.
 Variable Cast(const Variable& x, DType dtype);
 
 }  // namespace baton::autograd

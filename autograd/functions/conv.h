@@ -20,8 +20,8 @@ struct Conv1dOptions {
   int64_t groups = 1;
 };
 
-// x [N, C, L], weight [O, C/groups, k], bias [O] or undefined: Conv2d of images
-// that are one row high.
+// x [N, C, L], weight [O, C/groups, k], bias [O] or undefined: it is Conv2d of
+// images with a height of 1.
 Variable Conv1d(const Variable& x, const Variable& weight, const Variable& bias,
                 const Conv1dOptions& options = {});
 

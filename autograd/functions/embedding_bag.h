@@ -8,7 +8,7 @@
 
 namespace baton::autograd {
 
-// Rows of table [V, D] by bags of indices -> [B, D], see
+// Looks up rows of table [V, D] by bags of indices -> [B, D], see
 // core/ops/embedding_bag.h; `offsets` and `weights` may be undefined.
 Variable EmbeddingBag(const Variable& table, const Tensor& index,
                       const Tensor& offsets = Tensor(),

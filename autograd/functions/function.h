@@ -10,16 +10,18 @@
 
 #include "autograd/node.h"
 
-// How autograd/functions/*.cc write an op on one screen: compute forward, then
-// Record it with what the gradients need. Errors of formulas throw.
+// Helpers to write the ops in autograd/functions/*.cc: an op computes its
+// forward, then calls Record with what its gradients need. Gradient formulas
+// throw their errors.
 namespace baton::autograd {
 
 using Tensors = std::vector<Tensor>;
 
-// What a gradient formula sees. Confined to the formula's call.
+// The arguments of a gradient formula. Valid only during the formula's call.
 class Backprop {
  public:
-  // `wanted`: the inputs to compute gradients of now; empty: all.
+  // `wanted` selects the inputs whose gradients are to be computed now; empty:
+  // all.
   Backprop(const char* op, const Node& node, const Tensors& grads,
            const std::vector<SavedTensor>& saved, std::vector<bool> wanted = {})
       : op_(op),
@@ -28,10 +30,11 @@ class Backprop {
         saved_(saved),
         wanted_(std::move(wanted)) {}
 
-  // The gradient of the op's output; undefined only in RecordMany, where the
-  // output was not used.
+  // The gradient of the op's output; undefined only for an output of RecordMany
+  // that was not used.
   const Tensor& dy(size_t output = 0) const { return grads_[output]; }
-  // Throws when saved tensor i was written in place, or freed, since.
+  // Throws Error if saved tensor i was written in place, or freed, since it was
+  // saved.
   const Tensor& saved(size_t i) const { return saved_[i].Get(op_); }
   bool needs(int input) const {
     return node_.needs(input) &&
@@ -49,30 +52,30 @@ class Backprop {
 using Formula = std::function<Tensor(const Backprop&)>;
 using RowsFormula = std::function<Gradient(const Backprop&)>;
 using JointFormula = std::function<Tensors(const Backprop&)>;
-// Adds the gradient to `sum`, of its shape, dtype and device.
+// Adds the gradient to `sum`, which has its shape, dtype and device.
 using AddingFormula = std::function<void(const Backprop&, const Tensor& sum)>;
 
 // An input of an op and the gradient with respect to it. The formulas run only
-// when the input requires grad and a gradient came.
+// if the input requires grad and the output has a gradient.
 struct Input {
   const Variable& value;
   Formula gradient;
-  AddingFormula add_gradient = nullptr;  // where that is cheaper than a sum
-  RowsFormula rows = nullptr;            // in place of a leaf's gradient
+  AddingFormula add_gradient = nullptr;  // set if cheaper than a sum
+  RowsFormula rows = nullptr;            // used for a leaf instead
 };
 
-// `y` as a Variable which remembers, unless NoGrad is in force or no input
-// requires grad, how gradients flow back.
+// Returns `y` as a Variable that has a backward node, unless NoGrad is active
+// or no input requires grad.
 Variable Record(const char* op, Tensor y, Tensors saved,
                 std::initializer_list<Input> inputs);
 // For ops that compute the gradients of all inputs at once. With kApart the
-// formula heeds needs(), and may be asked for some of them now and for others
-// later.
+// formula computes only the gradients that needs() selects; it may be called
+// again for the others.
 enum class GradientParts { kTogether, kApart };
 Variable RecordJoint(const char* op, Tensor y, Tensors saved,
                      const std::vector<Variable>& inputs, JointFormula formula,
                      GradientParts parts = GradientParts::kTogether);
-// For ops of several outputs.
+// For ops with several outputs.
 std::vector<Variable> RecordMany(
     const char* op, const Tensors& outputs, Tensors saved,
     const std::vector<Variable>& inputs, JointFormula formula,

@@ -21,13 +21,13 @@ Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
                     const Variable& source);
 struct EmbeddingOptions {
   // The row that gets a gradient of zero; a negative number counts from the
-  // back.
+  // end.
   std::optional<int64_t> padding = std::nullopt;
-  // The gradient of a table that is a leaf without hooks is rows
+  // If true, a table that is a leaf without hooks gets a gradient of rows
   // (autograd/gradient.h).
   bool sparse = false;
 };
-// Rows of table [V, D] by index [...] -> [..., D].
+// Looks up rows of table [V, D] by index [...] -> [..., D].
 Variable Embedding(const Variable& table, const Tensor& index,
                    const EmbeddingOptions& options = {});
 

@@ -7,9 +7,9 @@
 
 namespace baton::autograd {
 
-// y = (x - mean) / sqrt(variance + eps) * gamma + beta by the mean and biased
-// variance of each row of x, whose last axes are gamma's shape. gamma and beta
-// have one shape and any floating dtype.
+// y = (x - mean) / sqrt(variance + eps) * gamma + beta, with the mean and
+// biased variance of each row of x. A row spans x's last axes, which have
+// gamma's shape. gamma and beta have one shape and any floating dtype.
 Variable LayerNorm(const Variable& x, const Variable& gamma,
                    const Variable& beta, double eps = 1e-5);
 

@@ -11,12 +11,12 @@ namespace baton::autograd {
 // [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast.
 Variable Matmul(const Variable& a, const Variable& b);
 
-// x [..., I] times weight [O, I] transposed, plus bias [O] where defined.
+// x [..., I] times weight [O, I] transposed, plus bias [O] if defined.
 Variable Linear(const Variable& x, const Variable& weight,
                 const Variable& bias = Variable());
 
-// activation(Linear(x, weight, bias)); on a GPU in fewer kernels, where ReLU
-// turns NaN into 0.
+// activation(Linear(x, weight, bias)); on a GPU it takes fewer kernels, and
+// there ReLU turns NaN into 0.
 Variable LinearActivation(Activation activation, const Variable& x,
                           const Variable& weight,
                           const Variable& bias = Variable());

@@ -10,9 +10,9 @@
 
 namespace baton::autograd {
 
-// Per-channel normalisation of x [N, C, ...]: y = bn(x) * gamma + beta, then
-// plus `residual` where defined, then ReLU where options say so, in one kernel.
-// Train uses the batch's statistics and updates the running ones in place where
+// Normalizes x [N, C, ...] per channel: y = bn(x) * gamma + beta, then adds
+// `residual` if defined, then applies ReLU if options say so, in one kernel.
+// Train uses the batch's statistics and updates the running ones in place if
 // they are defined; Eval uses the running ones.
 Variable BatchNormTrain(const Variable& x, const Variable& gamma,
                         const Variable& beta, const Variable& residual,
@@ -26,21 +26,21 @@ Variable BatchNormEval(const Variable& x, const Variable& gamma,
                        const Tensor& running_variance,
                        const ops::BatchNormOptions& options = {});
 
-// Those who train the same layer, each on a batch of its own; all of them call
-// the same in the same order. Throws Error. Thread-compatible.
+// The peers that train the same layer, each on a batch of its own. All of them
+// must make the same calls in the same order. Throws Error. Thread-compatible.
 class BatchPeers {
  public:
   virtual ~BatchPeers() = default;
   virtual int members() const = 0;
-  // What each has given, [members, ...], the same at all.
+  // Returns the tensors of all members, [members, ...], equal at all of them.
   virtual Tensor Gather(const Tensor& own) = 0;
-  // The sum over the members, in its place.
+  // Replaces `own` by its sum over all members.
   virtual void AddUp(const Tensor& own) = 0;
 };
 
-// Train by the statistics of the batches of all peers taken as one, which may
-// be of different sizes, and empty. Gradients of x are those of the sum of the
-// members' losses; those of gamma and beta are this member's part of them.
+// Trains by the statistics of all peers' batches taken as one. These may differ
+// in size, and may be empty. The gradient of x is that of the sum of all
+// members' losses; those of gamma and beta are this member's part of it.
 Variable BatchNormTrainTogether(const Variable& x, const Variable& gamma,
                                 const Variable& beta, const Variable& residual,
                                 const Tensor& running_mean,

@@ -16,7 +16,7 @@ Variable Mean(const Variable& x);
 Variable Mean(const Variable& x, const std::vector<int>& axes,
               bool keep_dims = false);
 
-// The gradient goes to the first of equal extrema.
+// If several elements are extreme, the first gets the gradient.
 struct ValuesAndIndices {
   Variable values;
   Tensor indices;  // i64

@@ -11,7 +11,7 @@
 namespace baton::autograd {
 
 struct RnnOutputs {
-  Variable y, h, c;  // c undefined for the GRU
+  Variable y, h, c;  // c is undefined for the GRU
 };
 
 // Shapes and formulas are those of core/ops/rnn.h; `h` and `c` may be

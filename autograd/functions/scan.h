@@ -7,7 +7,7 @@
 
 namespace baton::autograd {
 
-// Sums along `axis` up to and with each element.
+// Cumulative sums along `axis`, each including its element.
 Variable CumSum(const Variable& x, int axis);
 
 }  // namespace baton::autograd

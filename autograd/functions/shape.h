@@ -7,7 +7,8 @@
 
 #include "autograd/variable.h"
 
-// Views where Tensor's own methods give views: they share storage and version.
+// These return views, which share storage and version, where Tensor's own
+// methods do.
 namespace baton::autograd {
 
 Variable Reshape(const Variable& x, const Shape& shape);
@@ -20,9 +21,9 @@ Variable Select(const Variable& x, int axis, int64_t index);
 Variable Unsqueeze(const Variable& x, int axis);
 Variable Squeeze(const Variable& x, int axis);
 Variable Expand(const Variable& x, const Shape& shape);
-// Parts of `size` along `axis`; the last may be smaller.
+// Splits x into parts of `size` along `axis`; the last may be smaller.
 std::vector<Variable> Split(const Variable& x, int64_t size, int axis = 0);
-// Itself when it already lies so.
+// Returns x itself if it is already contiguous in that format.
 Variable Contiguous(const Variable& x,
                     MemoryFormat format = MemoryFormat::kContiguous);
 

@@ -6,7 +6,8 @@
 #include "autograd/functions/reduce.h"
 #include "autograd/variable.h"
 
-// As in core/ops/sort.h, where ArgSort is, which has no gradient.
+// Differentiable versions of core/ops/sort.h. ArgSort, which has no gradient,
+// is only there.
 namespace baton::autograd {
 
 ValuesAndIndices Sort(const Variable& x, int axis = -1,

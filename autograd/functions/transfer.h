@@ -8,8 +8,8 @@
 
 namespace baton::autograd {
 
-// x on `device`, itself when it is there already; the gradient comes back to
-// where x is.
+// Returns x on `device`, or x itself if it is there already; the gradient is
+// moved back to x's device.
 Variable To(const Variable& x, Device device);
 
 }  // namespace baton::autograd

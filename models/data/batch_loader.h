@@ -23,25 +23,27 @@ namespace baton::data {
 
 struct BatchLoaderOptions {
   int workers = 2;   // threads; 0: Next does the work itself
-  int prefetch = 4;  // batches made ahead at most, all workers together
-  // Where batches are to be. To a GPU they are copied from pinned memory, on
-  // the stream that copies have, one batch ahead of the one that Next gave.
+  int prefetch = 4;  // the most batches made ahead, by all workers
+  // The device of the batches. They are copied to a GPU from pinned memory, on
+  // the stream for copies, one batch ahead of the one that Next returns.
   Device device = Device::Cpu();
-  // Batches on the CPU in memory that GPUs copy by themselves; needs CUDA.
+  // Puts batches on the CPU into pinned memory; needs CUDA.
   bool pinned = false;
-  // How long Next waits, which a worker exceeds only when its disk hangs.
+  // How long Next waits for a batch. A worker takes longer only if its disk
+  // hangs.
   std::chrono::milliseconds deadline{120'000};
 };
 
-// Makes the batch of these samples in that epoch; called from workers' threads.
+// Makes the batch of these samples in that epoch. It is called on the workers'
+// threads.
 using MakeBatch = std::function<absl::StatusOr<Tensors>(
     int64_t epoch, const std::vector<int64_t>& samples)>;
-// Of samples one by one.
+// Returns a MakeBatch that gets samples one by one and collates them.
 MakeBatch FromSamples(
     std::function<absl::StatusOr<Tensors>(int64_t sample)> get,
     Collate collate = Stacked());
 
-// Batches made by threads ahead of their use, in the order of a sampler.
+// Makes batches on threads, ahead of their use, in the order of a sampler.
 //
 //   ASSIGN_OR_RETURN(auto loader, BatchLoader::Make(
 //       std::make_shared<FixedBatches>(
@@ -61,7 +63,7 @@ MakeBatch FromSamples(
 // Thread-compatible.
 class BatchLoader {
  public:
-  // InvalidArgument for options that make no sense.
+  // InvalidArgument if the options are invalid.
   static absl::StatusOr<std::unique_ptr<BatchLoader>> Make(
       std::shared_ptr<const BatchSampler> sampler, MakeBatch make,
       const BatchLoaderOptions& options = {});
@@ -69,22 +71,22 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  int64_t batches() const { return sampler_->batches(); }  // an epoch
+  int64_t batches() const { return sampler_->batches(); }  // in an epoch
 
-  // Drops what is left of the epoch before. A new loader is at epoch 0.
+  // Drops the rest of the epoch before. A new loader is at epoch 0.
   void StartEpoch(int64_t epoch) { StartAt(epoch, 0); }
-  // The next batch of the epoch; nullopt behind the last one. A batch that
-  // failed is passed over by the Next after it.
+  // Returns the next batch of the epoch; nullopt after the last one. After a
+  // batch that failed, the next call goes on with the batch behind it.
   absl::StatusOr<std::optional<Tensors>> Next();
 
-  // Where it is: the epoch, and how many of its batches Next has passed.
+  // The position: the epoch, and how many of its batches Next has passed.
   int64_t epoch() const { return number_; }
   int64_t batch() const { return next_; }
-  // "position", and "order", the sampler's identity.
+  // Returns "position" and "order", the sampler's identity.
   std::map<std::string, Tensor> ExportState() const;
-  // Goes on where the other one was: Next gives exactly the rest of its epoch,
-  // in order; batches before that are not made. InvalidArgument, with nothing
-  // changed, for the state of a loader that has another order.
+  // Goes on at the exported position: Next returns exactly the rest of that
+  // epoch, in order; earlier batches are not made. InvalidArgument, with
+  // nothing changed, if the state is of a loader with another order.
   absl::Status ImportState(const std::map<std::string, Tensor>& state);
 
  private:
@@ -93,7 +95,7 @@ class BatchLoader {
     int64_t number = 0;
     std::vector<std::vector<int64_t>> batches;  // the samples of each
   };
-  // A batch that was made, and how far it is on its way to the device.
+  // A batch that was made, and the state of its copy to the device.
   struct Made {
     Result result;
     enum { kHost, kLeaving, kThere } place;
@@ -113,13 +115,13 @@ class BatchLoader {
   const std::shared_ptr<const BatchSampler> sampler_;
   const MakeBatch make_;
   const BatchLoaderOptions options_;
-  // The user's thread alone: the epoch, and the batch that Next gives.
+  // Confined to the user's thread: the epoch, and the batch that Next returns.
   int64_t number_ = 0;
   int64_t next_ = 0;
 
   Mutex mutex_;
-  CondVar work_;  // for workers: something to do
-  CondVar made_;  // for Next: a batch is there
+  CondVar work_;  // wakes workers: there is work
+  CondVar made_;  // wakes Next: a batch is ready
   std::shared_ptr<const Epoch> epoch_ ABSL_GUARDED_BY(mutex_);
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // batches handed to workers
   int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;  // batches Next has returned

@@ -18,10 +18,10 @@ enum class Split { kTrain, kTest };
 // Images are u8 [3, 32, 32]. Thread-safe.
 class Cifar10 final : public Dataset {
  public:
-  // `path`: one .bin file, which is the split whatever is asked for, or a
-  // folder or archive with data_batch_1.bin ... data_batch_5.bin and
-  // test_batch.bin. NotFound names what is not there; DataLoss for a size that
-  // is no number of records, or a label beyond 9.
+  // `path`: one .bin file, which is used whatever `split` is, or a folder or
+  // archive with data_batch_1.bin ... data_batch_5.bin and test_batch.bin.
+  // NotFound names the missing file; DataLoss if a file's size is not a whole
+  // number of records, or a label is above 9.
   static absl::StatusOr<std::shared_ptr<Cifar10>> Open(const std::string& path,
                                                        Split split);
 

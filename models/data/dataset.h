@@ -17,7 +17,7 @@ struct Sample {
   int64_t label = 0;
 };
 
-// Labelled images by number. Thread-safe: loaders call Get from many threads.
+// Labeled images by index. Thread-safe: loaders call Get from many threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -25,7 +25,7 @@ class Dataset {
   virtual int64_t size() const = 0;
   // Errors name the file. `index` is in [0, size).
   virtual absl::StatusOr<Sample> Get(int64_t index) const = 0;
-  // For people: where sample `index` comes from.
+  // Returns, for messages, where sample `index` comes from.
   virtual std::string Describe(int64_t index) const = 0;
   // Names of the labels 0, 1, ...
   virtual const std::vector<std::string>& classes() const = 0;

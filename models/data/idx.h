@@ -11,12 +11,13 @@
 
 namespace baton::data {
 
-// The tensor in an IDX file, plain or gzipped, of unsigned bytes: u8 of the
-// extents in its header. DataLoss for another form or a wrong size.
+// Returns the tensor in an IDX file of unsigned bytes, plain or gzipped: u8,
+// with the extents in the file's header. DataLoss for another format or a wrong
+// size.
 absl::StatusOr<Tensor> ReadIdx(const std::string& path);
 
-// MNIST's pair of IDX files. Images are u8 [1, H, W]; classes are "0", "1", ...
-// up to the largest label. Thread-safe.
+// A data set in a pair of IDX files, such as MNIST. Images are u8 [1, H, W];
+// classes are "0", "1", ... up to the largest label. Thread-safe.
 class IdxDataset final : public Dataset {
  public:
   static absl::StatusOr<std::shared_ptr<IdxDataset>> Open(

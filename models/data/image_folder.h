@@ -11,14 +11,16 @@
 
 namespace baton::data {
 
-// JPEGs in a folder a class: the folder that holds an image names its class,
-// classes are numbered by name, and images are in the order of their paths. The
-// tree may also lie in one archive (see IsArchiveName), which is read once and
-// kept as it is, compressed images and all. Files that are no .jpg or .jpeg,
-// or hidden, are passed over. Images are u8 [3, H, W]. Thread-safe.
+// JPEG images with one folder for each class: the folder that holds an image
+// names its class. Classes are numbered in the order of their names, and images
+// are in the order of their paths. The folders may also be in one archive (see
+// IsArchiveName), which is read once and whose images are kept compressed in
+// memory. Hidden files and those other than .jpg and .jpeg are ignored. Images
+// are u8 [3, H, W]. Thread-safe.
 class ImageFolder final : public Dataset {
  public:
-  // NotFound where there is nothing or no image; DataLoss for a broken archive.
+  // NotFound if the path does not exist or holds no image; DataLoss if the
+  // archive is broken.
   static absl::StatusOr<std::shared_ptr<ImageFolder>> Open(
       const std::string& path);
 

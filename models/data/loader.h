@@ -19,19 +19,20 @@ namespace baton::data {
 
 struct LoaderOptions {
   int64_t batch = 32;
-  bool shuffle = false;      // by a RandomSampler
-  uint64_t seed = 0;         // of the order and of random transforms
+  bool shuffle = false;      // uses a RandomSampler
+  uint64_t seed = 0;         // for the order and random transforms
   bool drop_last = false;    // leaves out a last batch that is smaller
   int workers = 2;           // threads; 0: Next does the work itself
-  int prefetch = 4;          // batches made ahead at most, all workers together
-  Transform transform = {};  // empty: as the data set gives it, as f32
-  // In the place of `shuffle`: a share of the samples, say. Of samples that the
-  // data set has.
+  int prefetch = 4;          // the most batches made ahead, by all workers
+  Transform transform = {};  // empty: only converts to f32
+  // Replaces `shuffle`, for example to load a share of the samples. Its indices
+  // must be valid in the data set.
   std::shared_ptr<const Sampler> sampler = nullptr;
-  // Where batches are, see BatchLoaderOptions.
+  // The device of the batches, see BatchLoaderOptions.
   Device device = Device::Cpu();
   bool pinned = false;
-  // How long Next waits, which a worker exceeds only when its disk hangs.
+  // How long Next waits for a batch. A worker takes longer only if its disk
+  // hangs.
   std::chrono::milliseconds deadline{120'000};
 };
 
@@ -41,9 +42,9 @@ struct Batch {
   int64_t size() const { return labels.dim(0); }
 };
 
-// Batches of a data set of images, made by threads ahead of their use;
-// BatchLoader makes those of anything else. Order and random transforms depend
-// on seed and epoch alone, not on the number of workers.
+// Makes batches of a data set of images on threads, ahead of their use. For
+// other data use BatchLoader. Order and random transforms depend only on seed
+// and epoch, not on the number of workers.
 //
 //   ASSIGN_OR_RETURN(auto loader, Loader::Make(images, {.shuffle = true}));
 //   for (int64_t epoch = 0; epoch < 10; ++epoch) {
@@ -56,7 +57,7 @@ struct Batch {
 // Thread-compatible.
 class Loader {
  public:
-  // InvalidArgument for options that make no sense or an empty data set.
+  // InvalidArgument if the options are invalid or the data set is empty.
   static absl::StatusOr<std::unique_ptr<Loader>> Make(
       std::shared_ptr<const Dataset> dataset, LoaderOptions options);
 
@@ -64,7 +65,7 @@ class Loader {
   int64_t samples() const { return samples_; }             // an epoch
   const Dataset& dataset() const { return *dataset_; }
 
-  // As BatchLoader's. Errors name the sample.
+  // These are as in BatchLoader. Errors name the sample.
   void StartEpoch(int64_t epoch) { batches_->StartEpoch(epoch); }
   absl::StatusOr<std::optional<Batch>> Next();
 

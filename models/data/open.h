@@ -11,11 +11,11 @@
 
 namespace baton::data {
 
-// The data set at `path`, by what is there: CIFAR-10's binary form (a .bin
-// file, or a folder or archive that holds such), an IDX file of images whose
-// labels lie beside it (images-idx3 in the name becomes labels-idx1), or JPEGs
-// in a folder or archive of class folders. `split` matters to CIFAR-10's binary
-// form alone. Errors name the path and what was expected.
+// Opens the data set at `path`. Its format is detected: CIFAR-10's binary form
+// (a .bin file, or a folder or archive with such files), an IDX file of images
+// whose labels lie beside it (images-idx3 in the name becomes labels-idx1), or
+// JPEGs in a folder or archive of class folders. `split` is used only for
+// CIFAR-10's binary form. Errors name the path and what was expected.
 absl::StatusOr<std::shared_ptr<Dataset>> OpenDataset(
     const std::string& path, Split split = Split::kTrain);
 

@@ -7,10 +7,10 @@
 
 namespace baton::data {
 
-// The random choices for one sample, from seed, epoch and index alone, so that
-// a sample looks the same whichever worker prepares it. SplitMix64 (Steele, Lea
-// and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-// Thread-compatible.
+// Random numbers for one sample. They depend only on seed, epoch and index, so
+// that a sample looks the same whichever worker prepares it. Uses SplitMix64
+// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+// OOPSLA 2014). Thread-compatible.
 class SampleRandom {
  public:
   explicit SampleRandom(uint64_t seed, uint64_t epoch = 0, uint64_t index = 0)

@@ -8,9 +8,9 @@
 #include <vector>
 
 // Which samples of a data set an epoch has, and in which order. A sampler is a
-// function of the epoch alone, without a state: an epoch that is begun again at
-// any place, by any loader, has the same order. All throw Error for options
-// that make no sense. Thread-safe.
+// stateless function of the epoch: an epoch has the same order whenever and by
+// whichever loader it is started again. All constructors throw Error if the
+// options are invalid. Thread-safe.
 namespace baton::data {
 
 class Sampler {
@@ -19,13 +19,14 @@ class Sampler {
 
   virtual int64_t size() const = 0;  // samples in an epoch
   virtual std::vector<int64_t> Order(int64_t epoch) const = 0;
-  // Numbers that differ where orders do: a loader's state holds them, so that
-  // it is not gone on with in another order.
+  // Returns numbers that differ if the orders differ. A loader's state holds
+  // them, so that it is not resumed with another order.
   virtual std::vector<int64_t> Identity() const = 0;
 };
 
-// 0 .. count - 1 in the order of torch.randperm(count) with a generator of this
-// seed, for fewer than 200 million, so that runs of PyTorch can be repeated.
+// Returns 0 .. count - 1 in the order of torch.randperm(count) with a generator
+// of this seed, so that runs of PyTorch can be repeated. The order is PyTorch's
+// for counts below 200 million.
 std::vector<int64_t> Permutation(int64_t count, uint64_t seed);
 
 class SequentialSampler final : public Sampler {
@@ -41,13 +42,14 @@ class SequentialSampler final : public Sampler {
 
 struct RandomSamplerOptions {
   uint64_t seed = 0;         // an epoch's is seed + epoch
-  bool replacement = false;  // each sample is drawn of all
-  // In an epoch; 0: as many as the data set has. Without replacement more are
-  // whole permutations, and then a part of one.
+  bool replacement = false;  // each sample is drawn from all
+  // The samples in an epoch; 0: as many as the data set has. Without
+  // replacement, a larger number takes whole permutations and then part of one.
   int64_t samples = 0;
 };
 
-// As PyTorch's with a generator of the epoch's seed.
+// Has the order of PyTorch's RandomSampler with a generator of the epoch's
+// seed.
 class RandomSampler final : public Sampler {
  public:
   explicit RandomSampler(int64_t size,
@@ -67,9 +69,9 @@ struct WeightedSamplerOptions {
   uint64_t seed = 0;
 };
 
-// Draws sample i with a probability that weights[i], from 0, is proportional
-// to; without replacement, of those that are left. Its random numbers are
-// Baton's own.
+// Draws sample i with a probability proportional to weights[i], which is 0 or
+// more; without replacement, from those that are left. Its random numbers
+// differ from PyTorch's.
 class WeightedSampler final : public Sampler {
  public:
   explicit WeightedSampler(std::vector<double> weights,
@@ -89,14 +91,14 @@ struct DistributedSamplerOptions {
   int64_t rank = 0;
   bool shuffle = true;
   uint64_t seed = 0;  // an epoch's is seed + epoch, the same for all ranks
-  // Where ranks do not divide the samples: whether the tail is left out, or the
-  // first samples are given once more.
+  // If the number of ranks does not divide that of the samples: true leaves out
+  // the last samples, false repeats the first ones.
   bool drop_last = false;
 };
 
-// Every rank's share of an epoch, all of one size, as PyTorch's
-// DistributedSampler deals them out: of the shuffled samples every ranks-th
-// one, from the rank's own on.
+// Gives each rank an equal share of an epoch, the same as PyTorch's
+// DistributedSampler: every ranks-th of the shuffled samples, beginning with
+// sample `rank`.
 class DistributedSampler final : public Sampler {
  public:
   DistributedSampler(int64_t size, const DistributedSamplerOptions& options);
@@ -110,21 +112,21 @@ class DistributedSampler final : public Sampler {
   const int64_t share_;
 };
 
-// Which samples an epoch's batches have.
+// Determines the samples of each batch of an epoch.
 class BatchSampler {
  public:
   virtual ~BatchSampler() = default;
 
   virtual int64_t batches() const = 0;  // in an epoch
-  // `batches()` of them, none empty.
+  // Returns the samples of each of the `batches()` batches; none is empty.
   virtual std::vector<std::vector<int64_t>> Batches(int64_t epoch) const = 0;
   virtual std::vector<int64_t> Identity() const = 0;  // as a Sampler's
 };
 
-// A sampler's order, cut every `batch` samples.
+// Divides a sampler's order into batches of `batch` samples.
 class FixedBatches final : public BatchSampler {
  public:
-  // `drop_last`: without a last batch that is smaller.
+  // `drop_last` leaves out a last batch that is smaller.
   FixedBatches(std::shared_ptr<const Sampler> sampler, int64_t batch,
                bool drop_last = false);
   int64_t batches() const override;

@@ -21,10 +21,10 @@ struct SyntheticOptions {
 };
 
 // Random images, normal(0, 1), f32 [C, H, W], with random labels; sample i
-// depends on seed and i alone. Needs no files. Thread-safe.
+// depends only on seed and i. Needs no files. Thread-safe.
 class Synthetic final : public Dataset {
  public:
-  // Throws Error for extents that are not positive.
+  // Throws Error unless all extents are positive.
   explicit Synthetic(const SyntheticOptions& options);
 
   int64_t size() const override { return options_.size; }

@@ -13,32 +13,34 @@
 
 namespace baton::data {
 
-// What a language model learns from: targets[n][t] is the token that follows
+// A batch to train a language model: targets[n][t] is the token that follows
 // ids[n][0 .. t].
 struct TokenBatch {
   Tensor ids;      // i64 [N, T]
   Tensor targets;  // i64 [N, T]
 };
 
-// A text whose tokens are its bytes, 0 to 255. Copies share the bytes. Throws
-// Error where a text is too short for what is asked of it. Thread-safe, but for
+// A text whose tokens are its bytes, 0 to 255. Copies share the bytes. Methods
+// throw Error if the text is too short for the request. Thread-safe, except for
 // the generator.
 class ByteText {
  public:
   static constexpr int64_t kVocabulary = 256;
 
   explicit ByteText(const std::string& text);
-  // Of a file, plain or compressed, or of all files in a folder one behind the
-  // other, by their names. Errors name it, NotFound for a folder without files.
+  // Reads a file, plain or compressed, or all files in a folder, concatenated
+  // in the order of their names. Errors name the path; NotFound if a folder has
+  // no files.
   static absl::StatusOr<ByteText> Read(const std::string& path);
 
   int64_t size() const { return bytes_.numel(); }
-  // Bytes [begin, end), within the text.
+  // Returns bytes [begin, end), which must be within the text.
   ByteText Part(int64_t begin, int64_t end) const;
 
-  // `count` windows of `length` tokens that begin anywhere.
+  // Returns `count` windows of `length` tokens at random positions.
   TokenBatch Draw(int64_t count, int64_t length, Generator& generator) const;
-  // Window i begins at i * length: the whole ones, one behind the other.
+  // Consecutive windows: window i begins at i * length. `windows` counts the
+  // complete ones.
   int64_t windows(int64_t length) const;
   TokenBatch Windows(int64_t first, int64_t count, int64_t length) const;
 

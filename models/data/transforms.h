@@ -11,11 +11,11 @@
 #include "core/tensor.h"
 #include "models/data/sample_random.h"
 
-// Steps from an image as stored to the image a model reads, for one image
-// [C, H, W] at a time; all but ToFloat and Normalize keep u8. Results lie in
-// memory as rows of pixels, which is a row of a channels-last batch. A step
-// throws Error for an image it cannot take. Steps are pure functions of image
-// and random numbers, and thread-safe.
+// Steps that turn a stored image into the input of a model, for one image [C,
+// H, W] at a time. All but ToFloat and Normalize keep u8. Results have
+// interleaved pixels in memory, as an image of a channels-last batch has. A
+// step throws Error if it cannot take an image. Steps are pure functions of
+// image and random numbers, and thread-safe.
 namespace baton::data {
 
 using Transform =
@@ -25,33 +25,33 @@ using Transform =
 Tensor ResizeImage(const Tensor& image, int64_t height, int64_t width);
 
 Transform Resize(int64_t height, int64_t width);
-// The shorter side becomes `size`; the shape of the image is kept.
+// Resizes the shorter side to `size` and keeps the aspect ratio.
 Transform ResizeShorter(int64_t size);
-// Crops of an image that is smaller than the crop are an error.
+// Throws Error if the image is smaller than the crop.
 Transform CenterCrop(int64_t height, int64_t width);
-// From the image with `padding` black pixels around it.
+// Crops at a random place, after adding `padding` black pixels on each side.
 Transform RandomCrop(int64_t height, int64_t width, int64_t padding = 0);
 
 struct RandomResizedCropOptions {
   std::array<double, 2> area = {0.08, 1.0};  // share of the image
   std::array<double, 2> aspect = {3.0 / 4, 4.0 / 3};
 };
-// A random part of random shape, resized.
+// Crops a random part with a random area and aspect ratio, and resizes it.
 Transform RandomResizedCrop(int64_t height, int64_t width,
                             const RandomResizedCropOptions& options = {});
 
 Transform RandomHorizontalFlip(double probability = 0.5);
 
-// u8 0 .. 255 to f32 0 .. 1; f32 stays.
+// Converts u8 0 .. 255 to f32 0 .. 1; leaves f32 as it is.
 Transform ToFloat();
 // ToFloat, then (x - mean[c]) / stddev[c].
 Transform Normalize(std::vector<float> mean, std::vector<float> stddev);
 
-// One after the other.
+// Applies the steps one after the other.
 Transform Compose(std::vector<Transform> steps);
 
-// What training and testing usually apply: CIFAR-10's crop and flip, and
-// ImageNet's; the testing forms are deterministic.
+// The usual steps for training and testing, with CIFAR-10's or ImageNet's crop
+// and flip; those for testing are deterministic.
 Transform CifarTraining();
 Transform CifarTesting();
 Transform ImageNetTraining(int64_t size = 224);

@@ -11,9 +11,9 @@
 namespace baton::nn {
 
 // Self-attention in `heads` heads: x [N, T, width] -> [N, T, width]. Parameters
-// as PyTorch's MultiheadAttention names and starts them: "in_proj_weight"
-// [3 * width, width] of queries, keys and values, "in_proj_bias",
-// "out_proj.weight" and "out_proj.bias". Thread-compatible.
+// have the names and initialization of PyTorch's MultiheadAttention:
+// "in_proj_weight" [3 * width, width] for queries, keys and values,
+// "in_proj_bias", "out_proj.weight" and "out_proj.bias". Thread-compatible.
 class MultiHeadAttention final : public Module {
  public:
   // Throws Error unless heads divide width.

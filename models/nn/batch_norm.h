@@ -13,23 +13,23 @@ namespace baton::nn {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;  // of the running statistics
+  double momentum = 0.1;  // weight of a batch in the running statistics
 };
 
-// Per-channel normalisation of x [N, C, H, W]: by the batch's statistics while
-// training, which also moves the running ones, and by those in eval mode.
-// Parameters "weight" and "bias" [C]; buffers "running_mean", "running_var" [C]
-// and "num_batches_tracked" (i64, []). Thread-compatible.
+// Normalizes x [N, C, H, W] per channel: while training by the batch's
+// statistics, which also update the running ones; in eval mode by the running
+// statistics. Parameters "weight" and "bias" [C]; buffers "running_mean",
+// "running_var" [C] and "num_batches_tracked" (i64, []). Thread-compatible.
 class BatchNorm2d final : public Module {
  public:
   explicit BatchNorm2d(int64_t channels, const BatchNormOptions& options = {});
   Variable Forward(const Variable& x) override;
-  // One kernel for what residual blocks do next.
+  // These fuse what residual blocks do next into one kernel.
   Variable ForwardRelu(const Variable& x);  // relu(bn(x))
   // relu(bn(x) + residual)
   Variable ForwardAddRelu(const Variable& x, const Variable& residual);
-  // From now on trains by the statistics of the batches of all of these; null:
-  // of its own.
+  // From now on training uses the statistics of the batches of all `peers`
+  // together; null: of this module's batch alone.
   void TrainTogether(std::shared_ptr<autograd::BatchPeers> peers) {
     peers_ = std::move(peers);
   }
@@ -42,7 +42,7 @@ class BatchNorm2d final : public Module {
 
  private:
   Variable Run(const Variable& x, const Variable& residual, bool relu);
-  // By the batch's statistics, which move the running ones.
+  // Normalizes by the batch's statistics, which also update the running ones.
   Variable ByBatch(const Variable& x, const Variable& residual,
                    const Tensor& running_mean, const Tensor& running_variance,
                    const ops::BatchNormOptions& options,

@@ -8,20 +8,21 @@
 
 namespace baton::nn {
 
-// How weights start: as a new layer of PyTorch's, or as torchvision's ResNets,
-// KaimingNormal by fan-out and a bias of 0.
+// How weights are initialized: as in a new layer of PyTorch's, or as in
+// torchvision's ResNets by KaimingNormal with fan-out and a bias of 0.
 enum class ConvInit { kDefault, kKaimingFanOut };
 
-// What layers of convolutions have: parameters "weight" and, unless turned off,
-// "bias". Thread-compatible.
+// The base of convolution layers. Has the parameters "weight" and, unless
+// turned off, "bias". Thread-compatible.
 class ConvModule : public Module {
  public:
   const Variable& weight() const { return weight_; }
-  const Variable* bias() const { return bias_; }  // null without one
+  const Variable* bias() const { return bias_; }  // null if there is none
 
  protected:
-  // A weight [rows, columns / groups, kernel...] and a bias of `out` elements,
-  // 0 for none. Throws Error, led by `op`, unless groups divide both.
+  // The weight is [rows, columns / groups, kernel...], the bias has `bias`
+  // elements; 0: there is none. The constructor throws Error, whose text begins
+  // with `op`, unless groups divide rows and columns.
   struct Sizes {
     const char* op;
     int64_t rows, columns, groups;

@@ -8,8 +8,8 @@
 namespace baton::nn {
 
 // While training, zeroes elements with probability p in [0, 1) and scales the
-// rest by 1 / (1 - p); passes x on in eval mode. Draws from a generator of its
-// own, so that what other layers draw cannot change it. Thread-compatible.
+// rest by 1 / (1 - p); returns x in eval mode. It has a generator of its own,
+// so that its numbers do not depend on other layers. Thread-compatible.
 class Dropout final : public Module {
  public:
   Dropout(double p, uint64_t seed);

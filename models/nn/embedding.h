@@ -9,14 +9,14 @@
 
 namespace baton::nn {
 
-// Rows of a table by number: x i64 [...] -> [..., width]. Parameter "weight"
-// [rows, width], normal(0, 1) at first; the row of padding, where options name
-// one, is 0 and stays so. With `sparse` its gradient is the rows that were
-// looked up (autograd/gradient.h), for optimizers that step rows: Sgd, Adagrad
-// and SparseAdam. Thread-compatible.
+// Looks up rows of a table by index: x i64 [...] -> [..., width]. Parameter
+// "weight" [rows, width], normal(0, 1) at first; the padding row, if options
+// name one, is 0 and stays so. With `sparse` the gradient consists of the rows
+// that were looked up (autograd/gradient.h), for optimizers that step rows:
+// Sgd, Adagrad and SparseAdam. Thread-compatible.
 class Embedding final : public Module {
  public:
-  // Throws Error where there is no such row.
+  // Throws Error if the padding row is out of range.
   Embedding(int64_t rows, int64_t width, Generator& generator,
             const autograd::EmbeddingOptions& options = {});
   Variable Forward(const Variable& x) override;

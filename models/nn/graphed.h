@@ -12,24 +12,25 @@
 
 namespace baton::nn {
 
-// A module whose forward and backward a GPU replays as two graphs, within a
-// step that is otherwise as it was; GraphedStep does more where the whole step
-// can be recorded.
+// A module whose forward and backward a GPU replays as two graphs, while the
+// rest of the training step runs as usual. If the whole step can be recorded,
+// GraphedStep saves more.
 //
 //   nn::Graphed model(std::make_shared<Encoder>(...));
 //   nn::CrossEntropy(model.Forward(x), labels).Backward();
 //
-// After some forwards on inputs of one shape, dtype and device, in training and
-// with gradients recorded, one records them, and that and later ones replay:
-// inputs are copied in, outputs and all gradients are copied out, so they are
-// the caller's as those of any module. The module runs as it is on other
-// inputs, on the CPU, in eval mode, under NoGrad, within a recording of more,
-// with hooks on its parameters, and while as many passes as the options allow
-// wait for their backwards (or for their outputs to go), since each recording
-// holds the activations of one. What the module does on the host happens no
-// more during replays. One that cannot be recorded, as it reads values back or
-// there is no memory for another pass, runs as it is, and a warning says why.
-// Moving or casting it drops the recordings.
+// After some forwards on inputs of one shape, dtype and device, in training
+// mode and with gradients recorded, one forward records the graphs, and that
+// and later ones replay them. Inputs are copied in, and outputs and all
+// gradients are copied out, so the caller owns them as those of any module. The
+// module runs normally, without a graph, on other inputs, on the CPU, in eval
+// mode, under NoGrad, within another recording, if its parameters have hooks,
+// and while as many passes as the options allow wait for their backward (or
+// until their outputs are dropped), since each recording holds the activations
+// of one pass. Whatever the module does on the host is not repeated by replays.
+// A module that cannot be recorded, because it reads values back or there is no
+// memory for another pass, runs normally, and a warning says why. Moving or
+// casting the module drops the recordings.
 //
 // The child is named "module". Thread-compatible.
 class Graphed final : public Module {
@@ -40,7 +41,7 @@ class Graphed final : public Module {
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;
 
-  int64_t replays() const { return replays_; }  // forwards so far that were
+  int64_t replays() const { return replays_; }  // replayed forwards so far
 
  private:
   struct Pass;
@@ -48,7 +49,7 @@ class Graphed final : public Module {
   struct Passes;
 
   bool Recordable(const std::vector<Variable>& inputs) const;
-  // Null where the forward is to run as it is.
+  // Returns null if the forward must run without a graph.
   std::shared_ptr<Recording> Idle(const std::vector<Variable>& inputs,
                                   const std::vector<Variable>& parameters);
   std::shared_ptr<Recording> Record(const std::vector<Variable>& inputs,

@@ -15,7 +15,7 @@
 namespace baton::nn {
 
 // A whole training step that GPUs replay as one graph: forward, loss, backward
-// and optimizer step, thousands of kernels for one launch.
+// and optimizer step run thousands of kernels with one launch.
 //
 //   nn::GraphedStep step(
 //       [&](const std::vector<Tensor>& batch) -> std::vector<Tensor> {
@@ -28,33 +28,33 @@ namespace baton::nn {
 //       {Device::Cuda(0)}, model.Parameters());
 //   for (...) loss = step.Run({images, labels})[0];
 //
-// The first calls on inputs of one shape, dtype and device run the function as
-// it is; then one records it and that and later ones replay the recording (see
-// core/graph.h: the function may not read values back, and what it does on the
-// host happens no more). Calls on other inputs, such as a last, smaller batch,
-// with an input on the CPU, or without a GPU, run it as it is. Learning rates,
-// step counts and random numbers move on during replays, which begin from
-// values that were loaded since. Moving or casting the module drops the
-// recordings.
+// The first calls on inputs of one shape, dtype and device run the function
+// normally. Then one call records it, and that and later calls replay the
+// recording (see core/graph.h: the function must not read values back, and
+// whatever it does on the host is not repeated). Calls on other inputs, such as
+// a last, smaller batch, with an input on the CPU, or without a GPU, run the
+// function normally. Learning rates, step counts and random numbers advance
+// during replays; values loaded in between are used. Moving or casting the
+// module drops the recordings.
 //
-// Before each call the parameters' gradients are dropped; after it, replayed or
-// not, they are those of this call. What a recording gave, results and
-// gradients, has its values until the next call. Thread-compatible.
+// Each call first drops the parameters' gradients; afterwards, replayed or not,
+// they are those of this call. The results and gradients of a replay keep their
+// values until the next call. Thread-compatible.
 class GraphedStep {
  public:
   using Function =
       std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
-  // `devices`: all that the function uses; with a CPU among them nothing is
-  // recorded. `parameters`: those it computes gradients of.
+  // `devices` are all that the function uses; if the CPU is among them, nothing
+  // is recorded. `parameters` are those whose gradients it computes.
   GraphedStep(Function function, std::vector<Device> devices,
               std::vector<Variable> parameters,
               const RecordingOptions& options = {});
 
   std::vector<Tensor> Run(const std::vector<Tensor>& inputs);
 
-  int64_t replays() const { return replays_; }  // calls so far that were
-  // Of the last replayed graph; 0 before.
+  int64_t replays() const { return replays_; }  // replayed calls so far
+  // The sizes of the last replayed graph; 0 before the first.
   int64_t kernels() const { return kernels_; }
   int64_t nodes() const { return nodes_; }
 

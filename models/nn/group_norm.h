@@ -7,9 +7,10 @@
 
 namespace baton::nn {
 
-// Normalises x [N, channels, ...]: each image's channels / groups channels of a
-// group by their own mean and biased variance. Parameters "weight" (ones at
-// first) and "bias" (zeros) [channels]. Thread-compatible.
+// Normalizes x [N, channels, ...]: in each image, the channels / groups
+// channels of a group are normalized by their common mean and biased variance.
+// Parameters "weight" (ones at first) and "bias" (zeros) [channels].
+// Thread-compatible.
 class GroupNorm final : public Module {
  public:
   // Throws Error unless groups divide channels.

@@ -6,9 +6,9 @@
 #include "core/random.h"
 #include "core/tensor.h"
 
-// Fill tensors in place, by PyTorch's formulas. A weight's fan-in is dim 1, its
-// fan-out dim 0, each times the elements of the kernel behind them; weights
-// have rank 2 or more.
+// These functions fill tensors in place by PyTorch's formulas. A weight's
+// fan-in is the size of axis 1, its fan-out that of axis 0, each multiplied by
+// the elements of the kernel (the further axes); weights have rank 2 or more.
 namespace baton::nn {
 
 enum class Fan { kIn, kOut };
@@ -30,8 +30,8 @@ void KaimingNormal(const Tensor& weight, const KaimingOptions& options,
 void XavierUniform(const Tensor& weight, double gain, Generator& generator);
 void XavierNormal(const Tensor& weight, double gain, Generator& generator);
 
-// What a new Conv2d or Linear starts from: weight and bias (where defined)
-// uniform in +-1 / sqrt(fan-in of the weight).
+// The initialization of a new Conv2d or Linear: weight and bias (if defined)
+// are uniform in +-1 / sqrt(fan-in of the weight).
 void DefaultInit(const Tensor& weight, const Tensor& bias,
                  Generator& generator);
 

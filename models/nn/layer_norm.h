@@ -7,7 +7,7 @@
 
 namespace baton::nn {
 
-// Normalises x [..., shape] row by row, a row being shape.numel() elements, by
+// Normalizes each row of x [..., shape], which has shape.numel() elements, by
 // its mean and biased variance. Parameters "weight" (ones at first) and "bias"
 // (zeros) of `shape`. Thread-compatible.
 class LayerNorm final : public Module {

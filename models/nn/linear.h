@@ -21,7 +21,7 @@ class Linear final : public Module {
   Variable Forward(const Variable& x) override;
 
   const Variable& weight() const { return weight_; }
-  const Variable* bias() const { return bias_; }  // null without one
+  const Variable* bias() const { return bias_; }  // null if there is none
 
  private:
   Variable& weight_;

@@ -12,7 +12,7 @@ namespace baton::nn {
 using autograd::CrossEntropy;
 using autograd::MseLoss;
 
-// How many rows of logits [N, C] have their maximum at the label.
+// Returns how many rows of logits [N, C] have their maximum at the label.
 int64_t CountCorrect(const Tensor& logits, const Tensor& labels);
 
 }  // namespace baton::nn

@@ -12,37 +12,37 @@
 
 namespace baton::nn {
 
-// A loss that is more than a function (models/nn/loss.h): one of a user's own,
-// which may have parameters to train, buffers and options. It overrides Loss,
-// or LossOfAll where the model gives several outputs. Thread-compatible; both
-// count as a write while training.
+// The base of losses that are modules, such as a user's own, which may have
+// trained parameters, buffers and options. (Losses that are functions are in
+// models/nn/loss.h.) A loss overrides Loss, or LossOfAll if the model returns
+// several outputs. Thread-compatible; while training both count as a write.
 class LossModule : public Module {
  public:
-  // Of outputs, f32 or of the model's dtype if that is no half, and targets
-  // that are beside them: the mean over their rows, one element. So the losses
-  // of parts of a batch add up, by their rows, to that of the whole. Throws
-  // Error where they do not fit.
+  // Returns the mean loss over the rows, one element. Outputs are f32, or of
+  // the model's dtype unless that is a half type; targets are on the same
+  // device. The loss of a batch must be the mean of its parts' losses, weighted
+  // by their rows. Throws Error if outputs and targets do not match.
   virtual Variable Loss(const Variable& outputs, const Tensor& targets);
-  // The same of all outputs of a model, those that are no floating numbers as
-  // they are. Of a loss that overrides Loss: of the one; throws Error for
-  // another number.
+  // The same for all outputs of a model; outputs that are not floating keep
+  // their dtype. The default calls Loss for a single output, and throws Error
+  // for any other number.
   virtual Variable LossOfAll(const std::vector<Variable>& outputs,
                              const Tensor& targets);
 
-  // A loss is nothing without targets: throws Error.
+  // Throws Error: a loss needs targets.
   Variable Forward(const Variable& outputs) final;
 
  protected:
-  // In full, as are the outputs that it takes.
+  // Losses keep full precision, as do the outputs that they take.
   bool KeepsPrecision() const override { return true; }
 };
 
-// A model, and beside it the loss that takes its outputs: its forward is the
-// model's, and what is said to it, such as To and Train, both are told. The
-// children are "module" and "loss". Thread-compatible.
+// A model together with the loss that takes its outputs. Its forward is the
+// model's; calls such as To and Train apply to both. The children are named
+// "module" and "loss". Thread-compatible.
 class WithLoss final : public Module {
  public:
-  // The loss stays where it is.
+  // The loss is not moved to another device.
   WithLoss(std::shared_ptr<Module> module, std::shared_ptr<LossModule> loss);
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;

@@ -8,12 +8,12 @@
 #include "autograd/functions/loss.h"
 #include "models/nn/loss_module.h"
 
-// PyTorch's loss modules, by its names and with its defaults: what
-// autograd/functions/loss.h computes. As the loss of a pipeline they need the
-// reduction to a mean. Thread-compatible.
+// PyTorch's loss modules, with its names and defaults. They call the functions
+// of autograd/functions/loss.h. The loss of a pipeline must have the reduction
+// to a mean. Thread-compatible.
 namespace baton::nn {
 
-// What losses of elements share: they have options and no tensors.
+// The base of element-wise losses, which have options and no tensors.
 class ElementLoss : public LossModule {
  public:
   Variable Loss(const Variable& outputs, const Tensor& targets) final;
@@ -53,12 +53,13 @@ class KLDivLoss final : public ElementLoss {
                      Reduction reduction = Reduction::kMean);
 };
 
-// What losses with weights share: those that are defined become buffers.
+// The base of losses with weights. Weights that are defined become buffers.
 class WeightedLoss : public LossModule {
  protected:
-  // Null for an undefined one.
+  // Registers the weight as a buffer; returns null if it is undefined.
   const Tensor* Keep(const char* name, const Tensor& weight);
-  // As outputs of `dtype` take it; undefined for null.
+  // Returns the weight in the dtype that outputs of `dtype` need; undefined if
+  // `kept` is null.
   static Tensor WeightAs(const Tensor* kept, DType dtype);
 };
 
@@ -85,8 +86,8 @@ class BCEWithLogitsLoss final : public WeightedLoss {
   const Tensor* const pos_weight_;
 };
 
-// Losses over classes, which are along `class_axis`: the last one, unless said
-// otherwise, where PyTorch has axis 1. Buffer "weight".
+// The base of losses over classes, which lie along `class_axis`. The default is
+// the last axis, where PyTorch uses axis 1. Buffer "weight".
 class ClassLoss : public WeightedLoss {
  protected:
   ClassLoss(const ClassLossOptions& options, int class_axis);
@@ -99,14 +100,14 @@ class ClassLoss : public WeightedLoss {
   const Tensor* const weight_;
 };
 
-// Of logarithms of probabilities.
+// Takes log-probabilities.
 class NLLLoss final : public ClassLoss {
  public:
   explicit NLLLoss(const ClassLossOptions& options = {}, int class_axis = -1);
   Variable Loss(const Variable& outputs, const Tensor& targets) override;
 };
 
-// Of logits; targets are labels or probabilities of the classes.
+// Takes logits; targets are labels or class probabilities.
 class CrossEntropyLoss final : public ClassLoss {
  public:
   explicit CrossEntropyLoss(const ClassLossOptions& options = {},

@@ -30,19 +30,19 @@ struct Named {
 
 using StateMap = std::map<std::string, Tensor>;
 
-// A part of a model: parameters (trained), buffers (kept beside them, such as
-// running statistics) and child modules, each with a name, and generators that
-// its forward draws from. A constructor registers what it owns and keeps the
-// references that registering returns:
+// A part of a model. It has parameters, which are trained, buffers, which are
+// not, such as running statistics, and child modules, each with a name, and
+// random generators that its forward uses. A constructor registers them and
+// keeps the references that registering returns:
 //
 //   explicit Scale(int64_t n)
 //       : factor_(RegisterParameter("factor", Tensor::Ones({n}))) {}
 //
 // A module owns its parameters and buffers, and shares its children. Loading a
-// state writes into the tensors that are there. To, ToFormat and LowerPrecision
-// give the same Variables other tensors: optimizers, and handles from before,
-// follow; what was recorded (nn::GraphedStep, nn::Graphed) is recorded anew,
-// and a Graph of one's own refuses to Replay when the former tensors are gone.
+// state writes into the existing tensors. To, ToFormat and LowerPrecision put
+// other tensors into the same Variables: optimizers and older handles see the
+// new tensors; nn::GraphedStep and nn::Graphed record anew, and a Graph that
+// was recorded directly refuses to Replay once the old tensors are gone.
 // Thread-compatible; Forward counts as a write while training.
 class Module {
  public:
@@ -50,46 +50,50 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // What it gives for x; throws Error where that does not fit. A module that
-  // takes or gives several values overrides ForwardAll in its place.
+  // Computes the module's output for x; throws Error if x does not fit. A
+  // module with several inputs or outputs overrides ForwardAll instead.
   virtual Variable Forward(const Variable& x);
-  // What it gives for all that it takes. Of other modules: Forward of the one
-  // value; throws Error for another number.
+  // Computes all outputs for all inputs. The default calls Forward for a single
+  // value, and throws Error for any other number.
   virtual std::vector<Variable> ForwardAll(const std::vector<Variable>& values);
 
-  // ForwardAll with the hooks, each in the order in which it was added: what
-  // pipelines use. Throws what ForwardAll and hooks throw, the latter led by
-  // "hook NAME: ".
+  // Runs ForwardAll and the hooks, in the order in which they were added; used
+  // by pipelines. Throws what ForwardAll and hooks throw; the text of a hook's
+  // error begins with "hook NAME: ".
   std::vector<Variable> operator()(const std::vector<Variable>& values);
-  // The same of one value, which gives one: what modules and calls from other
-  // workers use.
+  // The same for one input and one output; used by modules and by calls from
+  // other workers.
   Variable operator()(const Variable& x);
 
-  // May give another x, or another y; an undefined one leaves it. Those that
-  // run again (RerunScope) call them again. Where a module takes or gives
-  // several values, a hook of one throws Error.
+  // Hooks of forwards. A hook may return another x, or another y; an undefined
+  // result leaves it as it is. Forwards that are run again (RerunScope) call
+  // their hooks again. With several inputs or outputs these hooks throw Error.
   using ForwardPreHook = std::function<Variable(Module&, const Variable& x)>;
   using ForwardHook =
       std::function<Variable(Module&, const Variable& x, const Variable& y)>;
-  // Sees the gradient of x, and that of y as it came, in each backward that
-  // gives x one, and may give another one of x; where x requires none, it is
-  // undefined, and so is what the hook gives.
+  // Called in each backward that computes a gradient of x, with that gradient
+  // and the incoming gradient of y. The hook may return another gradient of x;
+  // an undefined result leaves it. If x does not require grad, its gradient is
+  // undefined, and the result is ignored.
   using BackwardHook =
       std::function<Tensor(const Tensor& of_x, const Tensor& of_y)>;
-  // The same of any module, with all that it takes and gives. They may give
-  // others, a list as long or, to leave them, an empty one.
+  // The same for modules with any number of inputs and outputs. These hooks
+  // return a list of the same length, or an empty one to leave the values as
+  // they are.
   using ForwardAllPreHook = std::function<std::vector<Variable>(
       Module&, const std::vector<Variable>& values)>;
   using ForwardAllHook = std::function<std::vector<Variable>(
       Module&, const std::vector<Variable>& values,
       const std::vector<Variable>& outputs)>;
-  // In each backward that gives some value a gradient; undefined those of
-  // values, and outputs, that get none, and what the hook gives for them.
+  // Called in each backward that computes a gradient of some input. Gradients
+  // of inputs and outputs that get none are undefined; results for these inputs
+  // are ignored, and undefined results leave a gradient as it is.
   using BackwardAllHook =
       std::function<std::vector<Tensor>(const std::vector<Tensor>& of_values,
                                         const std::vector<Tensor>& of_outputs)>;
-  // What runs where another worker calls kMethod of an M (rpc::Registry): its
-  // Forward or ForwardAll with the hooks.
+  // Returns the method that runs if another worker calls kMethod of an M
+  // (rpc::Registry). Forward and ForwardAll are replaced by the operators that
+  // also run the hooks.
   template <typename M, auto kMethod>
   static constexpr auto CalledAs() {
     using One = Variable (Module::*)(const Variable&);
@@ -115,45 +119,47 @@ class Module {
                                        const std::string& name = "");
   autograd::HookHandle AddBackwardHook(BackwardAllHook hook,
                                        const std::string& name = "");
-  // Of this module or one below it.
+  // Returns true if this module or one below it has hooks.
   bool HasHooks() const;
-  // The module below this one of that name ("layer1.0"); itself where it is
-  // empty, null where there is none.
+  // Returns the module of that name ("layer1.0") below this one; itself if the
+  // name is empty, null if there is none.
   Module* FindPart(std::string_view name);
 
-  // Of this module and all below it: its own first, then child by child, in
-  // the order of registration. What is registered twice is listed once.
+  // These list the parameters and buffers of this module and all below it: its
+  // own first, then those of each child, in the order of registration. One that
+  // is registered twice is listed once.
   std::vector<Variable> Parameters() const;
   std::vector<Named<Variable>> NamedParameters() const;
   std::vector<Named<Tensor>> NamedBuffers() const;
   const std::vector<Named<std::shared_ptr<Module>>>& children() const {
     return children_;
   }
-  // What forwards draw from.
+  // The generators that forwards draw from, of this module and all below it.
   std::vector<Generator*> Generators() const;
-  // Where each of them is, i64 [3] (seed, draws, replayed draws), by the name
-  // of the module that has it and its number there: "layer1.dropout.0".
+  // Returns each generator's state, i64 [3] (seed, draws, replayed draws), by
+  // the name of its module and its number there: "layer1.dropout.0".
   StateMap GeneratorState() const;
-  // InvalidArgument, with nothing changed, for one that is missing, unexpected
-  // or no such state.
+  // InvalidArgument, with nothing changed, if a state is missing, unexpected or
+  // malformed.
   absl::Status LoadGeneratorState(const StateMap& state);
   int64_t NumParameters() const;  // elements, all parameters together
 
-  // For this module and all below it; a new module trains.
+  // Sets the mode of this module and all below it. A new module is in training
+  // mode.
   void Train(bool training = true);
   void Eval() { Train(false); }
   bool is_training() const { return training_; }
 
-  // Of parameters and buffers, without gradients.
+  // The bytes of all parameters and buffers, without gradients.
   int64_t HeldBytes() const;
 
-  // Where its parameters and buffers are; of a module that has none, where it
-  // was moved to last, the CPU at first.
+  // Returns the device of the parameters and buffers. A module without any
+  // returns the device that it was last moved to, at first the CPU.
   Device device() const;
-  // That To or LowerPrecision gave; none where neither was called.
+  // Returns the dtype set by To or LowerPrecision; none if neither was called.
   std::optional<DType> dtype() const { return dtype_; }
-  // x as Forward wants it: on device() and, if it is floating, of dtype().
-  // Gradients come back to x as it is.
+  // Returns x as Forward needs it: on device() and, if it is floating, of
+  // dtype(). The gradient of x has x's own device and dtype.
   Variable Placed(const Variable& x) const;
   std::vector<Variable> Placed(const std::vector<Variable>& values) const;
 
@@ -162,36 +168,38 @@ class Module {
   // Parameters and buffers by name, sharing memory with the module.
   StateMap StateDict() const;
   // Copies values in, casting where needed. InvalidArgument lists every key
-  // that is missing, unexpected or of another shape, and nothing is written
-  // then. `strict` false: missing and unexpected keys are passed over.
+  // that is missing, unexpected or of another shape; nothing is written then.
+  // If `strict` is false, missing and unexpected keys are ignored.
   absl::Status LoadStateDict(const StateMap& state, bool strict = true);
 
-  // Moves parameters and buffers; a dtype applies to floating ones, a format
-  // to 4-d ones. Gradients of what moves are dropped.
+  // Moves parameters and buffers; a dtype applies to floating ones, a format to
+  // 4-d ones. Gradients of parameters that change are dropped.
   void To(DType dtype);
   void To(Device device);
   void ToFormat(MemoryFormat format);
-  // Becomes, on `device`, what `other` of the same parts is now: parameters are
-  // copies through which gradients flow back to other's (itself where it lies
-  // there already), and no leaves; buffers are copies, modes are the same.
-  // Throws Error where the parts differ.
+  // Makes this module a copy, on `device`, of `other`, which must have the same
+  // structure. Parameters become copies that are not leaves, through which
+  // gradients flow back to other's parameters (or those themselves if they are
+  // on `device` already). Buffers and modes are copied. Throws Error if the
+  // structures differ.
   void Follow(const Module& other, Device device);
-  // As To(dtype), but modules that keep full precision stay as they are: what
-  // training in bf16 or f16 wants, whose optimizer steps f32 masters.
+  // Like To(dtype), but modules that keep full precision are not changed. Use
+  // it to train in bf16 or f16, where the optimizer keeps f32 master weights.
   void LowerPrecision(DType dtype);
 
  protected:
   Module() = default;
 
-  // Whether LowerPrecision passes over this module's own parameters and
-  // buffers: those of statistics lose too much by rounding.
+  // Returns true if LowerPrecision must not change this module's own parameters
+  // and buffers. Layers with statistics would lose too much by rounding.
   virtual bool KeepsPrecision() const { return false; }
 
-  // The references stay valid as long as the module. A name is used once and
-  // holds no '.'; anything else aborts.
+  // The references stay valid as long as the module. A name must be unused and
+  // must not contain '.'; otherwise the process aborts.
   Variable& RegisterParameter(const std::string& name, Tensor value);
   Tensor& RegisterBuffer(const std::string& name, Tensor value);
-  // Forwards that draw from others cannot be run again: see RerunScope.
+  // Forwards must draw from registered generators only, or they cannot be run
+  // again: see RerunScope.
   Generator& RegisterGenerator(uint64_t seed);
   template <typename M>
   M& RegisterModule(const std::string& name, std::shared_ptr<M> child) {
@@ -231,19 +239,19 @@ class Module {
   void CheckNewName(const std::string& name) const;
   template <typename Visit>
   void ForEach(const std::string& prefix, const Visit& visit) const;
-  const Tensor* FirstTensor() const;  // null: it has none
+  const Tensor* FirstTensor() const;  // null if it has none
   std::vector<Variable> ForwardWithBackwardHooks(
       const std::vector<Variable>& values);
   std::vector<Named<Generator*>> NamedGenerators() const;
   template <typename Change>
   void ReplaceOwn(const Change& change);
 
-  // Behind pointers, so that references to the values stay valid.
+  // The values are behind pointers, so that references to them stay valid.
   std::vector<Named<std::unique_ptr<Variable>>> parameters_;
   std::vector<Named<std::unique_ptr<Tensor>>> buffers_;
   std::vector<std::unique_ptr<Generator>> generators_;
   std::vector<Named<std::shared_ptr<Module>>> children_;
-  Device device_ = Device::Cpu();  // that it was moved to last
+  Device device_ = Device::Cpu();  // that it was last moved to
   std::optional<DType> dtype_;
   bool training_ = true;
   autograd::Hooks<ForwardAllPreHook> pre_hooks_;

@@ -14,9 +14,9 @@
 
 namespace baton::nn {
 
-// Modules by index, named "0", "1", ..., for a forward that goes through them
-// in its own way; Sequential goes through one after the other. M: what all of
-// them are. Thread-compatible.
+// A list of modules, named "0", "1", ..., for a forward that calls them in its
+// own way; Sequential calls one after the other. M is their common type.
+// Thread-compatible.
 template <typename M = Module>
 class ModuleList final : public Module {
  public:
@@ -41,7 +41,7 @@ class ModuleList final : public Module {
   }
 
   size_t size() const { return modules_.size(); }
-  // Throws Error for an index that is not there.
+  // Throws Error if the index is out of range.
   M& operator[](size_t index) const {
     Require(index < modules_.size(), "module_list", "no module ", index,
             " in a list of ", modules_.size());

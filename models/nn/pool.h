@@ -6,7 +6,7 @@
 #include "core/ops/pool.h"
 #include "models/nn/module.h"
 
-// Pools over the windows of x [N, C, H, W]; without parameters.
+// Pooling layers over the windows of x [N, C, H, W]; they have no parameters.
 // Thread-compatible.
 namespace baton::nn {
 
@@ -20,7 +20,7 @@ class MaxPool2d final : public Module {
   const ops::Pool2dOptions options_;
 };
 
-// Padding counts in the mean.
+// Padded zeros count in the mean.
 class AvgPool2d final : public Module {
  public:
   explicit AvgPool2d(const ops::Pool2dOptions& options = {})

@@ -17,21 +17,24 @@ namespace baton::nn {
 
 // When graphs are recorded.
 struct RecordingOptions {
-  // Calls on inputs of one kind that run as they are before a recording of that
-  // kind is made; 1 or more. They choose algorithms and make optimizer state.
+  // The number of calls on inputs of one kind, 1 or more, that run normally
+  // before a recording of that kind is made. They select algorithms and create
+  // the optimizer's state.
   int warm_up = 3;
-  // Kinds that are recorded, each with memory of its own: the first to be warm.
+  // The number of kinds that are recorded, those that first complete their
+  // warm-up. Each recording has memory of its own.
   int kinds = 1;
-  // Of a Graphed: passes whose backward is still to come that are replayed at
-  // most, each with memory for activations of its own.
+  // For Graphed: the most replayed passes that may wait for their backward at
+  // once. Each has memory for activations of its own.
   int passes = 1;
 };
 
-// What a recording is good for: inputs of this shape, order, dtype and device.
+// Returns the kind of the inputs that a recording can be replayed with: their
+// shapes, memory orders, dtypes and devices.
 std::string KindOf(const std::vector<Tensor>& inputs);
 
-// The recordings of one function, by the kind of its inputs. They are good for
-// as long as its parameters keep their memory. Thread-compatible.
+// The recordings of one function, by the kind of its inputs. They are valid as
+// long as its parameters keep their memory. Thread-compatible.
 template <typename Recording>
 class Recordings {
  public:
@@ -43,9 +46,9 @@ class Recordings {
         options.warm_up, ", ", options.kinds, " and ", options.passes);
   }
 
-  // The recording for inputs of `kind`, which `make` makes when it is due; null
-  // for a call that is to run as it is. Where one of the parameters has moved
-  // all begin anew, with new warm-ups.
+  // Returns the recording for inputs of `kind`, which `make` makes after the
+  // warm-up; null if the call must run normally. If one of the parameters has
+  // moved, all recordings are dropped and warm-ups begin anew.
   std::shared_ptr<Recording> For(
       const std::string& kind, const std::vector<Variable>& parameters,
       absl::FunctionRef<std::shared_ptr<Recording>()> make) {
@@ -60,7 +63,7 @@ class Recordings {
     const auto found = recordings_.find(kind);
     if (found != recordings_.end()) return found->second;
     if (recordings_.size() >= static_cast<size_t>(options_.kinds)) return {};
-    // Inputs that are of another kind each time are never warm.
+    // Inputs whose kind changes with each call never complete a warm-up.
     if (calls_.size() >= kCounted && calls_.count(kind) == 0) calls_.clear();
     if (calls_[kind]++ < options_.warm_up) return {};
     calls_.erase(kind);
@@ -72,7 +75,7 @@ class Recordings {
 
   const RecordingOptions options_;
   std::map<std::string, std::shared_ptr<Recording>> recordings_;
-  std::map<std::string, int> calls_;  // of kinds that are not recorded
+  std::map<std::string, int> calls_;  // on kinds that are not recorded yet
   std::vector<uint64_t> places_;      // of the parameters, by storage
 };
 

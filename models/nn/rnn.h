@@ -18,17 +18,18 @@ struct RnnOptions {
   bool batch_first = false;  // x and y are [N, T, ...]; states are not
 };
 
-// What a recurrent module carries from one piece of a sequence to the next:
-// [layers * D, N, hidden] each, D being 2 when bidirectional, else 1. Undefined
-// ones are zeros; `c` is the LSTM's alone.
+// The state that a recurrent module carries from one piece of a sequence to the
+// next. Each tensor is [layers * D, N, hidden], where D is 2 if bidirectional,
+// else 1. Undefined ones mean zeros; only the LSTM has `c`.
 struct RnnState {
   Variable h, c;
 };
 
-// What LSTM and GRU share. Parameters have PyTorch's names, order and shapes,
+// The base of LSTM and GRU. Parameters have PyTorch's names, order and shapes:
 // "weight_ih_l0", "weight_hh_l0", "bias_ih_l0" and "bias_hh_l0" for each layer,
-// with "_reverse" behind them for the other direction, and start uniform in
-// +-1 / sqrt(hidden). core/ops/rnn.h has the formulas. Thread-compatible.
+// with the suffix "_reverse" for the other direction. They are initialized
+// uniformly in +-1 / sqrt(hidden). core/ops/rnn.h has the formulas.
+// Thread-compatible.
 class RecurrentModule : public Module {
  public:
   // x [T, N, in] -> [T, N, D * hidden], from a state of zeros.
@@ -47,7 +48,7 @@ class RecurrentModule : public Module {
  private:
   const RnnOptions options_;
   const ops::RnnCell cell_;
-  std::vector<const Variable*> weights_;  // null: no bias
+  std::vector<const Variable*> weights_;  // null if there is no bias
 };
 
 class LSTM final : public RecurrentModule {

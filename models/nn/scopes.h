@@ -12,10 +12,10 @@
 #include "core/random.h"
 #include "models/nn/module.h"
 
-// What holds for a module, and all below it, while a scope lasts.
+// Scopes that change a module, and all modules below it, while they last.
 namespace baton::nn {
 
-// Eval mode, and then for each module the mode that it had before.
+// Sets eval mode; at its end each module gets back its former mode.
 // Thread-compatible; writes the module.
 class EvalScope {
  public:
@@ -28,7 +28,7 @@ class EvalScope {
   std::vector<std::pair<Module*, bool>> training_;
 };
 
-// Where a module's generators stand. The module outlives it. A value.
+// The states of a module's generators. The module must outlive it. Value type.
 class GeneratorStates {
  public:
   GeneratorStates() = default;  // of no module
@@ -39,9 +39,10 @@ class GeneratorStates {
   std::vector<std::pair<Generator*, Generator::State>> states_;
 };
 
-// Forwards that are run again: they draw the numbers that were drawn after
-// `drawn_from`, and what they change, generators and buffers such as running
-// statistics, is put back at the end. Thread-compatible; writes the module.
+// Lets forwards be run again. They draw the same random numbers as were drawn
+// from `drawn_from` on. Generators and buffers, such as running statistics,
+// that they change are restored at the end. Thread-compatible; writes the
+// module.
 class RerunScope {
  public:
   RerunScope(const Module& module, const GeneratorStates& drawn_from);
@@ -54,14 +55,15 @@ class RerunScope {
   std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
 };
 
-// Running statistics that batch norms leave for later: micro-batches that a GPU
-// works on at once would else wait for each other at every layer, and those of
-// one batch may count as one. Only those in f32 are postponed.
-// Thread-compatible; what it collects, one thread collects.
+// Postpones the updates of batch norms' running statistics. Without it,
+// micro-batches that a GPU processes concurrently would wait for each other at
+// every layer; it also allows the micro-batches of a batch to count as one.
+// Only statistics in f32 are postponed. Thread-compatible; one thread collects
+// them.
 class PostponedStatistics {
  public:
-  // While it lives, batch norms that train on this thread hand their batches'
-  // statistics to `postponed`.
+  // During this scope, batch norms that train on this thread pass their
+  // batches' statistics to `postponed`.
   class Scope {
    public:
     explicit Scope(PostponedStatistics& postponed);
@@ -72,22 +74,22 @@ class PostponedStatistics {
    private:
     PostponedStatistics* const former_;
   };
-  // That of the innermost scope on this thread; null outside.
+  // Returns that of the innermost scope on this thread; null outside of one.
   static PostponedStatistics* Current();
 
-  // Where the next batch's statistics of a layer are to be written: [2, C]. It
-  // has `elements` of each channel.
+  // Returns the tensor [2, C] that the statistics of a layer's next batch must
+  // be written to. The batch has `elements` elements of each channel.
   Tensor Add(const Tensor& mean, const Tensor& variance, const Tensor& count,
              double momentum, int64_t elements);
-  // Moves the running statistics, in the order in which batches came.
+  // Updates the running statistics by each batch, in the order of their coming.
   void Apply();
-  // Moves them once, by the statistics of all elements of the batches together.
+  // Updates them once, by the statistics of all batches' elements together.
   void ApplyAsOne();
 
  private:
   std::vector<ops::RunningUpdate> updates_;     // one for each layer
   std::vector<std::vector<int64_t>> elements_;  // of each of its batches
-  std::map<const Storage*, size_t> positions_;  // by the running mean's
+  std::map<const Storage*, size_t> positions_;  // by the running mean's storage
 };
 
 }  // namespace baton::nn

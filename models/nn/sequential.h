@@ -11,8 +11,8 @@
 
 namespace baton::nn {
 
-// Modules one after the other, named "0", "1", ... unless a name is given.
-// Thread-compatible.
+// Runs modules one after the other; they are named "0", "1", ... unless a name
+// is given. Thread-compatible.
 class Sequential final : public Module {
  public:
   Sequential() = default;

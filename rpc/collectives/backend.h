@@ -11,30 +11,32 @@
 
 namespace baton::rpc {
 
-// Carries out the collectives of one group for one member. ProcessGroup has
-// checked the arguments, numbers the calls and keeps their record; a backend
-// moves and combines elements.
+// Carries out the collectives of one group for one member. ProcessGroup checks
+// the arguments, numbers the calls and records them; a backend moves and
+// combines the elements.
 class CollectiveBackend {
  public:
   virtual ~CollectiveBackend() = default;
-  virtual std::string name() const = 0;  // for people: "cpu"
+  virtual std::string name() const = 0;  // for messages: "cpu"
   virtual bool Takes(Device device) const = 0;
-  // Whether Run waits for others: it is then called on a thread that may. Else
-  // it gives the work to a device, and is called by whoever calls the group, so
-  // that what the caller gives the device next comes after it.
+  // Returns true if Run blocks until other members take part; it is then called
+  // on a thread that may block. Otherwise Run enqueues the work on a device and
+  // is called on the thread that calls the group, so that the caller's next
+  // work on that device comes after it.
   virtual bool waits() const = 0;
 
-  // One at a time, in the order of their numbers. Ends with OK when the result
-  // is in `out`; within a recording at once. Errors: DeadlineExceeded once the
-  // deadline has passed; FailedPrecondition when another member does something
-  // else; Unavailable when one that is needed is gone; what Abort was given.
-  // After an error nothing more is run, and `out` may be anything.
+  // Called once at a time, in the order of the sequence numbers. The future
+  // becomes OK when the result is in `out`, or at once while a graph is being
+  // recorded. Errors: DeadlineExceeded once the deadline has passed;
+  // FailedPrecondition if another member calls something else; Unavailable if a
+  // member that is needed is gone; the status given to Abort. After an error
+  // nothing more is run, and `out` is unspecified.
   virtual Future<void> Run(const CollectiveWork& work) = 0;
 
-  // Any thread: what is under way, and all that comes, fails with `why`.
+  // Any thread: the collectives under way and all later ones fail with `why`.
   virtual void Abort(const absl::Status& why) = 0;
-  // Any thread: a member has ended in order. What it had given until then is
-  // still there; waits for more fail with `why`.
+  // Any thread: a member has left in an orderly way. What it had sent before is
+  // still delivered; waiting for more from it fails with `why`.
   virtual void Leave(int rank, const absl::Status& why) = 0;
 };
 

@@ -35,7 +35,7 @@ const char* NameOf(CollectiveKind kind) {
     case CollectiveKind::kReplay:
       return "replay";
   }
-  return "collective";  // of a worker that knows more of them
+  return "collective";  // unknown: from a newer worker
 }
 
 const char* NameOf(ReduceOp op) {

@@ -12,11 +12,11 @@
 #include "core/dtype.h"
 #include "core/tensor.h"
 
-// What the members of a group do together: the words that its parts share.
+// The types that describe a collective, shared by all parts of a process group.
 namespace baton::rpc {
 
-// How elements of several members become one. kMean is for floating dtypes;
-// sums of bool are "or", products "and".
+// How the elements of several members are combined into one. kMean requires a
+// floating dtype. A sum of bools is their "or", a product their "and".
 enum class ReduceOp : uint8_t { kSum, kMean, kMin, kMax, kProduct };
 
 enum class CollectiveKind : uint8_t {
@@ -29,19 +29,19 @@ enum class CollectiveKind : uint8_t {
   kScatter,
   kAllToAll,
   kBarrier,
-  kReplay,  // of a graph that so many of them were recorded in
+  kReplay,  // of a graph with `count` recorded collectives
 };
 
-// One collective, as all members must call it: they may call it with other
-// tensors, but not with other numbers. Value type.
+// One collective. All members must call it with equal values of these fields;
+// only the tensors differ. Value type.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
-  int64_t count = 0;  // elements that a member gives, or gets, the fewer ones
+  int64_t count = 0;  // elements a member sends or receives, the lesser
   int32_t root = -1;  // rank in the group; -1: all members do the same
   MemoryFormat format = MemoryFormat::kContiguous;
-  std::vector<int64_t> sizes{};  // of several tensors, which count together
+  std::vector<int64_t> sizes{};  // of each of several tensors; sum: count
 
   std::string ToString() const;  // "all_reduce sum f32[1024]"
   friend bool operator==(const Collective&, const Collective&) = default;
@@ -53,14 +53,15 @@ struct Collective {
   }
 };
 
-// One collective with this member's tensors, dense and, where both are defined,
-// of one dtype: `in` is read, `out` written; they may be the same. Undefined
-// where the member gives, or gets, nothing.
+// One collective with this member's tensors: `in` is read, `out` is written,
+// and they may be the same tensor. Both are dense and, if both are defined,
+// have one dtype. A tensor is undefined if this member sends, or receives,
+// nothing.
 struct CollectiveWork {
   Collective what;
   uint64_t sequence = 0;  // from 1, in each group
   Tensor in = {}, out = {};
-  std::vector<Tensor> several{};  // in their place: each is read and written
+  std::vector<Tensor> several{};  // instead of in and out: each is both
   std::chrono::steady_clock::time_point deadline{};
 };
 

@@ -22,24 +22,24 @@ namespace baton::rpc {
 
 class ProcessGroup;
 
-// What other workers ask of this one as a member of groups; every worker's
-// registry needs it that is to be in one.
+// Registers the functions that the members of a group call on each other. Every
+// worker that is to be in a group needs them in its registry.
 void RegisterCollectives(Registry& registry);
 
-// Gives an agent its part of it. Call it before the agent serves calls:
+// Attaches a Collectives to an agent. Call it before the agent serves calls:
 //   options.on_start = rpc::AttachCollectives;
 void AttachCollectives(Agent& agent);
 
 // The groups that a worker is in, and the meetings that it hosts. Thread-safe.
 class Collectives {
  public:
-  // FailedPrecondition where it is not attached.
+  // FailedPrecondition if AttachCollectives was not called for this agent.
   static absl::StatusOr<std::shared_ptr<Collectives>> Of(const Agent& agent);
 
   GroupMeetings& meetings() { return meetings_; }
   void Add(uint64_t ticket, std::weak_ptr<ProcessGroup> group);
   void Remove(uint64_t ticket);
-  // NotFound for a group that is gone, or never was.
+  // NotFound if the group is gone or never existed.
   absl::StatusOr<std::shared_ptr<ProcessGroup>> Find(uint64_t ticket) const;
   void OnMember(const MemberEvent& event);
 
@@ -50,7 +50,8 @@ class Collectives {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// What workers call; members name their part by its ticket.
+// The functions that workers call on each other. `ticket` names the called
+// worker's membership in a group.
 namespace collective_calls {
 Future<GroupRoster> Join(CallContext& call, const GroupRequest& request);
 Future<void> TakeChunk(CallContext& call, uint64_t ticket,

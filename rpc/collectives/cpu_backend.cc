@@ -13,7 +13,8 @@
 namespace baton::rpc {
 namespace {
 
-// Up to so much from each member a round trip costs more than the elements.
+// Up to this many bytes and members an all_reduce is a direct exchange, because
+// there a round trip costs more than moving the elements.
 constexpr size_t kLittle = 4096;
 constexpr int kFewMembers = 8;
 
@@ -43,7 +44,7 @@ uint64_t Mixed(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// What all members must have the same of.
+// Returns a hash of everything that must be equal at all members.
 uint64_t TagOf(const CollectiveWork& work) {
   const Collective& what = work.what;
   uint64_t tag = Mixed(1, work.sequence);
@@ -159,11 +160,11 @@ absl::Status CpuBackend::ForParts(
   return absl::OkStatus();
 }
 
-// Part p is at stage s in round p + s: in each round the later parts, at
-// earlier stages, come first. So what a member sends in one round its neighbour
-// takes in the next, in the same order, and no member waits for what is sent in
-// the same round. Where queues have fewer slots than a round sends chunks, part
-// follows part.
+// Part p is at stage s in round p + s. Within a round, later parts, which are
+// at earlier stages, come first. So a member receives in one round what its
+// neighbor sent in the round before, in the same order, and never waits for a
+// chunk that is sent in the same round. If the queues have too few slots for
+// the chunks of two rounds, the parts are processed one after the other.
 absl::Status CpuBackend::Around(
     int64_t parts, int stages,
     absl::FunctionRef<absl::Status(int64_t, int)> fn) const {
@@ -182,9 +183,10 @@ absl::Status CpuBackend::Around(
   return absl::OkStatus();
 }
 
-// In stages 0 .. n - 1 a block gathers the elements of one member after the
-// other, and is whole at the member of its own number; in n .. 2n - 2 it goes
-// around as it is.
+// In stages 0 to n - 1 each block travels around the ring, and each member
+// combines its own elements into it; at stage n - 1 it is complete, at the
+// member whose rank is the block's index. In stages n to 2n - 2 the complete
+// block travels around unchanged.
 absl::Status CpuBackend::AllReduce(const Task& task) {
   const int n = members_;
   const size_t bytes = task.Bytes(task.count);
@@ -250,7 +252,7 @@ absl::Status CpuBackend::Broadcast(const Task& task) {
   });
 }
 
-// From the member after the root around to the root.
+// Chunks travel around the ring from the member after the root to the root.
 absl::Status CpuBackend::Reduce(const Task& task) {
   SlotStep step;
   if (previous() != task.root || rank_ == task.root) step.from = previous();

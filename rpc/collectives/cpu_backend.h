@@ -12,11 +12,12 @@
 
 namespace baton::rpc {
 
-// Collectives of CPU tensors over the queues between the members. What is large
-// goes around a ring, part by part, so that several parts are under way; each
-// element is reduced by one member, so that all have the same bits. An
-// all_reduce of little is exchanged by all at once and reduced by each in the
-// order of the ranks. Sums of bf16 and f16 are rounded at each member.
+// Runs collectives of CPU tensors over the queues between the members. Large
+// tensors go around a ring in parts, so that several parts are under way at
+// once; each element is reduced by one member, so that all members get the same
+// bits. For a small all_reduce every member sends its elements to all others,
+// and each reduces them in the order of the ranks. Sums of bf16 and f16 are
+// rounded at each member.
 class CpuBackend final : public CollectiveBackend {
  public:
   CpuBackend(int rank, std::vector<SlotQueues::Ends> ends, SlotQueueSize size,
@@ -37,13 +38,13 @@ class CpuBackend final : public CollectiveBackend {
   }
 
  private:
-  // A collective under way, as bytes.
+  // A collective under way, with its tensors as bytes.
   struct Task {
     SlotQueues::Terms terms;
     int64_t count = 0;  // of Collective
     size_t element = 0;
     int root = 0;
-    double scale = 1;  // of the last combination
+    double scale = 1;  // applied by the last combination
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
 
@@ -53,7 +54,7 @@ class CpuBackend final : public CollectiveBackend {
   };
 
   absl::Status Carry(const CollectiveWork& work);
-  // Side by side in a tensor of their own.
+  // Copies the tensors into one, and carries that.
   absl::Status CarrySeveral(const CollectiveWork& work);
   Task TaskOf(const CollectiveWork& work) const;
   absl::Status AllReduce(const Task& task);
@@ -66,20 +67,20 @@ class CpuBackend final : public CollectiveBackend {
   absl::Status Scatter(const Task& task);
   absl::Status AllToAll(const Task& task);
 
-  // The member so many places further.
+  // Returns the rank `places` after this one on the ring.
   int Ahead(int places) const {
     return ((rank_ + places) % members_ + members_) % members_;
   }
   int next() const { return Ahead(1); }
   int previous() const { return Ahead(-1); }
-  // Elements of a part of `count`, which a slot holds.
+  // Returns how many elements of `count` make one part; a slot holds a part.
   int64_t PartOf(const Task& task, int64_t count) const;
-  // fn(begin, size) for the parts of [0, count).
+  // Calls fn(begin, size) for the parts of [0, count).
   absl::Status ForParts(
       const Task& task, int64_t count,
       absl::FunctionRef<absl::Status(int64_t begin, int64_t size)> fn) const;
-  // fn(part, stage) for all parts and stages, such that each member does one
-  // after the other what the member before it has done one after the other.
+  // Calls fn(part, stage) for all parts and stages, in an order in which each
+  // member receives the chunks as the previous member sends them.
   absl::Status Around(
       int64_t parts, int stages,
       absl::FunctionRef<absl::Status(int64_t part, int stage)> fn) const;

@@ -27,7 +27,7 @@ const char* NameOf(State state) {
   return "?";
 }
 
-// Empty where the member does what is asked for.
+// Returns an empty string if the member takes part in the collective.
 std::string DifferenceOf(const Collective& what, uint64_t sequence,
                          const MemberFlight& member) {
   if (!member.records.has_value())
@@ -39,7 +39,7 @@ std::string DifferenceOf(const Collective& what, uint64_t sequence,
   if (found == records.end()) {
     if (records.empty())
       return absl::StrCat(member.member, " has begun nothing yet");
-    if (records.back().sequence > sequence) return "";  // done for long
+    if (records.back().sequence > sequence) return "";  // done, no longer kept
     return absl::StrCat(member.member, " has not begun it, its last is ",
                         records.back().ToString());
   }

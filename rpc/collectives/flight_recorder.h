@@ -29,12 +29,12 @@ struct FlightRecord {
   }
 };
 
-// What a member of a group has called lately. Thread-safe.
+// The latest collectives that a member of a group has called. Thread-safe.
 class FlightRecorder {
  public:
-  static constexpr size_t kKept = 64;  // of those that have ended
+  static constexpr size_t kKept = 64;  // records of ended collectives
 
-  uint64_t Begin(const Collective& what);  // its number
+  uint64_t Begin(const Collective& what);  // returns its number
   void Set(uint64_t sequence, FlightRecord::State state);
   std::vector<FlightRecord> Records() const;  // in order
 
@@ -44,15 +44,15 @@ class FlightRecorder {
   std::deque<FlightRecord> records_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A member and its records; none where it does not answer.
+// A member and its records; nullopt if it did not answer.
 struct MemberFlight {
   std::string member;  // "rank 1 (bob)"
   std::optional<std::vector<FlightRecord>> records;
 };
 
-// Which members do not take part in `what` as number `sequence`, and what each
-// does instead: "rank 1 (bob) has not begun it, its last is #4 barrier, done".
-// Empty where all do.
+// Returns which members do not take part in `what` as number `sequence`, and
+// what each does instead: "rank 1 (bob) has not begun it, its last is #4
+// barrier, done". Returns an empty string if all take part.
 std::string CompareFlights(const Collective& what, uint64_t sequence,
                            const std::vector<MemberFlight>& members);
 

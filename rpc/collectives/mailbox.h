@@ -15,11 +15,11 @@
 
 namespace baton::rpc {
 
-// A tensor that one member of a group sends another. Plain data.
+// A tensor that one member of a group sends to another. Plain data.
 struct Letter {
   uint64_t from = 0;  // the sender's ticket
   int32_t tag = 0;
-  uint64_t number = 0;  // from 0, of this sender, receiver and tag
+  uint64_t number = 0;  // from 0, for each sender, receiver and tag
   Tensor tensor;
 
   static constexpr auto Fields() {
@@ -28,15 +28,16 @@ struct Letter {
   }
 };
 
-// Where letters and those who wait for them meet, in the order in which they
-// were sent and asked for. Thread-safe.
+// Matches letters with the calls that receive them: for each sender and tag,
+// the n-th letter goes to the n-th Receive. Thread-safe.
 class MemberMailbox {
  public:
-  // OK once it has been received; InvalidArgument, there too, for a tensor of
-  // another shape or dtype than the one that it is received into.
+  // Both futures become OK once the letter has been received. Both fail with
+  // InvalidArgument if the letter's shape or dtype differs from `into`'s.
   Future<void> Deliver(Letter letter);
   Future<void> Receive(uint64_t from, int32_t tag, const Tensor& into);
-  // What waits, and what comes, fails with `why`; or what waits for one member.
+  // Fail: all waiting and later calls fail with `why`. FailFrom: only receives
+  // from that member do, unless their letter has arrived.
   void Fail(const absl::Status& why);
   void FailFrom(uint64_t from, const absl::Status& why);
 
@@ -47,7 +48,7 @@ class MemberMailbox {
     Promise<void> done;
   };
   using Halves = std::map<Key, Half>;
-  // With the other half, if that is there already.
+  // Completes both halves if the other one is there, else stores this one.
   Future<void> Meet(const Key& key, const Tensor& tensor, bool is_letter);
 
   Mutex mutex_;

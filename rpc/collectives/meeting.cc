@@ -55,7 +55,7 @@ Future<GroupRoster> GroupMeetings::Join(GroupRequest request) {
           "the members of a group must be the same for all: ",
           NamesOf(request.seats), " here, ", NamesOf(meeting.seats), " there"));
     }
-    // One that tries again takes the place of its former try.
+    // A member's new attempt replaces its earlier one.
     meeting.joined[request.seat] = {std::move(request.hello), promise};
     ended = EndLocked();
   }
@@ -124,7 +124,7 @@ void GroupMeetings::OnMember(const MemberEvent& event) {
   std::vector<Ended> ended;
   {
     MutexLock lock(mutex_);
-    // A successor under the name does not bring back who had it.
+    // A new worker of the same name does not bring back the lost one.
     if (event.kind != MemberEvent::Kind::kJoined) {
       lost_.insert_or_assign(event.worker.name, event);
     } else if (const auto at = lost_.find(event.worker.name);

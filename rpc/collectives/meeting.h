@@ -18,9 +18,9 @@
 
 namespace baton::rpc {
 
-// What a member of a group tells the others of itself. Plain data.
+// What a member of a group tells the others about itself. Plain data.
 struct GroupHello {
-  uint64_t ticket = 0;  // names its part of the group at its worker
+  uint64_t ticket = 0;  // names this membership at its worker
   WorkerInfo worker;
   SharedQueuesHandle queues;
 
@@ -30,12 +30,12 @@ struct GroupHello {
   }
 };
 
-// One worker's wish to be in a group with others. Plain data.
+// A worker's request to be in a group with others. Plain data.
 struct GroupRequest {
-  std::string key;                // the same of all, and of no other group
-  std::vector<WorkerInfo> seats;  // the same of all
+  std::string key;                // the same at all members, unique per group
+  std::vector<WorkerInfo> seats;  // the same at all members
   int32_t seat = 0;
-  bool survivors = false;  // without those that are lost by the time
+  bool survivors = false;  // if true, lost workers are left out
   int64_t patience_ms = 0;
   GroupHello hello;
 
@@ -46,7 +46,7 @@ struct GroupRequest {
   }
 };
 
-// Who has come, by rank, and where each sits. Plain data.
+// The members that have come, by rank, and the seat of each. Plain data.
 struct GroupRoster {
   std::vector<int32_t> seats;
   std::vector<GroupHello> hellos;
@@ -56,18 +56,19 @@ struct GroupRoster {
   }
 };
 
-// Where the members of groups meet, at the worker of one of them: each is told
-// who there is once all have come. Thread-safe.
+// Brings the members of groups together at the worker of one of them: once all
+// have come, each is told who the members are. Thread-safe.
 class GroupMeetings {
  public:
-  // InvalidArgument for a request that does not fit the others'; Unavailable
-  // names a worker that is lost and was to come.
+  // InvalidArgument if the request does not match the others'; Unavailable
+  // names an expected worker that is lost.
   Future<GroupRoster> Join(GroupRequest request);
-  // The wish of one that has waited for too long: all of them fail with
-  // DeadlineExceeded, which names who has not come.
+  // Called when the member with this ticket has waited too long. If it still
+  // waits, the whole meeting fails with DeadlineExceeded, which names the
+  // members that have not come.
   void Expire(const std::string& key, uint64_t ticket);
   void OnMember(const MemberEvent& event);
-  // Why it is lost; OK for one that is not.
+  // Returns why the worker is lost; OK if it is not.
   absl::Status WhyLost(const WorkerInfo& worker) const;
 
  private:
@@ -81,7 +82,7 @@ class GroupMeetings {
     std::map<int32_t, Joined> joined;  // by seat
   };
   using Meetings = std::map<std::string, Meeting>;
-  // A meeting that is over, and what all are to be told.
+  // A meeting that is over, and the result that its members are told.
   struct Ended {
     Meeting meeting;
     ResultOf<GroupRoster> result;
@@ -90,7 +91,7 @@ class GroupMeetings {
 
   absl::Status WhyLostLocked(const WorkerInfo& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes out those that are over.
+  // Removes and returns the meetings that are over.
   std::vector<Ended> EndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;

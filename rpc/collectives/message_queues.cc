@@ -12,7 +12,7 @@
 namespace baton::rpc {
 namespace {
 
-// More than any queue has slots, less than would hurt.
+// More chunks than any queue has slots, and few enough to bound the memory.
 constexpr size_t kMostWaiting = 64;
 
 }  // namespace

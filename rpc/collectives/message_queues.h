@@ -17,10 +17,10 @@
 
 namespace baton::rpc {
 
-// One chunk on its way as a call. Plain data.
+// One chunk of a queue, sent as a call. Plain data.
 struct ChunkMessage {
   uint64_t from = 0;    // the sender's ticket
-  uint64_t number = 0;  // from 0, on its queue
+  uint64_t number = 0;  // from 0, in each queue
   uint64_t tag = 0;
   Tensor data;  // u8, dense
 
@@ -30,22 +30,25 @@ struct ChunkMessage {
   }
 };
 
-// The queues to one member of a group whose chunks come as calls, from wherever
-// the agents reach each other. A call is answered when its chunk has been
-// taken, which is what makes room for the next. Thread-safe.
+// The queues to one member of a group whose chunks arrive as calls between
+// agents, also from other machines. A call is answered when its chunk has been
+// taken, which makes room for another. Thread-safe.
 class MessageQueues : public std::enable_shared_from_this<MessageQueues> {
  public:
-  // `wakeup` wakes this member.
+  // `wakeup` is used to wake this member, the receiver.
   explicit MessageQueues(std::shared_ptr<FutexEvent> wakeup)
       : wakeup_(std::move(wakeup)) {}
 
-  // From a call. ResourceExhausted where a sender does not wait for room.
+  // Adds the chunk of a call. ResourceExhausted if the sender did not wait for
+  // room.
   Future<void> Deliver(ChunkMessage message);
-  // The end of the queue of the sender with this ticket; made once.
+  // Returns the receiving end of the queue from the sender with this ticket.
+  // Call it once for each sender.
   std::unique_ptr<SlotReceiver> In(uint64_t from);
 
-  // What a sender has: `make` gives a tensor of so many bytes for the receiver,
-  // `send` makes the call. `wakeup` wakes the sender.
+  // What a sending end needs: `make` returns a tensor of `bytes` bytes to be
+  // sent, `send` makes the call. `wakeup` is used to wake the sender when there
+  // is room.
   struct Sender {
     uint64_t ticket = 0;
     std::function<Tensor(size_t bytes)> make;

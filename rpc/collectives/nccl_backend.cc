@@ -17,10 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A query takes CUDA's lock, which launches want.
+// The shortest time between two polls: each query takes a lock of CUDA's that
+// kernel launches need.
 constexpr std::chrono::microseconds kPace{20};
 
-// What a member had given when it left ends well within this.
+// Work that a member had enqueued before it left ends well within this time.
 constexpr std::chrono::seconds kLeavePatience{1};
 
 cuda::NcclReduction ReductionOf(ReduceOp op) {
@@ -39,7 +40,7 @@ cuda::NcclReduction ReductionOf(ReduceOp op) {
   return cuda::NcclReduction::kSum;
 }
 
-// As they lie.
+// Returns the elements as a vector, in memory order.
 Tensor Elements(const Tensor& dense) {
   return Tensor::FromStorage(dense.storage(), dense.dtype(), {dense.numel()},
                              {1}, dense.offset());
@@ -53,21 +54,22 @@ std::vector<int> RanksBelow(int members) {
 
 }  // namespace
 
-// What is under way on the GPU, in the order in which it was given. Whoever
-// asks puts one event behind all that has been given since, so that giving
-// costs little. A query may be kept waiting by the driver until an abort: so
-// nothing else waits for one. Thread-safe.
+// Tracks the work under way on the GPU, in the order in which it was enqueued.
+// Ask records one event behind all work added since its last call, so that
+// adding is cheap. The driver may block a query until an abort, so queries are
+// made without the lock. Thread-safe.
 class NcclBackend::Watch {
  public:
   explicit Watch(std::shared_ptr<cuda::NcclGroup> group)
       : group_(std::move(group)) {}
 
-  // What has just been given to `stream`. Whether somebody must begin to ask.
+  // Adds work that was just enqueued on `stream`. Returns true if the caller
+  // must start calling Ask.
   bool Add(const Stream& stream, Clock::time_point deadline,
            const Promise<void>& promise) {
     MutexLock lock(mutex_);
     if (!failure_.ok()) {
-      promise.Set(failure_);  // nobody has its future yet
+      promise.Set(failure_);  // its future has not been handed out
       return false;
     }
     added_.push_back({stream, Clock::now(), deadline, nullptr});
@@ -75,9 +77,11 @@ class NcclBackend::Watch {
     last_ = promise.future();
     return !std::exchange(asked_, true);
   }
-  // True when nothing is left to ask for. Called by one thread at a time.
+  // Completes the promises of work that has ended. Returns true when nothing is
+  // left to poll for. Called by one thread at a time.
   bool Ask();
-  // What comes from now on fails with `why`. Gives what waits, to be failed.
+  // Makes all later work fail with `why`. Returns the waiting promises, which
+  // the caller must fail.
   std::deque<Promise<void>> Refuse(const absl::Status& why) {
     MutexLock lock(mutex_);
     if (failure_.ok()) failure_ = why;
@@ -89,7 +93,7 @@ class NcclBackend::Watch {
     leave_ = why;
     left_ = Clock::now();
   }
-  // Why no more is to be given.
+  // Returns why no more work may be enqueued; OK if it may.
   absl::Status status() const {
     MutexLock lock(mutex_);
     return failure_;
@@ -117,26 +121,26 @@ class NcclBackend::Watch {
   struct Waiting {
     Stream stream;
     Clock::time_point given, deadline;
-    std::shared_ptr<Mark> mark;  // null: none yet; several share one
+    std::shared_ptr<Mark> mark;  // null until MarkAll; may be shared
   };
 
   void TakeAdded();
   void MarkAll();
-  // Counts and takes from the front of waiting_ what has ended.
+  // Removes the work that has ended from the front of waiting_ and counts it.
   absl::Status TakeEnded(size_t& ended);
   absl::Status WhyLate(const Waiting& waiting) const;
 
   const std::shared_ptr<cuda::NcclGroup> group_;
-  // Of the one who asks.
+  // Used by Ask alone.
   Clock::time_point last_look_{};
   std::deque<Waiting> waiting_;
   mutable Mutex mutex_;
-  std::vector<Waiting> added_ ABSL_GUARDED_BY(mutex_);  // to waiting_ later
-  // Of all that is in these two, in order.
+  std::vector<Waiting> added_ ABSL_GUARDED_BY(mutex_);  // moved to waiting_
+  // The promises of all work in waiting_ and added_, in order.
   std::deque<Promise<void>> promises_ ABSL_GUARDED_BY(mutex_);
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  absl::Status leave_ ABSL_GUARDED_BY(mutex_);  // of a member, in order
+  absl::Status leave_ ABSL_GUARDED_BY(mutex_);  // why a member left
   Clock::time_point left_ ABSL_GUARDED_BY(mutex_);
   Future<void> last_ ABSL_GUARDED_BY(mutex_) =
       ReadyFuture<void>(absl::OkStatus());
@@ -268,7 +272,7 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
                               at_root ? all_ : nobody, root);
     case CollectiveKind::kAllToAll:
       return group_->Exchange(work.out, work.in, what.count, all_, all_);
-    case CollectiveKind::kReplay:  // given already
+    case CollectiveKind::kReplay:  // enqueued by the graph
       return absl::OkStatus();
     case CollectiveKind::kBarrier:
       break;
@@ -276,7 +280,7 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
   return absl::UnimplementedError("GPUs have no such collective");
 }
 
-// What others would give is all its own.
+// The only member copies its input to its output.
 absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
   return CatchErrors([&] {
     if (!work.in.defined() || !work.out.defined()) return;
@@ -287,8 +291,8 @@ absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
 
 void NcclBackend::Abort(const absl::Status& why) {
   const auto waiting = watch_->Refuse(why);
-  // Before whoever waits goes on, and perhaps to what the driver keeps waiting
-  // until the GPU is idle.
+  // NCCL is aborted first: a waiter that goes on may make a call that the
+  // driver blocks until the GPU is idle.
   if (group_ != nullptr) group_->Abort();
   for (const auto& promise : waiting) promise.Set(why);
 }

@@ -14,13 +14,13 @@
 
 namespace baton::rpc {
 
-// Collectives of the tensors of one GPU, among members with a GPU each, by
-// NCCL. What Run is given goes to the group's stream at once; that others do
-// something else shows when the deadline has passed. A single member has no
-// need of NCCL.
+// Runs collectives of tensors on this member's GPU by NCCL; each member has one
+// GPU. Run enqueues the work on the group's stream at once. If another member
+// calls something else, that is noticed only when the deadline has passed. The
+// only member of a group does not use NCCL.
 class NcclBackend final : public CollectiveBackend {
  public:
-  // `group`: null for the only member.
+  // `group` is null for the only member of a group.
   NcclBackend(Device device, int rank, int members,
               std::shared_ptr<cuda::NcclGroup> group);
   ~NcclBackend() override;
@@ -32,9 +32,9 @@ class NcclBackend final : public CollectiveBackend {
   void Abort(const absl::Status& why) override;
   void Leave(int rank, const absl::Status& why) override;
 
-  // What carries them.
+  // The stream that the collectives run on.
   Stream stream() const;
-  // Of all that Run was given by now.
+  // Becomes ready when all work given to Run so far has ended.
   Future<void> Ended() const;
 
  private:

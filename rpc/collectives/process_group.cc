@@ -27,7 +27,8 @@ absl::StatusOr<uint64_t> NewTicket() {
   return ticket;
 }
 
-// Whichever of two queues the sender uses, which is the same for good.
+// Receives from whichever of two queues the sender uses. A sender never
+// switches.
 class EitherReceiver final : public SlotReceiver {
  public:
   EitherReceiver(std::unique_ptr<SlotReceiver> first,
@@ -53,8 +54,8 @@ class EitherReceiver final : public SlotReceiver {
 
 }  // namespace
 
-// Who is to be in a group that is being made, and where they meet: at the first
-// host that is not lost.
+// The workers that are to be in a group. They meet at the first of them, or
+// with `survivors` at the first that is not lost.
 struct ProcessGroup::Seating {
   std::string key;
   std::vector<WorkerInfo> seats;
@@ -129,7 +130,7 @@ ProcessGroup::Made ProcessGroup::MakeSeated(Agent& agent, GroupOptions options,
   if (!group.ok()) return failed(group.status());
   auto request = (*group)->RequestFor(seating);
   if (!request.ok()) return failed(request.status());
-  // Before others know of it.
+  // Register the group before other members learn its ticket.
   (*group)->collectives_->Add((*group)->ticket_, *group);
   return Join(agent, std::move(seating), *request, 0)
       .Then([self = *group, asked = *request](const GroupRoster& roster) {
@@ -158,7 +159,7 @@ absl::StatusOr<GroupRequest> ProcessGroup::RequestFor(const Seating& seating) {
   request.hello.worker = agent_.self();
   const int seats = static_cast<int>(seating.seats.size());
   if (!options_.shared_memory || seats == 1) return request;
-  // Without memory to share there are the messages.
+  // If the shared memory cannot be made, messages are used.
   auto queues = SharedQueues::Make(seats, SlotQueueSize::For(seats));
   if (!queues.ok()) return request;
   if (auto handle = (*queues)->HandleFor(*wakeup_); handle.ok()) {
@@ -168,7 +169,7 @@ absl::StatusOr<GroupRequest> ProcessGroup::RequestFor(const Seating& seating) {
   return request;
 }
 
-// The host may be lost as well; the survivors then meet at the next.
+// If the host is lost as well, the survivors meet at the next worker.
 Future<GroupRoster> ProcessGroup::Join(Agent& agent, Seating seating,
                                        GroupRequest request, size_t host) {
   const auto collectives = *Collectives::Of(agent);
@@ -176,7 +177,8 @@ Future<GroupRoster> ProcessGroup::Join(Agent& agent, Seating seating,
          !collectives->meetings().WhyLost(seating.seats[host]).ok())
     ++host;
   const WorkerInfo& where = seating.seats[host];
-  // The host says who is missing, a little before the call would end.
+  // The call's limit is longer than patience_ms, so that the host can first
+  // report who is missing.
   const std::chrono::milliseconds limit(request.patience_ms + 1000);
   Future<GroupRoster> roster = agent.Async<&collective_calls::Join>(
       where, CallOptions{.timeout = limit}, request);
@@ -224,7 +226,7 @@ absl::Status ProcessGroup::Open(const GroupRequest& request,
     MutexLock lock(mutex_);
     opened_ = true;
   }
-  // What happened to them while this was under way.
+  // Members may have been lost while the group was being opened.
   for (const WorkerInfo& member : members_) {
     const absl::Status lost = collectives_->meetings().WhyLost(member);
     if (!lost.ok()) Abort(lost);

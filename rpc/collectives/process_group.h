@@ -27,16 +27,16 @@ namespace baton::rpc {
 class NcclBackend;
 
 struct GroupOptions {
-  std::string name = "world";  // the same of all members; for people, too
-  // Workers by name, in the order of their ranks; empty: all of the cluster
-  // but spares (rpc/spares.h).
+  std::string name = "world";  // the same at all members; also in messages
+  // The names of the workers, in the order of their ranks; empty: all workers
+  // of the cluster except spares (rpc/spares.h).
   std::vector<std::string> members{};
-  // For all to come, and of collectives that name none.
+  // How long all members may take to come, and the default for collectives.
   std::chrono::milliseconds timeout{60'000};
-  // Members of one machine pass elements through memory that they share.
+  // Members on one machine exchange elements through shared memory.
   bool shared_memory = true;
-  // Where each has declared a GPU (rpc/compute.h) of its own, what lies there
-  // goes by NCCL. The same of all.
+  // If every member has declared a GPU of its own (rpc/compute.h), tensors on
+  // these GPUs use NCCL. Must be the same at all members.
   bool gpus = true;
 };
 
@@ -44,32 +44,35 @@ struct CollectiveOptions {
   std::optional<std::chrono::milliseconds> timeout{};  // unset: the group's
 };
 
-// Workers that do things together: each calls the same collectives in the same
-// order, and each call ends when this member's part is done.
+// A group of workers that run collectives: each member calls the same
+// collectives in the same order, and a call ends when this member's part is
+// done.
 //
 //   ASSIGN_OR_RETURN(auto group, rpc::ProcessGroup::Make(agent).Await());
 //   RETURN_IF_ERROR(group->AllReduce(gradient, rpc::ReduceOp::kMean).Await());
 //
-// Tensors are dense, of the same number of elements, dtype and memory order at
-// all members, and are not to be touched until the call has ended; results are
-// the same bit for bit at all. Calls of one member run one after the other, on
-// a thread of the group; Send and Receive run beside them, in the order of each
-// pair and tag.
+// Tensors must be dense, with the same number of elements, dtype and memory
+// order at all members, and must not be touched until the call has ended.
+// Results are bitwise equal at all members. The calls of one member run one
+// after the other on a thread of the group. Send and Receive run concurrently
+// with them, in order for each pair of members and tag.
 //
-// Tensors of GPUs go by NCCL, one after the other, beside those of the CPU.
-// Such a call is given to a stream of its own, behind all earlier work on its
-// tensors, before it returns, and what the GPU is given for them next comes
-// after it: so nobody needs to wait for its end but to know that it went well.
-// The first call of a kind may wait until the others have made theirs. A
-// recording (core/graph.h) holds such calls, and each replay does them again,
-// with the group's deadline; other calls are not recorded.
+// Calls with GPU tensors run by NCCL, one after the other, concurrently with
+// those of the CPU. Before such a call returns, it is enqueued on a stream of
+// the group, behind all earlier work on its tensors; later GPU work on these
+// tensors comes after it. So a caller waits for the end of the call only to
+// learn whether it succeeded. The first call of a kind may block until the
+// others have made theirs. A graph that is being recorded (core/graph.h) holds
+// such calls, and each replay repeats them, with the group's timeout. CPU
+// collectives cannot be recorded.
 //
-// Errors: InvalidArgument for a call that cannot be, which changes nothing. Any
-// other error breaks the group, for all of its members and for good, within two
-// seconds of a worker's death: Unavailable names a worker that is lost or has
-// left; DeadlineExceeded and FailedPrecondition say which member was not there,
-// or did something else, by the record of what each has called. Results of
-// calls that fail may be anything. Those that are left go on with Shrink.
+// Errors: InvalidArgument for an invalid call, which changes nothing. Any other
+// error breaks the group permanently for all of its members, within two seconds
+// of a worker's death: Unavailable names a worker that is lost or has left;
+// DeadlineExceeded and FailedPrecondition name, from the records of all
+// members' calls, the member that was missing or called something else. The
+// results of failed calls are unspecified. The remaining members can go on with
+// Shrink.
 //
 // A group must not outlive its agent. Thread-safe.
 class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
@@ -84,41 +87,42 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<WorkerInfo>& members() const { return members_; }
-  // How elements come from a member: "shared memory", "messages", "self".
+  // Returns how elements come from a member: "shared memory", "messages",
+  // "self".
   std::string PathFrom(int rank) const;
-  // OK where it may be given tensors of this device; InvalidArgument says why
+  // Returns OK if tensors on this device can be used; InvalidArgument says why
   // not.
   absl::Status Takes(Device device) const;
-  // The stream that carries what is done with this GPU's tensors.
+  // Returns the stream on which collectives of this GPU's tensors run.
   Stream StreamOf(Device device) const;
 
-  // A group of some of its members, who all call this.
+  // Makes a group of some of the members; all of these must call it.
   Made Sub(const std::string& name, const std::vector<int>& ranks);
-  // Of those that are not lost, in the same order; all of them call it, and
-  // this group is broken by it, if it was not.
+  // Makes a group of the members that are not lost, in the same order; all of
+  // them must call it. It breaks this group if it was not broken yet.
   Made Shrink();
 
   // In place. kMean is for floating dtypes.
   Future<void> AllReduce(const Tensor& tensor, ReduceOp op = ReduceOp::kSum,
                          const CollectiveOptions& options = {});
-  // The root's elements to all, in place.
+  // Copies the root's elements to all members, in place.
   Future<void> Broadcast(const Tensor& tensor, int root = 0,
                          const CollectiveOptions& options = {});
-  // The same of several tensors of one dtype and device, which travel as one:
-  // for little a single message on the CPU, and one launch of NCCL's. All have
-  // as many, of the same sizes.
+  // The same for several tensors of one dtype and device, which travel as one:
+  // on the CPU as one tensor, on a GPU in one launch of NCCL's. All members
+  // must pass equally many tensors of the same sizes.
   Future<void> AllReduceMany(const std::vector<Tensor>& tensors,
                              ReduceOp op = ReduceOp::kSum,
                              const CollectiveOptions& options = {});
   Future<void> BroadcastMany(const std::vector<Tensor>& tensors, int root = 0,
                              const CollectiveOptions& options = {});
-  // In place at the root; the others' stay as they are.
+  // In place at the root; the tensors of other members are not changed.
   Future<void> Reduce(const Tensor& tensor, int root = 0,
                       ReduceOp op = ReduceOp::kSum,
                       const CollectiveOptions& options = {});
-  // `all` has size() times the elements of `one`, that of rank 0 first; those
-  // of all are what is given or got of each. At other members than the root the
-  // tensor of all may be undefined.
+  // `all` has size() times the elements of `one`: one block for each member,
+  // that of rank 0 first. For Gather and Scatter, `all` may be undefined at
+  // members other than the root.
   Future<void> AllGather(const Tensor& all, const Tensor& one,
                          const CollectiveOptions& options = {});
   Future<void> ReduceScatter(const Tensor& one, const Tensor& all,
@@ -131,22 +135,23 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // Part i of `in` goes to rank i, as part rank() of its `out`.
   Future<void> AllToAll(const Tensor& out, const Tensor& in,
                         const CollectiveOptions& options = {});
-  // When all have come, and what this member's GPU was given has ended.
+  // Ends when all members have called it and the group's earlier work on this
+  // member's GPU has ended.
   Future<void> Barrier(const CollectiveOptions& options = {});
-  // Of any strides. A Send ends when it has been received.
+  // Tensors may have any strides. A Send ends when it has been received.
   Future<void> Send(const Tensor& tensor, int to, int tag = 0,
                     const CollectiveOptions& options = {});
   Future<void> Receive(const Tensor& into, int from, int tag = 0,
                        const CollectiveOptions& options = {});
 
-  // Why it is broken; OK while it is not.
+  // Returns why the group is broken; OK if it is not.
   absl::Status status() const;
-  // Breaks it at all members.
+  // Breaks the group at all members.
   void Abort(const absl::Status& why);
-  // What this member has called lately.
+  // Returns the latest calls of this member.
   std::vector<FlightRecord> records() const { return recorder_.Records(); }
 
-  // From others: what a part of the group is told.
+  // Called for messages of other members and for changes of membership.
   Future<void> TakeChunk(const ChunkMessage& chunk);
   Future<void> TakeLetter(const Letter& letter);
   void OnBroken(const absl::Status& why);
@@ -166,7 +171,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   SlotQueues::Ends EndsWith(const GroupHello& hello, int seat,
                             const GroupRequest& own, bool* shared);
   std::string NameOfRank(int rank) const;  // "rank 1 (bob)"
-  // Once all are open: makes gpu_, or says in no_gpu_ why there is none.
+  // Called once all members are open: sets gpu_, or no_gpu_ to the reason why
+  // there is none.
   Made MeetGpus();
   absl::Status TryToMeetGpus();
   struct GpuCard;
@@ -177,7 +183,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   CollectiveBackend& BackendFor(const Tensor& tensor) const;
   Future<void> Post(Collective what, const Tensor& in, const Tensor& out,
                     const CollectiveOptions& options);
-  // With what, in, out and several.
+  // `work` has its what, in, out and several set.
   Future<void> Post(CollectiveWork work, const CollectiveOptions& options);
   Future<void> PostMany(Collective what, const std::vector<Tensor>& tensors,
                         const CollectiveOptions& options);
@@ -188,14 +194,15 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
            const Promise<void>& promise);
   static Future<void> Begin(CollectiveBackend& backend,
                             const CollectiveWork& work);
-  // Finds out what is wrong, breaks the group and tells the caller.
+  // Finds out what is wrong, breaks the group and fails the caller's promise.
   void Fail(const Collective& what, uint64_t sequence,
             const absl::Status& status, const Promise<void>& promise);
-  // A recording that has one more of these calls is replayed with the group.
+  // Counts a call in the current recording, whose replays are run as
+  // collectives of the group.
   void NoteRecordingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(post_mutex_);
   void OnReplay(int64_t collectives);
   void Compare(std::function<void(std::vector<MemberFlight>)> then);
-  // False where it is broken already.
+  // Returns false if the group is broken already or not open yet.
   bool Break(const absl::Status& why);
   Future<void> Watch(Future<void> done, const std::string& what,
                      const CollectiveOptions& options);
@@ -206,32 +213,32 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   const std::shared_ptr<FutexEvent> wakeup_;
   const std::shared_ptr<MessageQueues> messages_;
   uint64_t ticket_ = 0;
-  std::shared_ptr<SharedQueues> queues_;  // to this member; null: none
+  std::shared_ptr<SharedQueues> queues_;  // to this member; null if unused
 
-  // Set by Open, before anybody else has the group.
+  // Set by Open, before the group is handed out.
   int rank_ = -1;
   std::vector<WorkerInfo> members_;
   std::vector<uint64_t> tickets_;
   std::vector<std::string> paths_;
   std::unique_ptr<CollectiveBackend> backend_;
   // Set by MeetGpus, likewise.
-  std::unique_ptr<NcclBackend> gpu_;  // null: why
+  std::unique_ptr<NcclBackend> gpu_;  // null: see no_gpu_
   absl::Status no_gpu_;
 
   FlightRecorder recorder_;
   MemberMailbox mailbox_;
-  Mutex post_mutex_;  // keeps numbers and queue in one order
-  uint64_t recording_ ABSL_GUARDED_BY(post_mutex_) = 0;  // the last one
-  // Calls in it, which its replays share.
+  Mutex post_mutex_;  // calls are queued in the order of their numbers
+  uint64_t recording_ ABSL_GUARDED_BY(post_mutex_) = 0;  // the latest recording
+  // The number of calls in that recording, shared with its replays.
   std::shared_ptr<int64_t> recorded_ ABSL_GUARDED_BY(post_mutex_);
   mutable Mutex mutex_;
   NcclBackend* open_gpu_ ABSL_GUARDED_BY(mutex_) = nullptr;  // gpu_
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);
-  bool failing_ ABSL_GUARDED_BY(mutex_) = false;                // soon broken
-  std::vector<Promise<void>> waiting_ ABSL_GUARDED_BY(mutex_);  // for why
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;  // will be broken
+  std::vector<Promise<void>> waiting_ ABSL_GUARDED_BY(mutex_);  // fail in Break
   std::map<std::pair<int, int>, uint64_t> sent_ ABSL_GUARDED_BY(mutex_);
-  ThreadPool thread_{1, "baton-group"};  // last: it uses the rest
+  ThreadPool thread_{1, "baton-group"};  // last: it uses the members above
 };
 
 }  // namespace baton::rpc

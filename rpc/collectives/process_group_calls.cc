@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "rpc/collectives/process_group.h"
 
-// The collectives as calls: what they may be given, and their queue.
+// The collectives as calls: checks their tensors and queues them.
 namespace baton::rpc {
 namespace {
 
@@ -34,7 +34,8 @@ Tensor FirstOf(const std::vector<Tensor>& tensors) {
   return tensors.empty() ? Tensor() : tensors.front();
 }
 
-// How many times `count` elements a member gives or gets, of those it has.
+// Returns how many times `count` elements a member's input (`gives`) or output
+// has.
 int64_t Times(const Collective& what, bool gives, int size) {
   switch (what.kind) {
     case Kind::kAllGather:
@@ -167,7 +168,8 @@ absl::Status ProcessGroup::CheckTensors(const Collective& what,
   return absl::OkStatus();
 }
 
-// What one alone must be, each must be; and all alike.
+// Each tensor must pass the checks of a single call, and all must have one
+// dtype and device.
 Future<void> ProcessGroup::PostMany(Collective what,
                                     const std::vector<Tensor>& tensors,
                                     const CollectiveOptions& options) {

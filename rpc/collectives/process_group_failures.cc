@@ -9,16 +9,17 @@
 #include "rpc/collectives/nccl_backend.h"
 #include "rpc/collectives/process_group.h"
 
-// What runs, and what becomes of a group when something goes wrong.
+// Runs the collectives and handles their failures.
 namespace baton::rpc {
 namespace {
 
 using State = FlightRecord::State;
 
-// To say what each has called; who does not answer by then is named for that.
+// How long members may take to report their records; those that do not answer
+// in time are named in the error.
 constexpr std::chrono::milliseconds kComparison{500};
 constexpr std::chrono::milliseconds kNotice{2000};
-// Until the death of a worker is known.
+// How long the cluster may take to report the death of a worker.
 constexpr std::chrono::milliseconds kNews{1000};
 
 }  // namespace
@@ -54,7 +55,7 @@ void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
     return;
   }
   recorder_.Set(work.sequence, State::kRunning);
-  // A barrier of the CPU's is behind what the CPU does.
+  // The barrier runs on the CPU, so it waits here for the GPU's earlier work.
   absl::Status before;
   if (work.what.kind == CollectiveKind::kBarrier && gpu_ != nullptr)
     before = gpu_->Ended().Await(kNoLimit);
@@ -103,7 +104,8 @@ void ProcessGroup::Fail(const Collective& what, uint64_t sequence,
   }
   const absl::Status why = Annotate(status, call);
   if (!absl::IsUnavailable(status) || gpu_ == nullptr) return end(why);
-  // NCCL does not say who is lost; the cluster soon does, and Break tells all.
+  // NCCL does not say which member is lost. The cluster soon reports it, and
+  // Break then fails all waiting promises with that reason.
   {
     MutexLock lock(mutex_);
     broken = broken_;
@@ -212,7 +214,7 @@ void ProcessGroup::Abort(const absl::Status& why) {
   if (!Break(why)) return;
   for (size_t i = 0; i < members_.size(); ++i) {
     if (static_cast<int>(i) == rank_) continue;
-    // One that cannot be told has its own way to know.
+    // A member that this call does not reach detects the failure by itself.
     agent_
         .Async<&collective_calls::BreakGroup>(
             members_[i], CallOptions{.timeout = kNotice}, tickets_[i], why)
@@ -227,7 +229,7 @@ void ProcessGroup::OnMember(const MemberEvent& event) {
   NcclBackend* gpu = nullptr;
   {
     MutexLock lock(mutex_);
-    if (!opened_) return;  // Open looks at what has happened
+    if (!opened_) return;  // Open checks for lost members
     gpu = open_gpu_;
   }
   if (event.kind == EventKind::kJoined) return;

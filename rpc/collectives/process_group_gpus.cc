@@ -15,11 +15,11 @@
 #include "rpc/collectives/nccl_backend.h"
 #include "rpc/collectives/process_group.h"
 
-// How the GPUs of a group meet, and what they are given.
+// How the GPUs of a group join NCCL, and how their collectives are recorded.
 namespace baton::rpc {
 namespace {
 
-// How often somebody looks whether the group has been broken meanwhile.
+// How often a member that waits for NCCL checks whether the group was broken.
 constexpr std::chrono::milliseconds kGlance{50};
 
 template <size_t kSize>
@@ -29,12 +29,12 @@ void Write(char (&field)[kSize], const std::string& bytes) {
 
 }  // namespace
 
-// What a member tells the others of its GPU. Bytes; zeros where it has none
-// that NCCL can use.
+// What a member tells the others about its GPU. Exchanged as bytes; `version`
+// is empty if the member has no GPU that NCCL can use.
 struct ProcessGroup::GpuCard {
-  char version[32] = {};  // of NCCL, ends with a zero
-  char gpu[16] = {};      // whatever its number in a process
-  char id[128] = {};      // of what all join; rank 0's counts
+  char version[32] = {};  // NCCL's, ends with a zero
+  char gpu[16] = {};      // the UUID
+  char id[128] = {};      // of the NCCL group, set by rank 0
 };
 
 ProcessGroup::Made ProcessGroup::MeetGpus() {
@@ -66,7 +66,7 @@ ProcessGroup::Made ProcessGroup::MeetGpus() {
 absl::Status ProcessGroup::TryToMeetGpus() {
   if (size() == 1) return JoinGpus("");
   ASSIGN_OR_RETURN(const std::vector<GpuCard> cards, ExchangeGpuCards());
-  // The same at all members.
+  // All members compare the same cards, so no_gpu_ is the same at all.
   no_gpu_ = CheckGpuCards(cards);
   if (!no_gpu_.ok()) return absl::OkStatus();
   return JoinGpus(std::string(cards.front().id, sizeof(GpuCard::id)));
@@ -191,7 +191,7 @@ void ProcessGroup::NoteRecordingLocked() {
 void ProcessGroup::OnReplay(int64_t collectives) {
   const Collective what{.kind = CollectiveKind::kReplay, .count = collectives};
   MutexLock lock(post_mutex_);
-  // What it comes to is the group's status.
+  // No caller waits for the replay's end: an error becomes the group's status.
   Run(*gpu_,
       {.what = what,
        .sequence = recorder_.Begin(what),

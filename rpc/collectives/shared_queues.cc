@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-// Chunks so far. Each is written by one side alone, on a line of its own.
+// The numbers of chunks so far. Each is written by one side only and has a
+// cache line of its own.
 struct Positions {
   alignas(kLine) std::atomic<uint64_t> pushed;
   alignas(kLine) std::atomic<uint64_t> popped;
@@ -36,7 +37,7 @@ size_t QueueBytes(SlotQueueSize size) {
 
 }  // namespace
 
-// One queue as either end sees it.
+// One queue, as both ends see it.
 class SharedQueues::SlotQueue {
  public:
   SlotQueue(const SharedQueues& queues, int seat)
@@ -76,7 +77,7 @@ class SharedQueues::SharedReceiver final : public SlotReceiver {
   absl::StatusOr<Chunk> Front() override {
     const uint64_t pushed = queue_.positions().pushed.load();
     if (pushed == popped_) return Chunk{};
-    // Copied, so that it is the same when it is used.
+    // The head is copied, so that the sender cannot change it after the check.
     const SlotHead head = queue_.head(popped_);
     if (pushed - popped_ > queue_.slots() || head.bytes > queue_.slot_bytes())
       return absl::DataLossError("a shared queue is not as its sender left it");

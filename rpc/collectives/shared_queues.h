@@ -15,10 +15,10 @@
 
 namespace baton::rpc {
 
-// What a sender opens the queues of a receiver by. Of use on the same machine
-// and to the same user alone. Plain data.
+// What a sender needs to open the queues of a receiver. Usable only on the same
+// machine and by the same user. Plain data.
 struct SharedQueuesHandle {
-  std::string machine;  // empty: there are none
+  std::string machine;  // empty: no shared queues
   int64_t process = 0;
   int32_t queues = -1, wakeup = -1;  // descriptors of that process
   uint64_t queues_file = 0, wakeup_file = 0;
@@ -30,25 +30,28 @@ struct SharedQueuesHandle {
   }
 };
 
-// The queues to one member of a group in memory that others of its machine
-// write: a seat for each member of the group. Neither end believes the other: a
-// position or a length that cannot be is DataLoss. Immutable.
+// The queues to one member of a group, in memory that other members on its
+// machine write. There is one queue for each seat of the group. Neither end
+// trusts the other: an impossible position or length is reported as DataLoss.
+// Immutable.
 class SharedQueues : public std::enable_shared_from_this<SharedQueues> {
  public:
-  // The receiver's. ResourceExhausted when there is no memory for them.
+  // Makes the queues of a receiver. ResourceExhausted if there is no memory for
+  // them.
   static absl::StatusOr<std::shared_ptr<SharedQueues>> Make(int seats,
                                                             SlotQueueSize size);
-  // A sender's. Unavailable says why there is no way to them.
+  // Opens a receiver's queues at a sender. Unavailable says why they cannot be
+  // reached.
   static absl::StatusOr<std::shared_ptr<SharedQueues>> Open(
       const SharedQueuesHandle& handle, int seats, SlotQueueSize size);
   static absl::StatusOr<std::shared_ptr<FutexWaker>> OpenWaker(
       const SharedQueuesHandle& handle);
 
-  // Of the receiver, which is woken by `wakeup`.
+  // Returns the receiver's handle for its senders, which wake it by `wakeup`.
   absl::StatusOr<SharedQueuesHandle> HandleFor(const FutexEvent& wakeup) const;
 
-  // The ends of one seat's queue, each to be made once. `wakeup` is the other
-  // side's.
+  // Return the ends of one seat's queue. Call each once for each seat. `wakeup`
+  // wakes the other side.
   std::unique_ptr<SlotReceiver> In(int seat,
                                    std::shared_ptr<FutexWaker> wakeup);
   std::unique_ptr<SlotSender> Out(int seat, std::shared_ptr<FutexWaker> wakeup);

@@ -11,17 +11,18 @@
 
 // A queue carries chunks of bytes from one member of a group to another, in
 // order, through slots that the sender fills and the receiver empties. There is
-// one for each ordered pair; both ends know how many slots there are and how
-// large they are (SlotQueueSize).
+// one queue for each ordered pair of members; both ends know how many slots
+// there are and how large they are (SlotQueueSize).
 namespace baton::rpc {
 
-// The same for all queues of a group.
+// Equal for all queues of a group.
 struct SlotQueueSize {
   int slots = 0;
   size_t slot_bytes = 0;
 
-  // So that a ring of all may have a step for each of its stages under way,
-  // and the queues to one member take 8 MB, or 64 KB each if they are many.
+  // Chosen so that a ring of all members can have a step for each of its stages
+  // under way, and so that the queues to one member take about 8 MB together,
+  // but 64 KB to 1 MB each.
   static SlotQueueSize For(int members) {
     constexpr size_t kBytes = size_t{8} << 20, kLeast = size_t{64} << 10,
                      kMost = size_t{1} << 20, kPage = 4096;
@@ -34,29 +35,30 @@ struct SlotQueueSize {
   }
 };
 
-// What the receiver must find in it to be the one that it waits for.
+// A chunk in a queue. The receiver checks by `tag` and `bytes` that it is the
+// chunk it expects.
 struct Chunk {
   uint64_t tag = 0;
   uint64_t bytes = 0;
   const std::byte* data = nullptr;
 };
 
-// The end that takes. Confined to one thread.
+// The receiving end of a queue. Confined to one thread.
 class SlotReceiver {
  public:
   virtual ~SlotReceiver() = default;
-  // The next chunk, until Pop; null data when none has come yet. DataLoss for
-  // what no sender writes.
+  // Returns the next chunk, valid until Pop; its data is null if none has come
+  // yet. DataLoss if the queue's content is invalid.
   virtual absl::StatusOr<Chunk> Front() = 0;
   virtual void Pop() = 0;
 };
 
-// The end that gives. Confined to one thread.
+// The sending end of a queue. Confined to one thread.
 class SlotSender {
  public:
   virtual ~SlotSender() = default;
-  // The next slot, to be filled and pushed; null while there is none. Errors
-  // say why there will be none.
+  // Returns the next slot, to be filled and pushed; null while none is free. An
+  // error says why none will become free.
   virtual absl::StatusOr<std::byte*> Slot() = 0;
   virtual void Push(uint64_t tag, size_t bytes) = 0;
 };

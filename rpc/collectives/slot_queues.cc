@@ -14,7 +14,8 @@
 namespace baton::rpc {
 namespace {
 
-// A wakeup may be left silent by a process that writes its word wrongly.
+// Sleeps are bounded, because a faulty peer may write a wrong value to the
+// wakeup's word and so suppress a wake-up.
 constexpr std::chrono::milliseconds kLongestSleep{100};
 
 }  // namespace
@@ -65,7 +66,8 @@ absl::Status SlotQueues::AwaitThat(
       continue;
     wakeup_->FallAsleep();
     const uint32_t seen = wakeup_->value();
-    // What was there before somebody left counts.
+    // The queue is checked after the trouble, so that chunks sent before a
+    // member left are still received.
     const absl::Status trouble = CheckWait(rank);
     ASSIGN_OR_RETURN(done, ready());
     if (!done && !trouble.ok()) return trouble;
@@ -112,7 +114,7 @@ absl::Status SlotQueues::Move(const Terms& terms, const SlotStep& step,
                               double scale) {
   const size_t bytes = static_cast<size_t>(step.count) * SizeOf(terms.dtype);
   BATON_CHECK(bytes <= size_.slot_bytes);
-  if (bytes == 0) return absl::OkStatus();  // as at the other ends
+  if (bytes == 0) return absl::OkStatus();  // the other ends skip it too
   Chunk chunk;
   std::byte* slot = nullptr;
   if (step.from != SlotStep::kNobody) {

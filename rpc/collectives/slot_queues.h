@@ -21,19 +21,20 @@
 
 namespace baton::rpc {
 
-// One step of a collective at one member, of at most a slot: takes a chunk
-// (`from`), combines it with its own elements, keeps the result and hands it on
-// (`to`), each where it is asked for.
+// One step of a collective at one member, of at most a slot's bytes: it
+// receives a chunk from rank `from`, combines it with this member's elements
+// `own`, stores the result in `keep` and sends it to rank `to`. Each of these
+// is optional.
 struct SlotStep {
   static constexpr int kNobody = -1;
   int from = kNobody, to = kNobody;
-  const std::byte* own = nullptr;  // null: what comes is taken as it is
-  std::byte* keep = nullptr;       // null: not kept. May be `own`
+  const std::byte* own = nullptr;  // null: the chunk is taken as it is
+  std::byte* keep = nullptr;       // null: not stored; may be `own`
   int64_t count = 0;               // elements
 };
 
-// All queues of one member of a group, and how it waits for them. Moves are one
-// thread's; the rest is thread-safe.
+// All queues of one member of a group. Waits for their chunks and slots. Move
+// is confined to one thread; the rest is thread-safe.
 class SlotQueues {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,7 +42,8 @@ class SlotQueues {
     std::unique_ptr<SlotReceiver> in;
     std::unique_ptr<SlotSender> out;
   };
-  // Of the members by rank, this one's own empty. `wakeup` is this member's.
+  // `ends` are those to each member, by rank; this member's own are null.
+  // `wakeup` wakes this member.
   SlotQueues(std::vector<Ends> ends, SlotQueueSize size,
              std::shared_ptr<FutexEvent> wakeup);
 
@@ -54,7 +56,8 @@ class SlotQueues {
     BinaryOp op = BinaryOp::kAdd;
     Clock::time_point deadline;
   };
-  // `scale`: of what is combined. Errors as CollectiveBackend::Run.
+  // Carries out one step. Combined elements are multiplied by `scale`. Errors
+  // are those of CollectiveBackend::Run.
   absl::Status Move(const Terms& terms, const SlotStep& step, double scale = 1);
 
   void Abort(const absl::Status& why);
@@ -63,10 +66,11 @@ class SlotQueues {
  private:
   absl::StatusOr<Chunk> AwaitChunk(const Terms& terms, const SlotStep& step);
   absl::StatusOr<std::byte*> AwaitSlot(const Terms& terms, int to);
-  // Until `ready` says so, or fails. `rank` is whom it waits for.
+  // Waits until `ready` returns true or an error. `rank` is the member that it
+  // waits for.
   absl::Status AwaitThat(int rank, Clock::time_point deadline,
                          absl::FunctionRef<absl::StatusOr<bool>()> ready);
-  // Why it is of no use to wait for that member.
+  // Returns why waiting for that member is useless; OK if it is not.
   absl::Status CheckWait(int rank) const;
 
   const std::vector<Ends> ends_;
@@ -74,7 +78,7 @@ class SlotQueues {
   const std::shared_ptr<FutexEvent> wakeup_;
   Spinning spinning_;
 
-  std::atomic<bool> troubled_{false};  // there is something below
+  std::atomic<bool> troubled_{false};  // aborted_ or left_ has an error
   mutable Mutex mutex_;
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Status> left_ ABSL_GUARDED_BY(mutex_);  // by rank
