@@ -10,24 +10,24 @@
 
 namespace baton::rpc {
 
-// Who has what of the segments that a sender writes to: blocks at offsets that
-// are multiples of a page, first fit, the lowest first, so that a steady
-// stream of messages stays on few pages. The bookkeeping is apart from the
-// memory, which the other process can write. Thread-compatible.
+// Tracks which blocks of a sender's segments are in use. Blocks begin at
+// multiples of a page and are taken first fit, lowest first, so that a steady
+// stream of messages stays on few pages. The bookkeeping is kept outside the
+// segments, which the other process can write. Thread-compatible.
 class Arena {
  public:
   struct Block {
     uint32_t segment = 0;
     uint64_t offset = 0;
-    uint64_t bytes = 0;  // as asked for
+    uint64_t bytes = 0;  // as requested, not rounded up to pages
   };
 
   void Add(uint32_t segment, uint64_t bytes);
-  // Nothing when no segment has that much in one piece.
+  // Returns nothing if no segment has that many bytes in one piece.
   std::optional<Block> Take(uint64_t bytes);
   bool HasRoom(uint64_t bytes) const;
   void Give(const Block& block);
-  // Whether nobody has a block of it; then it may be taken away.
+  // Returns true if no block of the segment is in use; then it may be removed.
   bool IsFree(uint32_t segment) const;
   void Remove(uint32_t segment);
 

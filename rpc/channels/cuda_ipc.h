@@ -10,14 +10,15 @@
 
 namespace baton::rpc {
 
-// CUDA IPC, for GPU tensors between processes of one machine and user that have
-// each declared a GPU: the same one, for its tensors, or any where both reach
-// all. The receiver opens the segments of the sender's caching
-// allocator and copies each tensor once, from GPU to GPU, to one that it has
-// declared; the sender copies nothing and waits for nothing, but whoever writes
-// a tensor there waits until it has been read. Segments and events are opened
-// when they are first needed: the tensors that showed the need travel
-// otherwise. Where there is no GPU, what is made offers the reason.
+// Makes the CUDA IPC channel, which carries GPU tensors between processes of
+// one machine and user. Each process must have declared a GPU: both the same
+// one, or any where both may reach all GPUs. The receiver opens the segments of
+// the sender's caching allocator and copies each tensor once, from GPU to GPU,
+// to the GPU that it has declared. The sender neither copies nor waits, but
+// whoever writes the tensor there waits until it has been read. Segments and
+// events are opened when they are first needed; the tensor that triggers this
+// travels by other means. Where there is no GPU, Offer of the result returns
+// the reason.
 std::shared_ptr<ChannelKind> MakeCudaIpc(std::shared_ptr<IpcGpu> gpu,
                                          IpcReach reach);
 

@@ -21,14 +21,14 @@ namespace wire {
 class CudaIpcControl;
 }  // namespace wire
 
-// One end of CUDA IPC between two workers (rpc/wire.proto has what they say).
-// The two directions open by themselves, each GPU of the sender by a proof. On
-// a loss the sender keeps what the other process may still read for half a
-// second, and then lets go of it.
+// One end of CUDA IPC between two workers (rpc/wire.proto has its messages).
+// The two directions open independently, each GPU of the sender by a proof.
+// When the connection is lost, the sender keeps what the other process may
+// still read for half a second, and then releases it.
 class CudaIpcEnd final : public Channel,
                          public std::enable_shared_from_this<CudaIpcEnd> {
  public:
-  // What takes long runs on `executor`, a thread that may be held up.
+  // Slow work runs on `executor`, whose thread may block.
   CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
              std::shared_ptr<Poller> poller,
              std::shared_ptr<ThreadPool> executor,
@@ -48,13 +48,14 @@ class CudaIpcEnd final : public Channel,
   void Post(Task task);
   void SendControl(const wire::CudaIpcControl& control);
 
-  // On the executor.
+  // These run on the executor.
   void Pass(const IpcExports::Need& need);
   void OnControlMessage(const wire::CudaIpcControl& control);
   void OnPassed(const wire::CudaIpcControl& control);
   void OnOpened(const wire::CudaIpcControl& control);
   void Refused(const std::string& why);
-  // What has not been used for long may be wanted elsewhere.
+  // Closes segments that have been idle for long, so that their memory can be
+  // used elsewhere.
   void CloseIdle();
 
   const std::weak_ptr<Poller> poller_;

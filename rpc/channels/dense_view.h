@@ -10,11 +10,11 @@
 
 namespace baton::rpc {
 
-// The tensor of that dtype, shape and format whose elements begin where
-// `storage` does, without gaps. Throws when it does not fit.
+// Returns the tensor of spec's dtype, shape and format whose elements lie from
+// the beginning of `storage` without gaps. Throws if it does not fit.
 Tensor DenseView(std::shared_ptr<Storage> storage, const TensorSpec& spec);
 
-// What a tensor is once its elements lie without gaps.
+// Returns the spec of `tensor` once its elements are laid out without gaps.
 TensorSpec SpecOf(const Tensor& tensor);
 
 }  // namespace baton::rpc

@@ -7,21 +7,21 @@
 
 #include "absl/status/status.h"
 
-// How many descriptors this process has, and what is kept of them for other
-// things than connections that come.
+// Limits on this process's file descriptors, and the reserve that incoming
+// connections may not use.
 namespace baton::rpc {
 
-// The soft limit of descriptors becomes the hard one, once a process: a worker
-// has up to four for each other one. Programs that call select() must then
-// have their descriptors before.
+// Raises the soft limit of descriptors to the hard one, once per process: a
+// worker needs up to four for each peer. Programs that call select() must have
+// opened their descriptors before.
 void RaiseDescriptorLimit();
 
-// ResourceExhausted, which names the limit, when as few descriptors are free as
-// are kept for what goes on here: `reserves` times an eighth of them, at most
-// 128. `lowest` is the lowest number that was free just now: the kernel gives
-// them in order.
+// Returns ResourceExhausted, naming the limit, unless more descriptors are free
+// than the reserve for established work: `reserves` times an eighth of the
+// limit, each at most 128. `lowest` is the lowest descriptor number that was
+// just free; the kernel assigns numbers in order.
 absl::Status CheckDescriptors(int lowest, size_t reserves);
-// Looks for that itself.
+// The same; finds the lowest free number itself.
 absl::Status CheckDescriptors(size_t reserves);
 
 }  // namespace baton::rpc

@@ -17,45 +17,46 @@
 
 namespace baton::rpc {
 
-// The segments that one peer has mapped to read from, and who has which of
-// their blocks: the peer, by a lease, or a tensor of this process that was made
-// to be sent without a copy. A segment stays mapped while such a tensor is in
-// it, whatever becomes of this object, the connection and the peer.
+// The segments that one peer has mapped to read from, and the owner of each
+// block in use: the peer, by a lease, or a tensor of this process that was made
+// to be sent without a copy. A segment stays mapped while such a tensor lies in
+// it, whatever happens to this object, the connection and the peer.
 // Thread-safe.
 class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
  public:
   using Clock = std::chrono::steady_clock;
   using Segments = std::map<uint32_t, std::shared_ptr<Segment>>;
 
-  // Its blocks may be taken from now on.
+  // Makes the segment's blocks available.
   void Add(uint32_t id, std::shared_ptr<Segment> segment);
-  // Whether there are segments, beside the first, of which nobody has a block,
-  // nor has had one since `before`. TakeIdle gives them, and no block of them
-  // is taken any more.
+  // HasIdle returns whether any segment but the first has no block in use and
+  // has had none since `before`. TakeIdle removes these segments, whose blocks
+  // are then no longer handed out, and returns them.
   bool HasIdle(Clock::time_point before) const;
   Segments TakeIdle(Clock::time_point before);
 
-  // A block that is the peer's until its lease is back.
+  // A block that belongs to the peer until its lease is released.
   struct Leased {
     uint64_t lease = 0;
     Arena::Block block = {};
     std::shared_ptr<Segment> segment = nullptr;
   };
-  // Nothing when there is no room.
+  // Returns nothing if there is no room.
   std::optional<Leased> Lease(uint64_t bytes);
-  // False for one that is not out. After Forget there is none to be given back.
+  // Returns false for a lease that the peer does not hold. After Forget every
+  // lease is accepted and ignored.
   bool GiveBack(uint64_t lease);
 
-  // A tensor of the CPU, uninitialised, that has a block for itself: it goes
-  // back with the tensor's last view. Undefined when there is no room.
+  // Returns an uninitialized CPU tensor in a block of its own, which is freed
+  // with the tensor's last view. Undefined if there is no room.
   Tensor Make(const TensorSpec& spec);
-  // Leases the block of such a tensor and takes the tensor away. Nothing, and
-  // the tensor untouched, unless it is the only handle to its storage, and
-  // views all of it without gaps.
+  // Leases the block of a tensor that Make returned, and consumes the tensor.
+  // Returns nothing, and leaves the tensor untouched, unless it is the only
+  // handle to its storage and views all of it without gaps.
   std::optional<Leased> LeaseMade(Tensor& tensor);
 
-  // The peer is gone: nothing is leased or made any more. The caller unmaps the
-  // segments, which takes long.
+  // Called when the peer is gone: nothing is leased or made any more. Returns
+  // the segments, for the caller to unmap, which is slow.
   Segments Forget();
 
   bool HasRoom(uint64_t bytes) const;
@@ -69,18 +70,19 @@ class ExportedBlocks : public std::enable_shared_from_this<ExportedBlocks> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsIdleLocked(uint32_t id, Clock::time_point before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The end of a made tensor, sent or not.
+  // Called when the storage of a tensor that Make returned is freed; does
+  // nothing if the tensor was sent.
   void Drop(uint64_t storage);
 
   mutable Mutex mutex_;
   bool forgotten_ ABSL_GUARDED_BY(mutex_) = false;
   Arena arena_ ABSL_GUARDED_BY(mutex_);
   Segments segments_ ABSL_GUARDED_BY(mutex_);
-  // When they were made, or a block of them came back last.
+  // When each segment was added, or a block of it was last returned.
   std::map<uint32_t, Clock::time_point> used_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, Arena::Block> leases_ ABSL_GUARDED_BY(mutex_);
-  // Not sent yet, by the ids of their storages.
+  // Blocks of made tensors that were not sent yet, by storage id.
   std::map<uint64_t, Arena::Block> made_ ABSL_GUARDED_BY(mutex_);
   SentTensors counts_ ABSL_GUARDED_BY(mutex_);
 };

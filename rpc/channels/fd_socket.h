@@ -12,44 +12,47 @@
 #include "core/mutex.h"
 #include "rpc/channels/segment.h"
 
-// Unix sockets that hand descriptors from process to process, which gRPC
-// cannot. Only processes of the same user meet on them. Nothing here waits: a
-// worker says over gRPC what it has passed, and the other takes it then.
+// Unix sockets that pass descriptors between processes, which gRPC cannot do.
+// They connect only processes of the same user. Nothing here blocks: a worker
+// announces over gRPC what it has passed, and only then does the peer receive
+// it.
 namespace baton::rpc {
 
 // One end of a connection. Thread-compatible.
 class FdConnection {
  public:
-  // `key` tells the listener which connection this is.
+  // `key` identifies this connection to the listener.
   static absl::StatusOr<FdConnection> Dial(const std::string& path,
                                            const std::string& key);
   explicit FdConnection(Fd socket) : socket_(std::move(socket)) {}
 
-  // ResourceExhausted when the other end has too many to take.
+  // ResourceExhausted if the other end has too many descriptors still to
+  // receive.
   absl::Status Send(const Fd& fd);
-  // The next one that was sent; NotFound when there is none, InvalidArgument
-  // when more came with it, which are closed.
+  // Returns the next descriptor that was sent. NotFound if there is none;
+  // InvalidArgument if several came at once, all of which are closed.
   absl::StatusOr<Fd> Receive();
 
  private:
   Fd socket_;
 };
 
-// Listens at a path, with nobody waiting there. Thread-safe.
+// Listens at a path without a thread of its own. Thread-safe.
 class FdListener {
  public:
-  // The path is removed with the directory that it is in, not by this.
+  // The owner of the path's directory removes the path; this class does not.
   static absl::StatusOr<std::shared_ptr<FdListener>> Make(
       const std::string& path);
 
   const std::string& path() const { return path_; }
-  // The connection that was dialed with `key`; NotFound when there is none.
+  // Returns the connection that was dialed with `key`; NotFound if there is
+  // none.
   absl::StatusOr<FdConnection> Accept(const std::string& key);
 
  private:
   struct UnauthenticatedPeer {
     Fd socket;
-    std::string key;  // empty until it has said it
+    std::string key;  // empty until it has arrived
   };
   FdListener(std::string path, Fd socket)
       : path_(std::move(path)), socket_(std::move(socket)) {}

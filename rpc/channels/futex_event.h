@@ -12,20 +12,21 @@
 #include "absl/status/statusor.h"
 #include "rpc/channels/segment.h"
 
-// Wakes another process: one word that its threads sleep on, and that others
-// map and write. It is odd while somebody shall be woken and even while
-// somebody is awake, who looks by himself; each change raises it, so that who
-// is about to sleep sees that something has happened.
+// A futex that lets one process wake another: one word on which the owner's
+// threads sleep, and which other processes map and write. The word is odd while
+// all threads of the owner may be asleep, so that a waker must wake one, and
+// even while one of them is awake and polls. Every change increments the word,
+// so that a thread about to sleep notices that something has happened.
 namespace baton::rpc {
 
-// The wakeup of another process. Thread-safe.
+// Wakes the threads of the process that owns the futex. Thread-safe.
 class FutexWaker {
  public:
-  // InvalidArgument for what no FutexEvent gives.
+  // InvalidArgument for a descriptor that is not of a FutexEvent.
   static absl::StatusOr<std::unique_ptr<FutexWaker>> Open(Fd fd);
 
-  // Wakes one thread there unless one is awake. What was written before, with
-  // sequential consistency, that thread sees.
+  // Wakes one thread of the owner unless one is awake. That thread sees
+  // everything that was written before this call with sequential consistency.
   void Wake();
 
  protected:
@@ -36,25 +37,27 @@ class FutexWaker {
   Segment memory_;
 };
 
-// That of this process. Others may write the word at any time: whoever sleeps
-// may wake for nothing, and be left asleep (see WakeAll). Thread-safe.
+// The futex of this process, on which its threads sleep. Other processes may
+// write the word at any time, so a thread may wake spuriously, or stay asleep
+// when it should not (WakeAll recovers from that). Thread-safe.
 class FutexEvent : public FutexWaker {
  public:
   static absl::StatusOr<std::shared_ptr<FutexEvent>> Make();
-  // To be handed to who shall ring.
+  // The descriptor to pass to processes that shall call FutexWaker::Wake.
   const Fd& fd() const { return memory_.fd(); }
 
   uint32_t value() const { return word().load(std::memory_order_seq_cst); }
   static bool Asleep(uint32_t value) { return value % 2 == 1; }
-  // From now on others have to ring; look once more for what they did before.
+  // Marks the owner as asleep: from now on others must call Wake. The caller
+  // must then check once more for what they did before.
   void FallAsleep();
   void WakeUp();
-  // Until somebody rings, if the word still is `seen`; for nothing now and
-  // then.
+  // Sleeps until somebody wakes it, if the word still is `seen`. May return
+  // spuriously.
   void Sleep(uint32_t seen);
-  // The same, and for nothing once `limit` has passed.
+  // The same, for `limit` at most.
   void Sleep(uint32_t seen, std::chrono::nanoseconds limit);
-  // Wakes all, whatever the word is.
+  // Wakes all threads, whatever the value of the word.
   void WakeAll();
 
  private:

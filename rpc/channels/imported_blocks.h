@@ -18,16 +18,16 @@
 namespace baton::rpc {
 
 // The segments of one peer that this process has mapped, and the tensors in
-// them. A segment stays mapped while a tensor is in it, whatever becomes of
+// them. A segment stays mapped while a tensor lies in it, whatever happens to
 // this object, the connection and the peer. Thread-safe.
 class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
  public:
   explicit ImportedBlocks(std::shared_ptr<ChannelPort> port)
       : port_(std::move(port)) {}
 
-  // InvalidArgument for an id that there is already.
+  // InvalidArgument for an id that is in use.
   absl::Status Add(uint32_t id, std::shared_ptr<Segment> segment);
-  // No new tensors in it.
+  // No new tensors are imported from this segment.
   void Close(uint32_t id);
   struct Block {
     uint32_t segment = 0;
@@ -35,11 +35,11 @@ class ImportedBlocks : public std::enable_shared_from_this<ImportedBlocks> {
     uint64_t bytes = 0;
     uint64_t lease = 0;
   };
-  // InvalidArgument unless the block lies in a segment, is as large as the
-  // tensor, and its lease is new.
+  // InvalidArgument unless the block lies within a segment and has the tensor's
+  // size, and its lease is new.
   absl::StatusOr<Tensor> Import(const TensorSpec& spec, const Block& block);
 
-  // No new tensors: unmaps the segments in which there are none.
+  // No new tensors are imported. Unmaps the segments that hold none.
   void Forget();
 
   ReceivedTensors counts() const;

@@ -10,8 +10,8 @@
 
 namespace baton::rpc {
 
-// The ends of rings that a connection has here, each with the wakeup of the
-// process at the other end, which is rung for bytes or for room.
+// This process's ends of the rings of a connection, each with the waker of the
+// peer, to be called when there are bytes to read or room to write.
 struct RingEndIn {
   std::unique_ptr<RingReader> ring;
   std::shared_ptr<FutexWaker> wakeup;

@@ -94,7 +94,8 @@ class SharedMemoryEnd final
   absl::Status Map(const wire::SharedMemoryControl_Passed& passed);
   absl::Status Watch();
   absl::Status MapRing();
-  // Once the other end has mapped this one's ring and its peer_wakeup is here.
+  // Hands over the ring once the peer has mapped it and the peer's wakeup has
+  // come.
   void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 

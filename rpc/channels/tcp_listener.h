@@ -19,8 +19,9 @@
 
 namespace baton::rpc {
 
-// Listens on an address, and finds out whom each connection is for. Strangers,
-// who have shown no key yet, are 64 at most, and for 10 s at most. Thread-safe.
+// Listens on an address, and finds out which channel end each connection is
+// for. At most 64 connections may be unauthenticated, that is, have shown no
+// key yet, each for at most 10 s. Thread-safe.
 class TcpListener : public std::enable_shared_from_this<TcpListener> {
  public:
   // Port 0: any free one.

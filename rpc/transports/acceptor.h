@@ -40,13 +40,14 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
       const std::shared_ptr<grpc::ServerCredentials>& credentials);
   // Once the server is there.
   absl::Status Start();
-  // Before the server shuts down. UnauthenticatedPeers are cut off, and socket
-  // paths removed. The last call.
+  // The last call, before the server shuts down. Cuts off unauthenticated peers
+  // and removes socket paths.
   void Stop();
 
   // Who comes from `peer`, as gRPC names it, has shown that it may.
   void LetIn(const std::string& peer);
-  // Whether `peer` may open a stream: a stranger may open one.
+  // Returns whether `peer` may open a stream; an unauthenticated peer may open
+  // one.
   bool MayOpen(const std::string& peer);
 
  private:

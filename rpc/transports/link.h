@@ -189,14 +189,15 @@ class Link final : public GrpcStreamObserver,
   void OpenChannelsLocked(bool dialed, const std::vector<ChannelOffer>& ours,
                           const std::vector<ChannelOffer>& theirs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // TensorChannels have something to say.
+  // Called when the channels have frames to send.
   void PumpChannels();
 
   bool RefuseTooLargeLocked(StreamState& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpLocked(StreamState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link is up; the other state has this lease and takes such messages.
+  // The link has become up. The peer has this lease and accepts messages of up
+  // to `max_bytes`.
   void BecomeUpLocked(std::chrono::milliseconds lease, uint64_t max_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitBeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -15,17 +15,18 @@
 
 namespace baton::rpc {
 
-// Takes in the connections of strangers, each until it has said a hello. Those
-// that come before Open wait for it. Thread-safe.
+// Accepts streams of unauthenticated peers, each until it has sent a hello.
+// Streams that come before Open wait for it. Thread-safe.
 class LinkService : public grpc::CallbackGenericService {
  public:
   // What is done with a stream that has said its hello. False: it was refused.
   using Admit =
       std::function<bool(const std::shared_ptr<GrpcStream>&, const Hello&)>;
 
-  // `host` must outlive it; `acceptor` has the connections. `links` counts the
-  // workers that may have streams: more strangers than that allows are turned
-  // away, as is who comes when few descriptors are left.
+  // `host` must outlive the service; `acceptor` owns the connections. `links`
+  // counts the workers that may have streams. More unauthenticated peers than
+  // that allows are turned away, as is everybody who comes when few descriptors
+  // are left.
   static std::unique_ptr<LinkService> Make(LinkHost& host,
                                            std::shared_ptr<Acceptor> acceptor,
                                            std::function<size_t()> links,

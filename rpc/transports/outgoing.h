@@ -59,8 +59,7 @@ class Outgoing {
 
   // Everything taken has been written.
   void Written() { written_ = true; }
-  // TensorChannels have still to send some of it, and keep this object until
-  // then.
+  // Channels still have to send some of it, and keep this object until then.
   bool awaits_channels() const { return awaited_ > 0; }
   // They do not any more, without having done so.
   bool lost() const { return lost_; }

@@ -50,7 +50,8 @@ class Receiver {
                        Batch& batch, Device device = Device::Cpu());
   absl::Status Consume(FrameReader in, TensorChannels* channels, Batch& batch,
                        Device device = Device::Cpu());
-  // The same for a stranger, whom nothing is kept for: no parts of messages.
+  // The same for an unauthenticated peer, for which nothing is kept: parts of
+  // messages are refused.
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 
  private:
