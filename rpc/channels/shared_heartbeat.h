@@ -9,21 +9,22 @@
 #include "absl/status/statusor.h"
 #include "rpc/channels/segment.h"
 
-// A sign of life that costs its watchers no message: a count in memory that one
-// process raises and others of its machine see. Only who made it can write it.
+// A heartbeat that needs no message: a counter in shared memory, which one
+// process increments and other processes of its machine read. Only the process
+// that made it can write it.
 namespace baton::rpc {
 
-// The end that beats. Thread-safe.
+// The writing end. Thread-safe.
 class SharedHeartbeat {
  public:
-  // Unavailable where the system cannot protect it from others.
+  // Returns Unavailable if the system cannot protect it from other writers.
   static absl::StatusOr<std::shared_ptr<SharedHeartbeat>> Make();
   ~SharedHeartbeat();
   SharedHeartbeat(const SharedHeartbeat&) = delete;
   SharedHeartbeat& operator=(const SharedHeartbeat&) = delete;
 
   void Beat();
-  // To be handed to who shall watch it.
+  // To be passed to the processes that watch it.
   const Fd& fd() const { return fd_; }
 
  private:
@@ -33,16 +34,16 @@ class SharedHeartbeat {
   void* const page_;
 };
 
-// The end that watches. Thread-compatible.
+// The reading end. Thread-compatible.
 class HeartbeatWatch {
  public:
-  // InvalidArgument for what no SharedHeartbeat gives.
+  // Returns InvalidArgument for a descriptor that is not a SharedHeartbeat's.
   static absl::StatusOr<std::unique_ptr<HeartbeatWatch>> Open(const Fd& fd);
   ~HeartbeatWatch();
   HeartbeatWatch(const HeartbeatWatch&) = delete;
   HeartbeatWatch& operator=(const HeartbeatWatch&) = delete;
 
-  // It has beaten since the last time that this was asked, or since Open.
+  // Returns true if it has beaten since the last call, or since Open.
   bool HasBeaten();
 
  private:

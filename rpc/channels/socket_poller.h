@@ -15,18 +15,18 @@
 
 namespace baton::rpc {
 
-// A thread that looks after sockets: it does with each what there is to be done
-// whenever that can be done without waiting, and otherwise spins for a while
+// A thread that serves sockets: it calls a socket's step whenever the step can
+// proceed without waiting. If no step can, it spins for a while
 // (core/spinning.h) and sleeps. Thread-safe.
 class SocketPoller {
  public:
-  // What a step leaves its socket to.
+  // When the next step of a socket is to be called.
   enum class Then {
-    kWhenReady,     // the next step comes when it can be read, or written
-    kWhenReadable,  // and from now on when it can be read
+    kWhenReady,     // when the socket can be read, or written
+    kWhenReadable,  // when it can be read, and so from now on
     kWhenWoken,     // when Wake is called
-    kAgain,         // when others have had theirs
-    kEnd,           // no more; the poller lets go of the socket
+    kAgain,         // after the steps of other sockets
+    kEnd,           // never; the poller releases the socket
   };
   using Step = absl::AnyInvocable<Then()>;
   enum class For { kReading, kWriting };
@@ -37,19 +37,19 @@ class SocketPoller {
   SocketPoller(const SocketPoller&) = delete;
   SocketPoller& operator=(const SocketPoller&) = delete;
 
-  // Before anything else; only the first call does anything. Unavailable where
-  // there are no descriptors left.
+  // To be called first; further calls do nothing. Returns Unavailable if no
+  // descriptors are left.
   absl::Status Start();
-  // The first step comes at once. Steps run on the poller's thread and never
-  // wait. Gives what Wake takes.
+  // The first step is called at once. Steps run on the poller's thread and must
+  // not wait. Returns the id for Wake.
   absl::StatusOr<uint64_t> Add(std::shared_ptr<const Fd> socket, For what,
                                Step step);
-  // A step comes soon, whatever the last one said. Without effect after the
-  // last one.
+  // Calls a step soon, whatever the last one returned, unless that was kEnd.
   void Wake(uint64_t id);
-  // Runs it then, on the poller's thread, unless the poller is gone.
+  // Runs the task after `delay`, on the poller's thread, unless the poller has
+  // ended by then.
   void After(std::chrono::milliseconds delay, Task task);
-  // Nothing runs any more when it returns, unless it is called by what runs.
+  // When this returns nothing runs any more, unless a step or task called it.
   void Stop();
 
  private:

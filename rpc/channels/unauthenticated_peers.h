@@ -15,20 +15,20 @@
 #include "rpc/channels/segment.h"
 #include "rpc/channels/socket_poller.h"
 
-// Taking in connections of whom nobody knows yet who they are.
+// Accepting connections, and limiting those that are not authenticated yet.
 namespace baton::rpc {
 
-// Accepts what comes to a listening socket, on the poller's thread, until the
-// poller ends or `then` gives false. Where few descriptors are left
-// (rpc/channels/descriptors.h) who comes is closed at once, with a warning now
-// and then.
+// Accepts the connections of a listening socket, on the poller's thread, until
+// the poller ends or `then` returns false. If few descriptors are left
+// (rpc/channels/descriptors.h), a new connection is closed at once, with a
+// warning now and then.
 absl::Status AcceptOn(const std::shared_ptr<SocketPoller>& poller,
                       std::shared_ptr<const Fd> listening,
                       std::function<bool(Fd)> then);
 
-// Connections whose other end has not shown yet who it is: `most` of them, of
-// whom the oldest goes for the next, and each for `time` at most. Who goes
-// finds its connection shut down. Thread-safe.
+// Connections whose other end has not authenticated itself yet: at most `most`
+// of them, each for at most `time`. A further one replaces the oldest.
+// Connections that are removed here are shut down. Thread-safe.
 class UnauthenticatedPeers
     : public std::enable_shared_from_this<UnauthenticatedPeers> {
  public:
@@ -36,13 +36,14 @@ class UnauthenticatedPeers
                        std::chrono::milliseconds time)
       : poller_(poller), most_(most), time_(time) {}
 
-  // `name` is where it comes from, if that is to find it. Gives its number.
+  // Returns the connection's number. `name`, its origin, can find it as well.
   uint64_t Add(std::shared_ptr<const Fd> socket, std::string name = {});
-  // It is none any more. False for one that has gone.
+  // The connection has authenticated itself. Returns false if it was shut down
+  // before.
   bool Remove(uint64_t number);
   void Remove(const std::string& name);
-  // Whether the one of that name may begin something, which it may once. True
-  // for those that are none.
+  // Whether the connection of that name may open a stream: an unauthenticated
+  // one may open one, all others any number.
   bool MayBegin(const std::string& name);
   void SendAllAway();
   size_t count() const;

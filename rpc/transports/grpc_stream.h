@@ -22,15 +22,16 @@ inline constexpr char kStreamMethod[] = "/baton.rpc.Link/Open";
 
 class GrpcStream;
 
-// Whom a stream reports to, on gRPC's threads: parse, copy, queue, never block.
-// Reads come one at a time; a write's end may come beside a read.
+// Receives a stream's events on gRPC's threads: it may parse, copy and queue,
+// and must not block. Reads are reported one at a time; the end of a write may
+// be reported concurrently with a read.
 class GrpcStreamObserver {
  public:
   virtual ~GrpcStreamObserver() = default;
-  // False stops reading until GrpcStream::ResumeReading.
+  // Returns false to stop reading until GrpcStream::ResumeReading.
   virtual bool OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) = 0;
   virtual void OnWritten(GrpcStream& stream) = 0;
-  // The stream broke by itself; the last call. Unavailable says why.
+  // The stream broke: the last call. `why` is Unavailable.
   virtual void OnBroken(GrpcStream& stream, const absl::Status& why) = 0;
 };
 
@@ -44,7 +45,7 @@ class GrpcStream {
       std::shared_ptr<grpc::Channel> channel,
       std::shared_ptr<GrpcStreamObserver> observer, size_t max_message_bytes,
       StreamCount& count, Executor& reaper);
-  // Serves a call; hand the reactor to gRPC.
+  // Serves a call. The reactor must be returned to gRPC.
   struct Accepted {
     grpc::ServerGenericBidiReactor* reactor;
     std::weak_ptr<GrpcStream> stream;
@@ -55,23 +56,26 @@ class GrpcStream {
 
   virtual ~GrpcStream() = default;
 
-  // Later frames go to `observer`. False on a stream that ended: nobody will
-  // hear of it any more.
+  // Reports further events to `observer`. Returns false if the stream has
+  // ended: then no more events follow.
   bool SetObserver(std::shared_ptr<GrpcStreamObserver> observer);
-  // One at a time: the next after OnWritten. Dropped on a closed stream.
+  // Writes one at a time: the next one is allowed after OnWritten. Does nothing
+  // on a closed stream.
   void Write(grpc::ByteBuffer frames);
   void ResumeReading();
-  // Ends the call. The observer hears nothing more, save from calls under way.
+  // Ends the call. The observer receives no further events, except from calls
+  // under way.
   void Close();
-  // Tells the count what Close leaves unsent.
+  // Notes how many bytes of messages for `worker` Close leaves unsent.
   void Owes(const std::string& worker, size_t bytes) {
     count_.Owes(number_, worker, bytes);
   }
-  // As Close, with a last message that the other end gets to read. Only for
-  // accepted streams on which nothing is being written.
+  // Closes the stream after a last message, which still reaches the other end.
+  // Only for accepted streams on which no write is under way.
   void CloseWith(grpc::ByteBuffer frames);
 
-  // As rpc/transports/credentials.h has it; OK on a dialed stream.
+  // Checks the caller's certificate (rpc/transports/credentials.h). OK on a
+  // dialed stream.
   virtual absl::Status CheckCaller(const std::string& worker) const = 0;
 
   virtual std::shared_ptr<GrpcStream> shared() = 0;
@@ -85,8 +89,8 @@ class GrpcStream {
         receiver_(max_message_bytes),
         observer_(std::move(observer)) {}
 
-  // What the two ends do differently. StartRead and StartWrite run under the
-  // lock, which no reaction of gRPC is ever called from within.
+  // What dialed and accepted streams do differently. StartRead and StartWrite
+  // run under the lock; gRPC never calls a reaction from within them.
   virtual void StartReadInto(grpc::ByteBuffer* buffer) = 0;
   virtual void StartWriteOf(const grpc::ByteBuffer* buffer) = 0;
   virtual void StartLastWriteOf(const grpc::ByteBuffer* buffer) = 0;

@@ -9,9 +9,9 @@
 
 namespace baton::rpc {
 
-// What a poller looks at. Ready is asked often and on several threads, and
-// costs next to nothing; Serve is called by one of them at a time, without
-// locks, and never waits.
+// What a poller watches. Ready is called often and on several threads, so it
+// must cost next to nothing. Serve is called by one thread at a time, without
+// locks, and must not wait.
 class RingSource {
  public:
   virtual ~RingSource() = default;
@@ -19,26 +19,35 @@ class RingSource {
   virtual void Serve() = 0;
 };
 
-// The threads of one transport that look after the rings of all its links. One
-// of them leads: it serves what is ready, spins for a short while where that
-// has been worth it lately, and then sleeps until the wakeup rings. A task
-// that others want done (core/inline_task.h) it does itself once it has handed
-// the lead to the wakeup: should something come meanwhile, the other thread is
-// woken and leads. So a task that waits holds up nobody. Thread-safe.
+// The threads of one transport that serve the rings of all its links. One of
+// them is the leader:
+//
+//   leads    --a source is ready-->   serves it, and stays the leader
+//   leads    --nothing is ready-->    spins for a short while, if that has paid
+//                                     off lately; then sleeps on the event
+//   leads    --was given a task-->    gives up the lead by arming the event,
+//   and
+//            (core/inline_task.h)     runs the task itself
+//   sleeps   --the event is set-->    becomes the leader, if there is none
+//
+// If something arrives while the former leader runs its task, the event wakes
+// the other thread, which leads then. So a task that waits delays nobody.
+// Thread-safe.
 class RingPoller {
  public:
   static std::shared_ptr<RingPoller> Make(std::shared_ptr<FutexEvent> wakeup);
   virtual ~RingPoller() = default;
 
   virtual void Add(std::shared_ptr<RingSource> source) = 0;
-  // It may still be served by a call under way.
+  // A call of Serve that is under way may still be running when this returns.
   virtual void Remove(const RingSource* source) = 0;
-  // A source may be ready for a reason of this process.
+  // Wakes a thread, because this process itself has made a source ready.
   virtual void Wake() = 0;
-  // Should the wakeup have been spoilt by who may write it: all wake if the
-  // source is ready and nobody sees to it. Now and then.
+  // To be called now and then, because any process that may write the event may
+  // have broken it: wakes all threads if the source is ready but no thread
+  // leads.
   virtual void Check(RingSource& source) = 0;
-  // Nothing is served any more when this returns, save by the calling thread.
+  // When this returns nothing is served any more, except by the calling thread.
   virtual void Stop() = 0;
 };
 
