@@ -42,7 +42,7 @@ class LossModule : public Module {
 // "module" and "loss". Thread-compatible.
 class WithLoss final : public Module {
  public:
-  // The loss is not moved to another device.
+  // Does not move the loss to another device.
   WithLoss(std::shared_ptr<Module> module, std::shared_ptr<LossModule> loss);
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;

@@ -150,7 +150,7 @@ class Module {
   void Eval() { Train(false); }
   bool is_training() const { return training_; }
 
-  // The bytes of all parameters and buffers, without gradients.
+  // Returns the bytes of all parameters and buffers, without gradients.
   int64_t HeldBytes() const;
 
   // Returns the device of the parameters and buffers. A module without any

@@ -34,7 +34,8 @@ class ModuleList final : public Module {
     modules_.push_back(&added);
     return added;
   }
-  // Makes the next module: layers.Emplace<nn::Linear>(10, 5, generator).
+  // Makes and adds the next module: layers.Emplace<nn::Linear>(10, 5,
+  // generator).
   template <typename Child = M, typename... Args>
   Child& Emplace(Args&&... args) {
     return Add(std::make_shared<Child>(std::forward<Args>(args)...));

@@ -52,7 +52,7 @@ class RerunScope {
 
  private:
   const GeneratorStates generators_;
-  std::vector<std::pair<Tensor, Tensor>> buffers_;  // and copies
+  std::vector<std::pair<Tensor, Tensor>> buffers_;  // with copies
 };
 
 // Postpones the updates of batch norms' running statistics. Without it,
@@ -81,7 +81,8 @@ class PostponedStatistics {
   // be written to. The batch has `elements` elements of each channel.
   Tensor Add(const Tensor& mean, const Tensor& variance, const Tensor& count,
              double momentum, int64_t elements);
-  // Updates the running statistics by each batch, in the order of their coming.
+  // Updates the running statistics by each batch, in the order in which they
+  // came.
   void Apply();
   // Updates them once, by the statistics of all batches' elements together.
   void ApplyAsOne();

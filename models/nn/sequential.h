@@ -26,7 +26,8 @@ class Sequential final : public Module {
   M& Add(const std::string& name, std::shared_ptr<M> module) {
     return RegisterModule(name, std::move(module));
   }
-  // Makes the next module: layers.Emplace<nn::Linear>(10, 5, generator).
+  // Makes and adds the next module: layers.Emplace<nn::Linear>(10, 5,
+  // generator).
   template <typename M, typename... Args>
   M& Emplace(Args&&... args) {
     return Add(std::make_shared<M>(std::forward<Args>(args)...));

@@ -41,7 +41,7 @@ class CpuBackend final : public CollectiveBackend {
   // A collective under way, with its tensors as bytes.
   struct Task {
     SlotQueues::Terms terms;
-    int64_t count = 0;  // of Collective
+    int64_t count = 0;  // as in Collective
     size_t element = 0;
     int root = 0;
     double scale = 1;  // applied by the last combination

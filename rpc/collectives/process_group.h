@@ -102,7 +102,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // them must call it. It breaks this group if it was not broken yet.
   Made Shrink();
 
-  // In place. kMean is for floating dtypes.
+  // Reduces the tensors of all members, in place at all of them. kMean requires
+  // a floating dtype.
   Future<void> AllReduce(const Tensor& tensor, ReduceOp op = ReduceOp::kSum,
                          const CollectiveOptions& options = {});
   // Copies the root's elements to all members, in place.
@@ -116,7 +117,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
                              const CollectiveOptions& options = {});
   Future<void> BroadcastMany(const std::vector<Tensor>& tensors, int root = 0,
                              const CollectiveOptions& options = {});
-  // In place at the root; the tensors of other members are not changed.
+  // Reduces the tensors of all members, in place at the root; those of the
+  // other members are not changed.
   Future<void> Reduce(const Tensor& tensor, int root = 0,
                       ReduceOp op = ReduceOp::kSum,
                       const CollectiveOptions& options = {});
