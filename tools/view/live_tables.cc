@@ -63,12 +63,12 @@ rpc::View LiveTables::Rates(const std::vector<WorkerReport>& reports) const {
 
 std::vector<rpc::View> LiveTables::Next(const std::string& command,
                                         std::vector<WorkerReport> reports) {
-  for (const auto& [name, before] : last_) {
+  for (const auto& last : last_) {
     const bool here = std::any_of(
         reports.begin(), reports.end(),
-        [&](const auto& report) { return report.worker.name == name; });
+        [&](const auto& report) { return report.worker.name == last.first; });
     if (here) continue;
-    reports.push_back(before);
+    reports.push_back(last.second);
     reports.back().status = absl::NotFoundError("it has left the cluster");
     reports.back().gone = true;
   }
