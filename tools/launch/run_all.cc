@@ -27,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLongestLine = 1 << 16;
+constexpr int kWrongUsage = 2;  // an exit code
 
 struct Child {
   const ProcessSpec* spec;
@@ -228,10 +229,14 @@ void Run::OnTrainerEnd(int wait_status) {
   const std::string how = HowItEnded(wait_status);
   const std::string& name = trainer().process.name;
   trainer_code_ = ExitCodeOf(wait_status);
-  if (trainer_code_ != 0 && !Ending() && plan_.trainer_restarts > 0) {
+  // A command line that the trainer does not understand stays the same.
+  const bool may_help = trainer_code_ != 0 && trainer_code_ != kWrongUsage;
+  if (may_help && !Ending() && plan_.trainer_restarts > 0) {
     if (plan_.on_end) plan_.on_end(name, how);
-    Print(absl::StrCat("baton-run: ", name, " (process ", trainer().process.pid,
-                       ") ", how, PlanRestart(trainer())));
+    // First: the restart gives it another number.
+    std::string event = absl::StrCat("baton-run: ", name, " (process ",
+                                     trainer().process.pid, ") ", how);
+    Print(event + PlanRestart(trainer()));
     if (!trainer().lost) return;
   } else if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
     Print(absl::StrCat("baton-run: ", name, " ", how));

@@ -217,6 +217,13 @@ TEST_F(RunAllTest, StartsATrainerThatDiedAgainBesideItsWorkers) {
                                          "1 of 1 times within 300000 ms")));
 }
 
+TEST_F(RunAllTest, StartsNoTrainerAgainThatWasCalledWrongly) {
+  plan_.trainer_restarts = 3;
+  AddWorker(kDaemon);
+  EXPECT_EQ(Run("exit 2"), 2);
+  EXPECT_THAT(lines_, ::testing::Not(Contains(HasSubstr("started again"))));
+}
+
 TEST_F(RunAllTest, StartsNoWorkerAgainOnceTheRunEnds) {
   plan_.restarts.most = 5;
   AddWorker("trap 'exit 3' TERM; echo ready; tail -f /dev/null & wait");
