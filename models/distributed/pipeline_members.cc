@@ -100,13 +100,20 @@ std::vector<rpc::WorkerInfo> PipelineMembers::Others() const {
 
 template <typename T>
 absl::StatusOr<std::vector<T>> PipelineMembers::AskOthers(
-    const std::function<Future<T>(const rpc::WorkerInfo&)>& ask) const {
+    const std::function<Future<T>(const rpc::WorkerInfo&)>& ask,
+    Clock::time_point deadline) const {
   const std::vector<rpc::WorkerInfo> others = Others();
   std::vector<Future<T>> asked;
   for (const rpc::WorkerInfo& worker : others) asked.push_back(ask(worker));
   std::vector<T> answers;
   for (size_t i = 0; i < others.size(); ++i) {
     absl::StatusOr<T> answer = asked[i].Await(kNoLimit);
+    // A worker that was killed refuses connections before it counts as lost.
+    while (absl::IsUnavailable(answer.status()) && IsThere(others[i]) &&
+           Clock::now() < deadline) {
+      news_->Next().Await(kNoNews).IgnoreError();
+      if (IsThere(others[i])) answer = ask(others[i]).Await(kNoLimit);
+    }
     if (!answer.ok() && IsThere(others[i])) return answer.status();
     if (answer.ok()) answers.push_back(*std::move(answer));
   }
@@ -114,20 +121,25 @@ absl::StatusOr<std::vector<T>> PipelineMembers::AskOthers(
 }
 
 absl::StatusOr<uint64_t> PipelineMembers::ClaimedEpoch(
-    const std::string& pipeline) {
+    const std::string& pipeline, Clock::time_point deadline) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> epochs,
-                   AskOthers<uint64_t>([&](const rpc::WorkerInfo& worker) {
-                     return agent_.Async<&dist::ClaimedEpoch>(worker, pipeline);
-                   }));
+                   AskOthers<uint64_t>(
+                       [&](const rpc::WorkerInfo& worker) {
+                         return agent_.Async<&dist::ClaimedEpoch>(worker,
+                                                                  pipeline);
+                       },
+                       deadline));
   return epochs.empty() ? 0 : *absl::c_max_element(epochs);
 }
 
-absl::Status PipelineMembers::TakeUp(const StateClaim& claim) {
-  ASSIGN_OR_RETURN(
-      const auto stores,
-      AskOthers<RRef<StateStore>>([&](const rpc::WorkerInfo& worker) {
-        return rpc::Create<StateStore>(agent_, worker, claim);
-      }));
+absl::Status PipelineMembers::TakeUp(const StateClaim& claim,
+                                     Clock::time_point deadline) {
+  ASSIGN_OR_RETURN(const auto stores, AskOthers<RRef<StateStore>>(
+                                          [&](const rpc::WorkerInfo& worker) {
+                                            return rpc::Create<StateStore>(
+                                                agent_, worker, claim);
+                                          },
+                                          deadline));
   answers_.clear();
   for (const RRef<StateStore>& store : stores) {
     ASSIGN_OR_RETURN(

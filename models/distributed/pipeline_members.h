@@ -64,10 +64,13 @@ class PipelineMembers {
   // Returns the latest epoch under which a worker of the cluster has received a
   // claim to that pipeline. Waits until workers that do not answer, such as a
   // killed trainer, are lost.
-  absl::StatusOr<uint64_t> ClaimedEpoch(const std::string& pipeline);
+  // Returns Unavailable if one neither answers nor is lost by the deadline.
+  absl::StatusOr<uint64_t> ClaimedEpoch(const std::string& pipeline,
+                                        Clock::time_point deadline);
   // Claims the states of all workers of the cluster. A trainer that takes a
-  // pipeline up calls this instead of MakeStores and FindLost.
-  absl::Status TakeUp(const StateClaim& claim);
+  // pipeline up calls this instead of MakeStores and FindLost. Waits and errs
+  // as ClaimedEpoch.
+  absl::Status TakeUp(const StateClaim& claim, Clock::time_point deadline);
   // The store that keeps a second copy of a place's states: at the worker of
   // the next place, or in this process if there is only one worker.
   const RRef<StateStore>& BuddyOf(size_t place) const;
@@ -98,10 +101,13 @@ class PipelineMembers {
  private:
   bool IsThere(const rpc::WorkerInfo& worker) const;
   std::vector<rpc::WorkerInfo> Others() const;
-  // Of ask(worker) for each of the others, but for those that are lost.
+  // Returns what ask(worker) brings from each of the others that is not lost.
+  // Asks a worker that cannot be reached until it answers, is lost, or the
+  // deadline has passed.
   template <typename T>
   absl::StatusOr<std::vector<T>> AskOthers(
-      const std::function<Future<T>(const rpc::WorkerInfo&)>& ask) const;
+      const std::function<Future<T>(const rpc::WorkerInfo&)>& ask,
+      Clock::time_point deadline) const;
   bool IsGone(const Member& member) const;
   std::optional<rpc::WorkerInfo> SuccessorOf(const Member& lost) const;
 

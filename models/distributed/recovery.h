@@ -209,6 +209,10 @@ class RecoverablePipeline {
   absl::Status TakeUp();
   absl::Status WriteJournal() const;
   StateClaim Claim(bool takes_up) const;
+  // Until when workers that do not answer are waited for, from now on.
+  std::chrono::steady_clock::time_point MembersDeadline() const {
+    return std::chrono::steady_clock::now() + recovery_.successor_timeout;
+  }
   // Returns the step after which to continue, and where its states are.
   absl::StatusOr<std::optional<PipelineMembers::Kept>> FindStates(
       const Recovery& record);

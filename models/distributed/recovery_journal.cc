@@ -38,11 +38,11 @@ absl::Status RecoverablePipeline::OpenJournal() {
   training_ = found.empty() ? NewTraining() : found.back().training;
   options_.line = absl::StrCat("training ", training_);
   ASSIGN_OR_RETURN(const uint64_t claimed,
-                   members_.ClaimedEpoch(options_.line));
+                   members_.ClaimedEpoch(options_.line, MembersDeadline()));
   const uint64_t before = std::max(claimed / kEpochsOfTrainer,
                                    found.empty() ? 0 : found.back().trainer);
   options_.epoch = (before + 1) * kEpochsOfTrainer;
-  return members_.TakeUp(Claim(true));
+  return members_.TakeUp(Claim(true), MembersDeadline());
 }
 
 absl::Status RecoverablePipeline::TakeUp() {
@@ -65,7 +65,8 @@ absl::Status RecoverablePipeline::TakeUp() {
     return absl::OkStatus();
   }
   // What others than the members still have must not be taken for later states.
-  if (journal_.has_value()) RETURN_IF_ERROR(members_.TakeUp(Claim(false)));
+  if (journal_.has_value())
+    RETURN_IF_ERROR(members_.TakeUp(Claim(false), MembersDeadline()));
   if (journal_.has_value() && !journal_->found().empty()) {
     LogWarning("recovery: no worker has the states after step ",
                journal_->found().back().step,
