@@ -45,13 +45,16 @@ void TcpEnd::DialAtStart(std::string host, uint16_t port) {
 absl::Status TcpEnd::Expect() {
   const auto reader = reader_.lock();
   if (reader == nullptr) return absl::CancelledError("the worker ends");
-  reader->After(options_.opening, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self != nullptr && !self->open_)
-      self->Fail("nobody connected to the port for tensors");
-  });
+  FailUnlessOpened(*reader, "nobody connected to the port for tensors");
   return listener_->Expect(keys_, [weak = weak_from_this()](Fd socket) {
     if (const auto self = weak.lock()) self->Adopt(std::move(socket));
+  });
+}
+
+void TcpEnd::FailUnlessOpened(SocketPoller& poller, const char* why) {
+  poller.After(options_.opening, [weak = weak_from_this(), why] {
+    const auto self = weak.lock();
+    if (self != nullptr && !self->open_) self->Fail(why);
   });
 }
 
@@ -109,11 +112,7 @@ void TcpEnd::Adopt(Fd socket) {
       tls_.has_value() ? TcpStream::Tls(std::move(socket), *tls_)
                        : TcpStream::Clear(std::move(socket));
   if (!stream.ok()) return Fail(std::string(stream.status().message()));
-  reader->After(options_.opening, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self != nullptr && !self->open_)
-      self->Fail("the handshake for tensors took too long");
-  });
+  FailUnlessOpened(*reader, "the handshake for tensors took too long");
   absl::Status status;
   {
     MutexLock lock(mutex_);

@@ -70,6 +70,8 @@ class TcpEnd final : public Channel,
   void Adopt(Fd socket);
   // What cannot go on: the opening, or else the connection.
   void Fail(const std::string& why, bool tell = true);
+  // Fails with `why`, which must be a literal, once the time to open is over.
+  void FailUnlessOpened(SocketPoller& poller, const char* why);
   // The socket has ended, perhaps as the connection is ending.
   void Ended(const absl::Status& why);
   SocketPoller::Then Read(const std::shared_ptr<TcpStream>& stream);

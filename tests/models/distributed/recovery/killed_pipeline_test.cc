@@ -20,6 +20,7 @@
 #include "rpc/cluster.h"
 #include "rpc/spares.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/models/distributed/recovery/undisturbed_losses.h"
 #include "tests/support/kills.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/process_cluster.h"
@@ -64,23 +65,6 @@ class KillableWorkers {
   testing::ProcessCluster processes_{StageWorker};
   std::unique_ptr<rpc::Agent> agent_;
 };
-
-// What the same stages learn in one process, undisturbed.
-std::vector<double> UndisturbedLosses(size_t steps) {
-  testing::ClusterOptions options;
-  options.names = {"trainer", "one", "two", "three"};
-  options.fill = RegisterProcessStages;
-  options.on_start = Attach;
-  testing::LocalCluster cluster(options);
-  RecoveredStages stages(cluster["trainer"], kWorkers);
-  const auto pipeline = stages.Pipeline();
-  std::vector<double> losses;
-  while (losses.size() < steps) {
-    losses.push_back(
-        RecoveredStages::LossOf(*pipeline, static_cast<int>(losses.size())));
-  }
-  return losses;
-}
 
 void PrintMillis(const char* what, std::vector<double> seconds) {
   if (seconds.empty()) return;
@@ -153,7 +137,7 @@ TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
   }
   for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
   times.Print();
-  EXPECT_EQ(losses, UndisturbedLosses(losses.size()));
+  EXPECT_EQ(losses, UndisturbedLosses(losses.size(), kWorkers));
   SetDeterministic(false);
 }
 

@@ -18,8 +18,8 @@
 #include "core/precision.h"
 #include "rpc/rendezvous.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/models/distributed/recovery/undisturbed_losses.h"
 #include "tests/support/kills.h"
-#include "tests/support/local_cluster.h"
 #include "tests/support/process_cluster.h"
 #include "tests/support/test_files.h"
 #include "tests/support/within.h"
@@ -100,20 +100,13 @@ class Trainings {
   std::map<int, double> losses_;
 };
 
-// What the same stages learn in one process, undisturbed: those of these steps.
+// What the same stages learn undisturbed in these steps.
 std::map<int, double> Undisturbed(const std::map<int, double>& told) {
-  testing::ClusterOptions options;
-  options.names = {"trainer", "one", "two", "three"};
-  options.fill = RegisterProcessStages;
-  options.on_start = Attach;
-  testing::LocalCluster cluster(options);
-  RecoveredStages stages(cluster["trainer"], kStages);
-  const auto pipeline = stages.Pipeline();
+  const std::vector<double> all =
+      UndisturbedLosses(static_cast<size_t>(told.rbegin()->first) + 1, kStages);
   std::map<int, double> losses;
-  for (int step = 0; step <= told.rbegin()->first; ++step) {
-    const double loss = RecoveredStages::LossOf(*pipeline, step);
-    if (told.count(step) > 0) losses[step] = loss;
-  }
+  for (const auto& [step, loss] : told)
+    losses[step] = all[static_cast<size_t>(step)];
   return losses;
 }
 
