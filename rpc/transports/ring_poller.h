@@ -25,7 +25,7 @@ class RingSource {
 //   leads    --a source is ready-->   serves it, and stays the leader
 //   leads    --nothing is ready-->    spins for a short while, if that has paid
 //                                     off lately; then sleeps on the event
-//   leads    --was given a task-->    gives up the lead by arming the event, and
+//   leads    --was given a task-->    gives up the lead by arming the event and
 //            (core/inline_task.h)     runs the task itself
 //   sleeps   --the event is set-->    becomes the leader, if there is none
 //
