@@ -61,7 +61,8 @@ class RemoteModel final : public Trainable {
     // gpipe's, whatever the settings say.
     bool local = false;
     // Steps are forwards of one stage after the other, called by the trainer,
-    // its loss, and a distributed backward: no pipeline.
+    // its loss, and a distributed backward: no pipeline. Where the settings say
+    // graph, stages on GPUs are replayed.
     bool calls = false;
   };
   // Stages are placed as the schedule needs them, one a worker where there are
@@ -167,7 +168,7 @@ class RemoteModel final : public Trainable {
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
-  bool calls_ = false;
+  std::vector<StageHandle> called_;  // if Options::calls
   dist::Loss loss_ = dist::Loss::kMse;
   std::vector<Copy> copies_;
 };
@@ -316,7 +317,6 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
     const Spec& spec, const PipelineSettings& settings,
     const Options& options) {
   std::unique_ptr<RemoteModel> model(new RemoteModel(agent));
-  model->calls_ = options.calls;
   model->loss_ = settings.loss;
   model->pipelined_ = options.split_size > 0 || !options.micro_batches.empty();
   const auto replicas = static_cast<size_t>(
@@ -339,12 +339,18 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
   }
   if (replicas > 1)
     RETURN_IF_ERROR(dist::Pipeline::MakeReplicas(agent, pipelines));
+  if (!options.calls) return model;
+  for (const StageHandle& stage : model->copies_[0].stages) {
+    model->called_.push_back(stage);
+    if (!settings.graph) continue;
+    ASSIGN_OR_RETURN(model->called_.back(), stage.Replayed().Await(kNoLimit));
+  }
   return model;
 }
 
 template <typename M>
 Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
-  if (calls_) return ReadyFuture<double>(CallStages(batch));
+  if (!called_.empty()) return ReadyFuture<double>(CallStages(batch));
   if (const auto& recovered = copies_[0].recovered) {
     const auto step = recovered->Step(batch.inputs, batch.targets);
     return ReadyFuture<double>(step.ok() ? absl::StatusOr<double>(step->loss)
@@ -374,11 +380,10 @@ Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
 
 template <typename M>
 absl::StatusOr<double> RemoteModel<M>::CallStages(const TrainingBatch& batch) {
-  const std::vector<StageHandle>& stages = copies_[0].stages;
   dist::Context ctx(agent_);
-  Future<Variable> value = stages.front().Forward(ctx, batch.inputs);
-  for (size_t i = 1; i < stages.size(); ++i)
-    value = stages[i].Forward(ctx, value);
+  Future<Variable> value = called_.front().Forward(ctx, batch.inputs);
+  for (size_t i = 1; i < called_.size(); ++i)
+    value = called_[i].Forward(ctx, value);
   ASSIGN_OR_RETURN(Variable outputs, value.Await(kNoLimit));
   if (IsHalf(outputs.dtype())) outputs = autograd::Cast(outputs, DType::kF32);
   const Tensor targets = batch.targets.To(outputs.tensor().device());

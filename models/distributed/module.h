@@ -20,8 +20,10 @@
 #include "autograd/distributed/parameter_list.h"
 #include "autograd/distributed/remote_hooks.h"
 #include "autograd/distributed/unregistered.h"
+#include "core/status.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/worker_state.h"
+#include "models/nn/graphed.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 
@@ -52,6 +54,21 @@ class Output final : public ValueSource<Variable> {
   // one for any other future.
   static Answer AnswerBehind(const Context& ctx,
                              const Future<Variable>& output);
+
+  // Returns an answer that is x: a Tensor, a Variable or a Future of one.
+  template <typename X>
+  static Answer AnswerOf(const X& x) {
+    const auto answer = [](const auto& value) {
+      rpc::ValueOrRRef<Variable> made;
+      made.value = Variable(value);
+      return made;
+    };
+    if constexpr (requires { x.Then(answer); }) {
+      return x.Then(answer);
+    } else {
+      return ReadyFuture<rpc::ValueOrRRef<Variable>>(answer(x));
+    }
+  }
 
   Output(std::shared_ptr<rpc::CallScope> scope, Answer answer)
       : scope_(std::move(scope)), answer_(std::move(answer)) {}
@@ -110,13 +127,33 @@ auto WithParametersOfMake(Fn fn) {
   }(static_cast<Tuple*>(nullptr));
 }
 
-// Calls M::Forward with the output of another module, wherever that is.
+// Calls M::Forward, or `replayed` if it is given, with the output of another
+// module, wherever that is.
 template <typename M>
 Future<Variable> ForwardOf(rpc::CallContext& call, const RRef<M>& module,
+                           const std::optional<RRef<nn::Graphed>>& replayed,
                            const rpc::ValueOrRRef<Variable>& x) {
-  return x.Fetch(call).Then([call, module](const Variable& here) {
+  std::shared_ptr<nn::Graphed> graphed;
+  if (replayed.has_value()) {
+    absl::StatusOr<std::shared_ptr<nn::Graphed>> here = replayed->LocalValue();
+    if (!here.ok()) return ReadyFuture<Variable>(here.status());
+    graphed = *std::move(here);
+  }
+  return x.Fetch(call).Then([call, module, graphed](const Variable& here) {
     return module.With(call, rpc::Access::kExclusive,
-                       [here](M& local) { return local(local.Placed(here)); });
+                       [here, graphed](M& local) {
+                         return graphed == nullptr ? local(local.Placed(here))
+                                                   : graphed->Forward(here);
+                       });
+  });
+}
+
+template <typename M>
+absl::StatusOr<std::shared_ptr<nn::Graphed>> MakeReplayed(
+    const RRef<M>& module, const nn::RecordingOptions& options) {
+  ASSIGN_OR_RETURN(auto local, module.LocalValue());
+  return CatchErrors([&]() -> absl::StatusOr<std::shared_ptr<nn::Graphed>> {
+    return std::make_shared<nn::Graphed>(std::move(local), options);
   });
 }
 
@@ -215,6 +252,7 @@ void RegisterModule(rpc::Registry& registry) {
   });
   registry.Add<M>()
       .template AddFunction<&module_calls::ForwardOf<M>>()
+      .template AddFunction<&module_calls::MakeReplayed<M>>()
       .template AddFunction<&module_calls::To<M>>()
       .template AddFunction<&module_calls::SetTraining<M>>()
       .template AddFunction<&module_calls::NumParameters<M>>()
@@ -277,16 +315,34 @@ class Module {
   // worker.
   template <typename X>
   Future<Variable> Forward(const Context& ctx, const X& x) const {
-    if constexpr (std::is_same_v<X, Future<Variable>>) {
-      const Output::Answer input = Output::AnswerBehind(ctx, x);
-      if (input.valid()) {
-        return Output::Of(
-            ctx, agent_->AsyncOrRemote<&module_calls::ForwardOf<M>>(
-                     rpc::Target(owner(), rpc::Place()), ctx, module_, input));
-      }
+    Output::Answer input;
+    if constexpr (std::is_same_v<X, Future<Variable>>)
+      input = Output::AnswerBehind(ctx, x);
+    if (!input.valid() && replayed_.has_value()) input = Output::AnswerOf(x);
+    if (!input.valid()) {
+      return Output::Of(ctx,
+                        module_.template AsyncOrRemote<&M::Forward>(ctx, x));
     }
-    return Output::Of(ctx, module_.template AsyncOrRemote<&M::Forward>(ctx, x));
+    return Output::Of(ctx, agent_->AsyncOrRemote<&module_calls::ForwardOf<M>>(
+                               rpc::Target(owner(), rpc::Place()), ctx, module_,
+                               replayed_, input));
   }
+
+  // Returns a handle of the same module whose Forward replays two graphs on a
+  // GPU, one of the module's forward and one of its backward, as nn::Graphed
+  // does; `options` is for that. A step made of such calls costs its workers'
+  // hosts two launches a module. Other handles' calls run the module as before.
+  Future<Module> Replayed(const nn::RecordingOptions& options = {}) const {
+    return rpc::CreateBy<&module_calls::MakeReplayed<M>>(*agent_, owner(),
+                                                         module_, options)
+        .Then([handle = *this](const RRef<nn::Graphed>& replayed) {
+          Module copy = handle;
+          copy.replayed_ = replayed;
+          return copy;
+        });
+  }
+  // What replays the module for this handle, if anything does.
+  const std::optional<RRef<nn::Graphed>>& replayed() const { return replayed_; }
 
   // Moves the parameters and buffers; for optimizers they remain the same
   // Variables.
@@ -340,6 +396,7 @@ class Module {
 
   rpc::Agent* agent_ = nullptr;
   RRef<M> module_;
+  std::optional<RRef<nn::Graphed>> replayed_;
 };
 
 }  // namespace baton::dist

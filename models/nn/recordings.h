@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct RecordingOptions {
   // For Graphed: the most replayed passes that may wait for their backward at
   // once. Each has memory for activations of its own.
   int passes = 1;
+  static constexpr auto Fields =
+      std::tuple{&RecordingOptions::warm_up, &RecordingOptions::kinds,
+                 &RecordingOptions::passes};
 };
 
 // Returns the kind of the inputs that a recording can be replayed with: their

@@ -10,6 +10,18 @@
 
 namespace baton::dist {
 
+// While it lives, ops of this thread use so many compute threads.
+class ComputeThreadsScope {
+ public:
+  explicit ComputeThreadsScope(int threads) { SetComputeThreads(threads); }
+  ~ComputeThreadsScope() { SetComputeThreads(before_); }
+  ComputeThreadsScope(const ComputeThreadsScope&) = delete;
+  ComputeThreadsScope& operator=(const ComputeThreadsScope&) = delete;
+
+ private:
+  const int before_ = ComputeThreads();
+};
+
 // Runs body(begin, end) over parts of [0, count) of at least `grain` each, like
 // ParallelFor. The body's own ops use one thread, so that other threads are
 // woken only once: each wake-up costs more than a short op, and if other
@@ -18,11 +30,7 @@ namespace baton::dist {
 inline void InParts(int64_t count, int64_t grain,
                     absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
-    struct OneThread {
-      const int before = ComputeThreads();
-      OneThread() { SetComputeThreads(1); }
-      ~OneThread() { SetComputeThreads(before); }
-    } const alone;
+    const ComputeThreadsScope alone(1);
     body(begin, end);
   });
 }

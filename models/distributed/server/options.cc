@@ -56,10 +56,11 @@ std::optional<Consistency> ConsistencyFromName(const std::string& name) {
 }
 
 absl::Status Check(const ServerOptions& options) {
-  if (options.staleness < 0 || options.trainers < 1 || options.part_bytes < 4) {
+  if (options.staleness < 0 || options.trainers < 1 || options.part_bytes < 4 ||
+      options.compute_threads < 0) {
     return absl::InvalidArgumentError(
-        "servers: staleness is 0 or more, trainers 1 or more, part_bytes 4 or "
-        "more");
+        "servers: staleness and compute_threads are 0 or more, trainers 1 or "
+        "more, part_bytes 4 or more");
   }
   RETURN_IF_ERROR(CheckRule(options.rule));
   if (std::holds_alternative<ops::SparseAdamRule>(options.rule)) {

@@ -77,10 +77,16 @@ struct ServerOptions {
   // acknowledged. Needs two servers.
   bool backups = false;
   std::vector<RowTableOptions> tables{};
+  // The compute threads that step a shard, while its other threads read it for
+  // trainers. 0: as many as the server's worker has, but at least half of the
+  // cores that its process may use: trainers wait for a step, but no step for
+  // theirs.
+  int32_t compute_threads = 0;
   static constexpr auto Fields() {
     using S = ServerOptions;
-    return std::tuple{&S::rule,    &S::mode,       &S::staleness, &S::trainers,
-                      &S::average, &S::part_bytes, &S::backups,   &S::tables};
+    return std::tuple{&S::rule,     &S::mode,    &S::staleness,
+                      &S::trainers, &S::average, &S::part_bytes,
+                      &S::backups,  &S::tables,  &S::compute_threads};
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/ops/multi_tensor.h"
@@ -22,6 +23,12 @@ namespace {
 constexpr int64_t kStride = 64 << 10;
 // The number of elements for which another thread pays.
 constexpr int64_t kGrain = 1 << 20;
+
+int StepThreads(const ServerOptions& options) {
+  if (options.compute_threads > 0) return options.compute_threads;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(ComputeThreads(), cores / 2);
+}
 
 std::vector<std::unique_ptr<ShardTable>> TablesOf(const ShardSpec& spec,
                                                   Device device) {
@@ -202,6 +209,7 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
 
 // Dense values are stepped before the tables' readers are excluded.
 void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
+  const ComputeThreadsScope threads(StepThreads(options_));
   DenseSteps dense;
   for (const StepWork& step : steps)
     if (!step.dense.empty()) dense.push_back(step.dense);

@@ -37,8 +37,13 @@ std::pair<std::string, std::string> DeclaredAt(rpc::CallContext& call) {
   return {call.compute().ToString(), call.caller().compute.ToString()};
 }
 
+int64_t ReplaysOf(const RRef<nn::Graphed>& replayed) {
+  return (*replayed.LocalValue())->replays();
+}
+
 void AddTypes(rpc::Registry& registry) {
   registry.Add<Stage>()
+      .AddFunction<&ReplaysOf>()
       .AddFunction<&IsTraining>()
       .AddFunction<&FormOf>()
       .AddFunction<&DeclaredAt>();
@@ -69,6 +74,38 @@ TEST_F(ModuleTest, ForwardEqualsThatOfALocalModule) {
   EXPECT_TRUE(ops::BitEqual(y->tensor(), twin_->Forward(x).tensor()));
   EXPECT_TRUE(y->requires_grad());
   EXPECT_EQ(module_.owner().name, "bob");
+}
+
+// Every way to give an input: here, later, and where another module is.
+TEST_F(ModuleTest, AReplayedModuleGivesWhatItGivesWithoutReplay) {
+  const auto front = module_.Replayed({.warm_up = 2}).Await();
+  ASSERT_TRUE(front.ok()) << front.status();
+  const auto back =
+      Module<DenseStage>::Create(agent(), "bob", 2, 3, true, 6).Await();
+  const auto last = back->Replayed({.warm_up = 2}).Await();
+  ASSERT_TRUE(last.ok()) << last.status();
+  constexpr int kSteps = 5;
+  for (int step = 0; step < kSteps; ++step) {
+    const auto gradient = [&](const auto& first, const auto& second,
+                              const auto& x, const Variable& leaf) {
+      Context ctx(agent());
+      const auto y = second.Forward(ctx, first.Forward(ctx, x)).Await();
+      EXPECT_TRUE(y.ok()) << y.status();
+      EXPECT_TRUE(ctx.Backward(autograd::Sum(*y)).ok());
+      return std::pair(y->tensor(), ctx.GradientOf(leaf));
+    };
+    const Variable x(test::Put(Tensor::Full({2, 3}, 1.F + step)), true);
+    const auto plain = gradient(module_, *back, x, x);
+    const auto replayed =
+        step % 2 == 0 ? gradient(*front, *last, x, x)
+                      : gradient(*front, *last, ReadyFuture<Variable>(x), x);
+    EXPECT_TRUE(ops::BitEqual(replayed.first, plain.first));
+    EXPECT_TRUE(ops::BitEqual(replayed.second, plain.second));
+  }
+  const auto replays =
+      agent().Async<&ReplaysOf>("bob", *front->replayed()).Await();
+  ASSERT_TRUE(replays.ok()) << replays.status();
+  EXPECT_EQ(*replays, test::TestDevice().is_cuda() ? kSteps - 2 : 0);
 }
 
 TEST_F(ModuleTest, BadInputIsAnErrorThatNamesWorkerAndMethod) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/cuda/memory.h"
 #include "core/ops/arithmetic.h"
 #include "core/precision.h"
 #include "core/random.h"
@@ -25,6 +24,7 @@
 #include "optim/sgd.h"
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
+#include "tests/models/distributed/process_devices.h"
 #include "tests/models/distributed/process_stages.h"
 #include "tests/support/child_process.h"
 #include "tests/support/kills.h"
@@ -45,15 +45,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kWidth = 6;
 
-double Drop() { return test::TestDevice().is_cuda() ? 0 : 0.5; }
-
-// On GPUs, where the last bits of what is replayed and launched differ, up to
-// rounding.
-void ExpectSame(const std::vector<double>& got,
-                const std::vector<double>& wanted) {
-  const double slack = test::TestDevice().is_cuda() ? 1e-5 : 0;
-  EXPECT_THAT(got, ::testing::Pointwise(::testing::DoubleNear(slack), wanted));
-}
+// Of a loss after a few steps, on GPUs.
+constexpr double kSlack = 1e-5;
 
 // This process, which trains, and two workers.
 class Processes {
@@ -82,11 +75,6 @@ class Processes {
 
  private:
   static constexpr auto kNow = rpc::ShutdownOptions::Mode::kNow;
-  Device NextDevice() {
-    if (!test::TestDevice().is_cuda()) return Device::Cpu();
-    return Device::Cuda(static_cast<int>(workers_.size()) %
-                        cuda::DeviceCount());
-  }
   std::unique_ptr<rpc::RendezvousServer> rendezvous_;
   std::map<std::string, std::unique_ptr<ChildProcess>> workers_;
   std::unique_ptr<rpc::Agent> agent_;
@@ -169,7 +157,7 @@ TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
     SCOPED_TRACE(schedule);
     TwoStages by_mail(cluster, schedule, 4, Windows::kOff);
     TwoStages by_window(cluster, schedule, 4, Windows::kRequired);
-    ExpectSame(Losses(by_window), Losses(by_mail));
+    ExpectSame(Losses(by_window), Losses(by_mail), kSlack);
     EXPECT_EQ(by_window.Path(), kWindowPath);
     EXPECT_NE(by_mail.Path(), kWindowPath);
     if (test::TestDevice().is_cuda()) continue;
@@ -195,7 +183,7 @@ TEST(PipelineProcesses, TwoStepsUnderWayGoThroughWindows) {
     ASSERT_THAT(result, IsOk());
     got.push_back(result->loss);
   }
-  ExpectSame(got, wanted);
+  ExpectSame(got, wanted, kSlack);
   EXPECT_EQ(two.Path(), kWindowPath);
 }
 

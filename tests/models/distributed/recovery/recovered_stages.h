@@ -14,6 +14,7 @@
 
 #include "core/random.h"
 #include "models/distributed/recovery.h"
+#include "tests/models/distributed/process_devices.h"
 #include "tests/models/distributed/process_stages.h"
 #include "tests/support/program_path.h"
 #include "tests/support/status_matchers.h"
@@ -25,8 +26,8 @@ namespace baton::dist {
 inline std::vector<std::string> StageWorker(const std::string& name,
                                             const std::string& rendezvous,
                                             int world_size) {
-  return {testing::ProgramPath("stage_worker"), name, rendezvous, "cpu",
-          std::to_string(world_size)};
+  return {testing::ProgramPath("stage_worker"), name, rendezvous,
+          NextDevice().ToString(), std::to_string(world_size)};
 }
 
 // Noisy stages, which have running statistics and draw random numbers, at
@@ -42,7 +43,7 @@ class RecoveredStages {
     for (const std::string& worker : workers) {
       const auto seed = static_cast<uint64_t>(modules_.size()) + 7;
       const auto make = [&agent, seed](const rpc::Target& at) {
-        return Module<testing::NoisyStage>::Create(agent, at, kWidth, 0.5,
+        return Module<testing::NoisyStage>::Create(agent, at, kWidth, Drop(),
                                                    seed);
       };
       const auto made = make(worker).Await();
