@@ -70,7 +70,7 @@ absl::Status TcpListener::Expect(const TcpKeys& keys, Then then) {
 }
 
 void TcpListener::Forget(const std::string& key) {
-  std::list<Expected> dropped;  // after the lock is
+  std::list<Expected> dropped;  // destroyed after the lock
   MutexLock lock(mutex_);
   for (auto it = expected_.begin(); it != expected_.end();) {
     const auto next = std::next(it);
@@ -111,7 +111,7 @@ void TcpListener::Welcome(const Fd& socket, const std::string& shown) {
   std::list<Expected> found;
   {
     MutexLock lock(mutex_);
-    // All are compared, whichever it is.
+    // All are compared, so that the time does not depend on which one matches.
     for (auto it = expected_.begin(); it != expected_.end();) {
       const auto next = std::next(it);
       if (SameToken(it->keys.ours, shown))
@@ -120,15 +120,15 @@ void TcpListener::Welcome(const Fd& socket, const std::string& shown) {
     }
   }
   if (found.empty()) {
-    // Anybody may come, and as often as they like.
+    // Not a warning: anybody can connect, as often as they like.
     LogInfo("closed a connection for tensors: it shows a wrong key");
     return;
   }
   const std::string& answer = found.front().keys.theirs;
   const ssize_t sent =
       send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-  // Its poller lets go of it after this step; the new owner has another number
-  // for the same socket.
+  // The poller releases its descriptor after this step, so the new owner gets a
+  // duplicate.
   Fd owned(sent == static_cast<ssize_t>(answer.size())
                ? fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)
                : -1);
