@@ -169,13 +169,12 @@ void FdListener::TakeInLocked() {
       unauthenticated_.erase(unauthenticated_.begin());
     unauthenticated_.push_back({std::move(socket), {}});
   }
-  for (UnauthenticatedPeer& stranger : unauthenticated_) {
-    if (!stranger.key.empty()) continue;
+  for (UnauthenticatedPeer& peer : unauthenticated_) {
+    if (!peer.key.empty()) continue;
     char key[kLongestKey];
-    const ssize_t got =
-        recv(stranger.socket.get(), key, sizeof(key), MSG_DONTWAIT);
-    if (got > 0) stranger.key.assign(key, static_cast<size_t>(got));
-    if (got == 0) stranger.socket = Fd();
+    const ssize_t got = recv(peer.socket.get(), key, sizeof(key), MSG_DONTWAIT);
+    if (got > 0) peer.key.assign(key, static_cast<size_t>(got));
+    if (got == 0) peer.socket = Fd();
   }
   std::erase_if(unauthenticated_,
                 [](const UnauthenticatedPeer& s) { return !s.socket.valid(); });
@@ -184,9 +183,9 @@ void FdListener::TakeInLocked() {
 absl::StatusOr<FdConnection> FdListener::Accept(const std::string& key) {
   MutexLock lock(mutex_);
   TakeInLocked();
-  for (UnauthenticatedPeer& stranger : unauthenticated_) {
-    if (stranger.key != key) continue;
-    FdConnection found(std::move(stranger.socket));
+  for (UnauthenticatedPeer& peer : unauthenticated_) {
+    if (peer.key != key) continue;
+    FdConnection found(std::move(peer.socket));
     std::erase_if(unauthenticated_, [](const UnauthenticatedPeer& s) {
       return !s.socket.valid();
     });

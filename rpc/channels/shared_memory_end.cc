@@ -132,7 +132,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   WritePattern(segment, passed.seed());
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
-  passed.set_heartbeat(PassHeart());
+  passed.set_heartbeat(PassHeartbeat());
   ASSIGN_OR_RETURN(const bool ring, PassRing());
   passed.set_ring(ring);
   {
@@ -145,7 +145,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   return absl::OkStatus();
 }
 
-bool SharedMemoryEnd::PassHeart() {
+bool SharedMemoryEnd::PassHeartbeat() {
   if (heartbeat_ == nullptr || heartbeat_passed_) return false;
   heartbeat_passed_ = connection_->Send(heartbeat_->fd()).ok();
   return heartbeat_passed_;

@@ -89,7 +89,7 @@ class SharedMemoryEnd final
   // unmapped them.
   void ReturnIdle(Clock::duration idle);
   // Passes the heartbeat, once; returns false if there is none.
-  bool PassHeart();
+  bool PassHeartbeat();
   absl::StatusOr<bool> PassRing();
   void OnControlMessage(const wire::SharedMemoryControl& control);
   absl::Status Map(const wire::SharedMemoryControl_Passed& passed);

@@ -215,11 +215,11 @@ void SocketPoller::Core::Await(Ids& ready) {
       epoll_wait(epoll_.get(), events, kEventsAtOnce, spin ? 0 : SleepLimit());
   for (int i = 0; i < count; ++i) {
     const uint64_t id = events[i].data.u64;  // not aligned: a copy
-    eventfd_t rung;
+    eventfd_t wakeups;
     if (id != kWakeup) {
       ready.push_back(id);
     } else {
-      eventfd_read(wakeup_.get(), &rung);
+      eventfd_read(wakeup_.get(), &wakeups);
     }
   }
 }

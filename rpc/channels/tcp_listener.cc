@@ -96,14 +96,13 @@ void TcpListener::TakeIn(Fd socket) {
   if (!added.ok()) unauthenticated_->Remove(number);
 }
 
-Poll TcpListener::Hear(uint64_t stranger, const Fd& socket,
-                       std::string& shown) {
+Poll TcpListener::Hear(uint64_t number, const Fd& socket, std::string& shown) {
   char key[kTcpKeyBytes];
   const ssize_t got = recv(socket.get(), key, kTcpKeyBytes - shown.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Poll::kWhenReady;
   if (got > 0) shown.append(key, static_cast<size_t>(got));
   if (got > 0 && shown.size() < kTcpKeyBytes) return Poll::kWhenReady;
-  if (unauthenticated_->Remove(stranger) && got > 0) Welcome(socket, shown);
+  if (unauthenticated_->Remove(number) && got > 0) Welcome(socket, shown);
   return Poll::kEnd;
 }
 

@@ -47,7 +47,7 @@ class TcpListener : public std::enable_shared_from_this<TcpListener> {
               const std::shared_ptr<SocketPoller>& poller);
   // Runs on the poller's thread.
   void TakeIn(Fd socket);
-  SocketPoller::Then Hear(uint64_t stranger, const Fd& socket,
+  SocketPoller::Then Hear(uint64_t number, const Fd& socket,
                           std::string& shown);
   void Welcome(const Fd& socket, const std::string& shown);
 

@@ -88,7 +88,7 @@ absl::Status AcceptOn(const std::shared_ptr<SocketPoller>& poller,
 uint64_t UnauthenticatedPeers::Add(std::shared_ptr<const Fd> socket,
                                    std::string name) {
   MutexLock lock(mutex_);
-  if (all_.size() >= most_) SendAwayLocked(all_.begin());
+  if (all_.size() >= most_) ShutDownLocked(all_.begin());
   const uint64_t number = next_++;
   all_[number] = {std::move(socket), std::move(name), Clock::now() + time_};
   LookLaterLocked();
@@ -121,9 +121,9 @@ UnauthenticatedPeers::All::iterator UnauthenticatedPeers::FindLocked(
   return found == all_.rend() ? all_.end() : std::prev(found.base());
 }
 
-void UnauthenticatedPeers::SendAllAway() {
+void UnauthenticatedPeers::ShutDownAll() {
   MutexLock lock(mutex_);
-  while (!all_.empty()) SendAwayLocked(all_.begin());
+  while (!all_.empty()) ShutDownLocked(all_.begin());
 }
 
 size_t UnauthenticatedPeers::count() const {
@@ -131,12 +131,12 @@ size_t UnauthenticatedPeers::count() const {
   return all_.size();
 }
 
-void UnauthenticatedPeers::SendOldAway() {
+void UnauthenticatedPeers::ShutDownExpired() {
   MutexLock lock(mutex_);
   looking_ = false;
   const Clock::time_point now = Clock::now();
   while (!all_.empty() && all_.begin()->second.until <= now)
-    SendAwayLocked(all_.begin());
+    ShutDownLocked(all_.begin());
   LookLaterLocked();
 }
 
@@ -147,14 +147,14 @@ void UnauthenticatedPeers::LookLaterLocked() {
   const auto left = std::chrono::ceil<milliseconds>(all_.begin()->second.until -
                                                     Clock::now());
   poller->After(std::max(left, milliseconds(0)), [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->SendOldAway();
+    if (const auto self = weak.lock()) self->ShutDownExpired();
   });
 }
 
 // Other holders of the socket also see that it has ended.
-void UnauthenticatedPeers::SendAwayLocked(All::iterator stranger) {
-  shutdown(stranger->second.socket->get(), SHUT_RDWR);
-  all_.erase(stranger);
+void UnauthenticatedPeers::ShutDownLocked(All::iterator peer) {
+  shutdown(peer->second.socket->get(), SHUT_RDWR);
+  all_.erase(peer);
 }
 
 }  // namespace baton::rpc

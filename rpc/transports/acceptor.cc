@@ -134,7 +134,7 @@ absl::Status Acceptor::Start() {
 
 void Acceptor::Stop() {
   poller_->Stop();
-  unauthenticated_->SendAllAway();
+  unauthenticated_->ShutDownAll();
   for (const Place& place : places_) {
     if (!place.path.empty()) unlink(place.path.c_str());
   }
