@@ -15,8 +15,8 @@
 namespace baton::rpc {
 namespace {
 
-// Streams that copies of this process do not use, unless it has many GPUs: the
-// one for copies from the GPU of this index, and those after it.
+// This process uses these streams for no other copies, unless it has many GPUs:
+// the stream for copies from the GPU of this index, and those after it.
 constexpr int kFirstCopies = 10;
 
 class CudaGpu final : public IpcGpu {
@@ -105,7 +105,7 @@ class CudaGpu final : public IpcGpu {
 
  private:
   const Device own_;
-  // Two copies at once, from the GPUs of two peers.
+  // For two copies at once, from the GPUs of two peers.
   const std::array<Stream, 2> copies_{
       Stream::ForCopies(Device::Cuda(kFirstCopies), own_),
       Stream::ForCopies(Device::Cuda(kFirstCopies + 1), own_)};

@@ -18,7 +18,7 @@
 namespace baton::rpc {
 namespace {
 
-// Of this process, whoever offers.
+// One key for this process, whichever of its workers offers.
 const absl::StatusOr<std::string>& ProcessKey() {
   static const auto* const key = new absl::StatusOr<std::string>(NewKey());
   return *key;
@@ -81,7 +81,7 @@ class CudaIpc final : public ChannelKind {
   const std::shared_ptr<IpcGpu> gpu_;
   const IpcReach reach_;
   const absl::StatusOr<std::string> boot_id_;
-  // Of all ends: copies are asked after often; opening takes long.
+  // Shared by all ends. Copies are polled often; opening segments is slow.
   const std::shared_ptr<Poller> poller_;
   const std::shared_ptr<ThreadPool> executor_;
 };

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 // A peer whose connection is lost may still copy what it was sent.
 constexpr std::chrono::milliseconds kGrace{500};
-// For so long a segment stays open while nothing in it is sent, once others are
+// How long a segment stays open while nothing in it is sent, if others are
 // needed.
 constexpr std::chrono::milliseconds kIdle{5000};
 
@@ -67,7 +67,7 @@ void CudaIpcEnd::Pass(const IpcExports::Need& need) {
   } else {
     const std::string why(passed.status().message());
     Refused(why);
-    // The other end may wait for a first one.
+    // The other end may wait for a first segment.
     control.set_failed(why);
   }
   SendControl(control);
@@ -108,7 +108,7 @@ void CudaIpcEnd::OnControlMessage(const wire::CudaIpcControl& control) {
     case wire::CudaIpcControl::kClosed:
       return exports_->OnClosed(control.closed());
     default:
-      // Its direction does not work; this one finds out by itself.
+      // Only the peer's direction has failed; this one finds out by itself.
       LogDebug("the peer shares no memory of its GPUs: ", control.failed());
       return Start();
   }
@@ -160,8 +160,8 @@ absl::Status CudaIpcEnd::OnReleased(uint64_t lease) {
   return exports_->GiveBack(lease);
 }
 
-// What the GPU lets go of waits for its streams, and these may wait for the
-// lost peer until its loss is told: neither this thread nor the poller lets go.
+// Releasing GPU memory waits for its streams, which may wait for the lost peer
+// until its loss is reported. So neither this thread nor the poller may do it.
 void CudaIpcEnd::OnLost() {
   auto lost = exports_->Lose();
   Post([segments = imports_->Forget()]() mutable { segments.clear(); });

@@ -31,7 +31,7 @@ void ExportedBlocks::GiveLocked(const Arena::Block& block) {
   used_[block.segment] = Clock::now();
 }
 
-// Ids grow.
+// Ids only grow.
 bool ExportedBlocks::IsIdleLocked(uint32_t id, Clock::time_point before) const {
   return id != segments_.begin()->first && used_.at(id) <= before &&
          arena_.IsFree(id);
@@ -130,8 +130,8 @@ std::optional<ExportedBlocks::Leased> ExportedBlocks::LeaseMade(
     ++counts_.sent_in_place;
     made_.erase(found);
   }
-  // Its end, unlike the count, also waits for what other threads wrote before
-  // they let go of it.
+  // Destroying the tensor, unlike reading the count, also waits for what other
+  // threads wrote before they dropped their handles.
   { [[maybe_unused]] const Tensor taken = std::move(tensor); }
   return leased;
 }

@@ -20,7 +20,7 @@ namespace baton::rpc {
 namespace {
 
 constexpr size_t kLongestKey = 64;
-// Connections whose worker has not yet said over gRPC that it has made them.
+// Connections whose worker has not yet announced them over gRPC.
 constexpr size_t kMaxUnauthenticated = 256;
 
 absl::Status Failure(const char* what, int error) {
@@ -57,8 +57,8 @@ absl::Status CheckUser(const Fd& socket) {
   return absl::OkStatus();
 }
 
-// A message of one byte with room for one descriptor, and by its padding for a
-// second one. Stays where it is: its parts point to each other.
+// A message of one byte with room for one descriptor and, in its padding, for a
+// second one. It must not move, because its parts point to each other.
 class FdMessage {
  public:
   FdMessage() {
@@ -72,7 +72,7 @@ class FdMessage {
 
   msghdr* get() { return &message_; }
   cmsghdr* header() { return CMSG_FIRSTHDR(&message_); }
-  // All descriptors that came with it, which belong to the caller. Once.
+  // Returns all received descriptors, which the caller then owns. Call it once.
   std::vector<Fd> TakeAll() {
     std::vector<Fd> all;
     for (cmsghdr* part = header(); part != nullptr;
@@ -135,7 +135,7 @@ absl::StatusOr<Fd> FdConnection::Receive() {
   if (got < 0) return Failure("cannot take a segment", errno);
   std::vector<Fd> all = message.TakeAll();
   if (all.empty()) {
-    // The kernel drops what it finds no number for.
+    // The kernel drops a descriptor for which no number is free.
     return (message.get()->msg_flags & MSG_CTRUNC) != 0
                ? Failure("cannot take a segment", EMFILE)
                : absl::NotFoundError("no segment was passed");
@@ -169,13 +169,12 @@ void FdListener::TakeInLocked() {
       unauthenticated_.erase(unauthenticated_.begin());
     unauthenticated_.push_back({std::move(socket), {}});
   }
-  for (UnauthenticatedPeer& stranger : unauthenticated_) {
-    if (!stranger.key.empty()) continue;
+  for (UnauthenticatedPeer& peer : unauthenticated_) {
+    if (!peer.key.empty()) continue;
     char key[kLongestKey];
-    const ssize_t got =
-        recv(stranger.socket.get(), key, sizeof(key), MSG_DONTWAIT);
-    if (got > 0) stranger.key.assign(key, static_cast<size_t>(got));
-    if (got == 0) stranger.socket = Fd();
+    const ssize_t got = recv(peer.socket.get(), key, sizeof(key), MSG_DONTWAIT);
+    if (got > 0) peer.key.assign(key, static_cast<size_t>(got));
+    if (got == 0) peer.socket = Fd();
   }
   std::erase_if(unauthenticated_,
                 [](const UnauthenticatedPeer& s) { return !s.socket.valid(); });
@@ -184,9 +183,9 @@ void FdListener::TakeInLocked() {
 absl::StatusOr<FdConnection> FdListener::Accept(const std::string& key) {
   MutexLock lock(mutex_);
   TakeInLocked();
-  for (UnauthenticatedPeer& stranger : unauthenticated_) {
-    if (stranger.key != key) continue;
-    FdConnection found(std::move(stranger.socket));
+  for (UnauthenticatedPeer& peer : unauthenticated_) {
+    if (peer.key != key) continue;
+    FdConnection found(std::move(peer.socket));
     std::erase_if(unauthenticated_, [](const UnauthenticatedPeer& s) {
       return !s.socket.valid();
     });

@@ -21,7 +21,7 @@ constexpr size_t kEventBytes = 4096;
 static_assert(std::atomic<uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
-// Not FUTEX_PRIVATE_FLAG: the two sides are two processes.
+// Not FUTEX_PRIVATE_FLAG: the two ends are two processes.
 void FutexWake(std::atomic<uint32_t>& word, int threads) {
   syscall(SYS_futex, &word, FUTEX_WAKE, threads, nullptr, nullptr, 0);
 }
@@ -40,7 +40,7 @@ FutexWaker::Word& FutexWaker::word() const {
 void FutexWaker::Wake() {
   uint32_t value = word().load(std::memory_order_seq_cst);
   if (value % 2 == 0) return;
-  // Who fails here has been overtaken by somebody who woke it.
+  // If this fails, another thread has already woken it.
   if (word().compare_exchange_strong(value, value + 1)) FutexWake(word(), 1);
 }
 

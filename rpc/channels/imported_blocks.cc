@@ -63,7 +63,7 @@ absl::StatusOr<Tensor> ImportedBlocks::Import(const TensorSpec& spec,
 }
 
 void ImportedBlocks::Close(uint32_t id) {
-  std::shared_ptr<Segment> closed;  // after the lock is: unmapping takes long
+  std::shared_ptr<Segment> closed;  // after the lock, because it is slow
   MutexLock lock(mutex_);
   if (const auto found = segments_.find(id); found != segments_.end()) {
     closed = std::move(found->second);

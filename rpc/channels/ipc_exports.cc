@@ -16,13 +16,13 @@
 namespace baton::rpc {
 namespace {
 
-// So many tensors of one GPU may be on their way to one peer.
+// The most tensors of one GPU that may be in use by one peer.
 constexpr uint32_t kEvents = 64;
 constexpr size_t kMaxExportedSegments = 4096;
 
 }  // namespace
 
-// In the order in which they may go: the segments are let go of last.
+// Members in the order of destruction: the segments come last.
 struct IpcExports::Lost {
   ~Lost() {
     for (auto& [id, lease] : leases) lease.read->End();
@@ -40,7 +40,7 @@ IpcExports::~IpcExports() { Lose(); }
 
 std::optional<Ticket> IpcExports::Export(const Tensor& tensor,
                                          std::optional<Need>& need) {
-  // A byte of a bool may be 0 or 1 alone, which nobody checks on a GPU.
+  // The bytes of a bool may only be 0 or 1, which nobody checks on a GPU.
   if (!tensor.device().is_cuda() || tensor.nbytes() == 0 ||
       tensor.dtype() == DType::kBool)
     return std::nullopt;
@@ -100,7 +100,7 @@ IpcExports::Taken IpcExports::LeaseLocked(const Tensor& tensor,
   return {segment.id, id, slot, gpu.events[slot], std::move(read)};
 }
 
-// From here on writers wait; so what comes last cannot fail.
+// From here on writers wait, so what can fail comes first.
 absl::StatusOr<std::string> IpcExports::Ticketed(const Tensor& tensor,
                                                  const IpcGpu::Place& place,
                                                  const Taken& taken) {
@@ -197,7 +197,7 @@ absl::StatusOr<bool> IpcExports::OnOpened(uint32_t id,
                                           uint64_t sum) {
   MutexLock lock(mutex_);
   for (auto& [base, segment] : segments_) {
-    // Those that were needed and not passed yet have no id.
+    // Segments that were needed but not passed yet have no id.
     if (id == 0 || segment.id != id || segment.state != State::kPassed)
       continue;
     Gpu& gpu = gpus_.at(segment.place.gpu);
@@ -257,7 +257,7 @@ std::shared_ptr<IpcExports::Lost> IpcExports::Lose() {
   MutexLock lock(mutex_);
   lost_ = true;
   lost->segments.swap(segments_);
-  // Those that were needed and not passed yet are not shared.
+  // Segments that were needed but not passed yet are not shared.
   std::erase_if(lost->segments,
                 [](const auto& entry) { return entry.second.id == 0; });
   lost->gpus.swap(gpus_);

@@ -25,47 +25,48 @@ class CudaIpcControl_Passed;
 }  // namespace wire
 
 // What one peer may read of this process's GPUs: segments of the allocators,
-// each passed once; events of each GPU, from a fixed set; and the tensors that
-// are on their way, whose storages it holds. A tensor is not copied: the peer
-// reads it where it is, and writers here wait until it has. Thread-safe.
+// each passed once; events of each GPU, from a fixed set; and the tensors being
+// sent, whose storages it keeps alive. The peer reads a tensor where it lies,
+// and writers here wait until it has done so. Thread-safe.
 class IpcExports {
  public:
-  // Of one GPU, this process's own, or of all.
+  // Serves either only this process's own GPU or all of them.
   IpcExports(std::shared_ptr<IpcGpu> gpu, IpcReach reach)
       : gpu_(std::move(gpu)), reach_(reach) {}
   ~IpcExports();
 
-  // What must be passed before a tensor can be sent; each is asked for once.
+  // What must be passed before a tensor can be sent; each is requested once.
   struct Need {
     IpcGpu::Place place;
     bool first = false;  // of its GPU
   };
-  // A ticket, or nothing; then, perhaps, what is needed for the next time.
+  // Returns a ticket or nothing, and perhaps sets `need` for later tensors.
   std::optional<Ticket> Export(const Tensor& tensor, std::optional<Need>& need);
-  // InvalidArgument for a lease that is not out.
+  // InvalidArgument for a lease that the peer does not hold.
   absl::Status GiveBack(uint64_t lease);
 
-  // These take their time. The first of a GPU, with a proof in memory of its
-  // own; a segment that was needed.
+  // These may take long. PassFirst passes the first segment of a GPU, with a
+  // proof in memory of its own; the other one passes a segment that was needed.
   absl::StatusOr<wire::CudaIpcControl_Passed> PassFirst(int gpu);
   absl::StatusOr<wire::CudaIpcControl_Passed> Pass(const IpcGpu::Place& place);
-  // What the peer said of a segment, with the sum of what it read. True for the
-  // first that is open; an error says why it is not.
+  // Handles the peer's answer to a segment, with the sum of what it read.
+  // Returns true for the first segment that is open, or an error that says why
+  // it is not.
   absl::StatusOr<bool> OnOpened(uint32_t segment, const std::string& failure,
                                 uint64_t sum);
 
-  // Segments in which nothing was sent for so long, which the peer is to close;
-  // then they may go back to the device. Not the first of a GPU.
+  // Returns segments in which nothing was sent for `idle`, except the first of
+  // a GPU. Once the peer has closed them, they may be returned to the device.
   std::vector<uint32_t> TakeIdle(std::chrono::milliseconds idle);
   void OnClosed(uint32_t segment);
 
-  // Nothing more is exported. What the peer may still read stays until `Lost`
-  // is dropped.
+  // Ends all exports. What the peer may still read stays until `Lost` is
+  // dropped.
   struct Lost;
   std::shared_ptr<Lost> Lose();
 
   SentTensors counts() const;
-  // Why it did not open, or one of its segments did not; else empty.
+  // Why the channel or one of its segments did not open; else empty.
   std::string why_not() const;
 
  private:
@@ -75,7 +76,7 @@ class IpcExports {
     uint32_t id = 0;
     State state = State::kPassed;
     IpcGpu::Place place;
-    uint64_t leases = 0;  // that are out
+    uint64_t leases = 0;  // held by the peer
     Clock::time_point used = {};
   };
   struct Gpu {

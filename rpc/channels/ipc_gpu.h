@@ -16,19 +16,19 @@
 
 namespace baton::rpc {
 
-// What CUDA IPC asks of this process's GPUs; tests have another one. Failures
-// of the device are statuses. Thread-safe.
+// The operations of CUDA IPC on this process's GPUs; tests substitute another
+// implementation. Failures of the device are returned as statuses. Thread-safe.
 class IpcGpu {
  public:
   virtual ~IpcGpu() = default;
   virtual int count() const = 0;
-  // Where tensors come to, and the first GPU whose tensors are sent.
+  // The GPU on which tensors arrive; its tensors are also the first to be sent.
   virtual int own() const = 0;
-  // Of own(): the same in every process that sees this GPU.
+  // The UUID of own(), which is the same in every process that sees this GPU.
   virtual absl::StatusOr<std::string> Uuid() = 0;
 
-  // The owner's part. Where the elements of a tensor begin; nothing for memory
-  // that cannot be shared.
+  // For the owner: where the elements of a tensor begin, or nothing if the
+  // memory cannot be shared.
   struct Place {
     int gpu = 0;
     void* segment = nullptr;
@@ -36,7 +36,7 @@ class IpcGpu {
     uint64_t offset = 0;
   };
   virtual std::optional<Place> Find(const Tensor& tensor) = 0;
-  // The segment's handle; it stays until Unshare.
+  // Returns the segment's handle, which is valid until Unshare.
   virtual absl::StatusOr<std::string> Share(const Place& place) = 0;
   virtual void Unshare(const Place& place) = 0;
   struct Event {
@@ -44,37 +44,39 @@ class IpcGpu {
     std::string handle;
   };
   virtual absl::StatusOr<Event> MakeEvent(int gpu) = 0;
-  // The event ends when what has been given to write the tensor has.
+  // The event ends when all writes to the tensor that were issued so far have
+  // ended.
   virtual absl::Status Record(const Event& event, const Tensor& tensor) = 0;
 
-  // The receiver's.
+  // For the receiver.
   virtual absl::StatusOr<std::shared_ptr<void>> OpenSegment(
       const std::string& handle) = 0;
   virtual absl::StatusOr<std::shared_ptr<void>> OpenEvent(
       const std::string& handle) = 0;
   virtual bool HasEnded(const std::shared_ptr<void>& event) = 0;
-  // A tensor of this GPU to copy into.
+  // Returns a tensor of this GPU to copy into.
   virtual absl::StatusOr<Tensor> Make(const TensorSpec& spec) = 0;
-  // Begins to copy the elements at `source` into it: whether that has ended. To
-  // be used at once, like any that is being written.
+  // Begins to copy the elements at `source` into `target` and returns a query
+  // for the end of the copy. `target` may be used at once, like any tensor that
+  // is being written.
   virtual absl::StatusOr<Poller::Query> Copy(const Tensor& target,
                                              const void* source) = 0;
 
-  // For proofs: these wait.
+  // For proofs; both wait for the copy.
   virtual absl::StatusOr<Tensor> Upload(const Tensor& host, int gpu) = 0;
   virtual absl::StatusOr<Tensor> Download(const Tensor& tensor) = 0;
 };
 
-// Between which GPUs of two processes tensors are copied.
+// The GPUs of two processes between which tensors are copied.
 enum class IpcReach { kOneGpu, kAllGpus };
 
-// That of CUDA. Works where there is none: count() is 0.
+// Returns the implementation for CUDA. Without a GPU its count() is 0.
 std::shared_ptr<IpcGpu> MakeCudaGpu(Device own);
 
-// Unavailable unless it sees its own GPU.
+// Returns Unavailable unless the process sees its own GPU.
 absl::Status CheckOwn(const IpcGpu& gpu);
 
-// FailedPrecondition unless this process sees the device.
+// Returns FailedPrecondition unless this process sees the device.
 absl::Status CheckDevice(Device device);
 
 }  // namespace baton::rpc

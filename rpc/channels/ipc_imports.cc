@@ -71,7 +71,7 @@ absl::Status IpcImports::Add(const wire::CudaIpcControl::Passed& passed,
 }
 
 void IpcImports::Close(uint32_t id) {
-  Segment closed;  // after the lock is
+  Segment closed;  // destroyed after the lock
   MutexLock lock(mutex_);
   const auto found = segments_.find(id);
   if (found == segments_.end()) return;
@@ -135,9 +135,8 @@ absl::StatusOr<Imported> IpcImports::Import(const TensorSpec& spec,
   return Imported(target, given.future());
 }
 
-// No GPU waits for the other process, nor for a thread of this one: such a
-// thread could be waiting for the GPU, or for one that does
-// (docs/transport.md).
+// The GPU never waits for the other process or for a thread of this one,
+// because such a thread might itself wait for the GPU (docs/transport.md).
 void IpcImports::CopyWhenReady(const Tensor& target, const void* from,
                                const Source& source,
                                const Promise<void>& given) {
@@ -153,7 +152,7 @@ absl::Status IpcImports::Copy(const Tensor& target, const void* from,
   const auto poller = poller_.lock();
   if (poller == nullptr) return absl::CancelledError("this worker ends");
   ASSIGN_OR_RETURN(Poller::Query ended, gpu_->Copy(target, from));
-  // What it reads stays open meanwhile.
+  // The segment stays open until the copy has ended.
   poller->Add([self = shared_from_this(), base = source.segment.base,
                claim = source.claim, ended = std::move(ended)]() mutable {
     if (!ended()) return false;

@@ -28,8 +28,8 @@ class CudaIpcControl_Passed;
 }  // namespace wire
 
 // What one peer has passed to this process, and the copies of its tensors that
-// are under way. Trusts nothing that it was told but the handles, which the
-// driver checks, and how large a segment is, which nobody does. Thread-safe.
+// are under way. Of what the peer says it trusts only the handles, which the
+// driver checks, and the sizes of segments, which nobody checks. Thread-safe.
 class IpcImports : public std::enable_shared_from_this<IpcImports> {
  public:
   IpcImports(std::shared_ptr<IpcGpu> gpu, std::weak_ptr<Poller> poller,
@@ -38,21 +38,21 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
         poller_(std::move(poller)),
         port_(std::move(port)) {}
 
-  // Opens a segment, and the events that came with it. Takes its time. The sum
-  // of the proof, where there is one.
+  // Opens a segment and the events that came with it, which may take long.
+  // Returns the sum of the proof, if there is one.
   absl::StatusOr<uint64_t> Open(const wire::CudaIpcControl_Passed& passed);
 
-  // No new tensors in this segment.
+  // No new tensors are imported from this segment.
   void Close(uint32_t segment);
 
-  // A tensor of this process's GPU; its lease goes back once it is copied.
-  // Given once the peer has written it and the copy has begun. InvalidArgument
-  // for a ticket that makes no sense.
+  // Returns a tensor of this process's GPU, which may be used once the peer has
+  // written it and the copy has begun. Its lease is released once it is copied.
+  // InvalidArgument for a ticket that makes no sense.
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
                                   const wire::CudaIpcTicket& ticket);
 
-  // No new tensors. What the peer had not finished does not come. What was
-  // opened closes with what this gives, which waits for the GPU.
+  // Ends all imports; tensors that the peer has not finished fail. What was
+  // opened is closed with the result, whose destructor waits for the GPU.
   struct Segment {
     int gpu = 0;
     uint64_t bytes = 0;
@@ -68,7 +68,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   // What must not be in use twice.
   struct Claim {
     uint64_t lease = 0;
-    std::pair<int, uint32_t> event = {};  // of which GPU
+    std::pair<int, uint32_t> event = {};  // with its GPU
   };
   struct Source {
     Segment segment;

@@ -9,10 +9,10 @@
 
 namespace baton::rpc {
 
-// What tells this machine, since it was started, from others.
+// Returns an id of this machine since its last boot.
 absl::StatusOr<std::string> BootId();
 
-// 16 random bytes.
+// Returns 16 random bytes.
 absl::StatusOr<std::string> NewKey();
 
 }  // namespace baton::rpc

@@ -12,8 +12,8 @@
 
 namespace baton::rpc {
 
-// At the beginning of the memory; what different processes write apart, so that
-// neither takes the other's line from its core for nothing.
+// At the beginning of the memory. Members that different processes write are on
+// different cache lines, so that neither slows the other one down.
 struct RingPositions {
   alignas(128) std::atomic<uint64_t> written{0};
   alignas(128) std::atomic<uint64_t> read{0};
@@ -32,7 +32,7 @@ RingPositions& PositionsIn(const Segment& memory) {
   return *std::launder(reinterpret_cast<RingPositions*>(memory.data()));
 }
 
-// The part of the ring at a position, which ends with the bytes or with the
+// The part of the ring from a position to the end of the bytes or of the
 // memory.
 struct Part {
   std::byte* data;

@@ -13,32 +13,32 @@
 #include "absl/status/statusor.h"
 #include "rpc/channels/segment.h"
 
-// A stream of bytes from one process to another through memory that both write:
-// the bytes, and how far each of the two is. Neither believes the other: a
-// position that cannot be is DataLoss, and what is read was copied out before
-// anybody looks at it.
+// A stream of bytes from one process to another through memory that both can
+// write: the bytes, and the positions of the reader and the writer. Neither end
+// trusts the other: an impossible position is DataLoss, and bytes are copied
+// out before they are parsed.
 namespace baton::rpc {
 
 inline constexpr size_t kRingBytes = size_t{64} << 10;
 
 struct RingPositions;
 
-// The end that writes. Thread-compatible.
+// The writing end. Thread-compatible.
 class RingWriter {
  public:
-  // With memory of its own, to be handed to who shall read.
+  // Makes the ring's memory, to be passed to the reader.
   static absl::StatusOr<std::unique_ptr<RingWriter>> Make();
   const Fd& fd() const { return memory_.fd(); }
   void CloseFd() { memory_.CloseFd(); }
 
-  // Copies as many of the bytes as there is room for; how many.
+  // Copies as many of the bytes as there is room for, and returns their number.
   absl::StatusOr<size_t> Write(std::string_view bytes);
-  // What was written may be read from now on.
+  // Lets the reader see what was written.
   void Publish();
-  // From the next bytes that are read on there is room; the reader is to say so
-  // once (RingReader::WriterWaits). Ask for room again after this.
+  // From now on the reader must report once (RingReader::WriterWaits) when it
+  // has made room. The caller must check Room again after this call.
   void AwaitRoom();
-  // May be asked beside the rest.
+  // May run concurrently with the other methods.
   absl::StatusOr<size_t> Room() const;
 
  private:
@@ -46,20 +46,20 @@ class RingWriter {
 
   Segment memory_;
   RingPositions& positions_;
-  // In all; some of it not published yet.
+  // The bytes written in all, some of which may not be published yet.
   std::atomic<uint64_t> written_{0};
 };
 
-// The end that reads. Thread-compatible; HasBytes may be asked beside Read.
+// The reading end. Thread-compatible; HasBytes may run concurrently with Read.
 class RingReader {
  public:
-  // InvalidArgument for what no RingWriter gives.
+  // InvalidArgument unless the memory is a RingWriter's.
   static absl::StatusOr<std::unique_ptr<RingReader>> Open(Fd fd);
 
   bool HasBytes() const;
-  // Appends all that was published, and makes room of it.
+  // Appends all that was published, and frees its room.
   absl::Status Read(std::string& out);
-  // Whether the writer waits for the room that Read has made; once.
+  // Returns true, once, if the writer waits for the room that Read has made.
   bool WriterWaits();
 
  private:

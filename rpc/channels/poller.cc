@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-// For so long after the last answer the next one is worth a busy thread.
+// For so long after an answer, the next one is worth a busy thread.
 constexpr microseconds kBusy{200}, kAttentive{5000};
 constexpr microseconds kShortPause{20}, kLongPause{200};
 
@@ -29,7 +29,7 @@ struct Poller::State {
   bool running ABSL_GUARDED_BY(mutex) = false;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
 
-  // False when there is nothing left to do.
+  // Returns false if there is nothing left to do.
   bool Gather(std::vector<Query>& queries) {
     MutexLock lock(mutex);
     for (Query& query : added) queries.push_back(std::move(query));

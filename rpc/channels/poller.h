@@ -10,18 +10,18 @@
 
 namespace baton::rpc {
 
-// Asks again and again what nobody tells: whether work of a GPU has ended.
-// Often while answers come, and at least every 0.2 ms while there is a
-// query. Thread-safe.
+// Polls for what nobody announces, such as the end of a GPU's work: often while
+// queries succeed, and at least every 0.2 ms while there is a query.
+// Thread-safe.
 class Poller {
  public:
-  // `name`, of the thread: at most 15 characters.
+  // `name` is the name of the thread, of at most 15 characters.
   explicit Poller(const char* name);
-  ~Poller();  // drops what is left
+  ~Poller();  // drops the remaining queries
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Runs on the poller's thread until it returns true. It does not wait.
+  // Runs on the poller's thread until it returns true. It must not wait.
   using Query = absl::AnyInvocable<bool()>;
   void Add(Query query);
 

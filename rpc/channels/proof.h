@@ -7,14 +7,14 @@
 
 #include "core/tensor.h"
 
-// How a channel of GPUs proves itself: what one process wrote, another one sums
-// up where it came.
+// How a channel for GPUs proves that it works: one process writes random words,
+// and the other one returns the sum of what it reads.
 namespace baton::rpc {
 
-// 4 KB of random words, on the CPU.
+// Returns 4 KB of random words, on the CPU.
 Tensor ProofWords();
 
-// Of the bytes of a tensor of the CPU.
+// Returns the sum of the bytes of a CPU tensor.
 uint64_t SumOf(const Tensor& tensor);
 
 }  // namespace baton::rpc

@@ -56,7 +56,7 @@ absl::StatusOr<Fd> OpenFdOf(int64_t process, int descriptor, uint64_t file) {
 absl::StatusOr<Segment> Segment::Create(size_t bytes) {
   Fd fd(memfd_create("baton", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return NoMemory("memfd_create", bytes, errno);
-  // Pages that are missing only when they are written would end the process.
+  // A page that cannot be allocated on its first write kills the process.
   if (fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
     return NoMemory("fallocate", bytes, errno);
   }
@@ -85,7 +85,7 @@ absl::StatusOr<Segment> Segment::Map(Fd fd, size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_POPULATE, fd.get(), 0);
   if (data == MAP_FAILED) return NoMemory("mmap", bytes, errno);
-  // The other process's copy in a fork would keep the pages for good.
+  // A forked child's mapping would keep the pages for good.
   madvise(data, bytes, MADV_DONTFORK);
   return Segment(std::move(fd), static_cast<std::byte*>(data), bytes);
 }

@@ -25,30 +25,30 @@ class Fd {
 
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  // The caller closes it.
+  // Leaves it to the caller to close the descriptor.
   int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_ = -1;
 };
 
-// What tells the file of a descriptor from others of this machine.
+// Returns the id of the descriptor's file, which is unique on this machine.
 absl::StatusOr<uint64_t> FileOf(const Fd& fd);
-// A descriptor of another process of this machine and user, or of this one, by
-// its number there. Unavailable where it cannot be reached, or is of another
-// file: of a process that is not the one that is meant.
+// Opens a descriptor of another process of this machine and user, or of this
+// one, by its number there. Unavailable if it cannot be reached, or belongs to
+// another file and so to another process than the intended one.
 absl::StatusOr<Fd> OpenFdOf(int64_t process, int descriptor, uint64_t file);
 
-// Memory that two processes map and write: without a name, reachable only for
-// who is handed its descriptor, and gone with its last mapping, however the
-// processes end. Its size is sealed, so that neither side can make the other's
-// accesses fail. Thread-compatible.
+// Memory that two processes map and write. It has no name: only a process that
+// was passed its descriptor can map it, and it ends with its last mapping,
+// however the processes end. Its size is sealed, so that neither process can
+// make the other one's accesses fail. Thread-compatible.
 class Segment {
  public:
-  // With all its pages. ResourceExhausted when there is no memory for it.
+  // Allocates all its pages. ResourceExhausted if there is no memory for them.
   static absl::StatusOr<Segment> Create(size_t bytes);
-  // What another process created. InvalidArgument when it is not sealed or not
-  // of that size.
+  // Maps what another process created. InvalidArgument if it is not sealed or
+  // not of that size.
   static absl::StatusOr<Segment> Open(Fd fd, size_t bytes);
 
   Segment(Segment&& other) noexcept;
@@ -57,7 +57,7 @@ class Segment {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  // To be handed on; the mapping does not need it.
+  // The descriptor to be passed on; the mapping does not need it.
   const Fd& fd() const { return fd_; }
   void CloseFd() { fd_ = Fd(); }
 

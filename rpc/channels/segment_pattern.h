@@ -9,12 +9,12 @@
 
 namespace baton::rpc {
 
-// 4 KB at the beginning of a segment by which two processes find out that both
-// have mapped the same memory: who made it writes them, the other one checks
-// and turns them over, and who made it checks that.
+// 4 KB at the beginning of a segment, with which two processes check that both
+// have mapped the same memory: the maker writes them, the other one checks and
+// reverses them, and the maker checks that.
 void WritePattern(const Segment& segment, uint64_t seed);
 void TurnPattern(const Segment& segment);
-// Whether the pattern is there, and, once it is turned over, its reverse.
+// Returns whether the pattern, or its reverse, is there.
 bool HasPattern(const Segment& segment, uint64_t seed, bool reversed);
 
 }  // namespace baton::rpc

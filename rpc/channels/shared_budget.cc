@@ -21,8 +21,7 @@ namespace {
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kPageBytes = 4096;
 
-// The number in a file that holds one; none for "max" and where there is no
-// such file.
+// Returns the number in a file; nothing for "max" or if there is no such file.
 std::optional<uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -31,7 +30,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// The number behind `name` in a file of names and numbers.
+// Returns the number after `name` in a file of names and numbers.
 std::optional<uint64_t> NumberOf(const std::string& path,
                                  const std::string& name) {
   std::ifstream file(path);
@@ -48,19 +47,19 @@ std::optional<uint64_t> NumberOf(const std::string& path,
   return std::nullopt;
 }
 
-// What the two versions call the same.
+// The files that the two versions of cgroups name differently.
 struct CgroupFiles {
   const char* limit;
   const char* used;
-  const char* reclaimable;  // in memory.stat: files that were not used lately
+  const char* reclaimable;  // in memory.stat: files not used lately
 };
 constexpr CgroupFiles kVersion2 = {"/memory.max", "/memory.current",
                                    "inactive_file"};
 constexpr CgroupFiles kVersion1 = {
     "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
 
-// A limit holds for the groups below as well. In a container the path may be
-// one of the host's, and what is mounted begins with the container's own.
+// Applies the limits of a group and its ancestors. In a container the path may
+// be one of the host's, while the mount begins with the container's own group.
 void Lower(const std::string& mount, std::string group,
            const CgroupFiles& files, MemoryRoom& room) {
   for (;;) {
@@ -89,7 +88,7 @@ MemoryRoom FindMemoryRoom(const std::string& root) {
   std::ifstream groups(root + "/proc/self/cgroup");
   std::string line;
   while (std::getline(groups, line)) {
-    // "0::/group" or "4:cpu,memory:/group"
+    // The line is like "0::/group" or "4:cpu,memory:/group".
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || parts[2].empty() || parts[2][0] != '/') continue;

@@ -13,9 +13,9 @@
 
 namespace baton::rpc {
 
-// What this process may use of memory: the machine's, or less where a cgroup
-// that it is in has a limit (memory.max, or memory.limit_in_bytes of version
-// 1); and what of that is free, or would be if files were dropped from it.
+// The memory that this process may use: the machine's, or less if one of its
+// cgroups has a limit (memory.max, or memory.limit_in_bytes of version 1); and
+// how much of it is free or used only for cached files.
 struct MemoryRoom {
   uint64_t limit = 0;
   uint64_t free = 0;
@@ -23,18 +23,18 @@ struct MemoryRoom {
 // `root` is where the file systems of the kernel are mounted.
 MemoryRoom FindMemoryRoom(const std::string& root = "");
 
-// How much shared memory this process makes, or maps, for all workers together:
-// an eighth of what it may use, and less where that is asked for. Thread-safe.
+// Limits the shared memory that this process makes, or maps, for all workers
+// together to an eighth of what it may use, or less if requested. Thread-safe.
 class SharedBudget : public std::enable_shared_from_this<SharedBudget> {
  public:
   using Room = std::function<MemoryRoom()>;
   explicit SharedBudget(Room room) : room_(std::move(room)) {}
-  // Of this process: what it makes, which must fit twice into what is free; and
-  // what it maps, which others have made.
+  // The budgets of this process: for what it makes, which must fit twice into
+  // free memory, and for what it maps, which others have made.
   static const std::shared_ptr<SharedBudget>& OfMade();
   static const std::shared_ptr<SharedBudget>& OfMapped();
 
-  // What is given back when it is dropped.
+  // A part of the budget, which is returned when this object is dropped.
   class Part {
    public:
     ~Part();
@@ -49,13 +49,14 @@ class SharedBudget : public std::enable_shared_from_this<SharedBudget> {
     const std::shared_ptr<SharedBudget> budget_;
     const uint64_t bytes_;
   };
-  // From `least` to `most` bytes, whole pages, so that all parts have `limit`
-  // at most together. Null where there is not so much: then those who joined
-  // are asked to give back what they do not use.
+  // Takes from `least` to `most` bytes, in whole pages, so that all parts
+  // together have at most `limit`. Returns null if there is not so much; then
+  // those who joined are asked to return what they do not use.
   std::unique_ptr<Part> Take(uint64_t least, uint64_t most, uint64_t limit);
   uint64_t taken() const;
 
-  // `ask` is called on any thread, and must not wait. Gives what Leave takes.
+  // `ask` is called on any thread and must not wait. Join returns the argument
+  // of Leave.
   using Ask = std::function<void()>;
   uint64_t Join(Ask ask);
   void Leave(uint64_t member);

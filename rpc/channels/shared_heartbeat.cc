@@ -14,7 +14,7 @@ namespace baton::rpc {
 namespace {
 
 constexpr size_t kHeartbeatBytes = 4096;
-// Nobody can make a read of it fail, nor map it to write from now on.
+// Nobody can make a read of it fail, or make a new writable mapping.
 constexpr int kHeartbeatSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 

@@ -24,7 +24,7 @@ class SharedHeartbeat {
   SharedHeartbeat& operator=(const SharedHeartbeat&) = delete;
 
   void Beat();
-  // To be passed to the processes that watch it.
+  // The descriptor to pass to the processes that watch it.
   const Fd& fd() const { return fd_; }
 
  private:

@@ -78,7 +78,7 @@ class SharedMemory final : public ChannelKind {
   const absl::StatusOr<std::shared_ptr<FdListener>> listener_;
   const absl::StatusOr<std::shared_ptr<SharedHeartbeat>> heartbeat_;
   const std::shared_ptr<FutexEvent> wakeup_;
-  // Of all ends: it makes and maps segments, which takes long.
+  // Shared by all ends: it makes and maps segments, which is slow.
   const std::shared_ptr<ThreadPool> executor_;
 };
 

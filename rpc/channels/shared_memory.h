@@ -16,37 +16,38 @@
 
 namespace baton::rpc {
 
-// Pins memory until the last copy of the result goes; null where it cannot be.
+// Pins memory until the last copy of the result is dropped; returns null if it
+// cannot.
 using Pin = std::function<std::shared_ptr<void>(void* data, size_t bytes)>;
 
 struct SharedMemoryOptions {
-  // Where the socket is made that hands segments on: in a directory that only
-  // this user may enter.
+  // The path of the socket that passes segments, in a directory that only this
+  // user may enter.
   std::string socket_path = {};
-  // What is made for tensors on their way to peers, or in their use, may come
-  // to so much, beside the first 64 KB for each, and so may what is mapped of
-  // theirs; tensors beyond travel otherwise. Of all workers of this process
-  // that have the same budgets (null: those of the process).
+  // The most bytes of segments that are made for tensors sent to peers, beside
+  // the first 64 KB for each peer, and the most bytes of peers' segments that
+  // are mapped. Further tensors use other ways. The limit holds for all workers
+  // of this process with the same budgets (null: those of the process).
   size_t bytes = size_t{1} << 30;
   std::shared_ptr<SharedBudget> made = nullptr;
   std::shared_ptr<SharedBudget> mapped = nullptr;
-  // What was not used for so long is given back, where connections beat; after
-  // a second when the budget is short.
+  // Memory that was not used for so long is returned on connections with beats;
+  // when the budget is short, after a second.
   std::chrono::milliseconds idle{30'000};
-  // For all that is mapped of a peer's beyond its first 64 KB, as long as it
-  // is: GPUs of this process then copy from it at the full rate. Empty: for
-  // none.
+  // Pins each mapped segment of a peer beyond its first 64 KB while it is
+  // mapped, so that GPUs of this process copy from it at the full rate. Empty
+  // for no pinning.
   Pin pin = {};
-  // Of this process, where small messages shall go by rings; null: nowhere.
+  // The futex event of this process if small messages use rings, else null.
   std::shared_ptr<FutexEvent> wakeup = nullptr;
 };
 
-// Shared memory, for CPU tensors between processes of one machine and user. The
-// sender copies the elements once into a block of a segment that it shares with
-// this one peer; the receiver's tensor is that block, to read and to write,
-// until its lease is back. Segments are made on demand, before they are
-// needed: a tensor for which there is no room makes the next one find some.
-// Where it cannot be had, what is made offers the reason.
+// Makes the channel of shared memory, for CPU tensors between processes of one
+// machine and user. The sender copies the elements once into a block of a
+// segment that it shares with this one peer. The receiver's tensor is that
+// block, which it may read and write until it releases the lease. Segments are
+// made on demand: a tensor without room causes one for later tensors. If there
+// can be no shared memory, Offer of the result returns the reason.
 std::shared_ptr<ChannelKind> MakeSharedMemory(
     const SharedMemoryOptions& options);
 

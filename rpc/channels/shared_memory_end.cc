@@ -18,18 +18,18 @@
 namespace baton::rpc {
 namespace {
 
-// The first segment proves that this works and costs a connection that never
-// sends a large tensor little.
+// The first segment proves that the channel works, and is cheap for a
+// connection that never sends a large tensor.
 constexpr size_t kFirstBytes = size_t{64} << 10;
 constexpr size_t kLeastGrowth = size_t{16} << 20;
 constexpr size_t kGranule = size_t{2} << 20;
 constexpr std::chrono::seconds kGrowthPause{1};
-// What was used within it is not given back for others: it would soon be made
-// again.
+// Memory that was used more recently is not returned for others, because it
+// would soon be made again.
 constexpr std::chrono::seconds kLeastIdle{1};
 
-// The part of the budget ends with the segment, and what pins it just before,
-// whoever holds it last.
+// The part of the budget is returned after the segment is unmapped, and the pin
+// is dropped just before, whoever holds the result last.
 std::shared_ptr<Segment> Budgeted(Segment segment,
                                   std::unique_ptr<SharedBudget::Part> part,
                                   std::shared_ptr<void> pinned = nullptr) {
@@ -115,7 +115,7 @@ void SharedMemoryEnd::PassOrTell(size_t bytes, Part part) {
   const absl::Status status = Pass(bytes, std::move(part));
   if (status.ok()) return;
   NotGrown(0, std::string(status.message()));
-  // The other end may wait for a first one.
+  // The other end may wait for a first segment.
   wire::SharedMemoryControl control;
   control.set_failed(std::string(status.message()));
   SendControl(control);
@@ -132,7 +132,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   WritePattern(segment, passed.seed());
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
-  passed.set_heartbeat(PassHeart());
+  passed.set_heartbeat(PassHeartbeat());
   ASSIGN_OR_RETURN(const bool ring, PassRing());
   passed.set_ring(ring);
   {
@@ -145,7 +145,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   return absl::OkStatus();
 }
 
-bool SharedMemoryEnd::PassHeart() {
+bool SharedMemoryEnd::PassHeartbeat() {
   if (heartbeat_ == nullptr || heartbeat_passed_) return false;
   heartbeat_passed_ = connection_->Send(heartbeat_->fd()).ok();
   return heartbeat_passed_;
@@ -154,7 +154,7 @@ bool SharedMemoryEnd::PassHeart() {
 absl::StatusOr<bool> SharedMemoryEnd::PassRing() {
   if (wakeup_ == nullptr || std::exchange(ring_passed_, true)) return false;
   auto ring = RingWriter::Make();
-  if (!ring.ok()) return false;  // there is another way
+  if (!ring.ok()) return false;  // the streams serve instead
   RETURN_IF_ERROR(connection_->Send((*ring)->fd()));
   RETURN_IF_ERROR(connection_->Send(wakeup_->fd()));
   ring_ = *std::move(ring);
@@ -200,7 +200,7 @@ void SharedMemoryEnd::OnControlMessage(
   } else if (control.has_closed()) {
     returning_.erase(control.closed());
   } else {
-    // Its direction does not work; this one finds out by itself.
+    // Only the peer's direction has failed; this one finds out by itself.
     LogDebug("the peer shares no memory: ", control.failed());
     Start();
   }
@@ -211,7 +211,7 @@ absl::Status SharedMemoryEnd::Map(
     const wire::SharedMemoryControl::Passed& passed) {
   const size_t bytes = passed.bytes();
   RETURN_IF_ERROR(Connected());
-  // First, so that each segment meets its own descriptor.
+  // Must come first, so that each segment gets its own descriptor.
   ASSIGN_OR_RETURN(Fd fd, connection_->Receive());
   Part part;
   if (mapped_one_ || bytes != kFirstBytes) {
@@ -319,14 +319,14 @@ void SharedMemoryEnd::Grow(uint64_t bytes) {
   const bool open = exported_->capacity() > 0;
   MutexLock lock(mutex_);
   if (!open || growing_ || lost_ || Clock::now() < grow_again_) return;
-  // It may have come since the caller looked.
+  // There may be room since the caller looked.
   if (exported_->HasRoom(bytes)) return;
   growing_ = true;
   Post([self = shared_from_this(), bytes] { self->GrowNow(bytes); });
 }
 
 void SharedMemoryEnd::GrowNow(uint64_t bytes) {
-  // For two, because one is in use while the next is written.
+  // For two tensors, because one is in use while the next one is written.
   const uint64_t most = std::max<uint64_t>(2 * bytes, kLeastGrowth);
   Part part = budget_.made->Take(
       bytes, (most + kGranule - 1) / kGranule * kGranule, budget_.bytes);

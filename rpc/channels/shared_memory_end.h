@@ -29,25 +29,26 @@ class SharedMemoryControl;
 class SharedMemoryControl_Passed;
 }  // namespace wire
 
-// One end of shared memory between two workers (rpc/wire.proto has what they
-// say). The two directions open by themselves: each sender passes segments and
-// uses one once the receiver has mapped it. After a loss nothing is reused: the
-// sender unmaps, and the pages go with the receiver's last tensor.
+// One end of shared memory between two workers (rpc/wire.proto has its
+// messages). The two directions open independently: each sender passes segments
+// and uses one once the receiver has mapped it. After a loss nothing is reused:
+// the sender unmaps its segments, and the pages are freed with the receiver's
+// last tensor.
 class SharedMemoryEnd final
     : public Channel,
       public std::enable_shared_from_this<SharedMemoryEnd> {
  public:
   using Connect = std::function<absl::StatusOr<FdConnection>()>;
-  // As SharedMemoryOptions has them.
+  // See SharedMemoryOptions.
   struct Budget {
     std::shared_ptr<SharedBudget> made, mapped;
     uint64_t bytes = 0;
     std::chrono::milliseconds idle{0};
     Pin pin = {};
   };
-  // What takes long runs on `executor`, a thread that may be held up.
-  // `heartbeat` and `wakeup` are this process's; null where it has none, or
-  // wants no rings.
+  // Slow work runs on `executor`, whose thread may block. `heartbeat` and
+  // `wakeup` are this process's; null if it has no heartbeat, or wants no
+  // rings.
   SharedMemoryEnd(Connect connect, const Budget& budget,
                   std::shared_ptr<ThreadPool> executor,
                   std::shared_ptr<SharedHeartbeat> heartbeat,
@@ -77,31 +78,30 @@ class SharedMemoryEnd final
   void Post(Task task);
   void SendControl(const wire::SharedMemoryControl& control);
 
-  // On the executor. A part of the budget ends with its segment.
+  // These run on the executor. A part of the budget ends with its segment.
   using Part = std::unique_ptr<SharedBudget::Part>;
   absl::Status Connected();
   void PassOrTell(size_t bytes, Part part);
   absl::Status Pass(size_t bytes, Part part);
-  // Makes room for a tensor like this one, if the budget has it.
+  // Makes room for a tensor of this size if the budget allows.
   void GrowNow(uint64_t bytes);
-  // Segments that nobody has used for so long go, once the peer has unmapped
-  // them.
+  // Removes segments that have been idle for so long, once the peer has
+  // unmapped them.
   void ReturnIdle(Clock::duration idle);
-  // Once; false where there is none to pass.
-  bool PassHeart();
+  // Passes the heartbeat, once; returns false if there is none.
+  bool PassHeartbeat();
   absl::StatusOr<bool> PassRing();
   void OnControlMessage(const wire::SharedMemoryControl& control);
   absl::Status Map(const wire::SharedMemoryControl_Passed& passed);
   absl::Status Watch();
   absl::Status MapRing();
-  // Hands over the ring once the peer has mapped it and the peer's wakeup has
-  // come.
+  // Hands over the ring once the peer has mapped it and has passed its wakeup.
   void UseRing();
   void OnMapped(uint32_t id, const std::string& failure);
 
-  // Has a segment made for tensors like this one, if there have been any.
+  // Requests a segment for a tensor of this size, once the channel is open.
   void Grow(uint64_t bytes);
-  // A segment that was to be was not passed, or not mapped.
+  // A segment that was requested was not passed, or not mapped.
   void NotGrown(uint32_t id, const std::string& why);
 
   const Connect connect_;
@@ -113,19 +113,19 @@ class SharedMemoryEnd final
   const std::shared_ptr<ImportedBlocks> imported_;
   const std::shared_ptr<ExportedBlocks> exported_ =
       std::make_shared<ExportedBlocks>();
-  // The executor's.
+  // Used by the executor only.
   std::optional<FdConnection> connection_;
   bool heartbeat_passed_ = false;
   bool ring_passed_ = false;
-  bool ring_mapped_ = false;  // there
+  bool ring_mapped_ = false;  // by the peer
   std::unique_ptr<RingWriter> ring_;
   std::shared_ptr<FutexWaker> peer_wakeup_;  // of the other process
   bool mapped_one_ = false;
-  ExportedBlocks::Segments returning_;  // that the peer is to unmap
+  ExportedBlocks::Segments returning_;  // which the peer must unmap
 
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
-  bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // its first segment
+  bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // the first segment
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);  // not mapped yet
   uint64_t budget_member_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -133,7 +133,7 @@ class SharedMemoryEnd final
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};
   std::string why_not_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<HeartbeatWatch> watch_
-      ABSL_GUARDED_BY(mutex_);                    // of the peer's
+      ABSL_GUARDED_BY(mutex_);                    // of the peer
   bool watched_ ABSL_GUARDED_BY(mutex_) = false;  // by the peer
 };
 

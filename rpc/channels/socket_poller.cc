@@ -53,7 +53,7 @@ class SocketPoller::Core final
 
   void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
-  // Adds what was woken, and gives what is due. False when it is over.
+  // Adds the woken sockets and the tasks that are due. False at the end.
   bool Gather(Ids& ready, std::vector<Task>& due);
   void Serve(uint64_t id, Ids& again);
   void Await(Ids& ready);
@@ -71,7 +71,7 @@ class SocketPoller::Core final
   Ids woken_ ABSL_GUARDED_BY(mutex_);
   std::multimap<Clock::time_point, Task> timers_ ABSL_GUARDED_BY(mutex_);
 
-  std::map<uint64_t, Source> sources_;  // the thread's
+  std::map<uint64_t, Source> sources_;  // used by the thread only
 };
 
 absl::Status SocketPoller::Core::Start() {
@@ -94,7 +94,7 @@ absl::StatusOr<uint64_t> SocketPoller::Core::Add(
   MutexLock lock(mutex_);
   if (stopping_) return absl::CancelledError("the poller is gone");
   const uint64_t id = next_id_++;
-  // Of no event yet: the first step comes without one.
+  // Waits for no event yet: the first step needs none.
   epoll_event none{.events = EPOLLONESHOT, .data = {.u64 = id}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket->get(), &none) != 0) {
     return absl::UnavailableError(
@@ -155,7 +155,7 @@ void SocketPoller::Core::Run() {
     for (const uint64_t id : now) Serve(id, ready);
     Await(ready);
   }
-  // Without the lock: what they hold may call this.
+  // Without the lock: what they hold may call this object.
   sources_.clear();
   std::vector<std::pair<uint64_t, Source>> added;
   std::multimap<Clock::time_point, Task> timers;
@@ -215,16 +215,16 @@ void SocketPoller::Core::Await(Ids& ready) {
       epoll_wait(epoll_.get(), events, kEventsAtOnce, spin ? 0 : SleepLimit());
   for (int i = 0; i < count; ++i) {
     const uint64_t id = events[i].data.u64;  // not aligned: a copy
-    eventfd_t rung;
+    eventfd_t wakeups;
     if (id != kWakeup) {
       ready.push_back(id);
     } else {
-      eventfd_read(wakeup_.get(), &rung);
+      eventfd_read(wakeup_.get(), &wakeups);
     }
   }
 }
 
-// In ms, as epoll takes it. From then on others have to ring.
+// Returns ms, as for epoll. From then on other threads must wake this one.
 int SocketPoller::Core::SleepLimit() {
   MutexLock lock(mutex_);
   if (stopping_ || !woken_.empty()) return 0;

@@ -31,13 +31,13 @@ class SocketPoller {
   using Step = absl::AnyInvocable<Then()>;
   enum class For { kReading, kWriting };
 
-  // `name`, of the thread: at most 15 characters.
+  // `name` is the name of the thread, of at most 15 characters.
   explicit SocketPoller(const char* name);
-  ~SocketPoller();  // drops what is left
+  ~SocketPoller();  // drops the remaining sockets and tasks
   SocketPoller(const SocketPoller&) = delete;
   SocketPoller& operator=(const SocketPoller&) = delete;
 
-  // To be called first; further calls do nothing. Returns Unavailable if no
+  // Must be called first; further calls do nothing. Returns Unavailable if no
   // descriptors are left.
   absl::Status Start();
   // The first step is called at once. Steps run on the poller's thread and must

@@ -15,32 +15,31 @@
 namespace baton::rpc {
 
 struct TcpOptions {
-  // Where to listen, as the worker itself does, on a port for tensors alone
-  // (0: any free one), and the host that others are told. Without a host to
-  // listen on there is no channel.
+  // The worker's own host, on which it also listens for tensors, at the port
+  // `port` (0 for any free one), and the host that peers are told.
+  // Without a host there is no channel.
   std::string listen_host = {};
   uint16_t port = 0;
   std::string told_host = {};
-  // Elements travel within TLS, unless neither end asks for it.
+  // Elements travel within TLS if either end sets this.
   bool tls = false;
-  // Of an address that is to be dialed, "10.0.0.1:5": an error says why it must
-  // not be. Null: any may.
+  // Checks an address before it is dialed, such as "10.0.0.1:5", and returns an
+  // error if it must not be. Null allows any.
   std::function<absl::Status(const std::string& address)> check = nullptr;
-  // How long a connection may take until both have shown their keys.
+  // The time within which both ends must have shown their keys.
   std::chrono::milliseconds opening{10'000};
-  // How long the end of a socket waits for that of the connection, which says
-  // better why.
+  // When the socket ends, the channel waits so long for the connection to end,
+  // which gives the better reason.
   std::chrono::milliseconds grace{500};
 };
 
-// A TCP connection of its own, for tensors of the CPU between workers that do
-// not share memory. Nothing is copied but by the kernels: elements are written
-// from where the sender has them, who may not change them before they have
-// left, and read to where they stay. The two ends have shown each other the key
-// of this connection, which they were told by gRPC; with TLS they derive the
-// secret of a TLS 1.3 connection from both keys, and what they show, so that
-// neither key is seen on the network. If the channel cannot be had, the kind
-// offers the reason.
+// Makes the channel of TCP connections of their own, for CPU tensors between
+// workers that do not share memory. Only the kernels copy elements: they are
+// written from the sender's tensor, which must not change until it has left,
+// and read into the receiver's. The two ends show each other the keys of this
+// connection, which they were told by gRPC. With TLS they derive from both keys
+// what they show and the secret of a TLS 1.3 connection, so that neither key is
+// seen on the network. If there can be no channel, the kind offers the reason.
 std::shared_ptr<ChannelKind> MakeTcp(const TcpOptions& options);
 
 }  // namespace baton::rpc

@@ -50,7 +50,7 @@ std::shared_ptr<TcpDial> TcpDial::Start(
   return dial;
 }
 
-// The step, if there is one, finds that it is over.
+// The step, if there is one, finds that it was cancelled.
 void TcpDial::Cancel() {
   Then dropped;
   uint64_t polled = 0;
@@ -111,8 +111,8 @@ Poll TcpDial::Step(const Fd& socket) {
     DialNext();
     return Poll::kEnd;
   }
-  // Its poller lets go of it after this step; the new owner has another number
-  // for the same socket.
+  // The poller releases its descriptor after this step, so the new owner gets a
+  // duplicate.
   Fd owned(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
   if (owned.valid()) {
     Finish(std::move(owned));
@@ -133,7 +133,7 @@ absl::Status TcpDial::Connect(const Fd& socket) {
   socklen_t size = sizeof(error);
   getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return DialFailure("cannot connect", error);
-  // Who was woken for nothing has no error either.
+  // A spurious wake-up also shows no error, so check that it is connected.
   sockaddr_storage there;
   size = sizeof(there);
   return getpeername(socket.get(), reinterpret_cast<sockaddr*>(&there),

@@ -20,38 +20,39 @@
 
 namespace baton::rpc {
 
-// Dials the addresses of a host, one after the other, on a poller's thread and
-// none of its own: one that drops packets holds up nobody else. Thread-safe.
+// Dials the addresses of a host, one after the other, on a poller's thread. It
+// has no thread of its own, so an address that drops packets delays nobody
+// else. Thread-safe.
 class TcpDial : public std::enable_shared_from_this<TcpDial> {
  public:
-  // `then` gets the connection whose other end has shown its key, or why there
-  // is none: Unavailable where nobody is there within `limit`, PermissionDenied
-  // where it is somebody else. At most once, on the poller's thread. The poller
-  // has started.
+  // `then` gets the connection whose other end has shown its key, or an error:
+  // Unavailable if nobody answers within `limit`, PermissionDenied if it is
+  // somebody else. It is called at most once, on the thread of the poller,
+  // which must have been started.
   using Then = absl::AnyInvocable<void(absl::StatusOr<Fd>)>;
   static std::shared_ptr<TcpDial> Start(
       const std::shared_ptr<SocketPoller>& poller, TcpAddresses addresses,
       const TcpKeys& keys, std::chrono::milliseconds limit, Then then);
-  // Nobody wants it any more: `then` is not called, unless it is now.
+  // `then` is not called after this, except by a call that is under way.
   void Cancel();
 
  private:
   TcpDial(const std::shared_ptr<SocketPoller>& poller, TcpAddresses addresses,
           const TcpKeys& keys, Then then);
-  // Of the poller's thread: the next address there is.
+  // Runs on the poller's thread: dials the next address, if there is one.
   void DialNext();
   SocketPoller::Then Step(const Fd& socket);
-  // OK once the socket is connected; Cancelled while that is under way.
+  // Returns OK once the socket is connected, Cancelled while that is under way.
   absl::Status Connect(const Fd& socket);
   absl::Status ShowKey(const Fd& socket);
-  // Cancelled while the key has not come.
+  // Returns Cancelled while the key has not arrived.
   absl::Status HearKey(const Fd& socket);
   void Finish(absl::StatusOr<Fd> result);
 
   const std::weak_ptr<SocketPoller> poller_;
   const TcpAddresses addresses_;
   const TcpKeys keys_;
-  // The poller's.
+  // Used on the poller's thread only.
   const addrinfo* next_;
   const addrinfo* dialed_ = nullptr;
   bool connecting_ = false;
@@ -60,8 +61,8 @@ class TcpDial : public std::enable_shared_from_this<TcpDial> {
   absl::Status failure_{absl::UnavailableError("it has no address")};
 
   Mutex mutex_;
-  Then then_ ABSL_GUARDED_BY(mutex_);  // null once it was called, or dropped
-  uint64_t polled_ ABSL_GUARDED_BY(mutex_) = 0;  // as
+  Then then_ ABSL_GUARDED_BY(mutex_);            // null once called or dropped
+  uint64_t polled_ ABSL_GUARDED_BY(mutex_) = 0;  // its id there
 };
 
 }  // namespace baton::rpc

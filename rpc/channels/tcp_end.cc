@@ -16,10 +16,10 @@ namespace {
 
 using Poll = SocketPoller::Then;
 
-// Of one connection, before others have their turn.
+// Steps of one connection before others have their turn.
 constexpr int kStepsAtOnce = 16;
 
-// Keeps the stream.
+// The result keeps the stream alive.
 std::shared_ptr<const Fd> SocketOf(const std::shared_ptr<TcpStream>& stream) {
   return {stream, &stream->socket()};
 }
@@ -58,8 +58,8 @@ void TcpEnd::FailUnlessOpened(SocketPoller& poller, const char* why) {
   });
 }
 
-// The resolver is asked for one name after the other: one that is not found
-// soon holds up those that are names as well.
+// The resolver is asked for one name at a time, so a slow name delays only
+// other names.
 void TcpEnd::Start() {
   const auto executor = executor_.lock();
   if (executor == nullptr || dial_host_.empty()) return;
@@ -182,7 +182,7 @@ void TcpEnd::Fail(const std::string& why, bool tell) {
 }
 
 void TcpEnd::Ended(const absl::Status& why) {
-  // Nothing more of this socket, but for what waits: until OnLost.
+  // Cancelled is not reported: this end has ended the socket itself.
   if (absl::IsCancelled(why)) return;
   if (!absl::IsUnavailable(why)) return Fail(std::string(why.message()));
   const auto reader = reader_.lock();
@@ -258,7 +258,7 @@ absl::StatusOr<Imported> TcpEnd::Import(const TensorSpec& spec,
     MutexLock lock(mutex_);
     reads = reads_;
   }
-  // Its bytes may be there already, and were not asked for.
+  // Its bytes may be there already and were not read before.
   const auto reader = reader_.lock();
   if (reader != nullptr && reads != 0) reader->Wake(reads);
   return imported;
@@ -288,7 +288,7 @@ void TcpEnd::OnLost() {
   receipts_.Lose();
   if (stream == nullptr) return;
   shutdown(stream->socket().get(), SHUT_RDWR);
-  // So that they let go of the socket.
+  // Makes the pollers release the socket.
   if (const auto reader = reader_.lock()) reader->Wake(reads);
   if (const auto writer = writer_.lock()) writer->Wake(writes);
 }

@@ -23,7 +23,7 @@
 
 namespace baton::rpc {
 
-// The keys of a connection; with TLS, what is derived from them.
+// The keys of a connection and, with TLS, the secrets derived from them.
 struct TcpSecrets {
   TcpKeys keys;
   std::optional<TlsSetup> tls;
@@ -37,15 +37,15 @@ struct TcpParts {
   TcpOptions options;
 };
 
-// One end of a socket between two workers (rpc/wire.proto has what they say).
+// One end of a socket between two workers (rpc/wire.proto has its messages).
 class TcpEnd final : public Channel,
                      public std::enable_shared_from_this<TcpEnd> {
  public:
   TcpEnd(const TcpParts& parts, TcpSecrets secrets,
          std::shared_ptr<ChannelPort> port);
 
-  // Of the two, once: who dialed has somewhere to dial when it starts, the
-  // other one is told whose key will come.
+  // One of the two is called, once: DialAtStart on the end that dialed, Expect
+  // on the other one, which waits for the key.
   void DialAtStart(std::string host, uint16_t port);
   absl::Status Expect();
 
@@ -56,28 +56,29 @@ class TcpEnd final : public Channel,
   Future<void> Send(uint64_t lease) override;
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
                                   const std::string& ticket) override;
-  // Leases end here, when the tensor has left.
+  // Always an error: leases end here, when the tensor has left.
   absl::Status OnReleased(uint64_t lease) override;
   void OnLost() override;
   TensorChannelInfo info() const override;
 
  private:
-  // The addresses of the host that was told, all of which must be such as may
-  // be dialed. Speaks to the port later.
+  // Gets the addresses of the host that the peer named, and dials them unless
+  // one must not be dialed. Calls the port only later.
   void Dial(absl::StatusOr<TcpAddresses> addresses);
   absl::Status CheckAll(const TcpAddresses& addresses) const;
   void Dialed(absl::StatusOr<Fd> socket);
   void Adopt(Fd socket);
-  // What cannot go on: the opening, or else the connection.
+  // Reports that the channel cannot open or, once open, that the connection
+  // must end.
   void Fail(const std::string& why, bool tell = true);
-  // Fails with `why`, which must be a literal, once the time to open is over.
+  // Fails with `why`, a string literal, if the channel is not open in time.
   void FailUnlessOpened(SocketPoller& poller, const char* why);
-  // The socket has ended, perhaps as the connection is ending.
+  // The socket has ended, perhaps because the connection is ending.
   void Ended(const absl::Status& why);
   SocketPoller::Then Read(const std::shared_ptr<TcpStream>& stream);
   SocketPoller::Then Write(TcpStream& stream);
-  // Ends the handshake, and with it the opening. Cancelled while the handshake
-  // is under way, or the connection has ended.
+  // Continues the handshake, with whose end the channel is open. Returns
+  // Cancelled while it is under way, or if the connection has ended.
   absl::Status Open(const std::shared_ptr<TcpStream>& stream);
 
   const std::weak_ptr<SocketPoller> reader_, writer_;
@@ -92,12 +93,12 @@ class TcpEnd final : public Channel,
   TcpSends sends_;
   TcpReceipts receipts_;
   std::atomic<bool> open_{false};
-  bool opened_ = false;  // once, for good; the reader's
+  bool opened_ = false;  // for good; used by the reader only
   mutable Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;             // failed, or lost
   std::shared_ptr<TcpDial> dial_ ABSL_GUARDED_BY(mutex_);  // under way
   std::shared_ptr<TcpStream> stream_ ABSL_GUARDED_BY(mutex_);
-  uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;  // as the pollers call them
+  uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;  // ids in the pollers
   uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -70,7 +70,7 @@ absl::Status TcpListener::Expect(const TcpKeys& keys, Then then) {
 }
 
 void TcpListener::Forget(const std::string& key) {
-  std::list<Expected> dropped;  // after the lock is
+  std::list<Expected> dropped;  // destroyed after the lock
   MutexLock lock(mutex_);
   for (auto it = expected_.begin(); it != expected_.end();) {
     const auto next = std::next(it);
@@ -96,14 +96,13 @@ void TcpListener::TakeIn(Fd socket) {
   if (!added.ok()) unauthenticated_->Remove(number);
 }
 
-Poll TcpListener::Hear(uint64_t stranger, const Fd& socket,
-                       std::string& shown) {
+Poll TcpListener::Hear(uint64_t number, const Fd& socket, std::string& shown) {
   char key[kTcpKeyBytes];
   const ssize_t got = recv(socket.get(), key, kTcpKeyBytes - shown.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Poll::kWhenReady;
   if (got > 0) shown.append(key, static_cast<size_t>(got));
   if (got > 0 && shown.size() < kTcpKeyBytes) return Poll::kWhenReady;
-  if (unauthenticated_->Remove(stranger) && got > 0) Welcome(socket, shown);
+  if (unauthenticated_->Remove(number) && got > 0) Welcome(socket, shown);
   return Poll::kEnd;
 }
 
@@ -111,7 +110,7 @@ void TcpListener::Welcome(const Fd& socket, const std::string& shown) {
   std::list<Expected> found;
   {
     MutexLock lock(mutex_);
-    // All are compared, whichever it is.
+    // All are compared, so that the time does not depend on which one matches.
     for (auto it = expected_.begin(); it != expected_.end();) {
       const auto next = std::next(it);
       if (SameToken(it->keys.ours, shown))
@@ -120,15 +119,15 @@ void TcpListener::Welcome(const Fd& socket, const std::string& shown) {
     }
   }
   if (found.empty()) {
-    // Anybody may come, and as often as they like.
+    // Not a warning: anybody can connect, as often as they like.
     LogInfo("closed a connection for tensors: it shows a wrong key");
     return;
   }
   const std::string& answer = found.front().keys.theirs;
   const ssize_t sent =
       send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-  // Its poller lets go of it after this step; the new owner has another number
-  // for the same socket.
+  // The poller releases its descriptor after this step, so the new owner gets a
+  // duplicate.
   Fd owned(sent == static_cast<ssize_t>(answer.size())
                ? fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)
                : -1);

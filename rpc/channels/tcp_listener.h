@@ -24,17 +24,18 @@ namespace baton::rpc {
 // key yet, each for at most 10 s. Thread-safe.
 class TcpListener : public std::enable_shared_from_this<TcpListener> {
  public:
-  // Port 0: any free one.
+  // Port 0 stands for any free one.
   static absl::StatusOr<std::shared_ptr<TcpListener>> Make(
       const std::string& host, uint16_t port,
       const std::shared_ptr<SocketPoller>& poller);
 
   uint16_t port() const { return port_; }
-  // `then` gets the connection that shows keys.ours, and has been shown the
-  // other one; at most once, on the poller's thread. The poller has started.
+  // `then` gets the connection that shows keys.ours after it was shown
+  // keys.theirs. It is called at most once, on the thread of the poller, which
+  // must have been started.
   using Then = std::function<void(Fd)>;
   absl::Status Expect(const TcpKeys& keys, Then then);
-  // The keys.ours of one who is expected no more.
+  // `key` is the keys.ours of a connection that is no longer expected.
   void Forget(const std::string& key);
 
  private:
@@ -44,9 +45,9 @@ class TcpListener : public std::enable_shared_from_this<TcpListener> {
   };
   TcpListener(std::vector<std::shared_ptr<const Fd>> sockets, uint16_t port,
               const std::shared_ptr<SocketPoller>& poller);
-  // On the poller's thread.
+  // Runs on the poller's thread.
   void TakeIn(Fd socket);
-  SocketPoller::Then Hear(uint64_t stranger, const Fd& socket,
+  SocketPoller::Then Hear(uint64_t number, const Fd& socket,
                           std::string& shown);
   void Welcome(const Fd& socket, const std::string& shown);
 
@@ -55,7 +56,7 @@ class TcpListener : public std::enable_shared_from_this<TcpListener> {
   const std::weak_ptr<SocketPoller> poller_;
   const std::shared_ptr<UnauthenticatedPeers> unauthenticated_;
   mutable Mutex mutex_;
-  bool accepting_ ABSL_GUARDED_BY(mutex_) = false;  // somebody was expected
+  bool accepting_ ABSL_GUARDED_BY(mutex_) = false;  // since the first Expect
   std::list<Expected> expected_ ABSL_GUARDED_BY(mutex_);
 };
 

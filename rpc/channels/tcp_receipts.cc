@@ -19,10 +19,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// More than an honest sender has out, with what the two kernels hold: that has
-// left as far as the sender knows.
+// More than an honest sender has out, including what the two kernels hold,
+// which the sender counts as having left.
 constexpr size_t kMostReceipts = size_t{1} << 16;
-constexpr uint64_t kTcpMostAwaited = uint64_t{1} << 30;  // unless it is one
+constexpr uint64_t kTcpMostAwaited = uint64_t{1} << 30;  // or one tensor
 
 }  // namespace
 
@@ -76,7 +76,7 @@ absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(TcpStream& stream) {
   MutexLock one(reading_);
   ASSIGN_OR_RETURN(const bool promised, Find());
   if (!promised) return Read{.unasked = true};
-  // Behind the elements comes the next head, which saves a call.
+  // The elements are followed by the next head; reading both saves a call.
   Head next{};
   iovec parts[2] = {{}, {&next, sizeof(next)}};
   if (receipt_.has_value()) {

@@ -17,29 +17,29 @@
 
 namespace baton::rpc {
 
-// Tensors that one peer has promised, and the bytes that come for them by a
-// socket (rpc/channels/tcp_sends.h), which are read to where they stay. Bytes
-// of a tensor that was not promised yet wait in the socket. Trusts nothing that
-// it was told or that it reads. Thread-safe.
+// The tensors that one peer has promised, and the bytes of them that arrive by
+// a socket (rpc/channels/tcp_sends.h), which are read directly into the
+// tensors. Bytes of a tensor that was not promised yet wait in the socket.
+// Trusts nothing that it was told or that it reads. Thread-safe.
 class TcpReceipts {
  public:
-  // The tensor, which comes later. InvalidArgument for a ticket that makes no
-  // sense, or beside more than an honest sender has out.
+  // Returns the tensor, whose elements come later. InvalidArgument for a ticket
+  // that makes no sense, or if more is promised than an honest sender has out.
   absl::StatusOr<Imported> Import(const TensorSpec& spec, uint64_t lease,
                                   uint64_t bytes);
 
-  // A step of one thread, which calls this again and again.
+  // The result of one step; one thread calls ReadFrom again and again.
   struct Read {
     bool empty = false;    // the socket has nothing more now
     bool unasked = false;  // what comes next was not promised yet
-    // To be set OK: the last byte of a tensor is there.
+    // To be set OK: the last byte of a tensor has arrived.
     std::optional<Promise<void>> came = {};
   };
   // Reads at most 4 MB. InvalidArgument for bytes that make no sense,
   // Unavailable when the socket is broken or ends, Cancelled after Lose.
   absl::StatusOr<Read> ReadFrom(TcpStream& stream);
 
-  // When it returns no tensor is written any more; what has not come fails.
+  // After this no tensor is written any more, and all missing ones fail.
   void Lose();
 
   ReceivedTensors counts() const;
@@ -54,8 +54,8 @@ class TcpReceipts {
     uint64_t lease;
     uint64_t bytes;
   };
-  // Finds the tensor that the head names, once it is whole. False when it was
-  // not promised yet.
+  // Finds the tensor that the head names, once the head is complete. Returns
+  // false if that tensor was not promised yet.
   absl::StatusOr<bool> Find() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
   bool head_is_whole() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
     return head_bytes_ == sizeof(head_);
@@ -63,10 +63,11 @@ class TcpReceipts {
   std::optional<Promise<void>> Advance(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
 
-  // Held while the stream is read; taken before the other one.
+  // Held while the stream is read; acquired before `mutex_`.
   Mutex reading_;
   Head head_ ABSL_GUARDED_BY(reading_){};
-  size_t head_bytes_ ABSL_GUARDED_BY(reading_) = 0;  // of it, that are here
+  size_t head_bytes_ ABSL_GUARDED_BY(reading_) =
+      0;  // the bytes of it that have arrived
   std::optional<Receipt> receipt_ ABSL_GUARDED_BY(reading_);  // of the head
   size_t read_ ABSL_GUARDED_BY(reading_) = 0;                 // of its elements
 

@@ -18,11 +18,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// So many may be on their way to one peer.
+// The most tensors on their way to one peer.
 constexpr size_t kMostLeases = 1024;
-// As much as a receiver takes in by default before it has dealt with any
-// (GrpcOptions::max_undelivered_bytes); the rest goes by gRPC, which waits.
-constexpr uint64_t kTcpMostSent = uint64_t{256} << 20;  // unless it is one
+// As much as a receiver accepts by default before it has handled any of it
+// (GrpcOptions::max_undelivered_bytes). The rest goes by gRPC, which waits.
+constexpr uint64_t kTcpMostSent = uint64_t{256} << 20;  // or one tensor
 
 }  // namespace
 
@@ -51,7 +51,7 @@ std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
 }
 
 void TcpSends::Withdraw(uint64_t lease) {
-  Item item;  // after the lock is
+  Item item;  // destroyed after the lock
   MutexLock lock(mutex_);
   const auto found = out_.find(lease);
   if (found == out_.end()) return;

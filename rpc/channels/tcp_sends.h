@@ -22,32 +22,30 @@
 
 namespace baton::rpc {
 
-// Tensors of the CPU for one peer, and the bytes that bring them there by a
-// socket: each is its lease and its size (u64, little-endian), then its
-// elements, which are read where the tensor has them until they are written.
-// Thread-safe.
+// The CPU tensors for one peer, and the bytes that carry them through a socket.
+// Each is its lease and its size (u64, little-endian), then its elements, which
+// are read from the tensor until they are written. Thread-safe.
 class TcpSends {
  public:
-  // Nothing for tensors of a GPU, for bools, whose bytes may be 0 or 1 alone,
-  // and when too much waits already. One with gaps is copied.
+  // Returns nothing for GPU tensors, for bools, whose bytes may only be 0 or 1,
+  // and if too much is waiting already. A tensor with gaps is copied.
   std::optional<Ticket> Export(const Tensor& tensor);
   void Withdraw(uint64_t lease);
-  // It goes, behind those before. As Channel::Send.
+  // Sends the tensor after the earlier ones; see Channel::Send.
   Future<void> Send(uint64_t lease);
 
-  // What there was to write, or could be: a step of one thread, which calls
-  // this again and again.
+  // The result of one step; one thread calls Write again and again.
   struct Wrote {
     bool full = false;  // the socket takes no more now
     bool all = false;   // nothing is left
-    // To be set OK: the last byte of a tensor is with the kernel.
+    // To be set OK: the kernel has the last byte of a tensor.
     std::optional<Promise<void>> left = {};
   };
-  // Writes at most 4 MB. Unavailable when the stream is broken, Cancelled after
-  // Lose.
+  // Writes at most 4 MB. Returns Unavailable if the stream is broken, Cancelled
+  // after Lose.
   absl::StatusOr<Wrote> Write(TcpStream& stream);
 
-  // When it returns no tensor is read any more; what had not left fails.
+  // After this no tensor is read any more, and all that had not left fail.
   void Lose();
 
   SentTensors counts() const;
@@ -66,16 +64,18 @@ class TcpSends {
   // many the stream took.
   absl::StatusOr<size_t> WriteSome(TcpStream& stream, size_t& offered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
-  // The next tensor, if it is not one already. False when there is none.
+  // Takes the next tensor, unless one is under way. Returns false if there is
+  // none.
   absl::StatusOr<bool> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
   std::optional<Promise<void>> Advance(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
-  // Held while the stream is written; taken before the other one.
+  // Held while the stream is written; acquired before `mutex_`.
   Mutex writing_;
   std::optional<Item> item_ ABSL_GUARDED_BY(writing_);
   Head head_ ABSL_GUARDED_BY(writing_){};
-  size_t written_ ABSL_GUARDED_BY(writing_) = 0;  // of head and elements
+  size_t written_ ABSL_GUARDED_BY(writing_) =
+      0;  // of the head and the elements
 
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;

@@ -20,10 +20,9 @@ namespace {
 
 constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-// Within a machine the kernel's own buffers grow to many MB, and what one end
-// copies has left the cache before the other one does: the sender's bounds
-// that. The receiver's is larger, so that the sender waits less for its
-// wake-ups.
+// Within a machine the kernel's own buffers would grow to many MB, so that what
+// one end copies leaves the cache before the other end reads it. The sender's
+// buffer limits that; the receiver's is larger, so that the sender waits less.
 constexpr int kLocalSendBuffer = 256 << 10;
 constexpr int kLocalReceiveBuffer = 1 << 20;
 
@@ -48,7 +47,7 @@ struct Address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
 };
 
-// Of either address family.
+// Compares addresses of either family.
 bool SameHost(const Address& one, const Address& other) {
   if (one.bytes.ss_family != other.bytes.ss_family) return false;
   if (one.bytes.ss_family == AF_INET6) {
@@ -60,8 +59,8 @@ bool SameHost(const Address& one, const Address& other) {
          reinterpret_cast<const sockaddr_in&>(other.bytes).sin_addr.s_addr;
 }
 
-// A connection to an address of this machine comes from the same one, unless
-// it was bound to another.
+// A connection to an address of this machine comes from the same address,
+// unless its socket was bound to another one.
 bool IsWithinMachine(const Fd& socket) {
   Address here, there;
   return getsockname(socket.get(), here.get(), &here.size) == 0 &&
@@ -73,7 +72,7 @@ absl::Status Failure(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-// At `port`, whatever the address says.
+// Listens at `port`, whatever the address says.
 absl::StatusOr<Fd> ListenAt(const addrinfo& at, uint16_t port) {
   Fd socket(::socket(at.ai_family, kFlags, 0));
   if (!socket.valid()) return Failure("cannot make a socket", errno);
@@ -101,7 +100,7 @@ void SetUpTcp(const Fd& socket) {
     setsockopt(socket.get(), level, name, &value, sizeof(value));
   };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
-  // What is between the two may forget a connection that is quiet.
+  // A middlebox may forget a silent connection.
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -115,7 +114,7 @@ absl::StatusOr<std::vector<Fd>> ListenTcp(const std::string& host,
                                           uint16_t port) {
   std::vector<Fd> sockets;
   absl::Status failure;
-  // With IPv6 those of IPv4 come there, too, where the kernel has both.
+  // An IPv6 socket for all addresses also accepts IPv4 if the kernel has both.
   for (const std::string& name : host == "0.0.0.0" || host == "::"
                                      ? std::vector<std::string>{"::", "0.0.0.0"}
                                      : std::vector<std::string>{host}) {

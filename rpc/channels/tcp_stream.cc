@@ -40,7 +40,7 @@ class ClearStream final : public TcpStream {
     message.msg_iovlen = parts.size();
     return message;
   }
-  // What a call that returned `result` has moved.
+  // Returns how many bytes a call with this `result` has moved.
   static absl::StatusOr<size_t> Moved(const char* what, ssize_t result) {
     if (result >= 0) return static_cast<size_t>(result);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)

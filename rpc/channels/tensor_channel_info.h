@@ -9,7 +9,8 @@
 
 namespace baton::rpc {
 
-// What one end of a channel has sent, and what is out. Plain data.
+// What one end of a channel has sent, and what the peer still holds of it.
+// Plain data.
 struct SentTensors {
   uint64_t tensors_sent = 0;
   uint64_t bytes_sent = 0;
@@ -20,7 +21,7 @@ struct SentTensors {
   uint64_t made_bytes = 0;      // in tensors made for the peer, not sent yet
   uint64_t capacity_bytes = 0;  // what it may hold at most, as of now
 
-  // A tensor of so many bytes goes to the peer, and comes back.
+  // Count a tensor of so many bytes that the peer gets, and then releases.
   void Lease(uint64_t bytes) {
     ++tensors_sent;
     bytes_sent += bytes;
@@ -55,7 +56,7 @@ struct TensorChannelInfo : SentTensors, ReceivedTensors {
   // Why it is not open, or has no more room; empty while it is being opened.
   std::string why_not = {};
 
-  // For people: "open", "not open", or "opening", which it may be for long.
+  // For people: "open", "not open", or "opening", which may last long.
   const char* state() const {
     if (open) return "open";
     return why_not.empty() ? "opening" : "not open";

@@ -28,20 +28,20 @@ struct FreeWith {
 using SslContext = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using Ssl = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 
-// The hash of both is SHA-256, as the pre-shared key demands.
+// Both use SHA-256, as the pre-shared key requires.
 constexpr char kCiphers[] =
     "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kIdentity[] = "baton tensors";
 constexpr size_t kSecretBytes = 32;
-// The kernel is asked for so many bytes at once, which are many records.
+// Reads so many bytes from the kernel at once, which are many records.
 constexpr size_t kReadAhead = size_t{256} << 10;
 
 const unsigned char* IdentityBytes() {
   return reinterpret_cast<const unsigned char*>(kIdentity);
 }
 
-// OpenSSL's own socket BIO raises SIGPIPE, and a library owns no signals.
+// OpenSSL's own socket BIO raises SIGPIPE; a library must not change signals.
 int SocketOf(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
 }
@@ -84,7 +84,7 @@ BIO* NewBio(int socket) {
   return bio;
 }
 
-// Takes the oldest error of this thread, and forgets the others.
+// Takes the oldest error of this thread, and discards the others.
 std::string OpenSslError() {
   const unsigned long error = ERR_get_error();
   ERR_clear_error();
@@ -92,8 +92,7 @@ std::string OpenSslError() {
   return reason == nullptr ? "unknown" : reason;
 }
 
-// The secret in the form in which OpenSSL takes a pre-shared key. Null if that
-// fails.
+// Returns the secret as OpenSSL's form of a pre-shared key. Null if that fails.
 SSL_SESSION* SessionOf(SSL* ssl, const std::string& secret) {
   SSL_SESSION* const session = SSL_SESSION_new();
   if (session == nullptr) return nullptr;
@@ -114,8 +113,8 @@ const std::string& SecretOf(SSL* ssl) {
   return *static_cast<const std::string*>(SSL_get_app_data(ssl));
 }
 
-// The client offers the key under the one name that there is. `hash`, if any,
-// is the one that the server has asked for in its retry.
+// The client offers the key under its only identity. `hash`, if not null, is
+// the one that the server has requested in its retry.
 int OfferSecret(SSL* ssl, const EVP_MD* hash, const unsigned char** identity,
                 size_t* identity_bytes, SSL_SESSION** session) {
   *session = nullptr;
@@ -147,12 +146,13 @@ SslContext MakeContext() {
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  // Nothing but data follows the handshake, so that a reader never writes.
+  // Only data follows the handshake, so that a reader never has to write.
   SSL_CTX_set_num_tickets(context.get(), 0);
-  // A server wants its sessions marked, a pre-shared key being one of them.
+  // OpenSSL requires a server to name the context of its sessions, and a
+  // pre-shared key counts as a session.
   SSL_CTX_set_session_id_context(context.get(), IdentityBytes(),
                                  sizeof(kIdentity) - 1);
-  // A server that has a certificate instead of the secret is refused.
+  // Refuses a server that has a certificate instead of the secret.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_read_ahead(context.get(), 1);
@@ -165,7 +165,7 @@ class TlsStream final : public TcpStream {
   TlsStream(Fd socket, const TlsSetup& setup)
       : TcpStream(std::move(socket)), setup_(setup) {}
 
-  // To be called once, before the others.
+  // Must be called once, before the other methods.
   absl::Status SetUp() {
     static SSL_CTX* const context = MakeContext().release();
     MutexLock lock(mutex_);
@@ -229,9 +229,9 @@ class TlsStream final : public TcpStream {
   }
 
  private:
-  // Calls `step` until all parts are moved or a step moves nothing. The lock is
-  // free between two steps, which move at most one record: the other direction
-  // goes on meanwhile.
+  // Calls `step` until all parts are moved or a step moves nothing. A step
+  // moves at most one record, and the lock is free between two steps, so that
+  // the other direction goes on meanwhile.
   template <typename Step>
   absl::StatusOr<size_t> Move(std::span<const iovec> parts, Step step) {
     size_t all = 0;
@@ -250,7 +250,7 @@ class TlsStream final : public TcpStream {
     return all;
   }
 
-  // Why a call failed; OK if it has to be repeated when the socket is ready.
+  // Why a call failed; OK if it must be repeated when the socket is ready.
   absl::Status WhyLocked(int result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const int cause = errno;
     switch (SSL_get_error(ssl_.get(), result)) {

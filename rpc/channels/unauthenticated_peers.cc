@@ -20,9 +20,9 @@ namespace {
 using Poll = SocketPoller::Then;
 using std::chrono::milliseconds;
 
-// Of one socket: the thread has others.
+// Limit for one socket, because the thread serves others, too.
 constexpr int kAcceptsAtOnce = 16;
-// When no descriptor is left for somebody who comes.
+// The pause when no descriptor is left for a new connection.
 constexpr milliseconds kAcceptPause{100};
 constexpr std::chrono::seconds kBetweenWarnings{10};
 
@@ -30,8 +30,8 @@ struct Accepting {
   std::weak_ptr<SocketPoller> poller;
   std::shared_ptr<const Fd> listening;
   std::function<bool(Fd)> then;
-  std::atomic<uint64_t> polled{0};                 // as
-  std::chrono::steady_clock::time_point warned{};  // the poller's
+  std::atomic<uint64_t> polled{0};                 // its id there
+  std::chrono::steady_clock::time_point warned{};  // used by the poller only
 
   void Warn(const absl::Status& why) {
     const auto now = std::chrono::steady_clock::now();
@@ -56,7 +56,7 @@ Poll Accept(const std::shared_ptr<Accepting>& accepting) {
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Poll::kWhenReady;
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Who waits would make the socket ready again and again.
+    // Waiting connections would make the socket ready again and again.
     if (const auto poller = accepting->poller.lock()) {
       poller->After(kAcceptPause, [weak = std::weak_ptr(accepting)] {
         const auto self = weak.lock();
@@ -88,7 +88,7 @@ absl::Status AcceptOn(const std::shared_ptr<SocketPoller>& poller,
 uint64_t UnauthenticatedPeers::Add(std::shared_ptr<const Fd> socket,
                                    std::string name) {
   MutexLock lock(mutex_);
-  if (all_.size() >= most_) SendAwayLocked(all_.begin());
+  if (all_.size() >= most_) ShutDownLocked(all_.begin());
   const uint64_t number = next_++;
   all_[number] = {std::move(socket), std::move(name), Clock::now() + time_};
   LookLaterLocked();
@@ -112,7 +112,7 @@ bool UnauthenticatedPeers::MayBegin(const std::string& name) {
   return found == all_.end() || !std::exchange(found->second.began, true);
 }
 
-// The latest: a port of the other side may be used again.
+// Returns the latest, because a port of the other end may be used again.
 UnauthenticatedPeers::All::iterator UnauthenticatedPeers::FindLocked(
     const std::string& name) {
   const auto found = std::find_if(
@@ -121,9 +121,9 @@ UnauthenticatedPeers::All::iterator UnauthenticatedPeers::FindLocked(
   return found == all_.rend() ? all_.end() : std::prev(found.base());
 }
 
-void UnauthenticatedPeers::SendAllAway() {
+void UnauthenticatedPeers::ShutDownAll() {
   MutexLock lock(mutex_);
-  while (!all_.empty()) SendAwayLocked(all_.begin());
+  while (!all_.empty()) ShutDownLocked(all_.begin());
 }
 
 size_t UnauthenticatedPeers::count() const {
@@ -131,12 +131,12 @@ size_t UnauthenticatedPeers::count() const {
   return all_.size();
 }
 
-void UnauthenticatedPeers::SendOldAway() {
+void UnauthenticatedPeers::ShutDownExpired() {
   MutexLock lock(mutex_);
   looking_ = false;
   const Clock::time_point now = Clock::now();
   while (!all_.empty() && all_.begin()->second.until <= now)
-    SendAwayLocked(all_.begin());
+    ShutDownLocked(all_.begin());
   LookLaterLocked();
 }
 
@@ -147,14 +147,14 @@ void UnauthenticatedPeers::LookLaterLocked() {
   const auto left = std::chrono::ceil<milliseconds>(all_.begin()->second.until -
                                                     Clock::now());
   poller->After(std::max(left, milliseconds(0)), [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->SendOldAway();
+    if (const auto self = weak.lock()) self->ShutDownExpired();
   });
 }
 
-// Whoever else has the socket hears that it has ended.
-void UnauthenticatedPeers::SendAwayLocked(All::iterator stranger) {
-  shutdown(stranger->second.socket->get(), SHUT_RDWR);
-  all_.erase(stranger);
+// Other holders of the socket also see that it has ended.
+void UnauthenticatedPeers::ShutDownLocked(All::iterator peer) {
+  shutdown(peer->second.socket->get(), SHUT_RDWR);
+  all_.erase(peer);
 }
 
 }  // namespace baton::rpc

@@ -45,7 +45,7 @@ class UnauthenticatedPeers
   // Whether the connection of that name may open a stream: an unauthenticated
   // one may open one, all others any number.
   bool MayBegin(const std::string& name);
-  void SendAllAway();
+  void ShutDownAll();
   size_t count() const;
 
  private:
@@ -58,12 +58,11 @@ class UnauthenticatedPeers
   };
   using All = std::map<uint64_t, UnauthenticatedPeer>;  // the oldest first
 
-  void SendOldAway();
+  void ShutDownExpired();
   void LookLaterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   All::iterator FindLocked(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendAwayLocked(All::iterator stranger)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShutDownLocked(All::iterator peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::weak_ptr<SocketPoller> poller_;
   const size_t most_;

@@ -37,10 +37,10 @@ class EitherReceiver final : public SlotReceiver {
 
   absl::StatusOr<Chunk> Front() override {
     if (used_ != nullptr) return used_->Front();
-    for (SlotReceiver* inlet : {first_.get(), second_.get()}) {
-      ASSIGN_OR_RETURN(const Chunk chunk, inlet->Front());
+    for (SlotReceiver* queue : {first_.get(), second_.get()}) {
+      ASSIGN_OR_RETURN(const Chunk chunk, queue->Front());
       if (chunk.data == nullptr) continue;
-      used_ = inlet;
+      used_ = queue;
       return chunk;
     }
     return Chunk{};

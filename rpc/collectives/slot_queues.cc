@@ -86,10 +86,10 @@ absl::Status SlotQueues::AwaitThat(
 absl::StatusOr<Chunk> SlotQueues::AwaitChunk(const Terms& terms,
                                              const SlotStep& step) {
   Chunk chunk;
-  SlotReceiver& inlet = *ends_[static_cast<size_t>(step.from)].in;
+  SlotReceiver& queue = *ends_[static_cast<size_t>(step.from)].in;
   RETURN_IF_ERROR(
       AwaitThat(step.from, terms.deadline, [&]() -> absl::StatusOr<bool> {
-        ASSIGN_OR_RETURN(chunk, inlet.Front());
+        ASSIGN_OR_RETURN(chunk, queue.Front());
         return chunk.data != nullptr;
       }));
   const auto bytes = static_cast<uint64_t>(step.count) * SizeOf(terms.dtype);
@@ -102,9 +102,9 @@ absl::StatusOr<Chunk> SlotQueues::AwaitChunk(const Terms& terms,
 
 absl::StatusOr<std::byte*> SlotQueues::AwaitSlot(const Terms& terms, int to) {
   std::byte* slot = nullptr;
-  SlotSender& outlet = *ends_[static_cast<size_t>(to)].out;
+  SlotSender& queue = *ends_[static_cast<size_t>(to)].out;
   RETURN_IF_ERROR(AwaitThat(to, terms.deadline, [&]() -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(slot, outlet.Slot());
+    ASSIGN_OR_RETURN(slot, queue.Slot());
     return slot != nullptr;
   }));
   return slot;

@@ -29,14 +29,14 @@ namespace {
 constexpr size_t kMostUnauthenticated = 1024;
 constexpr char kUnix[] = "unix:";
 
-// CheckListen has found no live process there.
+// CheckListen has already found that no live process listens there.
 absl::StatusOr<Fd> ListenUnix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   unlink(path.c_str());
-  // Nobody connects before `listen`.
+  // Nobody can connect before `listen`.
   if (!socket.valid() ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address),
            sizeof(address)) != 0 ||
@@ -46,7 +46,8 @@ absl::StatusOr<Fd> ListenUnix(const std::string& path) {
   return socket;
 }
 
-// A zone says by which interface, which the two names write differently.
+// Removes the zone of an IPv6 address, which the two kinds of names write
+// differently.
 std::string WithoutZone(std::string name) {
   const size_t zone = name.find('%');
   if (zone != std::string::npos) {
@@ -55,14 +56,14 @@ std::string WithoutZone(std::string name) {
   return name;
 }
 
-// "ipv4:10.0.0.1:5", "ipv6:%5B::1%5D:5".
+// From gRPC's "ipv4:10.0.0.1:5" or "ipv6:%5B::1%5D:5".
 std::string NameOf(const std::string& peer) {
   return WithoutZone(absl::StrReplaceAll(
       peer.substr(peer.find(':') + 1),
       {{"%5B", "["}, {"%5D", "]"}, {"%5b", "["}, {"%5d", "]"}}));
 }
 
-// The same; empty for a Unix socket.
+// The same for a socket; empty for a Unix socket.
 std::string NameOf(const Fd& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
@@ -133,7 +134,7 @@ absl::Status Acceptor::Start() {
 
 void Acceptor::Stop() {
   poller_->Stop();
-  unauthenticated_->SendAllAway();
+  unauthenticated_->ShutDownAll();
   for (const Place& place : places_) {
     if (!place.path.empty()) unlink(place.path.c_str());
   }
@@ -144,11 +145,11 @@ void Acceptor::TakeIn(const Place& place, Fd socket) {
   if (place.path.empty()) {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    // The server closes its own: this one is to cut a stranger off by.
+    // The server closes its own descriptor; this one shuts the socket down.
     Fd held(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
     if (!held.valid()) return;
     const std::string name = NameOf(socket);
-    if (name.empty()) return;  // it has gone
+    if (name.empty()) return;  // already closed
     unauthenticated_->Add(std::make_shared<const Fd>(std::move(held)), name);
   }
   GrpcAcceptor::NewConnectionParameters connection;

@@ -20,31 +20,30 @@
 
 namespace baton::rpc {
 
-// Accepts the connections of a gRPC server. gRPC itself would accept any number
-// of them, keep those that say nothing, and accept no more for good once there
-// was no descriptor left for one (1.51). Here who came by TCP and was not let
-// in is one of 1,024 at most, of whom the oldest goes for the next, and is cut
-// off after a time. On Unix sockets, which only this user reaches, nobody is
-// counted. Thread-safe.
+// Accepts the connections of a gRPC server. gRPC itself (1.51) would accept any
+// number, keep silent ones, and stop accepting for good once no descriptor was
+// left. Here at most 1,024 TCP connections may be unauthenticated; a further
+// one replaces the oldest, and each is closed after a time. Connections on Unix
+// sockets, which only this user can open, are not limited. Thread-safe.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  // `time` is how long who came may take until it is let in.
+  // `time` is how long a connection may stay unauthenticated.
   explicit Acceptor(std::chrono::milliseconds time);
 
-  // Before `builder` makes the server: it serves who connects to `address`,
-  // "host:port" (port 0: any free one) or "unix:path", which gets mode 0600.
-  // Gives the port, 0 for a path. Unavailable in one line that names the
-  // address.
+  // Must be called before `builder` makes the server, which then serves
+  // connections to `address`: "host:port" (port 0 for any free one) or
+  // "unix:path", which gets mode 0600. Returns the port, 0 for a path, or
+  // Unavailable in one line that names the address.
   absl::StatusOr<uint16_t> Listen(
       grpc::ServerBuilder& builder, const std::string& address,
       const std::shared_ptr<grpc::ServerCredentials>& credentials);
-  // Once the server is there.
+  // Must be called once the server exists.
   absl::Status Start();
-  // The last call, before the server shuts down. Cuts off unauthenticated peers
-  // and removes socket paths.
+  // The last call, before the server shuts down. Closes the connections of
+  // unauthenticated peers and removes socket paths.
   void Stop();
 
-  // Who comes from `peer`, as gRPC names it, has shown that it may.
+  // Reports that `peer`, as gRPC names it, has authenticated itself.
   void LetIn(const std::string& peer);
   // Returns whether `peer` may open a stream; an unauthenticated peer may open
   // one.

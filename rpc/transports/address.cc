@@ -63,7 +63,7 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& address) {
   if (result.host.find_first_of("[]") != std::string::npos) {
     return bad("it has a bracket too many");
   }
-  // In brackets an address may name its interface: "[fe80::1%eth0]".
+  // An address in brackets may name its interface: "[fe80::1%eth0]".
   const char* others = address.front() == '[' ? "-_.:%" : "-_.";
   for (const char c : result.host) {
     if (absl::ascii_isalnum(static_cast<unsigned char>(c))) continue;
@@ -177,13 +177,13 @@ bool SomebodyListens(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   const bool answered = connect(fd, reinterpret_cast<const sockaddr*>(&address),
                                 sizeof(address)) == 0 ||
-                        errno == EAGAIN;  // it has no time for us
+                        errno == EAGAIN;  // it is busy
   close(fd);
   return answered;
 }
 
-// gRPC takes any socket over that is there: of a process that was killed it
-// may.
+// gRPC takes over any existing socket path, so allow that only if its process
+// is dead.
 absl::Status CheckSocketPath(const std::string& address) {
   const std::string path = address.substr(sizeof("unix:") - 1);
   constexpr size_t kLongest = sizeof(sockaddr_un{}.sun_path) - 1;

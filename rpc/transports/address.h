@@ -18,39 +18,41 @@ struct HostPort {
   std::string host;
   uint16_t port = 0;
 };
-// InvalidArgument names what is wrong with "host:port" or "[ipv6]:port". A host
-// has letters, digits, '-', '_' and '.' alone, so that none is a URI.
+// Returns InvalidArgument, naming the mistake, unless `address` is "host:port"
+// or "[ipv6]:port". A host may have only letters, digits, '-', '_' and '.', so
+// that none is a URI.
 absl::StatusOr<HostPort> ParseHostPort(const std::string& address);
 std::string ToString(const HostPort& address);
 
-// What peers are told of a worker that listens on `listened`: `advertise_host`
-// if there is one, else the host, which for a wildcard is this machine's name.
+// The address that peers are told for a worker that listens on `listened`. The
+// host is `advertise_host` unless it is empty, or else the one listened on,
+// which for a wildcard is replaced by this machine's name.
 HostPort Advertised(const HostPort& listened,
                     const std::string& advertise_host);
 
-// What to dial to reach `address`, best first. A unix socket counts only if it
-// is there and belongs to this user.
+// Returns the targets to dial to reach `address`, best first. A unix socket is
+// included only if it exists and belongs to this user.
 std::vector<std::string> DialTargets(const std::string& address);
 
 // InvalidArgument unless each part of `address` is a unix socket or a host and
 // a port other than 0.
 absl::Status CheckDialable(const std::string& address);
-// How gRPC must be told one of DialTargets: it takes "dns:80" for a URI.
+// Returns gRPC's notation of one of DialTargets; gRPC takes "dns:80" for a URI.
 std::string GrpcTarget(const std::string& target);
 
-// What is done about a name: the resolver is asked, which may take long, or it
-// is taken for another machine's.
+// How to treat a host name: ask the resolver, which may take long, or assume
+// that it is another machine's.
 enum class Names { kResolve, kRefuse };
-// Whether only processes of this machine reach `address`: each part is a unix
-// socket, or a host all of whose addresses are loopback ones. A name that the
-// resolver does not know is another machine's. What is no address is nobody's,
-// so local.
+// Whether only processes of this machine can reach `address`: each part is a
+// unix socket, or a host all of whose addresses are loopback addresses. A name
+// that the resolver does not know counts as another machine's. Text that is not
+// an address counts as local.
 bool IsLocal(const std::string& address, Names names = Names::kResolve);
 
-// OK when it is possible to listen on `address`; else one line that names it
-// and says why not. Asked before anything is made that needs the address.
+// Returns OK if it is possible to listen on `address`, or else one line that
+// names it and the reason. To be called before anything that needs the address.
 absl::Status CheckListen(const std::string& address);
-// What to say when that fails later, for whatever reason.
+// Returns the error to report if listening fails later, for whatever reason.
 absl::Status ListenFailure(const std::string& address, const std::string& why);
 
 }  // namespace baton::rpc

@@ -14,15 +14,15 @@ namespace {
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 5'000;
 constexpr int kHandshakeTimeoutMs = 10'000;
-// Of a connection without streams: those of a stream have one while they last,
-// and a member asks its rendezvous more often.
+// For a connection without streams. A link's connection has a stream while it
+// lasts, and a member asks its rendezvous more often.
 constexpr int kConnectionIdleMs = 120'000;
-// Of one connection. A stream has one of its own; calls to a rendezvous are
-// few.
+// For one connection. Each stream has a connection of its own, and calls to a
+// rendezvous are few.
 constexpr int kMaxStreams = 64;
 
-// When its last user goes, gRPC waits for its own sockets to be gone; at times
-// nothing polls for that any more, and it waits for 10 s. So it never ends.
+// Keeps gRPC initialized for ever. After its last user gRPC waits for its own
+// sockets to close; at times nothing polls for that any more and it waits 10 s.
 void KeepGrpc() {
   [[maybe_unused]] static const bool kept = (TakeGrpcLog(), grpc_init(), true);
 }
@@ -49,7 +49,7 @@ grpc::ChannelArguments DialArguments(Keepalive keepalive) {
   SetBoth(keepalive,
           [&](const char* key, int value) { arguments.SetInt(key, value); });
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  // Each stream has a connection of its own, and a new one after a break.
+  // Each stream uses a connection of its own, and a new one after a break.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
@@ -61,13 +61,13 @@ void SetServerArguments(grpc::ServerBuilder& builder, Keepalive keepalive) {
   });
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 2);
-  // UnauthenticatedPeers who do not finish a handshake.
+  // For peers that do not finish a handshake.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                              kConnectionIdleMs);
-  // A port that another process listens on is an error, not shared.
+  // Using a port on which another process listens is an error.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 

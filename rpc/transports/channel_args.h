@@ -10,16 +10,16 @@
 
 namespace baton::rpc {
 
-// Whether gRPC itself looks, every 10 s, if the other end is still there. With
-// many connections that alone keeps a process awake; beats, and sockets that
-// cannot fall silent, make it needless.
+// Whether gRPC itself checks every 10 s that the other end is still there. With
+// many connections this alone keeps a process awake. It is not needed with
+// beats, nor on sockets that cannot fall silent.
 enum class Keepalive { kOn, kOff };
-// Beats come on links with a lease.
+// Links with a lease have beats.
 inline Keepalive KeepaliveOf(std::chrono::milliseconds lease) {
   return lease.count() > 0 ? Keepalive::kOff : Keepalive::kOn;
 }
 
-// How gRPC is set up on both ends; docs/transport.md says what was measured.
+// How gRPC is configured at both ends; docs/transport.md has the measurements.
 grpc::ChannelArguments DialArguments(Keepalive keepalive = Keepalive::kOn);
 void SetServerArguments(grpc::ServerBuilder& builder,
                         Keepalive keepalive = Keepalive::kOn);

@@ -20,7 +20,7 @@
 namespace baton::rpc {
 namespace {
 
-// Nothing where it is turned off.
+// Returns nothing if it is turned off.
 std::optional<IpcReach> ReachFromEnvironment() {
   static const std::optional<IpcReach> reach = []() -> std::optional<IpcReach> {
     const char* set = std::getenv("BATON_CUDA_IPC");
@@ -36,7 +36,7 @@ std::optional<IpcReach> ReachFromEnvironment() {
   return reach;
 }
 
-// A variable that says `meant` or nothing.
+// Whether a variable is unset or equals `meant`.
 bool Says(const char* variable, const std::string& meant) {
   const char* set = std::getenv(variable);
   const std::string value = set == nullptr ? "" : set;

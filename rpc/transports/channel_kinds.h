@@ -11,13 +11,13 @@
 
 namespace baton::rpc {
 
-// The wakeup of this process; null where small messages travel by gRPC alone,
-// by the options or by BATON_MESSAGE_RING=off in the environment.
+// Returns the futex event of this process, or null if small messages use only
+// gRPC, because of the options or of BATON_MESSAGE_RING=off in the environment.
 std::shared_ptr<FutexEvent> MakeFutexEvent(const GrpcOptions& options);
 
-// The channels that a transport of these options offers its peers. `fd_path` is
-// of a socket in a directory that only this user may enter. FailedPrecondition
-// for a device that is not there.
+// Returns the channels that a transport with these options offers its peers.
+// `fd_path` is the path of a socket in a directory that only this user may
+// enter. FailedPrecondition if the device does not exist.
 absl::StatusOr<ChannelKinds> MakeChannelKinds(
     const GrpcOptions& options, const std::string& fd_path,
     std::shared_ptr<FutexEvent> wakeup);

@@ -42,7 +42,7 @@ std::vector<std::string> Property(const grpc::AuthContext& context,
   return values;
 }
 
-// `text` in lower case: what it says depends on the TLS library.
+// Ignores the case of `text`, whose wording depends on the TLS library.
 bool ContainsAny(const std::string& text,
                  std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) {
@@ -117,8 +117,8 @@ absl::Status CheckCaller(const grpc::CallbackServerContext& context,
       CertificateName(worker), "; its --tls_cert must be one for that name"));
 }
 
-// "failed to connect to all addresses; last error: UNKNOWN: ipv4:1.2.3.4:5:
-// Failed to connect to remote host: Connection refused"
+// For example "failed to connect to all addresses; last error: UNKNOWN:
+// ipv4:1.2.3.4:5: Failed to connect to remote host: Connection refused".
 std::string PlainReason(const std::string& text) {
   const auto after = [](const std::string& whole, const std::string& before) {
     const size_t at = whole.find(before);
@@ -149,7 +149,7 @@ absl::Status ExplainFailure(const Security& security, const std::string& worker,
         "it talks in clear and this side with TLS; give it --tls_cert, "
         "--tls_key and --tls_ca too");
   }
-  // A side that refuses a handshake ends it without a word.
+  // An end that refuses a handshake closes the connection without a reason.
   if (!ContainsAny(text, {"socket closed", "connection reset",
                           "endpoint closed", "broken pipe"})) {
     return absl::UnavailableError(PlainReason(std::string(why.message())));

@@ -16,45 +16,45 @@
 #include "rpc/transports/address.h"
 #include "rpc/worker.h"
 
-// What rpc/security.h means to gRPC. Unix sockets never use TLS: who may enter
-// their directory may read the key as well.
+// Applies rpc/security.h to gRPC. Unix sockets never use TLS, because whoever
+// may enter their directory can read the key as well.
 namespace baton::rpc {
 
-// InvalidArgument when a worker that listens on `listen`, and tells its peers
-// `advertise_host` unless that is empty, would be open to other machines with
-// nothing to protect it.
+// Returns InvalidArgument if a worker that listens on `listen`, and tells its
+// peers `advertise_host` unless that is empty, would be exposed to other
+// machines without protection.
 absl::Status CheckWorkerExposure(const Security& security,
                                  const std::string& listen,
                                  const std::string& advertise_host);
-// InvalidArgument when `peer`, whose address others told, must not be dialed:
-// the address makes no sense, or what is said there would be open to other
-// machines with nothing to protect it.
+// Returns InvalidArgument if `peer`, whose address came from others, must not
+// be dialed: because the address is invalid, or because what is sent there
+// would be exposed to other machines without protection.
 absl::Status CheckPeerExposure(const Security& security, const WorkerInfo& peer,
                                Names names);
 
-// Of a port that listens on `address`.
+// The credentials of a port that listens on `address`.
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(
     const Security& security, const std::string& address);
 
-// To `target`, one of DialTargets, where `worker` is expected: with TLS, a
-// certificate that is not for that name ends the connection.
+// Opens a channel to `target`, one of DialTargets, where `worker` is expected.
+// With TLS, a certificate that is not for that name ends the connection.
 std::shared_ptr<grpc::Channel> SecureChannel(const Security& security,
                                              const std::string& target,
                                              const std::string& worker,
                                              grpc::ChannelArguments arguments);
 
-// FailedPrecondition when the call came over TLS with a certificate that is not
-// for `worker`.
+// Returns FailedPrecondition if the call came over TLS with a certificate that
+// is not for `worker`.
 absl::Status CheckCaller(const grpc::CallbackServerContext& context,
                          const std::string& worker);
 
-// What gRPC says of a connection that failed, without its address, which the
-// reader has, and the words around it.
+// Returns gRPC's reason why a connection failed, without the address, which the
+// reader knows, and without the words around it.
 std::string PlainReason(const std::string& text);
 
-// Why a connection to `worker` failed, given what gRPC says, with the remedy
-// when the two do not agree on TLS or the token: Unauthenticated when trying
-// again is useless, else Unavailable.
+// Explains gRPC's error on a connection to `worker`, with a remedy if the two
+// ends disagree on TLS or the token. Returns Unauthenticated if trying again is
+// useless, otherwise Unavailable.
 absl::Status ExplainFailure(const Security& security, const std::string& worker,
                             const absl::Status& why);
 

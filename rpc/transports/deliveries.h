@@ -16,17 +16,17 @@
 
 namespace baton::rpc {
 
-// What a message counts for besides its bytes, so that a flood of empty
+// The bytes that a message counts for besides its own, so that a flood of empty
 // messages reaches the limits as well.
 inline constexpr size_t kMessageOverhead = 256;
 
-// What one peer sent, handed to the handler one by one and in order.
+// Passes the messages of one peer to the handler one at a time and in order.
 // Thread-safe.
 class Deliveries : public std::enable_shared_from_this<Deliveries> {
  public:
-  // What counts against `limit` are the bytes of messages until their receipts
-  // are dropped. `drained` is called, without a lock, when no more than half of
-  // it is left after more than it was.
+  // The bytes of messages count against `limit` until their receipts are
+  // dropped. After they have exceeded it, `drained` is called, without a lock,
+  // once they are at most half of it.
   Deliveries(std::shared_ptr<HandlerGate> gate,
              std::weak_ptr<ThreadPool> executor, size_t limit,
              std::function<void()> drained)
@@ -37,13 +37,13 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
 
   void Push(const WorkerInfo& from, Message message, size_t bytes);
   void PushLost(const WorkerInfo& peer, absl::Status why);
-  // Runs in its turn, whether or not the handler may still be called; short.
+  // Runs the task in its turn, even if the gate is closed. It must be short.
   void PushTask(Task task);
-  // False from when more than the limit waits until no more than half of it
-  // does.
+  // Returns false from when the bytes exceed the limit until they are at most
+  // half of it.
   bool has_room() const { return !full_; }
 
-  // Begins to deliver what waits: on the executor, or in this call.
+  // Deliver what waits: Post on the executor, RunHere in this call.
   void Post();
   void RunHere();
 
@@ -56,7 +56,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
   void Release(size_t bytes);
-  bool Claim();  // the right to run, which one thread has at a time
+  bool Claim();  // claims the right to run, for one thread
   void Run();
 
   const std::shared_ptr<HandlerGate> gate_;

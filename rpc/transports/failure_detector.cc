@@ -14,13 +14,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kSilentBeats = 4;
-// A peer that asks for more shall not keep this end busy.
+// The bound keeps a peer with a very short lease from keeping this end busy.
 constexpr milliseconds kShortestBeat{10};
 constexpr int kPatience = 2;
 
 milliseconds BeatOf(milliseconds lease) {
   if (lease.count() <= 0) return milliseconds::max();
-  // Room for those, and for the one before them that was just heard.
+  // One more than the beats of silence, for the one that was just heard.
   return std::max(SilenceWithin(lease) / (kSilentBeats + 1), kShortestBeat);
 }
 
@@ -43,7 +43,7 @@ FailureDetector::Clock::time_point FailureDetector::Next(Clock::time_point now,
       nanoseconds(phase % static_cast<uint64_t>(interval.count()));
   const nanoseconds past = now.time_since_epoch() - offset;
   due_ = now + (interval - past % interval);
-  // But for what was forgiven it would be silent.
+  // Without the extra time it would be silent by then.
   between_ = own_.count() > 0 && Left() <= forgiven_ && now + Left() < due_;
   if (between_) due_ = now + Left();
   return due_;
@@ -58,7 +58,7 @@ FailureDetector::Due FailureDetector::Beat(Clock::time_point now) {
       std::max(now - due_, Clock::duration::zero());
   due_ = now + interval_;
   if (std::exchange(between_, false)) {
-    // What was heard counts at the next beat again, as it came after this one.
+    // What was heard came after the last beat, so the next one counts it again.
     if (!heard_ && lateness <= interval_) return {.silent = true};
     unheard_ = milliseconds(0);
     forgiven_ = {};

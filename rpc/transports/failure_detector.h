@@ -8,34 +8,34 @@
 
 namespace baton::rpc {
 
-// When one end of a connection must speak, and when the other end counts as
-// lost because it does not. Each end tells the other its lease, the longest
-// silence that it bears. A beat is 0.19 of the shorter lease: an end that
-// has said nothing else for a beat says so, and one that is not heard for four
-// beats of this end's lease in a row is silent, after 0.76 to 0.95 of the
-// lease.
+// Decides when one end of a connection must send a beat, and when the other end
+// counts as silent. Each end tells the other its lease, the longest silence
+// that it accepts. The interval between beats is 0.19 of the shorter lease. An
+// end that has sent nothing else for an interval sends a beat. An end that is
+// not heard for four beats of this end's lease in a row is silent; that takes
+// 0.76 to 0.95 of the lease.
 //
-// Only beats that came when they were due count: a process that was stopped or
-// starved itself has no right to call others silent. Where beats come a little
-// late the machine is busy, and the other end may be later still: twice that is
-// forgiven it, half a lease at most, and no more: whom only that keeps is
-// looked at once more as soon as it is over, between two beats. An eighth of an
-// interval in all is as late as timers are, and forgives nothing.
-// Thread-compatible.
+// Time in which this process was itself stopped or starved (Beat is late by
+// more than an interval) does not count. If Beat is called a little late, the
+// machine is busy and the other end may be later still, so it gets twice that
+// lateness as extra time, at most half a lease in all. If only the extra time
+// keeps it from being silent, it is checked once more when that time ends,
+// between two beats. Lateness of up to an eighth of an interval in all is usual
+// for timers and gives no extra time. Thread-compatible.
 class FailureDetector {
  public:
   using Clock = std::chrono::steady_clock;
 
   FailureDetector() = default;
-  // The leases of this end and of the other one; 0 for one that never ends.
+  // The leases of this end and of the other one; 0 means no limit.
   FailureDetector(std::chrono::milliseconds own,
                   std::chrono::milliseconds other, Clock::time_point now);
 
-  // Between two calls of Beat; 0 when none are needed.
+  // The time between two calls of Beat; 0 if none are needed.
   std::chrono::milliseconds interval() const { return interval_; }
-  // When to call Beat next: at multiples of the interval past `phase` ns, so
-  // that connections with one phase beat together, or before the next of them
-  // where the other end is about to be silent. Within the interval.
+  // Returns when to call Beat next, at most one interval from now. This is a
+  // multiple of the interval past `phase` ns, so that connections with one
+  // phase beat together, or earlier if the other end is about to become silent.
   Clock::time_point Next(Clock::time_point now, uint64_t phase);
   void Heard() { heard_ = true; }
   void Spoke() { spoke_ = true; }
@@ -47,7 +47,7 @@ class FailureDetector {
   Due Beat(Clock::time_point now);
 
  private:
-  // How much longer the other end may stay unheard.
+  // How much longer the other end may stay silent.
   Clock::duration Left() const;
 
   std::chrono::milliseconds own_{0};
@@ -55,7 +55,7 @@ class FailureDetector {
   Clock::time_point due_{};
   std::chrono::milliseconds unheard_{0};
   Clock::duration forgiven_{0};
-  bool between_ = false;  // two beats, the next call of Beat
+  bool between_ = false;  // the next call of Beat is between two beats
   bool heard_ = false;
   bool spoke_ = false;
 };

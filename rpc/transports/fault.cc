@@ -92,7 +92,7 @@ class FaultTransport final : public Transport {
     std::string peer;
     Message message;
     Sent sent;
-    bool until_next = false;  // goes with the next message to `peer`
+    bool until_next = false;  // sent with the next message to `peer`
     internal::Snapshots snapshots = {};
   };
 

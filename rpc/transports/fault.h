@@ -23,10 +23,10 @@ enum class FaultKind {
   kDuplicate,  // sent twice
   kReorder,    // sent after the next message to that peer, or after `delay`
   kFail,       // vanishes; its sender sees Unavailable when `report` says so
-  kSever,  // lost with the connection: Disconnect, the sender sees Unavailable
+  kSever,      // lost by a Disconnect; its sender sees Unavailable
 };
 
-// One thing that goes wrong with the messages it matches.
+// A fault of the messages that match it.
 struct FaultRule {
   FaultKind kind = FaultKind::kDrop;
   // Null matches every message.
@@ -37,12 +37,13 @@ struct FaultRule {
   int skip = 0;  // matching messages that pass before the rule begins
   int at_most = std::numeric_limits<int>::max();  // faults, then it is spent
   std::chrono::milliseconds delay{20};
-  // Of kFail: is given what tells the sender, to be called once, on any thread.
+  // Of kFail: gets the function that tells the sender, and must call it once,
+  // on any thread.
   std::function<void(Task tell)> report = {};
 };
 
-// The faults of one test, shared by the transports of all its workers. The
-// seed decides every draw; the first rule that fires is applied. Thread-safe.
+// The faults of one test, shared by the transports of all its workers. The seed
+// decides every draw, and the first rule that fires is applied. Thread-safe.
 class FaultPlan {
  public:
   explicit FaultPlan(uint64_t seed = 1) : random_(seed) {}
@@ -58,7 +59,7 @@ class FaultPlan {
     int matched = 0;
     int fired = 0;
   };
-  // The rule to apply, if any.
+  // Returns the rule to apply, or null.
   std::unique_ptr<FaultRule> Draw(const WorkerInfo& from, const std::string& to,
                                   const Message& message);
 
@@ -68,8 +69,8 @@ class FaultPlan {
   int injected_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// `inner` with the faults of `plan` applied to what is sent through it. Use one
-// for each worker whose sends shall fail.
+// Returns a transport that applies the faults of `plan` to what is sent through
+// `inner`. Each worker whose sends shall fail needs one.
 std::unique_ptr<Transport> WithFaults(std::unique_ptr<Transport> inner,
                                       std::shared_ptr<FaultPlan> plan);
 

@@ -31,15 +31,15 @@ enum class FrameKind : uint8_t {
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;
-// What one gRPC message holds at most, beside headers.
+// The most payload bytes of one gRPC message, without headers.
 inline constexpr size_t kChunkBytes = size_t{1} << 20;
 inline constexpr size_t kMaxMetaBytes = size_t{1} << 20;
 inline constexpr size_t kMaxGrpcMessageBytes = size_t{4} << 20;
-// Of one message: each takes a hundred times as much memory at the receiver as
-// the few bytes that it may take on the wire.
+// The most tensors of one message. A tensor takes a hundred times as much
+// memory at the receiver as the few bytes that it may take on the wire.
 inline constexpr size_t kMaxTensors = 100'000;
-// Tensors up to this size, and together up to kInlineTotalBytes, travel in
-// the message frame.
+// Tensors up to this size, and together up to kInlineTotalBytes, travel in the
+// message frame.
 inline constexpr size_t kInlineTensorBytes = size_t{16} << 10;
 inline constexpr size_t kInlineTotalBytes = size_t{64} << 10;
 
@@ -50,29 +50,29 @@ struct FrameHeader {
 };
 
 void AppendFrameHeader(const FrameHeader& header, std::string& out);
-// A whole frame without payload.
+// Return a whole frame without payload.
 std::string MetaBytes(FrameKind kind, const std::string& meta);
 grpc::Slice MetaSlice(FrameKind kind, const std::string& meta);
 grpc::ByteBuffer MetaFrame(FrameKind kind, const std::string& meta);
 
-// Reads frames front to back: of a gRPC message without joining its slices, or
-// of bytes that stay where they are meanwhile. Thread-compatible.
+// Reads frames from front to back, either from a gRPC message, whose slices it
+// does not join, or from bytes that must not move meanwhile. Thread-compatible.
 class FrameReader {
  public:
   explicit FrameReader(const grpc::ByteBuffer& buffer);
   explicit FrameReader(std::string_view bytes);
 
   size_t remaining() const { return remaining_; }
-  // InvalidArgument when the bytes there are no header, or promise more than
+  // Returns InvalidArgument if the bytes are not a header or announce more than
   // is there.
   absl::StatusOr<FrameHeader> ReadHeader();
-  // False, reading nothing, when fewer bytes are left.
+  // Returns false and reads nothing if fewer bytes are left.
   bool Read(void* out, size_t bytes);
 
  private:
   std::vector<grpc::Slice> slices_;
   size_t slice_ = 0;        // the next one
-  std::string_view piece_;  // what is left of the present one
+  std::string_view piece_;  // the unread part of the present one
   size_t remaining_ = 0;
 };
 

@@ -39,7 +39,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// More than a cluster has: names are cheap to make up.
+// More than a cluster has; the limit is needed because names can be made up.
 constexpr size_t kMaxPeers = 100'000;
 
 absl::Status SendAfterShutdown() {
@@ -97,7 +97,7 @@ class GrpcTransport final : public LingeringTransport {
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
 
-// A stranger has a handshake, a hello and a proof before it.
+// An unauthenticated peer must pass three steps: handshake, hello and proof.
 GrpcTransport::GrpcTransport(const GrpcOptions& options)
     : acceptor_(std::make_shared<Acceptor>(3 * options.hello_timeout)) {
   host_.options = options;

@@ -18,10 +18,10 @@ namespace baton::rpc {
 class RendezvousService;
 
 struct GrpcOptions {
-  // "host:port" (port 0: any free one) or "unix:path". Only what is asked for
-  // here is listened on: "0.0.0.0:0" opens every interface.
+  // "host:port" (port 0 for any free one) or "unix:path". The worker listens
+  // only where it is told to: "0.0.0.0:0" opens every interface.
   std::string listen = "127.0.0.1:0";
-  // The host that peers are told; default: the one listened on, or this
+  // The host that peers are told. The default is the one in `listen`, or this
   // machine's name for a wildcard.
   std::string advertise_host = {};
   // Also listen on a socket in a private temporary directory, which peers of
@@ -31,65 +31,65 @@ struct GrpcOptions {
   // digest (that is, other binaries), are refused.
   std::string cluster = {};
   std::string registry_digest = {};
-  // What it is a digest of (Registry::Exports): refusals name what differs.
+  // The functions that the digest stands for (Registry::Exports), so that a
+  // refusal can name what differs.
   std::map<uint64_t, std::string> exports = {};
-  // A worker with this digest only looks (batonctl): it and any other may talk.
+  // The digest of observers, which may connect to any worker (batonctl).
   std::string observer_digest = {};
-  // How long a Send keeps trying to reach a peer that nobody has seen yet, and
-  // one that was there: it has an incarnation. Unless said otherwise the latter
-  // is what it may be silent of the lease, where there is one, so that who
-  // stops or dies before it answers is known within the lease, too.
+  // How long a Send tries to reach a peer that nobody has seen yet, and one
+  // that has been there, that is, has an incarnation. The default of the latter
+  // is the longest silence that the lease allows, if there is one, so that a
+  // peer that stops before it answers is also found out within the lease.
   std::chrono::milliseconds connect_timeout{10'000};
   std::optional<std::chrono::milliseconds> reconnect_timeout = {};
-  // A connected peer that says nothing for so long is lost, kLeastLease
-  // (rpc/lease.h) or more; 0: only the end of its connection tells. Both sides
-  // speak often enough for the other's lease, from a thread of the transport.
+  // A connected peer that is silent for so long is lost. At least kLeastLease
+  // (rpc/lease.h), or 0: then only the end of the connection shows a loss. A
+  // thread of the transport sends often enough for the leases of both ends.
   std::chrono::milliseconds lease{2'000};
-  // Connections that say no hello for so long are closed; three times as long
-  // has who came until it is let in.
+  // A stream is closed if it brings no hello within this time, and a connection
+  // if its other end is not authenticated within three times this time.
   std::chrono::milliseconds hello_timeout{10'000};
   // CPU tensors to and from workers of the same machine and user travel through
-  // shared memory: this process makes at most so much of it for all of them
-  // together, and maps as much of theirs; no more than an eighth of the memory
-  // that it may use (rpc/channels/shared_budget.h).
+  // shared memory. This process makes at most so many bytes of it for all of
+  // them together, and maps at most as many of theirs; both are limited to an
+  // eighth of the memory that it may use (rpc/channels/shared_budget.h).
   bool shared_memory = true;
   size_t shared_memory_bytes = size_t{16} << 30;
   // With shared memory, small messages travel through it as well, and the
-  // threads that read them spin for up to 50 us for what comes next.
+  // threads that read them spin for up to 50 us before they sleep.
   bool message_ring = true;
-  // CPU tensors to and from workers that do not share memory with this one go
-  // by a TCP connection of their own, within TLS where gRPC uses TLS, unless
-  // both ends have Security::trusted_fabric (BATON_TRUSTED_FABRIC=on). The
-  // port that this worker listens on for them, beside its own; 0: any free one.
+  // CPU tensors to and from workers that do not share memory with this one use
+  // a TCP connection of their own. It uses TLS where gRPC does, unless both
+  // ends have Security::trusted_fabric (BATON_TRUSTED_FABRIC=on). The worker
+  // listens for it on `tensor_port`, 0 for any free port.
   bool tcp_tensors = true;
   uint16_t tensor_port = 0;
-  // Where tensors that are on a GPU where they were sent come to: a GPU of this
-  // process, or the CPU. With a GPU here and there they travel by CUDA IPC on
-  // one machine, and otherwise through the host.
+  // The device on which GPU tensors of peers arrive: a GPU of this process, or
+  // the CPU. Between two GPUs of one machine they travel by CUDA IPC, otherwise
+  // through the host.
   Device device = Device::Cpu();
-  // Larger ones are neither sent nor taken. Peers are told, so that theirs fail
-  // where they are sent, with ResourceExhausted.
+  // Larger messages are neither sent nor accepted. Peers are told the limit, so
+  // that their sends fail with ResourceExhausted.
   size_t max_message_bytes = size_t{16} << 30;
-  // Reading from a peer pauses while messages of more than this have come from
-  // it that the handler has not dealt with.
+  // Reading from a peer pauses while messages of more bytes than this have
+  // arrived from it and are not handled yet.
   size_t max_undelivered_bytes = size_t{256} << 20;
-  // Call the handler on gRPC's own few threads, and `sent` with OK wherever a
-  // message has left, under locks of the transport: that saves two wake-ups a
-  // message. Only for handlers that never wait and run no foreign code, and
-  // for a `sent` that does not call the transport on success.
+  // Calls the handler on gRPC's own few threads, and `sent` with OK wherever a
+  // message has left, under locks of the transport, which saves two wake-ups
+  // per message. The handler must never wait or run foreign code, and `sent`
+  // must not call the transport on success.
   bool inline_delivery = false;
-  // Served at the same address from the start, before Start; closed by
-  // Shutdown.
+  // Served at the same address from before Start until Shutdown.
   std::shared_ptr<RendezvousService> rendezvous = nullptr;
-  // Without TLS or `insecure`, only addresses of this machine are listened on
-  // and told to peers.
+  // Without TLS or `insecure`, the worker listens only on addresses of this
+  // machine and tells peers no others.
   Security security = {};
 };
 
-// A transport over gRPC: small messages on one stream per pair of workers,
-// large tensors in chunks on a second one beside it (docs/transport.md). Also
-// serves grpc.health.v1: serving from Start to Shutdown. Fails with one line
-// that names the address when it cannot listen, or must not.
+// Makes a transport over gRPC: small messages use one stream per pair of
+// workers, and large tensors travel in chunks on a second one
+// (docs/transport.md). It also serves grpc.health.v1 from Start to Shutdown. If
+// it cannot or must not listen, the error is one line that names the address.
 absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
     const GrpcOptions& options);
 

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kQuiet = std::chrono::seconds(1);
 
-// Whether the last warning is long enough ago; if so, this is the next one.
+// Returns true, and counts a warning, if the last one is long enough ago.
 bool MayWarn() {
   static std::atomic<Clock::rep> next{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();
@@ -30,14 +30,14 @@ bool MayWarn() {
                            due, now + Clock::duration(kQuiet).count());
 }
 
-// Of "Handshake failed with ...: error:...:SSL routines::REASON."
+// The last part of "Handshake failed with ...: error:...:SSL routines::REASON."
 absl::string_view ReasonIn(absl::string_view text) {
   const size_t at = text.rfind("::");
   return absl::StripSuffix(
       at == absl::string_view::npos ? text : text.substr(at + 2), ".");
 }
 
-// What somebody can do about it, who does not know who was refused.
+// What a reader can do about it who does not know which peer was refused.
 const char* Remedy(absl::string_view reason) {
   if (absl::StrContains(reason, "wrong version number"))
     return ": somebody talks in clear to a worker that wants TLS";
@@ -47,7 +47,7 @@ const char* Remedy(absl::string_view reason) {
   return "";
 }
 
-// It has a line for each string that is no UTF-8, which strangers may send.
+// Protobuf logs each string that is not UTF-8, and any peer can send such.
 void TakeProtobufs(google::protobuf::LogLevel, const char*, int,
                    const std::string& text) {
   LogDebug("protobuf: ", text);

@@ -5,10 +5,10 @@
 
 namespace baton::rpc {
 
-// From here on what gRPC and protobuf have to say goes where the process's own
-// lines go: TLS handshakes that failed as warnings, at most one a second, as
-// strangers may cause many; all else for debugging, since it reaches its user
-// as a status. Idempotent. Thread-safe.
+// Sends the log lines of gRPC and protobuf to the log of this process. Failed
+// TLS handshakes become warnings, at most one a second, since unauthenticated
+// peers can cause many. All other lines are for debugging, because users get
+// those errors as statuses. Idempotent. Thread-safe.
 void TakeGrpcLog();
 
 }  // namespace baton::rpc

@@ -51,7 +51,7 @@ void GrpcStream::HandleRead() {
   {
     MutexLock lock(mutex_);
     observer = observer_;
-    resume_wanted_ = false;  // by now the observer knows
+    resume_wanted_ = false;  // the observer knows by now
   }
   const bool more = observer != nullptr && observer->OnFrames(*this, in_);
   MutexLock lock(mutex_);
@@ -69,7 +69,7 @@ void GrpcStream::HandleWritten(bool ok) {
     writing_ = false;
     observer = observer_;
   }
-  // A failed write ends the read as well, which is reported.
+  // A failed write also ends the read, which is reported.
   if (ok && observer != nullptr) observer->OnWritten(*this);
 }
 
@@ -116,7 +116,7 @@ class DialedStream final
     stream->self_ = stream;
     stream->stub_.PrepareBidiStreamingCall(&stream->context_, kStreamMethod,
                                            grpc::StubOptions(), stream.get());
-    stream->AddHold();  // writes come from outside of reactions
+    stream->AddHold();  // writes start outside of reactions
     stream->BeginReading();
     stream->StartCall();
     return stream;
@@ -134,7 +134,7 @@ class DialedStream final
   }
   void StartLastWriteOf(const grpc::ByteBuffer*) override { StartEnd(true); }
   void StartEnd(bool) override {
-    // To cancel what the other side has ended may replace what it said.
+    // Cancelling a call that the other end has ended may replace its status.
     if (!ended_.load()) context_.TryCancel();
     RemoveHold();
   }
@@ -156,7 +156,7 @@ class DialedStream final
       broken_observer_->OnBroken(*this, absl::UnavailableError(text));
       broken_observer_ = nullptr;
     }
-    // The call and what it holds go before the transport hears of it.
+    // The call is destroyed before the transport sees that the stream ended.
     reaper_.Post(
         [self = std::move(self_), &count = count_, number = number_]() mutable {
           self.reset();
@@ -167,7 +167,7 @@ class DialedStream final
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
   Executor& reaper_;
-  std::atomic<bool> ended_{false};      // by the other side
+  std::atomic<bool> ended_{false};      // by the other end
   std::shared_ptr<DialedStream> self_;  // until OnDone
   std::shared_ptr<GrpcStreamObserver>
       broken_observer_;  // from OnReadDone to OnDone
@@ -207,8 +207,8 @@ class AcceptedStream final : public GrpcStream,
       Finish(grpc::Status::OK);
       return;
     }
-    // First: the context is gone as soon as the call is finished, which the end
-    // of the write does on another thread once it may.
+    // First, because from the next line on the end of the write may finish the
+    // call on another thread, which destroys the context.
     context_->TryCancel();
     finish_after_write_.store(true);
     if (!this->writing()) FinishOnce();

@@ -39,8 +39,8 @@ class GrpcStreamObserver {
 // until the call is done. Thread-safe.
 class GrpcStream {
  public:
-  // Dials; `count` and `reaper` must outlive the stream. It is destroyed on
-  // `reaper`: with the last channel of a process gRPC joins its own threads.
+  // Dials; `count` and `reaper` must outlive the stream, which is destroyed on
+  // `reaper`, because gRPC joins its own threads with a process's last channel.
   static std::shared_ptr<GrpcStream> Dial(
       std::shared_ptr<grpc::Channel> channel,
       std::shared_ptr<GrpcStreamObserver> observer, size_t max_message_bytes,
@@ -94,14 +94,14 @@ class GrpcStream {
   virtual void StartReadInto(grpc::ByteBuffer* buffer) = 0;
   virtual void StartWriteOf(const grpc::ByteBuffer* buffer) = 0;
   virtual void StartLastWriteOf(const grpc::ByteBuffer* buffer) = 0;
-  // Ends the call; once, after which nothing is started.
+  // Ends the call. Called once, after which nothing is started.
   virtual void StartEnd(bool writing) = 0;
 
   void BeginReading();
   void HandleRead();
   void HandleWritten(bool ok);
-  // Ends the call if it has not been ended; gives the observer who has not
-  // heard of it yet.
+  // Ends the call if it has not been ended. Returns the observer if it has not
+  // been told yet.
   std::shared_ptr<GrpcStreamObserver> End();
   bool writing() const {
     MutexLock lock(mutex_);

@@ -10,8 +10,8 @@
 
 namespace baton::rpc {
 
-// Lets calls to a MessageHandler through until Close, which waits for those
-// that run. Close must not be called from within a call. Thread-safe.
+// Lets calls to a MessageHandler through until Close, which waits for the calls
+// under way. Close must not be called from within a call. Thread-safe.
 class HandlerGate {
  public:
   void Open(MessageHandler* handler) {
@@ -47,8 +47,8 @@ class HandlerGate {
   int inside_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Until what was posted to this pool of one thread has run: who made messages
-// may be gone before the transport is. Not to be called from that thread.
+// Waits until all that was posted to this pool of one thread has run, because
+// senders may be destroyed before the transport. Must not run on that thread.
 inline void AwaitPosted(ThreadPool& reports) {
   const Promise<void> done;
   reports.Post([done] { done.Set(absl::OkStatus()); });

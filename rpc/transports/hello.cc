@@ -31,7 +31,7 @@ void ToWire(const WorkerInfo& info, wire::Worker& out) {
   out.set_compute(info.compute.ToString());
 }
 
-// A stranger's words, which end up in lines for people.
+// Makes text of an unauthenticated peer safe for logs and error messages.
 std::string Printable(const std::string& text) {
   std::string line = text.substr(0, kMaxText);
   std::replace_if(
@@ -41,7 +41,7 @@ std::string Printable(const std::string& text) {
   return line;
 }
 
-// Of a length that can be counted with.
+// Limits the lease to a range in which sums cannot overflow.
 std::chrono::milliseconds Lease(int64_t ms) {
   return std::chrono::milliseconds(
       std::clamp<int64_t>(ms, 0, kMostLease.count()));
@@ -87,15 +87,15 @@ std::vector<ChannelOffer> OffersIn(const Message& in) {
   return offers;
 }
 
-// One of them only looks.
+// Whether one of the two is an observer.
 bool Observes(const GrpcOptions& options, const Hello& hello) {
   return !options.observer_digest.empty() &&
          (options.registry_digest == options.observer_digest ||
           hello.registry_digest == options.observer_digest);
 }
 
-// "worker bob exports Scale and Shift, which worker alice does not; worker
-// alice 1 that worker bob does not". Empty when the exports were not told.
+// For example "worker bob exports Scale and Shift, which worker alice does not;
+// worker alice 1 that worker bob does not". Empty if the exports are unknown.
 std::string Difference(const GrpcOptions& options, const WorkerInfo& self,
                        const Hello& hello) {
   constexpr size_t kNamed = 5;

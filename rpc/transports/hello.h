@@ -15,7 +15,7 @@
 #include "rpc/transports/tensor_channels.h"
 #include "rpc/worker.h"
 
-// How two workers introduce themselves; see rpc/wire.proto.
+// How two workers introduce themselves to each other; see rpc/wire.proto.
 namespace baton::rpc {
 
 enum class Verdict {
@@ -42,18 +42,18 @@ struct Hello {
   std::chrono::milliseconds lease{0};
   std::vector<ChannelOffer> channels = {};
   std::vector<uint64_t> exports = {};
-  uint64_t max_message_bytes = 0;  // 0: not known
-  std::string nonce = {};          // empty: the caller has no token
+  uint64_t max_message_bytes = 0;  // 0 if unknown
+  std::string nonce = {};          // empty if the caller has no token
 };
 
-// What who was dialed says to a hello with a nonce.
+// The answer of the dialed worker to a hello with a nonce.
 struct Challenge {
   WorkerInfo self = {};  // its name and incarnation
   std::string nonce = {};
   std::string proof = {};
 };
 
-// Of the one who proves to know the token.
+// The role of the worker that proves that it knows the token.
 enum class HelloRole { kDialed, kDialer };
 
 struct HelloAnswer {
@@ -68,26 +68,28 @@ struct HelloAnswer {
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
                 const WorkerInfo& to);
-// The meta bytes of its frame.
+// Returns the meta bytes of the hello's frame.
 std::string Serialize(const Hello& hello);
 grpc::ByteBuffer Encode(const Hello& hello);
 grpc::ByteBuffer Encode(const Challenge& challenge);
 grpc::ByteBuffer EncodeProof(const std::string& proof);
 grpc::ByteBuffer Encode(const HelloAnswer& answer);
-// What they hold fits its use: names are names, leases up to a day, and texts
-// are short and printable.
+// Return an error unless the values are usable: valid names, leases of at most
+// a day, and texts that are short and printable.
 absl::StatusOr<Hello> ParseHello(const std::string& meta);
 absl::StatusOr<Challenge> ParseChallenge(const std::string& meta);
 absl::StatusOr<std::string> ParseProof(const std::string& meta);
 absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta);
 
-// What `role` shows of the token to the other one: good for this hello, whose
-// meta bytes these are, with this challenge, whose own proof is not looked at.
+// Returns the proof by which `role` shows the other worker that it knows the
+// token. It is valid for the hello with these meta bytes and for this
+// challenge; the challenge's own proof is ignored.
 std::string ProofOf(HelloRole role, const std::string& token,
                     const std::string& hello, const Challenge& challenge);
 
-// What `self` answers to who it is, not to when it comes: kOk, kRefused or
-// kNotMe with a sentence that fits both sides.
+// Returns the answer of `self` to the identity of the caller, whatever the
+// state of the link: kOk, or kRefused or kNotMe with a sentence that fits both
+// sides.
 HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
                   const Hello& hello);
 

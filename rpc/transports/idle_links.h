@@ -11,7 +11,7 @@
 
 namespace baton::rpc {
 
-// Until all of these links of one host are idle, for at most `timeout`.
+// Waits until all of these links of one host are idle, for at most `timeout`.
 void AwaitIdle(LinkHost& host, const std::vector<std::shared_ptr<Link>>& links,
                std::chrono::milliseconds timeout);
 

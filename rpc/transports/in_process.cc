@@ -18,7 +18,7 @@ namespace baton::rpc {
 
 namespace {
 
-// As they come to a peer with that device.
+// Converts tensors to the form in which they arrive at a peer with this device.
 void Carry(std::vector<Tensor>& tensors, Device device) {
   for (Tensor& tensor : tensors) {
     if (tensor.device().is_cuda()) tensor = tensor.To(device);
@@ -30,8 +30,8 @@ void Carry(std::vector<Tensor>& tensors, Device device) {
 
 class InProcessTransport;
 
-// What the transports of one network share. Its mutex guards the state of all
-// of them, so that both ends of a connection change together.
+// The state that the transports of one network share. Its mutex guards the
+// state of all of them, so that both ends of a connection change together.
 class InProcessHub {
  public:
   std::string NewAddress() {
@@ -77,7 +77,7 @@ class InProcessTransport final : public Transport {
   struct Peer {
     WorkerInfo info;
     bool connected = false;
-    ChannelInfo traffic = {};  // its counts
+    ChannelInfo traffic = {};  // only the counts
   };
   // Runs on the delivery thread.
   using Call = absl::AnyInvocable<void(MessageHandler&)>;
@@ -103,11 +103,11 @@ class InProcessTransport final : public Transport {
   State state_ = State::kNew;
   WorkerInfo self_;
   std::map<std::string, Peer> peers_;
-  std::vector<Call> early_;  // came before Start
+  std::vector<Call> early_;  // arrived before Start
 
   HandlerGate gate_;
 
-  // Last: its destructor runs what is left before the members above go.
+  // Last: its destructor runs the remaining tasks, which use the members above.
   ThreadPool thread_{1, "baton-inproc"};
 };
 
@@ -170,7 +170,7 @@ void InProcessTransport::Send(const std::string& peer, Message message,
   thread_.Post([sent = std::move(sent), status]() mutable { sent(status); });
 }
 
-// The CPU of a peer that is not known, which Deliver finds out.
+// Returns the CPU for an unknown peer, for which Deliver reports the error.
 Device InProcessTransport::DeviceOf(const std::string& peer) const {
   MutexLock lock(hub_->mutex);
   const auto found = peers_.find(peer);

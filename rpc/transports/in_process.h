@@ -19,7 +19,8 @@ class InProcessHub;
 //   auto bob = network.NewTransport();
 //
 // Tensors arrive as copies, made inside Send, unless the sender gave up the
-// only handle to one. The network may go before its transports. Thread-safe.
+// only handle to one. The network may be destroyed before its transports.
+// Thread-safe.
 class InProcessNetwork {
  public:
   InProcessNetwork();

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A socket that takes what is written ends its streams within one.
+// If the socket takes what is written, its streams end within this time.
 constexpr milliseconds kEndPatience{500};
 
 std::atomic<int> lingering{0};

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Small messages that wait are written together.
+// Waiting small messages are written together, up to this size.
 constexpr size_t kControlWriteBytes = size_t{64} << 10;
 
 }  // namespace
@@ -64,8 +64,8 @@ ChannelInfo Link::channel() const {
 
 void Link::Send(std::shared_ptr<Outgoing> message) {
   MutexLock lock(mutex_);
-  // A sender may hold a link that was closed meanwhile; a dial from here would
-  // outlive it.
+  // A sender may still have a link that was closed meanwhile; a connection
+  // dialed here would outlive it.
   if (!closed_.ok()) {
     message->Fail(closed_);
     return;
@@ -75,7 +75,7 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
     return;
   }
   if (message->channels() != nullptr && message->channels() != channels_) {
-    // Behind the OnPeerLost of the connection whose channels took it.
+    // After the OnPeerLost of the connection whose channels took its tensors.
     deliveries_->PushTask(
         [message = std::move(message),
          broken = LostLocked(absl::UnavailableError("it broke meanwhile"))] {
@@ -129,7 +129,7 @@ void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
   if (message->awaits_channels()) leaving_.push_back(message);
 }
 
-// What the peer would break the connection for.
+// Refuses what the peer would break the connection for.
 bool Link::RefuseTooLargeLocked(StreamState& state) {
   const Outgoing& message = *state.queue.front();
   if (peer_max_bytes_ == 0 || message.bytes() <= peer_max_bytes_) return false;
@@ -197,8 +197,8 @@ void Link::BecomeUpLocked(milliseconds lease, uint64_t max_bytes) {
 }
 
 void Link::AwaitBeatLocked() {
-  // At one time for all links, so that they need one wake-up; at another than
-  // other processes of the machine.
+  // All links beat at one time, which needs one wake-up, but not at the time
+  // of other processes of the machine.
   host_.timer->At(
       failure_detector_.Next(Clock::now(), host_.self.incarnation),
       [weak = weak_from_this(), times_up = times_up_] {
@@ -212,7 +212,7 @@ void Link::AwaitBeatLocked() {
 }
 
 void Link::BeatLocked() {
-  // What the peer says is not read while too much of it waits here.
+  // The peer's messages are not read while too many of them wait here.
   if (!deliveries_->has_room()) failure_detector_.Heard();
   if (channels_ != nullptr) {
     const Channel::Signs signs = channels_->Beat();
@@ -230,9 +230,9 @@ void Link::BeatLocked() {
     BreakLocked(silent, true);
     return;
   }
-  // A write under way is as good as a beat: it says that there is more to come,
-  // or that the peer reads nothing. Also after a goodbye: the peer may wait for
-  // tensors of messages before it.
+  // A write under way serves as a beat: either more will arrive or the peer
+  // reads nothing. Beats continue after a goodbye, since the peer may still
+  // wait for tensors of earlier messages.
   if (due.speak && control_.ready && !control_.writing) {
     control_.writing = true;
     control_.stream->Write(MetaFrame(FrameKind::kBeat, ""));
@@ -245,7 +245,7 @@ absl::Status Link::LostLocked(const absl::Status& why) const {
                                              peer_.name, ": ", why.message()));
 }
 
-// Only once nothing is left on either stream: the peer closes the link on it.
+// Only once both streams are empty, because the peer then closes the link.
 void Link::PumpGoodbyeLocked() {
   if (!saying_goodbye_ || state_ != State::kUp) return;
   for (StreamState* state : {&control_, &bulk_}) {
@@ -266,7 +266,7 @@ void Link::PumpGoodbyeLocked() {
 void Link::BeginGoodbye() {
   MutexLock lock(mutex_);
   saying_goodbye_ = true;
-  // There is nobody to say it to, and who broke off is not awaited.
+  // Nobody is there to receive it, and a peer that broke off is not awaited.
   if (state_ == State::kDialing && (resting_ || was_up_)) {
     DialFailedLocked(UnreachableLocked());
   } else {
@@ -278,7 +278,7 @@ void Link::GoodbyeReceivedLocked(StreamState& state) {
   state.goodbye_received = true;
   if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
     return;
-  // Tensors of messages before it may still come.
+  // Tensors of earlier messages may still arrive.
   const bool later =
       held_->WhenNone([weak = weak_from_this(), times_up = times_up_] {
         const auto self = weak.lock();
@@ -338,12 +338,12 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
     state->stream->Close();
   }
   DropRingsLocked();
-  // Kept until it may be said what became of them.
+  // Kept until their failure may be reported.
   std::vector<std::shared_ptr<Outgoing>> leaving;
   for (const auto& each : std::exchange(leaving_, {})) {
     if (auto message = each.lock()) leaving.push_back(std::move(message));
   }
-  // First: what waits for tensors fails with the connection, not it with them.
+  // First, so that messages that wait for tensors do not fail the connection.
   held_->Drop();
   if (channels_ != nullptr) channels_->Close();
   std::erase_if(leaving, [](const auto& each) { return !each->lost(); });

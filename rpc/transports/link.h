@@ -28,15 +28,15 @@
 
 namespace baton::rpc {
 
-// What the links of one transport share.
+// State that the links of one transport share.
 struct LinkHost {
   GrpcOptions options;
-  WorkerInfo self;  // set before the first message and hello
+  WorkerInfo self;  // set before the first message and hello arrive
   StreamCount streams;
   std::shared_ptr<HandlerGate> gate = std::make_shared<HandlerGate>();
   std::shared_ptr<ThreadPool> executor;
   std::unique_ptr<Timer> timer;
-  std::shared_ptr<RingPoller> poller;  // null: no rings
+  std::shared_ptr<RingPoller> poller;  // null if there are no rings
   ChannelKinds kinds;
   std::atomic<uint64_t> attempts{0};
   std::atomic<bool> stopping{false};
@@ -45,40 +45,42 @@ struct LinkHost {
   uint64_t idle_events ABSL_GUARDED_BY(idle_mutex) = 0;  // links became idle
 };
 
-// All that one worker has to do with another: the connection, the messages that
-// wait for it, and what came over it.
+// The state that one worker keeps for one peer: the connection, the messages
+// that wait for it, and the messages that arrived over it.
 //
-//   idle     --Send-->             dialing
-//   dialing  --their hello or-->   up       (when both dial at once, the stream
-//              our answer                    of the lower name is kept)
-//   dialing  --no answer in time-> idle     (waiting messages fail)
-//   up       --a stream breaks,
-//              the peer is silent-> idle    (OnPeerLost; all messages fail)
+//   idle     --Send-->              dialing
+//   dialing  --the peer's hello, or
+//              its answer to ours--> up    (when both dial at once, the stream
+//                                           of the lower name is kept)
+//   dialing  --no answer in time-->  idle  (waiting messages fail)
+//   up       --a stream breaks, or
+//              the peer is silent--> idle  (OnPeerLost; all messages fail)
 //
-// Attempts are numbered, so that a hello that was overtaken by a newer
-// connection cannot break it. Thread-safe.
+// Attempts to connect are numbered, so that a hello that a newer connection has
+// overtaken cannot break that connection. Thread-safe.
 class Link final : public GrpcStreamObserver,
                    public std::enable_shared_from_this<Link> {
  public:
   static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer);
 
-  // What is known of the peer has changed; a new incarnation breaks the link.
-  // May ask the resolver for the host of its address.
+  // Updates what is known of the peer; a new incarnation breaks the link. May
+  // ask the resolver for the host of its address.
   void SetPeer(const WorkerInfo& peer);
   void Send(std::shared_ptr<Outgoing> message);
-  // A stream on which the peer said hello. False: it was refused.
+  // Takes a stream on which the peer said hello. Returns false if it was
+  // refused.
   bool Accept(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
-  // Breaks it as a failing network would; `then` runs after OnPeerLost.
+  // Breaks the link as a failing network would; `then` runs after OnPeerLost.
   void Sever(const absl::Status& why, Task then);
-  // For good: breaks it, and whatever is sent or says hello later is refused.
+  // Breaks the link for good: later messages and hellos are refused.
   void Close(const absl::Status& why);
-  // The same, and true, if this incarnation is the present one, or none is
-  // known, and is not connected.
+  // Closes the link and returns true if `incarnation` is the present one, or
+  // none is known, and the link is not up.
   bool CloseUnlessUp(uint64_t incarnation, const absl::Status& why);
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;
-  // Those of the present connection; null when there is none.
+  // The channels of the present connection; null if there is none.
   std::shared_ptr<TensorChannels> channels() const;
   ChannelInfo channel() const;
 
@@ -90,23 +92,23 @@ class Link final : public GrpcStreamObserver,
   enum class State { kIdle, kDialing, kUp };
   using Clock = std::chrono::steady_clock;
 
-  // One of the two streams and what waits for it.
+  // One of the two streams and the messages that wait for it.
   struct StreamState {
     std::shared_ptr<GrpcStream> stream;
-    bool ready = false;  // hello and answer are through
+    bool ready = false;  // the hello and its answer have been exchanged
     bool writing = false;
     bool goodbye_sent = false;
     bool goodbye_received = false;
-    // Where there is a token, of a stream that was dialed: the hello, until the
-    // peer has proved to know the token; then the proof, until it is written.
+    // For a dialed stream, if there is a token: the hello, until the peer has
+    // proved that it knows the token; then our proof, until it is written.
     std::string hello;
     std::string proof;
     std::deque<std::shared_ptr<Outgoing>> queue;
     std::vector<std::shared_ptr<Outgoing>> in_flight;
 
-    // Of the messages that gRPC has some bytes of.
+    // The bytes of messages that gRPC has begun to send.
     size_t UnderWay() const;
-    // And forgets its hello; what waits stays.
+    // Also forgets the stream's hello. The waiting messages stay.
     void CloseStream();
   };
 
@@ -120,7 +122,7 @@ class Link final : public GrpcStreamObserver,
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<GrpcStream> DialStreamLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Dials a stream and begins with that.
+  // Dials a stream and sends the hello as its first frame.
   void SayHelloLocked(StreamState& state, Hello hello)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -146,18 +148,18 @@ class Link final : public GrpcStreamObserver,
                             bool may_open_ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // About `most` bytes of messages.
+  // Reads messages of about `most` bytes.
   void ReadRing(RingReceiver& ring, size_t most);
   void ReadRestOfRing();
   void Deliver();
-  // For more of this stream. What held messages wait for comes by the control
-  // stream.
+  // Whether more of this stream may be read. Held messages do not stop the
+  // control stream, which brings what they wait for.
   bool HasRoom(bool control) const;
 
-  // Sending by the ring (link_ring.cc). From when there is one, what the
-  // control stream would carry goes there, but for beats. Those that give a
-  // bool say whether all that was added has left; the link may have broken if
-  // not.
+  // Sending through the ring (link_ring.cc). Once there is a ring, it carries
+  // all of the control stream's frames but beats. The functions that return
+  // bool return true if all that was added has left; otherwise the link may
+  // have broken.
   void TakeUpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AddToRingLocked(std::string_view frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -167,7 +169,7 @@ class Link final : public GrpcStreamObserver,
   void HasLeftLocked(const std::shared_ptr<Outgoing>& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Unauthenticated for a peer that does not prove to know the token.
+  // Returns Unauthenticated if the peer does not prove that it knows the token.
   absl::Status OnChallengeLocked(StreamState& state, const Challenge& challenge)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OnAnswerLocked(StreamState& state, const HelloAnswer& answer)
@@ -178,7 +180,7 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WantsBulkLocked(const Hello& hello)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The peer's present incarnation is over.
+  // Called when the peer's present incarnation has ended.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GoodbyeReceivedLocked(StreamState& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -196,19 +198,19 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpLocked(StreamState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The link has become up. The peer has this lease and accepts messages of up
-  // to `max_bytes`.
+  // Called when the link has become up. The peer has this lease and accepts
+  // messages of up to `max_bytes`.
   void BecomeUpLocked(std::chrono::milliseconds lease, uint64_t max_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AwaitBeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeatLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LostLocked(const absl::Status& why) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `tell`: OnPeerLost follows, if it was up, and then what it took along
-  // fails.
+  // If `tell` is set and the link was up, calls OnPeerLost, and after that
+  // fails the messages of the link.
   void BreakLocked(const absl::Status& why, bool tell)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What waits or is on its way; nothing is left of the streams.
+  // Takes all messages that wait or are being sent, and resets the streams.
   std::vector<std::shared_ptr<Outgoing>> TakeQueuesLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueuesLocked(const absl::Status& why)
@@ -223,14 +225,14 @@ class Link final : public GrpcStreamObserver,
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> past_ ABSL_GUARDED_BY(mutex_);  // its incarnations
+  std::deque<uint64_t> past_ ABSL_GUARDED_BY(mutex_);  // earlier incarnations
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   StreamState control_ ABSL_GUARDED_BY(mutex_);
   StreamState bulk_ ABSL_GUARDED_BY(mutex_);
   bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while it is open
+  absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while open
 
-  // Dialing. An address that SetPeer was given, and whether it may be dialed.
+  // Dialing. The address last given to SetPeer, and whether it may be dialed.
   std::string checked_ ABSL_GUARDED_BY(mutex_);
   absl::Status dialable_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> targets_ ABSL_GUARDED_BY(mutex_);
@@ -241,26 +243,26 @@ class Link final : public GrpcStreamObserver,
   bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of the attempt
+  std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of this attempt
   std::shared_ptr<TensorChannels> channels_
-      ABSL_GUARDED_BY(mutex_);  // while it is up
+      ABSL_GUARDED_BY(mutex_);  // while the link is up
 
-  // While the peer writes one; while this end does, and the message that has
-  // not left yet.
+  // The rings that the peer writes and that this end writes, while there are
+  // such, and the message that has not completely left through the latter.
   std::shared_ptr<RingReceiver> ring_in_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RingSender> ring_out_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Outgoing> in_ring_ ABSL_GUARDED_BY(mutex_);
 
-  // Written, while channels send some of their tensors.
+  // Messages that are written, but some of whose tensors channels still send.
   std::vector<std::weak_ptr<Outgoing>> leaving_ ABSL_GUARDED_BY(mutex_);
 
   ChannelInfo traffic_ ABSL_GUARDED_BY(mutex_);  // counts and detail
   FailureDetector failure_detector_ ABSL_GUARDED_BY(mutex_);
-  uint64_t peer_max_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: no limit known
+  uint64_t peer_max_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // 0 if unknown
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Attempts: our last one; the one of the peer in use; the peer's that are
-  // overtaken.
+  // Numbers of attempts: our last one, the peer's one in use, and the peer's
+  // last one that was overtaken.
   uint64_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t accepted_attempt_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stale_attempt_ ABSL_GUARDED_BY(mutex_) = 0;

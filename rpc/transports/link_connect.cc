@@ -15,7 +15,7 @@
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/link.h"
 
-// How a link comes up: who dials, who is let in, and as whom.
+// How a link comes up: which end dials, and which callers are admitted.
 namespace baton::rpc {
 namespace {
 
@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstRetry{20};
 constexpr milliseconds kLastRetry{1000};
 constexpr milliseconds kAnswerTimeout{5000};
-// For the other side's stream, after it was preferred to ours.
+// How long to wait for the other end's stream after it was preferred to ours.
 constexpr milliseconds kYieldTimeout{1000};
 constexpr size_t kRememberIncarnations = 16;
 
@@ -41,7 +41,7 @@ void Link::SetPeer(const WorkerInfo& peer) {
                     peer.incarnation == peer_.incarnation;
   if (!same) {
     ForgetIncarnationLocked();
-    std::erase(past_, peer.incarnation);  // whoever sets it knows better
+    std::erase(past_, peer.incarnation);  // the caller of SetPeer knows better
     was_up_ = false;
   }
   const uint64_t incarnation = peer_.incarnation;
@@ -51,8 +51,8 @@ void Link::SetPeer(const WorkerInfo& peer) {
 
 void Link::StartDialLocked() {
   state_ = State::kDialing;
-  attempt_ = ++host_.attempts;  // outdates the timers of earlier dials
-  // Who told us an incarnation has met it: a worker listens before it joins.
+  attempt_ = ++host_.attempts;  // invalidates the timers of earlier dials
+  // The incarnation is known only from a peer that has listened already.
   const bool was_there = was_up_ || peer_.incarnation != 0;
   const GrpcOptions& options = host_.options;
   const milliseconds again = options.reconnect_timeout.value_or(
@@ -64,11 +64,11 @@ void Link::StartDialLocked() {
   RetryLocked();
 }
 
-// A fresh round over all targets.
+// Starts a new round over all targets.
 void Link::RetryLocked() {
   resting_ = false;
-  // Nothing may wait for the resolver here: a name that only the peer itself
-  // told is another machine's.
+  // Nothing may wait for the resolver here, so a name that only the peer itself
+  // told counts as another machine's.
   const absl::Status dialable =
       peer_.address == checked_
           ? dialable_
@@ -89,7 +89,7 @@ void Link::RetryLocked() {
 std::shared_ptr<GrpcStream> Link::DialStreamLocked() {
   const Security& security = host_.options.security;
   const std::string& target = targets_[target_];
-  // On a network what is between the two may forget a stream that is quiet.
+  // A middlebox on the network may forget a silent connection.
   const auto keepalive = absl::StartsWith(target, "unix:")
                              ? KeepaliveOf(host_.options.lease)
                              : Keepalive::kOn;
@@ -201,8 +201,8 @@ absl::Status Link::OnChallengeLocked(StreamState& state,
                  ProofOf(HelloRole::kDialed, token, hello, challenge))) {
     return TokensDiffer("it does not prove to know the cluster token");
   }
-  // It may know the token because it is this worker itself, to which somebody
-  // brought its own hello.
+  // The challenger may know the token because it is this worker itself, to
+  // which somebody has relayed this worker's hello.
   if (challenge.self.name != peer_.name) {
     return OnAnswerLocked(
         state, {.verdict = Verdict::kNotMe,
@@ -345,7 +345,7 @@ void Link::OpenChannelsLocked(bool dialed,
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
-    // A process that hung and woke must not end its successor's connection.
+    // A process that was hung must not end its successor's connection.
     if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
         past_.end()) {
       return Verdict::kRefused;

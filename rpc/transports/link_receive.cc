@@ -10,7 +10,7 @@
 #include "rpc/transports/framing.h"
 #include "rpc/transports/link.h"
 
-// What comes in, by the streams and by the ring.
+// Receiving through the streams and the ring.
 namespace baton::rpc {
 
 absl::Status Link::HearChannels(const std::shared_ptr<TensorChannels>& channels,
@@ -35,7 +35,7 @@ bool Link::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
   Receiver::Batch batch;
   absl::Status status = stream.receiver().Consume(frames, channels.get(), batch,
                                                   host_.options.device);
-  // TensorChannels hear and import without the lock, as that may take time.
+  // TensorChannels are called without the lock, because imports may take long.
   if (status.ok()) status = HearChannels(channels, batch);
   bool more = false, control = false;
   {
@@ -48,7 +48,7 @@ bool Link::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
     more = Find(stream) != nullptr && HasRoom(control);
   }
   Deliver();
-  // What paused the stream may have been delivered by now.
+  // The messages that paused the stream may have been delivered by now.
   return more || HasRoom(control);
 }
 
@@ -65,7 +65,7 @@ void Link::Deliver() {
 }
 
 void Link::BadFramesLocked(const absl::Status& why) {
-  // Whoever sends is told that the tokens differ; it needs no warning.
+  // The sender is told that the tokens differ; this end needs no warning.
   if (state_ != State::kUp && absl::IsUnauthenticated(why)) {
     AttemptFailedLocked(why);
     return;
@@ -80,7 +80,7 @@ void Link::BadFramesLocked(const absl::Status& why) {
   }
 }
 
-// Before the rest: a ring is the last that a control stream tells of.
+// Once the peer writes a ring, its control stream may only carry beats.
 absl::Status Link::HandleStreamLocked(StreamState& state,
                                       Receiver::Batch& batch) {
   if (&state == &control_ && ring_in_ != nullptr) {
@@ -173,18 +173,18 @@ void Link::ReadRing(RingReceiver& ring, size_t most) {
     ring.set_paused(!deliveries_->has_room());
   }
   Deliver();
-  // What paused it may have been delivered by now.
+  // The messages that paused it may have been delivered by now.
   if (deliveries_->has_room()) ring.set_paused(false);
 }
 
-// What the peer wrote before it ended is as good as what it wrote to a stream.
+// Bytes that the peer wrote before it ended count like those on a stream.
 void Link::ReadRestOfRing() {
   std::shared_ptr<RingReceiver> ring;
   {
     MutexLock lock(mutex_);
     ring = ring_in_;
   }
-  // Once for what had no room, once for what is in the ring.
+  // Once for the bytes that had no room, and once for those in the ring.
   for (int i = 0; ring != nullptr && ring->Ready() && i < 2; ++i) {
     ReadRing(*ring, SIZE_MAX);
   }

@@ -7,7 +7,7 @@
 #include "rpc/transports/framing.h"
 #include "rpc/transports/link.h"
 
-// What goes out by the ring.
+// Sending through the ring.
 namespace baton::rpc {
 
 void Link::TakeUpRingLocked() {
@@ -38,7 +38,7 @@ bool Link::AddToRingLocked(std::string_view frame) {
   if (status.ok()) {
     ring_out_->Publish();
     failure_detector_.Spoke();
-    if (!out) host_.poller->Add(ring_out_);  // it is looked at from now on
+    if (!out) host_.poller->Add(ring_out_);  // now the poller watches it
   } else {
     BadFramesLocked(status);
   }

@@ -18,17 +18,17 @@
 namespace baton::rpc {
 namespace {
 
-// Streams that were opened and said no hello yet, or came before Open: more
-// than the acceptor lets strangers have, so that these do not keep members out
-// while those that it has cut off end.
+// The most streams that have sent no hello yet, or came before Open. This is
+// more than the acceptor allows to unauthenticated peers, so that streams of
+// theirs that are just ending do not keep members out.
 constexpr size_t kMaxUnauthenticated = 2048;
 
 class Guest;
 
-// Who waits for the worker to start. Thread-safe.
+// Keeps the streams that wait for the worker to start. Thread-safe.
 class Lobby {
  public:
-  // False once it is open: nobody needs to wait.
+  // Returns false once it is open: then nobody needs to wait.
   bool Wait(const std::shared_ptr<GrpcStream>& stream,
             const std::shared_ptr<Guest>& guest) {
     MutexLock lock(mutex_);
@@ -43,7 +43,7 @@ class Lobby {
   }
   using Waiting = std::vector<
       std::pair<std::shared_ptr<GrpcStream>, std::shared_ptr<Guest>>>;
-  // Gives those who waited.
+  // Opens it and returns those who waited.
   Waiting Open() {
     MutexLock lock(mutex_);
     open_ = true;
@@ -59,12 +59,12 @@ class Lobby {
 // Owns a stream from its first byte until `admit` finds another owner:
 //
 //   kHello      --a hello-->              kWaiting
-//   kWaiting    --the worker starts-->    kChallenged, or kAdmitted where the
+//   kWaiting    --the worker starts-->    kChallenged, or kAdmitted if the
 //                                         cluster has no token
 //   kChallenged --the caller's proof-->   kAdmitted
 //
-// Whoever says anything else is refused; who says nothing for hello_timeout in
-// kHello or kChallenged is cut off.
+// Any other frame is refused. A stream that stays in kHello or kChallenged for
+// hello_timeout is closed.
 class Guest final : public GrpcStreamObserver,
                     public std::enable_shared_from_this<Guest> {
  public:
@@ -77,9 +77,9 @@ class Guest final : public GrpcStreamObserver,
     lobby_->Leave(*this);
   }
 
-  // The worker has started. True when more is to be read.
+  // Called when the worker has started. Returns true if more is to be read.
   bool Greet(GrpcStream& stream);
-  // Cuts `stream` off unless it is further than now by then.
+  // Closes `stream` after hello_timeout unless its stage changes before.
   void CutOffIfSilent(const std::weak_ptr<GrpcStream>& stream);
 
  private:
@@ -100,14 +100,14 @@ class Guest final : public GrpcStreamObserver,
   LinkHost& host_;
   const std::shared_ptr<Lobby> lobby_;
   const LinkService::Admit admit_;
-  // Of the thread that hears or, while nothing is read, greets.
+  // Used by the thread that reads or, while nothing is read, calls Greet.
   Hello hello_;
   std::string hello_meta_;
   Challenge challenge_;
 
   mutable Mutex mutex_;
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kHello;
-  // Its end may be told after the answer to it has come, which then waits.
+  // An answer to the challenge waits if it arrives before this is true.
   bool challenge_written_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<std::string> early_proof_ ABSL_GUARDED_BY(mutex_);
 };

@@ -19,20 +19,19 @@ namespace baton::rpc {
 // Streams that come before Open wait for it. Thread-safe.
 class LinkService : public grpc::CallbackGenericService {
  public:
-  // What is done with a stream that has said its hello. False: it was refused.
+  // Handles a stream that has sent its hello. Returns false if it was refused.
   using Admit =
       std::function<bool(const std::shared_ptr<GrpcStream>&, const Hello&)>;
 
   // `host` must outlive the service; `acceptor` owns the connections. `links`
-  // counts the workers that may have streams. More unauthenticated peers than
-  // that allows are turned away, as is everybody who comes when few descriptors
-  // are left.
+  // returns how many workers may have streams. Further unauthenticated peers
+  // are rejected, as is every new stream when few descriptors are left.
   static std::unique_ptr<LinkService> Make(LinkHost& host,
                                            std::shared_ptr<Acceptor> acceptor,
                                            std::function<size_t()> links,
                                            Admit admit);
   virtual void Open() = 0;
-  // Ends those that still wait. `admit` answers those that come later.
+  // Ends the streams that still wait. `admit` answers those that come later.
   virtual void Close() = 0;
 };
 

@@ -25,7 +25,7 @@ bool EnvironmentDecides() {
 
 void KeepFreedMemory() {
 #if defined(__GLIBC__)
-  // Blocks above the first go back at once: gRPC's are 4 MB at most.
+  // Larger blocks are returned at once; gRPC's have at most 4 MB.
   static const bool done = !EnvironmentDecides() &&
                            mallopt(M_MMAP_THRESHOLD, 8 << 20) == 1 &&
                            mallopt(M_TRIM_THRESHOLD, 256 << 20) == 1;

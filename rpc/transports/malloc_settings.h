@@ -5,11 +5,11 @@
 
 namespace baton::rpc {
 
-// Has malloc keep up to 256 MB of what is freed, for the whole process and from
-// the first call on: what gRPC reads would otherwise be given back to the
-// system and faulted in again for each chunk of a tensor, which takes longer
-// than to read it. Not where the environment says how malloc behaves
-// (GLIBC_TUNABLES, MALLOC_...), nor with another malloc than glibc's.
+// Makes malloc keep up to 256 MB of freed memory, for the whole process from
+// the first call on. Otherwise the buffers that gRPC reads into would be
+// returned to the system and faulted in again for each chunk of a tensor, which
+// takes longer than reading it. Does nothing if the environment configures
+// malloc (GLIBC_TUNABLES, MALLOC_...), or with another malloc than glibc's.
 // Thread-safe.
 void KeepFreedMemory();
 

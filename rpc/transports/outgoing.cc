@@ -18,7 +18,7 @@ namespace {
 
 using Self = std::shared_ptr<Outgoing>;
 
-// What a slice keeps: the pin, if it is of a tensor, goes first.
+// What a slice keeps alive. The pin, if it is of a tensor, is destroyed first.
 struct Kept {
   Self self;
   std::shared_ptr<const Tensor> pin;
@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
   RETURN_IF_ERROR(CheckTensors(message));
   std::shared_ptr<Outgoing> self(new Outgoing());
   self->message_ = std::move(message);
-  self->reported_ = true;  // until it takes `sent` over
+  self->reported_ = true;  // until it takes over `sent`
   self->bytes_ = self->message_.header.size();
   for (const Tensor& tensor : self->message_.tensors) {
     self->bytes_ += tensor.nbytes();
@@ -115,7 +115,7 @@ absl::Status Outgoing::Encode() {
   return absl::OkStatus();
 }
 
-// What a channel has taken is not needed here any more.
+// Drops the tensor if a channel has taken it.
 bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
   const size_t bytes = tensor.nbytes();
   const bool small = bytes <= kInlineTensorBytes;
@@ -158,7 +158,7 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
   return self->part_ == self->parts_.size();
 }
 
-// The next `bytes` of the present part.
+// Returns the next `bytes` of the present part.
 grpc::Slice Outgoing::ChunkOf(const std::shared_ptr<Outgoing>& self,
                               size_t bytes) const {
   const PendingRead* read = parts_[part_].read;
@@ -188,8 +188,8 @@ void Outgoing::FrameTaken(const std::shared_ptr<Outgoing>& self) {
 }
 
 Outgoing::~Outgoing() {
-  reads_.clear();  // first: who is told may write at no cost
-  // Nobody else knows of them.
+  reads_.clear();  // first: then whoever is told may write without a copy
+  // The peer has not been told of these tickets.
   if (!frame_taken_) {
     for (const auto& exported : exported_) channels_->Withdraw(exported);
   }

@@ -23,17 +23,17 @@ namespace wire {
 class TensorMeta;
 }  // namespace wire
 
-// A message on its way out, encoded. The slices it hands out refer to the
-// tensors' memory, pin it and keep this object alive; `sent` runs on `executor`
-// exactly once, with OK only when the last of them is gone, and then, if asked
-// for, right there. Once made, confined to whoever holds the link's lock,
+// An encoded message that is being sent. The slices that it hands out refer to
+// the tensors' memory, pin it and keep this object alive. `sent` runs on
+// `executor` exactly once. OK is reported only when the last slice is gone,
+// and, if requested, on that thread. Confined to the holder of the link's lock,
 // except for the release of slices.
 class Outgoing {
  public:
-  // InvalidArgument for tensors that cannot travel, ResourceExhausted for a
-  // message above `max_bytes`; it leaves `sent` to the caller. Tensors that are
-  // too large for the message frame go by `channels`, if there are any and they
-  // take them.
+  // Returns InvalidArgument for tensors that cannot be sent and
+  // ResourceExhausted for a message above `max_bytes`; then the caller must
+  // call `sent`. Tensors that are too large for the message frame are given to
+  // `channels`, if it is not null and takes them.
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
       const std::shared_ptr<ThreadPool>& executor, bool success_inline = false,
@@ -42,32 +42,35 @@ class Outgoing {
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
-  // Goes on the bulk stream, because parts of it are chunked.
+  // Whether the message uses the bulk stream, because parts of it are chunked.
   bool bulk() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }
   bool begun() const { return frame_taken_; }  // some of it was taken
-  // Of the connection that it must travel on; null for any.
+  // The channels of the connection that it must use; null for any connection.
   const std::shared_ptr<TensorChannels>& channels() const { return channels_; }
 
-  // Moves the next bytes to `out`, about `budget` at most, and lessens it by
-  // what was taken, and what went by channels: a reader that has no more room
-  // still gets all of one write. True when nothing is left to take.
+  // Moves the next bytes to `out`, up to about `budget`. Subtracts from
+  // `budget` these bytes and those that channels carry; a write is completed
+  // even if the reader has no more room. Returns true when nothing is left to
+  // take.
   static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
                    std::vector<grpc::Slice>& out);
-  // All of a message that is not bulk, as bytes that live as long as this.
+  // All of a message that is not bulk, as bytes that live as long as this
+  // object.
   static const std::string& TakeFrame(const std::shared_ptr<Outgoing>& self);
 
-  // Everything taken has been written.
+  // All that was taken has been written.
   void Written() { written_ = true; }
-  // Channels still have to send some of it, and keep this object until then.
+  // Whether channels still have to send some of it; they keep this object
+  // alive.
   bool awaits_channels() const { return awaited_ > 0; }
-  // They do not any more, without having done so.
+  // Whether channels have dropped a tensor without sending it.
   bool lost() const { return lost_; }
-  // Reports the failure now, whatever gRPC still holds.
+  // Reports the failure now, even if gRPC still holds slices.
   void Fail(absl::Status why) { Report(std::move(why)); }
 
  private:
-  // Bytes that travel as chunks: a tensor, or where `read` is null the message
+  // Bytes that travel as chunks: a tensor or, if `read` is null, the message
   // header.
   struct Part {
     const PendingRead* read;
@@ -94,7 +97,7 @@ class Outgoing {
   bool frame_taken_ = false;
   size_t bytes_ = 0;
   std::atomic<bool> written_{false};
-  std::atomic<int> awaited_{0};  // tensors that channels have not sent
+  std::atomic<int> awaited_{0};  // tensors that channels must send
   std::atomic<bool> lost_{false};
   std::atomic<bool> reported_{false};
   Transport::Sent sent_;

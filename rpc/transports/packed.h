@@ -9,27 +9,28 @@
 
 namespace baton::rpc {
 
-// InvalidArgument naming the first tensor that cannot travel: one that is
-// undefined.
+// Returns InvalidArgument that names the first undefined tensor; others can be
+// sent.
 absl::Status CheckTensors(const Message& message);
 
-// `tensor` with its elements in one dense block, row-major or, when it lies so
-// already, channels-last: itself if it is dense, else a copy.
+// Returns `tensor` with its elements in one dense block, row-major or, if it
+// has this format already, channels-last. Copies only if it is not dense.
 Tensor Packed(const Tensor& tensor);
 
-// As Packed, and never sharing memory with anybody: takes the tensor over when
-// the argument is the only handle to its storage, and copies otherwise.
+// Like Packed, but never shares memory: takes the tensor over if the argument
+// is the only handle to its storage, and copies it otherwise.
 Tensor PackedCopy(Tensor tensor);
 
-// A tensor of a GPU, packed, in memory of the CPU that GPUs copy by themselves;
-// waits for it.
+// Returns a packed copy of a GPU tensor in pinned CPU memory. Waits for the
+// copy.
 Tensor OnHost(const Tensor& tensor);
 
-// A tensor on a GPU as the other one, and what brings that one's elements there
-// once they have come; returns before they are there.
+// MadeOnGpu returns an uninitialized tensor on a GPU with the spec of `like`.
+// MoveToGpu copies the elements into it once they have arrived, and returns
+// before the copy is done.
 Tensor MadeOnGpu(const Tensor& like, Device gpu);
 void MoveToGpu(const Tensor& from, const Tensor& to);
-// Both together.
+// Does both.
 Tensor OnGpu(const Tensor& tensor, Device gpu);
 
 }  // namespace baton::rpc

@@ -12,8 +12,8 @@
 namespace baton::rpc {
 namespace {
 
-// Of small messages, which are read on: twice as many as a channel may owe
-// tensors, 64 kB each.
+// For small messages, which are always read: twice as many as a channel may owe
+// tensors, of 64 kB each.
 constexpr size_t kSmallOnes = size_t{128} << 20;
 
 size_t SumOrMost(size_t a, size_t b) {
@@ -59,7 +59,7 @@ absl::Status PendingMessages::Hold(const WorkerInfo& from,
 }
 
 void PendingMessages::Came(uint64_t id, const absl::Status& status) {
-  Held held;  // after the lock is
+  Held held;  // destroyed after the lock
   MutexLock lock(mutex_);
   const auto found = held_.find(id);
   if (found == held_.end()) return;
@@ -69,7 +69,7 @@ void PendingMessages::Came(uint64_t id, const absl::Status& status) {
   const bool had_room = large_bytes_ <= limit_;
   bytes_ -= held.late.bytes_here;
   if (!held.late.small) large_bytes_ -= held.late.bytes_here;
-  // Under the lock, so that nothing comes after Drop.
+  // Under the lock, so that nothing is delivered after Drop.
   if (status.ok()) {
     deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes);
   } else {
@@ -89,7 +89,7 @@ void PendingMessages::Came(uint64_t id, const absl::Status& status) {
 }
 
 void PendingMessages::Drop() {
-  HeldById dropped;  // after the lock is
+  HeldById dropped;  // destroyed after the lock
   std::vector<Task> tasks;
   MutexLock lock(mutex_);
   dropped.swap(held_);

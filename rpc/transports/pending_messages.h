@@ -22,31 +22,34 @@ namespace baton::rpc {
 struct PendingMessage {
   Message message;
   std::vector<Future<void>> awaited;
-  size_t bytes = 0;       // of all of it
+  size_t bytes = 0;       // of the whole message
   size_t bytes_here = 0;  // of what came by the stream
-  bool small = false;     // it is one of the control stream's, which is read on
+  bool small = false;     // came by the control stream, whose reading goes on
 };
 
-// What one peer sent and may not be delivered yet. Others overtake it.
-// Thread-safe.
+// Holds messages of one peer that may not be delivered yet; others overtake
+// them. Thread-safe.
 class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
  public:
-  // No more large messages are to be read while more than `limit` bytes of such
-  // are here that are held; `drained` is called, without a lock, once fewer
-  // are. An honest peer's last one may come on top, of `message_limit` bytes.
-  // `failed` is called so, too: a tensor that was promised does not come, while
-  // nobody has dropped what waits for it.
+  // While the large messages held here have more than `limit` bytes, no more
+  // large ones should be read; `drained` is called once they have fewer. An
+  // honest peer may exceed the limit by one message of `message_limit` bytes.
+  // `failed` is called if a promised tensor will not come, unless the messages
+  // were dropped meanwhile. Both are called without a lock.
   PendingMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
                   size_t message_limit, std::function<void()> drained,
                   std::function<void(absl::Status)> failed);
 
-  // Delivers it once all that it awaits is OK; drops it where something is not.
-  // ResourceExhausted for more than an honest peer has out.
+  // Delivers the message once all that it awaits is OK, and drops it if
+  // something fails. Returns ResourceExhausted if more is held than an honest
+  // peer sends.
   absl::Status Hold(const WorkerInfo& from, PendingMessage late);
-  // Of a connection that has ended: nothing of it is delivered after this.
+  // Called when the connection has ended: no held message is delivered after
+  // this.
   void Drop();
-  // False when nothing is held; else `then` runs when nothing is any more,
-  // without a lock, behind what is delivered. Dropped by Drop.
+  // Returns false if nothing is held. Otherwise `then` runs without a lock once
+  // nothing is held any more, after the messages are delivered. Drop discards
+  // it.
   bool WhenNone(Task then);
   bool has_room() const;
 
@@ -65,12 +68,12 @@ class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
   const std::function<void()> drained_;
   const std::function<void(absl::Status)> failed_;
   mutable Mutex mutex_;
-  uint64_t drops_ ABSL_GUARDED_BY(mutex_) = 0;  // how often
+  uint64_t drops_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of Drop
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   HeldById held_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that are here
-  // Of large messages: what small ones wait for may be behind what a large one
-  // that was not read waits for.
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // received so far
+  // Of large messages only: a small one may bring what a large one waits for,
+  // so small ones are always read.
   size_t large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Task> when_none_ ABSL_GUARDED_BY(mutex_);
 };

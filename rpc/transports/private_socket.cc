@@ -38,8 +38,8 @@ std::string BaseDirectory() {
              : "/tmp";
 }
 
-// The kernel lets go of it when the process ends, however that ends. Fails for
-// a lock that another process holds, or took and removed before we had it.
+// The kernel releases the lock when the process ends in any way. Fails if
+// another process holds the lock, or took and removed it before we had it.
 int Lock(const std::string& directory, int flags) {
   const int fd = open((directory + "/lock").c_str(),
                       O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
@@ -67,7 +67,7 @@ bool IsOfThisUser(const std::string& directory) {
          info.st_uid == geteuid();
 }
 
-// Calls `see` with each directory of this user that Make made, by whichever
+// Calls `see` with each directory of this user that Make has made in any
 // process.
 void ForEachDirectory(const std::string& base,
                       const std::function<void(const std::string&)>& see) {
@@ -84,7 +84,7 @@ void ForEachDirectory(const std::string& base,
   closedir(listing);
 }
 
-// One without a lock is being made.
+// A directory without a lock is still being made.
 void RemoveAbandoned(const std::string& base) {
   ForEachDirectory(base, [](const std::string& directory) {
     const int lock = Lock(directory, 0);
@@ -97,8 +97,8 @@ void RemoveAbandoned(const std::string& base) {
 absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
   const std::string base = BaseDirectory();
   RemoveAbandoned(base);
-  // Between making the lock and holding it, another process may take the
-  // directory for an abandoned one.
+  // Before the new lock is held, another process may take the directory for an
+  // abandoned one.
   constexpr int kTries = 16;
   int error = 0;
   for (int i = 0; i < kTries; ++i) {
@@ -132,7 +132,7 @@ PrivateSocket::~PrivateSocket() {
 }
 
 void PrivateSocket::Announce(const LocalWorker& worker) const {
-  // In one write, so that nobody reads a part of it.
+  // Written at once, so that nobody reads a part of it.
   std::ofstream(directory_ + "/worker")
       << absl::StrCat(worker.name, "\n", worker.address, "\n", worker.cluster);
 }
@@ -146,7 +146,7 @@ std::vector<LocalWorker> LocalWorkers() {
     text << std::ifstream(directory + "/worker").rdbuf();
     const std::vector<std::string> lines =
         absl::StrSplit(text.str(), absl::MaxSplits('\n', 2));
-    if (lines.size() == 3)  // else it has not joined yet, or is no worker
+    if (lines.size() == 3)  // else it has not joined, or is not a worker
       workers.push_back({lines[2], lines[0], lines[1]});
   });
   std::sort(workers.begin(), workers.end(),

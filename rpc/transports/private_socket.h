@@ -11,30 +11,32 @@
 
 namespace baton::rpc {
 
-// A worker that runs on this machine, as it tells others of its user.
+// A worker that runs on this machine, as it announces itself to its user's
+// others.
 struct LocalWorker {
   std::string cluster;
   std::string name;
-  std::string address;  // without what this machine alone understands
+  std::string address;  // without what only this machine understands
 };
 
-// Those of this user, by cluster and name. Thread-safe.
+// Returns the workers of this user, by cluster and name. Thread-safe.
 std::vector<LocalWorker> LocalWorkers();
 
-// A directory that only this user may enter, holding two socket paths; gone
-// with this object. One whose process was killed is removed by the next Make of
-// the same user: a lock in it tells. Thread-compatible.
+// A directory that only this user may enter, with two socket paths; removed
+// with this object. If a process was killed, the next Make of the same user
+// removes its directory, which it recognizes by a lock in it.
+// Thread-compatible.
 class PrivateSocket {
  public:
-  // In $TMPDIR, else /tmp.
+  // Makes the directory in $TMPDIR or, if that is not set, in /tmp.
   static absl::StatusOr<PrivateSocket> Make();
   PrivateSocket() = default;
   PrivateSocket(PrivateSocket&& other) noexcept;
   PrivateSocket& operator=(PrivateSocket&& other) noexcept;
   ~PrivateSocket();
 
-  // From here on LocalWorkers has it, for as long as this object lives. What
-  // cannot be written stays untold.
+  // Makes LocalWorkers list `worker` for as long as this object lives. If it
+  // cannot be written, it is not listed.
   void Announce(const LocalWorker& worker) const;
 
   bool empty() const { return directory_.empty(); }

@@ -22,7 +22,7 @@ absl::Status TooLarge(uint64_t limit) {
                    " bytes that are allowed (--max_message_bytes)"));
 }
 
-// The bytes of a tensor, at most `limit` of a message of `whole`.
+// The bytes of a tensor, at most `limit`, in a message of `whole` bytes.
 absl::StatusOr<uint64_t> TensorBytes(const wire::TensorMeta& meta, DType dtype,
                                      uint64_t limit, uint64_t whole) {
   if (meta.sizes_size() > kMaxRank) {
@@ -199,7 +199,7 @@ absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
   return Await(tensor, imported);
 }
 
-// What has not come yet is settled when it has.
+// A tensor that has not arrived yet is settled when it has.
 absl::Status Receiver::Await(int tensor, const Imported& late) {
   Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
   if (values.device().is_cuda() || !for_gpu_[static_cast<size_t>(tensor)]) {
@@ -249,7 +249,7 @@ absl::Status Receiver::Append(const Part& part, size_t bytes, FrameReader& in) {
   if (bytes == 0) return absl::OkStatus();
   char* to;
   if (part.tensor < 0) {
-    // Grown as bytes arrive, so that an announced size allocates nothing.
+    // Grows as bytes arrive, so that an announced size allocates nothing.
     const size_t old = message_->header.size();
     message_->header.resize(old + bytes);
     to = message_->header.data() + old;
@@ -273,7 +273,7 @@ absl::Status Receiver::Settle(int tensor) {
   return CatchErrors([&] { values = OnGpu(values, device_); });
 }
 
-// Any byte but 0 and 1 in a bool would be undefined behaviour to read.
+// Reading a bool from any byte but 0 and 1 would be undefined behaviour.
 absl::Status Receiver::CheckValues(int tensor) const {
   const Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
   if (values.dtype() != DType::kBool) return absl::OkStatus();

@@ -22,9 +22,9 @@ class MessageMeta;
 class TensorMeta;
 }  // namespace wire
 
-// Makes messages of what comes in on one stream, copying the elements of
-// tensors straight to where they stay. Trusts nothing that it reads. Confined
-// to the reads of its stream, which come one at a time.
+// Builds messages from the frames of one stream and copies the elements of
+// tensors directly to their final place. Trusts nothing that it reads. Confined
+// to the reads of its stream, which happen one at a time.
 class Receiver {
  public:
   explicit Receiver(size_t max_message_bytes) : max_bytes_(max_message_bytes) {}
@@ -42,15 +42,15 @@ class Receiver {
 
     bool has_messages() const { return !messages.empty() || !late.empty(); }
   };
-  // InvalidArgument (or ResourceExhausted) says what is wrong with the bytes;
-  // the stream is of no use after that. Tensors with tickets come from
-  // `channels`; without it they make no sense. Those of GPUs are brought to
-  // `device`.
+  // InvalidArgument or ResourceExhausted says what is wrong with the bytes; the
+  // stream is unusable after that. Tensors with tickets are imported from
+  // `channels`; if it is null, such tensors are invalid. GPU tensors are moved
+  // to `device`.
   absl::Status Consume(const grpc::ByteBuffer& buffer, TensorChannels* channels,
                        Batch& batch, Device device = Device::Cpu());
   absl::Status Consume(FrameReader in, TensorChannels* channels, Batch& batch,
                        Device device = Device::Cpu());
-  // The same for an unauthenticated peer, for which nothing is kept: parts of
+  // The same for an unauthenticated peer, for which no state is kept: frames of
   // messages are refused.
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 
@@ -62,7 +62,8 @@ class Receiver {
 
   absl::Status ReadControl(const FrameHeader& header, FrameReader& in,
                            Batch& batch);
-  // What the message will consist of: chunks to come, and what is with it.
+  // Determines the parts of the message: the chunks to come and the inline
+  // tensors.
   absl::Status Plan(const wire::MessageMeta& meta, TensorChannels* channels,
                     std::vector<Part>& inline_parts);
   absl::Status Import(const wire::TensorMeta& entry, int tensor,
@@ -75,20 +76,20 @@ class Receiver {
   absl::Status Allocate(int tensor);
   absl::Status Append(const Part& part, size_t bytes, FrameReader& in);
   absl::Status CheckValues(int tensor) const;
-  // All its elements are there.
+  // Called when all elements of the tensor have arrived.
   absl::Status Settle(int tensor);
   void Finish(Batch& batch);
 
   const size_t max_bytes_;
   Device device_;
-  // The message being put together, if any.
+  // The message being received, if any.
   std::optional<Message> message_;
   uint64_t message_bytes_ = 0;
-  std::vector<Future<void>> awaited_;  // by it
-  uint64_t imported_bytes_ = 0;        // of it, by channels
+  std::vector<Future<void>> awaited_;  // by the message
+  uint64_t imported_bytes_ = 0;        // of the message, by channels
   std::vector<TensorSpec> specs_;
   std::vector<bool> for_gpu_;
-  std::vector<Part> parts_;  // chunked ones
+  std::vector<Part> parts_;  // those in chunks
   size_t part_ = 0;
   uint64_t offset_ = 0;  // in parts_[part_]
 };

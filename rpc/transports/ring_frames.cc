@@ -84,7 +84,7 @@ absl::StatusOr<bool> RingSender::Flush() {
       continue;
     }
     if (asked) return false;
-    // What has not been published is not read.
+    // The reader only reads what has been published.
     Publish();
     waits_ = true;  // first: the answer may come at once
     end_.ring->AwaitRoom();

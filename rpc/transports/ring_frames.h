@@ -16,18 +16,18 @@
 #include "rpc/transports/receiver.h"
 #include "rpc/transports/ring_poller.h"
 
-// The frames of rpc/wire.proto in a ring: each after its length, a u32.
+// The frames of rpc/wire.proto in a ring: each follows its length, a u32.
 namespace baton::rpc {
 
-// Cuts what was read into frames. Thread-compatible.
+// Splits the bytes that were read into frames. Thread-compatible.
 class RingFrames {
  public:
-  // Where bytes that come next are to be appended.
+  // The buffer to which the next bytes must be appended.
   std::string& bytes() { return bytes_; }
-  // The next whole frame, valid until more bytes are appended; empty when there
-  // is none. InvalidArgument for a length that no frame has.
+  // Returns the next whole frame, valid until more bytes are appended, or an
+  // empty one if there is none. InvalidArgument for a length that no frame has.
   absl::StatusOr<std::string_view> Next();
-  // Forgets what Next has given.
+  // Removes the frames that Next has returned.
   void DropTaken();
 
  private:
@@ -35,7 +35,7 @@ class RingFrames {
   size_t taken_ = 0;
 };
 
-// What comes from one peer.
+// Reads the ring that one peer writes.
 class RingReceiver final : public RingSource {
  public:
   // `serve` is called on the poller's threads.
@@ -50,14 +50,15 @@ class RingReceiver final : public RingSource {
   }
   void Serve() override { serve_(*this); }
 
-  // Held while what was read is read and handed on, so that it stays in order.
+  // Held while bytes are read and handed on, so that they stay in order.
   Mutex& reading() ABSL_LOCK_RETURNED(reading_) { return reading_; }
-  // What there is: the whole frames of it, up to the message that brings
-  // `most` bytes or more; the rest is for the next call. As Receiver::Consume.
+  // Reads the whole frames that are there, up to and including the message with
+  // which `most` bytes are reached; the next call reads the rest. Errors are
+  // those of Receiver::Consume.
   absl::Status Read(TensorChannels* channels, Device device, size_t most,
                     Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
-  // A paused one is not ready.
+  // A paused receiver is never ready.
   void set_paused(bool paused) { paused_ = paused; }
 
  private:
@@ -70,8 +71,8 @@ class RingReceiver final : public RingSource {
   const std::function<void(RingReceiver&)> serve_;
 };
 
-// What goes to one peer. Confined to whoever holds the link's lock, except for
-// what the poller calls.
+// Writes the ring that one peer reads. Confined to the holder of the link's
+// lock, except for the calls of the poller.
 class RingSender final : public RingSource {
  public:
   // `serve` is called on the poller's threads, when there is room again.
@@ -81,12 +82,12 @@ class RingSender final : public RingSource {
   bool Ready() override;
   void Serve() override { serve_(); }
 
-  // A frame. What there is no room for is kept until there is: then Flush.
-  // DataLoss for a ring that was spoilt.
+  // Adds a frame. What does not fit is kept until Flush finds room for it.
+  // DataLoss if the ring was corrupted.
   absl::Status Add(std::string_view frame);
-  // True when all that was added has left this process.
+  // Returns true if all that was added has left this process.
   absl::StatusOr<bool> Flush();
-  // Lets the peer see what has left, and wakes it if need be.
+  // Makes what has left visible to the peer, and wakes it if necessary.
   void Publish();
 
  private:

@@ -23,8 +23,8 @@ constexpr int kThreads = 2;
 
 class Poller;
 
-// What the threads share; it may outlive the poller by a task that one of them
-// is at.
+// The state that the threads share. It may outlive the poller if a thread is
+// still running a task.
 class Core final : public std::enable_shared_from_this<Core> {
  public:
   explicit Core(std::shared_ptr<FutexEvent> wakeup)
@@ -45,23 +45,23 @@ class Core final : public std::enable_shared_from_this<Core> {
   };
 
   void Run(std::atomic<bool>& at_task);
-  // With the lead; returns without it.
+  // Called by the leader, which has given up the lead when this returns.
   void Lead(InlineTask& inline_task);
   bool TakeLead() { return !leading_.exchange(true); }
-  // True when something was.
+  // Returns true if a source was ready.
   bool ServeWhatIsReady();
   bool AnythingReady() const;
   void Refresh();
-  // Hands the lead to the wakeup. False when there is something to be done
-  // first, and nobody else who does it: then it is still this thread's.
+  // Gives up the lead, so that the wakeup finds the next leader. Returns false,
+  // and keeps the lead, if there is work that no other thread would notice.
   bool StepAside();
 
   const std::shared_ptr<FutexEvent> wakeup_;
   std::atomic<bool> leading_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<int> free_threads_{0};  // those that do not lead or do a task
+  std::atomic<int> free_threads_{0};  // neither lead nor run a task
 
-  // Whoever leads.
+  // Used by the leader only.
   Sources served_;
   uint64_t served_version_ = 0;
   Spinning spinning_;
@@ -99,7 +99,7 @@ void Core::Remove(const RingSource* source) {
                   [source](const auto& each) { return each.get() == source; });
     ++version_;
   }
-  Wake();  // to let go of it
+  Wake();  // so that the leader drops it
 }
 
 void Core::Check(RingSource& source) {
@@ -116,7 +116,7 @@ void Core::Stop() {
   }
   wakeup_->WakeAll();
   for (Member& member : members) {
-    // A task may take as long as it likes, and may be what calls this.
+    // A task may take any time, and may be the caller of Stop.
     if (*member.at_task) {
       member.thread.detach();
     } else {
@@ -130,7 +130,7 @@ void Core::Run(std::atomic<bool>& at_task) {
   InlineTask inline_task;
   ++free_threads_;
   for (;;) {
-    // In this order, as Stop raises the value last.
+    // In this order, because Stop changes the value last.
     const uint32_t seen = wakeup_->value();
     if (stopping_) break;
     if (FutexEvent::Asleep(seen) || !TakeLead()) {
@@ -142,13 +142,13 @@ void Core::Run(std::atomic<bool>& at_task) {
       Lead(inline_task);
       const bool busy = !inline_task.empty();
       at_task = true;
-      // Stop either waits for this thread or lets it go.
+      // Stop either waits for this thread or detaches it.
       if (stopping_) inline_task.Post();
       inline_task.Run();
       at_task = false;
       ++free_threads_;
       if (!busy) break;
-      // Most likely the answer to what it has just sent comes next.
+      // The answer to what the task has just sent probably arrives next.
     } while (!stopping_ && TakeLead());
   }
   --free_threads_;
@@ -176,13 +176,13 @@ void Core::Lead(InlineTask& inline_task) {
 bool Core::StepAside() {
   wakeup_->FallAsleep();
   const uint32_t asleep = wakeup_->value();
-  // What came before others knew that they have to ring.
+  // Something may have arrived before others saw that they must wake a thread.
   if (AnythingReady() || version_ != served_version_) {
     wakeup_->WakeUp();
     return false;
   }
   leading_ = false;
-  // Whom they rang for until now may have found that there was a leader.
+  // A thread that was woken meanwhile may have found that there was a leader.
   if (wakeup_->value() == asleep || !TakeLead()) return true;
   wakeup_->WakeUp();
   return false;

@@ -11,18 +11,18 @@
 
 namespace baton::rpc {
 
-// Counts the streams alive, so that what they use can outlive them, and keeps
-// what those that were closed still owed. Thread-safe.
+// Counts the living streams, so that what they use can outlive them, and keeps
+// how many bytes those that were closed had left to send. Thread-safe.
 class StreamCount {
  public:
-  // A number for the stream, for Owes and Remove.
+  // Returns a number for the stream, for Owes and Remove.
   uint64_t Add();
-  // The stream was closed before `bytes` of messages for `worker` were out.
+  // The stream was closed before `bytes` of messages for `worker` were sent.
   void Owes(uint64_t stream, const std::string& worker, size_t bytes);
   void Remove(uint64_t stream);
   int count() const;
   void AwaitNone() const;
-  // Those alive and what they owe, by worker, in words.
+  // Describes the living streams and what they had left to send, by worker.
   std::string Describe() const;
 
  private:

@@ -15,9 +15,9 @@
 namespace baton::rpc {
 namespace {
 
-// How long a lease that is given back may wait for others.
+// How long a lease may wait to be released together with others.
 constexpr std::chrono::milliseconds kReleaseDelay{1};
-// More for the other end than one that reads ever leaves unsent.
+// More than the other end leaves unsent if it reads at all.
 constexpr size_t kMostUnsent = 1'000'000;
 constexpr char kReadsNothing[] = "it does not read what it is told";
 
@@ -28,7 +28,7 @@ const ChannelOffer* Find(const std::vector<ChannelOffer>& offers, uint32_t id) {
   return nullptr;
 }
 
-// Why these two ends cannot have the channel; empty if they may.
+// Returns why these two ends cannot have the channel; empty if they can.
 std::string Missing(const ChannelOffer* ours, const ChannelOffer* theirs) {
   if (ours == nullptr) return "not offered here";
   if (!ours->missing.empty()) return ours->missing;
@@ -152,7 +152,7 @@ Channel::Signs TensorChannels::Beat() {
   return all;
 }
 
-// Few channels: copying them out costs less than it saves.
+// There are few channels, so copying them is cheap.
 std::vector<TensorChannels::Usable> TensorChannels::UsableOnes() const {
   std::vector<Usable> usable;
   MutexLock lock(mutex_);
@@ -234,7 +234,7 @@ absl::Status TensorChannels::OnFrame(const std::string& meta) {
     }
   }
   for (const auto& said : frame.said()) {
-    // What an end without the channel is told is of no consequence.
+    // Control messages for a channel that this end lacks are ignored.
     if (auto channel = Find(said.channel())) channel->OnControl(said.payload());
   }
   return absl::OkStatus();
@@ -271,7 +271,7 @@ void TensorChannels::SendControl(uint32_t channel, std::string payload) {
   setup_.wake();
 }
 
-// Called where a tensor ends, which may be anywhere: wakes nobody itself.
+// Called when a tensor is destroyed, on any thread, so it must not call `wake`.
 void TensorChannels::Release(uint32_t channel, uint64_t lease) {
   MutexLock lock(mutex_);
   if (closed_) return;

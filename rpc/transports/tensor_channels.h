@@ -20,7 +20,7 @@
 
 namespace baton::rpc {
 
-// A channel that one end of a connection offers the other, or why not.
+// A channel that one end of a connection offers to the other, or why it cannot.
 struct ChannelOffer {
   uint32_t channel = 0;
   std::string offer = {};
@@ -30,10 +30,9 @@ using ChannelKinds = std::vector<std::shared_ptr<ChannelKind>>;  // best first
 std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds);
 
 // The channels of one connection between two workers, from its hello to its
-// end: which there are, what they have to say to each other, and the leases
-// that are to be given back. Says once, as a line of the log, how tensors
-// travel to the peer and why not otherwise. Thread-safe; its methods call
-// channels, and nothing else, unless they say so.
+// end: which there are, their control messages, and the leases to be released.
+// Logs once, in one line, how tensors travel to the peer and why other ways are
+// not used. Calls only channels, unless a method says otherwise. Thread-safe.
 class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
  public:
   struct Setup {
@@ -41,53 +40,56 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
     std::string peer;
     bool dialed = false;
     std::vector<ChannelOffer> ours, theirs;
-    Timer* timer = nullptr;  // until Close
-    // There is something to take: at once, on a thread that holds no lock, or
-    // on the timer's.
+    Timer* timer = nullptr;  // must be valid until Close
+    // Called when there is something to take: at once, on a thread that holds
+    // no lock, or on the timer's thread.
     std::function<void()> wake;
   };
   static std::shared_ptr<TensorChannels> Make(const ChannelKinds& kinds,
                                               Setup setup);
 
-  // Begins, on the end that dialed.
+  // Called on the end that dialed.
   void Start();
 
   struct Exported {
     uint32_t channel;
     Ticket ticket;
   };
-  // By the best channel that takes the tensor now: one that was made for this
-  // connection and is held by nobody else goes as it is and leaves an undefined
-  // one, others are copied.
+  // Uses the best channel that takes the tensor now. A tensor that Make
+  // returned and that has no other handle is sent as it is, and becomes
+  // undefined; others are copied.
   std::optional<Exported> Export(Tensor& tensor);
-  // An uninitialised tensor for such an Export. Undefined where there is no
-  // room for it now, or no use: the small travel in the message itself.
+  // Returns an uninitialized tensor for such an Export. Undefined if there is
+  // no room for it now, or if it is so small that it travels in the message
+  // itself.
   Tensor Make(const Shape& shape, const TensorOptions& options);
-  // As Channel::Send, when the message leaves.
+  // Called when the message leaves; see Channel::Send.
   Future<void> Send(const Exported& exported);
   void Withdraw(const Exported& exported);
   absl::StatusOr<Imported> Import(uint32_t channel, const TensorSpec& spec,
                                   const std::string& ticket);
 
-  // A CHANNEL frame. InvalidArgument for one that makes no sense. May wake.
+  // Handles a CHANNEL frame. Returns InvalidArgument if it makes no sense. May
+  // call `wake`.
   absl::Status OnFrame(const std::string& meta);
-  // The next CHANNEL frame for the other end: its meta; empty when there is
-  // nothing to be said. Whoever takes it sends it, in that order.
+  // Returns the meta bytes of the next CHANNEL frame for the other end; empty
+  // if there is none. The caller must send the frames in this order.
   std::string TakeFrame();
 
-  // Of all channels together.
+  // The signs of all channels together.
   Channel::Signs Beat();
 
-  // Why the connection must end, once a channel cannot keep what it promised;
-  // empty until then. With it, it wakes.
+  // Why the connection must end, because a channel cannot keep a promise; empty
+  // otherwise. A channel that fails so calls `wake`.
   std::string broken() const;
 
-  // The ring that the other end writes, and the one that may be written here,
-  // once they are there; each is given once. With the latter it wakes.
+  // The rings for reading and for writing, once they exist; each is returned
+  // once. `wake` is called when the one for writing exists.
   std::optional<RingEndIn> TakeRingIn();
   std::optional<RingEndOut> TakeRingOut();
 
-  // The connection has ended: channels fall silent, what was imported stays.
+  // Called when the connection has ended: channels send no more; imported
+  // tensors stay valid.
   void Close();
   std::vector<TensorChannelInfo> info() const;
 
@@ -95,7 +97,7 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
   class Port;
   struct Entry {
     std::string name;
-    std::shared_ptr<Channel> channel = nullptr;  // null: why_not says it
+    std::shared_ptr<Channel> channel = nullptr;  // null: see why_not
     bool open = false;
     std::string why_not = {};
   };
@@ -103,7 +105,7 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
 
   explicit TensorChannels(Setup setup) : setup_(std::move(setup)) {}
   void Open(const ChannelKinds& kinds);
-  // Why a pair that could have it needs it not; empty if it does.
+  // Why a pair that could have the channel does not need it; empty if it does.
   std::string Spare(const ChannelKind& kind) const;
   std::shared_ptr<Channel> Find(uint32_t channel) const;
   struct Usable {
@@ -113,17 +115,17 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
   std::vector<Usable> UsableOnes() const;  // best first
   std::vector<std::shared_ptr<Channel>> All() const;
 
-  // What ports pass on.
+  // Messages from the channels' ports.
   void SendControl(uint32_t channel, std::string payload);
   void Release(uint32_t channel, uint64_t lease);
   void Settle(uint32_t channel, const std::string& why_not);
   void Break(uint32_t channel, const std::string& why);
-  // False where the connection has ended or is broken already.
+  // Returns false if the connection has ended or is broken already.
   bool BreakLocked(uint32_t channel, const std::string& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepRing(RingEndIn end);
   void KeepRing(RingEndOut end);
-  // When all is settled, and only once: how tensors travel.
+  // Returns, once, when all channels are open or refused, how tensors travel.
   std::string VerdictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Setup setup_;

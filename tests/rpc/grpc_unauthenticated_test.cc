@@ -46,7 +46,7 @@ using std::chrono::seconds;
 constexpr char kPreface[] =
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 
-Fd StrangerAt(const std::string& address) {
+Fd ConnectTo(const std::string& address) {
   const auto parsed = ParseHostPort(TcpOf(address));
   EXPECT_THAT(parsed, IsOk());
   sockaddr_in to{};
@@ -97,18 +97,18 @@ class GrpcUnauthenticated : public ::testing::TestWithParam<size_t> {
   void Flood(const std::string& address, const Members& members) {
     const size_t count = GetParam();
     const auto before = UsageOf(getpid());
-    std::vector<Fd> strangers;
+    std::vector<Fd> sockets;
     for (size_t i = 0; i < count; ++i) {
-      strangers.push_back(StrangerAt(address));
+      sockets.push_back(ConnectTo(address));
       if (i % 2 == 0) {
-        send(strangers.back().get(), kPreface, sizeof(kPreface) - 1, 0);
+        send(sockets.back().get(), kPreface, sizeof(kPreface) - 1, 0);
       }
     }
     EXPECT_TRUE(Within(seconds(60), [&] {
-      return EndedOf(strangers) >= count - 1024;
-    })) << EndedOf(strangers);
+      return EndedOf(sockets) >= count - 1024;
+    })) << EndedOf(sockets);
     // Those that came first, as several threads that accept see it.
-    const std::span<const Fd> all = strangers;
+    const std::span<const Fd> all = sockets;
     EXPECT_GT(EndedOf(all.first(count - 1024)), (count - 1024) * 9 / 10);
     EXPECT_LT(EndedOf(all.last(1024)), 1024 / 10);
     members();
@@ -153,9 +153,9 @@ INSTANTIATE_TEST_SUITE_P(Of, GrpcUnauthenticated,
 
 TEST(GrpcUnauthenticated, WhoSaysNothingIsCutOffInClear) {
   auto alice = TcpWorker("alice", 0, {.hello_timeout = milliseconds(100)});
-  const Fd silent = StrangerAt(alice->info.address);
-  const Fd without_stream = StrangerAt(alice->info.address);
-  const Fd slow = StrangerAt(alice->info.address);
+  const Fd silent = ConnectTo(alice->info.address);
+  const Fd without_stream = ConnectTo(alice->info.address);
+  const Fd slow = ConnectTo(alice->info.address);
   send(without_stream.get(), kPreface, sizeof(kPreface) - 1, 0);
   const auto begun = std::chrono::steady_clock::now();
   // Bytes now and then are no reason to stay.
@@ -281,14 +281,14 @@ TEST_F(FewDescriptors, KeepNewcomersOutAndMembersGoOn) {
   }
   {
     const Hoard hoard(60);
-    const Fd stranger = StrangerAt(alice->info.address);
-    EXPECT_TRUE(HasEnded(stranger, seconds(10)));
+    const Fd silent = ConnectTo(alice->info.address);
+    EXPECT_TRUE(HasEnded(silent, seconds(10)));
     EXPECT_THAT(bob->SendTo("alice", {"", {Tensor::Ones({50'000})}}), IsOk());
   }
   {
     // gRPC alone would never accept anybody again after this.
     const Hoard hoard(1);
-    const Fd stranger = StrangerAt(alice->info.address);
+    const Fd silent = ConnectTo(alice->info.address);
     EXPECT_THAT(bob->SendTo("alice", {"", {Tensor::Ones({50'000})}}), IsOk());
   }
   EXPECT_THAT(carol->SendTo("alice", {"", {}}), IsOk());
