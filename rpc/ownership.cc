@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/incarnation.h"
 
 namespace baton::rpc::internal {
 namespace {
@@ -18,11 +19,6 @@ constexpr size_t kLongestPlace = 200;
 absl::Status CheckFork(ForkId fork) {
   if (fork.number != 0) return absl::OkStatus();
   return absl::InvalidArgumentError("a grant without a number");
-}
-
-bool SameWorker(const WorkerInfo& a, const WorkerInfo& b) {
-  return a.name == b.name && (a.incarnation == b.incarnation ||
-                              a.incarnation == 0 || b.incarnation == 0);
 }
 
 }  // namespace
@@ -326,7 +322,7 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
     }
     HandlePtr handle;
     if (reach.ok()) {
-      handle = own ? ImportOwnLocked(transfer, actions)
+      handle = own ? ImportOwnLocked(transfer)
                    : ImportGrantLocked(from, transfer, actions);
     }
     if (reach.ok() && handle == nullptr) {
@@ -349,9 +345,7 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
   return handles;
 }
 
-HandlePtr Ownership::ImportOwnLocked(const Transfer& transfer,
-                                     Actions& actions) {
-  (void)actions;
+HandlePtr Ownership::ImportOwnLocked(const Transfer& transfer) {
   auto found = objects_.find(transfer.id);
   if (found == objects_.end()) return nullptr;
   return NewLocalLocked(transfer.id, found->second, transfer.type);

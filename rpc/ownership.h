@@ -168,7 +168,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseLocked(ForkId fork, const WorkerInfo& to, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  HandlePtr ImportOwnLocked(const Transfer& transfer, Actions& actions)
+  HandlePtr ImportOwnLocked(const Transfer& transfer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HandlePtr ImportGrantLocked(const WorkerInfo& from, const Transfer& transfer,
                               Actions& actions)

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rpc/incarnation.h"
 
 namespace baton::rpc {
 
@@ -34,10 +35,6 @@ bool Matches(const Target& target, const WorkerInfo& worker) {
     return *rank == worker.rank;
   }
   return std::get<WorkerInfo>(target.key()).name == worker.name;
-}
-
-bool SameIncarnation(uint64_t a, uint64_t b) {
-  return a == b || a == 0 || b == 0;
 }
 
 }  // namespace
@@ -96,7 +93,7 @@ void Peers::GiveRankLocked(const Peer& peer) {
 std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
                                                const WorkerInfo& by) {
   GiveRankLocked(peer);
-  if (SameIncarnation(peer.info.incarnation, by.incarnation)) {
+  if (SameWorker(peer.info, by)) {
     const uint64_t incarnation =
         std::max(peer.info.incarnation, by.incarnation);
     peer.info = by;
@@ -211,8 +208,7 @@ absl::StatusOr<WorkerInfo> Peers::Find(const Target& target) const {
     found = peer->info;
   }
   const auto* wanted = std::get_if<WorkerInfo>(&target.key());
-  if (wanted != nullptr &&
-      !SameIncarnation(wanted->incarnation, found.incarnation)) {
+  if (wanted != nullptr && !SameWorker(*wanted, found)) {
     return absl::UnavailableError(
         absl::StrCat("worker ", found.name,
                      " was started again; what it had before is lost"));
@@ -314,8 +310,7 @@ void Peers::CountSent(const std::string& name, uint64_t bytes) {
 
 Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {
   auto found = peers_.find(worker.name);
-  if (found == peers_.end() ||
-      !SameIncarnation(found->second.info.incarnation, worker.incarnation)) {
+  if (found == peers_.end() || !SameWorker(found->second.info, worker)) {
     return nullptr;
   }
   return &found->second;
