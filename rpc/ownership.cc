@@ -12,7 +12,6 @@
 namespace baton::rpc::internal {
 namespace {
 
-constexpr size_t kRememberRefused = 65'536;
 constexpr size_t kLongestPlace = 200;
 
 // Fork number 0 stands for an owner's reference, so a grant must not have it.
@@ -317,7 +316,7 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
     }
     if (reach.ok() && !own) reach = port->CheckWorker(transfer.owner);
     MutexLock lock(mutex_);
-    if (reach.ok() && refused_.contains(transfer.fork)) {
+    if (reach.ok() && refused_.Find(transfer.fork) != nullptr) {
       reach = absl::AbortedError("the message came too late");
     }
     HandlePtr handle;
@@ -389,13 +388,7 @@ void Ownership::OnAdded(const WorkerInfo& from, ForkId fork) {
 
 void Ownership::RefuseLocked(ForkId fork, const WorkerInfo& to,
                              Actions& actions) {
-  if (refused_.insert(fork).second) {
-    refused_order_.push_back(fork);
-    if (refused_order_.size() > kRememberRefused) {
-      refused_.erase(refused_order_.front());
-      refused_order_.pop_front();
-    }
-  }
+  refused_.Add(fork, {});
   actions.messages.push_back({to, {ControlKind::kRefuse, {}, fork}});
 }
 
