@@ -21,6 +21,7 @@
 #include "rpc/gpu_trace.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
+#include "rpc/incarnation.h"
 #include "rpc/object_lock.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
@@ -60,13 +61,6 @@ class OutgoingCall {
   uint64_t number ABSL_GUARDED_BY(mutex) = 0;  // not 0 once sent
   std::vector<ForkId> forks ABSL_GUARDED_BY(mutex);
 };
-
-// True if both have the same name and, if `worker`'s incarnation is known, the
-// same incarnation.
-inline bool IsIncarnation(const WorkerInfo& worker, const WorkerInfo& of) {
-  return worker.name == of.name &&
-         (worker.incarnation == of.incarnation || worker.incarnation == 0);
-}
 
 // A call that this worker serves. As an ObjectUse it stands for the call's use
 // of the object whose method it calls.

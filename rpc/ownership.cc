@@ -7,22 +7,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/incarnation.h"
 
 namespace baton::rpc::internal {
 namespace {
 
-constexpr size_t kRememberRefused = 65'536;
 constexpr size_t kLongestPlace = 200;
 
 // Fork number 0 stands for an owner's reference, so a grant must not have it.
 absl::Status CheckFork(ForkId fork) {
   if (fork.number != 0) return absl::OkStatus();
   return absl::InvalidArgumentError("a grant without a number");
-}
-
-bool SameWorker(const WorkerInfo& a, const WorkerInfo& b) {
-  return a.name == b.name && (a.incarnation == b.incarnation ||
-                              a.incarnation == 0 || b.incarnation == 0);
 }
 
 }  // namespace
@@ -321,12 +316,12 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
     }
     if (reach.ok() && !own) reach = port->CheckWorker(transfer.owner);
     MutexLock lock(mutex_);
-    if (reach.ok() && refused_.contains(transfer.fork)) {
+    if (reach.ok() && refused_.Find(transfer.fork) != nullptr) {
       reach = absl::AbortedError("the message came too late");
     }
     HandlePtr handle;
     if (reach.ok()) {
-      handle = own ? ImportOwnLocked(transfer, actions)
+      handle = own ? ImportOwnLocked(transfer)
                    : ImportGrantLocked(from, transfer, actions);
     }
     if (reach.ok() && handle == nullptr) {
@@ -349,9 +344,7 @@ absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
   return handles;
 }
 
-HandlePtr Ownership::ImportOwnLocked(const Transfer& transfer,
-                                     Actions& actions) {
-  (void)actions;
+HandlePtr Ownership::ImportOwnLocked(const Transfer& transfer) {
   auto found = objects_.find(transfer.id);
   if (found == objects_.end()) return nullptr;
   return NewLocalLocked(transfer.id, found->second, transfer.type);
@@ -395,13 +388,7 @@ void Ownership::OnAdded(const WorkerInfo& from, ForkId fork) {
 
 void Ownership::RefuseLocked(ForkId fork, const WorkerInfo& to,
                              Actions& actions) {
-  if (refused_.insert(fork).second) {
-    refused_order_.push_back(fork);
-    if (refused_order_.size() > kRememberRefused) {
-      refused_.erase(refused_order_.front());
-      refused_order_.pop_front();
-    }
-  }
+  refused_.Add(fork, {});
   actions.messages.push_back({to, {ControlKind::kRefuse, {}, fork}});
 }
 

@@ -4,17 +4,17 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "rpc/debug_info.h"
 #include "rpc/frames.h"
 #include "rpc/handle.h"
@@ -168,7 +168,7 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseLocked(ForkId fork, const WorkerInfo& to, Actions& actions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  HandlePtr ImportOwnLocked(const Transfer& transfer, Actions& actions)
+  HandlePtr ImportOwnLocked(const Transfer& transfer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HandlePtr ImportGrantLocked(const WorkerInfo& from, const Transfer& transfer,
                               Actions& actions)
@@ -192,9 +192,8 @@ class Ownership : public std::enable_shared_from_this<Ownership> {
   std::map<ForkId, Grant> grants_ ABSL_GUARDED_BY(mutex_);
   std::map<ForkId, Sent> sent_ ABSL_GUARDED_BY(mutex_);
   // Grants that this worker has refused: it does not accept a late message that
-  // brings one. The oldest are forgotten.
-  std::set<ForkId> refused_ ABSL_GUARDED_BY(mutex_);
-  std::deque<ForkId> refused_order_ ABSL_GUARDED_BY(mutex_);
+  // brings one.
+  NewestMap<ForkId, std::monostate> refused_ ABSL_GUARDED_BY(mutex_){65'536};
 };
 
 }  // namespace baton::rpc::internal

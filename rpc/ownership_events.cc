@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/incarnation.h"
 #include "rpc/ownership.h"
 
 // How the tables react to other workers' messages, destroyed handles and lost
@@ -138,31 +139,27 @@ void Ownership::OnDropped(const Handle& handle) {
 
 void Ownership::OnWorkerGone(const WorkerInfo& worker,
                              const absl::Status& why) {
-  const auto is_gone = [&](const WorkerInfo& other) {
-    return other.name == worker.name &&
-           (other.incarnation == worker.incarnation || other.incarnation == 0);
-  };
   Actions actions;
   std::vector<HandlePtr> lost;
   {
     MutexLock lock(mutex_);
     for (auto it = sent_.begin(); it != sent_.end();) {
       const ForkId fork = it->first;
-      const bool gone = is_gone(it->second.to);
+      const bool gone = IsIncarnation(it->second.to, worker);
       ++it;
       if (gone) EndTransferLocked(fork, false, actions);
     }
     std::vector<RRefId> touched;
     for (auto& [id, object] : objects_) {
       if (std::erase_if(object.forks, [&](const auto& fork) {
-            return is_gone(fork.second.worker);
+            return IsIncarnation(fork.second.worker, worker);
           }) > 0) {
         touched.push_back(id);
       }
     }
     for (const RRefId& id : touched) CollectLocked(id, actions);
     for (auto it = grants_.begin(); it != grants_.end();) {
-      if (!is_gone(it->second.owner)) {
+      if (!IsIncarnation(it->second.owner, worker)) {
         ++it;
         continue;
       }

@@ -6,38 +6,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "rpc/incarnation.h"
 
-namespace baton::rpc {
-
-std::string Target::ToString() const {
-  if (const auto* name = std::get_if<std::string>(&key_)) return *name;
-  if (const auto* rank = std::get_if<Rank>(&key_)) {
-    return absl::StrCat("rank ", static_cast<int>(*rank));
-  }
-  return std::get<WorkerInfo>(key_).name;
-}
-
-namespace internal {
+namespace baton::rpc::internal {
 namespace {
 
-constexpr size_t kRememberIncarnations = 16;
-constexpr size_t kRememberRemoved = 1024;
-constexpr size_t kNamed = 20;  // in an error
-
-bool Matches(const Target& target, const WorkerInfo& worker) {
-  if (const auto* name = std::get_if<std::string>(&target.key())) {
-    return *name == worker.name;
-  }
-  if (const auto* rank = std::get_if<Rank>(&target.key())) {
-    return *rank == worker.rank;
-  }
-  return std::get<WorkerInfo>(target.key()).name == worker.name;
-}
-
-bool SameIncarnation(uint64_t a, uint64_t b) {
-  return a == b || a == 0 || b == 0;
+// Returns null if there is none.
+template <typename Map>
+auto* ValueOf(Map& map, const std::string& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -46,9 +24,9 @@ Peers::Observed Peers::Add(const WorkerInfo& peer) {
   Observed added;
   if (peer.name == self_.name) return added;
   MutexLock lock(mutex_);
-  const auto removed = removed_.find(peer.name);
-  if (removed != removed_.end() && removed->second.leaving &&
-      removed->second.info.incarnation == peer.incarnation) {
+  const Peer* removed = removed_.Find(peer.name);
+  if (removed != nullptr && removed->leaving &&
+      removed->info.incarnation == peer.incarnation) {
     added.stale = true;
     return added;
   }
@@ -69,12 +47,10 @@ Peers::Observed Peers::Add(const WorkerInfo& peer) {
 Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
   auto [place, added] = peers_.try_emplace(peer.name);
   if (!added) return place->second;
-  auto removed = removed_.extract(peer.name);
-  if (removed.empty()) {
-    place->second.info = peer;
+  if (auto removed = removed_.Take(peer.name)) {
+    place->second = *std::move(removed);
   } else {
-    place->second = std::move(removed.mapped());
-    std::erase(removed_order_, peer.name);
+    place->second.info = peer;
   }
   NewsLocked(place->second);
   return place->second;
@@ -82,10 +58,7 @@ Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
 
 void Peers::TakeRankLocked(Peer& peer, bool anyway) {
   Peer*& holder = by_rank_[static_cast<int32_t>(peer.info.rank)];
-  if (anyway || holder == nullptr || holder->state == State::kLost ||
-      holder->state == State::kGone) {
-    holder = &peer;
-  }
+  if (anyway || holder == nullptr || !holder->there()) holder = &peer;
 }
 
 void Peers::GiveRankLocked(const Peer& peer) {
@@ -96,37 +69,27 @@ void Peers::GiveRankLocked(const Peer& peer) {
 std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
                                                const WorkerInfo& by) {
   GiveRankLocked(peer);
-  if (SameIncarnation(peer.info.incarnation, by.incarnation)) {
-    const uint64_t incarnation =
-        std::max(peer.info.incarnation, by.incarnation);
-    peer.info = by;
-    peer.info.incarnation = incarnation;
-    TakeRankLocked(peer, false);
-    return std::nullopt;
+  const WorkerInfo old = std::exchange(peer.info, by);
+  const bool same = SameWorker(old, by);
+  if (same) {
+    peer.info.incarnation = std::max(old.incarnation, by.incarnation);
+  } else {
+    Peer next;
+    next.info = by;
+    next.listed = peer.listed;
+    next.past = std::move(peer.past);
+    next.past.Add(old.incarnation, {});
+    peer = std::move(next);
+    NewsLocked(peer);
   }
-  const WorkerInfo old = peer.info;
-  std::deque<uint64_t> past = std::move(peer.past);
-  past.push_back(old.incarnation);
-  if (past.size() > kRememberIncarnations) past.pop_front();
-  const bool listed = peer.listed;
-  peer = Peer{};
-  peer.info = by;
-  peer.listed = listed;
-  peer.past = std::move(past);
   TakeRankLocked(peer, false);
-  NewsLocked(peer);
-  return old;
+  return same ? std::nullopt : std::optional(old);
 }
 
 bool Peers::IsPastLocked(const WorkerInfo& worker) const {
-  for (const auto* peers : {&peers_, &removed_}) {
-    auto found = peers->find(worker.name);
-    if (found == peers->end()) continue;
-    const std::deque<uint64_t>& past = found->second.past;
-    return std::find(past.begin(), past.end(), worker.incarnation) !=
-           past.end();
-  }
-  return false;
+  const Peer* peer = ValueOf(peers_, worker.name);
+  if (peer == nullptr) peer = removed_.Find(worker.name);
+  return peer != nullptr && peer->past.Find(worker.incarnation) != nullptr;
 }
 
 std::optional<Peers::Removed> Peers::Remove(const WorkerInfo& worker,
@@ -158,94 +121,25 @@ Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
                       kept.control.waiting() > 0;
   if (spoken && !removed.was_gone) kept.control.Reset();
   // An incarnation that has left does not come back.
-  if (kept.leaving) kept.past.push_back(removed.info.incarnation);
+  if (kept.leaving) kept.past.Add(removed.info.incarnation, {});
   kept.state = State::kNew;
   kept.listed = false;
   kept.why = why;
-  removed_[name] = std::move(kept);
-  removed_order_.push_back(name);
-  if (removed_order_.size() > kRememberRemoved) {
-    removed_.erase(removed_order_.front());
-    removed_order_.pop_front();
-  }
+  removed_.Add(name, std::move(kept));
   return removed;
-}
-
-const Peers::Peer* Peers::TargetLocked(const Target& target) const {
-  if (const auto* rank = std::get_if<Rank>(&target.key())) {
-    const auto found = by_rank_.find(static_cast<int32_t>(*rank));
-    return found == by_rank_.end() ? nullptr : found->second;
-  }
-  const auto* name = std::get_if<std::string>(&target.key());
-  const auto found = peers_.find(
-      name != nullptr ? *name : std::get<WorkerInfo>(target.key()).name);
-  return found == peers_.end() ? nullptr : &found->second;
-}
-
-absl::Status Peers::UnknownLocked(const Target& target) const {
-  for (auto it = removed_order_.rbegin(); it != removed_order_.rend(); ++it) {
-    const Peer& removed = removed_.at(*it);
-    if (!Matches(target, removed.info)) continue;
-    return absl::UnavailableError(absl::StrCat(
-        "worker ", *it, " is not there any more: ", removed.why.message()));
-  }
-  std::vector<std::string> names{self_.name};
-  for (const auto& [name, peer] : peers_) names.push_back(name);
-  const size_t all = names.size();
-  const size_t named = std::min(all, kNamed);
-  std::partial_sort(names.begin(), names.begin() + static_cast<long>(named),
-                    names.end());
-  names.resize(named);
-  return absl::NotFoundError(absl::StrCat(
-      "no worker is called ", target.ToString(),
-      "; there are: ", absl::StrJoin(names, ", "),
-      all > named ? absl::StrCat(" and ", all - named, " more") : ""));
-}
-
-absl::StatusOr<WorkerInfo> Peers::Find(const Target& target) const {
-  WorkerInfo found = self_;
-  if (!Matches(target, self_)) {
-    MutexLock lock(mutex_);
-    const Peer* peer = TargetLocked(target);
-    if (peer == nullptr) return UnknownLocked(target);
-    found = peer->info;
-  }
-  const auto* wanted = std::get_if<WorkerInfo>(&target.key());
-  if (wanted != nullptr &&
-      !SameIncarnation(wanted->incarnation, found.incarnation)) {
-    return absl::UnavailableError(
-        absl::StrCat("worker ", found.name,
-                     " was started again; what it had before is lost"));
-  }
-  return found;
-}
-
-std::vector<WorkerInfo> Peers::All() const {
-  std::vector<WorkerInfo> all{self_};
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [name, peer] : peers_) {
-      if (peer.state != State::kGone) all.push_back(peer.info);
-    }
-  }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.rank, a.name) < std::pair(b.rank, b.name);
-  });
-  return all;
 }
 
 Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
   Observed observed;
   MutexLock lock(mutex_);
-  const auto same = peers_.find(from.name);
-  if (same != peers_.end() && same->second.state == State::kUp &&
-      same->second.info == from) {
-    CountReceivedLocked(same->second, bytes);
+  Peer* same = ValueOf(peers_, from.name);
+  if (same != nullptr && same->state == State::kUp && same->info == from) {
+    CountReceivedLocked(*same, bytes);
     return observed;
   }
   observed.stale = IsPastLocked(from);
   if (observed.stale) return observed;
-  const bool known = peers_.contains(from.name);
+  const bool known = same != nullptr;
   Peer& peer = EnterLocked(from);
   if (!(peer.info == from)) {
     auto replaced = ReplaceLocked(peer, from);
@@ -268,57 +162,50 @@ void Peers::CountReceivedLocked(Peer& peer, uint64_t bytes) {
 
 bool Peers::Knows(const WorkerInfo& worker) const {
   MutexLock lock(mutex_);
-  const auto found = peers_.find(worker.name);
-  return found != peers_.end() &&
-         found->second.info.incarnation == worker.incarnation;
+  const Peer* peer = ValueOf(peers_, worker.name);
+  return peer != nullptr && peer->info.incarnation == worker.incarnation;
 }
 
 uint64_t Peers::News(const std::string& name) const {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  return found == peers_.end() ? 0 : found->second.news;
+  const Peer* peer = ValueOf(peers_, name);
+  return peer == nullptr ? 0 : peer->news;
 }
 
 std::optional<WorkerInfo> Peers::ThereSince(const std::string& name,
                                             uint64_t news) const {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  if (found == peers_.end() || found->second.news != news ||
-      found->second.state == State::kLost ||
-      found->second.state == State::kGone) {
+  const Peer* peer = ValueOf(peers_, name);
+  if (peer == nullptr || peer->news != news || !peer->there()) {
     return std::nullopt;
   }
-  return found->second.info;
+  return peer->info;
 }
 
 bool Peers::FirstTime(const std::string& name, uint64_t call) {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  return found != peers_.end() && found->second.seen.FirstTime(call);
+  Peer* peer = ValueOf(peers_, name);
+  return peer != nullptr && peer->seen.FirstTime(call);
 }
 
 uint64_t Peers::NextCall(const std::string& name) {
   MutexLock lock(mutex_);
   if (name == self_.name) return next_self_call_++;
-  auto found = peers_.find(name);
-  return found == peers_.end() ? 0 : found->second.next_call++;
+  Peer* peer = ValueOf(peers_, name);
+  return peer == nullptr ? 0 : peer->next_call++;
 }
 
 void Peers::CountSent(const std::string& name, uint64_t bytes) {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  if (found == peers_.end()) return;
-  ++found->second.messages_sent;
-  found->second.bytes_sent += bytes;
+  Peer* peer = ValueOf(peers_, name);
+  if (peer == nullptr) return;
+  ++peer->messages_sent;
+  peer->bytes_sent += bytes;
 }
 
 Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {
-  auto found = peers_.find(worker.name);
-  if (found == peers_.end() ||
-      !SameIncarnation(found->second.info.incarnation, worker.incarnation)) {
-    return nullptr;
-  }
-  return &found->second;
+  Peer* peer = ValueOf(peers_, worker.name);
+  return peer != nullptr && SameWorker(peer->info, worker) ? peer : nullptr;
 }
 
 uint64_t Peers::MarkLost(const WorkerInfo& worker, bool* leaving) {
@@ -361,8 +248,8 @@ void Peers::MarkLeaving(const WorkerInfo& worker) {
 
 uint64_t Peers::Epoch(const std::string& name) const {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  return found == peers_.end() ? 0 : found->second.control.epoch();
+  const Peer* peer = ValueOf(peers_, name);
+  return peer == nullptr ? 0 : peer->control.epoch();
 }
 
 Peers::Spoken Peers::Compare(const WorkerInfo& from, uint64_t epoch) {
@@ -397,13 +284,13 @@ ControlChannel::Received Peers::Receive(const WorkerInfo& from,
 std::optional<ControlFrame> Peers::Take(
     const std::string& name, std::chrono::milliseconds resend_after) {
   MutexLock lock(mutex_);
-  auto found = peers_.find(name);
-  if (found == peers_.end()) return std::nullopt;
-  Peer& peer = found->second;
+  Peer* peer = ValueOf(peers_, name);
   const auto now = Clock::now();
-  if (!peer.control.Due(now, resend_after)) return std::nullopt;
-  ControlFrame frame = peer.control.Take(now, resend_after);
-  frame.to = peer.info.incarnation;
+  if (peer == nullptr || !peer->control.Due(now, resend_after)) {
+    return std::nullopt;
+  }
+  ControlFrame frame = peer->control.Take(now, resend_after);
+  frame.to = peer->info.incarnation;
   return frame;
 }
 
@@ -422,8 +309,7 @@ size_t Peers::ControlWaiting() const {
   MutexLock lock(mutex_);
   size_t waiting = 0;
   for (const auto& [name, peer] : peers_) {
-    const bool there = peer.state == State::kNew || peer.state == State::kUp;
-    if (there) waiting += peer.control.waiting();
+    if (peer.there()) waiting += peer.control.waiting();
   }
   return waiting;
 }
@@ -433,15 +319,13 @@ std::vector<PeerInfo> Peers::Infos() const {
   std::vector<PeerInfo> infos;
   MutexLock lock(mutex_);
   for (const auto& [name, peer] : peers_) {
-    PeerInfo info;
-    info.worker = peer.info;
-    info.state = kStates[static_cast<int>(peer.state)];
-    info.messages_sent = peer.messages_sent;
-    info.messages_received = peer.messages_received;
-    info.bytes_sent = peer.bytes_sent;
-    info.bytes_received = peer.bytes_received;
-    info.control_waiting = peer.control.waiting();
-    infos.push_back(std::move(info));
+    infos.push_back({.worker = peer.info,
+                     .state = kStates[static_cast<int>(peer.state)],
+                     .messages_sent = peer.messages_sent,
+                     .messages_received = peer.messages_received,
+                     .bytes_sent = peer.bytes_sent,
+                     .bytes_received = peer.bytes_received,
+                     .control_waiting = peer.control.waiting()});
   }
   std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) {
     return a.worker.name < b.worker.name;
@@ -449,5 +333,4 @@ std::vector<PeerInfo> Peers::Infos() const {
   return infos;
 }
 
-}  // namespace internal
-}  // namespace baton::rpc
+}  // namespace baton::rpc::internal

@@ -5,16 +5,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "rpc/call_options.h"
 #include "rpc/control_channel.h"
 #include "rpc/debug_info.h"
@@ -115,12 +115,13 @@ class Peers {
   struct Peer {
     WorkerInfo info;
     State state = State::kNew;
+    bool there() const { return state == State::kNew || state == State::kUp; }
     bool listed = false;
     bool leaving = false;
     absl::Status why;  // why it was removed
     uint64_t losses = 0;
     uint64_t news = 0;
-    std::deque<uint64_t> past;  // earlier incarnations, a few
+    NewestMap<uint64_t, std::monostate> past{16};  // earlier incarnations
     ControlChannel control;
     SeenNumbers seen;
     uint64_t next_call = 1;
@@ -161,9 +162,7 @@ class Peers {
   mutable Mutex mutex_;
   std::unordered_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<int32_t, Peer*> by_rank_ ABSL_GUARDED_BY(mutex_);
-  // Workers that were removed; the oldest are forgotten.
-  std::unordered_map<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> removed_order_ ABSL_GUARDED_BY(mutex_);
+  NewestMap<std::string, Peer> removed_ ABSL_GUARDED_BY(mutex_){1024};
   uint64_t next_self_call_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t last_news_ ABSL_GUARDED_BY(mutex_) = 0;  // of all peers
 };

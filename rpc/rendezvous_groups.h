@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,10 +11,12 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "rpc/membership_log.h"
 #include "rpc/rendezvous.h"
 
@@ -220,8 +221,9 @@ class RendezvousGroups {
   uint64_t versions_ ABSL_GUARDED_BY(mutex_) = first_version_;
   Clock::time_point reaped_ ABSL_GUARDED_BY(mutex_) = Clock::now();
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);
-  // The incarnations, the last ones.
-  std::deque<uint64_t> struck_off_ ABSL_GUARDED_BY(mutex_);
+  // The incarnations.
+  NewestMap<uint64_t, std::monostate> struck_off_ ABSL_GUARDED_BY(mutex_){
+      65'536};
   std::vector<std::function<void()>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 

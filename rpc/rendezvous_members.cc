@@ -18,7 +18,6 @@ namespace {
 // The log keeps this many changes, plus one per member.
 constexpr size_t kChanges = 64;
 // Of which is known that they were struck off: those of the largest cluster.
-constexpr size_t kStruckOff = 65536;
 
 absl::Status CheckReturn(const JoinOptions& seat) {
   JoinOptions anywhere = seat;
@@ -232,8 +231,7 @@ absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
 
 absl::Status RendezvousGroups::CheckReturnToNobody(
     const JoinOptions& seat) const {
-  if (std::find(struck_off_.begin(), struck_off_.end(),
-                seat.self.incarnation) == struck_off_.end()) {
+  if (struck_off_.Find(seat.self.incarnation) == nullptr) {
     return absl::NotFoundError(
         absl::StrCat("cluster ", seat.cluster, " has ended"));
   }
@@ -357,8 +355,7 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
     LogWarning("cluster ", cluster, ": worker ", it->first,
                " is struck off, not heard for its lease of ",
                member.lease.count(), " ms");
-    struck_off_.push_back(member.info.incarnation);
-    if (struck_off_.size() > kStruckOff) struck_off_.pop_front();
+    struck_off_.Add(member.info.incarnation, {});
     it = Erase(group, it, MembershipLog::Change::kLost);
   }
   if (group.members.size() < before) {

@@ -8,11 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace baton::dist {
-namespace {
-
-constexpr size_t kEndedKept = 65536;
-
-}  // namespace
 
 Engine::Engine(rpc::WorkerInfo self, Executor* executor,
                std::shared_ptr<Peers> peers)
@@ -29,11 +24,11 @@ absl::StatusOr<std::shared_ptr<rpc::CallScope>> Engine::Open(
     const rpc::WorkerInfo& from, const std::string& bytes) {
   ASSIGN_OR_RETURN(ScopeNote note, DecodeScopeNote(bytes));
   MutexLock lock(mutex_);
-  const auto ended = ended_.find(note.context);
-  if (note.released || ended != ended_.end()) {
-    return absl::AbortedError(absl::StrCat(
-        note.context.Over(ended == ended_.end() ? note.why : ended->second),
-        "; a late call of worker ", from.name, " was refused"));
+  const std::string* ended = ended_.Find(note.context);
+  if (note.released || ended != nullptr) {
+    return absl::AbortedError(
+        absl::StrCat(note.context.Over(ended == nullptr ? note.why : *ended),
+                     "; a late call of worker ", from.name, " was refused"));
   }
   return std::shared_ptr<rpc::CallScope>(MakeLocked(note.context, from.name));
 }
@@ -50,8 +45,8 @@ std::shared_ptr<ContextState> Engine::MakeLocked(const ContextId& id,
 absl::StatusOr<std::shared_ptr<ContextState>> Engine::FindOrMake(
     const ContextId& id, const std::string& opened_by) {
   MutexLock lock(mutex_);
-  const auto ended = ended_.find(id);
-  if (ended != ended_.end()) return absl::AbortedError(id.Over(ended->second));
+  const std::string* ended = ended_.Find(id);
+  if (ended != nullptr) return absl::AbortedError(id.Over(*ended));
   return MakeLocked(id, opened_by);
 }
 
@@ -68,19 +63,10 @@ absl::StatusOr<std::shared_ptr<ContextState>> Engine::Find(
   MutexLock lock(mutex_);
   auto found = contexts_.find(id);
   if (found != contexts_.end()) return found->second;
-  const auto ended = ended_.find(id);
-  if (ended != ended_.end()) return absl::AbortedError(id.Over(ended->second));
+  const std::string* ended = ended_.Find(id);
+  if (ended != nullptr) return absl::AbortedError(id.Over(*ended));
   return absl::NotFoundError(
       absl::StrCat("worker ", self_.name, " knows no ", id.ToString()));
-}
-
-void Engine::BuryLocked(const ContextId& id, const std::string& why) {
-  if (!ended_.emplace(id, why).second) return;
-  ended_order_.push_back(id);
-  if (ended_order_.size() > kEndedKept) {
-    ended_.erase(ended_order_.front());
-    ended_order_.pop_front();
-  }
 }
 
 Future<void> Engine::End(const ContextId& id, const std::string& except,
@@ -93,7 +79,7 @@ Future<void> Engine::End(const ContextId& id, const std::string& except,
       context = std::move(found->second);
       contexts_.erase(found);
     }
-    BuryLocked(id, why);
+    ended_.Add(id, why);
   }
   if (context == nullptr) return ReadyFuture<void>(absl::OkStatus());
   std::vector<Future<bool>> told;

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,11 +13,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context_state.h"
-#include "autograd/distributed/kept_markings.h"
 #include "autograd/distributed/peers.h"
+#include "autograd/signature.h"
 #include "core/executor.h"
 #include "core/future.h"
+#include "core/lru_cache.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "rpc/call_scope.h"
 #include "rpc/object_lock.h"
 #include "rpc/view.h"
@@ -74,7 +75,7 @@ struct GradientPlace {
 //           the gradient goes to its sender, whose graph it feeds. The root
 //           sends FINISH to each participant and is done when all are.
 //
-// The root caches the newest markings by the signature of the graph. Each
+// The root caches the markings used last by the signature of the graph. Each
 // received value brings the signature of the sender's graph, which includes
 // those of what the sender received. Hence the root knows without a message
 // whether the whole graph has a form that it has marked before. Then it sends
@@ -227,20 +228,17 @@ class Engine final : public rpc::CallScopeFactory,
   // except one.
   Future<void> End(const ContextId& id, const std::string& except,
                    const std::string& why);
-  void BuryLocked(const ContextId& id, const std::string& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const rpc::WorkerInfo self_;
   Executor* const executor_;
   const std::shared_ptr<Peers> peers_;
   const std::shared_ptr<rpc::ObjectLock> parameters_;
-  KeptMarkings markings_;
+  LruCache<autograd::Signature, Marking> markings_{256};
   mutable Mutex mutex_;
   uint64_t last_context_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<ContextId, std::shared_ptr<ContextState>> contexts_
       ABSL_GUARDED_BY(mutex_);
-  std::map<ContextId, std::string> ended_ ABSL_GUARDED_BY(mutex_);  // why
-  std::deque<ContextId> ended_order_ ABSL_GUARDED_BY(mutex_);
+  NewestMap<ContextId, std::string> ended_ ABSL_GUARDED_BY(mutex_){65'536};
 };
 
 }  // namespace baton::dist

@@ -180,8 +180,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
       return absl::OkStatus();
     }
     const autograd::Signature graph = SignatureOf(reached);
-    if (const KeptMarkings::Ptr kept = engine_->markings_.Find(graph))
-      return MarkAs(*kept);
+    if (const auto kept = engine_->markings_.Find(graph)) return MarkAs(*kept);
     engine_->MarkOnwards(request_, pass_, reached)
         .OnReady([self = shared_from_this(),
                   graph](const absl::StatusOr<Marking>& marking) {
@@ -189,7 +188,8 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
             self->End(marking.status());
             return;
           }
-          self->engine_->markings_.Keep(graph, *marking);
+          self->engine_->markings_.GetOrMake(
+              graph, [&] { return std::make_shared<const Marking>(*marking); });
           Marking marked = *marking;
           for (auto& [worker, edges] : marked) edges.clear();
           self->Finish(marked, false);
