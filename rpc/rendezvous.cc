@@ -138,8 +138,8 @@ class Service final : public wire::Rendezvous::CallbackService {
 
 class OwnServer final : public RendezvousServer {
  public:
-  explicit OwnServer(const Security& security)
-      : security_(security), service_(security) {}
+  OwnServer(const Security& security, int max_members)
+      : security_(security), service_(security, max_members) {}
   ~OwnServer() override {
     service_.Close();
     acceptor_->Stop();
@@ -183,8 +183,8 @@ class OwnServer final : public RendezvousServer {
 
 }  // namespace
 
-RendezvousService::RendezvousService(const Security& security)
-    : groups_(std::make_shared<RendezvousGroups>()),
+RendezvousService::RendezvousService(const Security& security, int max_members)
+    : groups_(std::make_shared<RendezvousGroups>(max_members)),
       service_(std::make_unique<Service>(groups_, security)) {}
 
 RendezvousService::~RendezvousService() { Close(); }
@@ -202,8 +202,8 @@ void RendezvousService::StrikeOff(const std::string& name,
 void RendezvousService::Close() { groups_->Close(); }
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Make(
-    const std::string& listen, const Security& security) {
-  auto server = std::make_unique<OwnServer>(security);
+    const std::string& listen, const Security& security, int max_members) {
+  auto server = std::make_unique<OwnServer>(security, max_members);
   RETURN_IF_ERROR(server->Listen(listen));
   return server;
 }

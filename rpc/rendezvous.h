@@ -88,6 +88,7 @@ struct MembershipChange {
 //   AlreadyExists     two workers have one name (both get it) or want one rank
 //   InvalidArgument   a name that is none, world sizes that differ, an address
 //                     that must not be talked to in clear
+//   ResourceExhausted the cluster has as many members as its rendezvous admits
 //   Unauthenticated   the two agree on no token or TLS; FailedPrecondition: the
 //                     certificate is not for the worker
 absl::StatusOr<Membership> Join(const std::string& address,
@@ -111,7 +112,9 @@ class RendezvousGroups;
 // Thread-safe.
 class RendezvousService {
  public:
-  explicit RendezvousService(const Security& security = {});
+  // `max_members`: as RendezvousServer::Make.
+  explicit RendezvousService(const Security& security = {},
+                             int max_members = 0);
   ~RendezvousService();  // the server must have ended
   // Call it before the server starts. `let_in` is called with gRPC's name of
   // each connection over which a worker joins or renews, so that the server
@@ -132,10 +135,13 @@ class RendezvousService {
 // destroyed. Thread-safe.
 class RendezvousServer {
  public:
-  // `listen` is "host:port"; port 0 picks a free one. Fails with one line that
-  // names the address if the server cannot or must not listen on it.
+  // `listen` is "host:port"; port 0 picks a free one. A cluster has at most
+  // `max_members` workers at a time, trainers included; 0: any number. Fails
+  // with one line that names the address if the server cannot or must not
+  // listen on it.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Make(
-      const std::string& listen, const Security& security = {});
+      const std::string& listen, const Security& security = {},
+      int max_members = 0);
   virtual ~RendezvousServer() = default;
   virtual std::string address() const = 0;
   // Strikes off all workers of this name, in every cluster, because their

@@ -17,6 +17,10 @@ namespace {
 constexpr int kMaxWorldSize = 65536;
 constexpr size_t kMaxAddress = 4096;
 
+// How a limit is set.
+constexpr char kLimit[] =
+    "(baton-run --max_workers, baton-rendezvous --max_members)";
+
 std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
   std::vector<std::string> names;
   for (const JoinOptions& worker : workers) names.push_back(worker.self.name);
@@ -69,6 +73,22 @@ absl::Status CheckJoin(const JoinOptions& options) {
     RETURN_IF_ERROR(CheckWorkerName(name));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckWorldSize(const JoinOptions& options, int max_members) {
+  if (max_members == 0 || options.world_size <= max_members)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("worker ", options.self.name, " expects a cluster of ",
+                   options.world_size, " workers, but its rendezvous admits ",
+                   max_members, " ", kLimit));
+}
+
+absl::Status NoRoom(const JoinOptions& options, int max_members) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "cluster ", options.cluster, " has ", max_members,
+      " members, trainers counted, as many as its rendezvous admits ", kLimit,
+      "; worker ", options.self.name, " may join once one of them has gone"));
 }
 
 absl::Status TwoOfOneName(const std::string& name) {

@@ -14,6 +14,10 @@ namespace baton::rpc::internal {
 
 // Returns InvalidArgument for options that are invalid by themselves.
 absl::Status CheckJoin(const JoinOptions& options);
+// Returns ResourceExhausted where a rendezvous that admits `max_members` (0:
+// any number) waits in vain for so many workers.
+absl::Status CheckWorldSize(const JoinOptions& options, int max_members);
+absl::Status NoRoom(const JoinOptions& options, int max_members);
 absl::Status TwoOfOneName(const std::string& name);
 absl::Status TooLateOrTwice(const JoinOptions& options, size_t members);
 // The error text for a worker that timed out when `workers`, including itself,

@@ -4,6 +4,8 @@
 #include "rpc/rendezvous_groups.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,8 @@ constexpr size_t kMaxClusters = 1000;
 }  // namespace
 
 using internal::CheckJoin;
+using internal::CheckWorldSize;
+using internal::NoRoom;
 using internal::TooLateOrTwice;
 using internal::TwoOfOneName;
 using internal::WhoIsMissing;
@@ -46,6 +50,7 @@ void RendezvousGroups::GiveAnswers() {
 
 void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
   absl::Status status = CheckJoin(options);
+  if (status.ok()) status = CheckWorldSize(options, max_members_);
   {
     MutexLock lock(mutex_);
     if (status.ok()) status = OpenGroup(options.cluster);
@@ -173,11 +178,30 @@ absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
   return absl::OkStatus();
 }
 
+std::vector<RendezvousGroups::Waiting>::iterator RendezvousGroups::ChooseSeated(
+    Group& group, bool all) {
+  std::vector<Waiting>& waiting = group.waiting;
+  const auto one_more = [](const Waiting& each) {
+    return each.options.world_size == kOneMore;
+  };
+  const auto kept = std::stable_partition(
+      waiting.begin(), waiting.end(),
+      [&](const Waiting& each) { return !all && !one_more(each); });
+  const auto first = kept - waiting.begin();
+  if (max_members_ == 0) return kept;
+  std::stable_partition(kept, waiting.end(), std::not_fn(one_more));
+  const auto members = static_cast<ptrdiff_t>(group.members.size());
+  const auto room = std::max<ptrdiff_t>(0, max_members_ - members);
+  while (waiting.end() - waiting.begin() > first + room) {
+    AnswerLater(std::move(waiting.back().done),
+                NoRoom(waiting.back().options, max_members_));
+    waiting.pop_back();
+  }
+  return waiting.begin() + first;
+}
+
 void RendezvousGroups::Complete(Group& group, bool all) {
-  const auto seated = std::stable_partition(
-      group.waiting.begin(), group.waiting.end(), [&](const Waiting& waiting) {
-        return !all && waiting.options.world_size != kOneMore;
-      });
+  const auto seated = ChooseSeated(group, all);
   if (seated == group.waiting.end()) return;
   std::set<std::string> unheard;
   for (const auto& [name, member] : group.members) {

@@ -43,6 +43,10 @@ namespace baton::rpc {
 // lease of the last one has passed, the list is incomplete:
 // members are told no changes, and new workers wait.
 //
+// A cluster has no more members at a time than its rendezvous admits. Who comes
+// then is refused; workers that the cluster waits for come before those that
+// join as one more.
+//
 // Callbacks run without locks. Thread-safe.
 class RendezvousGroups {
  public:
@@ -56,6 +60,9 @@ class RendezvousGroups {
   // A new member waits this long at most for the listening members, or half its
   // lease if that is shorter.
   static constexpr std::chrono::milliseconds kHearing{500};
+
+  // `max_members`: of each cluster; 0: any number.
+  explicit RendezvousGroups(int max_members = 0) : max_members_(max_members) {}
 
   void Enter(const JoinOptions& options, Done done);
   // Expire: the timeout of the worker's Join has passed. Cancel: the worker has
@@ -167,6 +174,15 @@ class RendezvousGroups {
   // Gives ranks to the waiting workers; unless `all`, only to those that join
   // as one more.
   void Complete(Group& group, bool all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves the workers that Complete is to seat to the end of the waiting ones
+  // and refuses those for which there is no room. Returns the first one to be
+  // seated.
+  std::vector<Waiting>::iterator ChooseSeated(Group& group, bool all)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFull(const Group& group) const {
+    return max_members_ > 0 &&
+           static_cast<int>(group.members.size()) >= max_members_;
+  }
   void Seat(Group& group, const JoinOptions& options, int rank,
             Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseClaims(Group& group, const std::string& name)
@@ -215,6 +231,7 @@ class RendezvousGroups {
   // of a rendezvous differ unless the clock is set back.
   static uint64_t FirstVersion();
 
+  const int max_members_;
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   const uint64_t first_version_ = FirstVersion();

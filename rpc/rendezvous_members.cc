@@ -259,7 +259,8 @@ absl::Status RendezvousGroups::CheckSeat(const Group& group,
                   [&](const auto& member) {
                     return member.second.info.rank == Rank{seat.wanted_rank};
                   });
-  return fits && !taken ? absl::OkStatus() : PlaceIsTaken(seat);
+  return fits && !taken && !IsFull(group) ? absl::OkStatus()
+                                          : PlaceIsTaken(seat);
 }
 
 absl::Status RendezvousGroups::Leave(const std::string& cluster,

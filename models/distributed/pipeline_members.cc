@@ -99,22 +99,22 @@ std::vector<rpc::WorkerInfo> PipelineMembers::Others() const {
 }
 
 template <typename T>
-absl::StatusOr<std::vector<T>> PipelineMembers::AskOthers(
+absl::StatusOr<std::vector<T>> PipelineMembers::AskEach(
+    const std::vector<rpc::WorkerInfo>& workers,
     const std::function<Future<T>(const rpc::WorkerInfo&)>& ask,
     Clock::time_point deadline) const {
-  const std::vector<rpc::WorkerInfo> others = Others();
   std::vector<Future<T>> asked;
-  for (const rpc::WorkerInfo& worker : others) asked.push_back(ask(worker));
+  for (const rpc::WorkerInfo& worker : workers) asked.push_back(ask(worker));
   std::vector<T> answers;
-  for (size_t i = 0; i < others.size(); ++i) {
+  for (size_t i = 0; i < workers.size(); ++i) {
     absl::StatusOr<T> answer = asked[i].Await(kNoLimit);
     // A worker that was killed refuses connections before it counts as lost.
-    while (absl::IsUnavailable(answer.status()) && IsThere(others[i]) &&
+    while (absl::IsUnavailable(answer.status()) && IsThere(workers[i]) &&
            Clock::now() < deadline) {
       news_->Next().Await(kNoNews).IgnoreError();
-      if (IsThere(others[i])) answer = ask(others[i]).Await(kNoLimit);
+      if (IsThere(workers[i])) answer = ask(workers[i]).Await(kNoLimit);
     }
-    if (!answer.ok() && IsThere(others[i])) return answer.status();
+    if (!answer.ok() && IsThere(workers[i])) return answer.status();
     if (answer.ok()) answers.push_back(*std::move(answer));
   }
   return answers;
@@ -123,7 +123,8 @@ absl::StatusOr<std::vector<T>> PipelineMembers::AskOthers(
 absl::StatusOr<uint64_t> PipelineMembers::ClaimedEpoch(
     const std::string& pipeline, Clock::time_point deadline) {
   ASSIGN_OR_RETURN(const std::vector<uint64_t> epochs,
-                   AskOthers<uint64_t>(
+                   AskEach<uint64_t>(
+                       Others(),
                        [&](const rpc::WorkerInfo& worker) {
                          return agent_.Async<&dist::ClaimedEpoch>(worker,
                                                                   pipeline);
@@ -134,7 +135,23 @@ absl::StatusOr<uint64_t> PipelineMembers::ClaimedEpoch(
 
 absl::Status PipelineMembers::TakeUp(const StateClaim& claim,
                                      Clock::time_point deadline) {
-  ASSIGN_OR_RETURN(const auto stores, AskOthers<RRef<StateStore>>(
+  return TakeUpFrom(Others(), claim, deadline);
+}
+
+absl::Status PipelineMembers::TakeUpAgain(const StateClaim& claim,
+                                          Clock::time_point deadline) {
+  std::vector<rpc::WorkerInfo> workers = Others();
+  std::erase_if(workers, [&](const rpc::WorkerInfo& worker) {
+    return !absl::c_linear_search(names_, worker.name);
+  });
+  return TakeUpFrom(workers, claim, deadline);
+}
+
+absl::Status PipelineMembers::TakeUpFrom(
+    const std::vector<rpc::WorkerInfo>& workers, const StateClaim& claim,
+    Clock::time_point deadline) {
+  ASSIGN_OR_RETURN(const auto stores, AskEach<RRef<StateStore>>(
+                                          workers,
                                           [&](const rpc::WorkerInfo& worker) {
                                             return rpc::Create<StateStore>(
                                                 agent_, worker, claim);
@@ -145,6 +162,8 @@ absl::Status PipelineMembers::TakeUp(const StateClaim& claim,
     ASSIGN_OR_RETURN(
         auto kept,
         store.Async<&StateStore::Fence>(claim.epoch).Await(kNoLimit));
+    if (!kept.empty() && !absl::c_linear_search(names_, store.owner().name))
+      names_.push_back(store.owner().name);
     answers_.push_back({store, std::move(kept)});
     for (Member& member : members_)
       if (IsSame(member.worker, store.owner())) member.store = store;

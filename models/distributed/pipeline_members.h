@@ -71,6 +71,9 @@ class PipelineMembers {
   // pipeline up calls this instead of MakeStores and FindLost. Waits and errs
   // as ClaimedEpoch.
   absl::Status TakeUp(const StateClaim& claim, Clock::time_point deadline);
+  // The same in a recovery, of the workers that may have states: those that
+  // have or had a place. Others, which may hang, are not asked.
+  absl::Status TakeUpAgain(const StateClaim& claim, Clock::time_point deadline);
   // The store that keeps a second copy of a place's states: at the worker of
   // the next place, or in this process if there is only one worker.
   const RRef<StateStore>& BuddyOf(size_t place) const;
@@ -101,21 +104,26 @@ class PipelineMembers {
  private:
   bool IsThere(const rpc::WorkerInfo& worker) const;
   std::vector<rpc::WorkerInfo> Others() const;
-  // Returns what ask(worker) brings from each of the others that is not lost.
-  // Asks a worker that cannot be reached until it answers, is lost, or the
-  // deadline has passed.
+  // Returns what ask(worker) brings from each of these that is not lost. Asks a
+  // worker that cannot be reached until it answers, is lost, or the deadline
+  // has passed.
   template <typename T>
-  absl::StatusOr<std::vector<T>> AskOthers(
+  absl::StatusOr<std::vector<T>> AskEach(
+      const std::vector<rpc::WorkerInfo>& workers,
       const std::function<Future<T>(const rpc::WorkerInfo&)>& ask,
       Clock::time_point deadline) const;
+  absl::Status TakeUpFrom(const std::vector<rpc::WorkerInfo>& workers,
+                          const StateClaim& claim, Clock::time_point deadline);
   bool IsGone(const Member& member) const;
   std::optional<rpc::WorkerInfo> SuccessorOf(const Member& lost) const;
 
   rpc::Agent& agent_;
   const std::shared_ptr<MemberNews> news_;
   std::vector<Member> members_;
-  std::vector<std::string> names_;  // of all workers that ever had a place
-  RRef<StateStore> here_;           // the buddy if there is only one worker
+  // Of all workers that ever had a place, of an earlier trainer's as well if
+  // their states were still there.
+  std::vector<std::string> names_;
+  RRef<StateStore> here_;  // the buddy if there is only one worker
   // The answers of the last FindLost or TakeUp: which store has which states.
   struct Answer {
     RRef<StateStore> store;

@@ -272,7 +272,7 @@ RecoverablePipeline::FindStates(const Recovery& record) {
   // Workers may have given this trainer up, and have what they kept all the
   // same, or be another's by now.
   if (journal_.has_value() && !record.lost.empty())
-    RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
+    RETURN_IF_ERROR(members_.TakeUpAgain(Claim(true), MembersDeadline()));
   auto kept = members_.NewestKept(next_ - 1);
   // What another trainer did after it is not known.
   const int64_t known = batches_.empty() ? next_ : batches_.front().number;

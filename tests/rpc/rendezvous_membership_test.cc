@@ -33,7 +33,7 @@ JoinOptions Worker(const std::string& name, uint64_t incarnation,
 // A daemon and a trainer that have met, and a clock that is turned by hand.
 class MembershipTest : public ::testing::Test {
  protected:
-  MembershipTest() {
+  explicit MembershipTest(int max_members = 0) : groups_(max_members) {
     Enter("daemon", 1);
     Enter("trainer", 2);
     EXPECT_TRUE(joined_.at(1).ok() && joined_.at(2).ok());
@@ -227,6 +227,78 @@ TEST_F(MembershipTest, ARankThatIsTakenIsNotGivenTwice) {
   ASSERT_TRUE(Answered(3));
   EXPECT_THAT(joined_.at(3),
               Fails(StatusCode::kAlreadyExists, "rank 0 is worker daemon"));
+}
+
+// A rendezvous that admits three workers of a cluster.
+class FullClusterTest : public MembershipTest {
+ protected:
+  FullClusterTest() : MembershipTest(3) {}
+  void EnterOneMore(const std::string& name, uint64_t incarnation) {
+    Enter(name, incarnation, kOneMore);
+  }
+};
+
+TEST_F(FullClusterTest, RefusesOneMoreUntilAMemberHasGone) {
+  EnterOneMore("extra", 3);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(joined_.at(3), IsOk());
+  EnterOneMore("other", 4);
+  ASSERT_TRUE(Answered(4));
+  EXPECT_THAT(joined_.at(4),
+              Fails(StatusCode::kResourceExhausted,
+                    "cluster test has 3 members, trainers counted, as many as "
+                    "its rendezvous admits (baton-run --max_workers, "
+                    "baton-rendezvous --max_members); worker other may join"));
+  Leave("extra", 3);
+  EnterOneMore("other", 5);
+  Pass(kSettling);
+  ASSERT_TRUE(Answered(5));
+  EXPECT_THAT(Names(5), ElementsAre("0 daemon1", "1 trainer2", "2 other5"));
+}
+
+TEST_F(FullClusterTest, TakesOneThatWasStartedAgainUnderItsName) {
+  EnterOneMore("extra", 3);
+  groups_.StrikeOff("extra", "was killed");
+  EnterOneMore("extra", 4);
+  ASSERT_TRUE(Answered(4));
+  EXPECT_THAT(Names(4), ElementsAre("0 daemon1", "1 trainer2", "2 extra4"));
+}
+
+TEST_F(FullClusterTest, TakesThoseItWaitsForBeforeOthers) {
+  groups_.StrikeOff("trainer", "was killed");
+  groups_.StrikeOff("daemon", "was killed");
+  EnterOneMore("extra", 3);
+  EnterOneMore("other", 4);
+  Enter("daemon", 5);
+  EXPECT_FALSE(Answered(3) || Answered(4) || Answered(5));
+  Enter("trainer", 6);
+  ASSERT_TRUE(Answered(3) && Answered(4) && Answered(6));
+  EXPECT_THAT(Names(6), ElementsAre("0 daemon5", "1 trainer6", "2 extra3"));
+  EXPECT_THAT(joined_.at(4), Fails(StatusCode::kResourceExhausted, "other"));
+}
+
+TEST_F(FullClusterTest, GivesThePlaceOfALostMemberToWhoComesFirst) {
+  EnterOneMore("extra", 3);
+  groups_.StrikeOff("daemon", "was killed");
+  EnterOneMore("other", 4);
+  ASSERT_TRUE(Answered(4));
+  EXPECT_THAT(joined_.at(4), IsOk());
+  Enter("daemon", 5);
+  ASSERT_TRUE(Answered(5));
+  EXPECT_THAT(joined_.at(5), Fails(StatusCode::kResourceExhausted, "daemon"));
+  // The one that was struck off is alive after all.
+  JoinOptions seat = Worker("daemon", 1, 2, 0);
+  EXPECT_THAT(groups_.TakeBack(seat, 0),
+              Fails(StatusCode::kNotFound, "is another one's by now"));
+}
+
+TEST_F(FullClusterTest, RefusesAClusterThatCannotMeet) {
+  groups_.StrikeOff("trainer", "was killed");
+  groups_.StrikeOff("daemon", "was killed");
+  Enter("daemon", 3, 4);
+  ASSERT_TRUE(Answered(3));
+  EXPECT_THAT(joined_.at(3), Fails(StatusCode::kResourceExhausted,
+                                   "a cluster of 4 workers, but"));
 }
 
 }  // namespace

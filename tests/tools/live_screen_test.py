@@ -4,13 +4,14 @@
 """Usage: live_screen_test.py BATONCTL BATON_WORKER
 
 batonctl --watch on a pseudo-terminal draws in place, shows rates, and leaves the
-terminal as it was, by q and by SIGINT.
+terminal as it was, by q and by SIGINT; also while a worker does not answer.
 """
 
 import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import termios
 import time
 
 PAGE, BACK = b"\033[?1049h\033[?25l", b"\033[?25h\033[?1049l"
+DRAWN = [PAGE, b"\033[H\033[1mworkers\033[0m: 1", b"a_second\033[0m: 1"]
 
 
 def read_until(terminal, wanted, seconds=20):
@@ -33,18 +35,24 @@ def read_until(terminal, wanted, seconds=20):
     return seen
 
 
-def watch(command, end):
+def watch(command, end, wanted=DRAWN):
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave)
-    read_until(master, [PAGE, b"\033[H\033[1mworkers\033[0m: 1",
-                        b"a_second\033[0m: 1"])
-    end(master, child)
-    read_until(master, [BACK])
-    if child.wait(timeout=20) != 0:
-        sys.exit(f"ended with {child.returncode}")
+    try:
+        read_until(master, wanted)
+        end(master, child)
+        read_until(master, [BACK])
+        if child.wait(timeout=20) != 0:
+            sys.exit(f"ended with {child.returncode}")
+    finally:
+        child.kill()
     if termios.tcgetattr(slave) != before:
         sys.exit("the terminal is not as it was")
+
+
+def press_q(terminal, _):
+    os.write(terminal, b"q")
 
 
 def main():
@@ -56,12 +64,16 @@ def main():
         try:
             command = [batonctl, "status", f"--worker=alice={address}",
                        "--watch", "--interval=100ms"]
-            watch(command, lambda master, child: os.write(master, b"q"))
+            watch(command, press_q)
             watch(command,
                   lambda master, child: child.send_signal(signal.SIGINT))
         finally:
             served.terminate()
             served.wait()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        watch([batonctl, "status", f"--worker=alice={address}", "--watch",
+               "--timeout=10m"], press_q, [PAGE])
     print("drawn in place")
 
 

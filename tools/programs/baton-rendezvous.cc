@@ -19,6 +19,10 @@
 ABSL_FLAG(std::string, listen, "127.0.0.1:2900",
           "host:port where the workers meet; port 0 for any free one");
 
+ABSL_FLAG(int, max_members, 0,
+          "the most workers that a cluster may have at a time, trainers "
+          "counted: one more is refused, until one has gone; 0: any number");
+
 namespace baton::tools {
 namespace {
 
@@ -32,12 +36,14 @@ constexpr char kUsage[] =
 
 absl::StatusOr<int> Main() {
   SetLogName(rpc::kRendezvousName);
+  const int most = absl::GetFlag(FLAGS_max_members);
+  if (most < 0) return WrongFlag("max_members", "must be 0 or more");
   StopSignal stop;
   ASSIGN_OR_RETURN(const rpc::Security security,
                    SecurityFromFlags(rpc::kRendezvousName));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<rpc::RendezvousServer> server,
-      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security));
+      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security, most));
   stop.Keep();  // who reads the next line may send it at once
   std::printf("rendezvous at %s\n", server->address().c_str());
   std::fflush(stdout);

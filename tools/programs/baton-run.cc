@@ -70,6 +70,10 @@ ABSL_FLAG(int, min_workers, -1,
           "go on when workers die while so many are left, for trainers that do "
           "without them; -1: all");
 ABSL_FLAG(bool, may_lose_workers, false, "the same as --min_workers=0");
+ABSL_FLAG(int, max_workers, 0,
+          "the most workers that there may be at a time, with those that join "
+          "from elsewhere (baton-worker --extra): one more is refused, until "
+          "one has gone; 0: any number");
 ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
           "host:port where the workers meet; port 0 for any free one");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
@@ -123,10 +127,20 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
   if (least < -1 || least > workers)
     return absl::InvalidArgumentError(
         "--min_workers must be 0 to --workers, or -1");
+  const int most = absl::GetFlag(FLAGS_max_workers);
+  if (most != 0 && most < workers + spares)
+    return absl::InvalidArgumentError(
+        "--max_workers must be at least --workers and --spares together, or 0");
   if (least > 0 && absl::GetFlag(FLAGS_may_lose_workers))
     return absl::InvalidArgumentError(
         "--min_workers and --may_lose_workers exclude each other");
   return absl::OkStatus();
+}
+
+// Of its rendezvous, where the trainer comes beside the workers.
+int MaxMembers() {
+  const int most = absl::GetFlag(FLAGS_max_workers);
+  return most == 0 ? 0 : most + 1;
 }
 
 // The flags that say so to each worker.
@@ -249,9 +263,10 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
   BlockSignals();
   ASSIGN_OR_RETURN(const rpc::Security security,
                    SecurityFromFlags(rpc::kRendezvousName));
-  ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RendezvousServer> rendezvous,
-                   rpc::RendezvousServer::Make(
-                       absl::GetFlag(FLAGS_rendezvous_listen), security));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<rpc::RendezvousServer> rendezvous,
+      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_rendezvous_listen),
+                                  security, MaxMembers()));
   ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, rendezvous->address()));
   plan.on_end = [&](const std::string& name, const std::string& how) {
     rendezvous->StrikeOff(name, how);

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -151,9 +152,15 @@ absl::Status ShowLive(const std::string& command, Observer& observer) {
   const int times = absl::GetFlag(FLAGS_times);
   LiveTables live;
   const LiveScreen screen;
+  bool ends = false;  // wanted by the user, while a worker is still to answer
+  const auto patience = [&](std::chrono::milliseconds time) {
+    ends = !screen.Wait(time);
+    return !ends;
+  };
   for (int i = 0; times == 0 || i < times; ++i) {
     if (i > 0 && !screen.Wait(interval)) break;
-    const auto reports = observer.Ask();
+    const auto reports = observer.Ask(patience);
+    if (ends) break;
     screen.Draw(reports.ok() ? TextOf(live.Next(command, *reports))
                              : std::string(reports.status().message()));
   }

@@ -68,17 +68,16 @@ std::vector<rpc::View> LiveTables::Next(const std::string& command,
         reports.begin(), reports.end(),
         [&](const auto& report) { return report.worker.name == last.first; });
     if (here) continue;
-    reports.push_back(last.second);
-    reports.back().status = absl::NotFoundError("it has left the cluster");
-    reports.back().gone = true;
+    reports.push_back({.worker = last.second.worker,
+                       .status = absl::NotFoundError("it has left the cluster"),
+                       .gone = true});
   }
   std::vector<rpc::View> tables = TablesOf(command, reports);
   if (command == "status") tables.push_back(Rates(reports));
   for (WorkerReport& report : reports) {
-    if (report.status.ok() || report.gone) {
-      const std::string name = report.worker.name;
-      last_[name] = std::move(report);
-    }
+    if (!report.status.ok()) continue;
+    const std::string name = report.worker.name;
+    last_[name] = std::move(report);
   }
   return tables;
 }

@@ -20,6 +20,20 @@ namespace {
 
 using rpc::Introspection;
 
+// Between two looks at whether an answer is still awaited.
+constexpr std::chrono::milliseconds kMoment{10};
+
+// Returns OK once the answer is there.
+template <typename T>
+absl::Status StayFor(const Future<T>& answer,
+                     const Observer::Patience& patience) {
+  while (patience != nullptr && !answer.ready()) {
+    if (!patience(kMoment))
+      return absl::CancelledError("nobody waits for the answer any more");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<rpc::Agent>> StartAgent(
     const ObserverOptions& options) {
   ASSIGN_OR_RETURN(
@@ -80,7 +94,8 @@ Observer::~Observer() {
       .IgnoreError();
 }
 
-absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers() {
+absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers(
+    const Patience& patience) {
   std::vector<rpc::WorkerInfo> workers;
   if (entry_.name.empty()) {
     ASSIGN_OR_RETURN(
@@ -88,8 +103,9 @@ absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers() {
         rpc::ListWorkers(options_.rendezvous, options_.cluster,
                          options_.timeout, {.security = options_.security}));
   } else {
-    auto listed =
-        agent_->Async<&Introspection::Workers>(entry_.name).Await(kNoLimit);
+    const auto answer = agent_->Async<&Introspection::Workers>(entry_.name);
+    RETURN_IF_ERROR(StayFor(answer, patience));
+    auto listed = answer.Await(kNoLimit);
     RETURN_IF_ERROR(
         Annotate(listed.status(), absl::StrCat("asked ", entry_.address)));
     workers = *std::move(listed);
@@ -104,14 +120,17 @@ absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers() {
 }
 
 // All are asked at a time: those that are dead hold nobody up.
-absl::StatusOr<std::vector<WorkerReport>> Observer::Ask() {
-  ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> workers, Workers());
+absl::StatusOr<std::vector<WorkerReport>> Observer::Ask(
+    const Patience& patience) {
+  ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> workers,
+                   Workers(patience));
   std::vector<Future<rpc::DebugInfo>> answers;
   for (const rpc::WorkerInfo& worker : workers) {
     answers.push_back(agent_->Async<&Introspection::Describe>(worker.name));
   }
   std::vector<WorkerReport> reports;
   for (size_t i = 0; i < workers.size(); ++i) {
+    RETURN_IF_ERROR(StayFor(answers[i], patience));
     auto info = answers[i].Await(kNoLimit);
     WorkerReport report{.worker = workers[i], .status = info.status()};
     if (info.ok()) report.info = *std::move(info);

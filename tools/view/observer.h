@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,11 +34,16 @@ class Observer {
       const ObserverOptions& options);
   ~Observer();
 
+  // Lets some time pass while answers of workers are awaited. False: nobody
+  // waits for them any more, and the question ends with Cancelled.
+  using Patience = std::function<bool(std::chrono::milliseconds)>;
   // Who there is now, by rank. Fails only when who was named at the beginning
-  // does not answer.
-  absl::StatusOr<std::vector<rpc::WorkerInfo>> Workers();
+  // does not answer. Null: until all have answered, or their time is over.
+  absl::StatusOr<std::vector<rpc::WorkerInfo>> Workers(
+      const Patience& patience = nullptr);
   // What each says; those that do not answer say why.
-  absl::StatusOr<std::vector<WorkerReport>> Ask();
+  absl::StatusOr<std::vector<WorkerReport>> Ask(
+      const Patience& patience = nullptr);
 
   rpc::Agent& agent() { return *agent_; }
 

@@ -5,16 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/checkpoint.h"
 #include "core/safetensors.h"
 #include "examples/resnet50/training.h"
+#include "tests/examples/resnet50/coloured_images.h"
 #include "tests/examples/resnet50/resnet_programs.h"
-#include "tests/models/data/made_files.h"
 #include "tests/support/test_files.h"
 
 namespace baton::examples {
@@ -22,25 +20,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Two classes that colour alone tells apart.
-std::string ColouredFolder(const testing::TempFolder& folder,
-                           const std::string& name) {
-  for (int i = 0; i < 16; ++i) {
-    folder.Write(absl::StrCat(name, "/red/", i, ".jpg"),
-                 data::FlatJpeg(32, 32, 200 + i, 20, 20));
-    folder.Write(absl::StrCat(name, "/blue/", i, ".jpg"),
-                 data::FlatJpeg(32, 32, 20, 20, 200 + i));
-  }
-  return folder / name;
-}
-
-std::vector<std::string> LinesOf(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
 
 TEST_F(ResNetPrograms, TrainingOnImagesLearnsAndKeepsItsWeights) {
   testing::TempFolder folder;

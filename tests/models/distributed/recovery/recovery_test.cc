@@ -6,15 +6,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/arithmetic.h"
 #include "core/precision.h"
 #include "models/distributed/checkpoint.h"
+#include "rpc/transports/fault.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/test_files.h"
@@ -107,6 +111,36 @@ TEST_F(RecoveryTest, AWorkerThatWasStartedAgainTakesItsPlaceAgain) {
             wanted_);
   ASSERT_EQ(recoveries_.size(), 3u);
   EXPECT_THAT(recoveries_[2].successors, ElementsAre("one"));
+}
+
+// It is no part of the pipeline, so nobody waits until it is given up.
+TEST_F(RecoveryTest, AnotherWorkerThatIsCutOffDelaysNoRecovery) {
+  const testing::TempFolder folder;
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers =
+      OptionsOf({"one", "two", "three", "spare1", "spare2"});
+  workers.lease = std::chrono::seconds(20);
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  RecoveryOptions options = Recorded();
+  options.journal = folder.path() + "/journal";
+  const auto pipeline = stages.Pipeline(options);
+  const auto lose_two = [&] {
+    faults->Add({.kind = rpc::FaultKind::kSever,
+                 .matches = [](const rpc::WorkerInfo& from,
+                               const std::string& to, const rpc::Message&) {
+                   return from.name == "spare2" || to == "spare2";
+                 }});
+    cluster.Restart("two");
+  };
+  EXPECT_EQ(Losses(*pipeline, {{3, lose_two}}), wanted_);
+  ASSERT_EQ(recoveries_.size(), 1u);
+  EXPECT_THAT(recoveries_[0].successors, ElementsAre("two"));
+  EXPECT_TRUE(absl::c_any_of(
+      cluster["trainer"].workers(),
+      [](const auto& worker) { return worker.name == "spare2"; }));
+  faults->Clear();
 }
 
 TEST_F(RecoveryTest, TwoThatDoNotKeepEachOthersStateMayBeLostTogether) {
