@@ -31,7 +31,8 @@ absl::Status RunProcess(const ClusterProgram& program,
     Serve(*agent, stop, host);
   }
   const absl::Status left = agent->Shutdown();
-  return result.ok() ? left : result;
+  if (!left.ok()) EndWithRunningHandlers(ExitCode(result.ok() ? left : result));
+  return result;
 }
 
 }  // namespace

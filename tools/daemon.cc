@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -44,6 +45,11 @@ void Handle(void (*handler)(int)) {
 }
 
 }  // namespace
+
+void EndWithRunningHandlers(int code) {
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
 
 StopSignal::StopSignal() {
   int ends[2] = {-1, -1};

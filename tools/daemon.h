@@ -13,6 +13,10 @@
 
 namespace baton::tools {
 
+// Ends the process without destroying static objects, which handlers that a
+// shutdown has left behind may still use.
+[[noreturn]] void EndWithRunningHandlers(int code);
+
 // SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
 // first one before Keep is called, and any second one, end the process at once
 // with 128 + signal; the same one at once after the first is its echo and does

@@ -118,8 +118,9 @@ absl::StatusOr<int> Main(char** argv) {
           agent->self().compute.ToString());
   Serve(*agent, stop, host);
   LogInfo("shutting down");
+  if (agent->Shutdown({.timeout = shutdown_timeout}).ok()) return 0;
   // The agent has printed what was left behind.
-  return agent->Shutdown({.timeout = shutdown_timeout}).ok() ? 0 : 1;
+  EndWithRunningHandlers(1);
 }
 
 }  // namespace

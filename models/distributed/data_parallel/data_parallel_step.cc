@@ -100,8 +100,10 @@ class DataParallel::Pass {
       return;
     const StreamScope scope(parallel_.stream());
     for (const Buffers& buffers : parallel_.buffers_) {
-      if (parallel_.group_->rank() == parallel_.root_)
-        ops::CopyManyIf(Tensor(), buffers.flat.parts, buffers.tensors);
+      // Receivers copy theirs, too, so that the broadcast begins after their
+      // forward. In a recorded step it would begin with the forward, wait for
+      // the root's, and keep multiprocessors from it all that time.
+      ops::CopyManyIf(Tensor(), buffers.flat.parts, buffers.tensors);
       calls_.push_back(
           parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
     }
