@@ -48,8 +48,10 @@ CONFINED = [
     ("BLAS", r"(cblas|openblas)", r"core/cpu/.*"),
     ("CUDA", r"(cuda|cudnn|cublas|cupti|nccl|curand)", r"core/cuda/.*"),
     ("LibTorch", r"(torch|ATen|c10)/",
-     r"models/torch/.*|examples/torch/.*\.cc|tests/models/torch/.*"),
-    ("MPI", r"mpi\.h", r"tools/mpi/.*|tests/tools/mpi/.*"),
+     r"models/torch/.*|examples/torch/.*\.cc|tests/models/torch/.*"
+     r"|tests/out_of_tree/with_torch/.*"),
+    ("MPI", r"mpi\.h",
+     r"tools/mpi/.*|tests/tools/mpi/.*|tests/out_of_tree/with_mpi/.*"),
     ("OpenMP", r"omp\.h", r"core/.*"),
     ("libjpeg", r"j(peg|error)", r"models/data/.*\.cc|tests/.*\.cc"),
     ("libarchive", r"archive(_entry)?\.h", r"models/data/.*\.cc|tests/.*\.cc"),

@@ -1,7 +1,8 @@
 # cmake -D BUILD=<tree> -D SOURCE=<this folder> -D FLAGS=<compiler flags>
-#       -P run.cmake
+#       [-D TORCH=ON] [-D MPI=ON -D MPIRUN=<program>] -P run.cmake
 # Installs a built tree into itself, then builds and runs this project with it;
-# also one that needs Baton's calls alone, and one that has Baton's sources inside.
+# also one that needs Baton's calls alone, one that has Baton's sources inside, and one
+# for each optional component of the tree.
 set(work ${BUILD}/out_of_tree)
 file(REMOVE_RECURSE ${work}/install)
 
@@ -47,6 +48,20 @@ configure(1 "baton has no component 'rcp'" ${SOURCE}/rpc_only ${work}/rpc_only
 configure(0 "" ${SOURCE}/embedded ${work}/embedded
   -D BATON_SOURCE=${SOURCE}/../..)
 step(0 "" ${CMAKE_COMMAND} --build ${work}/embedded --target perceptron)
+
+if(TORCH)
+  configure(0 "" ${SOURCE}/with_torch ${work}/with_torch
+    -D CMAKE_PREFIX_PATH=${work}/install)
+  step(0 "" ${CMAKE_COMMAND} --build ${work}/with_torch)
+  step(0 "with torch: fine" ${work}/with_torch/with_torch)
+endif()
+if(MPI)
+  configure(0 "" ${SOURCE}/with_mpi ${work}/with_mpi
+    -D CMAKE_PREFIX_PATH=${work}/install)
+  step(0 "" ${CMAKE_COMMAND} --build ${work}/with_mpi)
+  step(0 "with MPI: 2 processes" ${MPIRUN} --allow-run-as-root --oversubscribe
+    -n 2 ${work}/with_mpi/with_mpi)
+endif()
 
 # Built without optimisation, the plug-in still fits daemons that were not.
 set(bin ${work}/install/bin)
