@@ -117,6 +117,11 @@ Future<int64_t> ServerDirectory::Decide(int32_t shard, int64_t epoch, Next next,
     ++known.number;
     decided = known;
   }
+  return TellAndAnswer(shard, decided);
+}
+
+Future<int64_t> ServerDirectory::TellAndAnswer(int32_t shard,
+                                               const Decided& decided) {
   return Tell(shard, decided)
       .Then([self = shared_from_this(), shard, epoch = decided.epoch] {
         self->Answer(shard);
@@ -137,7 +142,25 @@ void ServerDirectory::Answer(int32_t shard) {
   for (const auto& [who, promise] : waiting) promise.Set(place);
 }
 
-Future<int64_t> ServerDirectory::Promote(int32_t shard, int64_t epoch) {
+std::optional<Future<int64_t>> ServerDirectory::Repeated(
+    const rpc::CallContext& call, int32_t shard, int64_t epoch) {
+  Decided decided;
+  {
+    const MutexLock lock(mutex_);
+    const absl::StatusOr<Entry*> entry = EntryLocked(shard, epoch + 1);
+    if (!entry.ok()) return std::nullopt;
+    decided = (*entry)->decided;
+  }
+  const Replicas& replicas = decided.replicas;
+  if (!replicas.backup.empty() ||
+      !IsSame(replicas.primary.owner(), call.caller()))
+    return std::nullopt;
+  return TellAndAnswer(shard, decided);
+}
+
+Future<int64_t> ServerDirectory::Promote(rpc::CallContext& call, int32_t shard,
+                                         int64_t epoch) {
+  if (auto repeated = Repeated(call, shard, epoch)) return *repeated;
   return Decide(shard, epoch, Next::kEpoch,
                 [&](const Replicas& before) -> absl::StatusOr<Replicas> {
                   if (before.backup.empty()) {
@@ -149,7 +172,9 @@ Future<int64_t> ServerDirectory::Promote(int32_t shard, int64_t epoch) {
                 });
 }
 
-Future<int64_t> ServerDirectory::GoAlone(int32_t shard, int64_t epoch) {
+Future<int64_t> ServerDirectory::GoAlone(rpc::CallContext& call, int32_t shard,
+                                         int64_t epoch) {
+  if (auto repeated = Repeated(call, shard, epoch)) return *repeated;
   return Decide(shard, epoch, Next::kEpoch,
                 [](const Replicas& before) -> absl::StatusOr<Replicas> {
                   return Replicas{.primary = before.primary, .backup = {}};

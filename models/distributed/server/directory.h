@@ -65,14 +65,15 @@ void StrikeOff(const rpc::WorkerInfo& lost, DirectoryLine& line);
 // to ask in an epoch. The other one is told that its epoch is over and stops
 // serving. Training traffic does not pass through the directory.
 //
-// With several directories in a line, each tells its successors what it has
-// decided before it answers. A directory is in charge when the workers of all
-// directories before it are lost, as long as the workers of most names in the
-// line are there; half of them suffice if the first is among them. Otherwise it
-// decides nothing, because another part of a partitioned cluster may decide. It
-// removes directories of lost workers from the line, so that later losses can
-// be survived, too. A directory that took another's place releases the shards
-// when no trainer is left. Thread-safe.
+// With several directories in a line, the first is in charge. A quorum of a
+// line is most of its directories, or half of them with the first, so that any
+// two have a directory in common. A decision is answered when a quorum has it.
+// A line is followed by a shorter one, without the directories of lost workers,
+// when a quorum has voted for that; each directory votes once in a line, and
+// acknowledges no decision of the line after that. So a directory that was
+// stopped or cut off decides nothing: the others do not answer it, or have
+// voted for another line. A directory that took another's place releases the
+// shards when no trainer is left. Thread-safe.
 class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
  public:
   static std::shared_ptr<ServerDirectory> Make(rpc::CallContext& call,
@@ -107,8 +108,18 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // Called locally by the maker of the shards: sets their servers in the first
   // epoch. Returns when the successors know.
   void Set(std::vector<Replicas> shards);
-  // Called by a directory that is before this one.
-  void Learn(int32_t shard, const Decided& decided);
+  // Called by the first directory of line `number`. OK means that this one has
+  // the decision and had not voted for another line before.
+  absl::Status Learn(int64_t number, int32_t shard, const Decided& decided);
+  // Called by the directory at `candidate` in line `number`, which knows these
+  // numbers of decisions: OK is the vote for the directories at the places
+  // `left` to be the next line. Both must know the same decisions: the
+  // candidate is told those that it lacks, and asks again.
+  absl::Status Vote(int64_t number, int32_t candidate,
+                    const std::vector<int32_t>& left,
+                    const std::vector<int64_t>& known);
+  // Line `number` was followed by the directories at these of its places.
+  void Succeed(int64_t number, const std::vector<int32_t>& left);
   // Releases the shards: they end when trainers have released them, too.
   void Clear();
   // Calls Clear at all directories of the line.
@@ -127,9 +138,10 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // A backup calls Promote to become the primary, without a backup. A primary
   // calls GoAlone to continue without its backup. Both return the epoch that
   // begins with that: Aborted if `epoch` is not the present one, and
-  // Unavailable if this directory is not in charge.
-  Future<int64_t> Promote(int32_t shard, int64_t epoch);
-  Future<int64_t> GoAlone(int32_t shard, int64_t epoch);
+  // Unavailable if this directory is not in charge. A primary that repeats its
+  // call, because it has no answer, gets the same epoch.
+  Future<int64_t> Promote(rpc::CallContext& call, int32_t shard, int64_t epoch);
+  Future<int64_t> GoAlone(rpc::CallContext& call, int32_t shard, int64_t epoch);
   // A primary without a backup calls this in its epoch once `backup` has
   // everything that the primary has acknowledged. Returns the epoch; errors are
   // those of Promote.
@@ -145,7 +157,9 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
                                rpc::kConcurrent<&ServerDirectory::Locate>,
                                rpc::kConcurrent<&ServerDirectory::Promote>,
                                rpc::kConcurrent<&ServerDirectory::GoAlone>,
-                               rpc::kConcurrent<&ServerDirectory::Enlist>>;
+                               rpc::kConcurrent<&ServerDirectory::Enlist>,
+                               rpc::kConcurrent<&ServerDirectory::Vote>,
+                               rpc::kConcurrent<&ServerDirectory::Succeed>>;
 
  private:
   struct Entry {
@@ -168,15 +182,29 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // same one; a new epoch is announced to those that wait for it.
   using Change = std::function<absl::StatusOr<Replicas>(const Replicas&)>;
   enum class Next { kEpoch, kSameEpoch };
+  // Tells a primary's decision again if this is the call that it answers.
+  std::optional<Future<int64_t>> Repeated(const rpc::CallContext& call,
+                                          int32_t shard, int64_t epoch);
+  Future<int64_t> TellAndAnswer(int32_t shard, const Decided& decided);
   Future<int64_t> Decide(int32_t shard, int64_t epoch, Next next,
                          const Change& change);
   // Answers those that wait for the epoch that has begun.
   void Answer(int32_t shard);
-  // Done when the successors know, or after a timeout.
+  // Done when a quorum of the line knows; Unavailable if none answers in time.
   Future<void> Tell(int32_t shard, const Decided& decided) const;
   void StopWaiting(int32_t shard, uint64_t who);
   void OnMember(const rpc::MemberEvent& event);
+  // Asks the line for votes for one without the lost, until that follows or is
+  // not needed any more.
   void StrikeOffTheLost();
+  bool MayProposeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Future<void> AskForVotes(int64_t number, const std::vector<int32_t>& left);
+  void OnVotes(int64_t number, const std::vector<int32_t>& left,
+               const absl::Status& votes);
+  void TellAll();
+  std::vector<int64_t> KnownLocked() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static constexpr std::chrono::seconds kLookAgain{2};
   void EndWithTrainers();
   void LookAgain(std::chrono::milliseconds delay);
 
@@ -187,6 +215,10 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   size_t place_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t lines_ ABSL_GUARDED_BY(mutex_) = 0;  // number of changes of the line
                                                // so far
+  // The places for the next line for which this directory has voted; empty
+  // before that.
+  std::vector<int32_t> voted_ ABSL_GUARDED_BY(mutex_);
+  bool proposing_ ABSL_GUARDED_BY(mutex_) = false;
   // Incarnations that are gone, even if the cluster still lists them.
   std::set<uint64_t> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);

@@ -3,53 +3,20 @@
 
 // How directories succeed each other.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/log.h"
 #include "core/status.h"
 #include "models/distributed/server/directory.h"
+#include "models/distributed/server/directory_quorum.h"
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
-namespace {
-
-// A successor that does not answer for this long may be lost, and the caller no
-// longer waits for it; it is still told.
-constexpr std::chrono::milliseconds kFollowerMayBeLost{100};
-constexpr std::chrono::seconds kLookAgain{2};
-
-// Done when all calls are, whatever their results.
-Future<void> AllEnded(const std::vector<Future<void>>& calls) {
-  const Promise<void> ended;
-  if (calls.empty()) ended.Set(absl::OkStatus());
-  const auto left = std::make_shared<std::atomic<size_t>>(calls.size());
-  for (const Future<void>& call : calls) {
-    call.OnReady([ended, left](const absl::Status&) {
-      if (left->fetch_sub(1) == 1) ended.Set(absl::OkStatus());
-    });
-  }
-  return ended.future();
-}
-
-Future<void> WithinTime(rpc::Agent& agent, std::chrono::milliseconds time,
-                        const Future<void>& all) {
-  if (all.ready()) return all;
-  const Promise<void> first;
-  const auto over = std::make_shared<std::atomic<bool>>(false);
-  const auto end = [first, over] {
-    if (!over->exchange(true)) first.Set(absl::OkStatus());
-  };
-  all.OnReady([end](const absl::Status&) { end(); });
-  agent.timer().After(
-      time, [&executor = agent.executor(), end] { executor.Post(end); });
-  return first.future();
-}
-
-}  // namespace
 
 std::shared_ptr<ServerDirectory> ServerDirectory::Make(
     rpc::CallContext& call, const ServedKeys& served) {
@@ -76,6 +43,7 @@ void ServerDirectory::Stand(const DirectoryLine& line, int32_t place,
     if (number < lines_) return line;
     lines_ = number;
     place_ = static_cast<size_t>(place);
+    voted_.clear();
     return std::exchange(line_, line);
   }();
 }
@@ -100,20 +68,27 @@ void ServerDirectory::Set(std::vector<Replicas> shards) {
   for (const Future<void>& told : telling) (void)told.Await(kNoLimit);
 }
 
-void ServerDirectory::Learn(int32_t shard, const Decided& decided) {
+absl::Status ServerDirectory::Learn(int64_t number, int32_t shard,
+                                    const Decided& decided) {
   Replicas before;  // its handles are destroyed after the lock is released
+  absl::Status status;
   {
     const MutexLock lock(mutex_);
     const auto at = static_cast<size_t>(shard);
-    if (line_.empty() || shard < 0 || shard >= served_.layout.shards()) return;
+    if (line_.empty() || number != lines_ || shard < 0 ||
+        shard >= served_.layout.shards())
+      return absl::UnavailableError("the directory is in another line");
+    if (!voted_.empty())
+      status = absl::UnavailableError("another line is being voted for");
     if (shards_.empty())
       shards_.resize(static_cast<size_t>(served_.layout.shards()));
     Decided& known = shards_[at].decided;
     if (known.replicas.primary.valid() && decided.number <= known.number)
-      return;
+      return status;
     before = std::exchange(known, decided).replicas;
   }
   Answer(shard);
+  return status;
 }
 
 void ServerDirectory::Close() {
@@ -130,44 +105,40 @@ bool ServerDirectory::IsThereLocked(const rpc::Target& worker) const {
 }
 
 absl::Status ServerDirectory::InChargeLocked() const {
-  size_t there = 0;
-  bool has_first = false;
-  for (size_t i = 0; i < line_.size(); ++i) {
-    const rpc::WorkerInfo& worker = line_[i].owner();
-    if (i < place_ && IsThereLocked(worker)) {
-      return absl::UnavailableError(
-          absl::StrCat("worker ", worker.name, " has the directory"));
-    }
-    if (!IsThereLocked(worker.name)) continue;
-    ++there;
-    if (i == 0) has_first = true;
+  if (place_ > 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "worker ", line_.front().owner().name, " has the directory"));
   }
-  if (2 * there > line_.size() || (2 * there == line_.size() && has_first) ||
-      line_.empty())
-    return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("of ", line_.size(), " workers with directories ", there,
-                   " are there, which may be the smaller part of a cluster"));
+  if (voted_.empty()) return absl::OkStatus();
+  return absl::UnavailableError("the line of directories is about to change");
 }
 
 Future<void> ServerDirectory::Tell(int32_t shard,
                                    const Decided& decided) const {
-  DirectoryLine behind;
+  DirectoryLine line;
+  size_t here = 0;
+  int64_t number = 0;
   {
     const MutexLock lock(mutex_);
-    for (size_t i = place_ + 1; i < line_.size(); ++i)
-      if (IsThereLocked(line_[i].owner())) behind.push_back(line_[i]);
+    line = line_;
+    here = place_;
+    number = lines_;
   }
-  std::vector<Future<void>> telling;
-  for (const RRef<ServerDirectory>& other : behind)
-    telling.push_back(other.Async<&ServerDirectory::Learn>(shard, decided));
-  return WithinTime(agent_, kFollowerMayBeLost, AllEnded(telling));
+  std::vector<bool> agreed(line.size());
+  std::map<size_t, Future<void>> telling;
+  for (size_t i = 0; i < line.size(); ++i) {
+    agreed[i] = i == here;
+    if (i == here) continue;
+    telling[i] = line[i].Async<&ServerDirectory::Learn>(
+        rpc::CallOptions{.timeout = kDirectoryMayBeLost}, number, shard,
+        decided);
+  }
+  return WhenQuorum(agreed, telling);
 }
 
 void ServerDirectory::OnMember(const rpc::MemberEvent& event) {
   using Kind = rpc::MemberEvent::Kind;
   if (event.kind == Kind::kBroken) return;
-  bool follows = false;
   {
     const MutexLock lock(mutex_);
     if (event.kind == Kind::kJoined) {
@@ -175,33 +146,8 @@ void ServerDirectory::OnMember(const rpc::MemberEvent& event) {
     } else {
       lost_.insert(event.worker.incarnation);
     }
-    if (shards_.empty() || !InChargeLocked().ok()) return;
-    follows = place_ > 0;
   }
   StrikeOffTheLost();
-  if (!follows) return;
-  LogWarning("worker ", agent_.self().name,
-             " has the directory of parameter servers from now on");
-  LookAgain(kLookAgain);
-}
-
-void ServerDirectory::StrikeOffTheLost() {
-  DirectoryLine left, before;
-  int64_t number = 0;
-  {
-    const MutexLock lock(mutex_);
-    for (const RRef<ServerDirectory>& directory : line_)
-      if (IsThereLocked(directory.owner())) left.push_back(directory);
-    if (left.size() == line_.size()) return;
-    number = ++lines_;
-    place_ = 0;
-    before = std::exchange(line_, left);
-  }
-  for (size_t i = 1; i < left.size(); ++i) {
-    left[i]
-        .Async<&ServerDirectory::Stand>(left, static_cast<int32_t>(i), number)
-        .OnReady([](const absl::Status&) {});
-  }
 }
 
 void ServerDirectory::LookAgain(std::chrono::milliseconds delay) {

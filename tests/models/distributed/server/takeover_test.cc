@@ -18,6 +18,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::Each;
 using testing::Fails;
+using testing::GiveDirectory;
 using testing::IsOk;
 using testing::ServerTest;
 using testing::Within;
@@ -230,6 +231,46 @@ TEST_F(ServerTest, OnlyTheFirstDirectoryDecidesAndTheOthersKnow) {
     EXPECT_EQ(place->epoch, 2);
     EXPECT_EQ(place->primary->owner().name, "bob");
   }
+}
+
+// As one that was stopped, and finds its peers lost one after the other when it
+// goes on.
+TEST_F(ServerTest, AServerThatIsCutOffFromAllOthersDecidesNothing) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({100})}});
+  const auto client = Join(0);
+  ASSERT_THAT(client->Do(PushOf(Filled(-1), 0)).Await(), IsOk());
+  rpc::Agent& bob = cluster_.at("bob");
+  const auto cut_off_from = [&](const std::string& name) {
+    bob.RemovePeer(name);
+    cluster_.at(name).RemovePeer("bob");
+  };
+  {
+    const auto given = bob.Async<&GiveDirectory>("alice").Await();
+    ASSERT_THAT(given, IsOk());
+    const DirectoryLine line = *given->Async<&ServerDirectory::Line>().Await();
+    const RRef<ServerDirectory>& at_bob = line[1];
+    ASSERT_TRUE(at_bob.is_owner());
+    const RRef<ServerShard> shard_at_bob =
+        *at_bob.Async<&ServerDirectory::Locate>(0, 0).Await()->primary;
+    cut_off_from("alice");
+    EXPECT_TRUE(Within(seconds(20), [&] {
+      const auto place =
+          servers_->directory().Async<&ServerDirectory::Locate>(0, 0).Await();
+      return place.ok() && place->epoch == 2;
+    }));
+    EXPECT_THAT(at_bob.Async<&ServerDirectory::GoAlone>(0, 1).Await(),
+                Fails(absl::StatusCode::kUnavailable, "alice"));
+    cut_off_from("carol");
+    cut_off_from("dave");
+    for (int i = 0; i < 5; ++i)
+      ASSERT_THAT(client->Do(PushOf(Filled(-1), i)).Await(), IsOk());
+    EXPECT_THAT(at_bob.Async<&ServerDirectory::GoAlone>(0, 1).Await(),
+                Fails(absl::StatusCode::kUnavailable, ""));
+    EXPECT_EQ(shard_at_bob.Async<&ServerShard::Report>().Await()->epoch, 1);
+  }
+  EXPECT_EQ(Primary(0).owner().name, "carol");
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(6));
+  cluster_.Kill("bob");
 }
 
 // A trainer's number names it at shards, whichever directory has given it.
