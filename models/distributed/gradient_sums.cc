@@ -17,24 +17,36 @@ Tensor F32Like(const Tensor& x) {
                                    .format = x.SuggestFormat()});
 }
 
+// sums[i] += addends[i], each sum once.
+struct Launch {
+  std::vector<Tensor> sums, addends;
+};
+
 }  // namespace
 
+// A weight that is a stage's parameter and goes to another stage, too, has two
+// gradients of a micro-batch. One launch must not add both to their sum: its
+// threads would not see each other's.
 void GradientSums::Add(LeafGradients gradients, bool last) {
-  std::vector<Tensor> sums, addends;  // sums[i] += addends[i]
-  std::vector<Tensor> wide, low;      // wide[i] = low[i]
-  LeafGradients one_by_one;           // sums that contain rows
+  std::vector<Launch> launches;
+  std::vector<size_t> launched(sums_.size());  // of each leaf
+  std::vector<Tensor> wide, low;               // wide[i] = low[i]
+  LeafGradients one_by_one;                    // sums that contain rows
   for (auto& [leaf, gradient] : gradients) {
     const auto [place, first] = places_.try_emplace(leaf.id(), leaves_.size());
     if (first) {
       leaves_.push_back(leaf);
       sums_.emplace_back();
+      launched.push_back(0);
     }
     Gradient& sum = sums_[place->second];
     if (gradient.is_rows() || sum.is_rows()) {
       one_by_one.emplace_back(leaf, std::move(gradient));
     } else if (sum.defined()) {
-      sums.push_back(sum.values());
-      addends.push_back(gradient.values());
+      const size_t number = launched[place->second]++;
+      if (number == launches.size()) launches.emplace_back();
+      launches[number].sums.push_back(sum.values());
+      launches[number].addends.push_back(gradient.values());
     } else if (!last && IsHalf(gradient.dtype())) {
       wide.push_back(F32Like(gradient.values()));
       low.push_back(gradient.values());
@@ -46,8 +58,9 @@ void GradientSums::Add(LeafGradients gradients, bool last) {
     }
   }
   ops::CastMany(wide, low);
-  ops::AddIntoMany(sums, addends);
-  sums.clear();  // so that their storage is not shared
+  for (const Launch& launch : launches)
+    ops::AddIntoMany(launch.sums, launch.addends);
+  launches.clear();  // so that the sums' storage is not shared
   for (auto& [leaf, gradient] : one_by_one)
     autograd::AddGradient(sums_[places_.at(leaf.id())], std::move(gradient));
 }
