@@ -252,6 +252,11 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
     spec.environment["BATON_PEERS"] = "";
     if (share) spec.environment["OMP_WAIT_POLICY"] = "passive";
   };
+  // A trainer's few loops are milliseconds apart; libgomp's threads would spin
+  // for 14 ms after each.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr &&
+      std::getenv("GOMP_SPINCOUNT") == nullptr)
+    plan.trainer.environment["GOMP_SPINCOUNT"] = "1000";
   for (ProcessSpec& spec : plan.workers) meet(spec, workers + 1);
   for (ProcessSpec& spec : plan.spares) meet(spec, rpc::kOneMore);
   meet(plan.trainer, workers + 1);

@@ -319,6 +319,21 @@ TEST(BatonRun, HasThreadsWaitWithoutSpinningWhereWorkersShareCores) {
   ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
 }
 
+TEST(BatonRun, HasTheTrainersThreadsSpinForLittleUnlessTheUserSaysHow) {
+  const auto spins = [] {
+    return RunProgram({"baton-run", "--workers=1", "--", "/bin/sh", "-c",
+                       "echo spins $GOMP_SPINCOUNT."})
+        .output;
+  };
+  ::unsetenv("OMP_WAIT_POLICY");
+  EXPECT_THAT(spins(), HasSubstr("spins 1000."));
+  ::setenv("GOMP_SPINCOUNT", "7", 1);
+  EXPECT_THAT(spins(), HasSubstr("spins 7."));
+  ::unsetenv("GOMP_SPINCOUNT");
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
+  EXPECT_THAT(spins(), HasSubstr("spins ."));
+}
+
 // What a worker of two finds for its compute threads.
 std::string ThreadsOfAWorker() {
   const testing::TempFolder folder;
