@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/distributed/stock.h"
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "tests/rpc/plugin/stays.h"
@@ -27,10 +28,15 @@ void CallStay(const std::string& rendezvous, const std::string& worker) {
   options.name = "caller";
   options.rendezvous = rendezvous;
   options.world_size = 2;
-  const auto agent = rpc::JoinCluster(std::move(options), rpc::Registry());
+  options.agent.on_start = dist::AttachStock;
+  rpc::Registry registry;  // as the worker's
+  dist::RegisterStock(registry);
+  registry.AddFunction<&plugin::Stay>();
+  const auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
   ASSERT_TRUE(agent.ok()) << agent.status();
   const auto call = (*agent)->Async<&plugin::Stay>(worker);
-  EXPECT_FALSE(call.Await(std::chrono::minutes(2)).ok());
+  const absl::Status ended = call.Await(std::chrono::minutes(2));
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
   (*agent)->Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}).IgnoreError();
 }
 
