@@ -188,7 +188,7 @@ absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
 }
 
 absl::Status DataParallel::Run(const Backwards& backward) {
-  const absl::Status status = CatchErrors([&] { return Reduce(backward); });
+  absl::Status status = CatchErrors([&] { return Reduce(backward); });
   // The other members are waiting for what will not come.
   if (!status.ok() && group_->status().ok())
     group_->Abort(Annotate(status, "data parallel"));
