@@ -116,10 +116,12 @@ void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
   if (!meeting.ok()) return;
   const bool here = CheckListen(ToString({meeting->host, 0})).ok();
   if (here) return;
-  LogWarning("worker ", options.name, " listens on ", options.listen,
-             ", where no other machine reaches it, but meets the others at ",
-             options.rendezvous,
-             "; give --listen=HOST:0 with an address of this machine");
+  LogWarning(
+      "worker ", options.name, " listens on ", options.listen,
+      ", where no other machine reaches it, but meets the others at ",
+      options.rendezvous,
+      "; give --listen=HOST:0, or to baton-run --host=HOST, with an address of "
+      "this machine");
 }
 
 std::string ListenOf(const ClusterOptions& options, const Meeting& meeting) {

@@ -3,9 +3,6 @@
 
 #include "tools/cluster_flags.h"
 
-#include <limits.h>
-#include <unistd.h>
-
 #include <cstdlib>
 
 #include "absl/flags/flag.h"
@@ -15,7 +12,6 @@
 #include "core/status.h"
 #include "rpc/lease.h"
 #include "rpc/rendezvous.h"
-#include "rpc/transports/address.h"
 #include "tools/command_line.h"
 #include "tools/compute_flags.h"
 #include "tools/launched.h"
@@ -37,10 +33,10 @@ ABSL_FLAG(bool, extra, false,
 ABSL_FLAG(std::string, peers, "",
           "instead of a rendezvous, every worker by rank: name=host:port,...; "
           "default BATON_PEERS");
-static constexpr char kDefaultListen[] = "127.0.0.1:0";
-ABSL_FLAG(std::string, listen, kDefaultListen,
+ABSL_FLAG(std::string, listen, "",
           "host:port or unix:path to listen on; port 0 for any free one; with "
-          "--peers its own entry there");
+          "--peers its own entry there; default BATON_LISTEN, else "
+          "127.0.0.1:0");
 ABSL_FLAG(std::string, advertise_host, "",
           "host that peers are told; default the one listened on");
 ABSL_FLAG(uint32_t, tensor_port, 0,
@@ -73,13 +69,7 @@ namespace baton::tools {
 namespace {
 
 constexpr char kTrainer[] = "trainer";
-
-absl::StatusOr<std::string> HostName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(name, HOST_NAME_MAX) != 0)
-    return absl::InternalError("gethostname failed: give --listen=host:0");
-  return std::string(name);
-}
+constexpr char kDefaultListen[] = "127.0.0.1:0";
 
 std::string TextOr(const std::string& flag, const char* variable,
                    const std::string& otherwise) {
@@ -176,11 +166,9 @@ absl::Status FillInFromLauncher(const std::string& default_name,
     options.name = kTrainer;
   } else {
     options.name = absl::StrCat("worker", launched->rank);
-    // Where the default is reached by none but those of this machine.
-    if (absl::GetFlag(FLAGS_listen) == kDefaultListen &&
-        !rpc::IsLocal(options.rendezvous)) {
-      ASSIGN_OR_RETURN(const std::string host, HostName());
-      options.listen = absl::StrCat(host, ":0");
+    // The default is reached by none but those of this machine.
+    if (options.listen == kDefaultListen) {
+      ASSIGN_OR_RETURN(options.listen, ListenAddressBeside(options.rendezvous));
     }
   }
   return absl::OkStatus();
@@ -197,7 +185,8 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   options.rendezvous =
       TextOr(absl::GetFlag(FLAGS_rendezvous), "BATON_RENDEZVOUS", "");
   options.peers = TextOr(absl::GetFlag(FLAGS_peers), "BATON_PEERS", "");
-  options.listen = absl::GetFlag(FLAGS_listen);
+  options.listen =
+      TextOr(absl::GetFlag(FLAGS_listen), "BATON_LISTEN", kDefaultListen);
   options.advertise_host = absl::GetFlag(FLAGS_advertise_host);
   ASSIGN_OR_RETURN(options.tensor_port, TensorPort());
   ASSIGN_OR_RETURN(options.rank,

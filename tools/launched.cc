@@ -3,10 +3,14 @@
 
 #include "tools/launched.h"
 
+#include <limits.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/transports/address.h"
 
 namespace baton::tools {
 namespace {
@@ -40,6 +44,14 @@ absl::StatusOr<std::optional<Launched>> LaunchedByOthers() {
     return launched;
   }
   return std::nullopt;
+}
+
+absl::StatusOr<std::string> ListenAddressBeside(const std::string& rendezvous) {
+  if (rpc::IsLocal(rendezvous)) return "127.0.0.1:0";
+  char name[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(name, HOST_NAME_MAX) != 0)
+    return absl::InternalError("gethostname failed: give --listen=host:0");
+  return absl::StrCat(name, ":0");
 }
 
 }  // namespace baton::tools

@@ -23,4 +23,9 @@ struct Launched {
 // that are no rank among others.
 absl::StatusOr<std::optional<Launched>> LaunchedByOthers();
 
+// Where a process listens that all are to reach who meet at `rendezvous`: at
+// this machine's host name, or at 127.0.0.1 if they are all on this machine;
+// at any free port.
+absl::StatusOr<std::string> ListenAddressBeside(const std::string& rendezvous);
+
 }  // namespace baton::tools

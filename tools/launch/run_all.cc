@@ -18,91 +18,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "tools/launch/run.h"
 #include "tools/launch/run_signals.h"
-#include "tools/launch/signal_echo.h"
 
 namespace baton::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr size_t kLongestLine = 1 << 16;
 constexpr int kWrongUsage = 2;  // an exit code
 
-struct Child {
-  const ProcessSpec* spec;
-  Process process;
-  RestartLimit restarts;
-  bool alive = true;
-  bool lost = false;                                      // a worker, for good
-  Clock::time_point start_at = Clock::time_point::max();  // again
-  bool asked_to_end = false;
-  Clock::time_point kill_at = Clock::time_point::max();
-  std::string line;  // what has come of the next line
-};
-
-// The processes of one run and what is to happen to them. Confined to one
-// thread.
-class Run {
- public:
-  explicit Run(const RunPlan& plan) : plan_(plan) {
-    for (const auto& spec : plan.workers) specs_.push_back(&spec);
-    for (const auto& spec : plan.spares) specs_.push_back(&spec);
-    specs_.push_back(&plan.trainer);
-  }
-  ~Run() { Close(); }
-
-  absl::StatusOr<int> Go();
-
- private:
-  // Until a signal ends it.
-  absl::Status StartAll();
-  bool AllStarted() const { return children_.size() == specs_.size(); }
-  bool AnyAlive() const;
-  bool Ending() const {
-    return signal_ != 0 || worker_failed_ || trainer_ended_;
-  }
-  Child& trainer() { return children_.back(); }
-  bool IsSpare(const Child& worker) const;
-  RestartPolicy PolicyOf(const ProcessSpec& spec) const;
-
-  void WaitForEvent();
-  void ReadSignals();
-  void OnSignal(const signalfd_siginfo& info);
-  void ReapChildren();
-  void OnTrainerEnd(int wait_status);
-  void EndTrainer() {
-    trainer_ended_ = true;
-    AskWorkersToEnd();
-  }
-  void OnWorkerEnd(Child& worker, int wait_status);
-  // Where that may be, now or later. Gives what has become of it, for the line
-  // about its end.
-  std::string PlanRestart(Child& worker);
-  absl::Status StartAgain(Child& worker);
-  void StartLate();
-  // Says what has happened to it; where it is lost, and how many are left.
-  void Tell(Child& worker, std::string event);
-  void ReadOutput(Child& child);
-  void FlushLine(Child& child);
-
-  void AskToEnd(Child& child, int signal);
-  void AskWorkersToEnd();
-  void KillLate();
-  void KillAll();
-  void Close();
-  void Print(const std::string& line) const;
-
-  const RunPlan& plan_;
-  std::vector<const ProcessSpec*> specs_;  // as children_
-  int signals_ = -1;
-  std::vector<Child> children_;  // workers, spares, the trainer
-  int signal_ = 0;               // that ended the run
-  SignalEcho echo_;
-  bool worker_failed_ = false;
-  bool trainer_ended_ = false;
-  int trainer_code_ = 0;
-};
+}  // namespace
 
 void Run::Print(const std::string& line) const {
   if (plan_.print) {
@@ -122,7 +46,7 @@ absl::Status Run::StartAll() {
     children_.push_back({.spec = spec,
                          .process = std::move(process),
                          .restarts = RestartLimit(PolicyOf(*spec)),
-                         .line = {}});
+                         .lines = {}});
   }
   return absl::OkStatus();
 }
@@ -143,13 +67,15 @@ absl::StatusOr<int> Run::Go() {
   ReapChildren();  // whose signals have been read above
   while (AnyAlive()) WaitForEvent();
   if (worker_failed_) return 1;
-  if (signal_ != 0 && trainer_code_ == 0) return 128 + signal_;
-  return trainer_code_;
+  if (signal_ != 0 && code_ == 0) return 128 + signal_;
+  return code_;
 }
 
 bool Run::AnyAlive() const {
-  return std::any_of(children_.begin(), children_.end(),
-                     [](const Child& child) { return child.alive; });
+  return std::any_of(
+      children_.begin(), children_.end(), [](const Child& child) {
+        return child.alive || child.start_at != Clock::time_point::max();
+      });
 }
 
 bool Run::IsSpare(const Child& worker) const {
@@ -159,12 +85,14 @@ bool Run::IsSpare(const Child& worker) const {
 
 RestartPolicy Run::PolicyOf(const ProcessSpec& spec) const {
   RestartPolicy policy = plan_.restarts;
-  if (&spec == &plan_.trainer) policy.most = plan_.trainer_restarts;
+  if (plan_.trainer && &spec == &*plan_.trainer)
+    policy.most = plan_.trainer_restarts;
   return policy;
 }
 
 void Run::WaitForEvent() {
   std::vector<pollfd> polls{{signals_, POLLIN, 0}};
+  polls.push_back({plan_.inbox ? plan_.inbox->fd() : -1, POLLIN, 0});
   std::vector<Child*> readers;
   Clock::time_point next = Clock::time_point::max();
   for (Child& child : children_) {
@@ -181,10 +109,11 @@ void Run::WaitForEvent() {
   }
   ::poll(polls.data(), polls.size(), timeout);
   for (size_t i = 0; i < readers.size(); ++i) {
-    if (polls[i + 1].revents != 0) ReadOutput(*readers[i]);
+    if (polls[i + 2].revents != 0) ReadOutput(*readers[i]);
   }
   ReadSignals();
   ReapChildren();
+  ReadInbox();
   KillLate();
   StartLate();
 }
@@ -203,10 +132,10 @@ void Run::OnSignal(const signalfd_siginfo& info) {
   signal_ = signal;
   Print(absl::StrCat("baton-run: ", strsignal(signal), ": stopping"));
   if (!AllStarted()) return;
-  if (!trainer().alive) return AskWorkersToEnd();
+  if (trainer() == nullptr || !trainer()->alive) return AskWorkersToEnd();
   // The terminal has sent its own signals to the trainer too.
   const bool from_terminal = info.ssi_code == SI_KERNEL && signal != SIGTERM;
-  AskToEnd(trainer(), from_terminal ? 0 : signal);
+  AskToEnd(*trainer(), from_terminal ? 0 : signal);
 }
 
 void Run::ReapChildren() {
@@ -216,32 +145,32 @@ void Run::ReapChildren() {
       continue;
     child.alive = false;
     if (child.process.output >= 0) ReadOutput(child);
-    FlushLine(child);
-    if (&child == &trainer()) {
-      OnTrainerEnd(status);
+    child.lines.Flush(PrinterOf(child));
+    if (&child == trainer()) {
+      OnTrainerEnd(child, status);
     } else {
       OnWorkerEnd(child, status);
     }
   }
 }
 
-void Run::OnTrainerEnd(int wait_status) {
+void Run::OnTrainerEnd(Child& trainer, int wait_status) {
   const std::string how = HowItEnded(wait_status);
-  const std::string& name = trainer().process.name;
-  trainer_code_ = ExitCodeOf(wait_status);
+  const std::string& name = trainer.process.name;
+  code_ = ExitCodeOf(wait_status);
   // A command line that the trainer does not understand stays the same.
-  const bool may_help = trainer_code_ != 0 && trainer_code_ != kWrongUsage;
+  const bool may_help = code_ != 0 && code_ != kWrongUsage;
   if (may_help && !Ending() && plan_.trainer_restarts > 0) {
     if (plan_.on_end) plan_.on_end(name, how);
     // First: the restart gives it another number.
     std::string event = absl::StrCat("baton-run: ", name, " (process ",
-                                     trainer().process.pid, ") ", how);
-    Print(event + PlanRestart(trainer()));
-    if (!trainer().lost) return;
-  } else if (WIFSIGNALED(wait_status) && !trainer().asked_to_end) {
+                                     trainer.process.pid, ") ", how);
+    Print(event + PlanRestart(trainer));
+    if (!trainer.lost) return;
+  } else if (WIFSIGNALED(wait_status) && !trainer.asked_to_end) {
     Print(absl::StrCat("baton-run: ", name, " ", how));
   }
-  EndTrainer();
+  End();
 }
 
 void Run::OnWorkerEnd(Child& worker, int wait_status) {
@@ -258,7 +187,7 @@ void Run::OnWorkerEnd(Child& worker, int wait_status) {
       absl::StrCat("baton-run: ", worker.process.name, " (process ",
                    worker.process.pid, ") ", HowItEnded(wait_status));
   if (failed && !Ending()) event += PlanRestart(worker);
-  Tell(worker, std::move(event));
+  Tell(worker, event);
 }
 
 std::string Run::PlanRestart(Child& worker) {
@@ -302,54 +231,60 @@ void Run::StartLate() {
             ? absl::StrCat("started again as process ", child.process.pid)
             : std::string(started.message());
     Tell(child, absl::StrCat("baton-run: ", child.process.name, " ", now));
-    if (&child == &trainer() && !started.ok()) EndTrainer();
+    if (&child == trainer() && !started.ok()) End();
   }
 }
 
-void Run::Tell(Child& worker, std::string event) {
-  if (!worker.lost || Ending() || &worker == &trainer()) {
-    Print(event);
-    return;
+void Run::ReadInbox() {
+  if (plan_.inbox == nullptr) return;
+  for (RunInbox::Message& message : plan_.inbox->Take()) {
+    const size_t before = lost_elsewhere_.size();
+    if (!Ending()) lost_elsewhere_.merge(message.lost);
+    if (lost_elsewhere_.size() > before) {
+      TellLoss(message.event, false);
+    } else if (!message.event.empty() && !Ending()) {
+      Print(message.event);
+    }
+    if (!message.ends || Ending()) continue;
+    code_ = message.code;
+    End();
   }
-  const bool spare = IsSpare(worker);
-  const auto all = (spare ? plan_.spares : plan_.workers).size();
+}
+
+void Run::Tell(Child& worker, const std::string& event) {
+  if (!worker.lost || Ending() || &worker == trainer()) {
+    Print(event);
+  } else if (const bool spare = IsSpare(worker); spare || !plan_.on_lost) {
+    TellLoss(event, spare);
+  } else {
+    Print(event);
+    code_ = 1;  // unless the inbox has another
+    plan_.on_lost(worker.process.name, event);
+  }
+}
+
+void Run::TellLoss(const std::string& event, bool spare) {
+  const auto here = (spare ? plan_.spares : plan_.workers).size();
   const auto lost = std::count_if(
       children_.begin(), children_.end(), [&](const Child& child) {
         return child.lost && IsSpare(child) == spare;
       });
-  const auto left = static_cast<int>(all) - static_cast<int>(lost);
-  worker_failed_ =
-      !spare && left < plan_.min_workers.value_or(static_cast<int>(all));
+  const int all =
+      static_cast<int>(here) + (spare ? 0 : plan_.workers_elsewhere);
+  const int left = all - static_cast<int>(lost) -
+                   (spare ? 0 : static_cast<int>(lost_elsewhere_.size()));
+  worker_failed_ = !spare && left < plan_.min_workers.value_or(all);
   Print(absl::StrCat(event, "; ", left, " of ", all,
                      spare ? " spares" : " workers", " are left",
                      worker_failed_ ? "; stopping the others" : ""));
   if (!worker_failed_) return;
-  AskToEnd(trainer(), SIGTERM);
+  if (trainer() != nullptr) AskToEnd(*trainer(), SIGTERM);
   AskWorkersToEnd();
 }
 
 void Run::ReadOutput(Child& child) {
-  char buffer[4096];
-  ssize_t n;
-  while ((n = ::read(child.process.output, buffer, sizeof(buffer))) > 0) {
-    for (const char* at = buffer; at != buffer + n; ++at) {
-      if (*at == '\n') {
-        Print(absl::StrCat("[", child.process.name, "] ", child.line));
-        child.line.clear();
-      } else {
-        child.line += *at;
-        if (child.line.size() == kLongestLine) FlushLine(child);
-      }
-    }
-  }
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (child.lines.Read(child.process.output, PrinterOf(child))) return;
   ::close(std::exchange(child.process.output, -1));
-}
-
-void Run::FlushLine(Child& child) {
-  if (child.line.empty()) return;
-  Print(absl::StrCat("[", child.process.name, "] ", child.line));
-  child.line.clear();
 }
 
 void Run::AskToEnd(Child& child, int signal) {
@@ -364,7 +299,7 @@ void Run::AskToEnd(Child& child, int signal) {
 
 void Run::AskWorkersToEnd() {
   for (Child& child : children_) {
-    if (&child != &trainer() || !child.alive) AskToEnd(child, SIGTERM);
+    if (&child != trainer() || !child.alive) AskToEnd(child, SIGTERM);
   }
 }
 
@@ -393,8 +328,6 @@ void Run::Close() {
   }
   if (signals_ >= 0) ::close(signals_);
 }
-
-}  // namespace
 
 absl::StatusOr<int> RunAll(const RunPlan& plan) { return Run(plan).Go(); }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tools/launch/process.h"
 #include "tools/launch/restart_limit.h"
+#include "tools/launch/run_inbox.h"
 
 namespace baton::tools {
 
@@ -19,7 +21,8 @@ struct RunPlan {
   std::vector<ProcessSpec> workers;
   // Workers as well, any of which may be lost.
   std::vector<ProcessSpec> spares;
-  ProcessSpec trainer;
+  // Unset: it runs on another machine, and `inbox` says when the run ends.
+  std::optional<ProcessSpec> trainer;
   // A worker that fails is started again as it was. One more failure than the
   // policy allows is that of a worker which is lost.
   RestartPolicy restarts;
@@ -38,21 +41,32 @@ struct RunPlan {
   // Hears of each process that has ended, before it is started again: its name,
   // and how ("was killed by ..."). Must not wait.
   std::function<void(const std::string& name, const std::string& how)> on_end;
+  // Workers of the run on other machines, which count as those here, and what
+  // becomes of them and of the run there; null: nothing does.
+  int workers_elsewhere = 0;
+  std::shared_ptr<RunInbox> inbox = nullptr;
+  // If set, hears of each worker that is lost, with the line about it, and
+  // decides in place of `min_workers`. Must not wait.
+  std::function<void(const std::string& name, const std::string& event)>
+      on_lost;
 };
 
 // Starts the workers and the trainer, and stays until all have ended:
-//  - the trainer ends, and is not started again: the workers are asked to end;
+//  - the trainer ends, and is not started again, or the inbox says that the run
+//    ends: the workers are asked to end;
 //  - a worker ends by itself: that is printed, in one line with what is done
 //    about it;
 //  - it has failed: it is started again, or is lost; where too few are left the
 //    others and the trainer are asked to end;
-//  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer; the second one kills.
+//  - SIGINT, SIGTERM, SIGHUP: passed on to the trainer, or, where there is
+//  none,
+//    the workers are asked to end; the second one kills.
 // Who does not end within the grace is killed. Gives the exit code: the
-// trainer's, 128 + signal where a signal ended the run, 1 where a worker's
-// failure did. A worker is not started again once the run is ending. Fails when
-// something cannot be started. Blocks those signals in the calling thread,
-// which must be the process's main one and must not end before: the processes
-// die with it.
+// trainer's or the inbox's, 128 + signal where a signal ended the run, 1 where
+// a worker's failure did. A worker is not started again once the run is ending.
+// Fails when something cannot be started. Blocks those signals in the calling
+// thread, which must be the process's main one and must not end before: the
+// processes die with it.
 absl::StatusOr<int> RunAll(const RunPlan& plan);
 
 }  // namespace baton::tools

@@ -1,12 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Starts a cluster on this machine and runs a trainer on it:
+// Starts a cluster on this machine, or its part of one over several, and runs a
+// trainer on it:
 //   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline --batch=60
 
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -25,12 +27,13 @@
 #include "rpc/spares.h"
 #include "tools/command_line.h"
 #include "tools/compute.h"
+#include "tools/launch/nodes.h"
 #include "tools/launch/process.h"
 #include "tools/launch/run_all.h"
-#include "tools/launch/run_signals.h"
+#include "tools/node_flags.h"
 #include "tools/security_flags.h"
 
-ABSL_FLAG(int, workers, 2, "worker processes to start");
+ABSL_FLAG(int, workers, 2, "worker processes to start on each machine");
 ABSL_FLAG(int, cores_per_worker, 0,
           "pin each worker to so many cores of its own; 0: not pinned, with "
           "compute threads for an even share of the cores, or as "
@@ -74,8 +77,9 @@ ABSL_FLAG(int, max_workers, 0,
           "the most workers that there may be at a time, with those that join "
           "from elsewhere (baton-worker --extra): one more is refused, until "
           "one has gone; 0: any number");
-ABSL_FLAG(std::string, rendezvous_listen, "127.0.0.1:0",
-          "host:port where the workers meet; port 0 for any free one");
+ABSL_FLAG(std::string, rendezvous_listen, "",
+          "host:port where the workers meet; port 0 for any free one; default "
+          "--rendezvous, else 127.0.0.1:0");
 ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
           "how long a process may take to end before it is killed");
 
@@ -84,13 +88,23 @@ namespace {
 
 // Of one machine; what is more is a slip of the hand.
 constexpr int kMostWorkers = 1024;
+// Of the nodes, which have nothing to do but to be there: until then a broken
+// connection may come back.
+constexpr std::chrono::seconds kNodeLease{3};
+
+// libgomp's threads look so often, for some 0.1 ms, whether there is another loop
+// before they sleep. By default that is 14 ms, in which they keep other threads
+// from the cores; a trainer's loops are milliseconds apart, a server's too.
+constexpr char kSpins[] = "2000";
 
 constexpr char kUsage[] =
     "usage: baton-run [FLAGS] -- TRAINER [ITS FLAGS]\n"
+    "       baton-run --nodes=N --node=K --rendezvous=HOST:PORT [FLAGS]\n"
     "Starts workers worker1, worker2, ... on this machine and the trainer,\n"
     "which finds them by its environment; ends all when the trainer ends or a\n"
     "worker dies, but for --restarts, --min_workers and --may_lose_workers;\n"
-    "gives the trainer's exit code.";
+    "gives the trainer's exit code. With --nodes it does so on several "
+    "machines,\neach of which has a baton-run that starts the workers there.";
 
 std::string FolderOfThisProgram() {
   std::error_code error;
@@ -106,8 +120,13 @@ std::string FindProgram(const std::string& name) {
   return ::access(beside.c_str(), X_OK) == 0 ? beside : name;
 }
 
-absl::Status CheckFlags(const std::vector<std::string>& trainer) {
-  if (trainer.empty())
+int AllWorkers(const NodeFlags& nodes) {
+  return nodes.nodes * absl::GetFlag(FLAGS_workers);
+}
+
+absl::Status CheckFlags(const std::vector<std::string>& trainer,
+                        const NodeFlags& nodes) {
+  if (trainer.empty() && nodes.node == 0)
     return absl::InvalidArgumentError("no trainer: baton-run -- TRAINER ...");
   const int workers = absl::GetFlag(FLAGS_workers);
   if (workers < 1 || workers > kMostWorkers)
@@ -124,13 +143,14 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer) {
   if (absl::GetFlag(FLAGS_trainer_restarts) < 0)
     return absl::InvalidArgumentError("--trainer_restarts must be 0 or more");
   const int least = absl::GetFlag(FLAGS_min_workers);
-  if (least < -1 || least > workers)
+  if (least < -1 || least > AllWorkers(nodes))
     return absl::InvalidArgumentError(
-        "--min_workers must be 0 to --workers, or -1");
+        "--min_workers must be 0 to --workers, of all nodes, or -1");
   const int most = absl::GetFlag(FLAGS_max_workers);
-  if (most != 0 && most < workers + spares)
+  if (most != 0 && most < AllWorkers(nodes) + nodes.nodes * spares)
     return absl::InvalidArgumentError(
-        "--max_workers must be at least --workers and --spares together, or 0");
+        "--max_workers must be at least --workers and --spares of all nodes "
+        "together, or 0");
   if (least > 0 && absl::GetFlag(FLAGS_may_lose_workers))
     return absl::InvalidArgumentError(
         "--min_workers and --may_lose_workers exclude each other");
@@ -207,7 +227,7 @@ absl::Status SetPolicy(RunPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status AddWorkers(RunPlan& plan) {
+absl::Status AddWorkers(int node, RunPlan& plan) {
   const int workers = absl::GetFlag(FLAGS_workers);
   const int all = workers + absl::GetFlag(FLAGS_spares);
   const int size = absl::GetFlag(FLAGS_cores_per_worker);
@@ -218,65 +238,111 @@ absl::Status AddWorkers(RunPlan& plan) {
   ASSIGN_OR_RETURN(const auto compute, ComputeFlags(all));
   for (int i = 0; i < workers; ++i) {
     plan.workers.push_back(
-        WorkerSpec(absl::StrCat("worker", i + 1), cores[i], compute[i]));
-    plan.workers.back().environment["BATON_RANK"] = absl::StrCat(i + 1);
+        WorkerSpec(WorkerName(node, workers, i), cores[i], compute[i]));
+    plan.workers.back().environment["BATON_RANK"] =
+        absl::StrCat(node * workers + i + 1);
   }
+  const int spares_before = node * (all - workers);
   for (int i = workers; i < all; ++i) {
-    plan.spares.push_back(
-        WorkerSpec(rpc::SpareName(i - workers + 1), cores[i], compute[i]));
+    plan.spares.push_back(WorkerSpec(
+        rpc::SpareName(spares_before + i - workers + 1), cores[i], compute[i]));
     plan.spares.back().environment["BATON_RANK"] = "";
   }
   return absl::OkStatus();
 }
 
+ProcessSpec TrainerSpec(const std::vector<std::string>& trainer) {
+  ProcessSpec spec;
+  spec.name = "trainer";
+  spec.args = trainer;
+  spec.args[0] = FindProgram(trainer[0]);
+  spec.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
+  return spec;
+}
+
 absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
+                                 const NodeFlags& nodes,
                                  const std::string& rendezvous) {
   RunPlan plan;
   RETURN_IF_ERROR(SetPolicy(plan));
-  RETURN_IF_ERROR(AddWorkers(plan));
-  plan.trainer.name = "trainer";
-  plan.trainer.args = trainer;
-  plan.trainer.args[0] = FindProgram(trainer[0]);
-  plan.trainer.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
+  RETURN_IF_ERROR(AddWorkers(nodes.node, plan));
+  if (nodes.node == 0) plan.trainer = TrainerSpec(trainer);
   const std::map<std::string, std::string> security = SecurityEnvironment();
-  // Compute threads that spin while they wait keep those of other workers from
-  // the cores.
-  const auto workers = static_cast<int>(plan.workers.size());
-  const bool share = absl::GetFlag(FLAGS_cores_per_worker) == 0 &&
-                     std::getenv("OMP_WAIT_POLICY") == nullptr &&
-                     plan.workers.size() > AllowedCores().size();
+  const int workers = AllWorkers(nodes);
+  const bool own_wait = std::getenv("OMP_WAIT_POLICY") != nullptr ||
+                        std::getenv("GOMP_SPINCOUNT") != nullptr;
   const auto meet = [&](ProcessSpec& spec, int world_size) {
     spec.environment.insert(security.begin(), security.end());
     spec.environment["BATON_RENDEZVOUS"] = rendezvous;
     spec.environment["BATON_WORLD_SIZE"] = absl::StrCat(world_size);
     spec.environment["BATON_PEERS"] = "";
-    if (share) spec.environment["OMP_WAIT_POLICY"] = "passive";
+    if (!own_wait) spec.environment["GOMP_SPINCOUNT"] = kSpins;
+    if (!nodes.listen.empty()) spec.environment["BATON_LISTEN"] = nodes.listen;
   };
-  // A trainer's few loops are milliseconds apart; libgomp's threads would spin
-  // for 14 ms after each.
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr &&
-      std::getenv("GOMP_SPINCOUNT") == nullptr)
-    plan.trainer.environment["GOMP_SPINCOUNT"] = "1000";
   for (ProcessSpec& spec : plan.workers) meet(spec, workers + 1);
   for (ProcessSpec& spec : plan.spares) meet(spec, rpc::kOneMore);
-  meet(plan.trainer, workers + 1);
+  if (plan.trainer) meet(*plan.trainer, workers + 1);
   return plan;
 }
 
+// Waits for the other nodes.
+absl::StatusOr<std::unique_ptr<Nodes>> JoinNodes(const NodeFlags& flags,
+                                                 RunPlan& plan) {
+  NodesOptions options;
+  options.node = flags.node;
+  options.nodes = flags.nodes;
+  options.workers = absl::GetFlag(FLAGS_workers);
+  options.on_end = plan.on_end;
+  rpc::ClusterOptions& join = options.join;
+  join.rendezvous = flags.rendezvous;
+  join.listen = flags.listen;
+  join.join_timeout = flags.join_timeout;
+  join.agent.lease = kNodeLease;
+  ASSIGN_OR_RETURN(join.security,
+                   SecurityFromFlags(absl::StrCat("node", flags.node)));
+  plan.inbox = std::make_shared<RunInbox>();
+  return Nodes::Join(std::move(options), plan.inbox);
+}
+
+absl::StatusOr<int> RunNode(const NodeFlags& flags, RunPlan plan) {
+  ASSIGN_OR_RETURN(const auto nodes, JoinNodes(flags, plan));
+  if (flags.node == 0) {
+    plan.workers_elsewhere =
+        AllWorkers(flags) - static_cast<int>(plan.workers.size());
+  } else {
+    plan.on_end = [&](const std::string& name, const std::string& how) {
+      nodes->WorkerEnded(name, how);
+    };
+    plan.on_lost = [&](const std::string& name, const std::string& event) {
+      nodes->WorkerLost(name, event);
+    };
+  }
+  const absl::StatusOr<int> code = RunAll(plan);
+  nodes->End(code.value_or(1), plan.grace);
+  return code;
+}
+
 absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
-  RETURN_IF_ERROR(CheckFlags(trainer));
-  BlockSignals();
-  ASSIGN_OR_RETURN(const rpc::Security security,
-                   SecurityFromFlags(rpc::kRendezvousName));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<rpc::RendezvousServer> rendezvous,
-      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_rendezvous_listen),
-                                  security, MaxMembers()));
-  ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, rendezvous->address()));
-  plan.on_end = [&](const std::string& name, const std::string& how) {
-    rendezvous->StrikeOff(name, how);
-  };
-  return RunAll(plan);
+  ASSIGN_OR_RETURN(const NodeFlags nodes, NodesFromFlags());
+  RETURN_IF_ERROR(CheckFlags(trainer, nodes));
+  std::string address = nodes.rendezvous;
+  std::unique_ptr<rpc::RendezvousServer> rendezvous;
+  if (nodes.node == 0) {
+    std::string listen = absl::GetFlag(FLAGS_rendezvous_listen);
+    if (listen.empty()) listen = address.empty() ? "127.0.0.1:0" : address;
+    ASSIGN_OR_RETURN(const rpc::Security security,
+                     SecurityFromFlags(rpc::kRendezvousName));
+    ASSIGN_OR_RETURN(rendezvous, rpc::RendezvousServer::Make(listen, security,
+                                                             MaxMembers()));
+    if (address.empty()) address = rendezvous->address();
+  }
+  ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, nodes, address));
+  if (rendezvous != nullptr) {
+    plan.on_end = [&](const std::string& name, const std::string& how) {
+      rendezvous->StrikeOff(name, how);
+    };
+  }
+  return nodes.nodes == 1 ? RunAll(plan) : RunNode(nodes, std::move(plan));
 }
 
 }  // namespace

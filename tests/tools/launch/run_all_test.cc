@@ -54,7 +54,7 @@ class RunAllTest : public ::testing::Test {
   int Run(const std::string& trainer,
           const std::function<void(const std::string&)>& on_line = nullptr) {
     plan_.trainer = Shell(trainer);
-    plan_.trainer.name = "trainer";
+    plan_.trainer->name = "trainer";
     plan_.print = [this, on_line](const std::string& line) {
       lines_.push_back(line);
       if (on_line) on_line(line);
@@ -289,7 +289,7 @@ TEST_F(RunAllTest, StartsNobodyAfterASignal) {
 TEST_F(RunAllTest, StartsNothingWhenAProgramIsMissing) {
   AddWorker(kDaemon);
   plan_.trainer = Shell("");
-  plan_.trainer.args = {"/no/such/trainer"};
+  plan_.trainer->args = {"/no/such/trainer"};
   auto code = RunAll(plan_);
   EXPECT_EQ(code.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(code.status().message()),
@@ -322,6 +322,53 @@ TEST_F(RunAllTest, NoProcessOutlivesAKilledLauncher) {
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);
   ::close(ends[0]);
   ::close(started[0]);
+}
+
+TEST_F(RunAllTest, CountsWorkersOfOtherMachines) {
+  plan_.min_workers = 2;
+  plan_.workers_elsewhere = 2;
+  plan_.inbox = std::make_shared<RunInbox>();
+  AddWorker(kDaemon);
+  const int code = Run("exec tail -f /dev/null", [&](const std::string& line) {
+    if (line == "[worker1] ready") {
+      plan_.inbox->Add({.event = "worker2 is lost", .lost = {"worker2"}});
+      // Twice: it is one worker.
+      plan_.inbox->Add({.event = "node is lost", .lost = {"worker2"}});
+    } else if (line == "node is lost") {
+      plan_.inbox->Add({.event = "worker3 is lost", .lost = {"worker3"}});
+    }
+  });
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(lines_, Contains("worker2 is lost; 2 of 3 workers are left"));
+  EXPECT_THAT(lines_, Contains("worker3 is lost; 1 of 3 workers are left; "
+                               "stopping the others"));
+}
+
+TEST_F(RunAllTest, WithoutATrainerEndsWhenItIsTold) {
+  AddWorker(kPolite);
+  plan_.inbox = std::make_shared<RunInbox>();
+  plan_.print = [&](const std::string& line) {
+    lines_.push_back(line);
+    if (line == "[worker1] ready") plan_.inbox->Add({.ends = true, .code = 7});
+  };
+  const auto code = RunAll(plan_);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 7);
+  EXPECT_THAT(lines_, Contains("[worker1] bye"));
+}
+
+TEST_F(RunAllTest, WithoutATrainerTellsWhoIsLost) {
+  AddWorker("exit 3");
+  plan_.restarts = {.most = 1, .pause = std::chrono::milliseconds(50)};
+  std::vector<std::string> lost;
+  plan_.on_lost = [&](const std::string& name, const std::string&) {
+    lost.push_back(name);
+  };
+  plan_.print = [](const std::string&) {};
+  const auto code = RunAll(plan_);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(lost, ::testing::ElementsAre("worker1"));
 }
 
 }  // namespace

@@ -304,29 +304,14 @@ class OnOneCore {
   cpu_set_t before_;
 };
 
-TEST(BatonRun, HasThreadsWaitWithoutSpinningWhereWorkersShareCores) {
-  const OnOneCore one;
-  const auto policy_of = [](const std::string& workers) {
-    return RunProgram({"baton-run", workers, "--", "/bin/sh", "-c",
-                       "echo policy $OMP_WAIT_POLICY."})
-        .output;
-  };
-  ::unsetenv("OMP_WAIT_POLICY");
-  EXPECT_THAT(policy_of("--workers=2"), HasSubstr("policy passive."));
-  EXPECT_THAT(policy_of("--workers=1"), HasSubstr("policy ."));
-  ::setenv("OMP_WAIT_POLICY", "active", 1);
-  EXPECT_THAT(policy_of("--workers=2"), HasSubstr("policy active."));
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);  // as other tests have it
-}
-
-TEST(BatonRun, HasTheTrainersThreadsSpinForLittleUnlessTheUserSaysHow) {
+TEST(BatonRun, HasComputeThreadsSpinForLittleUnlessTheUserSaysHow) {
   const auto spins = [] {
     return RunProgram({"baton-run", "--workers=1", "--", "/bin/sh", "-c",
                        "echo spins $GOMP_SPINCOUNT."})
         .output;
   };
   ::unsetenv("OMP_WAIT_POLICY");
-  EXPECT_THAT(spins(), HasSubstr("spins 1000."));
+  EXPECT_THAT(spins(), HasSubstr("spins 2000."));
   ::setenv("GOMP_SPINCOUNT", "7", 1);
   EXPECT_THAT(spins(), HasSubstr("spins 7."));
   ::unsetenv("GOMP_SPINCOUNT");

@@ -1,0 +1,28 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+// The flags by which baton-run says which machine of several this is:
+//   --nodes --node --rendezvous --host --join_timeout
+namespace baton::tools {
+
+struct NodeFlags {
+  int node = 0;
+  int nodes = 1;
+  // Where all nodes meet, and where the processes of this one listen; empty if
+  // there is only one.
+  std::string rendezvous;
+  std::string listen;
+  std::chrono::milliseconds join_timeout{0};  // waits so long for other nodes
+};
+
+// After absl::ParseCommandLine. InvalidArgument names the flag that is wrong.
+absl::StatusOr<NodeFlags> NodesFromFlags();
+
+}  // namespace baton::tools
