@@ -97,6 +97,12 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   // taken into the share's joined ones.
   Future<ExchangeReply> Send(const TradePtr& trade,
                              const std::shared_ptr<Share>& share);
+  // Returns the reply to the share, which is sent after the previous push to
+  // its shard; if that is over, by `now`, to be called without the mutex.
+  Future<ExchangeReply> Queue(const TradePtr& trade,
+                              const std::shared_ptr<Share>& share,
+                              std::vector<std::function<void()>>& now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Compress(const Trade& trade, Share& share);
   ExchangeRequest RequestOf(const Trade& trade, const Share& share,
                             const rpc::WorkerInfo& server) const;
@@ -181,6 +187,27 @@ Future<ExchangeReply> ServerClient::Core::Send(
       });
 }
 
+Future<ExchangeReply> ServerClient::Core::Queue(
+    const TradePtr& trade, const std::shared_ptr<Share>& share,
+    std::vector<std::function<void()>>& now) {
+  Promise<ExchangeReply> promise;
+  const auto send = [self = shared_from_this(), trade, share, promise] {
+    self->Send(trade, share)
+        .OnReady([promise](const absl::StatusOr<ExchangeReply>& reply) {
+          promise.Set(reply);
+        });
+  };
+  Future<ExchangeReply>& last = pushes_[static_cast<size_t>(share->shard)];
+  const Future<ExchangeReply> before = last;
+  if (trade->push) last = promise.future();
+  if (trade->push && before.valid() && !before.ready()) {
+    before.OnReady([send](const absl::StatusOr<ExchangeReply>&) { send(); });
+  } else {
+    now.emplace_back(send);
+  }
+  return promise.future();
+}
+
 Future<Pulled> ServerClient::Core::Do(Trade given) {
   if (absl::Status status = Check(given); !status.ok())
     return ReadyFuture<Pulled>(status);
@@ -199,24 +226,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
                                                        .sequence = sequence,
                                                        .routes = routes,
                                                        .joined = joined});
-      Promise<ExchangeReply> promise;
-      replies.push_back(promise.future());
-      const auto send = [self = shared_from_this(), trade, share, promise] {
-        self->Send(trade, share)
-            .OnReady([promise](const absl::StatusOr<ExchangeReply>& reply) {
-              promise.Set(reply);
-            });
-      };
-      // Send after the previous push.
-      const auto at = static_cast<size_t>(shard);
-      const Future<ExchangeReply> before = pushes_[at];
-      if (trade->push) pushes_[at] = promise.future();
-      if (trade->push && before.valid() && !before.ready()) {
-        before.OnReady(
-            [send](const absl::StatusOr<ExchangeReply>&) { send(); });
-      } else {
-        now.push_back(send);
-      }
+      replies.push_back(Queue(trade, share, now));
     }
   }
   for (const auto& send : now) send();
