@@ -87,14 +87,22 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
     int32_t shard = 0;
     int64_t sequence = 0;
     std::shared_ptr<const RowRoutes> routes;
+    std::shared_ptr<JoinedRows> joined;
     Gradients compressed{};  // computed only once, even if it is sent again
   };
   using TradePtr = std::shared_ptr<const Trade>;
 
   absl::Status Check(const Trade& trade) const;
-  // Pushes to one shard are sent one after the other.
+  // Pushes to one shard are sent one after the other. The rows of the reply are
+  // taken into the share's joined ones.
   Future<ExchangeReply> Send(const TradePtr& trade,
                              const std::shared_ptr<Share>& share);
+  // Returns the reply to the share, which is sent after the previous push to
+  // its shard; if that is over, by `now`, to be called without the mutex.
+  Future<ExchangeReply> Queue(const TradePtr& trade,
+                              const std::shared_ptr<Share>& share,
+                              std::vector<std::function<void()>>& now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Compress(const Trade& trade, Share& share);
   ExchangeRequest RequestOf(const Trade& trade, const Share& share,
                             const rpc::WorkerInfo& server) const;
@@ -164,13 +172,40 @@ void ServerClient::Core::Compress(const Trade& trade, Share& share) {
 Future<ExchangeReply> ServerClient::Core::Send(
     const TradePtr& trade, const std::shared_ptr<Share>& share) {
   if (compresses_ && !trade->gradients.empty()) Compress(*trade, *share);
-  return calls_->At<ExchangeReply>(
-      share->shard,
-      [self = shared_from_this(), trade, share](
-          const RRef<ServerShard>& primary, const rpc::CallOptions& options) {
-        return primary.Async<&ServerShard::Exchange>(
-            options, self->RequestOf(*trade, *share, primary.owner()));
+  return calls_
+      ->At<ExchangeReply>(
+          share->shard,
+          [self = shared_from_this(), trade, share](
+              const RRef<ServerShard>& primary,
+              const rpc::CallOptions& options) {
+            return primary.Async<&ServerShard::Exchange>(
+                options, self->RequestOf(*trade, *share, primary.owner()));
+          })
+      .Then([share](const ExchangeReply& reply) {
+        share->joined->Take(share->shard, reply.rows);
+        return reply;
       });
+}
+
+Future<ExchangeReply> ServerClient::Core::Queue(
+    const TradePtr& trade, const std::shared_ptr<Share>& share,
+    std::vector<std::function<void()>>& now) {
+  Promise<ExchangeReply> promise;
+  const auto send = [self = shared_from_this(), trade, share, promise] {
+    self->Send(trade, share)
+        .OnReady([promise](const absl::StatusOr<ExchangeReply>& reply) {
+          promise.Set(reply);
+        });
+  };
+  Future<ExchangeReply>& last = pushes_[static_cast<size_t>(share->shard)];
+  const Future<ExchangeReply> before = last;
+  if (trade->push) last = promise.future();
+  if (trade->push && before.valid() && !before.ready()) {
+    before.OnReady([send](const absl::StatusOr<ExchangeReply>&) { send(); });
+  } else {
+    now.emplace_back(send);
+  }
+  return promise.future();
 }
 
 Future<Pulled> ServerClient::Core::Do(Trade given) {
@@ -180,41 +215,25 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
   const int shards = layout_->shards();
   const auto routes = std::make_shared<const RowRoutes>(
       options_, shards, trade->row_gradients, trade->rows);
+  const auto joined = std::make_shared<JoinedRows>(routes);
   std::vector<Future<ExchangeReply>> replies;
   std::vector<std::function<void()>> now;
   {
     const MutexLock lock(mutex_);
     const int64_t sequence = trade->push ? ++sequence_ : 0;
     for (int32_t shard = 0; shard < shards; ++shard) {
-      const auto share = std::make_shared<Share>(
-          Share{.shard = shard, .sequence = sequence, .routes = routes});
-      Promise<ExchangeReply> promise;
-      replies.push_back(promise.future());
-      const auto send = [self = shared_from_this(), trade, share, promise] {
-        self->Send(trade, share)
-            .OnReady([promise](const absl::StatusOr<ExchangeReply>& reply) {
-              promise.Set(reply);
-            });
-      };
-      // Send after the previous push.
-      const auto at = static_cast<size_t>(shard);
-      const Future<ExchangeReply> before = pushes_[at];
-      if (trade->push) pushes_[at] = promise.future();
-      if (trade->push && before.valid() && !before.ready()) {
-        before.OnReady(
-            [send](const absl::StatusOr<ExchangeReply>&) { send(); });
-      } else {
-        now.push_back(send);
-      }
+      const auto share = std::make_shared<Share>(Share{.shard = shard,
+                                                       .sequence = sequence,
+                                                       .routes = routes,
+                                                       .joined = joined});
+      replies.push_back(Queue(trade, share, now));
     }
   }
   for (const auto& send : now) send();
-  return WaitAll(replies).Then([self = shared_from_this(), routes](
+  return WaitAll(replies).Then([self = shared_from_this(), joined](
                                    const std::vector<ExchangeReply>& replies) {
-    std::vector<std::vector<Tensor>> rows;
-    for (const ExchangeReply& reply : replies) rows.push_back(reply.rows);
     return Pulled{
-        .shards = replies, .rows = routes->Join(rows), .layout = self->layout_};
+        .shards = replies, .rows = joined->All(), .layout = self->layout_};
   });
 }
 

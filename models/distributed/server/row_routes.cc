@@ -4,36 +4,49 @@
 #include "models/distributed/server/row_routes.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "core/ops/indexing.h"
 
 namespace baton::dist {
 namespace {
 
-using Places = std::vector<std::vector<int64_t>>;  // by shard
-
-Places PlacesOf(const RowTableOptions& table, const Tensor& keys, int shards) {
-  Places places(static_cast<size_t>(shards));
-  const int64_t* key = keys.data<int64_t>();
-  for (int64_t i = 0; i < keys.numel(); ++i)
-    places[static_cast<size_t>(ShardOfRow(table, key[i], shards))].push_back(i);
-  return places;
-}
-
-// Returns the selected keys as they are called at their shard.
-Tensor Take(const RowTableOptions& table, const Tensor& keys,
-            const std::vector<int64_t>& places, int shards) {
-  Tensor taken = Tensor::Empty({static_cast<int64_t>(places.size())},
-                               {.dtype = DType::kI64});
-  int64_t* to = taken.data<int64_t>();
-  for (const int64_t place : places) {
-    const int64_t key = keys.data<int64_t>()[place];
-    *to++ = table.rows > 0 ? key / shards : key;
-  }
-  return taken;
+// rows[places[i]] = part[i], on the CPU.
+void CopyToPlaces(const Tensor& rows, const Tensor& part,
+                  const Tensor& places) {
+  const int64_t width = part.dim(1);
+  const int64_t* place = places.data<int64_t>();
+  const float* from = part.data<float>();
+  float* to = rows.data<float>();
+  for (int64_t i = 0; i < places.numel(); ++i, from += width)
+    std::copy_n(from, width, to + place[i] * width);
 }
 
 }  // namespace
+
+RowRoutes::Split::Split(const RowTableOptions& table, const Tensor& given,
+                        int shards)
+    : keys(Tensor::Empty({given.numel()}, {.dtype = DType::kI64})),
+      places(Tensor::EmptyLike(keys)),
+      first(static_cast<size_t>(shards) + 1) {
+  const auto count = static_cast<size_t>(given.numel());
+  const int64_t* key = given.data<int64_t>();
+  std::vector<int32_t> shard_of(count);
+  for (size_t i = 0; i < count; ++i) {
+    shard_of[i] = ShardOfRow(table, key[i], shards);
+    ++first[static_cast<size_t>(shard_of[i]) + 1];
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int64_t> next = first;
+  auto* const called = keys.data<int64_t>();
+  auto* const place = places.data<int64_t>();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t at = next[static_cast<size_t>(shard_of[i])]++;
+    called[at] = table.rows > 0 ? key[i] / shards : key[i];
+    place[at] = static_cast<int64_t>(i);
+  }
+}
 
 RowRoutes::RowRoutes(const ServerOptions& options, int shards,
                      const std::vector<RowGradients>& gradients,
@@ -53,15 +66,15 @@ void RowRoutes::AddGradients(const RowTableOptions& table,
       gradients_[0].push_back({.rows = rows, .places = {}});
     return;
   }
-  const Tensor keys = PlacedOn(Device::Cpu(), rows.keys);
-  const Places places = PlacesOf(table, keys, shards());
-  for (size_t shard = 0; shard < places.size(); ++shard) {
-    if (places[shard].empty()) continue;
+  const Split split(table, PlacedOn(Device::Cpu(), rows.keys), shards());
+  for (size_t shard = 0; shard < gradients_.size(); ++shard) {
+    const Tensor keys = split.KeysOf(shard);
+    if (keys.numel() == 0) continue;
     gradients_[shard].push_back(
         {.rows = {.table = rows.table,
-                  .keys = Take(table, keys, places[shard], shards()),
+                  .keys = keys,
                   .gradients = rows.gradients},
-         .places = Tensor::From(places[shard]).To(rows.gradients.device())});
+         .places = split.PlacesOf(shard).To(rows.gradients.device())});
   }
 }
 
@@ -80,58 +93,67 @@ std::vector<RowGradients> RowRoutes::Gradients(
 }
 
 void RowRoutes::AddKeys(const RowTableOptions& table, const RowKeys& rows) {
-  widths_.push_back(table.width);
-  places_.emplace_back();
   if (shards() == 1) {
     keys_[0].push_back(rows);
     return;
   }
-  const Tensor keys = PlacedOn(Device::Cpu(), rows.keys);
-  places_.back() = PlacesOf(table, keys, shards());
+  pulled_.emplace_back(table, PlacedOn(Device::Cpu(), rows.keys), shards());
   for (size_t shard = 0; shard < keys_.size(); ++shard) {
     keys_[shard].push_back(
-        {.table = rows.table,
-         .keys = Take(table, keys, places_.back()[shard], shards())});
+        {.table = rows.table, .keys = pulled_.back().KeysOf(shard)});
   }
 }
 
-std::vector<Tensor> RowRoutes::Join(
-    const std::vector<std::vector<Tensor>>& of_shards) const {
-  std::vector<Tensor> joined;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    std::vector<Tensor> parts;
-    for (const std::vector<Tensor>& rows : of_shards) parts.push_back(rows[i]);
-    joined.push_back(parts.size() == 1 ? parts[0] : JoinTable(i, parts));
-  }
-  return joined;
+JoinedRows::JoinedRows(std::shared_ptr<const RowRoutes> routes)
+    : routes_(std::move(routes)), tables_(routes_->keys(0).size()) {
+  const MutexLock lock(mutex_);
+  for (Table& table : tables_)
+    table.parts.resize(static_cast<size_t>(routes_->shards()));
 }
 
-Tensor RowRoutes::JoinTable(size_t table,
-                            const std::vector<Tensor>& parts) const {
-  const Places& places = places_[table];
-  int64_t count = 0;
-  for (const auto& of_shard : places)
-    count += static_cast<int64_t>(of_shard.size());
-  for (const Tensor& part : parts)
-    if (part.dim(0) == count) return part;
-  if (parts[0].device().is_cuda()) {
-    const Tensor order = Tensor::Empty({count}, {.dtype = DType::kI64});
-    int64_t from = 0;
-    for (const auto& of_shard : places)
-      for (const int64_t place : of_shard)
-        order.data<int64_t>()[place] = from++;
-    return ops::Embedding(ops::Cat(parts, 0), order.To(parts[0].device()));
+// Rows that are all of one shard are the result as they are.
+Tensor JoinedRows::PlaceFor(size_t table, size_t shard, const Tensor& rows) {
+  const MutexLock lock(mutex_);
+  Table& to = tables_[table];
+  const int64_t count =
+      routes_->pulled_.empty() ? rows.dim(0) : routes_->pulled_[table].count();
+  if (rows.dim(0) == count) {
+    to.joined = rows;
+  } else if (rows.device().is_cuda()) {
+    to.parts[shard] = rows;
+  } else if (rows.dim(0) > 0) {
+    if (!to.joined.defined()) to.joined = Tensor::Empty({count, rows.dim(1)});
+    return to.joined;
   }
-  Tensor rows = Tensor::Empty({count, widths_[table]});
-  for (size_t shard = 0; shard < parts.size(); ++shard) {
-    const float* from = parts[shard].data<float>();
-    for (const int64_t place : places[shard]) {
-      std::copy_n(from, widths_[table],
-                  rows.data<float>() + place * widths_[table]);
-      from += widths_[table];
-    }
+  return {};
+}
+
+void JoinedRows::Take(int shard, const std::vector<Tensor>& rows) {
+  const auto from = static_cast<size_t>(shard);
+  for (size_t table = 0; table < rows.size(); ++table) {
+    const Tensor to = PlaceFor(table, from, rows[table]);
+    if (to.defined())
+      CopyToPlaces(to, rows[table], routes_->pulled_[table].PlacesOf(from));
   }
-  return rows;
+}
+
+std::vector<Tensor> JoinedRows::All() const {
+  const MutexLock lock(mutex_);
+  std::vector<Tensor> all;
+  for (size_t table = 0; table < tables_.size(); ++table) {
+    const Table& of = tables_[table];
+    all.push_back(of.joined.defined() ? of.joined : JoinOnGpu(table, of.parts));
+  }
+  return all;
+}
+
+Tensor JoinedRows::JoinOnGpu(size_t table,
+                             const std::vector<Tensor>& parts) const {
+  const Tensor& places = routes_->pulled_[table].places;
+  const Tensor order = Tensor::EmptyLike(places);
+  for (int64_t i = 0; i < places.numel(); ++i)
+    order.data<int64_t>()[places.data<int64_t>()[i]] = i;
+  return ops::Embedding(ops::Cat(parts, 0), order.To(parts[0].device()));
 }
 
 }  // namespace baton::dist
