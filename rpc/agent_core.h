@@ -107,6 +107,7 @@ class AgentCore final : public MessageHandler,
   absl::Status Shutdown(const ShutdownOptions& options);
   // Joins the threads. Call it after Shutdown.
   void StopThreads();
+  bool shutting_down() const;
   // Waits until no call is under way and no object is owned or held. Returns
   // false after `deadline`.
   bool WaitIdle(Clock::time_point deadline);

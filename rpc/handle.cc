@@ -68,17 +68,49 @@ void Handle::TellWaiting(Then most) {
   }
 }
 
-bool Handle::FailWith(const absl::Status& why) {
+bool Handle::FailWith(const absl::Status& why, Owner owner) {
   std::vector<Confirmed> waiting;
+  std::vector<OwnerLost> handlers;
   {
     MutexLock lock(mutex_);
     if (state_ == State::kFailed) return false;
     state_ = State::kFailed;
     failure_ = why;
+    owner_ = owner;
     if (!telling_) waiting.swap(waiting_);
+    handlers.swap(on_owner_lost_);
   }
   for (Confirmed& callback : waiting) callback(why);
+  if (owner == Owner::kIsLost) TellLost(std::move(handlers), why);
   return true;
+}
+
+void Handle::OnOwnerLost(OwnerLost handler) {
+  if (is_owner()) return;
+  absl::Status why;
+  {
+    MutexLock lock(mutex_);
+    if (state_ != State::kFailed) {
+      on_owner_lost_.push_back(std::move(handler));
+      return;
+    }
+    if (owner_ != Owner::kIsLost) return;
+    why = failure_;
+  }
+  TellLost({std::move(handler)}, why);
+}
+
+// The task does not keep the handle: who drops it will not be told.
+void Handle::TellLost(std::vector<OwnerLost> handlers,
+                      const absl::Status& why) {
+  auto agent = agent_.lock();
+  if (handlers.empty() || agent == nullptr || agent->shutting_down()) return;
+  agent->workers().Post(
+      [weak = weak_from_this(), handlers = std::move(handlers), why] {
+        const HandlePtr self = weak.lock();
+        if (self == nullptr) return;
+        for (const OwnerLost& handler : handlers) handler(self, why);
+      });
 }
 
 void Handle::WhenConfirmed(Confirmed callback, Then then) {

@@ -37,6 +37,8 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // Whether a callback is brief, or may block or copy many bytes.
   enum class Then { kIsBrief, kMayWait };
   using Confirmed = std::function<void(const absl::Status&)>;
+  using OwnerLost =
+      std::function<void(const std::shared_ptr<Handle>&, const absl::Status&)>;
 
   struct Identity {
     RRefId id;
@@ -66,8 +68,12 @@ class Handle : public std::enable_shared_from_this<Handle> {
   State state() const;
   absl::Status failure() const;
   void Confirm();
-  // Returns false if it had already failed.
-  bool FailWith(const absl::Status& why);
+  // Returns false if it had already failed. With kIsLost it calls the handlers
+  // of OnOwnerLost.
+  enum class Owner { kIsThere, kIsLost };
+  bool FailWith(const absl::Status& why, Owner owner = Owner::kIsThere);
+  // See RRef::OnOwnerLost.
+  void OnOwnerLost(OwnerLost handler);
   // Runs `callback` once the state is not kUnknown; at once if it already is
   // not. Confirm itself runs the waiting callbacks if they are few and all
   // brief; otherwise they run where the agent runs continuations. They run in
@@ -92,6 +98,7 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // Runs the waiting callbacks if all are within `most`, else passes them on to
   // the agent's executor.
   void TellWaiting(Then most);
+  void TellLost(std::vector<OwnerLost> handlers, const absl::Status& why);
 
   const Identity identity_;
   const std::weak_ptr<AgentCore> agent_;
@@ -105,6 +112,8 @@ class Handle : public std::enable_shared_from_this<Handle> {
   // The longest in waiting_.
   Then longest_ ABSL_GUARDED_BY(mutex_) = Then::kIsBrief;
   bool telling_ ABSL_GUARDED_BY(mutex_) = false;  // callbacks are being run
+  Owner owner_ ABSL_GUARDED_BY(mutex_) = Owner::kIsThere;
+  std::vector<OwnerLost> on_owner_lost_ ABSL_GUARDED_BY(mutex_);
   // Written once, before `moved_` is true.
   std::shared_ptr<Handle> successor_;
   std::atomic<bool> moved_{false};

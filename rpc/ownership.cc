@@ -215,7 +215,8 @@ void Ownership::FailGrant(const HandlePtr& handle, const absl::Status& why) {
     if (found == grants_.end() || found->second.told) return;
     grants_.erase(found);
   }
-  handle->FailWith(why);
+  handle->FailWith(why, absl::IsUnavailable(why) ? Handle::Owner::kIsLost
+                                                 : Handle::Owner::kIsThere);
   Perform({});
 }
 

@@ -106,7 +106,8 @@ void Ownership::OnUnsent(const WorkerInfo& to, const ControlItem& item) {
   }
   if (failed != nullptr) {
     failed->FailWith(
-        absl::UnavailableError(absl::StrCat("worker ", to.name, " is gone")));
+        absl::UnavailableError(absl::StrCat("worker ", to.name, " is gone")),
+        Handle::Owner::kIsLost);
   }
   Perform(std::move(actions));
 }
@@ -169,7 +170,9 @@ void Ownership::OnWorkerGone(const WorkerInfo& worker,
       it = grants_.erase(it);
     }
   }
-  for (const HandlePtr& handle : lost) handle->FailWith(why);
+  for (const HandlePtr& handle : lost) {
+    handle->FailWith(why, Handle::Owner::kIsLost);
+  }
   Perform(std::move(actions));
 }
 

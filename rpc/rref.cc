@@ -53,6 +53,11 @@ bool IsConfirmed(const HandlePtr& unmoved) {
   return handle != nullptr && handle->state() == Handle::State::kConfirmed;
 }
 
+void OnOwnerLost(const HandlePtr& unmoved, Handle::OwnerLost handler) {
+  const HandlePtr& handle = Current(unmoved);
+  if (handle != nullptr) handle->OnOwnerLost(std::move(handler));
+}
+
 std::string Describe(const HandlePtr& unmoved, const std::string& type) {
   const HandlePtr& handle = Current(unmoved);
   if (handle == nullptr) return absl::StrCat("RRef<", type, ">(nothing)");

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ RRefId IdOf(const HandlePtr& handle);
 const WorkerInfo& OwnerOf(const HandlePtr& handle);
 bool IsOwner(const HandlePtr& handle);
 bool IsConfirmed(const HandlePtr& handle);
+void OnOwnerLost(
+    const HandlePtr& handle,
+    std::function<void(const HandlePtr&, const absl::Status&)> handler);
 std::string Describe(const HandlePtr& handle, const std::string& type);
 absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& handle,
                                         const ValueType& type);
@@ -170,6 +174,27 @@ class RRef {
   // handle.
   absl::Status MoveTo(const RRef& successor) const {
     return internal::MoveHandle(handle_, successor.handle_);
+  }
+
+  // Calls `handler(lost, cause)` once if the object's owner is lost: if its
+  // worker dies, is silent for its lease, leaves, is removed, is started again,
+  // or gives this worker up, and if the creation finds it unreachable. If it is
+  // lost already, at once. `lost` is this RRef; `cause` is Unavailable and
+  // names the worker. Several handlers of one RRef are called in turn.
+  //
+  // The handler runs on a thread of the agent's pool, without locks. It may
+  // call and wait, make the object anew at another worker or at a successor,
+  // and drop or move (MoveTo) its RRef. It must not throw. It is not called for
+  // another error of the creation, at the owner itself, once the last copy of
+  // this RRef in this process is gone, or once this agent shuts down. It goes
+  // with that copy, so it must not own one: use `lost`.
+  template <typename Handler>
+  void OnOwnerLost(Handler handler) const {
+    internal::OnOwnerLost(
+        handle_, [handler = std::move(handler)](const internal::HandlePtr& lost,
+                                                const absl::Status& cause) {
+          handler(RRef(lost), cause);
+        });
   }
 
   bool valid() const { return handle_ != nullptr; }

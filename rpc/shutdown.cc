@@ -15,6 +15,11 @@ absl::Status AgentCore::StoppedStatus() const {
       absl::StrCat("worker ", self().name, " has shut down"));
 }
 
+bool AgentCore::shutting_down() const {
+  const MutexLock lock(mutex_);
+  return shutdown_begun_;
+}
+
 // Waits until `until` returns true. It is called without locks, after each
 // change and at least every kAskAgain.
 bool AgentCore::Wait(Clock::time_point deadline,

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "rpc/rendezvous.h"
+#include "tests/rpc/heard.h"
 #include "tests/rpc/peer/keeper.h"
 #include "tests/rpc/peer/peer_process.h"
 #include "tests/support/status_matchers.h"
@@ -137,6 +138,32 @@ TEST_F(SilentWorkerTest, TheRankOfAKilledProcessIsThatOfItsSuccessor) {
                 Fails(StatusCode::kUnavailable, before));
     before = name;
   }
+}
+
+TEST_F(SilentWorkerTest, WhatAKilledProcessOwnedIsMadeAnewByItsSuccessor) {
+  auto counter = rpc::Create<Counter>(*alice_, "bob", 1).Await();
+  ASSERT_THAT(counter, IsOk());
+  const HeardPtr heard = Listen(*counter);
+  bob_->Kill(SIGKILL);
+  ExpectOnce(heard, "worker bob and what it had is lost");
+  const auto successor = StartPeer("bob", meeting_);
+  EXPECT_EQ(successor->ReadLine(), "joined");
+  const auto anew = rpc::Create<Counter>(*alice_, "bob", 2).Await();
+  ASSERT_THAT(anew, IsOk());
+  EXPECT_EQ(*anew->Async<&Counter::Get>().Await(), 2);
+}
+
+TEST_F(SilentWorkerTest, AStoppedOwnerIsLostOnceEvenIfItResumes) {
+  auto counter = rpc::Create<Counter>(*alice_, "bob", 1).Await();
+  ASSERT_THAT(counter, IsOk());
+  const HeardPtr heard = Listen(*counter);
+  bob_->Kill(SIGSTOP);
+  ExpectOnce(heard, "bob");
+  bob_->Kill(SIGCONT);
+  ASSERT_TRUE(Within(20s, [&] { return alice_->workers().size() == 2; }));
+  ASSERT_THAT(alice_->Async<&Sum>("bob", 1, 2).Await(10s), IsOk());
+  EXPECT_EQ(heard->times, 1);
+  ExpectOnce(Listen(*counter), "bob");
 }
 
 TEST_F(SilentWorkerTest, OneWhosePoolIsBusyIsNotSilent) {

@@ -158,6 +158,7 @@ void Worker::Run() {
       CallPlain();
       continue;
     }
+    if (phase_ == Phase::kDrop) CheckLosses();
     while (phase_ == Phase::kDrop && !pocket_.empty()) DropCell();
     Look();
   }
@@ -211,6 +212,19 @@ void Worker::Look() {
   std::sort(sees_.begin(), sees_.end());
 }
 
+// After the rest, when all have heard of all that was lost.
+void Worker::CheckLosses() {
+  for (const Held& held : pocket_) {
+    const uint64_t owner = held.cell.owner().incarnation;
+    if (*held.lost > 0 || std::count(sees_.begin(), sees_.end(), owner) > 0) {
+      continue;
+    }
+    World::Get().Fail(absl::StrCat("worker ", options_.name,
+                                   " has not heard of the loss of worker ",
+                                   owner, ", which has object ", held.number));
+  }
+}
+
 std::string Worker::AnyWorker() {
   return absl::StrCat("w", random_.Below(options_.world_size));
 }
@@ -229,7 +243,13 @@ void Worker::CallPlain() {
 
 void Worker::Put(RRef<Cell> cell, uint64_t number) {
   ledger_.Held(number, group_, 1);
-  pocket_.push_back({std::move(cell), number});
+  auto lost = std::make_shared<int>(0);
+  cell.OnOwnerLost([lost, number](const RRef<Cell>&, const absl::Status&) {
+    if (++*lost == 1) return;
+    World::Get().Fail(
+        absl::StrCat("the owner of object ", number, " was lost twice"));
+  });
+  pocket_.push_back({std::move(cell), number, std::move(lost)});
 }
 
 void Worker::DropCell() {

@@ -70,6 +70,7 @@ class Worker {
   struct Held {
     RRef<Cell> cell;
     uint64_t number = 0;
+    std::shared_ptr<int> lost;  // how often it heard of its owner's loss
   };
   friend struct Pocket;
 
@@ -77,6 +78,7 @@ class Worker {
   bool Join();
   void Step();
   void Look();
+  void CheckLosses();
   std::string AnyWorker();
 
   void CallPlain();

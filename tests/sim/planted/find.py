@@ -43,6 +43,8 @@ BUGS = [
      "        actions.messages.push_back(\n"
      "            {found->second.owner,\n"
      "             {ControlKind::kDelete, handle.id(), handle.fork()}});\n"),
+    ("owners_are_lost_in_silence", "rpc/handle.cc",
+     "  if (owner == Owner::kIsLost) TellLost(std::move(handlers), why);\n"),
     ("nothing_is_sent_again", "rpc/control_channel.cc",
      "    window_ = kItemsPerFrame;\n    next_ = first_;\n",
      "    next_ = first_;\n"),
