@@ -5,8 +5,8 @@
 
   recovery_bench --what=faults | tests/bench/draw_faults.py faults.svg
 
-Prints what each kind of fault has cost: the time in which the undisturbed
-training would have trained the rows that are missing.
+Prints what each kind of fault has cost: the time in which the training between
+the faults would have trained the rows that are missing.
 """
 
 import json
@@ -15,13 +15,14 @@ from collections import defaultdict
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 900, 220, 60, 40, 24
 WINDOW_S = 5  # throughput is that of so many seconds
+SETTLED_S = 10  # after a fault, until the training is as if there had been none
 COLOURS = {"kill": "#b03030", "stop of 1 s": "#c08020", "stop of 5 s": "#7040a0"}
 
 
-def steps_of(lines, run):
+def steps_of(lines):
     """(second, rows so far) of each step."""
     return [(0.0, 0)] + [(line["at"], line["rows"]) for line in lines
-                         if line.get("run") == run and "rows" in line]
+                         if "rows" in line]
 
 
 def rows_at(steps, second):
@@ -42,11 +43,21 @@ def throughput(steps):
             for at in range(0, last, WINDOW_S)]
 
 
+def undisturbed_rate(steps, faults):
+    """Rows a second, of the time in which no fault tells any more."""
+    ends = [fault["at"] for fault in faults] + [steps[-1][0]]
+    begins = [0] + [fault["at"] + SETTLED_S for fault in faults]
+    spans = [(begin, end) for begin, end in zip(begins, ends) if end > begin]
+    rows = sum(rows_at(steps, end) - rows_at(steps, begin)
+               for begin, end in spans)
+    return rows / sum(end - begin for begin, end in spans)
+
+
 def costs(steps, faults, rate):
-    """Seconds that were lost from each fault to the next one, by its kind."""
-    ends = [fault["at"] for fault in faults[1:]] + [steps[-1][0]]
+    """Seconds that were lost by each fault, by its kind."""
     lost = defaultdict(list)
-    for fault, end in zip(faults, ends):
+    for fault in faults:
+        end = min(fault["at"] + SETTLED_S, steps[-1][0])
         rows = rows_at(steps, end) - rows_at(steps, fault["at"])
         lost[fault["fault"]].append(end - fault["at"] - rows / rate)
     return lost
@@ -57,10 +68,9 @@ def path(points, x, y):
                     for i, (at, rate) in enumerate(points))
 
 
-def draw(undisturbed, disturbed, faults, rate, kept):
-    end = disturbed[-1][0]
-    most = 1.15 * max(each for _, each in
-                      throughput(undisturbed) + throughput(disturbed))
+def draw(steps, faults, rate, kept):
+    end = steps[-1][0]
+    most = 1.15 * max(each for _, each in throughput(steps))
     x = lambda at: LEFT + at / end * (WIDTH - LEFT - 10)
     y = lambda each: HEIGHT - BOTTOM - each / most * (HEIGHT - BOTTOM - TOP)
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
@@ -71,7 +81,7 @@ def draw(undisturbed, disturbed, faults, rate, kept):
         svg.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" '
                    f'y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
                    'stroke-dasharray="2 3"/>')
-    svg.append(f'<path d="{path(throughput(disturbed), x, y)}" fill="none" '
+    svg.append(f'<path d="{path(throughput(steps), x, y)}" fill="none" '
                'stroke="#2060a0" stroke-width="1.5"/>')
     svg.append(f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y(rate):.1f}" '
                f'y2="{y(rate):.1f}" stroke="#308030"/>')
@@ -83,7 +93,7 @@ def draw(undisturbed, disturbed, faults, rate, kept):
                    f'text-anchor="end">{part * rate:.0f}/s</text>')
     at = LEFT
     for text, colour in [("rows a second", "#2060a0"),
-                         ("undisturbed", "#308030")] + list(COLOURS.items()):
+                         ("between faults", "#308030")] + list(COLOURS.items()):
         svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
         at += 8 * len(text) + 16
     svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
@@ -93,18 +103,17 @@ def draw(undisturbed, disturbed, faults, rate, kept):
 
 def main():
     lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
-    summary = next(line for line in lines if line.get("what") == "faults")
     faults = [line for line in lines if "fault" in line]
-    disturbed = steps_of(lines, "faults")
-    rate = summary["undisturbed_rows_per_s"]
+    steps = steps_of(lines)
+    rate = undisturbed_rate(steps, faults)
+    kept = steps[-1][1] / steps[-1][0] / rate
     with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write(draw(steps_of(lines, "undisturbed"), disturbed, faults, rate,
-                        summary["kept"]))
-    for kind, lost in sorted(costs(disturbed, faults, rate).items()):
+        file.write(draw(steps, faults, rate, kept))
+    for kind, lost in sorted(costs(steps, faults, rate).items()):
         lost.sort()
         print(f"{kind}: {len(lost)} times, median {lost[len(lost) // 2]:.2f} s, "
               f"most {lost[-1]:.2f} s")
-    print(f"kept: {100 * summary['kept']:.1f} %")
+    print(f"between faults: {rate:.1f} rows/s; kept: {100 * kept:.1f} %")
 
 
 if __name__ == "__main__":

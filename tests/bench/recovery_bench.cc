@@ -11,10 +11,11 @@
 //
 //   recovery_bench --what=faults --minutes=10 | tests/bench/draw_faults.py
 //
-// trains undisturbed, then with a fault every --period_s seconds at a worker
-// that has a stage: it is killed, of which a launcher tells; it is stopped for
-// a second; it is stopped for five. Prints JSON lines: `rows` for each second,
-// each fault and recovery, and the throughput that was kept.
+// trains with a fault every --period_s seconds at a worker that has a stage: it
+// is killed, of which a launcher tells; it is stopped for a second; it is
+// stopped for five. Prints a JSON line for each step, with the rows trained so
+// far, for each fault and for each recovery; draw_faults.py computes from them
+// how much of the throughput between faults was kept.
 
 #include <signal.h>
 
@@ -28,6 +29,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "models/distributed/recovery.h"
@@ -52,8 +54,9 @@ ABSL_FLAG(double, momentum, 0.9, "of SGD; 0: it keeps no state");
 ABSL_FLAG(int, rounds, 12, "snapshots: of steps of each kind");
 ABSL_FLAG(int, steps, 3, "snapshots: timed steps of a round, after one more");
 ABSL_FLAG(double, minutes, 10, "faults: of training with faults");
-ABSL_FLAG(double, undisturbed_minutes, 2, "faults: of training before");
 ABSL_FLAG(double, period_s, 30, "faults: between two of them");
+ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
+          "after which a silent worker counts as lost");
 
 namespace baton {
 namespace {
@@ -73,6 +76,8 @@ std::vector<std::string> StockWorker(const std::string& name,
   return {
       testing::ProgramPath("baton-worker"), absl::StrCat("--name=", name),
       absl::StrCat("--rendezvous=", rendezvous),
+      absl::StrCat("--lease=",
+                   absl::FormatDuration(absl::GetFlag(FLAGS_lease))),
       world_size == 0 ? "--extra" : absl::StrCat("--world_size=", world_size)};
 }
 
@@ -90,6 +95,8 @@ class Cluster {
     options.rendezvous = cluster->processes_.address();
     options.world_size = kWorkers + 1;
     options.agent.on_start = dist::AttachStock;
+    options.agent.lease =
+        absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_lease));
     rpc::Registry registry;
     dist::RegisterStock(registry);
     ASSIGN_OR_RETURN(cluster->agent_,
@@ -247,31 +254,35 @@ std::vector<Fault> Faults() {
           StopFor(5)};
 }
 
-// Trains for a while, with faults or without. Prints what happens.
-class Run {
+// Trains with faults, and prints what happens.
+class FaultyTraining {
  public:
-  Run(const char* name, Cluster& cluster, Training& training,
-      Clock::time_point begin)
-      : name_(name), cluster_(cluster), training_(training), begin_(begin) {}
-  ~Run() {
+  explicit FaultyTraining(Cluster& cluster) : cluster_(cluster) {}
+  ~FaultyTraining() {
     if (fault_.joinable()) fault_.join();
   }
 
-  // Rows a second.
-  absl::StatusOr<double> Train(double minutes, bool faults) {
-    const double end = 60 * minutes;
+  absl::Status Train() {
+    const auto tell = [this](const dist::Recovery& recovery) {
+      std::printf("{\"at\": %.3f, \"recovery\": \"%s\"}\n",
+                  SecondsSince(begin_), recovery.ToString().c_str());
+    };
+    ASSIGN_OR_RETURN(training_, Training::Make(cluster_.agent(), true,
+                                               {.on_recovery = tell}));
+    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training_->Step());
+    begin_ = Clock::now();
     double next_fault = absl::GetFlag(FLAGS_period_s) / 2;
-    while (SecondsSince(begin_) < end) {
-      if (faults && SecondsSince(begin_) >= next_fault) {
+    while (SecondsSince(begin_) < 60 * absl::GetFlag(FLAGS_minutes)) {
+      if (SecondsSince(begin_) >= next_fault) {
         Break();
         next_fault += absl::GetFlag(FLAGS_period_s);
       }
-      RETURN_IF_ERROR(training_.Step());
+      RETURN_IF_ERROR(training_->Step());
       rows_ += absl::GetFlag(FLAGS_batch);
-      std::printf("{\"run\": \"%s\", \"at\": %.3f, \"rows\": %d}\n", name_,
-                  SecondsSince(begin_), static_cast<int>(rows_));
+      std::printf("{\"at\": %.3f, \"rows\": %d}\n", SecondsSince(begin_),
+                  static_cast<int>(rows_));
     }
-    return static_cast<double>(rows_) / SecondsSince(begin_);
+    return absl::OkStatus();
   }
 
  private:
@@ -279,49 +290,22 @@ class Run {
   void Break() {
     if (fault_.joinable()) fault_.join();
     const Fault fault = faults_[number_ % faults_.size()];
-    const std::string worker = training_.Owner(number_ / faults_.size());
+    const std::string worker = training_->Owner(number_ / faults_.size());
     ++number_;
-    std::printf(
-        "{\"run\": \"%s\", \"at\": %.3f, \"fault\": \"%s\", \"worker\": "
-        "\"%s\"}\n",
-        name_, SecondsSince(begin_), fault.kind.c_str(), worker.c_str());
+    std::printf("{\"at\": %.3f, \"fault\": \"%s\", \"worker\": \"%s\"}\n",
+                SecondsSince(begin_), fault.kind.c_str(), worker.c_str());
     fault_ = std::thread(
         [this, fault, worker] { fault.happens(cluster_.processes(), worker); });
   }
 
-  const char* const name_;
   Cluster& cluster_;
-  Training& training_;
-  const Clock::time_point begin_;
+  std::unique_ptr<Training> training_;
+  Clock::time_point begin_;
   const std::vector<Fault> faults_ = Faults();
   size_t number_ = 0;
   int64_t rows_ = 0;
   std::thread fault_;
 };
-
-absl::Status MeasureFaults(Cluster& cluster) {
-  Clock::time_point begin = Clock::now();
-  const auto tell = [&](const dist::Recovery& recovery) {
-    std::printf("{\"run\": \"faults\", \"at\": %.3f, \"recovery\": \"%s\"}\n",
-                SecondsSince(begin), recovery.ToString().c_str());
-  };
-  ASSIGN_OR_RETURN(const auto training, Training::Make(cluster.agent(), true,
-                                                       {.on_recovery = tell}));
-  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training->Step());
-  begin = Clock::now();
-  ASSIGN_OR_RETURN(const double undisturbed,
-                   Run("undisturbed", cluster, *training, begin)
-                       .Train(absl::GetFlag(FLAGS_undisturbed_minutes), false));
-  begin = Clock::now();
-  ASSIGN_OR_RETURN(const double disturbed,
-                   Run("faults", cluster, *training, begin)
-                       .Train(absl::GetFlag(FLAGS_minutes), true));
-  std::printf(
-      "{\"what\": \"faults\", \"undisturbed_rows_per_s\": %.2f, "
-      "\"rows_per_s\": %.2f, \"kept\": %.4f}\n",
-      undisturbed, disturbed, disturbed / undisturbed);
-  return absl::OkStatus();
-}
 
 absl::Status Main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -329,7 +313,7 @@ absl::Status Main() {
   if (what != "snapshots" && what != "faults")
     return absl::InvalidArgumentError("--what: snapshots or faults");
   ASSIGN_OR_RETURN(const auto cluster, Cluster::Make());
-  return what == "faults" ? MeasureFaults(*cluster)
+  return what == "faults" ? FaultyTraining(*cluster).Train()
                           : MeasureSnapshots(*cluster);
 }
 

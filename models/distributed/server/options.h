@@ -78,9 +78,9 @@ struct ServerOptions {
   bool backups = false;
   std::vector<RowTableOptions> tables{};
   // The compute threads that step a shard, while its other threads read it for
-  // trainers. 0: as many as the server's worker has, but at least half of the
-  // cores that its process may use: trainers wait for a step, but no step for
-  // theirs.
+  // trainers. 0: as many as the server's worker has, but at least an even share
+  // of half of the cores that its process may use, among the servers that may
+  // use the same ones: trainers wait for a step, but no step for theirs.
   int32_t compute_threads = 0;
   static constexpr auto Fields() {
     using S = ServerOptions;

@@ -10,6 +10,7 @@
 #include "models/distributed/checkpoint_shard.h"
 #include "models/distributed/server/saved_shards.h"
 #include "models/distributed/server/shard.h"
+#include "models/distributed/server/step_threads.h"
 
 namespace baton::dist {
 namespace {
@@ -45,6 +46,14 @@ absl::StatusOr<ServedKeys> PlanServers(const std::vector<std::string>& servers,
   return served;
 }
 
+absl::StatusOr<std::vector<std::string>> CoresOf(
+    rpc::Agent& agent, const std::vector<std::string>& servers) {
+  std::vector<Future<std::string>> asking;
+  for (const std::string& server : servers)
+    asking.push_back(agent.Async<&server_calls::Cores>(server));
+  return WaitAll(asking).Await(kNoLimit);
+}
+
 Future<Replicas> MakeShard(rpc::Agent& agent,
                            const std::vector<std::string>& servers,
                            const ShardSpec& spec,
@@ -76,6 +85,7 @@ void RegisterParameterServers(rpc::Registry& registry) {
   registry.Add<ServerShard>();
   registry.Add<ServerDirectory>();
   registry.AddFunction<&server_calls::Ping>();
+  registry.AddFunction<&server_calls::Cores>();
 }
 
 ParameterServers::ParameterServers(rpc::Agent& agent, const ServedKeys& served)
@@ -113,6 +123,8 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
   if (served.options.backups) {
     ASSIGN_OR_RETURN(line, made->LineUp(servers));
   }
+  ASSIGN_OR_RETURN(const std::vector<std::string> cores,
+                   CoresOf(agent, servers));
   std::vector<Future<Replicas>> making;
   for (int shard = 0; shard < served.layout.shards(); ++shard) {
     making.push_back(MakeShard(agent, servers,
@@ -120,6 +132,7 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
                                 .shard = shard,
                                 .shards = served.layout.shards(),
                                 .servers = servers,
+                                .cores = cores,
                                 .image = images[static_cast<size_t>(shard)],
                                 .saved = rows},
                                line));

@@ -50,6 +50,7 @@ ServerShard::ServerShard(rpc::Agent& agent, const ShardSpec& spec,
       shard_(spec.shard),
       shards_(spec.shards),
       servers_(spec.servers),
+      cores_(spec.cores),
       state_(spec, agent.self().compute.device),
       directories_(std::move(directories)) {}
 
@@ -297,7 +298,8 @@ Future<ShardReport> ServerShard::Report() {
                             .version = self.state_.version(),
                             .trainers = static_cast<int64_t>(
                                 self.state_.clocks().trainers().size()),
-                            .has_backup = !self.backup_.empty()});
+                            .has_backup = !self.backup_.empty(),
+                            .servers_here = self.state_.servers_here()});
   });
   return promise.future();
 }

@@ -34,10 +34,12 @@ struct ShardReport {
   int64_t version = 0;
   int64_t trainers = 0;
   bool has_backup = false;
+  int64_t servers_here = 1;  // that may use the same cores, itself among them
   static constexpr auto Fields() {
     using R = ShardReport;
-    return std::tuple{&R::serves,  &R::epoch,    &R::updates,
-                      &R::version, &R::trainers, &R::has_backup};
+    return std::tuple{&R::serves,      &R::epoch,    &R::updates,
+                      &R::version,     &R::trainers, &R::has_backup,
+                      &R::servers_here};
   }
 };
 
@@ -193,7 +195,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
 
   rpc::Agent& agent_;
   const int32_t shard_, shards_;
-  const std::vector<std::string> servers_;
+  const std::vector<std::string> servers_, cores_;
   Strand strand_;
   ShardState state_;
   DirectoryLine directories_;  // without those of lost workers, except the last

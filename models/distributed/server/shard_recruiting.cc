@@ -65,6 +65,7 @@ void ServerShard::CopyTo(const rpc::WorkerInfo& worker) {
                        .shard = shard_,
                        .shards = shards_,
                        .servers = servers_,
+                       .cores = cores_,
                        .image = state_.Image()};
   rpc::Create<ServerShard>(agent_, worker, spec, directories_)
       .Then([primary = agent_.self(), epoch = epoch_,

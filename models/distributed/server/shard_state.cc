@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "models/distributed/server/compression.h"
 #include "models/distributed/server/in_parts.h"
+#include "models/distributed/server/step_threads.h"
 
 namespace baton::dist {
 namespace {
@@ -24,10 +25,9 @@ constexpr int64_t kStride = 64 << 10;
 // The number of elements for which another thread pays.
 constexpr int64_t kGrain = 1 << 20;
 
-int StepThreads(const ServerOptions& options) {
-  if (options.compute_threads > 0) return options.compute_threads;
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(ComputeThreads(), cores / 2);
+int ServersHere(const std::vector<std::string>& cores) {
+  return static_cast<int>(std::max<int64_t>(
+      1, std::count(cores.begin(), cores.end(), CoresHere())));
 }
 
 std::vector<std::unique_ptr<ShardTable>> TablesOf(const ShardSpec& spec,
@@ -48,6 +48,7 @@ std::vector<std::unique_ptr<ShardTable>> TablesOf(const ShardSpec& spec,
 ShardState::ShardState(const ShardSpec& spec, Device device)
     : options_(spec.options),
       shards_(spec.shards),
+      servers_here_(ServersHere(spec.cores)),
       device_(device),
       shape_(spec.image.values.shape()),
       steps_(spec.image.steps),
@@ -209,7 +210,10 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
 
 // Dense values are stepped before the tables' readers are excluded.
 void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
-  const ComputeThreadsScope threads(StepThreads(options_));
+  const ComputeThreadsScope threads(StepThreads(
+      options_, {.threads = ComputeThreads(),
+                 .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                 .servers = servers_here_}));
   DenseSteps dense;
   for (const StepWork& step : steps)
     if (!step.dense.empty()) dense.push_back(step.dense);

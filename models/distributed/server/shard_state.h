@@ -93,13 +93,14 @@ struct ShardSpec {
   int32_t shard = 0;
   int32_t shards = 1;
   std::vector<std::string> servers{};  // the names of all servers, in order
+  std::vector<std::string> cores{};    // of each server (CoresHere)
   ShardImage image;
   std::optional<SavedRows> saved{};  // the source of the rows if the image has
                                      // none
   static constexpr auto Fields() {
     using S = ShardSpec;
-    return std::tuple{&S::options, &S::shard, &S::shards,
-                      &S::servers, &S::image, &S::saved};
+    return std::tuple{&S::options, &S::shard, &S::shards, &S::servers,
+                      &S::cores,   &S::image, &S::saved};
   }
 };
 
@@ -148,6 +149,8 @@ class ShardState {
   Device device() const { return device_; }
   const ServerOptions& options() const { return options_; }
   const Clocks& clocks() const { return clocks_; }
+  // The number of servers that may use the cores of this one.
+  int servers_here() const { return servers_here_; }
 
   // Returns InvalidArgument for gradients that do not fit.
   absl::Status Check(const Gradients& gradients) const;
@@ -216,6 +219,7 @@ class ShardState {
 
   const ServerOptions options_;
   const int32_t shards_;
+  const int servers_here_;
   const Device device_;
   const Shape shape_;          // of the dense values
   std::vector<Tensor> slots_;  // the rule's state, laid out as the values

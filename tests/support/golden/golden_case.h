@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device.h"
 #include "core/safetensors.h"
 #include "models/nn/module.h"
 #include "tests/support/golden/golden_path.h"
@@ -44,12 +45,12 @@ inline void ExpectSame(const Tensor& got, const Tensor& wanted,
   }
 }
 
-// The tensors "NAME...." of a file that tools/golden made, on the test's
-// device.
+// The tensors "NAME...." of a file that tools/golden made, on `device`.
 class GoldenCase {
  public:
-  GoldenCase(const std::string& file, const std::string& name)
-      : prefix_(name + ".") {
+  GoldenCase(const std::string& file, const std::string& name,
+             Device device = test::TestDevice())
+      : prefix_(name + "."), device_(device) {
     auto read = ReadSafeTensors(GoldenPath(file));
     EXPECT_TRUE(read.ok()) << read.status();
     if (read.ok()) all_ = read->tensors;
@@ -57,7 +58,7 @@ class GoldenCase {
   // Undefined where there is none.
   Tensor operator[](const std::string& name) const {
     const auto it = all_.find(prefix_ + name);
-    return it == all_.end() ? Tensor() : test::Put(it->second);
+    return it == all_.end() ? Tensor() : it->second.To(device_);
   }
   Variable Leaf(const std::string& name) const {
     const Tensor value = (*this)[name];
@@ -71,10 +72,10 @@ class GoldenCase {
     }
     return state;
   }
-  // Puts the case's parameters into `module`, in f64.
+  // Puts the case's parameters into `module`, in f64, on the device.
   void Load(nn::Module& module) const {
     module.To(DType::kF64);
-    module.To(test::TestDevice());
+    module.To(device_);
     const absl::Status loaded = module.LoadStateDict(State());
     ASSERT_TRUE(loaded.ok()) << loaded;
   }
@@ -89,6 +90,7 @@ class GoldenCase {
 
  private:
   const std::string prefix_;
+  const Device device_;
   std::map<std::string, Tensor> all_;
 };
 

@@ -22,6 +22,7 @@
 #include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/rpc/collectives/groups.h"
 #include "tests/support/golden/golden_case.h"
+#include "tests/support/test_device.h"
 
 // Data parallel against tools/golden/data_parallel.py.
 namespace baton::dist {
@@ -33,7 +34,7 @@ using testing::IsOk;
 using testing::OnEach;
 
 constexpr char kFile[] = "data_parallel.safetensors";
-constexpr size_t kRanks = 2;
+constexpr int kRanks = 2;
 constexpr double kTolerance = 1e-12;
 
 void AddNet(nn::Sequential& net, Generator& generator) {
@@ -63,8 +64,9 @@ class Branches final : public nn::Module {
 // A case, as one of its two members takes it.
 class Member {
  public:
-  Member(const std::string& name, nn::Module& module, size_t rank)
-      : golden_(kFile, name), module_(module), rank_(rank) {
+  Member(const std::string& name, nn::Module& module, size_t rank,
+         Device device)
+      : golden_(kFile, name, device), module_(module), rank_(rank) {
     golden_.Load(module);
   }
   bool Has(size_t step) const { return Of("x", step).defined(); }
@@ -105,7 +107,12 @@ class GoldenDataParallel : public ::testing::Test {
     EXPECT_THAT(made, IsOk());
     return *std::move(made);
   }
-  const Groups groups_{kRanks, {.name = "Shared"}};
+  void SetUp() override {
+    if (groups_.size() < size_t{kRanks})
+      GTEST_SKIP() << "each member needs a GPU";
+  }
+  const Groups groups_{testing::MembersHere(kRanks),
+                       {.name = "Here", .gpus = test::TestDevice().is_cuda()}};
 };
 
 const optim::SgdOptions kSgd = {.lr = 0.1, .momentum = 0.9};
@@ -115,7 +122,7 @@ TEST_F(GoldenDataParallel, AddsUpBatchesAsPyTorchsNoSync) {
     Generator generator(1);
     nn::Sequential net;
     AddNet(net, generator);
-    const Member member("no_sync", net, rank);
+    const Member member("no_sync", net, rank, groups_.device(rank));
     const auto parallel = Wrap(net, rank);
     for (size_t step = 0; step < 2; ++step)
       ASSERT_THAT(parallel->AccumulateBackward(member.Loss(step)), IsOk());
@@ -129,7 +136,7 @@ TEST_F(GoldenDataParallel, TakesUnusedParametersAsPyTorchDoes) {
     Generator generator(1);
     Branches branches(generator);
     branches.UseB(rank == 0);
-    const Member member("unused", branches, rank);
+    const Member member("unused", branches, rank, groups_.device(rank));
     const auto parallel = Wrap(branches, rank);
     optim::Sgd sgd(branches.Parameters(), kSgd);
     for (size_t step = 0; member.Has(step); ++step) {
@@ -147,7 +154,7 @@ TEST_F(GoldenDataParallel, JoinsMembersAsPyTorchDoes) {
     Generator generator(1);
     nn::Sequential net;
     AddNet(net, generator);
-    const Member member("uneven", net, rank);
+    const Member member("uneven", net, rank, groups_.device(rank));
     const auto parallel = Wrap(net, rank, {.uneven_inputs = true});
     optim::Sgd sgd(net.Parameters(), kSgd);
     for (size_t step = 0; member.Has(step); ++step) {
@@ -162,7 +169,7 @@ TEST_F(GoldenDataParallel, JoinsMembersAsPyTorchDoes) {
 
 TEST_F(GoldenDataParallel, NormalisesAllBatchesAsPyTorchDoes) {
   OnEach(kRanks, [&](size_t rank) {
-    const GoldenCase golden(kFile, "sync_batch_norm");
+    const GoldenCase golden(kFile, "sync_batch_norm", groups_.device(rank));
     nn::BatchNorm2d norm(4);
     golden.Load(norm);
     SynchroniseBatchNorms(norm, groups_[rank]);

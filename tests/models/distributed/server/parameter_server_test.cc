@@ -149,6 +149,14 @@ TEST_F(ServerTest, TrainersThatAreLostAndComeDoNotStallARound) {
               Fails(absl::StatusCode::kFailedPrecondition, "only pulls"));
 }
 
+TEST_F(ServerTest, ServersKnowWhoElseStepsWithTheirCores) {
+  Make({}, {{"w", Tensor::Ones({8})}}, {"bob"});
+  EXPECT_EQ(ReportOf(0).servers_here, 1);
+  Make({}, {{"w", Tensor::Ones({8})}});
+  EXPECT_EQ(ReportOf(0).servers_here, 2);
+  EXPECT_EQ(ReportOf(1).servers_here, 2);
+}
+
 TEST_F(ServerTest, StalenessIsBoundedAndReachedBesideAStraggler) {
   constexpr int64_t kStaleness = 2, kPushes = 12;
   ServerOptions options =

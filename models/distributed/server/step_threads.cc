@@ -1,0 +1,34 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "models/distributed/server/step_threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/channels/machine.h"
+
+namespace baton::dist {
+
+std::string CoresHere() {
+  std::string name = absl::StrCat(rpc::BootId().value_or(""), ":");
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return name;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) absl::StrAppend(&name, core, ",");
+  return name;
+}
+
+int StepThreads(const ServerOptions& options, const StepPlace& place) {
+  if (options.compute_threads > 0) return options.compute_threads;
+  return std::max(place.threads, place.cores / 2 / std::max(1, place.servers));
+}
+
+namespace server_calls {
+std::string Cores() { return CoresHere(); }
+}  // namespace server_calls
+
+}  // namespace baton::dist
