@@ -8,11 +8,11 @@
 
 namespace baton::autograd {
 
-// sum += addend; an undefined tensor counts as zero. Reuses a tensor whose
-// storage is not shared instead of making a new one, so call it with std::move
-// if you can. Throws Error if shapes or dtypes differ.
+// Computes sum += addend; an undefined tensor counts as zero. Reuses a tensor
+// whose storage is not shared instead of making a new one, so call it with
+// std::move if you can. Throws Error if shapes or dtypes differ.
 void AccumulateInto(Tensor& sum, Tensor addend);
-// Rows plus rows are coalesced rows; if one is a tensor, so is the sum.
+// As above; the sum of rows and rows is coalesced rows, any other sum a tensor.
 void AccumulateInto(Gradient& sum, Gradient addend);
 
 // As above, for gradients that several passes give one leaf: sums of bf16 and
@@ -24,8 +24,8 @@ void AddGradient(Gradient& sum, Gradient addend);
 // broadcast view, for example) a copy.
 Tensor Dense(const Tensor& tensor);
 
-// Whether the storage is not shared and every element has its own place in it,
-// so that writing to `tensor` changes nothing else.
+// Returns true if the storage is not shared and every element has its own place
+// in it, so that writing to `tensor` changes nothing else.
 bool IsExclusive(const Tensor& tensor);
 
 }  // namespace baton::autograd

@@ -109,7 +109,8 @@ class FutureState {
     });
   }
 
-  // For the last handle, once the result is there.
+  // Moves the result out. Only the last handle may call it, once there is a
+  // result.
   Result Take() { return *std::move(result_); }
 
   // Requests the result from the source, if there is one.
@@ -360,8 +361,8 @@ auto Future<T>::Then(Fn fn) const {
   return promise.future();
 }
 
-// Done when all futures are, with their values in order; fails as soon as one
-// fails.
+// Returns a future that is done when all futures are, with their values in
+// order; it fails as soon as one of them fails.
 template <typename T>
 Future<std::vector<T>> WaitAll(const std::vector<Future<T>>& futures);
 Future<void> WaitAll(const std::vector<Future<void>>& futures);

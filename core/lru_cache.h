@@ -12,7 +12,7 @@
 
 namespace baton {
 
-// The `capacity` most recently used values by key. Key needs operator<.
+// Keeps the `capacity` most recently used values by key. Key needs operator<.
 // Thread-safe.
 template <typename Key, typename Value>
 class LruCache {

@@ -11,7 +11,8 @@
 
 namespace baton {
 
-// The `capacity` newest values by key. Key needs operator<. Thread-compatible.
+// Keeps the `capacity` newest values by key. Key needs operator<.
+// Thread-compatible.
 template <typename Key, typename Value>
 class NewestMap {
  public:

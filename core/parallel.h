@@ -9,9 +9,9 @@
 
 namespace baton {
 
-// The number of threads, including this one, that ops called from this thread
-// may use. It is OpenMP's own setting for the calling thread, so oneDNN obeys
-// it, too. Default: OMP_NUM_THREADS, else all cores of the affinity mask.
+// Sets the number of threads, including this one, that ops called from this
+// thread may use. It is OpenMP's own setting for the calling thread, so oneDNN
+// obeys it, too. Default: OMP_NUM_THREADS, else all cores of the affinity mask.
 void SetComputeThreads(int threads);
 int ComputeThreads();
 

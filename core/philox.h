@@ -8,7 +8,8 @@
 
 namespace baton {
 
-// Philox4x32-10: a bijection of 128-bit counters for each 64-bit key.
+// Philox4x32-10, a bijection of 128-bit counters for each 64-bit key (Salmon et
+// al., SC 2011; see core/random.h).
 constexpr std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
                                          std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {

@@ -27,7 +27,7 @@ class Generator {
   explicit Generator(uint64_t seed) : seed_(seed) {}
 
   uint64_t seed() const;
-  // A fresh 64-bit stream number; one per draw.
+  // Counts a draw and returns its number.
   uint64_t NextDraw() { return Advance().draws; }
   struct State {
     uint64_t seed = 0;
@@ -45,10 +45,10 @@ class Generator {
   // Sets the number of replayed draws on every GPU.
   void SetReplayedDraws(uint64_t draws);
 
-  // What a GPU's kernels make the next draw from: the state before it or, if
+  // What a GPU's kernels compute the next draw from: the state before it or, if
   // `ticket` is defined, the i64 [2] that it contains on the GPU when they run.
-  // Counts the draw. Throws Error(FailedPrecondition) if the first draw on
-  // `device` is within a recording.
+  // DrawOn counts the draw. It throws Error(FailedPrecondition) if the
+  // first draw on `device` is within a recording.
   struct Draw {
     State state;
     Tensor ticket;
@@ -68,7 +68,8 @@ class Generator {
   bool recorded_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Fill floating tensors in place: uniform in [low, high), normal(mean, stddev).
+// These fill floating tensors in place: uniformly in [low, high), or by
+// normal(mean, stddev).
 void FillUniform(const Tensor& tensor, double low, double high,
                  Generator& generator);
 void FillNormal(const Tensor& tensor, double mean, double stddev,
@@ -77,12 +78,12 @@ Tensor RandUniform(const Shape& shape, double low, double high,
                    Generator& generator, DType dtype = DType::kF32);
 Tensor RandNormal(const Shape& shape, Generator& generator,
                   DType dtype = DType::kF32);
-// i64 in [low, high).
+// Returns i64 numbers, uniform in [low, high).
 Tensor RandInt(int64_t low, int64_t high, const Shape& shape,
                Generator& generator);
-// A random order of 0..n-1, i64 [n].
+// Returns a random permutation of 0..n-1, i64 [n].
 Tensor RandPermutation(int64_t n, Generator& generator);
-// bool, true with probability p.
+// Returns bools, each true with probability p.
 Tensor RandBernoulli(const Shape& shape, double p, Generator& generator,
                      Device device = Device::Cpu());
 

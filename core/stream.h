@@ -37,15 +37,16 @@ class Stream {
   // Returns one of 8 streams, in rotation, that run only the device's
   // collectives.
   static Stream ForCollectives(Device device);
-  // `cuda_stream`, a cudaStream_t of a GPU that the caller has (null: the
-  // legacy stream), until Release: ops of a StreamScope of it are given to it,
-  // behind what the caller has given it, and tensors remember it as they do
-  // others. Throws Error(InvalidArgument) for the CPU,
+  // Adopts `cuda_stream`, a cudaStream_t of the caller's on a GPU (null: the
+  // legacy stream), until Release is called. Ops in a StreamScope of the result
+  // are enqueued on it, after the caller's own work, and tensors remember it
+  // like any other stream. Throws Error(InvalidArgument) for the CPU,
   // Error(FailedPrecondition) in a build without CUDA, and
-  // Error(ResourceExhausted) where 16 of the device are adopted.
+  // Error(ResourceExhausted) if 16 streams of the device are adopted already.
   static Stream Adopt(Device device, void* cuda_stream);
-  // Waits for its work; then the caller may destroy it, and nobody may use this
-  // but to wait for it. Tensors stay as they are. Throws Error(InvalidArgument)
+  // Waits for the adopted stream's work and gives the stream back to the
+  // caller, who may then destroy it; this handle must not be used any more,
+  // except to wait for it. Tensors stay valid. Throws Error(InvalidArgument)
   // for a stream that is not adopted.
   void Release() const;
 

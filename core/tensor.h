@@ -126,7 +126,7 @@ class Tensor {
   void PrepareWrite() const { storage_->PrepareWrite(); }
   void BumpVersion() const { storage_->BumpVersion(); }
 
-  // "f32[2, 3] cpu", with up to a few values for small tensors.
+  // Returns "f32[2, 3] cpu", with up to a few values for small tensors.
   std::string ToString() const;
 
  private:
@@ -139,7 +139,7 @@ class Tensor {
   DType dtype_ = DType::kF32;
 };
 
-// Whether both have the same elements in the same order.
+// Returns true if both are the same view of the same storage.
 bool SameView(const Tensor& a, const Tensor& b);
 
 }  // namespace baton

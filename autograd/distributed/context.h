@@ -106,8 +106,9 @@ class Context {
       const std::vector<Tensor>& grad_outputs = {},
       const BackwardOptions& options = {});
 
-  // Gradients of leaves at this worker. Undefined if there is none; a gradient
-  // of rows is returned as a dense copy, with zeros for the other rows.
+  // Returns the gradient of a leaf at this worker; undefined if there is none.
+  // A gradient of rows is returned as a dense copy, with zeros for the other
+  // rows.
   Tensor GradientOf(const Variable& leaf) const;
   std::vector<std::pair<Variable, Tensor>> Gradients() const;
   // Adds the gradients to the leaves' grad(), for code that reads them there.

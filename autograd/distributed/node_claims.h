@@ -14,9 +14,9 @@
 
 namespace baton::dist {
 
-// Which pass of a context has which of a worker's nodes. A node runs for one
-// pass at a time, so concurrent passes share none. A parameter is a node, too:
-// the end of the graph. Thread-safe.
+// Records which pass of a context has claimed which of a worker's nodes. A node
+// runs for one pass at a time, so concurrent passes share none. A parameter is
+// a node, too: the end of the graph. Thread-safe.
 class NodeClaims {
  public:
   // Claims for `pass` the nodes that `roots` reach, up to received values, and

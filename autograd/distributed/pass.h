@@ -67,7 +67,7 @@ class Pass final : public GradientCarrier,
 
   PassId id() const { return id_; }
   Terms terms() const;
-  // Time left, at least one millisecond.
+  // Returns the time left, at least one millisecond.
   std::chrono::milliseconds TimeLeft() const;
 
   // Requests the gradients of `places`; call it before the pass is fed. Returns

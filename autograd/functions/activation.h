@@ -14,7 +14,7 @@ Variable Tanh(const Variable& x);
 Variable Gelu(const Variable& x);  // the exact form, with erf
 Variable Silu(const Variable& x);  // x * sigmoid(x)
 
-// x if x is positive, else x * slope.
+// Returns x if x is positive, else x * slope.
 Variable LeakyRelu(const Variable& x, double slope = 0.01);
 
 // Zeroes elements with probability p and scales the rest by 1 / (1 - p).

@@ -8,8 +8,8 @@
 
 namespace baton::autograd {
 
-// softmax(q k^T / sqrt(D)) v, see core/ops/attention.h: q [N, H, T, D], k
-// [N, H, S, D], v [N, H, S, E] -> [N, H, T, E].
+// Returns softmax(q k^T / sqrt(D)) v, as core/ops/attention.h describes: q [N,
+// H, T, D], k [N, H, S, D], v [N, H, S, E] -> [N, H, T, E].
 Variable Attention(const Variable& q, const Variable& k, const Variable& v,
                    const ops::AttentionOptions& options = {});
 

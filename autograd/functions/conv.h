@@ -9,7 +9,8 @@
 
 namespace baton::autograd {
 
-// x [N, C, H, W], weight [O, C/groups, kH, kW], bias [O] or undefined.
+// Convolves x [N, C, H, W] with weight [O, C/groups, kH, kW] and adds bias [O],
+// which may be undefined.
 Variable Conv2d(const Variable& x, const Variable& weight, const Variable& bias,
                 const ops::Conv2dOptions& options = {});
 
@@ -20,13 +21,13 @@ struct Conv1dOptions {
   int64_t groups = 1;
 };
 
-// x [N, C, L], weight [O, C/groups, k], bias [O] or undefined: it is Conv2d of
-// images with a height of 1.
+// Convolves x [N, C, L] with weight [O, C/groups, k] and adds bias [O], which
+// may be undefined. It is Conv2d of images with a height of 1.
 Variable Conv1d(const Variable& x, const Variable& weight, const Variable& bias,
                 const Conv1dOptions& options = {});
 
-// x [N, C, H, W], weight [C, O/groups, kH, kW], bias [O] or undefined; see
-// core/ops/conv_transpose.h.
+// The transposed convolution of core/ops/conv_transpose.h: x [N, C, H, W],
+// weight [C, O/groups, kH, kW], bias [O] or undefined.
 Variable ConvTranspose2d(const Variable& x, const Variable& weight,
                          const Variable& bias,
                          const ops::ConvTranspose2dOptions& options = {});

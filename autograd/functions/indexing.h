@@ -9,14 +9,17 @@
 
 #include "autograd/variable.h"
 
-// Indices are i64 tensors.
+// Differentiable versions of the ops in core/ops/indexing.h, with the same
+// errors. Indices are i64 tensors.
 namespace baton::autograd {
 
 Variable Cat(const std::vector<Variable>& parts, int axis);
 Variable Stack(const std::vector<Variable>& parts, int axis);
-// out[i][j] = x[index[i][j]][j] for axis 0, and so on.
+// Returns out with out[i][j] = x[index[i][j]][j] for axis 0, and likewise for
+// others.
 Variable Gather(const Variable& x, int axis, const Tensor& index);
-// x plus source[i][j] added at [index[i][j]][j] for axis 0, and so on.
+// Returns a copy of x with source[i][j] added at [index[i][j]][j] for axis 0,
+// and likewise for others.
 Variable ScatterAdd(const Variable& x, int axis, const Tensor& index,
                     const Variable& source);
 struct EmbeddingOptions {

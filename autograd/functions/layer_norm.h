@@ -7,7 +7,7 @@
 
 namespace baton::autograd {
 
-// y = (x - mean) / sqrt(variance + eps) * gamma + beta, with the mean and
+// Returns (x - mean) / sqrt(variance + eps) * gamma + beta, with the mean and
 // biased variance of each row of x. A row spans x's last axes, which have
 // gamma's shape. gamma and beta have one shape and any floating dtype.
 Variable LayerNorm(const Variable& x, const Variable& gamma,

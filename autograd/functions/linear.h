@@ -11,12 +11,13 @@ namespace baton::autograd {
 // [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast.
 Variable Matmul(const Variable& a, const Variable& b);
 
-// x [..., I] times weight [O, I] transposed, plus bias [O] if defined.
+// Returns x [..., I] times weight [O, I] transposed, plus bias [O] if it is
+// defined.
 Variable Linear(const Variable& x, const Variable& weight,
                 const Variable& bias = Variable());
 
-// activation(Linear(x, weight, bias)); on a GPU it takes fewer kernels, and
-// there ReLU turns NaN into 0.
+// Returns activation(Linear(x, weight, bias)). On a GPU it takes fewer kernels,
+// and there ReLU turns NaN into 0.
 Variable LinearActivation(Activation activation, const Variable& x,
                           const Variable& weight,
                           const Variable& bias = Variable());

@@ -36,15 +36,16 @@ Variable BceLoss(const Variable& x, const Variable& target,
 Variable BceWithLogitsLoss(const Variable& x, const Variable& target,
                            const BinaryLossOptions& options = {});
 
-// target * (log(target) - x), where x is the logarithm of probabilities, and
-// target too if `log_target`. kMean is the mean over all elements, as in
-// PyTorch; use kBatchMean for the mean divergence of a batch's rows.
+// Computes target * (log(target) - x), where x is the logarithm of
+// probabilities, and target too if `log_target`. kMean is the mean over all
+// elements, as in PyTorch; use kBatchMean for the mean divergence of a batch's
+// rows.
 Variable KlDivLoss(const Variable& x, const Variable& target,
                    bool log_target = false,
                    Reduction reduction = Reduction::kMean);
 
-// -x[label] for log-probabilities x with classes along `class_axis`; labels are
-// i64 and have x's other axes. Labels out of range are handled as in
+// Computes -x[label] for log-probabilities x with classes along `class_axis`;
+// labels are i64 and have x's other axes. Labels out of range are handled as in
 // CrossEntropy.
 Variable NllLoss(const Variable& x, const Tensor& labels,
                  const ClassLossOptions& options = {}, int class_axis = -1);

@@ -6,7 +6,7 @@
 #include "autograd/variable.h"
 #include "core/ops/pool.h"
 
-// x [N, C, H, W].
+// Pooling layers of images x [N, C, H, W].
 namespace baton::autograd {
 
 Variable MaxPool2d(const Variable& x, const ops::Pool2dOptions& options);

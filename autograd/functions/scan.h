@@ -7,7 +7,7 @@
 
 namespace baton::autograd {
 
-// Cumulative sums along `axis`, each including its element.
+// Returns cumulative sums along `axis`, each including its element.
 Variable CumSum(const Variable& x, int axis);
 
 }  // namespace baton::autograd

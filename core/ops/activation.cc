@@ -17,7 +17,7 @@ struct Names {
   const char* backward;
 };
 
-// What leads error texts.
+// The names of the ops, which begin error texts.
 Names NamesOf(Activation function) {
   switch (function) {
     case Activation::kRelu:
@@ -63,7 +63,8 @@ Tensor ActivateBackward(Activation function, const Tensor& dy,
   RequireFloating(op, dy);
   RequireSameDType(op, dy, saved);
   RequireSameShape(op, dy, saved);
-  // The saved tensor's order is the layer's; dy may come expanded.
+  // The result takes the memory order of `saved`, because dy may be an expanded
+  // view.
   Tensor dx = Tensor::EmptyLike(saved);
   KernelFor(dx, cpu::ActivateBackward, cuda::ActivateBackward)(function, dx, dy,
                                                                saved);

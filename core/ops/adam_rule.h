@@ -41,9 +41,9 @@ struct AdamRule {
   }
 
   struct Factors {
-    double keep;  // of the value: decoupled weight decay
+    double keep;  // the factor of the value: decoupled weight decay
     double step_size;
-    double variance_scale;  // sqrt of the variance's bias correction
+    double variance_scale;  // sqrt of the bias correction of the variance
   };
   template <typename Real>
   BATON_RULE Factors FactorsOf(Real rate, int64_t step) const {

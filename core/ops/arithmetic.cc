@@ -22,7 +22,8 @@ void RequireNotBool(const char* op, const Tensor& x) {
   Require(x.dtype() != DType::kBool, op, "expected numbers, got bool");
 }
 
-// A scalar that an integer tensor cannot hold would silently become another.
+// Converting a scalar that an integer tensor cannot hold would silently change
+// it.
 void RequireScalarFits(const char* op, const Tensor& x, double value) {
   if (IsFloating(x.dtype())) return;
   const bool fits = VisitDType(x.dtype(), [&](auto type) {
@@ -65,8 +66,9 @@ Tensor FloatingUnary(const char* name, UnaryOp op, const Tensor& x) {
   return Unary(op, x);
 }
 
-// `source` in the shape of `target`, and not sharing its memory in another
-// order.
+// Expands `source` to the shape of `target`. If it shares target's memory in
+// another order, copies it, because elements would be written before they are
+// read.
 Tensor PrepareSource(const char* name, const Tensor& target,
                      const Tensor& source) {
   RequireOneDevice(name, target, source);
@@ -250,7 +252,7 @@ bool AllClose(const Tensor& a, const Tensor& b, double rtol, double atol) {
       for (int64_t i = begin; i < end; ++i) {
         const double u = Convert<double>(p[i]);
         const double v = Convert<double>(q[i]);
-        // The first test is for equal infinities.
+        // The first comparison is for equal infinities.
         all &= u == v || std::fabs(u - v) <= atol + rtol * std::fabs(v);
       }
       if (!all) close.store(false, std::memory_order_relaxed);

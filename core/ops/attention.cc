@@ -18,8 +18,8 @@
 namespace baton::ops {
 namespace {
 
-// Weights that are made at once: 32 MB of f32. Fewer queries waste less on the
-// keys that a causal mask hides.
+// The weights computed at once: 32 MB of f32. Blocks of few queries waste less
+// work on keys that a causal mask hides.
 constexpr int64_t kBlockWeights = int64_t{1} << 23;
 constexpr int64_t kBlockQueries = 128;
 
@@ -27,7 +27,8 @@ struct Range {
   int64_t begin, end;
 };
 
-// A part of the batch, some of its queries, and the keys that these look at.
+// A part of the batch, some of its queries, and the number of keys that these
+// attend to.
 struct Block {
   Range batch, queries;
   int64_t keys;
@@ -70,7 +71,7 @@ double ScaleOf(const AttentionInputs& in) {
   return 1 / std::sqrt(static_cast<double>(in.q.dim(3)));
 }
 
-// [n, H, t, s], dense.
+// Returns the attention weights of the block, [n, H, t, s] and dense.
 Tensor WeightsOf(const AttentionInputs& in, const AttentionOptions& options,
                  const Block& block) {
   const Tensor weights =
@@ -96,8 +97,8 @@ void CheckAttention(const char* op, const AttentionInputs& in) {
   RequireSameDType(op, in.q, in.v);
 }
 
-// What is computed with: f32 in the place of f16 and bf16, which have too few
-// digits for scores.
+// f16 and bf16 are computed in f32, because they have too few digits for
+// scores.
 AttentionInputs ToCompute(const AttentionInputs& in) {
   const DType dtype = IsHalf(in.q.dtype()) ? DType::kF32 : in.q.dtype();
   return {in.q.To(dtype), in.k.To(dtype), in.v.To(dtype)};
@@ -110,7 +111,7 @@ Tensor ZeroSum(const Tensor& like, const Range& batch) {
       {.dtype = dtype, .device = like.device()});
 }
 
-// sum[.., 0 .. keys, :] += a^T b.
+// Computes sum[.., 0 .. keys, :] += a^T b.
 void AddProduct(const Tensor& sum, const Tensor& a, const Tensor& b) {
   const Tensor product = Matmul(a.Transpose(-2, -1), b);
   AddInto(sum.Slice(2, 0, product.dim(2)), product.To(sum.dtype()));
@@ -121,7 +122,7 @@ cuda::FusedAttentionInputs FusedInputs(const AttentionInputs& in,
   return {in.q, in.k, in.v, options.causal, ScaleOf(in)};
 }
 
-// Whether one kernel of a GPU has written the result.
+// Returns true if a fused kernel of a GPU has written the result.
 bool Fused(const AttentionInputs& in, const AttentionOptions& options,
            AttentionResult& result) {
   if (in.q.device().is_cpu() || !IsHalf(in.q.dtype())) return false;

@@ -7,13 +7,13 @@
 
 // Scaled dot-product attention (Vaswani et al., "Attention is all you need",
 // 2017) of queries [N, H, T, D] to keys [N, H, S, D] and values [N, H, S, E],
-// all of one floating dtype and with any strides:
+// which have one floating dtype and any strides:
 //
 //   softmax(q k^T / sqrt(D)) v
 //
-// The weights, T * S a head, never exist all at once: they are made for some
-// queries at a time, in forward and backward. In f16 and bf16 a GPU has one
-// kernel for it, where cuDNN knows the extents.
+// The T * S weights of a head never exist all at once: forward and backward
+// compute them for a block of queries at a time. For f16 and bf16 a GPU uses
+// one fused kernel if cuDNN supports the shapes.
 namespace baton::ops {
 
 struct AttentionInputs {
@@ -21,13 +21,14 @@ struct AttentionInputs {
 };
 
 struct AttentionOptions {
-  bool causal = false;  // query i looks at keys 0 .. i only
+  bool causal = false;  // query i attends to keys 0 .. i only
 };
 
 struct AttentionResult {
-  Tensor y;  // [N, H, T, E], lying as [N, T, H, E]
-  // Where one kernel of a GPU did it, what its gradient wants beside y: f32
-  // [N, H, T, 1], logs of the sums of the exponentials of scores.
+  Tensor y;  // [N, H, T, E], stored as [N, T, H, E]
+  // f32 [N, H, T, 1]: the logarithm of the sum of exponentials of each query's
+  // scores. Defined only if a GPU's fused kernel computed y; its backward needs
+  // it.
   Tensor log_sums;
 };
 AttentionResult Attention(const AttentionInputs& in,
@@ -36,9 +37,9 @@ AttentionResult Attention(const AttentionInputs& in,
 struct AttentionGradients {
   Tensor q, k, v;
 };
-// Writes to `into`, whose tensors have the shapes of in's and any strides.
-// `forward` and `options` as in Attention; y is read only where log_sums is
-// defined.
+// Writes the gradients to `into`, whose tensors have the shapes of the inputs
+// and any strides. `forward` and `options` are those of Attention; forward.y is
+// read only if log_sums is defined.
 void AttentionBackward(const Tensor& dy, const AttentionInputs& in,
                        const AttentionResult& forward,
                        const AttentionOptions& options,

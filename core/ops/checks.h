@@ -7,10 +7,11 @@
 
 #include "core/tensor.h"
 
-// What ops require of their arguments; each throws Error led by `op`.
+// Checks of an op's arguments. Each throws Error(InvalidArgument) whose text
+// begins with `op`.
 namespace baton::ops {
 
-// All defined, and on one device.
+// Requires that all tensors are defined and on one device.
 void RequireOneDevice(const char* op, const Tensor& first,
                       std::initializer_list<const Tensor*> rest);
 template <typename... Rest>
@@ -24,14 +25,14 @@ void RequireDType(const char* op, const char* name, const Tensor& x,
                   DType dtype);
 void RequireFloating(const char* op, const Tensor& x);
 void RequireSameShape(const char* op, const Tensor& a, const Tensor& b);
-// That no two elements share memory, as they do in an expanded view.
+// Requires that no two elements share memory, as they do in an expanded view.
 void RequireWritable(const char* op, const Tensor& target);
 
-// Uninitialised, of `shape`, in the memory order of the first of the two that
-// has this shape.
+// Returns an uninitialized tensor of `shape`, in the memory order of `a` if it
+// has this shape, else in that of `b` if that has it.
 Tensor EmptyResult(const Shape& shape, DType dtype, const Tensor& a,
                    const Tensor& b);
-// Shape and memory order of `x`, another dtype.
+// Returns an uninitialized tensor with the shape and memory order of `x`.
 Tensor EmptyLike(const Tensor& x, DType dtype);
 
 }  // namespace baton::ops

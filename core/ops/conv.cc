@@ -32,7 +32,7 @@ void CheckDType(const char* op, const Tensor& a, const char* name,
           Name(a.dtype()), ", got ", Name(b.dtype()));
 }
 
-// Throws unless the three fit together; the shape of y.
+// Returns the shape of y; throws unless x, weight and options fit together.
 Shape CheckShapes(const char* op, const Shape& x, const Shape& weight,
                   const Conv2dOptions& options) {
   CheckOptions(op, options);

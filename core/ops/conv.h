@@ -16,19 +16,20 @@ struct Conv2dOptions {
   int64_t groups = 1;
 };
 
-// x [N, C, H, W], weight [O, C/groups, kH, kW], bias [O] or undefined, all of
-// one floating dtype; f16 and bf16 are summed in f32. The result is
-// channels-last when x is. On a GPU a channels-last x is fastest, and with it a
-// channels-last weight, which is then not copied (core/conv_tuning.h says how
-// algorithms are chosen there).
+// Convolves x [N, C, H, W] with weight [O, C/groups, kH, kW] and adds bias [O],
+// unless it is undefined. All have one floating dtype; f16 and bf16 are summed
+// in f32. The result is channels-last if x is. On a GPU it is fastest if x and
+// weight are channels-last: the weight is then not copied. core/conv_tuning.h
+// says how algorithms are chosen there.
 Tensor Conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options);
 Tensor Conv2dBackwardInput(const Tensor& dy, const Tensor& weight,
                            const Shape& x_shape, const Conv2dOptions& options);
-// Adds it to `sum`; on a GPU in the one pass over `sum` that writing it takes.
+// Adds the gradient of the input to `sum`. On a GPU the convolution itself
+// adds, so this costs no further pass over `sum`.
 void Conv2dAddBackwardInput(const Tensor& sum, const Tensor& dy,
                             const Tensor& weight, const Conv2dOptions& options);
-// The gradient lies in `order`, best the weight's own.
+// Returns the gradient in the memory order `order`; the weight's own is best.
 Tensor Conv2dBackwardWeight(const Tensor& dy, const Tensor& x,
                             const Shape& weight_shape,
                             const Conv2dOptions& options,

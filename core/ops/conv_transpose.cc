@@ -39,8 +39,8 @@ void CheckTransposeOptions(const ConvTranspose2dOptions& o) {
           o.groups);
 }
 
-// The shape of y, and that of its convolution: x's, and for each stride of
-// output padding a row or column more.
+// The shape of y and that of its convolution. The latter is x's, enlarged by
+// one row or column for each full stride of output padding.
 struct TransposedShapes {
   Shape y, convolved;
 };
@@ -77,7 +77,7 @@ void CheckTransposeDType(const Tensor& a, const Tensor& b) {
   RequireSameDType(kTransposeOp, a, b);
 }
 
-// x, and zeros behind its last row and column.
+// Returns x with zeros after its last row and column, up to `shape`.
 Tensor Grown(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const Tensor grown = Tensor::Zeros(

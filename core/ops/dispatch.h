@@ -7,7 +7,7 @@
 
 namespace baton::ops {
 
-// Of two kernels with one contract, the one for the device that `x` lives on.
+// Returns the kernel for the device of `x`; both kernels have one contract.
 template <typename Kernel>
 Kernel* KernelFor(const Tensor& x, Kernel* cpu, Kernel* cuda) {
   return x.device().is_cuda() ? cuda : cpu;

@@ -38,8 +38,8 @@ int64_t CheckBags(const Tensor& index, const Tensor& offsets,
   return bags;
 }
 
-// To look at a GPU's would be to wait for it: its kernel takes bags from where
-// the one before ends, and none from outside.
+// On a GPU a check would have to wait for the GPU; its kernel limits offsets to
+// the indices, and gives NaN for indices out of range.
 void CheckValuesOnCpu(const Tensor& index, const Tensor& offsets, int64_t rows,
                       const EmbeddingBagOptions& options) {
   if (index.device().is_cuda()) return;
@@ -73,7 +73,7 @@ void CheckWeights(const Tensor& table, const Tensor& index,
   RequireSameShape(kBagOp, index, weights);
 }
 
-// [L], where there is any.
+// Returns bool [L]: true for indices of the padding row.
 Tensor IsPadding(const Tensor& flat_index, const EmbeddingBagOptions& options) {
   const Tensor padding =
       Tensor::Full({}, static_cast<double>(options.padding_index),
@@ -81,7 +81,7 @@ Tensor IsPadding(const Tensor& flat_index, const EmbeddingBagOptions& options) {
   return Equal(flat_index, padding);
 }
 
-// x with rows of 0 where the index is that of the padding; x [L, ...].
+// Returns x [L, ...] with zeros in the rows whose index is the padding's.
 Tensor WithoutPadding(const Tensor& x, const Tensor& flat_index,
                       const EmbeddingBagOptions& options) {
   if (options.padding_index < 0) return x;
@@ -90,7 +90,7 @@ Tensor WithoutPadding(const Tensor& x, const Tensor& flat_index,
   return Where(is_padding.Expand(x.shape()), Tensor::ZerosLike(x), x);
 }
 
-// The gradient of each row that was looked up: [L, D].
+// Returns the gradient of each row that was looked up, [L, D].
 Tensor OfEach(const Tensor& scaled, const Tensor& weights,
               const EmbeddingBagResult& forward) {
   const Tensor each = Embedding(scaled, forward.bags);

@@ -8,49 +8,50 @@
 
 namespace baton::ops {
 
-// How the rows of a bag become one.
+// How the rows of a bag are reduced to one row.
 enum class BagMode { kSum, kMean, kMax };
 
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::kMean;
-  int64_t padding_index = -1;  // a row that counts in no bag; -1: none
-  // Whether the offsets end with the number of indices, the end of the last
-  // bag.
+  int64_t padding_index = -1;  // a row that no bag counts; -1: none
+  // If true, the last offset is not the beginning of a bag but the number of
+  // indices.
   bool include_last_offset = false;
-  // Whether the gradient of a table, which is a leaf, is the rows that were
-  // looked up (autograd/gradient.h). Not for kMax.
+  // If true, and the table is a leaf, its gradient consists of only the rows
+  // that were looked up (autograd/gradient.h). Not available for kMax.
   bool sparse = false;
 };
 
 struct EmbeddingBagResult {
   Tensor y;      // [B, D]; 0 where a bag is empty
-  Tensor bags;   // i64, of index's size: the bag of each
-  Tensor scale;  // [B], y's dtype: what gradients of a bag are multiplied by
-  Tensor rows;   // kMax: i64 [B, D], the row that each element is of
+  Tensor bags;   // i64, one for each index: its bag's number
+  Tensor scale;  // [B], y's dtype: the factor of each bag's gradient
+  Tensor rows;   // kMax: i64 [B, D], the row that each element came from
 };
 
-// Rows of table [V, D], floating, by bags of indices (i64; core/ops/indexing.h
-// says what becomes of those out of range), each summed, averaged, or the
-// greatest element by element, of equal ones the first. `index` is [B, n], or
-// [L] with `offsets` i64 [B], ascending from 0: where each bag begins; it is
-// undefined for the former. `weights`, where defined, are the factors of the
-// rows, of index's shape and table's dtype, for kSum alone. Sums are f32 (f64
-// for f64), in the order of the indices. The rows are not gathered in memory.
+// Looks up rows of the floating table [V, D] and reduces each bag of them to
+// one row: their sum, mean or element-wise maximum (the first of equal elements
+// counts). Either `index` is i64 [B, n] and `offsets` undefined; or `index` is
+// i64 [L], and `offsets`, i64 [B] and ascending from 0, says where each bag
+// begins. core/ops/indexing.h says how indices out of range are treated.
+// `weights`, if defined, are factors of the rows; they have index's shape and
+// table's dtype, and only kSum allows them. Sums are f32 (f64 for f64), in the
+// order of the indices; the rows are not gathered in memory first.
 EmbeddingBagResult EmbeddingBag(const Tensor& table, const Tensor& index,
                                 const Tensor& offsets, const Tensor& weights,
                                 const EmbeddingBagOptions& options);
-// The gradient of the table, of `rows` rows; `forward` as EmbeddingBag gave it,
-// its y is not read. Takes memory for a row of each index.
+// Returns the gradient of the table, [rows, D]. `forward` is EmbeddingBag's
+// result; its y is not read. Takes temporary memory for one row of each index.
 Tensor EmbeddingBagBackward(const Tensor& dy, const Tensor& index,
                             const Tensor& weights,
                             const EmbeddingBagResult& forward, int64_t rows,
                             const EmbeddingBagOptions& options);
-// The same as rows, coalesced; for sums and means.
+// As above, but returns the gradient as coalesced rows. Not for kMax.
 Rows EmbeddingBagBackwardRows(const Tensor& dy, const Tensor& index,
                               const Tensor& weights,
                               const EmbeddingBagResult& forward, int64_t rows,
                               const EmbeddingBagOptions& options);
-// The gradient of the weights, likewise.
+// Returns the gradient of the weights, in index's shape.
 Tensor EmbeddingBagBackwardWeights(const Tensor& dy, const Tensor& table,
                                    const Tensor& index,
                                    const EmbeddingBagResult& forward,

@@ -11,8 +11,8 @@
 namespace baton::ops {
 namespace {
 
-// Dense indices; on the CPU all in [0, size). To look at a GPU's would be to
-// wait for it: its kernels check for themselves.
+// Returns dense indices; on the CPU checks that all are in [0, size). On a GPU
+// a check would have to wait for the GPU, so the kernels check instead.
 Tensor CheckedIndex(const char* op, const Tensor& index, int64_t size) {
   RequireDType(op, "an index", index, DType::kI64);
   Tensor dense = index.Contiguous();
@@ -25,7 +25,8 @@ Tensor CheckedIndex(const char* op, const Tensor& index, int64_t size) {
   return dense;
 }
 
-// That `index` has x's rank and, `axis` apart, no larger extents.
+// Requires that `index` has x's rank and, on axes other than `axis`, no larger
+// extents.
 void RequireIndexShape(const char* op, const Tensor& x, int axis,
                        const Tensor& index) {
   Require(index.rank() == x.rank(), op, "expected an index of rank ", x.rank(),
@@ -67,7 +68,7 @@ void RequireTable(const char* op, const Tensor& table) {
           table.shape().ToString());
 }
 
-// [..., width] of an index [...].
+// Returns [..., width] for an index [...].
 Shape RowsShape(const Tensor& index, int64_t width) {
   Dims dims = index.shape().dims();
   dims.push_back(width);

@@ -45,7 +45,8 @@ void CheckGroups(const char* op, const Tensor& x, int64_t groups,
       x.shape().ToString(), ", ", groups, " and ", gamma.shape().ToString());
 }
 
-// What kernels see of an x: its dense rows, and the groups that they are of.
+// An input as kernels read it: its dense rows and the number of groups that
+// each image's channels form.
 struct NormRows {
   Tensor x;  // [rows, width]
   int64_t groups;
@@ -75,7 +76,7 @@ void CheckNormGradient(const char* op, const Tensor& dy, const Tensor& x,
       forward.mean.shape().ToString());
 }
 
-// [width], dense, in the statistics' dtype.
+// Returns the parameter as [width], dense and in the dtype of the statistics.
 Tensor AsRow(const Tensor& parameter, const Tensor& x) {
   return parameter.To(StatisticsOf(x)).Contiguous().Flatten();
 }

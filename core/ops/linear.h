@@ -6,24 +6,25 @@
 #include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
-// What is fused around the product x [..., I] times weight [O, I] transposed.
+// Ops that fuse a linear layer, x [..., I] times weight [O, I] transposed, with
+// what precedes or follows it.
 namespace baton::ops {
 
-// y = activation(Linear(x, weight, bias)), one kernel for kRelu on a GPU, whose
-// maximum with 0 turns NaN into 0. bias [O] where defined.
+// Returns y = activation(Linear(x, weight, bias)); bias is [O] or undefined.
+// For kRelu a GPU runs one kernel, whose maximum with 0 turns NaN into 0.
 struct LinearActivationResult {
   Tensor y;
-  Tensor saved;  // what the gradient wants: see SavesInput
+  Tensor saved;  // for the backward: see SavesInput
 };
 LinearActivationResult LinearActivation(Activation activation, const Tensor& x,
                                         const Tensor& weight,
                                         const Tensor& bias);
-// The gradient of the activation's argument.
+// Returns the gradient of the activation's input.
 Tensor LinearActivationBackward(Activation activation, const Tensor& dy,
                                 const Tensor& saved);
 
-// The gradients of weight and bias for x [N, I] and dy [N, O], one kernel where
-// a GPU's library has such.
+// Returns the gradients of weight and bias for x [N, I] and dy [N, O]; a GPU
+// computes both in one kernel if its library has one.
 struct LinearGradients {
   Tensor weight;  // dy^T x, [O, I]
   Tensor bias;    // dy summed over N, [O]

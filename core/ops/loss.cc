@@ -20,8 +20,8 @@ namespace {
 
 void RequireLabelsInRange(const char* op, const Tensor& labels, int64_t classes,
                           int64_t ignored) {
-  // Reading labels on a GPU would wait for it: its kernels check for
-  // themselves.
+  // Checking labels on a GPU would have to wait for the GPU; its kernels check
+  // them instead.
   if (labels.device().is_cuda()) return;
   const Tensor dense = labels.Contiguous();
   const int64_t* label = dense.data<int64_t>();
@@ -31,7 +31,7 @@ void RequireLabelsInRange(const char* op, const Tensor& labels, int64_t classes,
   }
 }
 
-// [..., C] -> [rows, C], dense.
+// Reshapes [..., C] to [rows, C], dense.
 Tensor LogitRows(const Tensor& x, const Tensor& labels) {
   return x.Contiguous().Reshape({labels.numel(), x.dim(-1)});
 }
@@ -49,14 +49,14 @@ void RequireMseArguments(const char* op, const Tensor& x,
   RequireSameShape(op, x, target);
 }
 
-// The gradient of a loss as kernels of `x` read it.
+// Returns the gradient of a loss in the form that the kernels of `x` read.
 Tensor LossGradient(const char* op, const Tensor& dy, const Tensor& x) {
   Require(dy.numel() == 1, op, "expected dy of one element, got ",
           dy.shape().ToString());
   return x.device().is_cpu() ? dy : dy.To(x.dtype());
 }
 
-// PyTorch's check, which waits for a GPU's values, is for the CPU alone.
+// Checks only on the CPU; PyTorch's check waits for a GPU's values.
 void RequireProbabilities(const char* op, const Tensor& x) {
   if (x.device().is_cuda()) return;
   const Tensor dense = x.Contiguous();
@@ -102,7 +102,7 @@ CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels,
   RequireClasses("cross_entropy", logits, labels, options);
   const Tensor from = LogitRows(logits, labels);
   const DType sums = logits.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
-  // The rows' losses, and their weights in a mean.
+  // The losses of the rows, and their weights in a mean.
   const Tensor parts = Tensor::Empty(
       {2, labels.numel()}, {.dtype = sums, .device = logits.device()});
   const Tensor log_softmax = Tensor::EmptyLike(from);

@@ -9,31 +9,34 @@
 namespace baton::ops {
 
 struct CrossEntropyResult {
-  Tensor loss;         // [], or the labels' shape where nothing is reduced
+  Tensor loss;         // [], or the labels' shape with Reduction::kNone
   Tensor log_softmax;  // of the logits' shape
-  Tensor divisor;      // [], f64 or f32: of a mean; else undefined
+  Tensor divisor;      // [], f64 or f32: of kMean; else undefined
 };
-// -log softmax(logits)[label]; logits [..., C] floating, labels [...] i64, in
-// [0, C) or ignored. Another label throws on the CPU. On a GPU, where to look
-// would be to wait, it makes the loss NaN, and the gradient of its row.
+// Computes -log softmax(logits)[label] for floating logits [..., C] and labels
+// [...], which are i64 and in [0, C) or ignored. On the CPU another label
+// throws Error. On a GPU a check would have to wait for the GPU, so such a
+// label makes the loss, and the gradient of its row, NaN.
 CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels,
                                 const ClassLossOptions& options = {});
-// `dy` is the gradient of the loss; `options` those of the forward.
+// Returns the gradient of the logits. `dy` is that of the loss; `options` are
+// those of the forward.
 Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
                             const Tensor& labels, const Tensor& divisor,
                             const ClassLossOptions& options = {});
 
-// What CrossEntropy requires of `classes` [..., C], labels and options.
+// Throws Error, led by `op`, unless `classes` [..., C], labels and options are
+// as CrossEntropy requires.
 void RequireClasses(const char* op, const Tensor& classes, const Tensor& labels,
                     const ClassLossOptions& options);
 
-// Mean of (x - target)^2 over all elements.
+// Returns the mean of (x - target)^2 over all elements.
 Tensor MseLoss(const Tensor& x, const Tensor& target);
 Tensor MseLossBackward(const Tensor& dy, const Tensor& x, const Tensor& target);
 
-// Element by element; x and target are floating, of one dtype, and broadcast. A
-// probability outside [0, 1] in kBinary throws on the CPU and gives NaN on a
-// GPU. `op` leads error texts.
+// Computes the loss or a derivative of each element. x and target are floating,
+// of one dtype, and broadcast. For kBinary a probability outside [0, 1] throws
+// Error on the CPU and gives NaN on a GPU. Error texts begin with `op`.
 Tensor ComputePointLoss(const char* op, PointLoss loss, LossPart part,
                         const Tensor& x, const Tensor& target,
                         double parameter = 0);

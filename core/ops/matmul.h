@@ -7,13 +7,15 @@
 
 namespace baton::ops {
 
-// [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast; transposed
-// views cost no copy. Vectors are not promoted: use Unsqueeze.
+// Multiplies [..., M, K] by [..., K, N] into [..., M, N]. Leading axes
+// broadcast, and transposed views are not copied. Vectors are not promoted: use
+// Unsqueeze.
 Tensor Matmul(const Tensor& a, const Tensor& b);
 
-// x [..., I] times weight [O, I] transposed, plus bias [O] where defined.
+// Returns x [..., I] times weight [O, I] transposed, plus bias [O] if it is
+// defined.
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
-// What Linear requires of its arguments; throws Error led by `op`.
+// Throws Error, led by `op`, unless the arguments are as Linear requires.
 void RequireLinear(const char* op, const Tensor& x, const Tensor& weight,
                    const Tensor& bias);
 

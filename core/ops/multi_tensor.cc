@@ -16,8 +16,8 @@
 namespace baton::ops {
 namespace {
 
-// Whether both lie densely in one order of elements, so that element i of one
-// belongs to element i of the other in memory.
+// Returns true if both are dense and have one memory order, so that element i
+// of one in memory belongs to element i of the other.
 bool LieAlike(const Tensor& a, const Tensor& b) {
   for (MemoryFormat format :
        {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
@@ -48,8 +48,8 @@ void CheckAdds(const char* op, DType target, DType source) {
 
 using PairsByGpu = std::map<int, std::vector<cuda::TensorPair>>;
 
-// Pairs on GPUs that lie alike, by GPU; calls single(target, source) for each
-// of the others.
+// Returns, for each GPU, the pairs that are dense and in one memory order;
+// calls single(target, source) for all others.
 PairsByGpu Sorted(
     const std::vector<Tensor>& targets, const std::vector<Tensor>& sources,
     const std::function<void(const Tensor&, const Tensor&)>& single) {
@@ -91,7 +91,7 @@ void UnscaleOnCpu(const Tensor& target, const Tensor& source,
                   const Tensor& scale, const Tensor& not_finite) {
   target.CopyFrom(source);
   ScaleInto(target, 1 / *scale.data<float>());
-  // Zero times what is not finite is not zero.
+  // Zero times an infinity or NaN is not zero.
   const double zero = Sum(MulScalar(source.To(DType::kF32), 0)).Item();
   if (zero != 0 && not_finite.defined()) not_finite.Fill(1);
 }

@@ -11,8 +11,8 @@ namespace baton::ops {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum =
-      0.1;  // of the running statistics: new = old + momentum * (batch - old)
+  // Of the running statistics: new = old + momentum * (batch - old).
+  double momentum = 0.1;
   bool relu = false;  // y = relu(bn(x) + residual), fused
 };
 
@@ -20,19 +20,19 @@ struct BatchNormResult {
   Tensor y;
   Tensor mean;            // [C] f32 (f64 for f64), of the batch
   Tensor inverse_stddev;  // [C]
-  // [C], of y = x * scale + shift. With a ReLU and no residual they give
-  // backward the mask without reading y.
+  // [C]: y = x * scale + shift. With a ReLU and no residual the backward
+  // computes its mask from them and does not read y.
   Tensor scale;
   Tensor shift;
 };
 
-// Per-channel normalisation of x [N, C, ...] by batch statistics. Updates the
-// running mean and (unbiased) variance in place where they are defined, and
-// adds one to `batches`, i64 [], likewise; with momentum 1 what was in them
-// does not count, be it NaN. `residual`, where defined, has x's shape and is
-// added before the ReLU. The order of summation depends on shape and memory
-// order alone, so results are equal for any number of threads. gamma and beta
-// may be undefined: ones and zeros.
+// Normalises each channel of x [N, C, ...] by the statistics of the batch.
+// Updates the running mean and (unbiased) variance in place and adds one to
+// `batches`, i64 [], where these are defined. With momentum 1 the former
+// running statistics do not count, even if they are NaN. `residual`, if
+// defined, has x's shape and is added before the ReLU. Undefined gamma and beta
+// mean ones and zeros. The order of summation depends only on shape and memory
+// order, so results are equal for any number of threads.
 BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const Tensor& beta, const Tensor& residual,
                                const Tensor& running_mean,
@@ -40,29 +40,30 @@ BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,
                                const BatchNormOptions& options,
                                const Tensor& batches = Tensor());
 
-// What is known of a batch x [N, C, ...] by itself: how many values each
-// channel has, their mean and their variance, [3, C] in f32 (f64 for f64).
-// Zeros where there are none.
+// Returns, for each channel of a batch x [N, C, ...], the number of values,
+// their mean and their biased variance: [3, C] in f32 (f64 for f64), zeros for
+// an empty batch.
 Tensor BatchMoments(const Tensor& x);
-// Of the batches of several, [batches, 3, C], taken as one: the mean, the
-// unbiased variance, the variance and the count, [4, C].
+// Combines the moments of several batches, [batches, 3, C], into those of all
+// values: [4, C] with the mean, the unbiased variance, the biased variance and
+// the count.
 Tensor JoinMoments(const Tensor& batches);
 
-// Running statistics [C], f32 or on the CPU f64, that have not seen some
-// batches yet.
+// Running statistics [C], f32 or, on the CPU, f64, and the batches that have
+// not been applied to them yet.
 struct RunningUpdate {
   Tensor mean, variance;
   Tensor count = {};            // i64 []; may be undefined
   std::vector<Tensor> batches;  // [2, C] each: mean and unbiased variance
   double momentum = 0.1;
 };
-// Moves them by their batches, first one first, as BatchNormTrain would have:
-// on a GPU all together in one launch for every eight batches. For
-// micro-batches that are normalised beside each other, which running statistics
-// would order.
+// Applies the batches to the running statistics, in order, as BatchNormTrain
+// would have. A GPU takes one launch for all updates and every eight batches.
+// For micro-batches that are normalised concurrently: updates of the running
+// statistics within BatchNormTrain would order them.
 void UpdateRunningStatistics(const std::vector<RunningUpdate>& updates);
 
-// By the running statistics.
+// Normalises each channel by the running statistics.
 Tensor BatchNormEval(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                      const Tensor& residual, const Tensor& running_mean,
                      const Tensor& running_variance,
@@ -72,16 +73,16 @@ struct BatchNormGradients {
   Tensor dx;
   Tensor dgamma;
   Tensor dbeta;
-  Tensor dresidual;  // undefined where there was no residual
+  Tensor dresidual;  // undefined if there was no residual
 };
-// `forward` as BatchNormTrain gave it. The ReLU's mask comes from scale and
-// shift where it can (then y may be undefined), else from y.
+// `forward` is BatchNormTrain's result. The ReLU's mask is computed from scale
+// and shift if there was no residual (then y may be undefined), else from y.
 BatchNormGradients BatchNormBackward(const Tensor& dy, const Tensor& x,
                                      const Tensor& gamma,
                                      const BatchNormResult& forward,
                                      bool has_residual,
                                      const BatchNormOptions& options);
-// `y` as BatchNormEval gave it; read only where options.relu.
+// `y` is BatchNormEval's result; it is read only if options.relu.
 BatchNormGradients BatchNormEvalBackward(const Tensor& dy, const Tensor& x,
                                          const Tensor& y, const Tensor& gamma,
                                          const Tensor& running_mean,

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kChunk = 16384;  // elements; stays in the L2 cache
 
-// True when both lie densely in memory in the same order of elements.
+// Returns true if both are dense and have the same memory order.
 bool SameOrder(const Tensor& a, const Tensor& b) {
   for (MemoryFormat format :
        {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
@@ -53,7 +53,7 @@ void CheckScalar(const char* op, const Tensor& value, const Tensor& scalar,
       value.device().ToString());
 }
 
-// The gradient in the parameter's order of elements.
+// Returns the gradient in the parameter's memory order.
 Tensor CheckedGrad(const char* op, const StepTarget& target) {
   const auto& [value, grad] = std::tie(target.value, target.grad);
   Require(value.dtype() == DType::kF32 || value.dtype() == DType::kF64, op,
@@ -93,8 +93,8 @@ void CheckLowered(const char* op, const Tensor& value, const Tensor& lowered) {
           lowered.ToString());
 }
 
-// The group with gradients in the values' order, and with no more state than
-// its rule needs.
+// Returns the group with gradients in the memory order of the values and
+// without state that its rule does not need.
 StepGroup Checked(const char* op, StepGroup group) {
   for (StepTarget& target : group.targets) {
     const Tensor& value = target.value;
@@ -122,7 +122,7 @@ StepGroup Checked(const char* op, StepGroup group) {
   return group;
 }
 
-// The group's targets by device; the CPU's are the first.
+// Groups the targets by device; the CPU comes first.
 std::map<int, StepGroup> ByDevice(const StepGroup& group) {
   std::map<int, StepGroup> parts;
   for (const StepTarget& target : group.targets) {
@@ -139,7 +139,7 @@ double RateOf(const Tensor& rate, const StepRule& rule) {
   return std::visit([](const auto& options) { return options.lr; }, rule);
 }
 
-// Whether the CPU's targets are to be left alone.
+// Returns true if the step must not change the group, which is on the CPU.
 bool Skips(const StepGroup& group) {
   const Tensor& skip = group.targets.front().skip;
   return skip.defined() && *skip.data<float>() != 0;
@@ -157,7 +157,8 @@ void ForEachWritten(const std::vector<StepGroup>& groups,
   }
 }
 
-// Calls body(i, begin, end) for parts of all targets' gradients.
+// Calls body(i, begin, end) for chunks of the gradients of all targets, in
+// parallel.
 void ForEachChunk(const std::vector<StepTarget>& targets,
                   absl::FunctionRef<void(size_t, int64_t, int64_t)> body) {
   struct Chunk {
@@ -196,7 +197,7 @@ cpu::StepArrays ArraysOf(const StepTarget& target) {
   return arrays;
 }
 
-// By elements begin .. end of the gradient.
+// Steps by elements begin .. end of the gradient.
 void StepPart(const StepTarget& target, const StepRule& rule,
               const cpu::StepArguments& arguments, int64_t begin, int64_t end) {
   const cpu::StepArrays arrays = ArraysOf(target);

@@ -10,48 +10,48 @@
 #include "core/ops/optimizer_rules.h"
 #include "core/tensor.h"
 
-// One optimizer step of many parameters in one parallel sweep (on a GPU, in one
-// launch for some hundreds of them), in place; counts a version of every tensor
-// written. Element-wise, so that results do not depend on the number of
-// threads. The formulas, and what the options mean, are PyTorch's
-// (torch.optim).
+// One optimizer step of many parameters, in place and in one parallel loop (on
+// a GPU, some hundreds of them in one launch). The formulas and options are
+// those of PyTorch (torch.optim). Every tensor written gets a new version. The
+// step is element-wise, so results do not depend on the number of threads.
 namespace baton::ops {
 
-// A parameter. Value, gradient and state have one shape, and the dtype f32 or
-// f64; the value must be dense. Gradients of f32 values may be bf16 or f16.
+// A parameter. Value, gradient and state have one shape and the dtype f32 or
+// f64; the value must be dense. The gradient of an f32 value may be bf16 or
+// f16.
 //
-// Any target may have besides:
-//   rows     i64 [n], the rows of a value [V, D] that grad [n, D] is of, each
-//            once (core/ops/rows.h): the step is of these alone; for rules that
-//            StepsRows()
-//   lowered  a bf16 or f16 copy of an f32 value, which gets the new value,
-//            rounded, in the same pass; an element of it that is not the value
-//            rounded was written by others, and is what the step begins from
-//   rate     f64 [], instead of the rule's lr; one tensor for all targets of
-//            a group and device
-//   count    i64 [], steps done; counts this one
-//   scale    f64 [], multiplies the gradient; one tensor likewise
-//   skip     f32 [], where not 0 the step writes and counts nothing; one tensor
-//            for all targets of a group and device
-// They lie where the value does, so that the replays of a recorded step
-// (core/graph.h) obey a new rate, go on counting, and skip without being told.
+// All other tensors are optional:
+//   rows     i64 [n]: the rows of the value [V, D] that grad [n, D] belongs to,
+//            each at most once (core/ops/rows.h). Only these are stepped. Needs
+//            a rule with StepsRows().
+//   lowered  a bf16 or f16 copy of an f32 value. It gets the new value in the
+//            same pass, rounded. If an element of it is not the value rounded,
+//            others have written it, and the step begins from that element.
+//   rate     f64 []: replaces the rule's lr
+//   count    i64 []: the number of steps done, which this step increments
+//   scale    f64 []: a factor of the gradient
+//   skip     f32 []: if it is not 0, the step writes and counts nothing
+// rate, scale and skip are each one tensor for all targets of a group on one
+// device. All of these are on the value's device, so the replays of a recorded
+// step (core/graph.h) use a new rate, continue the count, and can skip.
 struct StepTarget {
   Tensor value = {};
   Tensor grad = {};
-  std::vector<Tensor> state = {};  // the rule's slots; unused ones undefined
-  int64_t step = 1;  // this one, the first is 1; not read beside a count
+  std::vector<Tensor> state = {};  // the rule's slots; undefined if unused
+  // The number of this step; the first is 1. Not read if count is defined.
+  int64_t step = 1;
   Tensor rows = {};
   Tensor lowered = {}, rate = {}, count = {}, scale = {}, skip = {};
 };
 
-// Parameters that are stepped by one rule.
+// Parameters that one rule steps.
 struct StepGroup {
   std::vector<StepTarget> targets;
   StepRule rule;
 };
 
-// No element of a gradient counts for more than `limit`, before it is scaled.
-// Throws Error, before it writes, where a target does not fit.
+// Clamps each element of a gradient to [-limit, limit] before it is scaled.
+// Throws Error, before it writes anything, if a target does not fit its rule.
 void OptimizerStep(const std::vector<StepGroup>& groups,
                    double limit = std::numeric_limits<double>::infinity());
 

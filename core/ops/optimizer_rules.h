@@ -17,7 +17,7 @@
 
 namespace baton::ops {
 
-// All rules that there are kernels for: a new one is listed here.
+// All rules that have kernels. A new rule must be added here.
 using StepRule =
     std::variant<SgdRule, AdamRule, AdagradRule, RmsPropRule, SparseAdamRule,
                  AdadeltaRule, AdamaxRule, RpropRule>;

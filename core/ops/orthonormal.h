@@ -8,9 +8,10 @@
 namespace baton::ops {
 
 // Makes the columns of a contiguous f32 or f64 matrix [n, k] orthonormal, in
-// place and from the first on, so that they span what they did (modified
-// Gram-Schmidt, each twice). A column that depends on those before it, but for
-// rounding, becomes zeros. For few columns; equal from run to run.
+// place and from the first to the last, so that they span the same space: by
+// modified Gram-Schmidt, which projects each column twice. A column that
+// depends, up to rounding, on those before it becomes zeros. Meant for few
+// columns; results are equal from run to run.
 void OrthonormaliseColumns(const Tensor& matrix);
 
 }  // namespace baton::ops

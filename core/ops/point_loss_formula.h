@@ -10,7 +10,8 @@
 
 namespace baton::ops {
 
-// What CPUs and GPUs compute for each element; C is float or double.
+// The formula that CPUs and GPUs compute for each element. C is float or
+// double.
 template <typename C>
 struct PointLossFormula {
   PointLoss loss;
@@ -95,11 +96,11 @@ struct PointLossFormula {
     }
   }
 
-  // +-`ends` from +-`limit` on, `inside` between.
+  // Returns `ends` if x > limit, -ends if x < -limit, and `inside` between.
   BATON_RULE static C Limited(C x, C limit, C ends, C inside) {
     return x > limit ? ends : x < -limit ? -ends : inside;
   }
-  // NaN stays in these two.
+  // These two bound x from below and keep NaN.
   BATON_RULE static C Floored(C x) { return x < C(-100) ? C(-100) : x; }
   BATON_RULE static C Above(C x) { return x < C(1e-12f) ? C(1e-12f) : x; }
 };

@@ -19,7 +19,7 @@ void CheckImages(const char* op, const Tensor& x) {
           x.shape().ToString());
 }
 
-// Throws unless the windows fit; the shape of y.
+// Returns the shape of y; throws unless the windows fit.
 Shape CheckWindows(const char* op, const Shape& x,
                    const Pool2dOptions& options) {
   Require(x.rank() == 4, op, "expected x [N, C, H, W], got ", x.ToString());
@@ -46,7 +46,7 @@ void CheckPoolGradient(const char* op, const Tensor& dy, const Shape& y) {
           dy.shape().ToString());
 }
 
-// What the kernel takes: on the CPU f16 and bf16 are pooled in f32.
+// On the CPU f16 and bf16 are pooled in f32.
 Tensor ForKernel(const Tensor& x) {
   if (x.device().is_cuda() || x.dtype() == DType::kF64) return x;
   return x.To(DType::kF32);
@@ -139,7 +139,8 @@ Tensor AdaptiveAvgPool2dBackward(const Tensor& dy, const Tensor& x) {
               dy.dim(3) > 0,
           kOp, "expected dy [", x.dim(0), ", ", x.dim(1), ", h, w] for x ",
           x.shape().ToString(), ", got ", dy.shape().ToString());
-  // dy of one cell says nothing of x's order, which the result keeps.
+  // The result has x's memory order, which dy alone does not show if it has one
+  // cell.
   return KernelFor(dy, cpu::MeanPoolBackward, cuda::MeanPoolBackward)(
              ForKernel(dy), x.shape(),
              AdaptiveWindows(x.shape(), dy.dim(2), dy.dim(3)),

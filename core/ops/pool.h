@@ -17,17 +17,18 @@ struct Pool2dOptions {
 
 struct MaxPool2dResult {
   Tensor y;
-  Tensor workspace;  // opaque: where each maximum came from
+  Tensor workspace;  // opaque: the position of each maximum
 };
 MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options);
-// `workspace` as MaxPool2d gave it; dx lies in the order that x had.
+// `workspace` is MaxPool2d's. The result has the memory order of its x.
 Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
                          const Shape& x_shape, const Pool2dOptions& options);
-// Padding counts in the mean, as in PyTorch's default.
+// The mean includes the padding, as PyTorch's does by default.
 Tensor AvgPool2d(const Tensor& x, const Pool2dOptions& options);
 Tensor AvgPool2dBackward(const Tensor& dy, const Shape& x_shape,
                          const Pool2dOptions& options);
-// Output cell i averages rows floor(i*H/h) .. ceil((i+1)*H/h).
+// Output row i is the mean of rows floor(i*H/h) .. ceil((i+1)*H/h); columns
+// likewise.
 Tensor AdaptiveAvgPool2d(const Tensor& x, int64_t height, int64_t width);
 Tensor AdaptiveAvgPool2dBackward(const Tensor& dy, const Tensor& x);
 

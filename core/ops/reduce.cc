@@ -24,7 +24,7 @@ std::vector<bool> MarkAxes(const char* op, const std::vector<int>& axes,
   return marked;
 }
 
-// x's shape with 1 for each marked axis, or without these axes.
+// Returns the shape with extent 1 for each marked axis, or without these axes.
 Shape ReducedShape(const Shape& shape, const std::vector<bool>& reduced,
                    bool keep_dims) {
   Dims dims;

@@ -27,7 +27,7 @@ void CheckTensor(const char* op, const Tensor& x, const char* name,
           Name(value.dtype()), value.shape().ToString());
 }
 
-// Throws unless everything fits together; H.
+// Returns H; throws unless inputs and options fit together.
 int64_t CheckInputs(const RnnInputs& in, const RnnOptions& options) {
   const char* op = OpOf(options);
   const int64_t directions = DirectionsOf(options);
@@ -70,7 +70,7 @@ Tensor OrZeros(const Tensor& value, const Shape& shape, const Tensor& model) {
                        {.dtype = model.dtype(), .device = model.device()});
 }
 
-// Small floats are computed as f32 on the CPU.
+// On the CPU f16 and bf16 are computed in f32.
 bool IsWidened(const Tensor& x) {
   return x.device().is_cpu() && IsHalf(x.dtype());
 }
@@ -90,7 +90,7 @@ RnnInputs Widened(const RnnInputs& in) {
           Cast(in.weights, kWide)};
 }
 
-// With states, as kernels want them.
+// Kernels need states: undefined ones become zeros.
 RnnInputs Completed(const RnnInputs& in, const RnnOptions& options,
                     int64_t hidden) {
   const Shape state = {options.layers * DirectionsOf(options), in.x.dim(1),

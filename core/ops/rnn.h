@@ -8,8 +8,9 @@
 
 #include "core/tensor.h"
 
-// Recurrent layers, by PyTorch's formulas. T steps, N sequences, I features, H
-// hidden ones; D is 2 when bidirectional, else 1.
+// Recurrent layers, by PyTorch's formulas. Shapes use T steps, N sequences, I
+// input features, H hidden features, and D directions: 2 if bidirectional, else
+// 1.
 namespace baton::ops {
 
 // LSTM (4 gates: input, forget, cell, output):
@@ -30,30 +31,34 @@ struct RnnOptions {
 
 struct RnnInputs {
   Tensor x;  // [T, N, I]
-  Tensor h;  // at first, [layers * D, N, H]; zeros where undefined
-  Tensor c;  // the same for the LSTM's cells; undefined for the GRU
-  // For each layer, and each direction of it, four: W_ih [gates * H, I, or D *
-  // H above the first layer], W_hh [gates * H, H], b_ih and b_hh [gates * H].
-  // The biases are all defined, or none.
+  // The initial hidden and cell states, [layers * D, N, H]; undefined means
+  // zeros. A GRU has no c.
+  Tensor h, c;
+  // Four for each direction of each layer: W_ih [gates * H, I], or [gates * H,
+  // D * H] above the first layer, W_hh [gates * H, H], b_ih and b_hh [gates *
+  // H]. Either all biases are defined or none.
   std::vector<Tensor> weights;
 };
 
 struct RnnResult {
-  Tensor y;  // of the last layer, [T, N, D * H], the reverse direction behind
-  Tensor h, c;  // at last, as in RnnInputs; c undefined for the GRU
-  std::vector<Tensor> saved;  // for RnnBackward alone; empty unless kept
+  // [T, N, D * H]: the outputs of the last layer, forward direction first.
+  Tensor y;
+  Tensor h, c;                // the final states, as in RnnInputs
+  std::vector<Tensor> saved;  // for RnnBackward; empty unless `keep`
 };
 
-// Gradients of what RnnInputs has; those of undefined inputs are undefined.
+// The gradients of the tensors in RnnInputs. That of an undefined tensor is
+// undefined.
 struct RnnGradients {
   Tensor x, h, c;
   std::vector<Tensor> weights;
 };
 
-// All of one floating dtype; f16 and bf16 are summed in f32. `keep`:
-// RnnBackward will be called.
+// Runs the layers on tensors of one floating dtype; f16 and bf16 are summed in
+// f32. `keep` must be true if RnnBackward will be called.
 RnnResult Rnn(const RnnInputs& inputs, const RnnOptions& options, bool keep);
-// `dy`, `dh` and `dc` are gradients of the result; undefined ones are zero.
+// `dy`, `dh` and `dc` are the gradients of the result's tensors; undefined ones
+// count as zero.
 RnnGradients RnnBackward(const RnnInputs& inputs, const RnnResult& result,
                          const Tensor& dy, const Tensor& dh, const Tensor& dc,
                          const RnnOptions& options);

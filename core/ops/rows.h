@@ -7,29 +7,31 @@
 
 #include "core/tensor.h"
 
-// Some rows of a table [V, D]: what a step has to do with an embedding of which
-// a batch looks up few words. ops::Embedding takes them out, OptimizerStep
-// steps them (core/ops/optimizer.h).
+// Some rows of a table [V, D], for embeddings of which each batch looks up only
+// a few rows. ops::Embedding reads such rows, and OptimizerStep steps them
+// (core/ops/optimizer.h).
 namespace baton::ops {
 
-// Row index[i] of the table is, or gets, values[i]. An index of -1 is none.
+// values[i] belongs to row index[i] of the table. An index of -1 means no row.
 struct Rows {
   Tensor index = {};   // i64 [n]
   Tensor values = {};  // [n, D]
 };
 
-// The rows by their numbers, each once: values of one number are summed in
-// their order. On the CPU in ascending order. On a GPU, where to count is to
-// wait, there are as many as before: what was summed into another is -1, with
-// zeros, and so is what is not in [0, V). On the CPU that throws Error.
+// Sums the values of equal indices, in their order, so that each row is there
+// at most once. On the CPU the result is in ascending order of rows, and an
+// index outside of [0, V) throws Error. On a GPU counting would have to wait
+// for the GPU, so the result has as many entries as before: an entry that was
+// added to another one, or whose index is outside of [0, V), has the index -1
+// and zeros.
 Rows Coalesce(const Rows& rows, int64_t table_rows);
 
-// table[index[i]] += values[i], in place, in the order of i on the CPU and as
-// ScatterAdd on a GPU. Throws Error where a row does not fit.
+// Computes table[index[i]] += values[i] in place: on the CPU in the order of i,
+// on a GPU as ScatterAdd does. Throws Error if a row does not fit the table.
 void AddRowsInto(const Tensor& table, const Rows& rows);
 
-// That rows fit a table of this shape; on the CPU all numbers, too. Throws
-// Error led by `op`.
+// Throws Error, led by `op`, unless the rows fit a table of this shape. On a
+// GPU the indices are not checked.
 void RequireRows(const char* op, const Shape& table, const Rows& rows);
 
 }  // namespace baton::ops

@@ -39,7 +39,7 @@ struct RpropRule {
   }
 
   struct Factors {
-    double lr;  // of no use: sizes of steps are state
+    double lr;  // not used: the state holds each element's step size
   };
   template <typename Real>
   BATON_RULE Factors FactorsOf(Real rate, int64_t) const {

@@ -7,10 +7,11 @@
 
 namespace baton::ops {
 
-// Sums along `axis` up to and with each element, or, in reverse, from it to the
-// end. Floating dtypes stay, and f16 and bf16 sum in f32 or better; all others
-// sum in i64, which is then the result's. The order of additions depends on the
-// shape and strides alone (on a GPU also on its model).
+// Returns cumulative sums along `axis`: of all elements up to and including
+// each one or, with `reverse`, from each one to the end. Floating dtypes are
+// kept, and f16 and bf16 are summed in f32 or better; other dtypes give i64.
+// The order of additions depends only on shape and strides (on a GPU also on
+// its model).
 Tensor CumSum(const Tensor& x, int axis, bool reverse = false);
 
 }  // namespace baton::ops

@@ -36,8 +36,8 @@ struct SgdRule {
 
   struct Factors {
     double lr;
-    double momentum;  // of the momentum before
-    double damped;    // of the gradient in the momentum
+    double momentum;  // the factor of the previous momentum
+    double damped;    // the factor of the gradient in the momentum
   };
   template <typename Real>
   BATON_RULE Factors FactorsOf(Real rate, int64_t step) const {
@@ -48,7 +48,7 @@ struct SgdRule {
   template <typename T>
   struct Element {
     T lr, momentum, damped, lookahead, decay, sign;
-    T nesterov;  // 1 or 0: compilers vectorise no loop that looks at a bool
+    T nesterov;  // 1 or 0: compilers do not vectorise loops that test a bool
 
     BATON_RULE Element(const SgdRule& rule, const Factors& factors)
         : lr(static_cast<T>(factors.lr)),

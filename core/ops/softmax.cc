@@ -11,12 +11,13 @@
 namespace baton::ops {
 namespace {
 
-// `x` with `axis` last, dense.
+// Returns `x` with `axis` as the last axis, dense.
 Tensor WithLastAxis(const Tensor& x, int axis) {
   return x.Transpose(axis, -1).Contiguous();
 }
 
-// `out` with its last axis back at `axis`, in the memory order of `model`.
+// Moves the last axis of `out` back to `axis`; the result has the memory order
+// of `model`.
 Tensor Restored(const Tensor& out, int axis, const Tensor& model) {
   return out.Transpose(axis, -1).Contiguous(model.SuggestFormat());
 }

@@ -11,7 +11,8 @@
 namespace baton::ops {
 namespace {
 
-// The first `count` of each line along `axis`; all where it is negative.
+// Returns the first `count` elements of each line along `axis`, sorted; all of
+// them if `count` is negative.
 ValuesAndIndices Ordered(const char* op, const Tensor& x, int axis,
                          int64_t count, bool descending) {
   RequireOneDevice(op, x);

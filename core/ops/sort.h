@@ -6,14 +6,15 @@
 #include "core/ops/reduce.h"
 #include "core/tensor.h"
 
-// Orders along an axis. NaN is greater than all numbers, and equal elements
-// stay in the order in which they were. On a GPU at most 2^31 - 1 elements.
+// Ops that sort along an axis. They count NaN as greater than all numbers, and
+// keep equal elements in their order. On a GPU x may have at most 2^31 - 1
+// elements.
 namespace baton::ops {
 
 ValuesAndIndices Sort(const Tensor& x, int axis = -1, bool descending = false);
 Tensor ArgSort(const Tensor& x, int axis = -1, bool descending = false);
-// The `k` greatest (or least) elements, the first of them first; k is at most
-// the extent of the axis.
+// Returns the `k` greatest (or least) elements, sorted; k is at most the extent
+// of the axis.
 ValuesAndIndices TopK(const Tensor& x, int64_t k, int axis = -1,
                       bool largest = true);
 

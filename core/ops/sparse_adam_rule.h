@@ -12,8 +12,8 @@
 
 namespace baton::ops {
 
-// torch.optim.SparseAdam: of rows that have no gradient in a step, the means
-// stay as they are, too.
+// torch.optim.SparseAdam: rows without a gradient in a step keep their value
+// and also their means.
 struct SparseAdamRule {
   double lr = 1e-3;
   double beta1 = 0.9;

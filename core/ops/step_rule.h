@@ -3,32 +3,34 @@
 
 #pragma once
 
-// What the rules of optimizers are written with. A rule is a struct of options
-// that has
-//   Fields()          of the options, for whoever sends or prints them
-//   Check()           throws Error on options out of range
-//   StepsRows()       whether a step by some rows of a gradient leaves the
-//                     others, and what is kept of them, as they are
-//   kSlots, Slots()   tensors that it keeps of a parameter
-//   kRequired         the slots that no option leaves empty, as bits
-//   Factors           numbers of a step, and FactorsOf(rate, step)
-//   Element<T>        the new value and state of one element
-// CPUs and GPUs compute with the same functions, which are templates because
-// the square root and the like in them are no constants.
+// What the rules of optimizers have in common. A rule is a struct of options
+// with
+//   Fields()          the members of the options, for printing and sending them
+//   Check()           throws Error for options out of range
+//   StepsRows()       whether a step may be limited to the rows that have a
+//                     gradient: other rows and their state would not change
+//   kSlots, Slots()   the state tensors that it keeps for each parameter
+//   kRequired         the slots that are used whatever the options, as bits
+//   Factors           the numbers of one step; FactorsOf(rate, step) makes them
+//   Element<T>        computes the new value and state of one element
+// CPUs and GPUs call the same functions. These are templates because a
+// constexpr function that is not a template may not call functions such as
+// std::sqrt.
 
 // Marks functions that CPUs and GPUs call for every element.
 #define BATON_RULE __attribute__((always_inline)) constexpr
 
 namespace baton::ops {
 
-// A tensor that lies as the parameter, and what it is filled with at first.
+// A state tensor with the parameter's shape and memory order, and its initial
+// value.
 struct StateSlot {
   const char* name = nullptr;  // null: not needed with these options
   double initial = 0;
 };
 
-// What is done to every element of a gradient before a rule sees it: its size
-// is limited, then it is multiplied. NaN stays NaN.
+// Limits the size of each element of a gradient and then multiplies it, before
+// the rule gets it. NaN stays NaN.
 template <typename T>
 struct GradientClip {
   T limit, factor;

@@ -19,13 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/functions/cast.h"
-#include "core/device.h"
 #include "core/status.h"
 #include "examples/support/pipeline_settings.h"
 #include "examples/support/planning.h"
+#include "examples/support/remote_stages.h"
 #include "examples/support/trainable.h"
 #include "models/distributed/checkpoint.h"
-#include "models/distributed/devices.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/profile.h"
@@ -47,9 +46,9 @@ class RemoteModel final : public Trainable {
   struct Spec {
     dist::profile_calls::OptionsOf<M> model;
     optim::AnyOptions optimizer;
-    // Of the rate; null: it stays as it is.
+    // The schedule of the learning rate; null: the rate stays as it is.
     optim::Schedule rates = nullptr;
-    // Of a pipeline of so many stages; null: they are a chain.
+    // Returns the routes of so many stages; null: the stages are a chain.
     std::function<std::vector<dist::StageRoute>(int stages)> routes = nullptr;
   };
   struct Options {
@@ -57,18 +56,18 @@ class RemoteModel final : public Trainable {
     int64_t split_size = 0;                   // 0: the whole batch at once
     std::vector<int64_t> micro_batches = {};  // in place of split_size
     int compute_threads = 0;  // of each stage; 0: the worker's own setting
-    // All stages at the first worker, on its devices in turn. The order then is
-    // gpipe's, whatever the settings say.
+    // Places all stages at the first worker, on its devices in turn. The
+    // schedule then is gpipe, whatever the settings say.
     bool local = false;
-    // Steps are forwards of one stage after the other, called by the trainer,
-    // its loss, and a distributed backward: no pipeline. Where the settings say
-    // graph, stages on GPUs are replayed.
+    // Trains without a pipeline: the trainer calls the forward of one stage
+    // after the other, computes the loss and runs a distributed backward. With
+    // settings.graph, stages on GPUs are replayed.
     bool calls = false;
   };
-  // Stages are placed as the schedule needs them, one a worker where there are
-  // enough; errors name the worker that could not make its stage. A pipeline
-  // over several has the settings' number of copies, each at as many of the
-  // workers as the others, in their order.
+  // Places the stages as the schedule needs them, one at each worker if there
+  // are enough; errors name the worker that could not make its stage. A
+  // pipeline over several workers has settings.replicas copies, each at an
+  // equal share of the workers, in their order.
   static absl::StatusOr<std::unique_ptr<RemoteModel>> Make(
       rpc::Agent& agent, const std::vector<std::string>& workers,
       const Spec& spec, const PipelineSettings& settings,
@@ -78,8 +77,8 @@ class RemoteModel final : public Trainable {
     return TrainStepAsync(batch).Await(kNoLimit);
   }
   Future<double> TrainStepAsync(const TrainingBatch& batch) override;
-  // On this process's device: workers of this machine take it from a GPU's
-  // memory without a host.
+  // Moves the batch to this process's device: workers on this machine can read
+  // it from a GPU's memory without copying it through the host.
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
     return CatchErrors([&]() -> absl::StatusOr<TrainingBatch> {
       return TrainingBatch{batch.inputs.To(agent_.self().compute.device),
@@ -116,9 +115,10 @@ class RemoteModel final : public Trainable {
     for (const Copy& copy : copies_) copy.optimizer->set_schedule(rates);
   }
 
-  // Of weights, under their names in the whole model, and optimizer; of several
-  // copies the first one's alone. Lives as long as steps are taken where the
-  // pipeline is recovered, which may go back to them; outlived by this.
+  // Returns a checkpointer of the weights, under their names in the whole
+  // model, and of the optimizer; of several copies it saves only the first.
+  // This must outlive it. If the pipeline is recovered, it must live as long as
+  // steps are taken, because a recovery may resume from its checkpoints.
   absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options) {
     const Copy& copy = copies_[0];
@@ -137,7 +137,7 @@ class RemoteModel final : public Trainable {
   struct Copy {
     std::vector<StageHandle> stages;
     std::unique_ptr<dist::Optimizer<optim::Any>> optimizer;
-    // One of the two.
+    // One of the two is set.
     std::unique_ptr<dist::Pipeline> pipeline;
     std::unique_ptr<dist::RecoverablePipeline> recovered;
   };
@@ -155,14 +155,6 @@ class RemoteModel final : public Trainable {
     const Copy& copy = copies_[0];
     return copy.recovered ? copy.recovered->pipeline() : *copy.pipeline;
   }
-
-  static absl::StatusOr<std::vector<StageHandle>> MakeStages(
-      rpc::Agent& agent, const std::vector<std::string>& workers,
-      const Spec& spec, const dist::ScheduleChoice& schedule,
-      const std::vector<std::string>& cuts);
-  static absl::StatusOr<std::vector<StageHandle>> MakeLocalStages(
-      rpc::Agent& agent, const std::string& worker, const Spec& spec,
-      const std::vector<std::string>& cuts);
 
   absl::StatusOr<double> CallStages(const TrainingBatch& batch);
 
@@ -196,45 +188,6 @@ PlannedModel PlannedRemoteModel(rpc::Agent& agent,
 }
 
 template <typename M>
-auto RemoteModel<M>::MakeStages(rpc::Agent& agent,
-                                const std::vector<std::string>& workers,
-                                const Spec& spec,
-                                const dist::ScheduleChoice& schedule,
-                                const std::vector<std::string>& cuts)
-    -> absl::StatusOr<std::vector<StageHandle>> {
-  const int count = static_cast<int>(cuts.size()) + 1;
-  ASSIGN_OR_RETURN(
-      const std::vector<int> placed,
-      dist::PlaceStages(count == 1 ? dist::ScheduleChoice() : schedule, count,
-                        static_cast<int>(workers.size())));
-  std::vector<Future<StageHandle>> making;
-  for (int i = 0; i < count; ++i) {
-    const auto worker = static_cast<size_t>(placed[static_cast<size_t>(i)]);
-    making.push_back(
-        StageHandle::Create(agent, workers[worker], spec.model, cuts, i));
-  }
-  // These calls end by --rpc_timeout.
-  return WaitAll(making).Await(kNoLimit);
-}
-
-template <typename M>
-auto RemoteModel<M>::MakeLocalStages(rpc::Agent& agent,
-                                     const std::string& worker,
-                                     const Spec& spec,
-                                     const std::vector<std::string>& cuts)
-    -> absl::StatusOr<std::vector<StageHandle>> {
-  ASSIGN_OR_RETURN(const std::vector<Device> devices,
-                   dist::DevicesOf(agent, worker).Await(kNoLimit));
-  std::vector<Future<StageHandle>> making;
-  for (size_t i = 0; i <= cuts.size(); ++i) {
-    making.push_back(StageHandle::Create(
-        agent, worker, dist::Placement{.device = devices[i % devices.size()]},
-        spec.model, cuts, static_cast<int>(i)));
-  }
-  return WaitAll(making).Await(kNoLimit);
-}
-
-template <typename M>
 auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
                               const Spec& spec,
                               const PipelineSettings& settings,
@@ -242,11 +195,12 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
     -> absl::StatusOr<Copy> {
   const bool ordered = pipelined_ && !options.local;
   Copy copy;
-  ASSIGN_OR_RETURN(
-      copy.stages,
-      options.local
-          ? MakeLocalStages(agent_, workers.front(), spec, options.cuts)
-          : MakeStages(agent_, workers, spec, settings.schedule, options.cuts));
+  ASSIGN_OR_RETURN(copy.stages,
+                   options.local
+                       ? MakeLocalStages<M>(agent_, workers.front(), spec.model,
+                                            options.cuts)
+                       : MakeStages<M>(agent_, workers, spec.model,
+                                       settings.schedule, options.cuts));
   std::vector<dist::ParameterSource> sources;
   for (const StageHandle& stage : copy.stages)  // by names in the whole model
     sources.push_back(dist::ParameterSource(stage).Named(""));

@@ -21,10 +21,10 @@ namespace {
 
 constexpr char kDataParallel[] = "data_parallel";
 
-// What ops of this thread are told, for other threads.
+// Copies the calling thread's modes (NoGrad, autocast) to other threads.
 class Modes {
  public:
-  // While it lives, this thread is told the same.
+  // Sets the modes on this thread for its lifetime.
   class Scope {
    public:
     explicit Scope(const Modes& modes) {
@@ -119,7 +119,7 @@ std::vector<DataParallel::Values> DataParallel::Apply(
   };
   std::vector<Future<void>> others;
   for (size_t i = 1; i < parts.size(); ++i) {
-    // A recording is of this thread's work.
+    // A graph records only the work of the calling thread.
     if (Graph::IsRecording()) {
       others.push_back(ReadyFuture<void>(apply(i)));
       continue;

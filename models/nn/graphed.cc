@@ -23,16 +23,16 @@ constexpr char kOp[] = "graphed";
 
 }  // namespace
 
-// The forward whose activations a recording holds. The recorded node of that
-// forward owns it.
+// A replayed forward, whose activations the recording holds. Its backward node
+// owns the pass, so the recording is free once the node is gone.
 struct Graphed::Pass {
   bool over = false;  // its backward has run
 };
 
 struct Graphed::Recording {
   std::vector<Tensor> inputs, outputs;
-  std::vector<bool> needs_dy;  // of each output
-  std::vector<Tensor> dys;     // of those that need one
+  std::vector<bool> needs_dy;  // for each output
+  std::vector<Tensor> dys;     // for the outputs that need one
   std::optional<Graph> forward, backward;
   std::vector<Tensor> gradients;  // of the inputs, then of each parameter
   std::weak_ptr<Pass> pass;
@@ -53,10 +53,10 @@ struct Graphed::Recording {
   }
 };
 
-// Those of one kind of input.
+// The recordings of one kind of input.
 struct Graphed::Passes {
   std::vector<std::shared_ptr<Recording>> recordings;
-  bool refused = false;  // no more can be made
+  bool refused = false;  // no further recording can be made
 };
 
 Graphed::Graphed(std::shared_ptr<Module> module,
@@ -73,7 +73,8 @@ Variable Graphed::Forward(const Variable& x) {
 }
 
 std::vector<Variable> Graphed::ForwardAll(const std::vector<Variable>& given) {
-  // The module may have been cast, which this has not.
+  // The wrapped module may have been moved or cast separately, so it places the
+  // inputs.
   const std::vector<Variable> inputs = module_.Placed(given);
   if (!Recordable(inputs)) return module_(inputs);
   const std::vector<Variable> parameters = module_.Parameters();
@@ -91,7 +92,7 @@ std::vector<Variable> Graphed::Replay(
   recording->forward->Replay();
   ++replays_;
   std::vector<Variable> outputs;
-  std::vector<Tensor> flowing;  // those that need gradients
+  std::vector<Tensor> flowing;  // the outputs that need gradients
   for (size_t i = 0; i < recording->outputs.size(); ++i) {
     outputs.emplace_back(recording->outputs[i].Clone());
     if (recording->needs_dy[i]) flowing.push_back(outputs.back().tensor());

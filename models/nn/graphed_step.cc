@@ -41,8 +41,8 @@ std::shared_ptr<GraphedStep::Recording> GraphedStep::Record(
   auto recording = std::make_shared<Recording>();
   for (const Tensor& x : inputs)
     recording->inputs.push_back(Tensor::EmptyLike(x));
-  // The graph's memory is its own: what the calls before used is of no more use
-  // to it.
+  // The graph allocates its own memory, so what the normal calls have cached is
+  // not needed any more.
   for (Device device : devices_) {
     Synchronize(device);
     ReleaseCachedGpuMemory(device);

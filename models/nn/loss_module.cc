@@ -27,7 +27,7 @@ Variable LossModule::LossOfAll(const std::vector<Variable>& outputs,
 WithLoss::WithLoss(std::shared_ptr<Module> module,
                    std::shared_ptr<LossModule> loss)
     : module_(*module) {
-  To(module_.device());  // before it has children that would be moved
+  To(module_.device());  // before children are registered, which it would move
   RegisterModule("module", std::move(module));
   RegisterModule("loss", std::move(loss));
 }

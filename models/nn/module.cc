@@ -16,7 +16,8 @@
 namespace baton::nn {
 namespace {
 
-// A few names of many, so that a state of another model gives a readable line.
+// Lists only a few of many names, so that the state of another model gives a
+// readable line.
 std::string Listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 6;
   const size_t shown = std::min(names.size(), kShown);
@@ -26,7 +27,7 @@ std::string Listed(const std::vector<std::string>& names) {
   return text;
 }
 
-// What keeps a state from fitting a module.
+// The names by which a state differs from a module.
 struct Misfits {
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
@@ -242,7 +243,7 @@ absl::Status Module::LoadStateDict(const StateMap& state, bool strict) {
   });
 }
 
-// Puts change(tensor) in the place of this module's parameters and buffers.
+// Replaces each own parameter and buffer by change(tensor).
 template <typename Change>
 void Module::ReplaceOwn(const Change& change) {
   for (const auto& named : parameters_) {

@@ -18,9 +18,9 @@ namespace {
 using Variables = std::vector<Variable>;
 using Tensors = std::vector<Tensor>;
 
-// The values with places in the graph of their own, of one node: what flows
-// into it are the gradients that one module gives them, or gets for them,
-// whoever else uses them. `see` may replace those that are defined.
+// Returns the values as outputs of one new node. The gradients of these outputs
+// are then only those that this use of the values contributes, whoever else
+// uses them. `see` may replace the gradients that are defined.
 Variables Apart(const Variables& values,
                 const std::function<void(Tensors& gradients)>& see) {
   std::vector<size_t> places;
@@ -61,14 +61,15 @@ const T& OnlyOne(const std::vector<T>& values, const char* what) {
   return values.front();
 }
 
-// What a hook of one value gives, as a list.
+// Returns the result of a hook of one value as a list.
 template <typename T>
 std::vector<T> ListOf(T given) {
   if (!given.defined()) return {};
   return {std::move(given)};
 }
 
-// What a hook of all values gave takes their place.
+// Replaces `values` by the result of a hook of all values, unless that is
+// empty.
 template <typename T>
 void Replace(std::vector<T>& values, std::vector<T> others) {
   if (others.empty()) return;

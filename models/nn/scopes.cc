@@ -17,9 +17,9 @@ void ListModes(Module& module, std::vector<std::pair<Module*, bool>>& modes) {
 
 thread_local PostponedStatistics* postponing = nullptr;
 
-// Mean and unbiased variance [2, C] of all elements of several batches, by
-// those of each: their squares lie around the batches' means, and these around
-// the mean of all.
+// Returns the mean and unbiased variance, [2, C], of all elements of several
+// batches, from those of each batch. The squared deviations of a batch are
+// those around its own mean plus those of its mean around the mean of all.
 Tensor StatisticsOfAll(const std::vector<Tensor>& batches,
                        const std::vector<int64_t>& elements) {
   if (batches.size() == 1) return batches.front();
@@ -88,7 +88,8 @@ EvalScope::EvalScope(Module& module) {
 }
 
 EvalScope::~EvalScope() {
-  // Parents come first, so that what they set below is put right after them.
+  // Parents come first: Train also changes the modules below, which are then
+  // set one by one.
   for (const auto& [module, training] : training_) module->Train(training);
 }
 
@@ -113,8 +114,9 @@ RerunScope::RerunScope(const Module& module, const GeneratorStates& drawn_from)
 RerunScope::~RerunScope() {
   generators_.Restore();
   for (const auto& [buffer, before] : buffers_) {
-    // A graph may have saved what did not change, as that of a frozen batch
-    // norm does, and would refuse it after any write.
+    // Only buffers that changed are written: a graph may have saved others,
+    // such as those of a frozen batch norm, and would refuse them after any
+    // write.
     if (!ops::BitEqual(buffer, before)) buffer.CopyFrom(before);
   }
 }

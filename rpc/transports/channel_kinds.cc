@@ -110,4 +110,18 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(
   return kinds;
 }
 
+std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds) {
+  std::vector<ChannelOffer> offers;
+  for (const auto& kind : kinds) {
+    auto offer = kind->Offer();
+    offers.push_back({.channel = kind->id()});
+    if (offer.ok()) {
+      offers.back().offer = *std::move(offer);
+    } else {
+      offers.back().missing = std::string(offer.status().message());
+    }
+  }
+  return offers;
+}
+
 }  // namespace baton::rpc

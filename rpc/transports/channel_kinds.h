@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "rpc/transports/grpc.h"
@@ -21,5 +23,8 @@ std::shared_ptr<FutexEvent> MakeFutexEvent(const GrpcOptions& options);
 absl::StatusOr<ChannelKinds> MakeChannelKinds(
     const GrpcOptions& options, const std::string& fd_path,
     std::shared_ptr<FutexEvent> wakeup);
+
+// Returns what this process offers for each kind in a hello, or why it cannot.
+std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds);
 
 }  // namespace baton::rpc

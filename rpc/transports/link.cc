@@ -274,26 +274,6 @@ void Link::BeginGoodbye() {
   }
 }
 
-void Link::GoodbyeReceivedLocked(StreamState& state) {
-  state.goodbye_received = true;
-  if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
-    return;
-  // Tensors of earlier messages may still arrive.
-  const bool later =
-      held_->WhenNone([weak = weak_from_this(), times_up = times_up_] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        MutexLock lock(self->mutex_);
-        if (self->state_ == State::kUp && self->times_up_ == times_up)
-          self->PeerHasShutDownLocked();
-      });
-  if (!later) PeerHasShutDownLocked();
-}
-
-void Link::PeerHasShutDownLocked() {
-  BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
-}
-
 void Link::OnBroken(GrpcStream& stream, const absl::Status& why) {
   ReadRestOfRing();
   MutexLock lock(mutex_);
@@ -387,18 +367,6 @@ void Link::BecomeIdleLocked() {
   MutexLock lock(host_.idle_mutex);
   ++host_.idle_events;
   host_.idle.NotifyAll();
-}
-
-void Link::ResumeReading() {
-  MutexLock lock(mutex_);
-  for (StreamState* state : {&control_, &bulk_}) {
-    if (state->stream != nullptr && HasRoom(state == &control_))
-      state->stream->ResumeReading();
-  }
-  if (ring_in_ != nullptr && HasRoom(true)) {
-    ring_in_->set_paused(false);
-    host_.poller->Wake();
-  }
 }
 
 }  // namespace baton::rpc

@@ -147,6 +147,9 @@ class Link final : public GrpcStreamObserver,
   absl::Status HandleLocked(StreamState& state, Receiver::Batch& batch,
                             bool may_open_ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoodbyeReceivedLocked(StreamState& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PeerHasShutDownLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads messages of about `most` bytes.
   void ReadRing(RingReceiver& ring, size_t most);
@@ -155,6 +158,8 @@ class Link final : public GrpcStreamObserver,
   // Whether more of this stream may be read. Held messages do not stop the
   // control stream, which brings what they wait for.
   bool HasRoom(bool control) const;
+  // Called when there may be room again.
+  void ResumeReading();
 
   // Sending through the ring (link_ring.cc). Once there is a ring, it carries
   // all of the control stream's frames but beats. The functions that return
@@ -182,9 +187,6 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the peer's present incarnation has ended.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoodbyeReceivedLocked(StreamState& state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PeerHasShutDownLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void BadFramesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -216,7 +218,6 @@ class Link final : public GrpcStreamObserver,
   void FailQueuesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BecomeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ResumeReading();
   void BreakForTensor(const absl::Status& why);
 
   LinkHost& host_;

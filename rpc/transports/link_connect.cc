@@ -12,6 +12,7 @@
 #include "rpc/security.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_args.h"
+#include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/link.h"
 

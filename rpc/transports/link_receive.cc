@@ -56,6 +56,18 @@ bool Link::HasRoom(bool control) const {
   return deliveries_->has_room() && (control || held_->has_room());
 }
 
+void Link::ResumeReading() {
+  MutexLock lock(mutex_);
+  for (StreamState* state : {&control_, &bulk_}) {
+    if (state->stream != nullptr && HasRoom(state == &control_))
+      state->stream->ResumeReading();
+  }
+  if (ring_in_ != nullptr && HasRoom(true)) {
+    ring_in_->set_paused(false);
+    host_.poller->Wake();
+  }
+}
+
 void Link::Deliver() {
   if (host_.options.inline_delivery) {
     deliveries_->RunHere();
@@ -137,6 +149,26 @@ absl::Status Link::HandleLocked(StreamState& state, Receiver::Batch& batch,
   if (ring) RETURN_IF_ERROR(OpenRingLocked());
   if (goodbye) GoodbyeReceivedLocked(state);
   return absl::OkStatus();
+}
+
+void Link::GoodbyeReceivedLocked(StreamState& state) {
+  state.goodbye_received = true;
+  if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
+    return;
+  // Tensors of earlier messages may still arrive.
+  const bool later =
+      held_->WhenNone([weak = weak_from_this(), times_up = times_up_] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        MutexLock lock(self->mutex_);
+        if (self->state_ == State::kUp && self->times_up_ == times_up)
+          self->PeerHasShutDownLocked();
+      });
+  if (!later) PeerHasShutDownLocked();
+}
+
+void Link::PeerHasShutDownLocked() {
+  BreakLocked(LostLocked(absl::UnavailableError("it has shut down")), true);
 }
 
 absl::Status Link::OpenRingLocked() {

@@ -39,20 +39,6 @@ std::string Missing(const ChannelOffer* ours, const ChannelOffer* theirs) {
 
 }  // namespace
 
-std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds) {
-  std::vector<ChannelOffer> offers;
-  for (const auto& kind : kinds) {
-    auto offer = kind->Offer();
-    offers.push_back({.channel = kind->id()});
-    if (offer.ok()) {
-      offers.back().offer = *std::move(offer);
-    } else {
-      offers.back().missing = std::string(offer.status().message());
-    }
-  }
-  return offers;
-}
-
 class TensorChannels::Port final : public ChannelPort {
  public:
   Port(std::weak_ptr<TensorChannels> channels, uint32_t id)
@@ -95,7 +81,6 @@ std::shared_ptr<TensorChannels> TensorChannels::Make(const ChannelKinds& kinds,
 }
 
 void TensorChannels::Open(const ChannelKinds& kinds) {
-  std::string verdict;
   for (const auto& kind : kinds) {
     const uint32_t id = kind->id();
     const ChannelOffer* ours = rpc::Find(setup_.ours, id);
@@ -115,11 +100,7 @@ void TensorChannels::Open(const ChannelKinds& kinds) {
     order_.push_back(id);
     entries_[id] = std::move(entry);
   }
-  {
-    MutexLock lock(mutex_);
-    verdict = VerdictLocked();
-  }
-  if (!verdict.empty()) LogInfo(verdict);
+  LogVerdict();
 }
 
 std::string TensorChannels::Spare(const ChannelKind& kind) const {
@@ -294,16 +275,14 @@ void TensorChannels::Release(uint32_t channel, uint64_t lease) {
 }
 
 void TensorChannels::Settle(uint32_t channel, const std::string& why_not) {
-  std::string verdict;
   {
     MutexLock lock(mutex_);
     if (closed_) return;
     Entry& entry = entries_.at(channel);
     entry.open = why_not.empty();
     entry.why_not = why_not;
-    verdict = VerdictLocked();
   }
-  if (!verdict.empty()) LogInfo(verdict);
+  LogVerdict();
 }
 
 void TensorChannels::Break(uint32_t channel, const std::string& why) {
@@ -349,21 +328,24 @@ std::optional<RingEndOut> TensorChannels::TakeRingOut() {
   return std::exchange(ring_out_, std::nullopt);
 }
 
-std::string TensorChannels::VerdictLocked() {
+void TensorChannels::LogVerdict() {
   std::string by, not_by;
-  for (const uint32_t id : order_) {
-    const Entry& entry = entries_.at(id);
-    if (entry.open) {
-      absl::StrAppend(&by, by.empty() ? "" : ", ", entry.name);
-    } else if (!entry.why_not.empty()) {
-      absl::StrAppend(&not_by, "; not by ", entry.name, ": ", entry.why_not);
-    } else {
-      return {};
+  {
+    MutexLock lock(mutex_);
+    for (const uint32_t id : order_) {
+      const Entry& entry = entries_.at(id);
+      if (entry.open) {
+        absl::StrAppend(&by, by.empty() ? "" : ", ", entry.name);
+      } else if (!entry.why_not.empty()) {
+        absl::StrAppend(&not_by, "; not by ", entry.name, ": ", entry.why_not);
+      } else {
+        return;
+      }
     }
+    if (std::exchange(told_, true)) return;
   }
-  if (std::exchange(told_, true)) return {};
-  return absl::StrCat("worker ", setup_.self, " -> worker ", setup_.peer,
-                      ": tensors by ", by.empty() ? "gRPC" : by, not_by);
+  LogInfo("worker ", setup_.self, " -> worker ", setup_.peer, ": tensors by ",
+          by.empty() ? "gRPC" : by, not_by);
 }
 
 void TensorChannels::Close() {

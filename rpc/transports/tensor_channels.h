@@ -27,7 +27,6 @@ struct ChannelOffer {
   std::string missing = {};
 };
 using ChannelKinds = std::vector<std::shared_ptr<ChannelKind>>;  // best first
-std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds);
 
 // The channels of one connection between two workers, from its hello to its
 // end: which there are, their control messages, and the leases to be released.
@@ -125,8 +124,8 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepRing(RingEndIn end);
   void KeepRing(RingEndOut end);
-  // Returns, once, when all channels are open or refused, how tensors travel.
-  std::string VerdictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Logs, once, how tensors travel, when all channels are open or refused.
+  void LogVerdict();
 
   const Setup setup_;
   mutable Mutex mutex_;

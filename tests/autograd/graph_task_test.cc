@@ -233,9 +233,9 @@ TEST(GraphTask, FailAfterTheEndChangesNothing) {
 
 TEST(GraphTask, RefusesFeedsThatDoNotFitAndGoesOn) {
   Variable x = Leaf();
-  NodePtr root = PassOn(x), other = PassOn(x), stranger = PassOn(x);
+  NodePtr root = PassOn(x), other = PassOn(x), unrelated = PassOn(x);
   GraphTask task({root, other}, {});
-  EXPECT_EQ(task.Feed(stranger, {Value(1)}).code(),
+  EXPECT_EQ(task.Feed(unrelated, {Value(1)}).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(task.Feed(root, {Value(1), Value(2)}).code(),
             absl::StatusCode::kInvalidArgument);

@@ -51,17 +51,18 @@ bool Parse(Input& input, T& message) {
 
 }  // namespace
 
-// A sequence of gRPC messages, each led by its length.
+// A sequence of gRPC messages. Before each one, a byte says whether the peer is
+// authenticated, and then comes the message's length.
 bool Frames(const std::string& bytes) {
   Input input(bytes);
   rpc::Receiver receiver(kMaxMessageBytes);
   while (!input.empty()) {
-    const bool stranger = input.Byte() == 0;
+    const bool authenticated = input.Byte() != 0;
     const grpc::ByteBuffer buffer = BufferOf(input.Chunk());
     rpc::Receiver::Batch batch;
-    const absl::Status status = stranger
-                                    ? receiver.ConsumeControls(buffer, batch)
-                                    : receiver.Consume(buffer, nullptr, batch);
+    const absl::Status status = authenticated
+                                    ? receiver.Consume(buffer, nullptr, batch)
+                                    : receiver.ConsumeControls(buffer, batch);
     size_t total = 0;
     for (const rpc::Message& message : batch.messages) {
       CheckMessage(message, total);

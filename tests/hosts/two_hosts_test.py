@@ -118,13 +118,13 @@ def certificates(network):
 def tls(network):
     """The same by mutual TLS, and a worker without certificates is refused."""
     cluster = Cluster(network, certificates(network))
-    stranger = network.b.start(
+    uncertified = network.b.start(
         "toy_model", "--name=worker2", f"--rendezvous={cluster.meeting}",
         "--world_size=3", f"--listen={network.b.address}:0", "--insecure",
-        "--join_timeout=1s", name="stranger")
+        "--join_timeout=1s", name="uncertified")
     check_training(network, cluster)
-    check(stranger.end() == 1, "a worker without certificates ends with 1")
-    check("TLS" in stranger.output(), "it says that the others want TLS")
+    check(uncertified.end() == 1, "a worker without certificates ends with 1")
+    check("TLS" in uncertified.output(), "it says that the others want TLS")
     workers = {row["worker"] for row in cluster.ask("status")["workers"]}
     check(workers == {"worker1", "worker2"}, f"batonctl sees {workers}")
     cluster.stop()

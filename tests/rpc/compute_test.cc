@@ -36,7 +36,7 @@ TEST(Compute, IsReadAsItIsWritten) {
             (Compute{Device::Cuda(1), DType::kBF16}));
 }
 
-TEST(Compute, OfAStrangerIsRefusedAndPrintable) {
+TEST(Compute, RefusesOtherTextWithAPrintableError) {
   for (const std::string text :
        {"tpu", "cpu\nfake line", "cuda:1  tf32", "cuda:1 fast", " "}) {
     const absl::Status status = Compute::Parse(text).status();
@@ -49,7 +49,7 @@ TEST(Compute, OfAStrangerIsRefusedAndPrintable) {
             200u);
 }
 
-TEST(Compute, OfAStrangerMakesNoMember) {
+TEST(Compute, OfAMemberIsCheckedWhenItJoins) {
   rpc::wire::JoinRequest join;
   join.mutable_self()->set_name("mallory");
   join.mutable_self()->set_compute("tpu");

@@ -315,7 +315,8 @@ TEST_F(GivenUpTest, WatchersHearOfLostPeers) {
   EXPECT_TRUE(heard.Await());
 }
 
-// Frames of a real conversation, cut and scrambled, from a stranger.
+// A process that is no member sends frames of a real conversation, cut off and
+// with changed bytes.
 TEST(HostileFrames, HurtNobody) {
   auto network = std::make_shared<rpc::InProcessNetwork>();
   struct Maker final : TransportMaker {
@@ -383,7 +384,7 @@ TEST(HostileFrames, HurtNobody) {
   transport->Shutdown(1s);
   EXPECT_EQ(sent, frames.size());
   Share(cluster);
-  // What the stranger may have created goes with its incarnation.
+  // What mallory may have created is released with its incarnation.
   cluster.ExpectIdle();
 }
 

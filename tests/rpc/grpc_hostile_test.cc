@@ -105,7 +105,7 @@ TEST(GrpcHostile, AMessageAboveTheLimitBreaksItsConnection) {
                         "(--max_message_bytes)"));
 }
 
-TEST(GrpcHostile, StrangersCannotSendMessages) {
+TEST(GrpcHostile, RefusesMessagesBeforeTheHello) {
   auto alice = NewWorker("alice", 0);
   alice->Start();
   std::string message;
@@ -117,7 +117,8 @@ TEST(GrpcHostile, StrangersCannotSendMessages) {
   EXPECT_THAT(answer->text, HasSubstr("a message before the hello"));
 }
 
-// What a stranger says comes to people's terminals.
+// A refusal quotes what an unauthenticated peer sent, and is shown in
+// terminals.
 TEST(GrpcHostile, RefusalsQuoteOnlyWhatCanBePrinted) {
   auto alice = NewWorker("alice", 0);
   alice->Start();

@@ -74,7 +74,7 @@ Security WithToken(Security security, char digit) {
   return security;
 }
 
-// Of the server itself, as a stranger with gRPC would.
+// Asks bob's server as any gRPC client could, without Baton's transport.
 grpc::Status AskForHealth(const TestWorker& bob,
                           const grpc::SslCredentialsOptions& options) {
   grpc::ChannelArguments arguments;

@@ -96,7 +96,7 @@ TEST_F(PrivateSocketTest, ManyStartAtOnceWithoutTakingEachOthers) {
   EXPECT_EQ(broken, 0);
 }
 
-TEST_F(PrivateSocketTest, LeavesTheLivingAndTheStrangersAlone) {
+TEST_F(PrivateSocketTest, KeepsFoldersThatAreInUseOrNotItsOwn) {
   auto alive = PrivateSocket::Make();
   ASSERT_TRUE(alive.ok()) << alive.status();
   const fs::path other = Abandoned("baton-of-another-kind");

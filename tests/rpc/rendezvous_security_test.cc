@@ -100,9 +100,9 @@ TEST_F(RendezvousSecurity, CertificatesThatDoNotFitAreNamed) {
   EXPECT_THAT(JoinAlone(Server(), authority_.For("mallory")),
               Fails(StatusCode::kFailedPrecondition,
                     "worker alice came with a certificate for mallory"));
-  Security stranger = other_.For("alice");
-  stranger.authority = Server().authority;
-  EXPECT_THAT(JoinInVain(Server(), stranger),
+  Security untrusted = other_.For("alice");
+  untrusted.authority = Server().authority;
+  EXPECT_THAT(JoinInVain(Server(), untrusted),
               Fails(StatusCode::kUnavailable,
                     "maybe it does not trust this side's certificate"));
 }

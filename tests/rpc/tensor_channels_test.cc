@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rpc/transports/channel_kinds.h"
 #include "tests/rpc/puppet_channel.h"
 
 namespace baton::rpc {

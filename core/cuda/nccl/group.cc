@@ -3,7 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "core/cuda/capture.h"
 #include "core/cuda/handles.h"
 #include "core/cuda/launch.h"
+#include "core/cuda/nccl/communicator.h"
 #include "core/cuda/nccl/library.h"
 #include "core/cuda/nccl_group.h"
 #include "core/cuda/owned_event.h"
@@ -24,11 +24,6 @@ namespace baton::cuda {
 namespace {
 
 constexpr char kOp[] = "nccl_group";
-// A call that waits for others is ended by an abort; any other one ends by
-// itself well before, and must, as an abort frees what it uses.
-constexpr std::chrono::seconds kCallPatience{1};
-// An abort that takes longer waits for a graph that somebody still has.
-constexpr std::chrono::seconds kAbortPatience{5};
 
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
@@ -70,81 +65,6 @@ ncclRedOp_t OpOf(NcclReduction reduction, DType dtype) {
 const void* DataOf(const Tensor& tensor) {
   return tensor.defined() ? tensor.raw_data() : nullptr;
 }
-
-// A communicator, one call's at a time, until it is taken to be aborted.
-// Graphs that replay its calls keep `recorded`: NCCL frees it only after them.
-// Thread-safe.
-class Communicator {
- public:
-  Communicator(const Nccl& nccl, int device, ncclComm_t comm)
-      : nccl_(nccl), device_(device), comm_(comm) {}
-
-  // fn(ncclComm_t) gives an ncclResult_t.
-  template <typename Fn>
-  absl::Status Call(const char* what, const Fn& fn) {
-    ncclComm_t comm = nullptr;
-    {
-      MutexLock lock(mutex_);
-      if (comm_ == nullptr) return Aborted();
-      comm = comm_;
-      called_ = true;
-    }
-    const ncclResult_t result = fn(comm);
-    MutexLock lock(mutex_);
-    called_ = false;
-    changed_.NotifyAll();
-    if (comm_ == nullptr) return Aborted();
-    return nccl_.StatusOf(what, result, nullptr);
-  }
-  // Of what others or this GPU's own kernels have met.
-  absl::Status State() const {
-    MutexLock lock(mutex_);
-    if (comm_ == nullptr) return Aborted();
-    ncclResult_t state = ncclSuccess;
-    RETURN_IF_ERROR(
-        nccl_.StatusOf("state", nccl_.get_async_error(comm_, &state), nullptr));
-    return nccl_.StatusOf("a collective", state, nullptr);
-  }
-  static void Abort(const std::shared_ptr<Communicator>& self) {
-    ncclComm_t comm = nullptr;
-    {
-      MutexLock lock(self->mutex_);
-      comm = std::exchange(self->comm_, nullptr);
-      if (comm == nullptr) return;
-    }
-    std::thread([self, comm] {
-      self->AwaitCall();
-      OnDevice(self->device_, [&] { self->nccl_.abort(comm); });
-      self->aborted_.Set(absl::OkStatus());
-    }).detach();
-  }
-  // Not for graphs, which may outlive it.
-  void AwaitAbort() const {
-    if (recorded_.use_count() > 1) return;
-    aborted_.future().Await(kAbortPatience).IgnoreError();
-  }
-  const std::shared_ptr<const bool>& recorded() const { return recorded_; }
-
- private:
-  static absl::Status Aborted() {
-    return absl::CancelledError("the communicator was aborted");
-  }
-  void AwaitCall() {
-    const auto until = std::chrono::steady_clock::now() + kCallPatience;
-    MutexLock lock(mutex_);
-    while (called_ && changed_.WaitUntil(mutex_, until)) {
-    }
-  }
-
-  const Nccl& nccl_;
-  const int device_;
-  const std::shared_ptr<const bool> recorded_ = std::make_shared<bool>(true);
-  const Promise<void> aborted_;
-  mutable Mutex mutex_;
-  CondVar changed_;
-  bool called_ ABSL_GUARDED_BY(mutex_) = false;
-  ncclComm_t comm_ ABSL_GUARDED_BY(mutex_);
-};
 
 // Events that queries have done with. Thread-safe.
 class IdleEvents {

@@ -392,39 +392,5 @@ TEST(Plan, RefusesWhatIsNotWhole) {
   EXPECT_EQ(code(broken, 4), wrong);
 }
 
-TEST(SplitSizes, AreThoseOfEqualMicroBatches) {
-  EXPECT_THAT(SplitSizesFor(12), ElementsAre(12, 6, 4, 3, 2, 1));
-  EXPECT_THAT(SplitSizesFor(1), ElementsAre(1));
-  EXPECT_EQ(SplitSizesFor(120).front(), 120);
-  EXPECT_EQ(SplitSizesFor(120).back(), 4);
-}
-
-TEST(SplitSizes, AreMeasuredWhereOthersCanBeToldFromThem) {
-  EXPECT_THAT(RowsToMeasure(SplitSizesFor(12)), ElementsAre(12, 6, 3, 1));
-  EXPECT_THAT(RowsToMeasure({20}), ElementsAre(20));
-  EXPECT_THAT(RowsToMeasure({10, 20, 18}), ElementsAre(20, 10));
-  EXPECT_THAT(RowsToMeasure({20, 19}), ElementsAre(20, 19));
-}
-
-TEST(Profile, TellsSizesBetweenAndBeyondWhatWasMeasured) {
-  Profile profile;
-  profile.units = {"only"};
-  profile.rows = {2, 4, 8};
-  for (const double forward : {3., 4., 12.})
-    profile.costs.push_back({{{forward, 2 * forward, 0}, forward, 1}});
-  const auto forward = [&](int64_t rows) {
-    return profile.At(rows)[0].seconds.forward;
-  };
-  EXPECT_DOUBLE_EQ(forward(1), 1.5);
-  EXPECT_DOUBLE_EQ(forward(2), 3);
-  EXPECT_DOUBLE_EQ(forward(3), 3.5);
-  EXPECT_DOUBLE_EQ(forward(4), 4);
-  EXPECT_DOUBLE_EQ(forward(6), 8);
-  EXPECT_DOUBLE_EQ(forward(8), 12);
-  EXPECT_DOUBLE_EQ(forward(16), 24);
-  EXPECT_DOUBLE_EQ(profile.At(6)[0].seconds.input_grad, 16);
-  EXPECT_DOUBLE_EQ(profile.At(6)[0].held_bytes, 8);
-}
-
 }  // namespace
 }  // namespace baton::dist

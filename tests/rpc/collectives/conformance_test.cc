@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
@@ -13,9 +12,9 @@
 
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
-#include "tests/rpc/collectives/groups.h"
+#include "tests/rpc/collectives/collectives.h"
 
-// What every way of carrying out collectives must do.
+// What every implementation of the collectives must do.
 namespace baton::testing {
 namespace {
 
@@ -32,83 +31,13 @@ std::vector<GroupKind> KindsHere() {
            .shared_memory = false}};
 }
 
-class Collectives
-    : public ::testing::TestWithParam<std::tuple<int, GroupKind>> {
- protected:
-  int members() const { return static_cast<int>(count()); }
-  size_t count() const { return groups_.size(); }
-  // Where a member has its tensors.
-  Tensor At(size_t rank, const Tensor& x) const {
-    return x.To(groups_.device(rank));
-  }
-  // Copies, one at each member.
-  std::vector<Tensor> AtAll(const std::vector<Tensor>& all) const {
-    std::vector<Tensor> there;
-    for (size_t i = 0; i < all.size(); ++i)
-      there.push_back(At(i, all[i].Clone()));
-    return there;
-  }
-  std::vector<Tensor> ZerosAtAll(int64_t size) const {
-    return AtAll(std::vector<Tensor>(count(), Tensor::Zeros({size})));
-  }
-  // NCCL scales before it adds.
-  bool MeansAreExact() const {
-    return groups_.device(0).is_cpu() || (count() & (count() - 1)) == 0;
-  }
-  Groups groups_{MembersHere(std::get<0>(GetParam())), std::get<1>(GetParam())};
-};
-
-std::string NameOfCase(
-    const ::testing::TestParamInfo<Collectives::ParamType>& info) {
-  return absl::StrCat(std::get<1>(info.param).name, std::get<0>(info.param));
-}
-
 // Of one element to several megabytes: less than a line, a slot, a ring's parts
 // and their ends.
 const int64_t kSizes[] = {1, 1000, 4097, 300'001};
 
-// Small whole numbers, whose sums are exact in whatever order; others at each
-// member.
-Tensor Numbers(int64_t count, size_t rank, DType dtype = DType::kF32) {
-  Generator generator(100 + rank);
-  return RandInt(-8, 9, {count}, generator).To(dtype);
-}
-
-std::vector<Tensor> NumbersOfAll(int64_t count, size_t members,
-                                 DType dtype = DType::kF32) {
-  std::vector<Tensor> all;
-  for (size_t i = 0; i < members; ++i) all.push_back(Numbers(count, i, dtype));
-  return all;
-}
-
-Tensor Combined(const std::vector<Tensor>& all, ReduceOp op) {
-  Tensor result = all[0].Clone();
-  for (size_t i = 1; i < all.size(); ++i) {
-    switch (op) {
-      case ReduceOp::kSum:
-      case ReduceOp::kMean:
-        result = ops::Add(result, all[i]);
-        break;
-      case ReduceOp::kMin:
-        result = ops::Minimum(result, all[i]);
-        break;
-      case ReduceOp::kMax:
-        result = ops::Maximum(result, all[i]);
-        break;
-      case ReduceOp::kProduct:
-        result = ops::Mul(result, all[i]);
-        break;
-    }
-  }
-  if (op == ReduceOp::kMean)
-    result = ops::MulScalar(result, 1.0 / static_cast<double>(all.size()));
-  return result;
-}
-
-bool SameBits(const Tensor& a, const Tensor& b) {
-  const Tensor here = a.To(Device::Cpu()), other = b.To(Device::Cpu());
-  return here.nbytes() == other.nbytes() &&
-         std::memcmp(here.raw_data(), other.raw_data(), here.nbytes()) == 0;
+std::string NameOfCase(
+    const ::testing::TestParamInfo<Collectives::ParamType>& info) {
+  return absl::StrCat(std::get<1>(info.param).name, std::get<0>(info.param));
 }
 
 Tensor Part(const Tensor& all, size_t i, int64_t count) {
@@ -182,72 +111,6 @@ TEST_P(Collectives, BroadcastGivesAllTheElementsOfTheRoot) {
     });
     for (size_t i = 0; i < count(); ++i)
       EXPECT_TRUE(SameBits(mine[i], expected)) << i << " of " << size;
-  }
-}
-
-// Of a few bytes, of several parts, and of none.
-std::vector<int64_t> SizesTogether(bool large) {
-  if (large) return {70'001, 0, 3, 200'000};
-  return {5, 1, 0, 70};
-}
-
-TEST_P(Collectives, SeveralTensorsAreReducedAndBroadcastAsOne) {
-  for (const bool large : {false, true}) {
-    const std::vector<int64_t> sizes = SizesTogether(large);
-    const int root = members() - 1;
-    std::vector<std::vector<Tensor>> reduced(count()), given(count());
-    std::vector<Tensor> sums, roots;
-    for (const int64_t size : sizes) {
-      const auto all = NumbersOfAll(size, count());
-      sums.push_back(Combined(all, ReduceOp::kSum));
-      roots.push_back(all.back());
-      for (size_t i = 0; i < count(); ++i) {
-        reduced[i].push_back(At(i, all[i].Clone()));
-        given[i].push_back(At(i, all[i].Clone()));
-      }
-    }
-    const uint64_t version = reduced[0][0].version();
-    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
-      return group.AllReduceMany(reduced[rank]);
-    });
-    groups_.ExpectEach([&](size_t rank, ProcessGroup& group) {
-      return group.BroadcastMany(given[rank], root);
-    });
-    EXPECT_GT(reduced[0][0].version(), version);
-    for (size_t i = 0; i < count(); ++i) {
-      for (size_t part = 0; part < sizes.size(); ++part) {
-        EXPECT_TRUE(SameBits(reduced[i][part], sums[part])) << i << part;
-        EXPECT_TRUE(SameBits(given[i][part], roots[part])) << i << part;
-      }
-    }
-  }
-  EXPECT_THAT(groups_[0]->AllReduceMany({}).Await(), IsOk());
-}
-
-TEST_P(Collectives, SeveralTensorsAsOneAreOfOneKindAndOfTheSameSizes) {
-  const auto code = absl::StatusCode::kInvalidArgument;
-  const Tensor x = At(0, Tensor::Zeros({4}));
-  ProcessGroup& group = *groups_[0];
-  EXPECT_THAT(group.AllReduceMany({x, Tensor()}).Await(),
-              Fails(code, "undefined"));
-  EXPECT_THAT(group.AllReduceMany({x, x.To(DType::kF64)}).Await(),
-              Fails(code, "one dtype"));
-  EXPECT_THAT(group.BroadcastMany({x, x.Slice(0, 0, 4, 2)}).Await(),
-              Fails(code, "dense"));
-  if (x.device().is_cuda()) {
-    EXPECT_THAT(group.AllReduceMany({x, Tensor::Zeros({4})}).Await(),
-                Fails(code, "one device"));
-    return;  // NCCL does not see that sizes differ
-  }
-  if (members() == 1) return;
-  const auto results = groups_.Each([&](size_t rank, ProcessGroup& each) {
-    const int64_t size = rank == 0 ? 3 : 4;
-    return each.AllReduceMany(
-        {Tensor::Zeros({size}), Tensor::Zeros({7 - size})});
-  });
-  for (const absl::Status& status : results) {
-    EXPECT_THAT(status, Fails(absl::StatusCode::kFailedPrecondition,
-                              "all_reduce sum f32[4 + 3]"));
   }
 }
 

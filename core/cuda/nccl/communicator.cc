@@ -1,0 +1,63 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/cuda/nccl/communicator.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "core/cuda/release.h"
+#include "core/status.h"
+
+namespace baton::cuda {
+namespace {
+
+// A call that waits for other members is ended by the abort. Any other call
+// ends by itself well before, and must, because an abort frees what it uses.
+constexpr std::chrono::seconds kCallPatience{1};
+// An abort that takes longer waits for a graph that somebody still holds.
+constexpr std::chrono::seconds kAbortPatience{5};
+
+}  // namespace
+
+absl::Status Communicator::State() const {
+  MutexLock lock(mutex_);
+  if (comm_ == nullptr) return Aborted();
+  ncclResult_t state = ncclSuccess;
+  RETURN_IF_ERROR(
+      nccl_.StatusOf("state", nccl_.get_async_error(comm_, &state), nullptr));
+  return nccl_.StatusOf("a collective", state, nullptr);
+}
+
+void Communicator::Abort(const std::shared_ptr<Communicator>& self) {
+  ncclComm_t comm = nullptr;
+  {
+    MutexLock lock(self->mutex_);
+    comm = std::exchange(self->comm_, nullptr);
+    if (comm == nullptr) return;
+  }
+  std::thread([self, comm] {
+    self->AwaitCall();
+    OnDevice(self->device_, [&] { self->nccl_.abort(comm); });
+    self->aborted_.Set(absl::OkStatus());
+  }).detach();
+}
+
+void Communicator::AwaitAbort() const {
+  if (recorded_.use_count() > 1) return;
+  aborted_.future().Await(kAbortPatience).IgnoreError();
+}
+
+absl::Status Communicator::Aborted() {
+  return absl::CancelledError("the communicator was aborted");
+}
+
+void Communicator::AwaitCall() {
+  const auto until = std::chrono::steady_clock::now() + kCallPatience;
+  MutexLock lock(mutex_);
+  while (called_ && changed_.WaitUntil(mutex_, until)) {
+  }
+}
+
+}  // namespace baton::cuda

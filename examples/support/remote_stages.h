@@ -1,0 +1,62 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/device.h"
+#include "core/future.h"
+#include "core/status.h"
+#include "models/distributed/devices.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/distributed/profile.h"
+#include "rpc/agent.h"
+
+namespace baton::examples {
+
+// Makes the stages of one model, one for each part between cuts, at the workers
+// that the schedule places them at. Errors name the worker.
+template <typename M>
+absl::StatusOr<std::vector<dist::Module<M>>> MakeStages(
+    rpc::Agent& agent, const std::vector<std::string>& workers,
+    const dist::profile_calls::OptionsOf<M>& model,
+    const dist::ScheduleChoice& schedule,
+    const std::vector<std::string>& cuts) {
+  const int count = static_cast<int>(cuts.size()) + 1;
+  ASSIGN_OR_RETURN(
+      const std::vector<int> placed,
+      dist::PlaceStages(count == 1 ? dist::ScheduleChoice() : schedule, count,
+                        static_cast<int>(workers.size())));
+  std::vector<Future<dist::Module<M>>> making;
+  for (int i = 0; i < count; ++i) {
+    const auto worker = static_cast<size_t>(placed[static_cast<size_t>(i)]);
+    making.push_back(
+        dist::Module<M>::Create(agent, workers[worker], model, cuts, i));
+  }
+  // These calls end by --rpc_timeout.
+  return WaitAll(making).Await(kNoLimit);
+}
+
+// As above, but makes all stages at one worker, on its devices in turn.
+template <typename M>
+absl::StatusOr<std::vector<dist::Module<M>>> MakeLocalStages(
+    rpc::Agent& agent, const std::string& worker,
+    const dist::profile_calls::OptionsOf<M>& model,
+    const std::vector<std::string>& cuts) {
+  ASSIGN_OR_RETURN(const std::vector<Device> devices,
+                   dist::DevicesOf(agent, worker).Await(kNoLimit));
+  std::vector<Future<dist::Module<M>>> making;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    making.push_back(dist::Module<M>::Create(
+        agent, worker, dist::Placement{.device = devices[i % devices.size()]},
+        model, cuts, static_cast<int>(i)));
+  }
+  return WaitAll(making).Await(kNoLimit);
+}
+
+}  // namespace baton::examples
