@@ -92,9 +92,10 @@ constexpr int kMostWorkers = 1024;
 // connection may come back.
 constexpr std::chrono::seconds kNodeLease{3};
 
-// libgomp's threads look so often, for some 0.1 ms, whether there is another loop
-// before they sleep. By default that is 14 ms, in which they keep other threads
-// from the cores; a trainer's loops are milliseconds apart, a server's too.
+// libgomp's threads look so often, for some 0.1 ms, whether there is another
+// loop before they sleep. By default that is 14 ms, in which they keep other
+// threads from the cores; a trainer's loops are milliseconds apart, a server's
+// too.
 constexpr char kSpins[] = "2000";
 
 constexpr char kUsage[] =
