@@ -168,6 +168,8 @@ TEST_F(GoldenDataParallel, JoinsMembersAsPyTorchDoes) {
 }
 
 TEST_F(GoldenDataParallel, NormalisesAllBatchesAsPyTorchDoes) {
+  if (test::TestDevice().is_cuda())
+    GTEST_SKIP() << "GPUs keep running statistics in f32, the case is in f64";
   OnEach(kRanks, [&](size_t rank) {
     const GoldenCase golden(kFile, "sync_batch_norm", groups_.device(rank));
     nn::BatchNorm2d norm(4);
