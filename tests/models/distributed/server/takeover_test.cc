@@ -221,6 +221,10 @@ TEST_F(ServerTest, OnlyTheFirstDirectoryDecidesAndTheOthersKnow) {
   ASSERT_EQ(line->size(), 3);
   const RRef<ServerDirectory>& second = (*line)[1];
   EXPECT_EQ(second.owner().name, "bob");
+  // It hears of the shards from the first.
+  EXPECT_TRUE(Within(seconds(20), [&] {
+    return second.Async<&ServerDirectory::Locate>(0, 0).Await().ok();
+  }));
   EXPECT_THAT(second.Async<&ServerDirectory::GoAlone>(0, 1).Await(),
               Fails(absl::StatusCode::kUnavailable, "alice has the directory"));
   EXPECT_EQ(
