@@ -3,12 +3,14 @@
 
 // What a call of 64 B between two agents runs: prints the address of each
 // function that at least every second call enters, as an offset into the
-// program, and how often a call enters it. count_call.py builds it with a hook
-// in each function, and says what the addresses are.
+// program, how often a call enters it, and how many locks the function takes.
+// count_call.py builds it with a hook in each function, and says what the
+// addresses are.
 
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -34,18 +36,23 @@ constexpr size_t kSlots = size_t{1} << 15;  // several times the functions
 // count.
 struct Slot {
   std::atomic<uintptr_t> function;
-  std::atomic<int> entered;
+  std::atomic<int> entered, locks;
 };
 Slot slots[kSlots];
 std::atomic<bool> counting;
+// The functions that the thread is in, of those with hooks.
+constexpr int kDeepest = 1000;
+thread_local void* inside[kDeepest];
+thread_local int depth = 0;
 
-__attribute__((no_instrument_function)) void Count(const void* function) {
+__attribute__((no_instrument_function)) void Count(
+    const void* function, std::atomic<int> Slot::*what) {
   if (!counting.load(std::memory_order_relaxed)) return;
   const auto key = reinterpret_cast<uintptr_t>(function);
   for (size_t i = key * 0x9E3779B97F4A7C15 >> 49;; i = (i + 1) % kSlots) {
     uintptr_t found = 0;
     if (slots[i].function.compare_exchange_strong(found, key) || found == key) {
-      slots[i].entered.fetch_add(1, std::memory_order_relaxed);
+      (slots[i].*what).fetch_add(1, std::memory_order_relaxed);
       return;
     }
   }
@@ -56,16 +63,22 @@ __attribute__((no_instrument_function)) void Count(const void* function) {
 extern "C" {
 __attribute__((no_instrument_function)) void __cyg_profile_func_enter(
     void* function, void*) {
-  Count(function);
+  if (depth < kDeepest) inside[depth] = function;
+  ++depth;
+  Count(function, &Slot::entered);
 }
 __attribute__((no_instrument_function)) void __cyg_profile_func_exit(void*,
-                                                                     void*) {}
+                                                                     void*) {
+  --depth;
+}
 // In place of the C library's, and with its help.
 __attribute__((no_instrument_function)) int pthread_mutex_lock(
     pthread_mutex_t* mutex) noexcept {
   static const auto lock = reinterpret_cast<int (*)(pthread_mutex_t*)>(
       dlsym(RTLD_NEXT, "pthread_mutex_lock"));
-  Count(reinterpret_cast<const void*>(&pthread_mutex_lock));
+  const bool known = depth > 0 && depth <= kDeepest;
+  Count(known ? inside[depth - 1] : reinterpret_cast<void*>(lock),
+        &Slot::locks);
   return lock(mutex);
 }
 }
@@ -119,9 +132,10 @@ int Run() {
   counting = false;
   const auto base = reinterpret_cast<uintptr_t>(&__executable_start);
   for (const Slot& slot : slots) {
-    if (2 * slot.entered < kCalls) continue;
-    std::printf("%zx %.2f\n", static_cast<size_t>(slot.function - base),
-                static_cast<double>(slot.entered) / kCalls);
+    if (2 * std::max<int>(slot.entered, slot.locks) < kCalls) continue;
+    std::printf("%zx %.2f %.2f\n", static_cast<size_t>(slot.function - base),
+                static_cast<double>(slot.entered) / kCalls,
+                static_cast<double>(slot.locks) / kCalls);
   }
   return 0;
 }

@@ -35,7 +35,8 @@ def build():
 
 
 def entered(program):
-    """Yields (scopes, source file, how often a call enters it) of each function."""
+    """Yields what each function is: its scopes, its source file ("" of others'
+    code), how often a call enters it, and how many locks it takes."""
     rows = [line.split() for line in
             subprocess.check_output([program], text=True).splitlines()]
     named = subprocess.run(["addr2line", "-f", "-e", program],
@@ -44,10 +45,11 @@ def entered(program):
     names = subprocess.run(["c++filt", "-p"], input="\n".join(named[::2]),
                            text=True, capture_output=True,
                            check=True).stdout.splitlines()
-    for (_, times), name, where in zip(rows, names, named[1::2]):
+    for (_, times, locks), name, where in zip(rows, names, named[1::2]):
         path = pathlib.Path(where.rsplit(":", 1)[0])
-        if path.is_relative_to(ROOT):
-            yield scopes(name), str(path.relative_to(ROOT)), float(times)
+        ours = path.is_relative_to(ROOT)
+        yield (scopes(name), str(path.relative_to(ROOT)) if ours else "",
+               float(times), float(locks))
 
 
 def scopes(name):
@@ -71,26 +73,31 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--list", action="store_true",
-                        help="name the classes, locks and files")
+                        help="name the classes, the functions that take locks, "
+                             "and the files")
     parser.add_argument("--most_classes", type=int)
     parser.add_argument("--most_locks", type=float)
     flags = parser.parse_args()
-    classes, files, locks, functions = set(), set(), 0, 0
-    for names, path, times in entered(build()):
-        if names[-1] == "pthread_mutex_lock":
-            locks += times
-        if path.startswith("rpc/"):
+    classes, files, locks, functions = set(), set(), {}, 0
+    for names, path, times, taken in entered(build()):
+        if taken:
+            where = "::".join(names) if path else "threads of core"
+            locks[where] = locks.get(where, 0) + taken
+        if times and path.startswith("rpc/"):
             files.add(path)
             functions += times
-        if name := crossed_class(names):
+        if times and (name := crossed_class(names)):
             classes.add(name)
-    print(f"{len(classes):6} classes of rpc\n{locks:6.1f} locks of all\n"
+    all_locks = sum(locks.values())
+    print(f"{len(classes):6} classes of rpc\n{all_locks:6.1f} locks of all\n"
           f"{len(files):6} files of rpc\n{functions:6.0f} functions of rpc run")
     if flags.list:
         print("classes:", *sorted(classes), sep="\n  ")
+        print("locks:", *(f"{taken:4.1f} {where}" for where, taken in
+                          sorted(locks.items())), sep="\n  ")
         print("files:", *sorted(files), sep="\n  ")
     over = ((flags.most_classes or len(classes)) < len(classes) or
-            (flags.most_locks or locks) < locks)
+            (flags.most_locks or all_locks) < all_locks)
     return 1 if over else 0
 
 
