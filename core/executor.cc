@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <thread>
@@ -40,10 +41,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   }
 
   // A task in an InlineTask counts as posted until it is put down.
-  void PickUp() {
-    MutexLock lock(mutex_);
-    ++carried_;
-  }
+  void PickUp() { ++carried_; }
   void PutDown() {
     MutexLock lock(mutex_);
     --carried_;
@@ -158,7 +156,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
                                                  // woken
   int blocked_ ABSL_GUARDED_BY(mutex_) = 0;      // including visitors
   int visitors_ ABSL_GUARDED_BY(mutex_) = 0;  // other threads that run a task
-  int carried_ ABSL_GUARDED_BY(mutex_) = 0;   // tasks in InlineTasks
+  std::atomic<int> carried_{0};               // tasks in InlineTasks
   CondVar put_down_;
   int alive_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

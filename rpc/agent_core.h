@@ -8,7 +8,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,16 +49,7 @@ class OutgoingCall {
   std::atomic<uint64_t> bytes_received{0};
   std::atomic<int64_t> sent_ns{0};
 
-  // Registrations of what may end the call early.
-  struct Watches {
-    Timer::Id timer = 0;
-    uint64_t cancel = 0;
-    uint64_t parent = 0;
-  };
-  Mutex mutex;
-  Watches watches ABSL_GUARDED_BY(mutex);
-  uint64_t number ABSL_GUARDED_BY(mutex) = 0;  // not 0 once sent
-  std::vector<ForkId> forks ABSL_GUARDED_BY(mutex);
+  std::atomic<uint64_t> number{0};  // not 0 once sent
 };
 
 // A call that this worker serves. As an ObjectUse it stands for the call's use
@@ -168,7 +158,17 @@ class AgentCore final : public MessageHandler,
   void OnOwnershipChanged() override;
 
  private:
-  using Watches = OutgoingCall::Watches;
+  // Registrations of what may end a call that this worker made early.
+  struct Watches {
+    Timer::Id timer = 0;
+    uint64_t cancel = 0;
+    uint64_t parent = 0;
+  };
+  // What an outgoing call has until it is claimed.
+  struct Unclaimed {
+    Watches watches;
+    std::vector<ForkId> forks;  // sent with it
+  };
   struct Outbound {  // an encoded request
     RequestFrame frame;
     std::vector<Tensor> tensors;
@@ -294,7 +294,7 @@ class AgentCore final : public MessageHandler,
   CondVar changed_;
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
-  std::set<CallPtr> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<CallPtr, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
   std::vector<Agent::MemberWatcher> watchers_ ABSL_GUARDED_BY(mutex_);

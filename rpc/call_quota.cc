@@ -68,10 +68,9 @@ absl::Status CallQuota::Place::MayRun() const {
 }
 
 void CallQuota::Place::Answer(size_t bytes) {
-  MutexLock lock(quota_->mutex_);
   Load& load = of_->second;
+  load.answers += bytes;  // first: meanwhile it counts for too much
   load.bytes -= std::exchange(bytes_, 0);
-  load.answers += bytes;
   answer_ += bytes;
 }
 

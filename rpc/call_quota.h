@@ -27,7 +27,7 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
  private:
   struct Load {
     size_t calls = 0;
-    size_t bytes = 0;                // bytes of arguments
+    std::atomic<size_t> bytes{0};    // of arguments
     std::atomic<size_t> answers{0};  // bytes
     size_t replies = 0;
     // `replies` reached the limit and has not been 0 since.

@@ -92,7 +92,7 @@ DebugInfo AgentCore::GetDebugInfo() const {
     info.views.back().name = name;
   }
   MutexLock lock(mutex_);
-  for (const CallPtr& call : outgoing_) {
+  for (const auto& [call, unclaimed] : outgoing_) {
     info.outgoing.push_back(
         {call->to.name, call->spec.name, age(call->started)});
   }

@@ -62,7 +62,7 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
                      " calls under way; wait for some or raise "
                      "max_outgoing_calls (--max_calls)"));
   }
-  outgoing_.insert(call);
+  outgoing_.emplace(call, Unclaimed());
   return absl::OkStatus();
 }
 
@@ -89,13 +89,11 @@ void AgentCore::Watch(const CallPtr& call) {
     watches.parent = leading.parent->token().OnCancel(cancel);
   }
   {
-    MutexLock lock(call->mutex);
-    call->watches = watches;
-  }
-  if (!call->done) return;
-  {
-    MutexLock lock(call->mutex);
-    watches = std::exchange(call->watches, {});
+    MutexLock lock(mutex_);
+    const auto found = outgoing_.find(call);
+    if (found != outgoing_.end()) found->second.watches = watches;
+    if (!call->done) return;
+    if (found != outgoing_.end()) found->second.watches = {};
   }
   Unwatch(*call, watches);
 }
@@ -112,16 +110,16 @@ void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
 // Returns true for the first caller, which alone may set the call's result.
 bool AgentCore::Claim(const CallPtr& call) {
   if (call->done.exchange(true)) return false;
-  Watches watches;
-  std::vector<ForkId> forks;
+  Unclaimed unclaimed;
   {
-    MutexLock lock(call->mutex);
-    watches = std::exchange(call->watches, {});
-    forks = std::move(call->forks);
-    MutexLock table(mutex_);
+    MutexLock lock(mutex_);
+    const auto found = outgoing_.find(call);
+    if (found != outgoing_.end())
+      unclaimed = std::exchange(found->second, Unclaimed());
     if (call->number != 0) sent_.erase({call->to.name, call->number});
   }
-  Unwatch(*call, watches);
+  Unwatch(*call, unclaimed.watches);
+  const std::vector<ForkId>& forks = unclaimed.forks;
   if (!forks.empty()) {
     ownership_->ProbeFrom(forks, Clock::now() + 2 * options_.resend_after);
   }
@@ -154,11 +152,7 @@ void AgentCore::FailLater(const CallPtr& call, const absl::Status& why,
 }
 
 void AgentCore::CancelRemote(const CallPtr& call) {
-  uint64_t number = 0;
-  {
-    MutexLock lock(call->mutex);
-    number = call->number;
-  }
+  const uint64_t number = call->number;
   if (number == 0) return;
   if (call->to.name == self().name) {
     inbox_->Post([this, number] { OnCancel(self(), number); });
@@ -201,7 +195,7 @@ void AgentCore::FailAllCalls(const absl::Status& why) {
   std::vector<CallPtr> calls;
   {
     MutexLock lock(mutex_);
-    calls.assign(outgoing_.begin(), outgoing_.end());
+    for (const auto& [call, unclaimed] : outgoing_) calls.push_back(call);
   }
   for (const CallPtr& call : calls) Fail(call, why, false);
 }

@@ -103,7 +103,9 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   RequestFrame& frame = outbound.frame;
   // Read the epoch before the export: if the epoch ends meanwhile, the receiver
   // refuses the message with its grants.
-  frame.epoch = peers_.Epoch(call->to.name);
+  const Peers::NewCall next = peers_.NextCall(call->to.name);
+  frame.epoch = next.epoch;
+  frame.call = next.number;
   auto transfers =
       ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
   if (!transfers.ok()) {
@@ -115,11 +117,12 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   std::vector<ForkId> forks;
   for (const auto& transfer : frame.transfers) forks.push_back(transfer.fork);
   {
-    MutexLock lock(call->mutex);
-    frame.call = call->number = peers_.NextCall(call->to.name);
-    call->forks = forks;
-    MutexLock table(mutex_);
-    if (!call->done) sent_[{call->to.name, frame.call}] = call;
+    MutexLock lock(mutex_);
+    call->number = frame.call;
+    if (!call->done) {
+      outgoing_[call].forks = forks;
+      sent_[{call->to.name, frame.call}] = call;
+    }
   }
   if (call->done) {
     ownership_->Retract(forks);
@@ -168,10 +171,10 @@ void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
   for (Tensor& tensor : outbound.tensors) {
     incoming->tensors.push_back(PackedCopy(std::move(tensor)));
   }
+  const Peers::NewCall next = peers_.NextCall(self().name);
   {
-    MutexLock lock(call->mutex);
-    incoming->frame.call = call->number = peers_.NextCall(self().name);
-    MutexLock table(mutex_);
+    MutexLock lock(mutex_);
+    incoming->frame.call = call->number = next.number;
     if (!call->done) sent_[{self().name, call->number}] = call;
   }
   if (call->done) return;

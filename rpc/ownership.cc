@@ -224,6 +224,7 @@ absl::StatusOr<std::vector<Transfer>> Ownership::Export(
     const std::vector<HandlePtr>& handles, const WorkerInfo& to,
     Clock::time_point probe_at) {
   std::vector<Transfer> transfers;
+  if (handles.empty()) return transfers;
   absl::Status status;
   {
     MutexLock lock(mutex_);
@@ -305,6 +306,7 @@ void Ownership::CollectLocked(RRefId id, Actions& actions) {
 absl::StatusOr<std::vector<HandlePtr>> Ownership::Import(
     const WorkerInfo& from, const std::vector<Transfer>& transfers) {
   std::vector<HandlePtr> handles;
+  if (transfers.empty()) return handles;
   absl::Status status;
   Actions actions;
   auto port = port_.lock();

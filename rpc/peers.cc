@@ -188,11 +188,12 @@ bool Peers::FirstTime(const std::string& name, uint64_t call) {
   return peer != nullptr && peer->seen.FirstTime(call);
 }
 
-uint64_t Peers::NextCall(const std::string& name) {
+Peers::NewCall Peers::NextCall(const std::string& name) {
   MutexLock lock(mutex_);
-  if (name == self_.name) return next_self_call_++;
+  if (name == self_.name) return {0, next_self_call_++};
   Peer* peer = ValueOf(peers_, name);
-  return peer == nullptr ? 0 : peer->next_call++;
+  if (peer == nullptr) return {};
+  return {peer->control.epoch(), peer->next_call++};
 }
 
 void Peers::CountSent(const std::string& name, uint64_t bytes) {

@@ -73,7 +73,13 @@ class Peers {
   std::optional<WorkerInfo> ThereSince(const std::string& name,
                                        uint64_t news) const;
   bool FirstTime(const std::string& name, uint64_t call);
-  uint64_t NextCall(const std::string& name);
+  // The number and the epoch of the next call of `name`; 0 for an unknown
+  // worker, as is the epoch of calls to this one.
+  struct NewCall {
+    uint64_t epoch = 0;
+    uint64_t number = 0;
+  };
+  NewCall NextCall(const std::string& name);
   void CountSent(const std::string& name, uint64_t bytes);
 
   // Marks the worker as lost. Returns a number for GiveUp, or 0 if that

@@ -36,18 +36,13 @@ void AgentCore::RecordMade(const CallPtr& call, bool ok) {
               .bytes_sent = call->bytes_sent,
               .bytes_received = call->bytes_received});
   if (!tracer_->on()) return;
-  uint64_t number = 0;
-  {
-    MutexLock lock(call->mutex);
-    number = call->number;
-  }
   const int64_t begin = Tracer::Nanos(call->started);
   const int64_t sent = call->sent_ns;
   tracer_->Add({.kind = TraceEvent::Kind::kCall,
                 .ok = ok,
                 .name = call->spec.name,
                 .peer = call->to.name,
-                .number = number,
+                .number = call->number,
                 .begin_ns = begin,
                 .mid_ns = sent == 0 ? begin : sent,
                 .end_ns = Tracer::Now(),

@@ -7,42 +7,42 @@
 
 namespace baton::rpc::internal {
 
+template <typename Use>
+bool StoppablePool::With(Use use) const {
+  ++users_;  // first: either Stop waits for this, or this sees stopped_
+  const bool runs = !stopped_;
+  if (runs) use(*pool_);
+  if (--users_ == 0 && stopped_) users_.notify_all();
+  return runs;
+}
+
 void StoppablePool::Post(Task task) {
-  Hand(std::move(task), &ThreadPool::Post);
+  if (!With([&task](ThreadPool& pool) { pool.Post(std::move(task)); })) task();
 }
 
 void StoppablePool::PostOrRunInline(Task task) {
-  Hand(std::move(task), &ThreadPool::PostOrRunInline);
-}
-
-void StoppablePool::Hand(Task task, void (ThreadPool::*post)(Task)) {
-  {
-    MutexLock lock(mutex_);
-    if (pool_ != nullptr) {
-      ((*pool_).*post)(std::move(task));
-      return;
-    }
-  }
-  task();
+  const auto post = [&task](ThreadPool& pool) {
+    pool.PostOrRunInline(std::move(task));
+  };
+  if (!With(post)) task();
 }
 
 void StoppablePool::Stop() {
-  std::shared_ptr<ThreadPool> pool;
-  {
-    MutexLock lock(mutex_);
-    pool.swap(pool_);
-  }
-  pool.reset();  // joins without the lock, since its tasks may post
+  if (stopped_.exchange(true)) return;
+  for (int users = users_; users > 0; users = users_) users_.wait(users);
+  pool_ = nullptr;  // joins; its tasks may post
 }
 
 int StoppablePool::threads() const {
-  MutexLock lock(mutex_);
-  return pool_ == nullptr ? 0 : pool_->threads();
+  int threads = 0;
+  With([&threads](const ThreadPool& pool) { threads = pool.threads(); });
+  return threads;
 }
 
 int StoppablePool::idle_threads() const {
-  MutexLock lock(mutex_);
-  return pool_ == nullptr ? 0 : pool_->idle_threads();
+  int idle = 0;
+  With([&idle](const ThreadPool& pool) { idle = pool.idle_threads(); });
+  return idle;
 }
 
 }  // namespace baton::rpc::internal

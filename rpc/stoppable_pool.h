@@ -3,12 +3,12 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "core/executor.h"
-#include "core/mutex.h"
 
 namespace baton::rpc::internal {
 
@@ -17,7 +17,7 @@ namespace baton::rpc::internal {
 class StoppablePool final : public Executor {
  public:
   StoppablePool(int threads, std::string name)
-      : pool_(std::make_shared<ThreadPool>(threads, std::move(name))) {}
+      : pool_(std::make_unique<ThreadPool>(threads, std::move(name))) {}
   ~StoppablePool() override { Stop(); }
 
   void Post(Task task) override;
@@ -31,12 +31,14 @@ class StoppablePool final : public Executor {
   int idle_threads() const;
 
  private:
-  // Passes the task to the pool with `post`, or runs it here once the pool is
-  // stopped.
-  void Hand(Task task, void (ThreadPool::*post)(Task));
+  // Calls `use` with the pool, which Stop leaves alone until then. Returns
+  // false if it is stopped.
+  template <typename Use>
+  bool With(Use use) const;
 
-  mutable Mutex mutex_;
-  std::shared_ptr<ThreadPool> pool_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<ThreadPool> pool_;
+  std::atomic<bool> stopped_{false};
+  mutable std::atomic<int> users_{0};  // calls of With
 };
 
 }  // namespace baton::rpc::internal

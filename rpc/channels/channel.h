@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/tensor.h"
-#include "rpc/channels/ring_ends.h"
+#include "rpc/channels/message_ring.h"
 #include "rpc/channels/tensor_channel_info.h"
 
 // Channels carry tensors from one process to another faster than the streams of

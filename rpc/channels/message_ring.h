@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/channels/futex_event.h"
 #include "rpc/channels/segment.h"
 
 // A stream of bytes from one process to another through memory that both can
@@ -68,6 +69,17 @@ class RingReader {
   const Segment memory_;
   RingPositions& positions_;
   std::atomic<uint64_t> read_{0};  // in all
+};
+
+// This process's ends of the rings of a connection, each with the waker of the
+// peer, to be called when there are bytes to read or room to write.
+struct RingEndIn {
+  std::unique_ptr<RingReader> ring;
+  std::shared_ptr<FutexWaker> wakeup;
+};
+struct RingEndOut {
+  std::unique_ptr<RingWriter> ring;
+  std::shared_ptr<FutexWaker> wakeup;
 };
 
 }  // namespace baton::rpc

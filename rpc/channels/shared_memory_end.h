@@ -16,7 +16,7 @@
 #include "rpc/channels/exported_blocks.h"
 #include "rpc/channels/fd_socket.h"
 #include "rpc/channels/imported_blocks.h"
-#include "rpc/channels/ring_ends.h"
+#include "rpc/channels/message_ring.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/shared_budget.h"
 #include "rpc/channels/shared_heartbeat.h"

@@ -41,47 +41,46 @@ void Deliveries::Release(size_t bytes) {
   drained_();
 }
 
-bool Deliveries::Claim() {
-  MutexLock lock(mutex_);
-  if (running_ || queue_.empty()) return false;
-  return running_ = true;
-}
-
 void Deliveries::Post() {
-  if (!Claim()) return;
+  {
+    MutexLock lock(mutex_);
+    if (running_ || queue_.empty()) return;
+    running_ = true;
+  }
   if (std::shared_ptr<ThreadPool> executor = executor_.lock()) {
-    executor->Post([self = shared_from_this()] { self->Run(); });
+    executor->Post(
+        [self = shared_from_this()] { self->Run(self->Take(false)); });
   }
 }
 
-void Deliveries::RunHere() {
-  if (Claim()) Run();
+void Deliveries::RunHere() { Run(Take(true)); }
+
+std::optional<Deliveries::Delivery> Deliveries::Take(bool claims) {
+  MutexLock lock(mutex_);
+  if (claims && running_) return std::nullopt;
+  running_ = !queue_.empty();
+  if (!running_) return std::nullopt;
+  std::optional<Delivery> next = std::move(queue_.front());
+  queue_.pop_front();
+  return next;
 }
 
-void Deliveries::Run() {
-  for (;;) {
-    Delivery next;
-    {
-      MutexLock lock(mutex_);
-      if (queue_.empty()) {
-        running_ = false;
-        return;
-      }
-      next = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    if (auto* task = std::get_if<Task>(&next.what)) {
-      (*task)();
-      continue;
-    }
-    gate_->Pass([&next](MessageHandler& handler) {
-      if (auto* message = std::get_if<Message>(&next.what)) {
-        handler.OnMessage(next.from, std::move(*message));
-      } else {
-        handler.OnPeerLost(next.from, std::get<absl::Status>(next.what));
-      }
-    });
+void Deliveries::Run(std::optional<Delivery> next) {
+  for (; next.has_value(); next = Take(false)) Pass(*std::move(next));
+}
+
+void Deliveries::Pass(Delivery delivery) {
+  if (auto* task = std::get_if<Task>(&delivery.what)) {
+    (*task)();
+    return;
   }
+  gate_->Pass([&delivery](MessageHandler& handler) {
+    if (auto* message = std::get_if<Message>(&delivery.what)) {
+      handler.OnMessage(delivery.from, std::move(*message));
+    } else {
+      handler.OnPeerLost(delivery.from, std::get<absl::Status>(delivery.what));
+    }
+  });
 }
 
 }  // namespace baton::rpc

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "core/executor.h"
@@ -56,8 +57,11 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
   void Release(size_t bytes);
-  bool Claim();  // claims the right to run, for one thread
-  void Run();
+  // Takes what comes next. Returns nothing if that is none, which also ends the
+  // right to run, or if `claims` and another thread has that right.
+  std::optional<Delivery> Take(bool claims);
+  void Run(std::optional<Delivery> next);
+  void Pass(Delivery delivery);
 
   const std::shared_ptr<HandlerGate> gate_;
   const std::weak_ptr<ThreadPool> executor_;

@@ -7,14 +7,15 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -27,7 +28,6 @@
 #include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
-#include "rpc/transports/idle_links.h"
 #include "rpc/transports/lingering_shutdown.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/link_service.h"
@@ -65,13 +65,15 @@ class GrpcTransport final : public LingeringTransport {
   std::vector<ChannelInfo> Channels() const override;
   void Shutdown(milliseconds timeout) override;
   void AwaitEnd() override;
-  std::string Remains() override;
+  std::string Remains() override { return host_.streams.Describe(); }
   std::vector<TensorChannelInfo> TensorChannels() override;
 
  private:
   enum class State { kNew, kStarted, kShutDown };
 
-  absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
+  absl::StatusOr<std::shared_ptr<Link>> FindForSend(const std::string& peer);
+  std::shared_ptr<Link> EnterLocked(const WorkerInfo& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Link> Find(const std::string& name);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   size_t CountLinks() const;
@@ -114,9 +116,7 @@ absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
   KeepFreedMemory();
   RaiseDescriptorLimit();
-  if (options.lease.count() != 0) {
-    RETURN_IF_ERROR(CheckLease(options.lease));
-  }
+  if (options.lease.count() != 0) RETURN_IF_ERROR(CheckLease(options.lease));
   RETURN_IF_ERROR(CheckListen(options.listen));
   RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
                                       options.advertise_host));
@@ -137,7 +137,7 @@ absl::Status GrpcTransport::Listen() {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
   const auto wakeup = MakeFutexEvent(options);
-  if (wakeup != nullptr) host_.poller = RingPoller::Make(wakeup);
+  if (wakeup != nullptr) host_.poller = std::make_shared<RingPoller>(wakeup);
   ASSIGN_OR_RETURN(host_.kinds,
                    MakeChannelKinds(options, socket_.fd_path(), wakeup));
   if (private_socket) {
@@ -156,9 +156,8 @@ absl::Status GrpcTransport::Listen() {
     builder.RegisterService(options.rendezvous->service());
   }
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) {
+  if (server_ == nullptr)
     return ListenFailure(options.listen, "gRPC makes no server");
-  }
   SetServing(false);
   RETURN_IF_ERROR(acceptor_->Start());
   if (listens_on_unix) {
@@ -173,18 +172,15 @@ absl::Status GrpcTransport::Listen() {
 std::vector<TensorChannelInfo> GrpcTransport::TensorChannels() {
   std::vector<TensorChannelInfo> infos;
   for (const auto& link : AllLinks()) {
-    const auto channels = link->channels();
-    if (channels == nullptr) continue;
-    for (TensorChannelInfo& info : channels->info())
-      infos.push_back(std::move(info));
+    if (const auto channels = link->channels())
+      absl::c_move(channels->info(), std::back_inserter(infos));
   }
   return infos;
 }
 
 void GrpcTransport::SetServing(bool serving) {
-  if (auto* health = server_->GetHealthCheckService()) {
+  if (auto* health = server_->GetHealthCheckService())
     health->SetServingStatus(serving);
-  }
 }
 
 absl::Status GrpcTransport::Start(const WorkerInfo& self,
@@ -235,23 +231,25 @@ void GrpcTransport::AddPeer(const WorkerInfo& peer) {
   std::shared_ptr<Link> link;
   {
     MutexLock lock(mutex_);
-    std::shared_ptr<Link>& entry = links_[peer.name];
-    if (entry == nullptr) entry = Link::Make(host_, peer);
-    link = entry;
+    link = EnterLocked(peer);
   }
   link->SetPeer(peer);
 }
 
+std::shared_ptr<Link> GrpcTransport::EnterLocked(const WorkerInfo& peer) {
+  std::shared_ptr<Link>& entry = links_[peer.name];
+  if (entry == nullptr) entry = Link::Make(host_, peer);
+  return entry;
+}
+
 void GrpcTransport::RemovePeer(const std::string& name) {
-  std::shared_ptr<Link> link;
+  decltype(links_)::node_type removed;
   {
     MutexLock lock(mutex_);
-    auto found = links_.find(name);
-    if (found == links_.end()) return;
-    link = std::move(found->second);
-    links_.erase(found);
+    removed = links_.extract(name);
   }
-  link->Close(
+  if (removed.empty()) return;
+  removed.mapped()->Close(
       absl::UnavailableError(absl::StrCat("worker ", name, " was removed")));
 }
 
@@ -276,12 +274,11 @@ void GrpcTransport::Disconnect(const std::string& name, Task then) {
   }
 }
 
-absl::Status GrpcTransport::CheckSend(const std::string& peer,
-                                      std::shared_ptr<Link>& link) {
+absl::StatusOr<std::shared_ptr<Link>> GrpcTransport::FindForSend(
+    const std::string& peer) {
   MutexLock lock(mutex_);
-  if (state_ == State::kNew) {
+  if (state_ == State::kNew)
     return absl::FailedPreconditionError("Send before Start");
-  }
   if (state_ == State::kShutDown) return SendAfterShutdown();
   if (peer == host_.self.name) {
     return absl::InvalidArgumentError(
@@ -292,19 +289,20 @@ absl::Status GrpcTransport::CheckSend(const std::string& peer,
     return absl::NotFoundError(
         absl::StrCat("worker ", host_.self.name, " knows no worker ", peer));
   }
-  link = found->second;
-  return absl::OkStatus();
+  return found->second;
 }
 
 void GrpcTransport::Send(const std::string& peer, Message message, Sent sent) {
-  std::shared_ptr<Link> link;
-  absl::Status status = CheckSend(peer, link);
+  const auto link = FindForSend(peer);
+  absl::Status status = link.status();
   if (status.ok()) {
+    auto channels =
+        Outgoing::UsesChannels(message) ? (*link)->channels() : nullptr;
     auto outgoing = Outgoing::Make(
         std::move(message), host_.options.max_message_bytes, sent,
-        host_.executor, host_.options.inline_delivery, link->channels());
+        host_.executor, host_.options.inline_delivery, std::move(channels));
     if (outgoing.ok()) {
-      link->Send(*std::move(outgoing));
+      (*link)->Send(*std::move(outgoing));
       return;
     }
     status = outgoing.status();
@@ -325,9 +323,8 @@ std::vector<ChannelInfo> GrpcTransport::Channels() const {
   std::vector<ChannelInfo> channels;
   for (const auto& link : AllLinks()) {
     ChannelInfo channel = link->channel();
-    if (channel.up || channel.messages_sent + channel.messages_received > 0) {
+    if (channel.up || channel.messages_sent + channel.messages_received > 0)
       channels.push_back(std::move(channel));
-    }
   }
   return channels;
 }
@@ -343,16 +340,12 @@ bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
       answer.text = absl::StrCat("worker ", host_.self.name, " has shut down");
     }
     if (answer.verdict == Verdict::kOk && links_.size() >= kMaxPeers &&
-        links_.count(hello.self.name) == 0) {
+        !links_.contains(hello.self.name)) {
       answer.verdict = Verdict::kRefused;
       answer.text = absl::StrCat("worker ", host_.self.name, " knows ",
                                  links_.size(), " workers already");
     }
-    if (answer.verdict == Verdict::kOk) {
-      std::shared_ptr<Link>& entry = links_[hello.self.name];
-      if (entry == nullptr) entry = Link::Make(host_, hello.self);
-      link = entry;
-    }
+    if (answer.verdict == Verdict::kOk) link = EnterLocked(hello.self);
   }
   if (link != nullptr) return link->Accept(stream, hello);
   if (answer.verdict == Verdict::kShutDown) {
@@ -379,9 +372,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
     AwaitIdle(host_, AllLinks(), timeout);
   }
   host_.gate->Close();
-  for (const auto& link : AllLinks()) {
-    link->Close(SendAfterShutdown());
-  }
+  for (const auto& link : AllLinks()) link->Close(SendAfterShutdown());
   if (host_.options.rendezvous != nullptr) host_.options.rendezvous->Close();
   socket_ = PrivateSocket();
   for (const auto& kind : host_.kinds) kind->Stop();
@@ -391,14 +382,10 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
 void GrpcTransport::AwaitEnd() {
   if (host_.poller != nullptr) host_.poller->Stop();
   acceptor_->Stop();
-  if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now());
-  }
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   host_.streams.AwaitNone();
   server_ = nullptr;
 }
-
-std::string GrpcTransport::Remains() { return host_.streams.Describe(); }
 
 }  // namespace
 

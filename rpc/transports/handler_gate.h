@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <atomic>
+
 #include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
@@ -14,37 +16,29 @@ namespace baton::rpc {
 // under way. Close must not be called from within a call. Thread-safe.
 class HandlerGate {
  public:
-  void Open(MessageHandler* handler) {
-    MutexLock lock(mutex_);
-    handler_ = handler;
-  }
+  void Open(MessageHandler* handler) { handler_ = handler; }
 
   // Runs `call(MessageHandler&)` unless the gate is closed.
   template <typename Call>
   void Pass(Call&& call) {
-    MessageHandler* handler;
-    {
-      MutexLock lock(mutex_);
-      if (handler_ == nullptr) return;
-      handler = handler_;
-      ++inside_;
-    }
-    call(*handler);
+    ++inside_;  // first: either Close sees this call, or this call sees Close
+    if (MessageHandler* const handler = handler_) call(*handler);
+    if (--inside_ > 0 || handler_ != nullptr) return;
     MutexLock lock(mutex_);
-    if (--inside_ == 0) free_.NotifyAll();
+    free_.NotifyAll();
   }
 
   void Close() {
-    MutexLock lock(mutex_);
     handler_ = nullptr;
+    MutexLock lock(mutex_);
     while (inside_ > 0) free_.Wait(mutex_);
   }
 
  private:
+  std::atomic<MessageHandler*> handler_{nullptr};
+  std::atomic<int> inside_{0};
   Mutex mutex_;
-  CondVar free_;
-  MessageHandler* handler_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  int inside_ ABSL_GUARDED_BY(mutex_) = 0;
+  CondVar free_;  // there is no handler, and nothing inside
 };
 
 // Waits until all that was posted to this pool of one thread has run, because

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,14 +21,11 @@ using std::chrono::milliseconds;
 // If the socket takes what is written, its streams end within this time.
 constexpr milliseconds kEndPatience{500};
 
-std::atomic<int> lingering{0};
-
 void WaitForTheEnd(std::shared_ptr<LingeringTransport> transport,
                    const Promise<void>& ended) {
   pthread_setname_np(pthread_self(), "baton-undertake");
   transport->AwaitEnd();
   transport.reset();
-  --lingering;
   ended.Set(absl::OkStatus());
 }
 
@@ -76,7 +72,6 @@ void BoundedTransport::Shutdown(milliseconds timeout) {
   MutexLock one(shutdown_mutex_);
   if (std::exchange(shut_down_, true)) return;
   transport_->Shutdown(timeout);
-  ++lingering;
   const Promise<void> ended;
   std::thread thread(WaitForTheEnd, transport_, ended);
   if (ended.future().Await(kEndPatience).ok()) {
@@ -93,7 +88,5 @@ std::unique_ptr<Transport> WithLingeringShutdown(
     std::shared_ptr<LingeringTransport> transport) {
   return std::make_unique<BoundedTransport>(std::move(transport));
 }
-
-int LingeringTransports() { return lingering; }
 
 }  // namespace baton::rpc

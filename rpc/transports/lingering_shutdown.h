@@ -29,7 +29,4 @@ class LingeringTransport : public Transport {
 std::unique_ptr<Transport> WithLingeringShutdown(
     std::shared_ptr<LingeringTransport> transport);
 
-// The number of transports of this process that such threads wait for.
-int LingeringTransports();
-
 }  // namespace baton::rpc

@@ -369,4 +369,24 @@ void Link::BecomeIdleLocked() {
   host_.idle.NotifyAll();
 }
 
+void AwaitIdle(LinkHost& host, const std::vector<std::shared_ptr<Link>>& links,
+               milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    uint64_t seen;
+    {
+      MutexLock lock(host.idle_mutex);
+      seen = host.idle_events;
+    }
+    if (std::all_of(links.begin(), links.end(),
+                    [](const auto& link) { return link->idle(); })) {
+      return;
+    }
+    MutexLock lock(host.idle_mutex);
+    while (host.idle_events == seen) {
+      if (!host.idle.WaitUntil(host.idle_mutex, deadline)) return;
+    }
+  }
+}
+
 }  // namespace baton::rpc

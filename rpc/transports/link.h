@@ -9,10 +9,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/executor.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "core/timer.h"
 #include "rpc/transports/deliveries.h"
 #include "rpc/transports/failure_detector.h"
@@ -44,6 +46,10 @@ struct LinkHost {
   CondVar idle;
   uint64_t idle_events ABSL_GUARDED_BY(idle_mutex) = 0;  // links became idle
 };
+class Link;
+// Waits until all of these links of the host are idle, for at most `timeout`.
+void AwaitIdle(LinkHost& host, const std::vector<std::shared_ptr<Link>>& links,
+               std::chrono::milliseconds timeout);
 
 // The state that one worker keeps for one peer: the connection, the messages
 // that wait for it, and the messages that arrived over it.
@@ -226,7 +232,8 @@ class Link final : public GrpcStreamObserver,
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> past_ ABSL_GUARDED_BY(mutex_);  // earlier incarnations
+  NewestMap<uint64_t, std::monostate> past_ ABSL_GUARDED_BY(mutex_){
+      16};  // earlier incarnations
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   StreamState control_ ABSL_GUARDED_BY(mutex_);
   StreamState bulk_ ABSL_GUARDED_BY(mutex_);

@@ -27,7 +27,6 @@ constexpr milliseconds kLastRetry{1000};
 constexpr milliseconds kAnswerTimeout{5000};
 // How long to wait for the other end's stream after it was preferred to ours.
 constexpr milliseconds kYieldTimeout{1000};
-constexpr size_t kRememberIncarnations = 16;
 
 }  // namespace
 
@@ -42,7 +41,7 @@ void Link::SetPeer(const WorkerInfo& peer) {
                     peer.incarnation == peer_.incarnation;
   if (!same) {
     ForgetIncarnationLocked();
-    std::erase(past_, peer.incarnation);  // the caller of SetPeer knows better
+    past_.Take(peer.incarnation);  // the caller of SetPeer knows better
     was_up_ = false;
   }
   const uint64_t incarnation = peer_.incarnation;
@@ -347,10 +346,7 @@ void Link::OpenChannelsLocked(bool dialed,
 Verdict Link::JudgeControlLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
     // A process that was hung must not end its successor's connection.
-    if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
-        past_.end()) {
-      return Verdict::kRefused;
-    }
+    if (past_.Find(hello.self.incarnation) != nullptr) return Verdict::kRefused;
     if (peer_.incarnation != 0) ForgetIncarnationLocked();
     stale_attempt_ = 0;
     const std::string address = peer_.address;
@@ -364,8 +360,7 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
 }
 
 void Link::ForgetIncarnationLocked() {
-  past_.push_back(peer_.incarnation);
-  if (past_.size() > kRememberIncarnations) past_.pop_front();
+  past_.Add(peer_.incarnation, {});
   BreakLocked(absl::UnavailableError(
                   absl::StrCat("worker ", peer_.name, " has started again")),
               true);

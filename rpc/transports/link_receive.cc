@@ -177,7 +177,7 @@ absl::Status Link::OpenRingLocked() {
     return absl::InvalidArgumentError("a ring that is not there");
   }
   ring_in_ = std::make_shared<RingReceiver>(
-      *std::move(end), host_.options.max_message_bytes,
+      *std::move(end), channels_, host_.options.max_message_bytes,
       [weak = weak_from_this()](RingReceiver& ring) {
         if (const auto self = weak.lock()) self->ReadRing(ring, kChunkBytes);
       });
@@ -186,18 +186,11 @@ absl::Status Link::OpenRingLocked() {
 }
 
 void Link::ReadRing(RingReceiver& ring, size_t most) {
-  std::shared_ptr<TensorChannels> channels;
   {
     MutexLock one(ring.reading());
-    {
-      MutexLock lock(mutex_);
-      if (ring_in_.get() != &ring) return;
-      channels = channels_;
-    }
     Receiver::Batch batch;
-    absl::Status status =
-        ring.Read(channels.get(), host_.options.device, most, batch);
-    if (status.ok()) status = HearChannels(channels, batch);
+    absl::Status status = ring.Read(host_.options.device, most, batch);
+    if (status.ok()) status = HearChannels(ring.channels(), batch);
     MutexLock lock(mutex_);
     if (ring_in_.get() != &ring) return;
     if (status.ok()) status = HandleLocked(control_, batch, false);

@@ -18,6 +18,11 @@ namespace {
 
 using Self = std::shared_ptr<Outgoing>;
 
+// Small ones of the CPU travel in the message frame.
+bool UsesChannel(const Tensor& tensor) {
+  return tensor.nbytes() > kInlineTensorBytes || !tensor.device().is_cpu();
+}
+
 // What a slice keeps alive. The pin, if it is of a tensor, is destroyed first.
 struct Kept {
   Self self;
@@ -57,6 +62,13 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
   self->success_inline_ = success_inline;
   self->reported_ = false;
   return self;
+}
+
+bool Outgoing::UsesChannels(const Message& message) {
+  return std::any_of(message.tensors.begin(), message.tensors.end(),
+                     [](const Tensor& tensor) {
+                       return tensor.defined() && UsesChannel(tensor);
+                     });
 }
 
 absl::Status Outgoing::Encode() {
@@ -118,8 +130,7 @@ absl::Status Outgoing::Encode() {
 // Drops the tensor if a channel has taken it.
 bool Outgoing::Export(Tensor& tensor, wire::TensorMeta& entry) {
   const size_t bytes = tensor.nbytes();
-  const bool small = bytes <= kInlineTensorBytes;
-  if (channels_ == nullptr || (small && tensor.device().is_cpu())) return false;
+  if (channels_ == nullptr || !UsesChannel(tensor)) return false;
   auto exported = channels_->Export(tensor);
   if (!exported.has_value()) return false;
   entry.set_channel(exported->channel);

@@ -42,6 +42,8 @@ class Outgoing {
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
+  // Whether Make gives tensors of the message to channels, if there are such.
+  static bool UsesChannels(const Message& message);
   // Whether the message uses the bulk stream, because parts of it are chunked.
   bool bulk() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }

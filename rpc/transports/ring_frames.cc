@@ -34,8 +34,8 @@ void RingFrames::DropTaken() {
   taken_ = 0;
 }
 
-absl::Status RingReceiver::Read(TensorChannels* channels, Device device,
-                                size_t most, Receiver::Batch& batch) {
+absl::Status RingReceiver::Read(Device device, size_t most,
+                                Receiver::Batch& batch) {
   if (!unread_.exchange(false)) {
     frames_.DropTaken();
     RETURN_IF_ERROR(end_.ring->Read(frames_.bytes()));
@@ -45,7 +45,7 @@ absl::Status RingReceiver::Read(TensorChannels* channels, Device device,
     ASSIGN_OR_RETURN(const std::string_view frame, frames_.Next());
     if (frame.empty()) break;
     RETURN_IF_ERROR(
-        receiver_.Consume(FrameReader(frame), channels, batch, device));
+        receiver_.Consume(FrameReader(frame), channels_.get(), batch, device));
     unread_ = batch.bytes >= most;
   }
   return absl::OkStatus();

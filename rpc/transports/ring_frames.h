@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "core/mutex.h"
 #include "rpc/channels/message_ring.h"
-#include "rpc/channels/ring_ends.h"
 #include "rpc/transports/receiver.h"
 #include "rpc/transports/ring_poller.h"
 
@@ -38,10 +37,13 @@ class RingFrames {
 // Reads the ring that one peer writes.
 class RingReceiver final : public RingSource {
  public:
-  // `serve` is called on the poller's threads.
-  RingReceiver(RingEndIn end, size_t max_message_bytes,
+  // `serve` is called on the poller's threads; `channels` are those of the
+  // connection, or null.
+  RingReceiver(RingEndIn end, std::shared_ptr<TensorChannels> channels,
+               size_t max_message_bytes,
                std::function<void(RingReceiver&)> serve)
       : end_(std::move(end)),
+        channels_(std::move(channels)),
         receiver_(max_message_bytes),
         serve_(std::move(serve)) {}
 
@@ -55,14 +57,15 @@ class RingReceiver final : public RingSource {
   // Reads the whole frames that are there, up to and including the message with
   // which `most` bytes are reached; the next call reads the rest. Errors are
   // those of Receiver::Consume.
-  absl::Status Read(TensorChannels* channels, Device device, size_t most,
-                    Receiver::Batch& batch)
+  absl::Status Read(Device device, size_t most, Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
+  const std::shared_ptr<TensorChannels>& channels() const { return channels_; }
   // A paused receiver is never ready.
   void set_paused(bool paused) { paused_ = paused; }
 
  private:
   const RingEndIn end_;
+  const std::shared_ptr<TensorChannels> channels_;
   std::atomic<bool> paused_{false};
   std::atomic<bool> unread_{false};  // in frames_
   Mutex reading_;

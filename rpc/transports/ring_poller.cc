@@ -21,11 +21,11 @@ namespace {
 
 constexpr int kThreads = 2;
 
-class Poller;
+}  // namespace
 
 // The state that the threads share. It may outlive the poller if a thread is
 // still running a task.
-class Core final : public std::enable_shared_from_this<Core> {
+class RingPoller::Core final : public std::enable_shared_from_this<Core> {
  public:
   explicit Core(std::shared_ptr<FutexEvent> wakeup)
       : wakeup_(std::move(wakeup)) {}
@@ -72,7 +72,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::list<Member> members_ ABSL_GUARDED_BY(mutex_);
 };
 
-void Core::Add(std::shared_ptr<RingSource> source) {
+void RingPoller::Core::Add(std::shared_ptr<RingSource> source) {
   {
     MutexLock lock(mutex_);
     if (stopping_ ||
@@ -92,7 +92,7 @@ void Core::Add(std::shared_ptr<RingSource> source) {
   Wake();
 }
 
-void Core::Remove(const RingSource* source) {
+void RingPoller::Core::Remove(const RingSource* source) {
   {
     MutexLock lock(mutex_);
     std::erase_if(sources_,
@@ -102,11 +102,11 @@ void Core::Remove(const RingSource* source) {
   Wake();  // so that the leader drops it
 }
 
-void Core::Check(RingSource& source) {
+void RingPoller::Core::Check(RingSource& source) {
   if (!leading_ && source.Ready()) wakeup_->WakeAll();
 }
 
-void Core::Stop() {
+void RingPoller::Core::Stop() {
   std::list<Member> members;
   {
     MutexLock lock(mutex_);
@@ -125,7 +125,7 @@ void Core::Stop() {
   }
 }
 
-void Core::Run(std::atomic<bool>& at_task) {
+void RingPoller::Core::Run(std::atomic<bool>& at_task) {
   pthread_setname_np(pthread_self(), "baton-ring");
   InlineTask inline_task;
   ++free_threads_;
@@ -154,7 +154,7 @@ void Core::Run(std::atomic<bool>& at_task) {
   --free_threads_;
 }
 
-void Core::Lead(InlineTask& inline_task) {
+void RingPoller::Core::Lead(InlineTask& inline_task) {
   wakeup_->WakeUp();
   spinning_.Restart();
   while (!stopping_) {
@@ -173,7 +173,7 @@ void Core::Lead(InlineTask& inline_task) {
   leading_ = false;
 }
 
-bool Core::StepAside() {
+bool RingPoller::Core::StepAside() {
   wakeup_->FallAsleep();
   const uint32_t asleep = wakeup_->value();
   // Something may have arrived before others saw that they must wake a thread.
@@ -188,12 +188,12 @@ bool Core::StepAside() {
   return false;
 }
 
-bool Core::AnythingReady() const {
+bool RingPoller::Core::AnythingReady() const {
   return std::any_of(served_.begin(), served_.end(),
                      [](const auto& source) { return source->Ready(); });
 }
 
-void Core::Refresh() {
+void RingPoller::Core::Refresh() {
   if (version_ == served_version_) return;
   Sources old;
   MutexLock lock(mutex_);
@@ -202,7 +202,7 @@ void Core::Refresh() {
   served_version_ = version_;
 }
 
-bool Core::ServeWhatIsReady() {
+bool RingPoller::Core::ServeWhatIsReady() {
   Refresh();
   bool served = false;
   for (const auto& source : served_) {
@@ -213,29 +213,16 @@ bool Core::ServeWhatIsReady() {
   return served;
 }
 
-class Poller final : public RingPoller {
- public:
-  explicit Poller(std::shared_ptr<FutexEvent> wakeup)
-      : core_(std::make_shared<Core>(std::move(wakeup))) {}
-  ~Poller() override { core_->Stop(); }
+RingPoller::RingPoller(std::shared_ptr<FutexEvent> wakeup)
+    : core_(std::make_shared<Core>(std::move(wakeup))) {}
+RingPoller::~RingPoller() { core_->Stop(); }
 
-  void Add(std::shared_ptr<RingSource> source) override {
-    core_->Add(std::move(source));
-  }
-  void Remove(const RingSource* source) override { core_->Remove(source); }
-  void Wake() override { core_->Wake(); }
-  void Check(RingSource& source) override { core_->Check(source); }
-  void Stop() override { core_->Stop(); }
-
- private:
-  const std::shared_ptr<Core> core_;
-};
-
-}  // namespace
-
-std::shared_ptr<RingPoller> RingPoller::Make(
-    std::shared_ptr<FutexEvent> wakeup) {
-  return std::make_shared<Poller>(std::move(wakeup));
+void RingPoller::Add(std::shared_ptr<RingSource> source) {
+  core_->Add(std::move(source));
 }
+void RingPoller::Remove(const RingSource* source) { core_->Remove(source); }
+void RingPoller::Wake() { core_->Wake(); }
+void RingPoller::Check(RingSource& source) { core_->Check(source); }
+void RingPoller::Stop() { core_->Stop(); }
 
 }  // namespace baton::rpc

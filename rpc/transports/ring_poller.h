@@ -34,20 +34,26 @@ class RingSource {
 // Thread-safe.
 class RingPoller {
  public:
-  static std::shared_ptr<RingPoller> Make(std::shared_ptr<FutexEvent> wakeup);
-  virtual ~RingPoller() = default;
+  explicit RingPoller(std::shared_ptr<FutexEvent> wakeup);
+  ~RingPoller();
+  RingPoller(const RingPoller&) = delete;
+  RingPoller& operator=(const RingPoller&) = delete;
 
-  virtual void Add(std::shared_ptr<RingSource> source) = 0;
+  void Add(std::shared_ptr<RingSource> source);
   // A call of Serve that is under way may still be running when this returns.
-  virtual void Remove(const RingSource* source) = 0;
+  void Remove(const RingSource* source);
   // Wakes a thread, because this process itself has made a source ready.
-  virtual void Wake() = 0;
+  void Wake();
   // To be called now and then, because any process that may write the event may
   // have broken it: wakes all threads if the source is ready but no thread
   // leads.
-  virtual void Check(RingSource& source) = 0;
+  void Check(RingSource& source);
   // When this returns nothing is served any more, except by the calling thread.
-  virtual void Stop() = 0;
+  void Stop();
+
+ private:
+  class Core;
+  const std::shared_ptr<Core> core_;
 };
 
 }  // namespace baton::rpc

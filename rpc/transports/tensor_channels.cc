@@ -222,9 +222,11 @@ absl::Status TensorChannels::OnFrame(const std::string& meta) {
 }
 
 std::string TensorChannels::TakeFrame() {
+  if (!has_frame_) return {};
   wire::ChannelFrame frame;
   {
     MutexLock lock(mutex_);
+    has_frame_ = false;
     if (said_.empty() && released_.empty()) return {};
     for (Said& said : said_) {
       auto* entry = frame.add_said();
@@ -247,6 +249,7 @@ void TensorChannels::SendControl(uint32_t channel, std::string payload) {
     MutexLock lock(mutex_);
     if (closed_) return;
     said_.push_back({channel, std::move(payload)});
+    has_frame_ = true;
     if (said_.size() > kMostUnsent) BreakLocked(channel, kReadsNothing);
   }
   setup_.wake();
@@ -258,6 +261,7 @@ void TensorChannels::Release(uint32_t channel, uint64_t lease) {
   if (closed_) return;
   std::vector<uint64_t>& leases = released_[channel];
   leases.push_back(lease);
+  has_frame_ = true;
   if (leases.size() > kMostUnsent) BreakLocked(channel, kReadsNothing);
   const bool many = leases.size() == kReleasesAtOnce;
   if (std::exchange(flush_due_, true) && !many) return;

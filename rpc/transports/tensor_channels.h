@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -140,6 +141,8 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
     std::string payload;
   };
   std::vector<Said> said_ ABSL_GUARDED_BY(mutex_);
+  // There is something in said_ or released_; written under mutex_.
+  std::atomic<bool> has_frame_{false};
   std::map<uint32_t, std::vector<uint64_t>> released_ ABSL_GUARDED_BY(mutex_);
   std::optional<RingEndIn> ring_in_ ABSL_GUARDED_BY(mutex_);
   std::optional<RingEndOut> ring_out_ ABSL_GUARDED_BY(mutex_);

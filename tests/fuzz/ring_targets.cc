@@ -34,7 +34,7 @@ struct Ring {
     auto reader = rpc::RingReader::Open(rpc::Fd(dup(writer->fd().get())));
     BATON_CHECK(reader.ok());
     receiver = std::make_unique<rpc::RingReceiver>(
-        rpc::RingEndIn{*std::move(reader), *std::move(wakeup)},
+        rpc::RingEndIn{*std::move(reader), *std::move(wakeup)}, nullptr,
         kMaxMessageBytes, [](rpc::RingReceiver&) {});
   }
   ~Ring() { munmap(memory, kHeadBytes + rpc::kRingBytes); }
@@ -51,8 +51,7 @@ struct Ring {
   bool Read() {
     rpc::Receiver::Batch batch;
     MutexLock lock(receiver->reading());
-    const absl::Status status =
-        receiver->Read(nullptr, Device::Cpu(), kAll, batch);
+    const absl::Status status = receiver->Read(Device::Cpu(), kAll, batch);
     size_t bytes = 0;
     for (const rpc::Message& message : batch.messages) {
       bytes += rpc::BytesOf(message);

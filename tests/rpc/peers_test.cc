@@ -76,11 +76,11 @@ TEST_F(PeersTest, OneThatNothingWasSaidToIsStruckOffWithoutATrace) {
 
 // Numbers are per pair of incarnations, and a removal makes no new one.
 TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
-  EXPECT_EQ(peers_.NextCall("bob"), 1u);
+  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.FirstTime("bob", 3));
   RemoveAndAdd(bob_);
-  EXPECT_EQ(peers_.NextCall("bob"), 2u);
+  EXPECT_EQ(peers_.NextCall("bob").number, 2u);
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.FirstTime("bob", 2));
   EXPECT_FALSE(peers_.FirstTime("bob", 3));
@@ -94,12 +94,12 @@ TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
 }
 
 TEST_F(PeersTest, TheSuccessorOfARemovedIncarnationStartsAnew) {
-  EXPECT_EQ(peers_.NextCall("bob"), 1u);
+  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   WorkerInfo successor = bob_;
   successor.incarnation = 3;
   RemoveAndAdd(successor);
-  EXPECT_EQ(peers_.NextCall("bob"), 1u);
+  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.Observe(bob_, 0).stale);
 }

@@ -63,7 +63,7 @@ struct Process {
   std::shared_ptr<FutexEvent> event = *FutexEvent::Make();
   std::shared_ptr<FutexWaker> waker =
       *FutexWaker::Open(Fd(dup(event->fd().get())));
-  std::shared_ptr<RingPoller> poller = RingPoller::Make(event);
+  std::shared_ptr<RingPoller> poller = std::make_shared<RingPoller>(event);
 };
 
 TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {

@@ -56,13 +56,12 @@ void RRefModel::Create(Node& node) {
   Node& owner = *nodes_[Other(node)];
   if (!node.peers.Knows(owner.info)) return;
   HandlePtr handle = node.table->NewGrant(owner.info, 1);
-  const uint64_t call = node.peers.NextCall(owner.info.name);
+  const auto [epoch, call] = node.peers.NextCall(owner.info.name);
   const uint64_t key = call * kNodes + owner.index;
   node.calls[key] = {owner.index, handle};
   node.held.push_back(handle);
-  network_.push_back({Kind::kCreate, node.index, owner.index,
-                      node.peers.Epoch(owner.info.name), call, handle->id(),
-                      handle->fork()});
+  network_.push_back({Kind::kCreate, node.index, owner.index, epoch, call,
+                      handle->id(), handle->fork()});
 }
 
 void RRefModel::Share(Node& node) {
@@ -71,11 +70,10 @@ void RRefModel::Share(Node& node) {
   if (handle->state() != Handle::State::kConfirmed) return;
   Node& to = *nodes_[Other(node)];
   if (!node.peers.Knows(to.info)) return;
-  const uint64_t epoch = node.peers.Epoch(to.info.name);
+  const auto [epoch, call] = node.peers.NextCall(to.info.name);
   auto transfers = node.table->Export({handle}, to.info,
                                       Ownership::Clock::time_point::max());
   if (!transfers.ok()) return;
-  const uint64_t call = node.peers.NextCall(to.info.name);
   node.calls[call * kNodes + to.index] = {
       to.index, nullptr, {transfers->front().fork}};
   network_.push_back({Kind::kShare,
