@@ -6,9 +6,10 @@
 Usage: write_reference.py BIN [--check]
 
 BIN is the folder of the built programs. With --check nothing is written: ends
-with 1, and says what differs, where the page is not what they say today, or where
-docs/reference/environment.md lacks a variable that the sources read, or has one
-that they do not, or docs/reference/build.md differs so from CMake's options.
+with 1, and says what differs, where the page is not what they say today, where
+examples/README.md lacks an example, where docs/reference/environment.md lacks a
+variable that the sources read, or has one that they do not, or where
+docs/reference/build.md differs so from CMake's options.
 """
 
 import pathlib
@@ -191,6 +192,9 @@ def main():
         return 0
     wrong = (check_list(VARIABLES, variables_read()) +
              check_list(OPTIONS, options_declared()))
+    index = (ROOT / "examples/README.md").read_text()
+    wrong += [f"examples/README.md lacks {name}" for name in examples()
+              if f"| [{name}](" not in index]
     if PAGE.read_text() != made:
         wrong.append(f"{PAGE.relative_to(ROOT)} is not what the programs say; "
                      "run cmake/write_reference.py BIN")
