@@ -21,8 +21,8 @@ using std::chrono::microseconds;
 // machines. Two sides that answer each other must spin for as long as an answer
 // takes when both were asleep. Otherwise they sleep every time: each answers a
 // little later than the other spins, and no wake-up is saved. With many cores
-// an answer may take 400 us.
-constexpr microseconds kLong{150}, kLonger{400};
+// an answer may take half a millisecond: a push to a parameter server, say.
+constexpr microseconds kLong{150}, kLonger{1000};
 constexpr int kManyCores = 16;
 // An early result saves a wake-up; a late one costs as much time as many
 // wake-ups.
