@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/compute_threads.h"
 #include "core/graph.h"
 #include "core/parallel.h"
 #include "core/storage.h"
@@ -240,8 +241,8 @@ absl::StatusOr<Profile> MeasureUnits(
   }
   profile.input_bytes = static_cast<double>(request.inputs.nbytes()) /
                         static_cast<double>(request.inputs.dim(0));
-  const int former = ComputeThreads();
-  if (request.compute_threads > 0) SetComputeThreads(request.compute_threads);
+  const ComputeThreadsScope threads(
+      request.compute_threads > 0 ? request.compute_threads : ComputeThreads());
   std::vector<int64_t> sizes = request.rows;
   std::sort(sizes.begin(), sizes.end(), std::greater<>());
   absl::Status status;
@@ -253,7 +254,6 @@ absl::StatusOr<Profile> MeasureUnits(
     });
     if (!status.ok()) break;
   }
-  SetComputeThreads(former);
   if (absl::IsInvalidArgument(status) && !profile.rows.empty()) {
     profile.least_rows = profile.rows.front();
     return profile;

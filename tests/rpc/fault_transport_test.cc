@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/transports/fault.h"
 #include "rpc/transports/in_process.h"
 #include "tests/rpc/transport_conformance.h"
+#include "tests/support/fault.h"
 
 namespace baton::rpc {
 namespace {

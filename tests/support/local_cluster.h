@@ -14,8 +14,8 @@
 
 #include "rpc/agent.h"
 #include "rpc/registry.h"
-#include "rpc/transports/fault.h"
 #include "rpc/transports/in_process.h"
+#include "tests/support/fault.h"
 
 namespace baton::testing {
 

@@ -6,21 +6,10 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+#include "core/compute_threads.h"
 #include "core/parallel.h"
 
 namespace baton::dist {
-
-// While it lives, ops of this thread use so many compute threads.
-class ComputeThreadsScope {
- public:
-  explicit ComputeThreadsScope(int threads) { SetComputeThreads(threads); }
-  ~ComputeThreadsScope() { SetComputeThreads(before_); }
-  ComputeThreadsScope(const ComputeThreadsScope&) = delete;
-  ComputeThreadsScope& operator=(const ComputeThreadsScope&) = delete;
-
- private:
-  const int before_ = ComputeThreads();
-};
 
 // Runs body(begin, end) over parts of [0, count) of at least `grain` each, like
 // ParallelFor. The body's own ops use one thread, so that other threads are

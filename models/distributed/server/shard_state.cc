@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/compute_threads.h"
 #include "core/ops/multi_tensor.h"
 #include "core/ops/optimizer.h"
 #include "core/ops/rows.h"

@@ -18,8 +18,8 @@
 #include "core/ops/arithmetic.h"
 #include "core/precision.h"
 #include "models/distributed/checkpoint.h"
-#include "rpc/transports/fault.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/support/fault.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/test_files.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/fault.h"
+#include "tests/support/fault.h"
 
 #include <map>
 #include <thread>

@@ -1,0 +1,22 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/parallel.h"
+
+namespace baton {
+
+// While it lives, ops of this thread use so many compute threads.
+class ComputeThreadsScope {
+ public:
+  explicit ComputeThreadsScope(int threads) { SetComputeThreads(threads); }
+  ~ComputeThreadsScope() { SetComputeThreads(before_); }
+  ComputeThreadsScope(const ComputeThreadsScope&) = delete;
+  ComputeThreadsScope& operator=(const ComputeThreadsScope&) = delete;
+
+ private:
+  const int before_ = ComputeThreads();
+};
+
+}  // namespace baton
