@@ -81,6 +81,8 @@ class SimTransport final : public rpc::Transport {
     rpc::FailureDetector failure_detector;
     std::deque<uint64_t> past;  // incarnations
     std::deque<Outgoing> outbox;
+    Nanos counted_from{0};
+    int counted = 0;  // messages, since then
   };
   // The first packet of a connection, by which each end says who it is.
   struct Hello {
@@ -94,6 +96,8 @@ class SimTransport final : public rpc::Transport {
   void RunCalls();
   // On the transport's thread.
   void Post(Call call);
+  // Fails the run where a worker sends without end.
+  void Count(Peer& peer);
   Peer* FindUp(const std::string& name, uint64_t connection);
 
   void Dial(Peer& peer);
