@@ -195,7 +195,6 @@ void Worker::Step() {
 void Worker::Look() {
   const rpc::internal::Ownership::Counts counts =
       agent_->core()->ownership().counts();
-  const rpc::DebugInfo info = agent_->GetDebugInfo();
   leftovers_.clear();
   const auto count = [this](const char* what, size_t number) {
     if (number > 0) absl::StrAppend(&leftovers_, " ", number, " ", what);
@@ -203,8 +202,11 @@ void Worker::Look() {
   count("objects", counts.objects);
   count("grants", counts.grants);
   count("transfers", counts.transfers);
-  count("calls made", info.outgoing.size());
-  count("calls served", info.incoming.size());
+  if (leftovers_.empty()) {  // what takes long to ask for
+    const rpc::DebugInfo info = agent_->GetDebugInfo();
+    count("calls made", info.outgoing.size());
+    count("calls served", info.incoming.size());
+  }
   sees_.clear();
   for (const rpc::WorkerInfo& worker : agent_->workers()) {
     sees_.push_back(worker.incarnation);
