@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,7 +80,6 @@ class SimTransport final : public rpc::Transport {
     uint64_t connection = 0;
     Nanos dial_until{0};
     rpc::FailureDetector failure_detector;
-    std::deque<uint64_t> past;  // incarnations
     std::deque<Outgoing> outbox;
     Nanos counted_from{0};
     int counted = 0;  // messages, since then
@@ -137,6 +137,9 @@ class SimTransport final : public rpc::Transport {
   bool ended_ = false;
   bool ending_ = false;
   std::map<std::string, Peer> peers_;
+  // Former incarnations of workers, by name, which are refused while another
+  // one is known.
+  std::map<std::string, std::set<uint64_t>> past_;
   std::deque<Call> calls_;
 };
 
