@@ -17,6 +17,7 @@
 #include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "core/status.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/introspection.h"
@@ -73,6 +74,8 @@ class GrpcTransport final : public LingeringTransport {
 
   absl::Status CheckSend(const std::string& peer, std::shared_ptr<Link>& link);
   std::shared_ptr<Link> Find(const std::string& name);
+  std::shared_ptr<Link> FindOrMakeLocked(const WorkerInfo& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   size_t CountLinks() const;
   bool Admit(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
@@ -93,6 +96,9 @@ class GrpcTransport final : public LingeringTransport {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
   std::unordered_map<std::string, std::shared_ptr<Link>> links_
       ABSL_GUARDED_BY(mutex_);
+  // Of workers without a link.
+  NewestMap<std::string, Link::Incarnations> forgotten_ ABSL_GUARDED_BY(mutex_){
+      1024};
   Mutex shutdown_mutex_;  // one Shutdown at a time
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
@@ -235,11 +241,18 @@ void GrpcTransport::AddPeer(const WorkerInfo& peer) {
   std::shared_ptr<Link> link;
   {
     MutexLock lock(mutex_);
-    std::shared_ptr<Link>& entry = links_[peer.name];
-    if (entry == nullptr) entry = Link::Make(host_, peer);
-    link = entry;
+    link = FindOrMakeLocked(peer);
   }
   link->SetPeer(peer);
+}
+
+std::shared_ptr<Link> GrpcTransport::FindOrMakeLocked(const WorkerInfo& peer) {
+  std::shared_ptr<Link>& entry = links_[peer.name];
+  if (entry == nullptr) {
+    entry = Link::Make(
+        host_, peer, forgotten_.Take(peer.name).value_or(Link::Incarnations()));
+  }
+  return entry;
 }
 
 void GrpcTransport::RemovePeer(const std::string& name) {
@@ -258,12 +271,13 @@ void GrpcTransport::RemovePeer(const std::string& name) {
 void GrpcTransport::Forget(const WorkerInfo& peer) {
   MutexLock lock(mutex_);
   auto found = links_.find(peer.name);
-  if (found != links_.end() &&
-      found->second->CloseUnlessUp(peer.incarnation,
-                                   absl::UnavailableError(absl::StrCat(
-                                       "worker ", peer.name, " is gone")))) {
-    links_.erase(found);
-  }
+  if (found == links_.end()) return;
+  auto known = found->second->CloseUnlessUp(
+      peer.incarnation,
+      absl::UnavailableError(absl::StrCat("worker ", peer.name, " is gone")));
+  if (!known.has_value()) return;
+  forgotten_.Add(peer.name, *std::move(known));
+  links_.erase(found);
 }
 
 void GrpcTransport::Disconnect(const std::string& name, Task then) {
@@ -349,9 +363,7 @@ bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
                                  links_.size(), " workers already");
     }
     if (answer.verdict == Verdict::kOk) {
-      std::shared_ptr<Link>& entry = links_[hello.self.name];
-      if (entry == nullptr) entry = Link::Make(host_, hello.self);
-      link = entry;
+      link = FindOrMakeLocked(hello.self);
     }
   }
   if (link != nullptr) return link->Accept(stream, hello);

@@ -346,12 +346,13 @@ void Link::OpenChannelsLocked(bool dialed,
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
+    const bool another = peer_.incarnation != 0;
     // A process that was hung must not end its successor's connection.
-    if (std::find(past_.begin(), past_.end(), hello.self.incarnation) !=
-        past_.end()) {
+    if (another && std::find(past_.begin(), past_.end(),
+                             hello.self.incarnation) != past_.end()) {
       return Verdict::kRefused;
     }
-    if (peer_.incarnation != 0) ForgetIncarnationLocked();
+    if (another) ForgetIncarnationLocked();
     stale_attempt_ = 0;
     const std::string address = peer_.address;
     peer_ = hello.self;
@@ -363,9 +364,13 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
   return Verdict::kOk;
 }
 
-void Link::ForgetIncarnationLocked() {
+void Link::RememberIncarnationLocked() {
   past_.push_back(peer_.incarnation);
   if (past_.size() > kRememberIncarnations) past_.pop_front();
+}
+
+void Link::ForgetIncarnationLocked() {
+  RememberIncarnationLocked();
   BreakLocked(absl::UnavailableError(
                   absl::StrCat("worker ", peer_.name, " has started again")),
               true);
