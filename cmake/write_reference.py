@@ -6,9 +6,10 @@
 Usage: write_reference.py BIN [--check]
 
 BIN is the folder of the built programs. With --check nothing is written: ends
-with 1, and says what differs, where the page is not what they say today, or where
-docs/reference/environment.md lacks a variable that the sources read, or has one
-that they do not.
+with 1, and says what differs, where the page is not what they say today, where
+examples/README.md lacks an example, where docs/reference/environment.md lacks a
+variable that the sources read, or has one that they do not, or where
+docs/reference/build.md differs so from CMake's options.
 """
 
 import pathlib
@@ -19,6 +20,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/reference/programs.md"
 VARIABLES = ROOT / "docs/reference/environment.md"
+OPTIONS = ROOT / "docs/reference/build.md"
 
 TOOLS = ["baton-run", "baton-worker", "baton-rendezvous", "batonctl",
          "baton-certs"]
@@ -149,28 +151,37 @@ def page(folder):
 def variables_read():
     """{variable: a file that reads it}."""
     found = {}
-    for folder in ["autograd", "core", "examples", "models", "optim", "rpc",
-                   "tests", "tools"]:
+    for folder in ["autograd", "core", "deploy", "examples", "models", "optim",
+                   "rpc", "tests", "tools"]:
         for path in sorted((ROOT / folder).rglob("*")):
             read = r'getenv\("' if folder == "tests" else '"'
             pattern = {
                 ".cc": read + r'(BATON_[A-Z_]+)"',
                 ".h": r'getenv\("(BATON_[A-Z_]+)"',
-                ".sh": r"\$\{(BATON_[A-Z_]+)-",
+                ".py": r'environ\.get\("(BATON_[A-Z_]+)"',
+                ".sbatch": r"\$\{(BATON_[A-Z_]+):?-",
+                ".sh": r"\$\{(BATON_[A-Z_]+):?-",
             }.get(path.suffix)
             for name in re.findall(pattern, path.read_text()) if pattern else []:
                 found.setdefault(name, path.relative_to(ROOT))
     return found
 
 
-def check_variables():
-    read = variables_read()
-    listed = set(re.findall(r"^\| `(BATON_[A-Z_]+)`", VARIABLES.read_text(),
-                            re.M))
-    wrong = [f"{VARIABLES.relative_to(ROOT)} lacks {name}, which {path} reads"
+def options_declared():
+    """{option of CMake: the file that declares it}."""
+    declares = r"^\s*(?:option\((BATON_\w+)|set\((BATON_\w+)[^)]*\bCACHE\b)"
+    return {option or variable: path.relative_to(ROOT)
+            for path in sorted((ROOT / "cmake").glob("*.cmake"))
+            for option, variable in re.findall(declares, path.read_text(), re.M)}
+
+
+def check_list(page, read):
+    """Compares the names in a page's tables with {name: a file that reads it}."""
+    listed = set(re.findall(r"^\| `(BATON_[A-Z_]+)`", page.read_text(), re.M))
+    wrong = [f"{page.relative_to(ROOT)} lacks {name}, which {path} reads"
              for name, path in read.items() if name not in listed]
-    return wrong + [f"{VARIABLES.relative_to(ROOT)} has {name}, which nothing "
-                    "reads" for name in sorted(listed - set(read))]
+    return wrong + [f"{page.relative_to(ROOT)} has {name}, which nothing reads"
+                    for name in sorted(listed - set(read))]
 
 
 def main():
@@ -179,11 +190,15 @@ def main():
     if "--check" not in sys.argv[2:]:
         PAGE.write_text(made)
         return 0
-    wrong = check_variables()
+    wrong = (check_list(VARIABLES, variables_read()) +
+             check_list(OPTIONS, options_declared()))
+    index = (ROOT / "examples/README.md").read_text()
+    wrong += [f"examples/README.md lacks {name}" for name in examples()
+              if f"| [{name}](" not in index]
     if PAGE.read_text() != made:
         wrong.append(f"{PAGE.relative_to(ROOT)} is not what the programs say; "
                      "run cmake/write_reference.py BIN")
-    print("\n".join(wrong) or "every flag and variable is documented")
+    print("\n".join(wrong) or "every flag, variable and option is documented")
     return 1 if wrong else 0
 
 

@@ -21,11 +21,11 @@ using std::chrono::microseconds;
 // machines. Two sides that answer each other must spin for as long as an answer
 // takes when both were asleep. Otherwise they sleep every time: each answers a
 // little later than the other spins, and no wake-up is saved. With many cores
-// an answer may take 400 us.
-constexpr microseconds kLong{150}, kLonger{400};
+// an answer may take half a millisecond: a push to a parameter server, say.
+constexpr microseconds kLong{150}, kLonger{1000};
 constexpr int kManyCores = 16;
 // An early result saves a wake-up; a late one costs as much time as many
-// wake-ups.
+// wake-ups. So it pays from this many early ones on for each late one.
 constexpr int kWorthOfLate = 8;
 constexpr int kMostWorth = 2 * kWorthOfLate;
 
@@ -82,7 +82,7 @@ void Spinning::Came() {
 }
 
 bool Spinning::Wait() {
-  if (worth_ == 0 || Clock::now() - since_ > Limit()) return false;
+  if (worth_ < kWorthOfLate || Clock::now() - since_ > Limit()) return false;
   for (int i = 0; i < 8; ++i) Relax();
   return true;
 }

@@ -67,8 +67,10 @@ ControlChannel::Received ControlChannel::Receive(const ControlFrame& frame) {
   // A gap means that an earlier frame was lost or is late. All items from the
   // gap on will be resent.
   if (frame.first > expected_) return received;
-  for (uint64_t i = expected_ - frame.first; i < frame.items.size(); ++i) {
-    received.items.push_back(frame.items[i]);
+  uint64_t number = frame.first;
+  for (const ControlItem& item : frame.items) {
+    if (number++ < expected_) continue;  // has come before
+    received.items.push_back(item);
     ++expected_;
   }
   return received;

@@ -4,6 +4,7 @@
 #include "rpc/rendezvous_client.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -29,6 +30,8 @@ using std::chrono::system_clock;
 // answer.
 constexpr milliseconds kGrace{2000};
 constexpr milliseconds kProbe{200};
+// Between two looks at whether connecting was ended.
+constexpr milliseconds kLook{50};
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
@@ -52,10 +55,11 @@ absl::Status LastFailure(const std::shared_ptr<grpc::Channel>& channel,
 
 absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
                             const RendezvousAccess& access,
-                            system_clock::time_point deadline) {
+                            system_clock::time_point deadline,
+                            const std::atomic<bool>& ended) {
   absl::Status failure = absl::UnavailableError(
       "nobody answers there; is it started, and is the address right?");
-  for (;;) {
+  while (!ended) {
     const grpc_connectivity_state state = channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
@@ -63,8 +67,13 @@ absl::Status AwaitConnected(const std::shared_ptr<grpc::Channel>& channel,
       if (absl::IsUnauthenticated(last)) return last;
       if (absl::StrContains(last.message(), "--tls")) failure = std::move(last);
     }
-    if (!channel->WaitForStateChange(state, deadline)) return failure;
+    while (!channel->WaitForStateChange(
+        state, std::min(deadline, system_clock::now() + kLook))) {
+      if (ended) break;
+      if (system_clock::now() >= deadline) return failure;
+    }
   }
+  return absl::CancelledError("stopping");
 }
 
 }  // namespace
@@ -115,9 +124,9 @@ std::string ShownBy(const grpc::ClientContext& context) {
 // A connection that uses gRPC.
 class GrpcConnection final : public RendezvousConnection {
  public:
-  static absl::StatusOr<std::shared_ptr<RendezvousConnection>> Make(
+  static absl::StatusOr<std::shared_ptr<GrpcConnection>> Make(
       const std::string& address, const RendezvousAccess& access,
-      Deadline deadline);
+      Deadline deadline, const Watch& watch = nullptr);
 
   absl::Status Ask(const wire::JoinRequest& request, wire::JoinAnswer* answer,
                    Deadline deadline) override {
@@ -134,7 +143,12 @@ class GrpcConnection final : public RendezvousConnection {
   }
   absl::Status Ask(const wire::ListRequest& request, wire::ListAnswer* answer,
                    Deadline deadline) override {
-    return Prove(&wire::Rendezvous::Stub::List, request, answer, deadline);
+    return List(request, answer, deadline, nullptr);
+  }
+  absl::Status List(const wire::ListRequest& request, wire::ListAnswer* answer,
+                    Deadline deadline, const Watch& watch) {
+    return Prove(&wire::Rendezvous::Stub::List, request, answer, deadline,
+                 watch);
   }
 
  private:
@@ -160,9 +174,9 @@ class GrpcConnection final : public RendezvousConnection {
   CallProver prover_;
 };
 
-absl::StatusOr<std::shared_ptr<RendezvousConnection>> GrpcConnection::Make(
+absl::StatusOr<std::shared_ptr<GrpcConnection>> GrpcConnection::Make(
     const std::string& address, const RendezvousAccess& access,
-    Deadline deadline) {
+    Deadline deadline, const Watch& watch) {
   // A worker's address may have several forms; the first is reachable from all
   // machines.
   const std::string target(*absl::StrSplit(address, ';').begin());
@@ -173,10 +187,15 @@ absl::StatusOr<std::shared_ptr<RendezvousConnection>> GrpcConnection::Make(
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   auto channel = SecureChannel(access.security, target, access.name, arguments);
-  RETURN_IF_ERROR(
-      Annotate(AwaitConnected(channel, access, deadline),
-               absl::StrCat("cannot reach the rendezvous at ", target)));
-  return std::shared_ptr<RendezvousConnection>(
+  std::atomic<bool> ended = false;
+  if (watch != nullptr && !watch([&ended] { ended = true; }))
+    return absl::CancelledError("stopping");
+  const absl::Status connected =
+      AwaitConnected(channel, access, deadline, ended);
+  if (watch != nullptr) watch(nullptr);
+  RETURN_IF_ERROR(Annotate(
+      connected, absl::StrCat("cannot reach the rendezvous at ", target)));
+  return std::shared_ptr<GrpcConnection>(
       new GrpcConnection(address, access, std::move(channel)));
 }
 
@@ -215,7 +234,8 @@ absl::Status GrpcConnection::Prove(Call<Request, Answer> call,
 
 RendezvousDialer DialerOf(const std::string& address,
                           const RendezvousAccess& access) {
-  return [address, access](RendezvousConnection::Deadline deadline) {
+  return [address, access](RendezvousConnection::Deadline deadline)
+             -> absl::StatusOr<std::shared_ptr<RendezvousConnection>> {
     return GrpcConnection::Make(address, access, deadline);
   };
 }
@@ -340,13 +360,20 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
 absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
     milliseconds timeout, const RendezvousAccess& access) {
+  return internal::ListWatched(address, cluster, timeout, access, nullptr);
+}
+
+absl::StatusOr<std::vector<WorkerInfo>> internal::ListWatched(
+    const std::string& address, const std::string& cluster,
+    milliseconds timeout, const RendezvousAccess& access,
+    const RendezvousConnection::Watch& watch) {
   const auto deadline = system_clock::now() + timeout;
-  ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
-                   DialerOf(address, access)(deadline));
+  ASSIGN_OR_RETURN(const auto connection,
+                   GrpcConnection::Make(address, access, deadline, watch));
   wire::ListRequest request;
   request.set_cluster(cluster);
   wire::ListAnswer answer;
-  RETURN_IF_ERROR(connection->Ask(request, &answer, deadline));
+  RETURN_IF_ERROR(connection->List(request, &answer, deadline, watch));
   std::vector<WorkerInfo> workers;
   for (const wire::Member& member : answer.members()) {
     ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(member));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -66,6 +67,13 @@ RendezvousDialer DialerOf(const std::string& address,
 absl::StatusOr<Membership> JoinBy(const RendezvousDialer& dial,
                                   const std::string& address,
                                   const JoinOptions& options);
+
+// Like ListWorkers (rpc/rendezvous.h). `watch` can end it early, also while it
+// connects; it is called for each of the two.
+absl::StatusOr<std::vector<WorkerInfo>> ListWatched(
+    const std::string& address, const std::string& cluster,
+    std::chrono::milliseconds timeout, const RendezvousAccess& access,
+    const RendezvousConnection::Watch& watch);
 
 }  // namespace internal
 }  // namespace baton::rpc

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autograd/distributed/agent_peers.h"
+#include "autograd/distributed/step_count.h"
 
 namespace baton::dist {
 namespace {
@@ -32,6 +33,9 @@ void Attach(rpc::Agent& agent) {
   agent.SetService(engine);
   agent.SetCallScopeFactory(engine);
   agent.AddView("contexts", [engine] { return engine->View(); });
+  const auto steps = std::make_shared<StepCount>();
+  agent.SetService(steps);
+  agent.AddView("training", [steps] { return steps->View(); });
   agent.WatchMembers(
       [weak = std::weak_ptr<Engine>(engine)](const rpc::MemberEvent& event) {
         if (event.kind == rpc::MemberEvent::Kind::kJoined) return;

@@ -205,15 +205,16 @@ PipelineTiming DevicePipeline::Tune(const BatchInputs& inputs,
   // Algorithms are chosen in these steps.
   for (int i = 0; i < 2; ++i) Step(placed, wanted);
   if (options_.schedule.name == "auto") {
-    costs_ =
-        CostsOf(TimedStep(placed, wanted), stages_.size(), GroupSizes(rows));
+    costs_ = MeterOf(TimedStep(placed, wanted), WorkFor(rows).worker_of_stage,
+                     GroupSizes(rows))
+                 .Mean();
   }
   Workload work = WorkFor(rows);
   PipelineTiming timing;
   timing.schedule = ScheduleFor(work);
   const auto spans = TimedStep(placed, wanted);
   timing.bubble = BubbleOf(spans, work.worker_of_stage);
-  work.costs = CostsOf(spans, stages_.size(), GroupSizes(rows));
+  MeterOf(spans, work.worker_of_stage, GroupSizes(rows)).Describe(work);
   timing.predicted = OrThrow(Simulate(timing.schedule, work));
   for (const auto& [buffer, value] : kept) buffer.CopyFrom(value);
   return timing;

@@ -197,9 +197,8 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   } else if (options_.schedule.name == "auto" && !ordered.by_costs &&
              ordered.steps >= kUsualSteps) {
     ordered.by_costs = true;
-    ordered.bubbles = ordered.timed = 0;
-    ordered.work.costs = ordered.meter.Mean();
-    ordered.work.transfers = ordered.meter.Transfers();
+    ordered.bubbles.clear();
+    ordered.meter.Describe(ordered.work);
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
   }
@@ -214,21 +213,22 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
 void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
   if (++ordered.steps < kUsualSteps) return;
-  if (const std::optional<double> bubble = BubbleOf(reports)) {
-    ordered.bubbles += *bubble;
-    ++ordered.timed;
-  }
+  if (const std::optional<double> bubble = BubbleOf(reports))
+    ordered.bubbles.push_back(*bubble);
   const std::vector<double> sizes = GroupSizes(ordered.rows);
+  if (reports.front().times)
+    ordered.meter.AddStart(reports.front().times->until_begin);
   for (size_t worker = 0; worker < reports.size(); ++worker) {
     if (!reports[worker].times) continue;
+    ordered.meter.AddGap(reports[worker].times->gap);
     const Program program =
         Ungrouped(ordered.schedule.workers[worker], options_.at_once,
                   static_cast<int>(ordered.rows.size()));
-    const std::vector<double>& seconds = reports[worker].times->instructions;
-    for (size_t i = 0; i < std::min(program.size(), seconds.size()); ++i) {
+    const auto& times = reports[worker].times->instructions;
+    for (size_t i = 0; i < std::min(program.size(), times.size()); ++i) {
       ordered.meter.Add(program[i],
                         sizes[static_cast<size_t>(program[i].micro_batch)],
-                        seconds[i]);
+                        times[i].all, times[i].tail);
     }
     for (const CopyTime& copy : reports[worker].times->copies)
       ordered.meter.AddCopy(copy.ends.from, copy.ends.to, copy.seconds);
@@ -310,16 +310,18 @@ double Pipeline::loss_scale() {
 
 absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   Collect();
-  if (last_ == nullptr || last_->timed == 0) {
+  if (last_ == nullptr || last_->bubbles.empty()) {
     return absl::FailedPreconditionError(
         "no step was timed yet beside the first one");
   }
   PipelineTiming timing;
   timing.schedule = last_->schedule;
-  timing.bubble = last_->bubbles / last_->timed;
+  std::vector<double> bubbles = last_->bubbles;
+  const auto middle = bubbles.begin() + std::ssize(bubbles) / 2;
+  std::nth_element(bubbles.begin(), middle, bubbles.end());
+  timing.bubble = *middle;
   Workload work = last_->work;
-  work.costs = last_->meter.Mean();
-  work.transfers = last_->meter.Transfers();
+  last_->meter.Describe(work);
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
   return timing;
 }

@@ -255,8 +255,8 @@ class Pipeline {
     return last_ ? &last_->schedule : nullptr;
   }
   // The measured and the predicted course of steps by that schedule, in
-  // seconds: the mean bubble of the timed steps, and a simulation with the mean
-  // costs of their instructions and of the copies between GPUs. Returns
+  // seconds: the median bubble of the timed steps, and a simulation with the
+  // mean costs of their instructions and of the copies between GPUs. Returns
   // FailedPrecondition until a step counts: the first one of a batch size,
   // which reserves memory and chooses kernels, does not.
   absl::StatusOr<PipelineTiming> Timing();
@@ -280,9 +280,8 @@ class Pipeline {
     Workload work;  // of groups of micro-batches
     std::vector<RowRange> rows;
     Schedule schedule;
-    CostMeter meter;     // by micro-batch
-    double bubbles = 0;  // the sum over `timed` steps with the present schedule
-    int timed = 0;
+    CostMeter meter;              // by micro-batch
+    std::vector<double> bubbles;  // of timed steps with the present schedule
     int steps = 0;
     bool by_costs = false;
   };

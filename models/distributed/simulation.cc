@@ -45,7 +45,7 @@ Timeline::Timeline(const Workload& work)
             -1),
       there_(ends_),
       links_free_at_(work.worker_of_stage.size(), {0, 0}),
-      free_at_(static_cast<size_t>(work.workers()), 0),
+      free_at_(static_cast<size_t>(work.workers()), work.start),
       held_(free_at_.size(), 0) {
   simulation_.busy.resize(free_at_.size(), 0);
   simulation_.peak_held.resize(free_at_.size(), 0);
@@ -94,6 +94,9 @@ double Timeline::Deliver(const Instruction& step, double end) {
       WorkerOf(to) == WorkerOf(step.stage))
     return end;
   const auto link = static_cast<size_t>(std::min(to, step.stage));
+  if (step.op == StageOp::kBackward && !work_.tails.empty())
+    end -= work_.size_of(step.micro_batch) *
+           work_.tails[static_cast<size_t>(step.stage)];
   double& free_at = links_free_at_[link][forward ? 0 : 1];
   free_at = std::max(free_at, end);
   if (!work_.transfers.empty())
@@ -110,7 +113,7 @@ void Timeline::Give(const Instruction& step) {
   const double end = begin + takes;
   ends_[IndexOf(step)] = end;
   there_[IndexOf(step)] = Deliver(step, end);
-  free_at_[at] = end;
+  free_at_[at] = end + work_.gap;
   if (step.op == StageOp::kForward) ++held_[at];
   if (step.op == StageOp::kWeightGrad || step.op == StageOp::kBackward)
     --held_[at];

@@ -46,7 +46,8 @@ absl::StatusOr<Simulation> Simulate(const Schedule& schedule,
 // The measured and the predicted course of a pipeline's steps. Plain data.
 struct PipelineTiming {
   Schedule schedule;
-  double bubble = 0;     // measured: the mean worker's idle share of a step
+  // Measured: the mean worker's idle share of the median step.
+  double bubble = 0;
   Simulation predicted;  // from the measured costs
 };
 

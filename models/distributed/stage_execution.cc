@@ -210,6 +210,7 @@ void StageGroup::Report(const Task& task, const StepTrace& trace, double waited,
                         GroupReport& report) {
   if (task.order.timed) {
     report.times = TimesOf(trace.Spans());
+    report.times->until_begin += waited;
     report.times->until_end += waited;
   }
   rpc::Tracer& tracer = *task.call.agent().tracer();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/engine.h"
+#include "autograd/distributed/step_count.h"
 #include "core/status.h"
 #include "models/distributed/micro_batches.h"
 
@@ -289,6 +290,7 @@ void StageGroup::Finish(const Task& task, absl::StatusOr<GroupReport> report) {
   if (report.ok()) {
     progress.ran.Set(0.0);
     progress.agreed.Set(0.0);
+    if (task.plan->steps) CountStep(task.call.agent());
   } else {
     progress.ran.Set(report.status());
   }

@@ -201,18 +201,30 @@ struct CopyTime {
   }
 };
 
+// Seconds of an instruction, without waits. Of a time in which n instructions
+// of a worker run, an n-th counts for each.
+struct InstructionTime {
+  double all = 0;
+  double tail = 0;  // of these, those of a BW after its result was sent
+  static constexpr auto Fields() {
+    return std::tuple{&InstructionTime::all, &InstructionTime::tail};
+  }
+};
+
 // The times of a worker's program on its devices, in seconds.
 struct StepTimes {
-  // Of each instruction in the program's order, without waits.
-  std::vector<double> instructions;
+  std::vector<InstructionTime> instructions;  // in the program's order
   double busy = 0;  // when some device computed; overlaps count once
   // From when the worker had received the order and finished the step before,
   // to the end of the program.
   double until_end = 0;
   std::vector<CopyTime> copies = {};  // through windows of GPUs
+  double until_begin = 0;             // as until_end, of the first instruction
+  double gap = 0;  // the shortest time between two instructions
   static constexpr auto Fields() {
     return std::tuple{&StepTimes::instructions, &StepTimes::busy,
-                      &StepTimes::until_end, &StepTimes::copies};
+                      &StepTimes::until_end,    &StepTimes::copies,
+                      &StepTimes::until_begin,  &StepTimes::gap};
   }
 };
 

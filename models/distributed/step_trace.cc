@@ -29,21 +29,72 @@ double Covered(double begin, double end, std::vector<Span> compute) {
   return covered;
 }
 
-// The milliseconds of each instruction, in the order of the spans.
-struct InstructionTime {
+// Returns the milliseconds of each span. Of a time in which n of them run, an
+// n-th counts for each.
+std::vector<double> SharesOf(const std::vector<Span>& spans) {
+  std::vector<double> turns;  // when a span begins or ends
+  for (const Span& span : spans)
+    turns.insert(turns.end(), {span.begin_ms, span.end_ms});
+  std::sort(turns.begin(), turns.end());
+  std::vector<double> shares(spans.size(), 0);
+  for (size_t turn = 1; turn < turns.size(); ++turn) {
+    const double from = turns[turn - 1], to = turns[turn];
+    const auto runs = [&](const Span& span) {
+      return span.begin_ms <= from && span.end_ms >= to;
+    };
+    const auto running = std::count_if(spans.begin(), spans.end(), runs);
+    for (size_t i = 0; i < spans.size(); ++i)
+      if (runs(spans[i]))
+        shares[i] += (to - from) / static_cast<double>(running);
+  }
+  return shares;
+}
+
+// The times of instructions in milliseconds.
+struct TimedParts {
   Instruction instruction;
-  double ms = 0;
+  InstructionTime ms = {};
 };
-std::vector<InstructionTime> InstructionTimes(const std::vector<Span>& spans) {
-  std::vector<InstructionTime> times;
+// Returns those of one worker, in the order of its spans.
+std::vector<TimedParts> PartsOf(const std::vector<Span>& spans) {
+  std::vector<TimedParts> parts;
+  const std::vector<double> shares = SharesOf(spans);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    // The second span of a BW follows the sending.
+    if (parts.empty() || !(parts.back().instruction == *spans[i].instruction)) {
+      parts.push_back({*spans[i].instruction});
+    } else {
+      parts.back().ms.tail += shares[i];
+    }
+    parts.back().ms.all += shares[i];
+  }
+  return parts;
+}
+
+// Returns the shortest time between two of the spans; 0 if there is none.
+double GapOf(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+    return a.begin_ms < b.begin_ms;
+  });
+  double shortest = std::numeric_limits<double>::infinity();
+  for (size_t i = 1; i < spans.size(); ++i) {
+    const double gap = spans[i].begin_ms - spans[i - 1].end_ms;
+    if (gap >= 0) shortest = std::min(shortest, gap);
+  }
+  return std::isinf(shortest) ? 0 : shortest;
+}
+
+// The spans of instructions, by worker.
+std::map<int, std::vector<Span>> ByWorker(
+    const std::vector<Span>& spans, const std::vector<int>& worker_of_stage) {
+  std::map<int, std::vector<Span>> of_worker;
+  for (int worker : worker_of_stage) of_worker[worker];
   for (const Span& span : spans) {
     if (!span.instruction) continue;
-    // A BW has two spans.
-    if (times.empty() || !(times.back().instruction == *span.instruction))
-      times.push_back({*span.instruction});
-    times.back().ms += span.end_ms - span.begin_ms;
+    const auto stage = static_cast<size_t>(span.instruction->stage);
+    of_worker[worker_of_stage[stage]].push_back(span);
   }
-  return times;
+  return of_worker;
 }
 
 }  // namespace
@@ -122,32 +173,39 @@ double OverlappedShare(const std::vector<Span>& spans) {
 StepTimes TimesOf(const std::vector<Span>& spans) {
   StepTimes times;
   std::vector<Span> compute;
-  double end_ms = 0;
-  for (const Span& span : spans) {
-    if (!span.instruction) continue;
-    compute.push_back(span);
-    end_ms = std::max(end_ms, span.end_ms);
-  }
-  for (const auto& [instruction, ms] : InstructionTimes(compute))
-    times.instructions.push_back(1e-3 * ms);
-  times.busy = 1e-3 * Covered(0, end_ms, std::move(compute));
+  double begin_ms = std::numeric_limits<double>::infinity(), end_ms = 0;
   for (const Span& span : spans) {
     if (span.link)
       times.copies.push_back(
           {*span.link, 1e-3 * (span.end_ms - span.begin_ms)});
+    if (!span.instruction) continue;
+    compute.push_back(span);
+    begin_ms = std::min(begin_ms, span.begin_ms);
+    end_ms = std::max(end_ms, span.end_ms);
   }
+  if (compute.empty()) return times;
+  for (const TimedParts& part : PartsOf(compute))
+    times.instructions.push_back({1e-3 * part.ms.all, 1e-3 * part.ms.tail});
+  times.gap = 1e-3 * GapOf(compute);
+  times.busy = 1e-3 * Covered(0, end_ms, std::move(compute));
+  times.until_begin = 1e-3 * begin_ms;
   times.until_end = 1e-3 * end_ms;
   return times;
 }
 
-std::vector<StageCosts> CostsOf(const std::vector<Span>& spans, size_t stages,
-                                const std::vector<double>& sizes) {
-  CostMeter meter(stages);
-  for (const auto& [instruction, ms] : InstructionTimes(spans)) {
-    meter.Add(instruction, sizes[static_cast<size_t>(instruction.micro_batch)],
-              ms);
+CostMeter MeterOf(const std::vector<Span>& spans,
+                  const std::vector<int>& worker_of_stage,
+                  const std::vector<double>& sizes) {
+  CostMeter meter(worker_of_stage.size());
+  for (const auto& [worker, own] : ByWorker(spans, worker_of_stage)) {
+    for (const auto& [instruction, ms] : PartsOf(own)) {
+      meter.Add(instruction,
+                sizes[static_cast<size_t>(instruction.micro_batch)], ms.all,
+                ms.tail);
+    }
+    meter.AddGap(GapOf(own));
   }
-  return meter.Mean();
+  return meter;
 }
 
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
@@ -162,15 +220,13 @@ std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
 
 double BubbleOf(const std::vector<Span>& spans,
                 const std::vector<int>& worker_of_stage) {
-  std::map<int, std::vector<Span>> of_worker;
+  const auto of_worker = ByWorker(spans, worker_of_stage);
   double begin = std::numeric_limits<double>::infinity(), end = -begin;
-  for (int worker : worker_of_stage) of_worker[worker];
-  for (const Span& span : spans) {
-    if (!span.instruction) continue;
-    begin = std::min(begin, span.begin_ms);
-    end = std::max(end, span.end_ms);
-    const auto stage = static_cast<size_t>(span.instruction->stage);
-    of_worker[worker_of_stage[stage]].push_back(span);
+  for (const auto& [worker, own] : of_worker) {
+    for (const Span& span : own) {
+      begin = std::min(begin, span.begin_ms);
+      end = std::max(end, span.end_ms);
+    }
   }
   double busy = 0;
   for (const auto& [worker, own] : of_worker) busy += Covered(begin, end, own);

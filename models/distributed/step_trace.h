@@ -68,11 +68,11 @@ double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 // What one worker reports of its program, which began when the trace did.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
 
-// Mean milliseconds of the instructions of each stage, for a micro-batch of
-// size 1 if the micro-batches have these sizes; 0 for what was not timed.
-std::vector<StageCosts> CostsOf(const std::vector<StepTrace::Span>& spans,
-                                size_t stages,
-                                const std::vector<double>& sizes);
+// Collects the milliseconds of the instructions, of micro-batches of these
+// sizes, and what came between.
+CostMeter MeterOf(const std::vector<StepTrace::Span>& spans,
+                  const std::vector<int>& worker_of_stage,
+                  const std::vector<double>& sizes);
 
 // The mean worker's idle share of the time until the last worker ends; nullopt
 // unless all reports have times.

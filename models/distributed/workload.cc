@@ -72,29 +72,40 @@ absl::Status CheckWorkload(const Workload& work) {
     return wrong(work.transfers.size(), " transfers between ", workers.size(),
                  " stages");
   }
-  bool negative = work.link < 0 || work.most_held < 0;
+  if (!work.tails.empty() && work.tails.size() != workers.size())
+    return wrong(work.tails.size(), " tails of ", workers.size(), " stages");
+  bool negative =
+      work.link < 0 || work.most_held < 0 || work.start < 0 || work.gap < 0;
   for (const StageCosts& costs : work.costs) {
     negative |=
         std::min({costs.forward, costs.input_grad, costs.weight_grad}) < 0;
   }
   for (double size : work.sizes) negative |= size < 0;
   for (double transfer : work.transfers) negative |= transfer < 0;
+  for (double tail : work.tails) negative |= tail < 0;
   return negative ? wrong("a cost or size is negative") : absl::OkStatus();
 }
 
-void CostMeter::Add(const Instruction& instruction, double size, double time) {
-  Sum& sum = stages_[static_cast<size_t>(instruction.stage)]
-                    [static_cast<size_t>(instruction.op)];
-  sum.size += size;
-  sum.time += time;
+void CostMeter::Add(const Instruction& instruction, double size, double time,
+                    double tail) {
+  const auto stage = static_cast<size_t>(instruction.stage);
+  stages_[stage][static_cast<size_t>(instruction.op)].Add(size, time);
+  if (instruction.op == StageOp::kBackward) tails_[stage].Add(size, tail);
 }
 
 void CostMeter::AddCopy(int from_stage, int to_stage, double time) {
   const auto link = static_cast<size_t>(std::min(from_stage, to_stage));
   if (std::abs(from_stage - to_stage) != 1 || link >= copies_.size()) return;
-  Sum& sum = copies_[link];
-  sum.size += 1;
-  sum.time += time;
+  copies_[link].Add(1, time);
+}
+
+void CostMeter::Describe(Workload& work) const {
+  work.costs = Mean();
+  work.transfers = Transfers();
+  work.tails.clear();
+  for (const Sum& sum : tails_) work.tails.push_back(sum.mean());
+  work.start = starts_.mean();
+  work.gap = gaps_.mean();
 }
 
 std::vector<double> CostMeter::Transfers() const {

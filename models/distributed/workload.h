@@ -42,6 +42,11 @@ struct Workload {
   // that comes back. A link carries one transfer at a time in each direction.
   // Empty: no time.
   std::vector<double> transfers = {};
+  // The part of a BW of each stage, for a micro-batch of size 1, that runs
+  // while the gradient of its inputs is already on its way. Empty: none.
+  std::vector<double> tails = {};
+  double start = 0;  // until the first stage has the batch
+  double gap = 0;    // between two instructions of a worker
   // The maximum of activations that a worker may hold, in units of one
   // micro-batch at all stages of the worker; at least 1. Activations stay from
   // a forward until its weight gradients. 0: twice what 1f1b would hold. Only
@@ -58,34 +63,49 @@ struct Workload {
 };
 
 // Returns InvalidArgument unless there is at least one stage and one
-// micro-batch, every worker has a stage, `costs`, `transfers` and `sizes` are
-// each empty or have one element per stage, place between stages and
-// micro-batch, and no value is negative.
+// micro-batch, every worker has a stage, `costs`, `transfers`, `tails` and
+// `sizes` are each empty or have one element per stage, place between stages
+// and micro-batch, and no value is negative.
 absl::Status CheckWorkload(const Workload& work);
 
-// Collects how long the instructions of each stage took, and the copies between
-// neighboring stages of different workers. Value type.
+// Collects how long the instructions of each stage took, the copies between
+// neighboring stages of different workers, and what came before and between.
+// Value type.
 class CostMeter {
  public:
   explicit CostMeter(size_t stages = 0)
-      : stages_(stages), copies_(stages == 0 ? 0 : stages - 1) {}
+      : stages_(stages),
+        tails_(stages),
+        copies_(stages == 0 ? 0 : stages - 1) {}
 
-  void Add(const Instruction& instruction, double size, double time);
+  // Of the time of a BW, `tail` came when its result was on its way.
+  void Add(const Instruction& instruction, double size, double time,
+           double tail = 0);
   // Adds a copy of one micro-batch, in either direction. Copies that skip
   // stages are ignored.
   void AddCopy(int from_stage, int to_stage, double time);
+  void AddStart(double time) { starts_.Add(1, time); }
+  void AddGap(double time) { gaps_.Add(1, time); }
   // The mean costs for a micro-batch of size 1; 0 if nothing was added. If a
   // stage had only BW, two thirds of it count as B.
   std::vector<StageCosts> Mean() const;
   // The mean Workload::transfers; empty if no copy was added.
   std::vector<double> Transfers() const;
+  // Sets costs, transfers, tails, start and gap of `work` to their means.
+  void Describe(Workload& work) const;
 
  private:
   struct Sum {
     double size = 0, time = 0;
+    void Add(double of_size, double took) {
+      size += of_size;
+      time += took;
+    }
     double mean() const { return size > 0 ? time / size : 0; }
   };
   std::vector<std::array<Sum, 4>> stages_;  // by StageOp
+  std::vector<Sum> tails_;                  // of each stage
+  Sum starts_, gaps_;
   std::vector<Sum> copies_;  // for each stage but the last, the link that
                              // follows it
 };

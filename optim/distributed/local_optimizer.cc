@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/distributed/step_count.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -57,12 +58,13 @@ Future<void> OptimizerHost::Step(const rpc::CallContext& call,
         request.rates.size(), " learning rates for ", groups, " groups")));
   }
   return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
-                          [this, context, request] {
+                          [this, context, request, &agent = call.agent()] {
                             StepHeld(
                                 [&](const Variable& parameter) {
                                   return context->GradientOf(parameter);
                                 },
                                 request);
+                            CountStep(agent);
                           })
       .Then([context] { return context->StepOthers(); });
 }

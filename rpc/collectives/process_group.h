@@ -84,6 +84,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
+  const Agent& agent() const { return agent_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<WorkerInfo>& members() const { return members_; }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "core/log.h"
 #include "core/mutex.h"
+#include "core/newest_map.h"
 #include "core/status.h"
 #include "rpc/channels/descriptors.h"
 #include "rpc/introspection.h"
@@ -72,9 +73,9 @@ class GrpcTransport final : public LingeringTransport {
   enum class State { kNew, kStarted, kShutDown };
 
   absl::StatusOr<std::shared_ptr<Link>> FindForSend(const std::string& peer);
-  std::shared_ptr<Link> EnterLocked(const WorkerInfo& peer)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Link> Find(const std::string& name);
+  std::shared_ptr<Link> FindOrMakeLocked(const WorkerInfo& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
   size_t CountLinks() const;
   bool Admit(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
@@ -95,6 +96,9 @@ class GrpcTransport final : public LingeringTransport {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
   std::unordered_map<std::string, std::shared_ptr<Link>> links_
       ABSL_GUARDED_BY(mutex_);
+  // Of workers without a link.
+  NewestMap<std::string, Link::Incarnations> forgotten_ ABSL_GUARDED_BY(mutex_){
+      1024};
   Mutex shutdown_mutex_;  // one Shutdown at a time
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
@@ -231,14 +235,17 @@ void GrpcTransport::AddPeer(const WorkerInfo& peer) {
   std::shared_ptr<Link> link;
   {
     MutexLock lock(mutex_);
-    link = EnterLocked(peer);
+    link = FindOrMakeLocked(peer);
   }
   link->SetPeer(peer);
 }
 
-std::shared_ptr<Link> GrpcTransport::EnterLocked(const WorkerInfo& peer) {
+std::shared_ptr<Link> GrpcTransport::FindOrMakeLocked(const WorkerInfo& peer) {
   std::shared_ptr<Link>& entry = links_[peer.name];
-  if (entry == nullptr) entry = Link::Make(host_, peer);
+  if (entry == nullptr) {
+    entry = Link::Make(
+        host_, peer, forgotten_.Take(peer.name).value_or(Link::Incarnations()));
+  }
   return entry;
 }
 
@@ -256,12 +263,13 @@ void GrpcTransport::RemovePeer(const std::string& name) {
 void GrpcTransport::Forget(const WorkerInfo& peer) {
   MutexLock lock(mutex_);
   auto found = links_.find(peer.name);
-  if (found != links_.end() &&
-      found->second->CloseUnlessUp(peer.incarnation,
-                                   absl::UnavailableError(absl::StrCat(
-                                       "worker ", peer.name, " is gone")))) {
-    links_.erase(found);
-  }
+  if (found == links_.end()) return;
+  auto known = found->second->CloseUnlessUp(
+      peer.incarnation,
+      absl::UnavailableError(absl::StrCat("worker ", peer.name, " is gone")));
+  if (!known.has_value()) return;
+  forgotten_.Add(peer.name, *std::move(known));
+  links_.erase(found);
 }
 
 void GrpcTransport::Disconnect(const std::string& name, Task then) {
@@ -345,7 +353,7 @@ bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
       answer.text = absl::StrCat("worker ", host_.self.name, " knows ",
                                  links_.size(), " workers already");
     }
-    if (answer.verdict == Verdict::kOk) link = EnterLocked(hello.self);
+    if (answer.verdict == Verdict::kOk) link = FindOrMakeLocked(hello.self);
   }
   if (link != nullptr) return link->Accept(stream, hello);
   if (answer.verdict == Verdict::kShutDown) {

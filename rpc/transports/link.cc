@@ -21,8 +21,9 @@ constexpr size_t kControlWriteBytes = size_t{64} << 10;
 
 }  // namespace
 
-std::shared_ptr<Link> Link::Make(LinkHost& host, const WorkerInfo& peer) {
-  std::shared_ptr<Link> link(new Link(host, peer));
+std::shared_ptr<Link> Link::Make(LinkHost& host, const WorkerInfo& peer,
+                                 Incarnations past) {
+  std::shared_ptr<Link> link(new Link(host, peer, std::move(past)));
   const auto resume = [weak = std::weak_ptr<Link>(link)] {
     if (auto self = weak.lock()) self->ResumeReading();
   };
@@ -302,13 +303,17 @@ void Link::Close(const absl::Status& why) {
   BreakLocked(why, false);
 }
 
-bool Link::CloseUnlessUp(uint64_t incarnation, const absl::Status& why) {
+std::optional<Link::Incarnations> Link::CloseUnlessUp(uint64_t incarnation,
+                                                      const absl::Status& why) {
   MutexLock lock(mutex_);
-  if (state_ == State::kUp) return false;
-  if (peer_.incarnation != 0 && peer_.incarnation != incarnation) return false;
+  if (state_ == State::kUp) return std::nullopt;
+  if (peer_.incarnation != 0 && peer_.incarnation != incarnation) {
+    return std::nullopt;
+  }
   closed_ = why;
   BreakLocked(why, false);
-  return true;
+  if (peer_.incarnation != 0) RememberIncarnationLocked();
+  return past_;
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {

@@ -7,14 +7,14 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "core/executor.h"
 #include "core/mutex.h"
-#include "core/newest_map.h"
 #include "core/timer.h"
 #include "rpc/transports/deliveries.h"
 #include "rpc/transports/failure_detector.h"
@@ -67,7 +67,12 @@ void AwaitIdle(LinkHost& host, const std::vector<std::shared_ptr<Link>>& links,
 class Link final : public GrpcStreamObserver,
                    public std::enable_shared_from_this<Link> {
  public:
-  static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer);
+  using Incarnations = std::deque<uint64_t>;  // the latest at the end
+
+  // `past`: those of an earlier link to a peer of that name. They are refused
+  // while another one is known.
+  static std::shared_ptr<Link> Make(LinkHost& host, const WorkerInfo& peer,
+                                    Incarnations past = {});
 
   // Updates what is known of the peer; a new incarnation breaks the link. May
   // ask the resolver for the host of its address.
@@ -80,9 +85,10 @@ class Link final : public GrpcStreamObserver,
   void Sever(const absl::Status& why, Task then);
   // Breaks the link for good: later messages and hellos are refused.
   void Close(const absl::Status& why);
-  // Closes the link and returns true if `incarnation` is the present one, or
-  // none is known, and the link is not up.
-  bool CloseUnlessUp(uint64_t incarnation, const absl::Status& why);
+  // Closes the link and returns the incarnations that it has known, if
+  // `incarnation` is the present one, or none is known, and the link is not up.
+  std::optional<Incarnations> CloseUnlessUp(uint64_t incarnation,
+                                            const absl::Status& why);
   // Sends what waits, then says goodbye; the peer closes the link then.
   void BeginGoodbye();
   bool idle() const;
@@ -118,7 +124,8 @@ class Link final : public GrpcStreamObserver,
     void CloseStream();
   };
 
-  Link(LinkHost& host, const WorkerInfo& peer) : host_(host), peer_(peer) {}
+  Link(LinkHost& host, const WorkerInfo& peer, Incarnations past)
+      : host_(host), peer_(peer), past_(std::move(past)) {}
 
   StreamState* Find(const GrpcStream& stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -193,6 +200,7 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the peer's present incarnation has ended.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RememberIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void BadFramesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -232,8 +240,7 @@ class Link final : public GrpcStreamObserver,
 
   mutable Mutex mutex_;
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
-  NewestMap<uint64_t, std::monostate> past_ ABSL_GUARDED_BY(mutex_){
-      16};  // earlier incarnations
+  Incarnations past_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   StreamState control_ ABSL_GUARDED_BY(mutex_);
   StreamState bulk_ ABSL_GUARDED_BY(mutex_);

@@ -27,6 +27,7 @@ constexpr milliseconds kLastRetry{1000};
 constexpr milliseconds kAnswerTimeout{5000};
 // How long to wait for the other end's stream after it was preferred to ours.
 constexpr milliseconds kYieldTimeout{1000};
+constexpr size_t kRememberIncarnations = 16;
 
 }  // namespace
 
@@ -41,7 +42,7 @@ void Link::SetPeer(const WorkerInfo& peer) {
                     peer.incarnation == peer_.incarnation;
   if (!same) {
     ForgetIncarnationLocked();
-    past_.Take(peer.incarnation);  // the caller of SetPeer knows better
+    std::erase(past_, peer.incarnation);  // the caller of SetPeer knows better
     was_up_ = false;
   }
   const uint64_t incarnation = peer_.incarnation;
@@ -345,9 +346,13 @@ void Link::OpenChannelsLocked(bool dialed,
 
 Verdict Link::JudgeControlLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
+    const bool another = peer_.incarnation != 0;
     // A process that was hung must not end its successor's connection.
-    if (past_.Find(hello.self.incarnation) != nullptr) return Verdict::kRefused;
-    if (peer_.incarnation != 0) ForgetIncarnationLocked();
+    if (another && std::find(past_.begin(), past_.end(),
+                             hello.self.incarnation) != past_.end()) {
+      return Verdict::kRefused;
+    }
+    if (another) ForgetIncarnationLocked();
     stale_attempt_ = 0;
     const std::string address = peer_.address;
     peer_ = hello.self;
@@ -359,8 +364,13 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
   return Verdict::kOk;
 }
 
+void Link::RememberIncarnationLocked() {
+  past_.push_back(peer_.incarnation);
+  if (past_.size() > kRememberIncarnations) past_.pop_front();
+}
+
 void Link::ForgetIncarnationLocked() {
-  past_.Add(peer_.incarnation, {});
+  RememberIncarnationLocked();
   BreakLocked(absl::UnavailableError(
                   absl::StrCat("worker ", peer_.name, " has started again")),
               true);

@@ -64,6 +64,7 @@ class RingPoller::Core final : public std::enable_shared_from_this<Core> {
   // Used by the leader only.
   Sources served_;
   uint64_t served_version_ = 0;
+  // A wait begins when something was served last, whoever sleeps meanwhile.
   Spinning spinning_;
 
   mutable Mutex mutex_;
@@ -156,7 +157,6 @@ void RingPoller::Core::Run(std::atomic<bool>& at_task) {
 
 void RingPoller::Core::Lead(InlineTask& inline_task) {
   wakeup_->WakeUp();
-  spinning_.Restart();
   while (!stopping_) {
     const bool served = ServeWhatIsReady();
     if (!inline_task.empty()) {

@@ -19,11 +19,14 @@ class SpinningDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   static void Set(const char* value) { setenv("BATON_SPIN", value, 1); }
-  // Exits with 0 if it spins, having heard at once.
+  static void HearSoon(Spinning& spinning, int times) {
+    spinning.Restart();
+    for (int i = 0; i < times; ++i) spinning.Came();
+  }
+  // Exits with 0 if it spins, having heard at once many times.
   [[noreturn]] static void ExitByWhatItDoes() {
     Spinning spinning;
-    spinning.Restart();
-    spinning.Came();
+    HearSoon(spinning, 8);
     std::_Exit(spinning.Wait() ? 0 : 1);
   }
 };
@@ -47,6 +50,14 @@ TEST_F(SpinningDeathTest, WhatMakesNoSenseIsSaid) {
 
 TEST_F(SpinningDeathTest, NotBeforeItHasPaid) {
   EXPECT_EXIT((Set("1h"), std::_Exit(Spinning().Wait() ? 0 : 1)), kSleeps, "");
+  EXPECT_EXIT(
+      {
+        Set("1h");
+        Spinning spinning;
+        HearSoon(spinning, 7);
+        std::_Exit(spinning.Wait() ? 0 : 1);
+      },
+      kSleeps, "");
 }
 
 TEST_F(SpinningDeathTest, NoLongerThanItIsWorth) {
@@ -54,8 +65,7 @@ TEST_F(SpinningDeathTest, NoLongerThanItIsWorth) {
       {
         Set("1ms");
         Spinning spinning;
-        spinning.Restart();
-        spinning.Came();
+        HearSoon(spinning, 100);
         std::this_thread::sleep_for(milliseconds(2));
         std::_Exit(spinning.Wait() ? 0 : 1);
       },
@@ -67,8 +77,7 @@ TEST_F(SpinningDeathTest, NotWhereAnswersTakeLonger) {
       {
         Set("10ms");
         Spinning spinning;
-        spinning.Restart();
-        spinning.Came();
+        HearSoon(spinning, 8);
         std::this_thread::sleep_for(milliseconds(11));
         spinning.Came();
         std::_Exit(spinning.Wait() ? 0 : 1);
@@ -83,14 +92,11 @@ TEST_F(SpinningDeathTest, NotWhereFewComeSoonForEachThatComesLate) {
       {
         Set("10ms");
         Spinning spinning;
-        spinning.Restart();
-        for (int i = 0; i < 100; ++i) spinning.Came();
+        HearSoon(spinning, 100);
         for (int step = 0; step < 3; ++step) {
           std::this_thread::sleep_for(milliseconds(11));
           for (int i = 0; i < 5; ++i) spinning.Came();
         }
-        std::this_thread::sleep_for(milliseconds(11));
-        spinning.Came();
         std::_Exit(spinning.Wait() ? 0 : 1);
       },
       kSleeps, "");

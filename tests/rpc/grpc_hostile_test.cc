@@ -175,6 +175,29 @@ TEST(GrpcHostile, AnOldProcessThatWakesDoesNotBreakItsSuccessorsConnection) {
   EXPECT_EQ(alice->mailbox.lost(), 1u);
 }
 
+TEST(GrpcHostile, AProcessThatWasForgottenIsRefusedOnceItHasASuccessor) {
+  auto alice = NewWorker("alice", 0);
+  alice->Start();
+  Hello hello = HelloTo(alice->info);
+  const auto verdict = [&] {
+    RawClient client(TcpOf(alice->info.address));
+    client.Write(Encode(hello));
+    ++hello.attempt;
+    return client.ReadAnswer()->verdict;
+  };
+  for (uint64_t times = 1; times <= 2; ++times) {  // it may come back
+    EXPECT_EQ(verdict(), Verdict::kOk);
+    alice->mailbox.AwaitLost(times);
+    alice->transport->Forget(hello.self);
+  }
+  WorkerInfo successor = hello.self;
+  ++successor.incarnation;
+  alice->transport->AddPeer(successor);
+  EXPECT_EQ(verdict(), Verdict::kRefused);
+  hello.self = successor;
+  EXPECT_EQ(verdict(), Verdict::kOk);
+}
+
 TEST(GrpcHostile, WhoSaysNoHelloIsCutOff) {
   auto alice = NewWorker("alice", 0);
   auto bob = NewWorker("bob", 1, {.hello_timeout = milliseconds(50)});

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 
@@ -65,6 +66,46 @@ struct Process {
       *FutexWaker::Open(Fd(dup(event->fd().get())));
   std::shared_ptr<RingPoller> poller = std::make_shared<RingPoller>(event);
 };
+
+bool AwaitSleep(const Process& process) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!FutexEvent::Asleep(process.event->value())) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Spins for up to 200 ms while that pays. Exits with 0 if a poller that was
+// given much at once, and then little now and then, sleeps as soon as it has
+// served.
+[[noreturn]] void ExitByHowSoonItSleeps() {
+  setenv("BATON_SPIN", "200ms", 1);
+  Process process;
+  const auto source = std::make_shared<Counter>();
+  process.poller->Add(source);
+  int given = 0;
+  const auto give = [&] {
+    source->Give(*process.waker);
+    return source->AwaitServed(++given);
+  };
+  bool served = true;
+  for (int i = 0; i < 20; ++i) served = give() && served;
+  for (int i = 0; i < 3; ++i) {
+    served = AwaitSleep(process) && served;
+    std::this_thread::sleep_for(std::chrono::milliseconds(220));
+    served = give() && served;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  served = AwaitSleep(process) && served;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  std::_Exit(served && took < std::chrono::milliseconds(100) ? 0 : 1);
+}
+
+TEST(RingPollerDeathTest, RareWorkIsAwaitedAsleep) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(ExitByHowSoonItSleeps(), ::testing::ExitedWithCode(0), "");
+}
 
 TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
   Process process;

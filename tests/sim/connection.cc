@@ -94,10 +94,9 @@ void SimTransport::OnHello(const Hello& hello) {
   const bool me = handler_ != nullptr && !shut_ &&
                   hello.to.incarnation == self_.incarnation;
   const auto found = peers_.find(hello.from.name);
-  const bool past =
-      found != peers_.end() &&
-      std::count(found->second.past.begin(), found->second.past.end(),
-                 hello.from.incarnation) > 0;
+  const bool past = found != peers_.end() &&
+                    found->second.info.incarnation != hello.from.incarnation &&
+                    past_[hello.from.name].contains(hello.from.incarnation);
   if (!me || past) {
     Reset(hello.from.address, hello.connection);
     return;

@@ -64,13 +64,23 @@ void Ledger::Run(uint64_t number, int group, const rpc::WorkerInfo& from) {
   }
   const Member& member = members_.at(group);
   const auto given_up = member.given_up_at.find(from.incarnation);
-  if (!call.plain || given_up == member.given_up_at.end()) return;
+  if (!call.plain || given_up == member.given_up_at.end() ||
+      IsOfNewEpoch(call, group)) {
+    return;
+  }
   if (call.begun < given_up->second &&
       world.now() > given_up->second + kUnderWay) {
     world.Fail(absl::StrCat("worker ", world.name(group), " runs call ", number,
                             " of worker ", from.name,
                             ", made before it had given that one up"));
   }
+}
+
+// Each of the two began the next epoch by itself, and it is the same one.
+bool Ledger::IsOfNewEpoch(const Call& call, int group) const {
+  const auto& given_up = members_.at(call.group).last_given_up;
+  const auto found = given_up.find(members_.at(group).self.incarnation);
+  return found != given_up.end() && found->second <= call.begun;
 }
 
 void Ledger::Made(uint64_t object, int group) {
@@ -129,6 +139,7 @@ void Ledger::Event(int group, const rpc::MemberEvent& event) {
   } else if (event.kind != Kind::kBroken) {
     member.known.erase(incarnation);
     member.given_up_at.emplace(incarnation, world.now());
+    member.last_given_up[incarnation] = world.now();
     if (event.kind == Kind::kLost) ++given_up_;
   }
 }

@@ -72,8 +72,11 @@ class Ledger {
     rpc::WorkerInfo self;
     std::set<uint64_t> known;               // incarnations
     std::map<uint64_t, Nanos> given_up_at;  // that have not come back
+    std::map<uint64_t, Nanos> last_given_up;
   };
 
+  // Whether its caller had given up who runs it now before it made the call.
+  bool IsOfNewEpoch(const Call& call, int group) const;
   void CheckNotified(uint64_t incarnation, int observer, Nanos ended);
 
   const std::chrono::milliseconds lease_;

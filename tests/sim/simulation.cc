@@ -39,7 +39,8 @@ void Simulation::StartWorker(int machine) {
                   .seed = random_.Next(),
                   .lease = scenario_.lease,
                   .resend_after = scenario_.resend_after,
-                  .pause = scenario_.pause},
+                  .pause = scenario_.pause,
+                  .patient = scenario_.network.drop == 0},
                  exchange_, rendezvous_, ledger_);
   leaving_[machine] = false;
 }

@@ -18,7 +18,9 @@ using std::chrono::milliseconds;
 
 // What a process has written, and its kernel not taken yet.
 constexpr int64_t kSoon = 50'000;
-constexpr size_t kPast = 16;
+// What no worker has to say to another in so long a time.
+constexpr int kFlood = 10'000;
+constexpr Nanos kFloodTime = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -115,6 +117,7 @@ absl::Status SimTransport::Start(const WorkerInfo& self,
 }
 
 void SimTransport::AddPeer(const WorkerInfo& peer) {
+  past_[peer.name].erase(peer.incarnation);
   const auto found = peers_.find(peer.name);
   if (found == peers_.end()) {
     peers_[peer.name].info = peer;
@@ -126,8 +129,7 @@ void SimTransport::AddPeer(const WorkerInfo& peer) {
 void SimTransport::Replace(Peer& peer, const WorkerInfo& by) {
   if (peer.info.incarnation != by.incarnation) {
     Break(peer, absl::UnavailableError("replaced by a new incarnation"), true);
-    peer.past.push_back(peer.info.incarnation);
-    if (peer.past.size() > kPast) peer.past.pop_front();
+    past_[peer.info.name].insert(peer.info.incarnation);
   }
   peer.info = by;
 }
@@ -149,6 +151,7 @@ void SimTransport::Forget(const WorkerInfo& peer) {
     return;
   }
   Break(found->second, absl::UnavailableError("forgotten"), false);
+  past_[peer.name].insert(peer.incarnation);
   peers_.erase(found);
 }
 
@@ -179,9 +182,22 @@ void SimTransport::Send(const std::string& name, rpc::Message message,
     return;
   }
   Peer& peer = found->second;
+  Count(peer);
   peer.outbox.push_back({std::move(message), std::move(sent)});
   if (peer.state == State::kIdle) Dial(peer);
   if (peer.state == State::kUp) LeaveSoon(peer);
+}
+
+void SimTransport::Count(Peer& peer) {
+  World& world = World::Get();
+  if (world.now() > peer.counted_from + kFloodTime) {
+    peer.counted_from = world.now();
+    peer.counted = 0;
+  }
+  if (++peer.counted <= kFlood) return;
+  world.Fail(absl::StrCat("worker ", self_.name, " has sent worker ",
+                          peer.info.name, " ", kFlood,
+                          " messages within a second"));
 }
 
 void SimTransport::Shutdown(milliseconds) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,8 +80,9 @@ class SimTransport final : public rpc::Transport {
     uint64_t connection = 0;
     Nanos dial_until{0};
     rpc::FailureDetector failure_detector;
-    std::deque<uint64_t> past;  // incarnations
     std::deque<Outgoing> outbox;
+    Nanos counted_from{0};
+    int counted = 0;  // messages, since then
   };
   // The first packet of a connection, by which each end says who it is.
   struct Hello {
@@ -94,6 +96,8 @@ class SimTransport final : public rpc::Transport {
   void RunCalls();
   // On the transport's thread.
   void Post(Call call);
+  // Fails the run where a worker sends without end.
+  void Count(Peer& peer);
   Peer* FindUp(const std::string& name, uint64_t connection);
 
   void Dial(Peer& peer);
@@ -133,6 +137,9 @@ class SimTransport final : public rpc::Transport {
   bool ended_ = false;
   bool ending_ = false;
   std::map<std::string, Peer> peers_;
+  // Former incarnations of workers, by name, which are refused while another
+  // one is known.
+  std::map<std::string, std::set<uint64_t>> past_;
   std::deque<Call> calls_;
 };
 

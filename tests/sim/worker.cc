@@ -195,7 +195,6 @@ void Worker::Step() {
 void Worker::Look() {
   const rpc::internal::Ownership::Counts counts =
       agent_->core()->ownership().counts();
-  const rpc::DebugInfo info = agent_->GetDebugInfo();
   leftovers_.clear();
   const auto count = [this](const char* what, size_t number) {
     if (number > 0) absl::StrAppend(&leftovers_, " ", number, " ", what);
@@ -203,8 +202,11 @@ void Worker::Look() {
   count("objects", counts.objects);
   count("grants", counts.grants);
   count("transfers", counts.transfers);
-  count("calls made", info.outgoing.size());
-  count("calls served", info.incoming.size());
+  if (leftovers_.empty()) {  // what takes long to ask for
+    const rpc::DebugInfo info = agent_->GetDebugInfo();
+    count("calls made", info.outgoing.size());
+    count("calls served", info.incoming.size());
+  }
   sees_.clear();
   for (const rpc::WorkerInfo& worker : agent_->workers()) {
     sees_.push_back(worker.incarnation);
@@ -229,13 +231,18 @@ std::string Worker::AnyWorker() {
   return absl::StrCat("w", random_.Below(options_.world_size));
 }
 
-rpc::CallOptions Worker::Timeout() {
+rpc::CallOptions Worker::LimitedOrNot() {
+  if (options_.patient && random_.Chance(0.2)) return {.timeout = kNoLimit};
+  return Limited();
+}
+
+rpc::CallOptions Worker::Limited() {
   return {.timeout = milliseconds(random_.Between(200, 3000))};
 }
 
 void Worker::CallPlain() {
   const uint64_t call = ledger_.Begin(group_, true);
-  agent_->Async<&Mark>(AnyWorker(), Timeout(), call)
+  agent_->Async<&Mark>(AnyWorker(), LimitedOrNot(), call)
       .OnReady([this, call](const auto& result) {
         ledger_.End(call, StatusOf(result));
       });
@@ -263,7 +270,7 @@ void Worker::DropCell() {
 
 void Worker::MakeCell() {
   const uint64_t call = ledger_.Begin(group_, false);
-  rpc::Create<Cell>(*agent_, AnyWorker(), Timeout(), call)
+  rpc::Create<Cell>(*agent_, AnyWorker(), LimitedOrNot(), call)
       .OnReady([this, call](const auto& result) {
         ledger_.End(call, StatusOf(result));
         if (!result.ok()) return;
@@ -276,7 +283,7 @@ void Worker::UseCell() {
   if (pocket_.empty()) return;
   const Held held = pocket_[random_.Below(pocket_.size())];
   const uint64_t call = ledger_.Begin(group_, false);
-  held.cell.Async<&Cell::Add>(Timeout(), call, 1)
+  held.cell.Async<&Cell::Add>(LimitedOrNot(), call, 1)
       .OnReady([this, call](const auto& result) {
         ledger_.End(call, StatusOf(result));
       });
@@ -287,8 +294,8 @@ void Worker::GiveCell() {
   const Held held = pocket_[random_.Below(pocket_.size())];
   const uint64_t call = ledger_.Begin(group_, false);
   agent_
-      ->Async<&Pocket::Keep>(AnyWorker(), Timeout(), held.cell, held.number,
-                             call)
+      ->Async<&Pocket::Keep>(AnyWorker(), LimitedOrNot(), held.cell,
+                             held.number, call)
       .OnReady([this, call](const auto& result) {
         ledger_.End(call, StatusOf(result));
       });
@@ -296,19 +303,21 @@ void Worker::GiveCell() {
 
 void Worker::TakeCell() {
   const uint64_t call = ledger_.Begin(group_, true);
-  agent_->Async<&Pocket::Take>(AnyWorker(), Timeout(), call)
+  agent_->Async<&Pocket::Take>(AnyWorker(), LimitedOrNot(), call)
       .OnReady([this, call](const auto& result) {
         ledger_.End(call, StatusOf(result));
         if (result.ok()) Put(*result, numbers->at(result->id()));
       });
 }
 
+// Limited: handlers that wait for each other may hold all threads of two
+// workers.
 void Worker::AskToUse() {
   if (pocket_.empty()) return;
   const Held held = pocket_[random_.Below(pocket_.size())];
   const uint64_t call = ledger_.Begin(group_, false);
   const uint64_t inner = ledger_.Begin(group_, false);
-  agent_->Async<&Pocket::Use>(AnyWorker(), Timeout(), held.cell, inner, call)
+  agent_->Async<&Pocket::Use>(AnyWorker(), Limited(), held.cell, inner, call)
       .OnReady([this, call, inner](const auto& result) {
         // Of the two calls an error names the one that failed.
         const absl::Status status = StatusOf(result);

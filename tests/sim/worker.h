@@ -43,6 +43,9 @@ struct WorkerOptions {
   std::chrono::milliseconds lease{1000};
   std::chrono::milliseconds resend_after{200};
   Nanos pause{0};  // between two calls, on average
+  // No message is lost on a connection that stays: a call may wait for its
+  // answer without a limit.
+  bool patient = false;
 };
 
 // A process: the agent that JoinCluster would make, and calls of all kinds to
@@ -90,7 +93,8 @@ class Worker {
   void DropCell();
 
   void Put(RRef<Cell> cell, uint64_t number);
-  rpc::CallOptions Timeout();
+  rpc::CallOptions Limited();
+  rpc::CallOptions LimitedOrNot();
 
   const WorkerOptions options_;
   Exchange& exchange_;

@@ -4,7 +4,8 @@
 """Usage: live_screen_test.py BATONCTL BATON_WORKER
 
 batonctl --watch on a pseudo-terminal draws in place, shows rates, and leaves the
-terminal as it was, by q and by SIGINT; also while a worker does not answer.
+terminal as it was, by q and by SIGINT; also while a worker, or the rendezvous, does
+not answer.
 """
 
 import os
@@ -72,8 +73,9 @@ def main():
             served.wait()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        watch([batonctl, "status", f"--worker=alice={address}", "--watch",
-               "--timeout=10m"], press_q, [PAGE])
+        for asked in (f"--worker=alice={address}", f"--rendezvous={address}"):
+            watch([batonctl, "status", asked, "--watch", "--timeout=10m"],
+                  press_q, [PAGE])
     print("drawn in place")
 
 

@@ -336,6 +336,11 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
     ASSIGN_OR_RETURN(rendezvous, rpc::RendezvousServer::Make(listen, security,
                                                              MaxMembers()));
     if (address.empty()) address = rendezvous->address();
+    // For people alone: a file gets what the trainer and the workers write.
+    if (::isatty(STDERR_FILENO) == 1)
+      Complain(absl::StrCat("the workers meet at ", address,
+                            "; see them with batonctl status"),
+               0);
   }
   ASSIGN_OR_RETURN(RunPlan plan, MakePlan(trainer, nodes, address));
   if (rendezvous != nullptr) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 namespace baton::tools {
@@ -27,6 +28,17 @@ Totals TotalsOf(const rpc::DebugInfo& info) {
   return totals;
 }
 
+// The training steps of a worker (dist::StepCount); 0 where it trains nothing.
+uint64_t StepsOf(const rpc::DebugInfo& info) {
+  for (const rpc::View& view : info.views) {
+    uint64_t steps = 0;
+    if (view.name == "training" && view.rows.size() == 1 &&
+        view.rows[0].size() == 1 && absl::SimpleAtoi(view.rows[0][0], &steps))
+      return steps;
+  }
+  return 0;
+}
+
 // Statistics of a peer go with it, and a total may then be less.
 double PerSecond(uint64_t now, uint64_t before, double seconds) {
   return now < before ? 0 : static_cast<double>(now - before) / seconds;
@@ -37,6 +49,7 @@ double PerSecond(uint64_t now, uint64_t before, double seconds) {
 rpc::View LiveTables::Rates(const std::vector<WorkerReport>& reports) const {
   rpc::View table{.name = "a_second",
                   .columns = {{"worker", Unit::kText},
+                              {"steps", Unit::kCount},
                               {"served", Unit::kCount},
                               {"bytes_sent", Unit::kBytes},
                               {"bytes_received", Unit::kBytes}}};
@@ -50,8 +63,12 @@ rpc::View LiveTables::Rates(const std::vector<WorkerReport>& reports) const {
     const auto seconds =
         static_cast<double>(report.info.uptime_ms - then.uptime_ms) / 1e3;
     const Totals now = TotalsOf(report.info), past = TotalsOf(then);
+    const uint64_t steps = StepsOf(report.info);
     table.rows.push_back(
         {report.worker.name,
+         steps == 0 ? ""
+                    : absl::StrFormat("%.1f",
+                                      PerSecond(steps, StepsOf(then), seconds)),
          absl::StrFormat("%.1f", PerSecond(report.info.calls_served,
                                            then.calls_served, seconds)),
          absl::StrFormat("%.0f", PerSecond(now.sent, past.sent, seconds)),

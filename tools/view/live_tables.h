@@ -16,8 +16,9 @@ namespace baton::tools {
 class LiveTables {
  public:
   // Those of TablesOf and, for "status", what each worker has done a second
-  // since the last call. A worker that was there before and is missing now has
-  // the state "gone", until one of its name comes.
+  // since the last call, training steps among it. A worker that was there
+  // before and is missing now has the state "gone", until one of its name
+  // comes.
   std::vector<rpc::View> Next(const std::string& command,
                               std::vector<WorkerReport> reports);
 

@@ -18,6 +18,7 @@ absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     const ObserverOptions& options, const std::string& cluster) {
   std::vector<LocalCluster> found;
   std::set<std::string> known;  // addresses of workers of those found
+  absl::Status silent;          // why the first one does not answer
   for (const rpc::LocalWorker& worker : rpc::LocalWorkers()) {
     if (!cluster.empty() && worker.cluster != cluster) continue;
     if (known.count(worker.address) > 0) continue;
@@ -25,9 +26,11 @@ absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     asked.cluster = worker.cluster;
     asked.worker = absl::StrCat(worker.name, "=", worker.address);
     ASSIGN_OR_RETURN(auto observer, Observer::Make(asked));
-    ASSIGN_OR_RETURN(const auto members, observer->Workers());
+    const auto members = observer->Workers();
+    silent.Update(members.status());
+    if (!members.ok()) continue;
     LocalCluster local{.worker = "--worker=" + asked.worker};
-    for (const rpc::WorkerInfo& member : members) {
+    for (const rpc::WorkerInfo& member : *members) {
       known.emplace(*absl::StrSplit(member.address, ';').begin());
       local.names.push_back(member.name);
     }
@@ -35,6 +38,7 @@ absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     found.push_back(std::move(local));
   }
   if (!found.empty()) return found;
+  RETURN_IF_ERROR(silent);
   return absl::NotFoundError(absl::StrCat(
       "no worker of this user",
       cluster.empty() ? "" : absl::StrCat(" and of cluster ", cluster),

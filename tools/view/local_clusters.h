@@ -20,8 +20,9 @@ struct LocalCluster {
 
 // The clusters that have a worker of this user on this machine, of `cluster`'s
 // name unless that is empty; `options` names neither worker nor rendezvous. Two
-// that run at one time under one name are two. NotFound where there is none;
-// else the error of the first whose worker does not answer.
+// that run at one time under one name are two. Those whose worker does not
+// answer are left out; where there is no other, the error is the first one's.
+// NotFound where there is none at all.
 absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     const ObserverOptions& options, const std::string& cluster);
 

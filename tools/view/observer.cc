@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
+#include "rpc/rendezvous_client.h"
 #include "rpc/transports/grpc.h"
 
 namespace baton::tools {
@@ -33,6 +37,27 @@ absl::Status StayFor(const Future<T>& answer,
   }
   return absl::OkStatus();
 }
+
+// Ends a call that runs on another thread. Thread-safe.
+class CallEnder {
+ public:
+  // A RendezvousConnection::Watch.
+  bool Watch(std::function<void()> end) {
+    const MutexLock lock(mutex_);
+    end_ = std::move(end);
+    return !ended_;
+  }
+  void End() {
+    const MutexLock lock(mutex_);
+    ended_ = true;
+    if (end_) end_();
+  }
+
+ private:
+  Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::function<void()> end_ ABSL_GUARDED_BY(mutex_);
+};
 
 absl::StatusOr<std::unique_ptr<rpc::Agent>> StartAgent(
     const ObserverOptions& options) {
@@ -94,14 +119,31 @@ Observer::~Observer() {
       .IgnoreError();
 }
 
+// On a thread of its own, so that patience may end meanwhile.
+absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::AskRendezvous(
+    const Patience& patience) const {
+  const Promise<std::vector<rpc::WorkerInfo>> promise;
+  const auto answer = promise.future();
+  CallEnder ender;
+  std::thread asker([&] {
+    promise.Set(rpc::internal::ListWatched(
+        options_.rendezvous, options_.cluster, options_.timeout,
+        {.security = options_.security}, [&ender](std::function<void()> end) {
+          return ender.Watch(std::move(end));
+        }));
+  });
+  const absl::Status stayed = StayFor(answer, patience);
+  if (!stayed.ok()) ender.End();
+  asker.join();
+  RETURN_IF_ERROR(stayed);
+  return answer.Await(kNoLimit);
+}
+
 absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers(
     const Patience& patience) {
   std::vector<rpc::WorkerInfo> workers;
   if (entry_.name.empty()) {
-    ASSIGN_OR_RETURN(
-        workers,
-        rpc::ListWorkers(options_.rendezvous, options_.cluster,
-                         options_.timeout, {.security = options_.security}));
+    ASSIGN_OR_RETURN(workers, AskRendezvous(patience));
   } else {
     const auto answer = agent_->Async<&Introspection::Workers>(entry_.name);
     RETURN_IF_ERROR(StayFor(answer, patience));

@@ -34,7 +34,7 @@ class Observer {
       const ObserverOptions& options);
   ~Observer();
 
-  // Lets some time pass while answers of workers are awaited. False: nobody
+  // Lets some time pass while answers are awaited. False: nobody
   // waits for them any more, and the question ends with Cancelled.
   using Patience = std::function<bool(std::chrono::milliseconds)>;
   // Who there is now, by rank. Fails only when who was named at the beginning
@@ -50,6 +50,9 @@ class Observer {
  private:
   Observer(ObserverOptions options, std::unique_ptr<rpc::Agent> agent)
       : options_(std::move(options)), agent_(std::move(agent)) {}
+
+  absl::StatusOr<std::vector<rpc::WorkerInfo>> AskRendezvous(
+      const Patience& patience) const;
 
   const ObserverOptions options_;
   rpc::WorkerInfo entry_;  // with --worker

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "autograd/distributed/step_count.h"
 #include "autograd/engine.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
@@ -223,10 +224,14 @@ absl::Status DataParallel::Reduce(const Backwards& backward) {
   clock_->Reduced(stream());
   settled_ = true;
   if (Graph::IsRecording()) {
-    Graph::AfterReplay(
-        [clock = clock_, bytes = pass.bytes()] { clock->Count(bytes, 0, 0); });
+    Graph::AfterReplay([clock = clock_, bytes = pass.bytes(),
+                        steps = group_->agent().service<StepCount>()] {
+      clock->Count(bytes, 0, 0);
+      if (steps != nullptr) steps->Add();
+    });
   } else {
     clock_->Count(pass.bytes(), backward_s, SecondsSince(computed));
+    CountStep(group_->agent());
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/distributed/step_count.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "models/distributed/server/row_routes.h"
@@ -230,6 +231,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
     }
   }
   for (const auto& send : now) send();
+  if (trade->push) CountStep(agent_);
   return WaitAll(replies).Then([self = shared_from_this(), joined](
                                    const std::vector<ExchangeReply>& replies) {
     return Pulled{

@@ -119,9 +119,11 @@ Tensor JoinedRows::PlaceFor(size_t table, size_t shard, const Tensor& rows) {
       routes_->pulled_.empty() ? rows.dim(0) : routes_->pulled_[table].count();
   if (rows.dim(0) == count) {
     to.joined = rows;
+  } else if (rows.dim(0) == 0) {
+    return {};
   } else if (rows.device().is_cuda()) {
     to.parts[shard] = rows;
-  } else if (rows.dim(0) > 0) {
+  } else {
     if (!to.joined.defined()) to.joined = Tensor::Empty({count, rows.dim(1)});
     return to.joined;
   }
@@ -143,12 +145,22 @@ std::vector<Tensor> JoinedRows::All() const {
   for (size_t table = 0; table < tables_.size(); ++table) {
     const Table& of = tables_[table];
     all.push_back(of.joined.defined() ? of.joined : JoinOnGpu(table, of.parts));
+    if (!of.joined.defined()) continue;
+    // Where some shards are on CPUs, their rows are there by now.
+    for (size_t shard = 0; shard < of.parts.size(); ++shard) {
+      if (!of.parts[shard].defined()) continue;
+      CopyToPlaces(of.joined, of.parts[shard].To(Device::Cpu()),
+                   routes_->pulled_[table].PlacesOf(shard));
+    }
   }
   return all;
 }
 
 Tensor JoinedRows::JoinOnGpu(size_t table,
-                             const std::vector<Tensor>& parts) const {
+                             const std::vector<Tensor>& of_shards) const {
+  std::vector<Tensor> parts;
+  for (const Tensor& part : of_shards)
+    if (part.defined()) parts.push_back(part);
   const Tensor& places = routes_->pulled_[table].places;
   const Tensor order = Tensor::EmptyLike(places);
   for (int64_t i = 0; i < places.numel(); ++i)

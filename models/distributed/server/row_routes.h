@@ -71,7 +71,8 @@ class JoinedRows {
   explicit JoinedRows(std::shared_ptr<const RowRoutes> routes);
 
   // Takes what a shard has returned for its keys: those of one shard are copied
-  // to their places beside those of others.
+  // to their places beside those of others, on the CPU unless all shards return
+  // rows on one GPU.
   void Take(int shard, const std::vector<Tensor>& rows);
   // Call it once the rows of all shards are taken.
   std::vector<Tensor> All() const;
@@ -84,7 +85,7 @@ class JoinedRows {
   // Returns the tensor to which rows of the shard are to be copied; undefined
   // if there is nothing to copy.
   Tensor PlaceFor(size_t table, size_t shard, const Tensor& rows);
-  Tensor JoinOnGpu(size_t table, const std::vector<Tensor>& parts) const;
+  Tensor JoinOnGpu(size_t table, const std::vector<Tensor>& of_shards) const;
 
   const std::shared_ptr<const RowRoutes> routes_;
   mutable Mutex mutex_;

@@ -54,7 +54,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
     return std::string("no such column");
   };
   const auto here = agent().GetDebugInfo().views;
-  ASSERT_EQ(here.size(), 1u);
+  ASSERT_EQ(here.size(), 2u);
   EXPECT_EQ(here[0].name, "contexts");
   ASSERT_EQ(here[0].rows.size(), 1u);
   EXPECT_EQ(column(here[0], "context"), std::to_string(ctx.id().number));
@@ -65,7 +65,7 @@ TEST_P(ContextTest, BothWorkersShowItWithItsGradients) {
   EXPECT_EQ(column(here[0], "state"), "open");
   const auto there =
       *agent().Async<&rpc::Introspection::Describe>("bob").Await();
-  ASSERT_EQ(there.views.size(), 1u);
+  ASSERT_EQ(there.views.size(), 2u);
   ASSERT_EQ(there.views[0].rows.size(), 1u);
   EXPECT_EQ(column(there.views[0], "creator"), "alice");
   EXPECT_EQ(column(there.views[0], "opened_by"), "alice");

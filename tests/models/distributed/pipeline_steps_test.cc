@@ -18,6 +18,7 @@
 #include "optim/sgd.h"
 #include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/steps_of.h"
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
@@ -33,6 +34,7 @@ using testing::FragileStage;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::NoisyStage;
+using testing::StepsOf;
 using testing::Within;
 using Fault = FragileStage::Fault;
 
@@ -160,6 +162,17 @@ TEST_F(PipelineStepsTest, AStepIsOneMessageToEachWorker) {
     EXPECT_EQ(Since(calls, Calls()), runs);
     return Since(messages, Messages()) == each;
   }));
+}
+
+TEST_F(PipelineStepsTest, EveryWorkerCountsAStepOnce) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  ASSERT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+  Context ctx(agent());
+  ASSERT_THAT(pipeline_->Step(ctx, x_, labels_), IsOk());
+  ASSERT_THAT(sgd_->Step(ctx), IsOk());
+  EXPECT_EQ(StepsOf(cluster_.at("bob")), "2");
+  EXPECT_EQ(StepsOf(cluster_.at("carol")), "2");
+  EXPECT_EQ(StepsOf(cluster_.at("dave")), "1");  // without parameters
 }
 
 TEST_F(PipelineStepsTest, GradientsAreClippedByTheNormOfAllWorkers) {

@@ -78,6 +78,30 @@ TEST(Simulation, ALinkCarriesOneAfterTheOther) {
   EXPECT_EQ(Simulate(alone, work).value().makespan, 8);
 }
 
+// A gradient is sent before the last second of its BW; each worker begins 10 s
+// late and rests for a second after each instruction.
+TEST(Simulation, WhatComesBeforeBetweenAndBehindCounts) {
+  Workload work = WorkOfTwo();
+  work.micro_batches = 1;
+  work.costs = {{1, 1, 1}, {1, 2, 1}};
+  work.tails = {0, 1};
+  work.start = 10;
+  work.gap = 1;
+  const Schedule schedule = ParseSchedule(
+                                "schedule x\n"
+                                "worker 0: 0F0 0BW0\n"
+                                "worker 1: 1F0 1BW0\n")
+                                .value();
+  EXPECT_EQ(Times(Simulate(schedule, work).value()),
+            " 0F0:10-11 1F0:11-12 1BW0:13-16 0BW0:15-17");
+  work.tails = {1};
+  EXPECT_THAT(std::string(Simulate(schedule, work).status().message()),
+              ::testing::HasSubstr("1 tails of 2 stages"));
+  work.tails.clear();
+  work.gap = -1;
+  EXPECT_TRUE(absl::IsInvalidArgument(Simulate(schedule, work).status()));
+}
+
 TEST(Simulation, RefusesTransfersThatFitNoStages) {
   Workload work = WorkOfTwo();
   work.transfers = {1, 1};

@@ -74,9 +74,12 @@ TEST(StepTrace, AWorkersTimesAreThoseOfItsInstructions) {
              stream, [] {});
   const StepTimes times = TimesOf(trace.Spans());
   ASSERT_EQ(times.instructions.size(), 2U);  // a BW in two parts
-  EXPECT_GE(times.instructions[0], 1e-3);
-  EXPECT_GE(times.instructions[1], 2e-3);
-  EXPECT_NEAR(times.busy, times.instructions[0] + times.instructions[1], 1e-9);
+  EXPECT_GE(times.instructions[0].all, 1e-3);
+  EXPECT_EQ(times.instructions[0].tail, 0);
+  EXPECT_GE(times.instructions[1].all, 2e-3);
+  EXPECT_GE(times.instructions[1].tail, 1e-3);
+  EXPECT_NEAR(times.busy, times.instructions[0].all + times.instructions[1].all,
+              1e-9);
   EXPECT_GE(times.until_end, times.busy);
   ASSERT_EQ(times.copies.size(), 1U);
   EXPECT_EQ(times.copies[0].ends.to, 1);
@@ -101,20 +104,31 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
       {"copy", Kind::kCopy, "x", 0, 100},
       span("0B0", StageOp::kInputGrad, 0, 0, 21, 25),
       span("0W0", StageOp::kWeightGrad, 0, 0, 24, 30)};
-  const std::vector<StageCosts> costs = CostsOf(spans, 2, {1});
+  Workload work;
+  MeterOf(spans, {0, 1}, {1}).Describe(work);
+  const std::vector<StageCosts>& costs = work.costs;
   ASSERT_EQ(costs.size(), 2U);
   EXPECT_EQ(costs[0].forward, 2);
-  EXPECT_EQ(costs[0].input_grad, 4);
-  EXPECT_EQ(costs[0].weight_grad, 6);
+  // Of the millisecond in which both run, half counts for each.
+  EXPECT_EQ(costs[0].input_grad, 3.5);
+  EXPECT_EQ(costs[0].weight_grad, 5.5);
   EXPECT_EQ(costs[1].of(StageOp::kBackward), 6);
+  EXPECT_EQ(work.tails, (std::vector<double>{0, 1}));
+  EXPECT_EQ(work.gap, 4.5);  // the mean of 9 and 0
   // Of 20 ms one device works 11, the other 9; what overlaps counts once.
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 1}), 0.5);
   EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
   // Both at one worker, which began 10 ms before.
   const StepTimes times = TimesOf(spans);
-  EXPECT_THAT(times.instructions,
-              Pointwise(DoubleEq(), {2e-3, 3e-3, 6e-3, 4e-3, 6e-3}));
+  std::vector<double> seconds;
+  for (const InstructionTime& time : times.instructions)
+    seconds.push_back(time.all);
+  EXPECT_THAT(seconds,
+              Pointwise(DoubleEq(), {2e-3, 3e-3, 6e-3, 3.5e-3, 5.5e-3}));
+  EXPECT_DOUBLE_EQ(times.instructions[2].tail, 1e-3);
   EXPECT_DOUBLE_EQ(times.busy, 20e-3);
+  EXPECT_DOUBLE_EQ(times.until_begin, 10e-3);
+  EXPECT_EQ(times.gap, 0);
   EXPECT_DOUBLE_EQ(times.until_end, 30e-3);
   const auto report = [](double busy, double until_end) {
     return GroupReport{.last = {}, .times = StepTimes{{}, busy, until_end}};

@@ -18,12 +18,14 @@
 #include "optim/rprop.h"
 #include "optim/sgd.h"
 #include "tests/optim/distributed/two_layers.h"
+#include "tests/support/steps_of.h"
 #include "tests/support/test_device.h"
 
 namespace baton::dist {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::StepsOf;
 
 TEST_F(OptimizerTest, SgdStepsAsTheLocalOneDoes) {
   ExpectSameAsLocal<optim::Sgd>({.lr = 0.01});
@@ -107,6 +109,19 @@ TEST_F(OptimizerTest, GradientsAreClippedOverAllWorkers) {
   Context ctx(agent());
   Backward(ctx);
   EXPECT_TRUE(absl::IsInvalidArgument(remote.Step(ctx)));
+}
+
+TEST_F(OptimizerTest, StepsAreCountedWhereTheParametersAre) {
+  Optimizer<optim::Sgd> sgd(agent(), {.lr = 0.1}, Sources());
+  EXPECT_EQ(StepsOf(cluster_.at("bob")), "none");
+  for (int step = 0; step < 2; ++step) {
+    Context ctx(agent());
+    Backward(ctx);
+    ASSERT_TRUE(sgd.Step(ctx).ok());
+  }
+  EXPECT_EQ(StepsOf(cluster_.at("bob")), "2");
+  EXPECT_EQ(StepsOf(cluster_.at("carol")), "2");
+  EXPECT_EQ(StepsOf(cluster_.at("alice")), "none");
 }
 
 // Beside the call of the step itself, whose answer says that it is done.

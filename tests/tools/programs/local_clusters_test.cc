@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/tools/programs/run_program.h"
 
 namespace baton::tools {
@@ -50,6 +52,34 @@ TEST_F(BatonctlHere, FindsWhatRunsOnThisMachine) {
   });
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_EQ(RunProgram({"batonctl", "status"}).code, 1);
+}
+
+TEST_F(BatonctlHere, AWorkerThatDoesNotAnswerHidesNoOtherCluster) {
+  const auto look = [](const std::string&) {
+    const Outcome status =
+        RunProgram({"batonctl", "status", "--timeout=500ms"});
+    EXPECT_EQ(status.code, 0) << status.output;
+    EXPECT_THAT(status.output, ContainsRegex("\na +0  cpu +idle"));
+    const Outcome silent = RunProgram(
+        {"batonctl", "status", "--cluster=silent", "--timeout=500ms"});
+    EXPECT_EQ(silent.code, 1) << silent.output;
+  };
+  bool looked = false;
+  const std::string place = absl::StrCat("s=unix:", folder_, "/silent");
+  const auto stop = [&](const std::string& output, const Process& process) {
+    if (looked || output.find("serving at") == std::string::npos) return;
+    looked = true;
+    SendSignal(process, SIGSTOP);
+    EXPECT_EQ(WithWorker("one", {}, look).code, 0);
+    SendSignal(process, SIGCONT);
+    SendSignal(process, SIGTERM);
+  };
+  EXPECT_EQ(RunProgram({"baton-worker", "--name=s", "--peers=" + place,
+                        "--cluster=silent", "--log=info"},
+                       stop)
+                .code,
+            0);
+  EXPECT_TRUE(looked);
 }
 
 }  // namespace

@@ -39,6 +39,14 @@ WorkerReport WithACall(WorkerReport report) {
   return report;
 }
 
+// As dist::StepCount tells them.
+WorkerReport WithSteps(WorkerReport report, const std::string& count) {
+  report.info.views.push_back({.name = "training",
+                               .columns = {{"steps", rpc::View::Unit::kCount}},
+                               .rows = {{count}}});
+  return report;
+}
+
 class LiveTablesTest : public ::testing::Test {
  protected:
   void Look(std::vector<WorkerReport> reports) {
@@ -66,7 +74,18 @@ TEST_F(LiveTablesTest, ShowWhatEachWorkerHasDoneASecond) {
   EXPECT_THAT(RowsOf("a_second"), IsEmpty());
   Look({Report("alice", 3000, 60)});
   EXPECT_THAT(RowsOf("a_second"),
-              ElementsAre(ElementsAre("alice", "5.0", "0", "0")));
+              ElementsAre(ElementsAre("alice", "", "5.0", "0", "0")));
+}
+
+TEST_F(LiveTablesTest, ShowStepsASecondOfThoseThatTrain) {
+  Look({Report("alice", 1000, 0), Report("bob", 1000, 0)});
+  Look({WithSteps(Report("alice", 3000, 0), "5"), Report("bob", 3000, 0)});
+  EXPECT_THAT(RowsOf("a_second"),
+              ElementsAre(ElementsAre("alice", "2.5", "0.0", "0", "0"),
+                          ElementsAre("bob", "", "0.0", "0", "0")));
+  Look({WithSteps(Report("alice", 4000, 0), "5"), Report("bob", 4000, 0)});
+  EXPECT_THAT(RowsOf("a_second"),
+              Contains(ElementsAre("alice", "0.0", "0.0", "0", "0")));
 }
 
 TEST_F(LiveTablesTest, AWorkerThatIsMissingIsGoneUntilItComesBack) {
@@ -82,12 +101,12 @@ TEST_F(LiveTablesTest, AWorkerThatIsMissingIsGoneUntilItComesBack) {
     // What it did then is under way no more.
     EXPECT_THAT(RowsOf("calls"), IsEmpty());
     EXPECT_THAT(RowsOf("a_second"),
-                ElementsAre(ElementsAre("alice", "0.0", "0", "0")));
+                ElementsAre(ElementsAre("alice", "", "0.0", "0", "0")));
   }
   Look({Report("alice", 4000, 50), Report("bob", 5000, 90)});
   EXPECT_EQ(StateOf("bob"), "idle");
   EXPECT_THAT(RowsOf("a_second"),
-              Contains(ElementsAre("bob", "10.0", "0", "0")));
+              Contains(ElementsAre("bob", "", "10.0", "0", "0")));
 }
 
 TEST_F(LiveTablesTest, AWorkerThatDoesNotAnswerIsNotGone) {

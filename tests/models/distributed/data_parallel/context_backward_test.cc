@@ -20,6 +20,7 @@
 #include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/steps_of.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/within.h"
 
@@ -33,6 +34,7 @@ using testing::FragileStage;
 using testing::GradientsAt;
 using testing::IsOk;
 using testing::OnEach;
+using testing::StepsOf;
 
 constexpr size_t kRanks = 2;
 constexpr int64_t kRows = 3;  // of each replica
@@ -175,6 +177,7 @@ TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
       sgd.Step();
     }
     states[rank] = ends.StateDict();
+    EXPECT_EQ(StepsOf(agent(rank)), "3");
   });
   for (const auto& [name, value] : states[0])
     EXPECT_TRUE(ops::BitEqual(value, states[1].at(name))) << name;

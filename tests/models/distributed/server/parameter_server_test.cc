@@ -13,6 +13,7 @@
 #include "core/ops/multi_tensor.h"
 #include "core/ops/optimizer.h"
 #include "tests/models/distributed/server/server_cluster.h"
+#include "tests/support/steps_of.h"
 #include "tests/support/within.h"
 
 namespace baton::dist {
@@ -26,6 +27,7 @@ using testing::IsOk;
 using ::testing::Le;
 using testing::RunBeside;
 using testing::ServerTest;
+using testing::StepsOf;
 
 ServerOptions With(Consistency mode, const ops::StepRule& rule,
                    int trainers = 1) {
@@ -145,6 +147,8 @@ TEST_F(ServerTest, TrainersThatAreLostAndComeDoNotStallARound) {
   EXPECT_THAT(Read(*first)[0].ToVector<float>(), Each(5));
   EXPECT_THAT(third->Leave(), IsOk());
   EXPECT_THAT(first->PushPull(Filled(-1)).Await(), IsOk());
+  // Its four pushes and those of the third, whose worker it shares.
+  EXPECT_EQ(StepsOf(cluster_.at("alice")), "5");
   EXPECT_THAT(third->Push(Filled(-1)).Await(),
               Fails(absl::StatusCode::kFailedPrecondition, "only pulls"));
 }

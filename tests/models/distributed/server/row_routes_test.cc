@@ -9,6 +9,8 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/test_device.h"
+
 namespace baton::dist {
 namespace {
 
@@ -37,6 +39,18 @@ Tensor RowsOf(const Tensor& keys, int shard) {
   return rows;
 }
 
+// What the given keys of a table should give.
+std::vector<float> ExpectedOf(const RowTableOptions& table,
+                              const Tensor& keys) {
+  std::vector<float> expected(static_cast<size_t>(keys.numel() * kWidth));
+  for (int64_t i = 0; i < keys.numel(); ++i) {
+    const int64_t key = keys.data<int64_t>()[i];
+    WriteRow(table.rows > 0 ? key / kShards : key,
+             ShardOfRow(table, key, kShards), expected.data() + i * kWidth);
+  }
+  return expected;
+}
+
 class RowRoutesTest : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(RowRoutesTest, PulledRowsAreInTheRequestedOrder) {
@@ -54,16 +68,29 @@ TEST_P(RowRoutesTest, PulledRowsAreInTheRequestedOrder) {
     });
   }
   for (std::thread& answer : answers) answer.join();
-  std::vector<float> expected(static_cast<size_t>(keys.numel() * kWidth));
-  for (int64_t i = 0; i < keys.numel(); ++i) {
-    const int64_t key = keys.data<int64_t>()[i];
-    WriteRow(GetParam() > 0 ? key / kShards : key,
-             ShardOfRow(options.tables[0], key, kShards),
-             expected.data() + i * kWidth);
-  }
   const std::vector<Tensor> all = joined.All();
   ASSERT_EQ(all.size(), 1U);
-  EXPECT_THAT(all[0].ToVector<float>(), ElementsAreArray(expected));
+  EXPECT_THAT(all[0].ToVector<float>(),
+              ElementsAreArray(ExpectedOf(options.tables[0], keys)));
+}
+
+TEST_P(RowRoutesTest, RowsOfShardsOnOtherDevicesAreJoined) {
+  const ServerOptions options = Options(GetParam());
+  const Tensor keys = Tensor::From<int64_t>({11, 5, 40, 2, 11, 8, 0, 77});
+  for (int on_device = 0; on_device <= kShards; ++on_device) {
+    const auto routes = std::make_shared<const RowRoutes>(
+        options, kShards, std::vector<RowGradients>{},
+        std::vector<RowKeys>{{.table = 0, .keys = keys}});
+    JoinedRows joined(routes);
+    for (int shard = 0; shard < kShards; ++shard) {
+      const Tensor rows = RowsOf(routes->keys(shard)[0].keys, shard);
+      joined.Take(shard,
+                  {shard < on_device ? rows.To(test::TestDevice()) : rows});
+    }
+    EXPECT_THAT(joined.All()[0].ToVector<float>(),
+                ElementsAreArray(ExpectedOf(options.tables[0], keys)))
+        << on_device;
+  }
 }
 
 TEST_P(RowRoutesTest, GradientsGoToTheShardsOfTheirRows) {
