@@ -317,9 +317,9 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   PipelineTiming timing;
   timing.schedule = last_->schedule;
   std::vector<double> bubbles = last_->bubbles;
-  const auto middle = bubbles.begin() + std::ssize(bubbles) / 2;
-  std::nth_element(bubbles.begin(), middle, bubbles.end());
-  timing.bubble = *middle;
+  std::sort(bubbles.begin(), bubbles.end());
+  const size_t count = bubbles.size();
+  timing.bubble = (bubbles[(count - 1) / 2] + bubbles[count / 2]) / 2;
   Workload work = last_->work;
   last_->meter.Describe(work);
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));
