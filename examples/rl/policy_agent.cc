@@ -21,6 +21,7 @@ PolicyAgent::PolicyAgent(rpc::Agent& agent, std::shared_ptr<Policy> policy,
                          const BatchingOptions& options)
     : agent_(agent), policy_(std::move(policy)), options_(options) {}
 
+// [act]
 Future<int32_t> PolicyAgent::Act(const Observation& observation) {
   const Request request{.observation = observation};
   Batch full;
@@ -35,6 +36,7 @@ Future<int32_t> PolicyAgent::Act(const Observation& observation) {
   Answer(full);
   return request.action.future();
 }
+// [end]
 
 void PolicyAgent::Expect(int64_t observers) {
   const MutexLock lock(mutex_);

@@ -15,10 +15,12 @@
 namespace {
 
 absl::Status Run() {
+  // [cluster]
   BATON_ASSIGN_OR_RETURN(const auto agent,
                          baton::tools::JoinMpi<>(MPI_COMM_WORLD));
   BATON_ASSIGN_OR_RETURN(const auto group,
                          baton::rpc::ProcessGroup::Make(*agent).Await());
+  // [end]
   if (group->rank() == 0)
     std::printf("with MPI: %d processes\n", group->size());
   BATON_RETURN_IF_ERROR(group->Barrier().Await());
