@@ -13,11 +13,15 @@ namespace {
 
 using Span = StepTrace::Span;
 
-// Returns how much of [begin, end) lies within computing spans.
-double Covered(double begin, double end, std::vector<Span> compute) {
-  std::sort(compute.begin(), compute.end(), [](const Span& a, const Span& b) {
+void SortByBegin(std::vector<Span>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
     return a.begin_ms < b.begin_ms;
   });
+}
+
+// Returns how much of [begin, end) lies within computing spans.
+double Covered(double begin, double end, std::vector<Span> compute) {
+  SortByBegin(compute);
   double covered = 0;
   for (const Span& span : compute) {
     const double from = std::max(begin, span.begin_ms);
@@ -73,9 +77,7 @@ std::vector<TimedParts> PartsOf(const std::vector<Span>& spans) {
 
 // Returns the shortest time between two of the spans; 0 if there is none.
 double GapOf(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
-    return a.begin_ms < b.begin_ms;
-  });
+  SortByBegin(spans);
   double shortest = std::numeric_limits<double>::infinity();
   for (size_t i = 1; i < spans.size(); ++i) {
     const double gap = spans[i].begin_ms - spans[i - 1].end_ms;
