@@ -127,11 +127,13 @@ absl::StatusOr<Imported> IpcImports::Import(const TensorSpec& spec,
   const auto poller = poller_.lock();
   if (poller == nullptr) return absl::CancelledError("this worker ends");
   const Promise<void> given;
-  poller->Add([self = shared_from_this(), target, from, source, given] {
-    if (!self->lost_ && !self->gpu_->HasEnded(source.ready)) return false;
-    self->CopyWhenReady(target, from, source, given);
-    return true;
-  });
+  poller->Add(
+      [self = shared_from_this(), target, from, source, given] {
+        if (!self->lost_ && !self->gpu_->HasEnded(source.ready)) return false;
+        self->CopyWhenReady(target, from, source, given);
+        return true;
+      },
+      ready_times_);
   return Imported(target, given.future());
 }
 

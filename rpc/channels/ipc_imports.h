@@ -89,6 +89,9 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   const std::shared_ptr<IpcGpu> gpu_;
   const std::weak_ptr<Poller> poller_;
   const std::shared_ptr<ChannelPort> port_;
+  // Until the peer's GPU had written what was imported.
+  const std::shared_ptr<AnswerTimes> ready_times_ =
+      std::make_shared<AnswerTimes>();
   std::atomic<bool> lost_{false};
   mutable Mutex mutex_;
   Segments segments_ ABSL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/rpc/collectives/groups.h"
 #include "tests/support/kills.h"
 #include "tests/support/member_processes.h"
 
@@ -14,14 +15,15 @@ namespace baton::testing {
 namespace {
 
 TEST(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
+  const int count = MembersHere(3);
   std::mt19937 random(7);
   for (int i = 0; i < Kills(3); ++i) {
-    MemberProcesses members(3, "replica_member");
+    MemberProcesses members(count, "replica_member");
     // Any phase of a step may be the one: some take less than a millisecond.
     const auto end = MemberProcesses::Clock::now() +
                      std::chrono::microseconds(random() % 5000);
     while (MemberProcesses::Clock::now() < end) std::this_thread::yield();
-    members.KillAndExpectTheRestToGoOn(i % 3);
+    members.KillAndExpectTheRestToGoOn(i % count);
   }
 }
 
