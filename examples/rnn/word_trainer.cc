@@ -86,13 +86,15 @@ class RemoteWordTrainer final : public WordTrainer {
     if (training.rates) optimizer_.set_schedule(training.rates);
   }
 
+  // [step]
   absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) override {
     dist::Context ctx(agent_);
     ASSIGN_OR_RETURN(const Variable loss, Loss(ctx, piece));
-    RETURN_IF_ERROR(ctx.Backward(loss));
-    RETURN_IF_ERROR(optimizer_.Step(ctx));
+    RETURN_IF_ERROR(ctx.Backward(loss));    // decoder, LSTM, embedding
+    RETURN_IF_ERROR(optimizer_.Step(ctx));  // each part where it is
     return loss.tensor().Item();
   }
+  // [end]
   absl::StatusOr<double> LossOf(const data::TokenBatch& piece) override {
     // What is recorded at the server is dropped with the context.
     dist::Context ctx(agent_);
@@ -119,6 +121,7 @@ class RemoteWordTrainer final : public WordTrainer {
   static constexpr char kEmbedding[] = "embedding", kLstm[] = "lstm",
                         kDecoder[] = "decoder";
 
+  // [loss]
   absl::StatusOr<Variable> Loss(const dist::Context& ctx,
                                 const data::TokenBatch& piece) {
     ASSIGN_OR_RETURN(const Variable x,
@@ -129,6 +132,7 @@ class RemoteWordTrainer final : public WordTrainer {
         .Async<&WordDecoder::Loss>(ctx, Recur(x), piece.targets)
         .Await(kNoLimit);
   }
+  // [end]
 
   rpc::Agent& agent_;
   const RemoteEmbedding embedding_;

@@ -22,6 +22,7 @@
 #include "optim/grad_scaler.h"
 #include "optim/schedule.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/test_files.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
@@ -51,8 +52,9 @@ class GuideTest : public ::testing::Test {
  protected:
   GuideTest() : cluster_(3, AddTypes) {
     Generator generator(1);
-    images_ = RandNormal({6, 4}, generator);
-    labels_ = RandInt(0, 4, {6}, generator);
+    // Where the trainer, alice, computes: outputs of modules come there.
+    images_ = test::Put(RandNormal({6, 4}, generator));
+    labels_ = test::Put(RandInt(0, 4, {6}, generator));
   }
   rpc::Agent& agent() { return cluster_.alice(); }
   Module<DenseStage> Make(const std::string& worker) {
@@ -174,6 +176,7 @@ TEST_F(GuideTest, MemoryOfAnotherLibrary) {
 
 TEST_F(GuideTest, AutocastAndSchedules) {
   DenseStage model(4, 4, false, 3);
+  model.To(test::TestDevice());
   // [optimizer]
   optim::AdamW adam(model.NamedParameters(), {.lr = 1e-3});
   adam.set_clip({.norm = 1});
