@@ -17,6 +17,7 @@
 #include "core/random.h"
 #include "models/distributed/module.h"
 #include "models/nn/loss.h"
+#include "models/nn/module.h"
 #include "optim/adam.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/grad_scaler.h"
@@ -193,6 +194,26 @@ TEST_F(GuideTest, AutocastAndSchedules) {
   // [end]
   adam.Step();
   EXPECT_EQ(model.Parameters()[0].grad().dtype(), DType::kF32);
+}
+
+class Bf16Layers final : public nn::Module {
+ public:
+  // [own_autocast]
+  Variable Forward(const Variable& x) override {
+    const AutocastScope autocast(DType::kBF16);
+    return layers_(x);
+  }
+  // [end]
+
+ private:
+  DenseStage& layers_ = MakeModule<DenseStage>("layers", 4, 4, false, 3U);
+};
+
+TEST_F(GuideTest, AModuleThatOpensItsOwnAutocast) {
+  Bf16Layers model;
+  model.To(test::TestDevice());
+  EXPECT_EQ(model(images_).dtype(), DType::kBF16);
+  EXPECT_EQ(model.Parameters()[0].dtype(), DType::kF32);
 }
 
 }  // namespace
