@@ -12,9 +12,11 @@
 #include "autograd/functions/arithmetic.h"
 #include "core/checkpoint.h"
 #include "core/checkpoint_writer.h"
+#include "core/cuda/memory.h"
 #include "core/foreign_memory.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
+#include "core/stream.h"
 #include "models/distributed/module.h"
 #include "models/nn/loss.h"
 #include "models/nn/module.h"
@@ -22,6 +24,7 @@
 #include "optim/distributed/optimizer.h"
 #include "optim/grad_scaler.h"
 #include "optim/schedule.h"
+#include "tests/support/error_of.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 #include "tests/support/test_files.h"
@@ -214,6 +217,34 @@ TEST_F(GuideTest, AModuleThatOpensItsOwnAutocast) {
   model.To(test::TestDevice());
   EXPECT_EQ(model(images_).dtype(), DType::kBF16);
   EXPECT_EQ(model.Parameters()[0].dtype(), DType::kF32);
+}
+
+void ComputeOnTheirStream(nn::Module& model, const Tensor& x, Variable& y,
+                          void* cuda_stream) {
+  // [adopt]
+  const Stream theirs =
+      Stream::Adopt(Device::Cuda(0), cuda_stream);  // a cudaStream_t
+  {
+    const StreamScope scope(theirs);
+    y = model(x);  // given to cuda_stream
+  }
+  theirs.Release();
+  // [end]
+}
+
+TEST_F(GuideTest, StreamOfAnotherLibrary) {
+  DenseStage model(4, 4, true, 3);
+  model.To(test::TestDevice());
+  Variable y;
+  const auto compute = [&] {
+    ComputeOnTheirStream(model, images_, y, nullptr);
+  };
+  if (cuda::DeviceCount() == 0) {
+    EXPECT_NE(test::ErrorOf(compute), "no error");
+    return;
+  }
+  compute();
+  EXPECT_TRUE(ops::AllClose(y.tensor(), model(images_).tensor(), 1e-6, 1e-6));
 }
 
 }  // namespace
