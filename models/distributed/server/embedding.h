@@ -26,7 +26,8 @@ namespace baton::dist {
 //
 //   ASSIGN_OR_RETURN(auto words, dist::Embedding::Make(client, "words"));
 //   dist::Context ctx(agent);
-//   Future<Variable> logits = rest.Forward(ctx, words->Forward(ctx, tokens));
+//   ASSIGN_OR_RETURN(const Variable logits,
+//                    rest.Forward(ctx, words->Forward(ctx, tokens)).Await());
 //   RETURN_IF_ERROR(ctx.Backward(Loss(logits)));
 //   RETURN_IF_ERROR(adam.Step(ctx));
 //
