@@ -30,10 +30,12 @@ inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinAsMember(char** argv) {
   options.world_size = std::atoi(argv[3]);
   options.device = DeviceOfMember(options.name);
   options.agent.worker_threads = 2;
-  options.agent.on_start = rpc::AttachCollectives;
+  // [join]
   rpc::Registry registry;
   rpc::RegisterCollectives(registry);
-  return JoinCluster(std::move(options), std::move(registry));
+  options.agent.on_start = rpc::AttachCollectives;
+  return rpc::JoinCluster(std::move(options), std::move(registry));
+  // [end]
 }
 
 }  // namespace baton::testing
