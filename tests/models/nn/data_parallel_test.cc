@@ -20,6 +20,7 @@
 #include "models/nn/batch_norm.h"
 #include "models/nn/dropout.h"
 #include "models/nn/linear.h"
+#include "models/nn/loss.h"
 #include "optim/sgd.h"
 #include "tests/support/error_of.h"
 #include "tests/support/test_device.h"
@@ -113,6 +114,29 @@ TEST(DataParallel, IsTrainedAsTheModuleIsAlone) {
     ASSERT_EQ(name.rfind("module.", 0), 0u);
     EXPECT_TRUE(ops::AllClose(value, expected.at(name.substr(7)), 1e-4, 1e-5));
   }
+}
+
+TEST(DataParallel, TakesTheStepThatTheGuideShows) {
+  Generator generator(3);
+  const std::vector<Device> devices = Devices();
+  const Tensor images = Inputs(12);
+  const Tensor labels = Put(RandInt(0, 3, {12}, generator));
+  // [step]
+  const auto make = [] { return std::make_shared<Net>(1); };
+  const auto net = make();
+  net->To(devices[0]);
+  nn::DataParallel parallel(net, make, {.devices = devices});
+  optim::Sgd sgd(parallel.Parameters(), {.lr = 0.1});
+  nn::CrossEntropy(parallel(images), labels).Backward();
+  sgd.Step();
+  // [end]
+  const auto alone = MakeHere<Net>(1);
+  optim::Sgd sgd_alone(alone->Parameters(), {.lr = 0.1});
+  nn::CrossEntropy((*alone)(images), labels).Backward();
+  sgd_alone.Step();
+  const StateMap expected = alone->StateDict();
+  for (const auto& [name, value] : net->StateDict())
+    EXPECT_TRUE(ops::AllClose(value, expected.at(name), 1e-4, 1e-5)) << name;
 }
 
 TEST(DataParallel, RunningStatisticsAreThoseOfTheFirstDevice) {
