@@ -37,11 +37,13 @@ void PutAll(std::vector<Tensor> all, std::optional<Tensor> one,
 void PutWith(int, Tensor tensor) { Put(std::move(tensor)); }
 int Five() { return 5; }
 
+// [result]
 Tensor MakeResult(rpc::CallContext& call, double value) {
   Tensor result = call.EmptyForCaller({kElements}, {.dtype = DType::kF64});
   result.Fill(value);
-  return result;
+  return result;  // nor is it copied here
 }
+// [end]
 std::vector<Tensor> MakeResults(rpc::CallContext& call) {
   return {MakeResult(call, 1)};
 }
@@ -121,6 +123,22 @@ class InPlaceTest : public ::testing::Test {
 
 const double* LastOf(const Tensor& tensor) {
   return tensor.data<double>() + kElements - 1;
+}
+
+absl::Status SendABatch(rpc::Agent& agent) {
+  // [argument]
+  ASSIGN_OR_RETURN(Tensor batch, agent.EmptyFor("bob", {32, 3, 10, 10}));
+  batch.Fill(4);  // read or decode into it
+  const Future<void> put =
+      agent.Async<&Put>("bob", std::move(batch));  // no copy
+  // [end]
+  return put.Await();
+}
+
+TEST_F(InPlaceTest, ABatchThatIsMadeForAWorkerIsNotCopied) {
+  ASSERT_THAT(SendABatch(alice()), IsOk());
+  EXPECT_EQ(shelf.at(0).ToVector<float>(), std::vector<float>(9600, 4));
+  EXPECT_EQ(InPlace(), 1u);
 }
 
 TEST_F(InPlaceTest, AMovedArgumentArrivesWhereItWasMade) {
