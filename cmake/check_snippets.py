@@ -12,7 +12,8 @@ A block of code below a line
 
 is what stands in that file between a line "// [train]" (or "# [train]") and the
 next "// [end]", without the indentation that all of it has. --write copies it
-into the document. A link to a file of the project must lead to one, and its
+into the document. Every block of C++ must be such a one, so that what documents show
+is built and run. A link to a file of the project must lead to one, and its
 #anchor to a heading there. A node of a mermaid chart whose text is a path, or several
 with <br> between them, must name files. Prints one line for each that does not, and ends with 1
 if there was any.
@@ -26,6 +27,8 @@ import textwrap
 CUT = re.compile(r"^[ \t]*(?://|#) \[{}\]\n(.*?)^[ \t]*(?://|#) \[end\]$")
 BLOCK = re.compile(r"^<!-- (\S+): (\w+) -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
 MARK = re.compile(r"^<!-- \S+: \w+ -->$", re.M)
+CPP = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:cpp|c\+\+|cxx|cc|cu|cuda|h|hpp)(?!\S)",
+                 re.M | re.I)
 FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 CHART = re.compile(r"^```mermaid\n(.*?)^```$", re.M | re.S)
 NODE = re.compile(r"\w\[([^\]]*)\]")
@@ -71,6 +74,15 @@ def check_snippets(root, name, text):
     return wrong, made
 
 
+def check_cpp(name, text):
+    """Blocks of C++ that are cut from no file."""
+    rest = BLOCK.sub(lambda block: "\n" * block.group().count("\n"), text)
+    for fence in CPP.finditer(rest):
+        line = rest.count("\n", 0, fence.start()) + 1
+        yield (f"{name}:{line}: C++ that is cut from no file; "
+               "put it into a test and name it by '<!-- FILE: PART -->'")
+
+
 def check_links(root, name, text):
     for target in LINK.findall(FENCED.sub("", text)):
         if re.match(r"\w+:", target):
@@ -110,7 +122,8 @@ def main():
         if "--write" in sys.argv[1:] and made != text:
             path.write_text(made)
             differs, _ = check_snippets(root, name, made)
-        wrong += differs + list(check_links(root, name, text))
+        wrong += differs + list(check_cpp(name, text))
+        wrong += check_links(root, name, text)
         wrong += check_charts(root, name, text)
     print("\n".join(wrong) or "documents have the code that they show")
     return 1 if wrong else 0

@@ -45,6 +45,17 @@ class CheckSnippets(unittest.TestCase):
     def test_rejects_a_mark_without_a_block(self):
         self.assertIn("no block below", look("<!-- a.cc: part -->\n\ntext\n")[0][0])
 
+    def test_rejects_cpp_that_is_cut_from_no_file(self):
+        cut = "<!-- a.cc: part -->\n```cpp\nint x;\n  int y;\n```\n"
+        self.assertEqual([], list(check_snippets.check_cpp("d.md", cut)))
+        for fence in ("```cpp", "   ```cpp", "```c++", "~~~ cc title=a.cc", "```CPP"):
+            wrong = list(check_snippets.check_cpp(
+                "d.md", f"{cut}\ntext\n{fence}\nint x;\n"))
+            self.assertEqual(1, len(wrong), fence)
+            self.assertIn("d.md:8: C++ that is cut from no file", wrong[0])
+        other = "```sh\ncpp\n```\n```\ncpp\n```\n```cmake\n```\n"
+        self.assertEqual([], list(check_snippets.check_cpp("d.md", other)))
+
     def test_links_lead_to_files_and_headings(self):
         self.assertEqual([], look(
             "# A `title`, it is\n[a](a.cc) [b](#a-title-it-is) "
