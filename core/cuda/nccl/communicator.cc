@@ -4,6 +4,7 @@
 #include "core/cuda/nccl/communicator.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -17,9 +18,50 @@ namespace {
 // ends by itself well before, and must, because an abort frees what it uses.
 constexpr std::chrono::seconds kCallPatience{1};
 // An abort that takes longer waits for a graph that somebody still holds.
-constexpr std::chrono::seconds kAbortPatience{5};
+constexpr std::chrono::seconds kAbortPatience{5}, kExitPatience{2};
+
+// The aborts that are under way in this process.
+class Aborts {
+ public:
+  static Aborts& Get() {
+    static auto* const aborts = new Aborts;
+    return *aborts;
+  }
+  // Returns false once the process ends.
+  bool Begin() {
+    const MutexLock lock(mutex_);
+    if (!ended_) ++running_;
+    return !ended_;
+  }
+  void End() {
+    const MutexLock lock(mutex_);
+    --running_;
+    changed_.NotifyAll();
+  }
+  void EndAll() {
+    const auto until = std::chrono::steady_clock::now() + kExitPatience;
+    const MutexLock lock(mutex_);
+    ended_ = true;
+    while (running_ > 0 && changed_.WaitUntil(mutex_, until)) {
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace
+
+// Exit handlers run in the reverse order of their registration: this one before
+// those of NCCL and CUDA, which made the communicator.
+Communicator::Communicator(const Nccl& nccl, int device, ncclComm_t comm)
+    : nccl_(nccl), device_(device), comm_(comm) {
+  [[maybe_unused]] static const int registered =
+      std::atexit([] { Aborts::Get().EndAll(); });
+}
 
 absl::Status Communicator::State() const {
   MutexLock lock(mutex_);
@@ -37,10 +79,15 @@ void Communicator::Abort(const std::shared_ptr<Communicator>& self) {
     comm = std::exchange(self->comm_, nullptr);
     if (comm == nullptr) return;
   }
+  if (!Aborts::Get().Begin()) {
+    self->aborted_.Set(absl::OkStatus());
+    return;
+  }
   std::thread([self, comm] {
     self->AwaitCall();
     OnDevice(self->device_, [&] { self->nccl_.abort(comm); });
     self->aborted_.Set(absl::OkStatus());
+    Aborts::Get().End();
   }).detach();
 }
 

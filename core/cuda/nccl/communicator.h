@@ -14,12 +14,12 @@
 
 namespace baton::cuda {
 
-// A communicator of NCCL, used by one call at a time, until it is aborted.
-// Thread-safe.
+// A communicator of NCCL, used by one call at a time, until it is aborted. The
+// end of the process waits a while for aborts, because NCCL's and CUDA's exit
+// handlers free what they use; later ones do nothing. Thread-safe.
 class Communicator {
  public:
-  Communicator(const Nccl& nccl, int device, ncclComm_t comm)
-      : nccl_(nccl), device_(device), comm_(comm) {}
+  Communicator(const Nccl& nccl, int device, ncclComm_t comm);
 
   // Calls fn(ncclComm_t), which returns an ncclResult_t. Returns Cancelled if
   // the communicator was aborted, also meanwhile.

@@ -80,7 +80,8 @@ struct ServerOptions {
   // The compute threads that step a shard, while its other threads read it for
   // trainers. 0: as many as the server's worker has, but at least an even share
   // of half of the cores that its process may use, among the servers that may
-  // use the same ones: trainers wait for a step, but no step for theirs.
+  // use the same ones, and of 16: trainers wait for a step, but no step for
+  // theirs.
   int32_t compute_threads = 0;
   static constexpr auto Fields() {
     using S = ServerOptions;

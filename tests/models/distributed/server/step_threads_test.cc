@@ -20,6 +20,12 @@ TEST(StepThreads, AreAShareOfHalfOfTheCoresAtLeast) {
   EXPECT_EQ(StepThreads({}, {.threads = 6, .cores = 16, .servers = 4}), 6);
 }
 
+TEST(StepThreads, AreSixteenAtMostOfManyCores) {
+  EXPECT_EQ(StepThreads({}, {.threads = 7, .cores = 64, .servers = 1}), 16);
+  EXPECT_EQ(StepThreads({}, {.threads = 7, .cores = 64, .servers = 4}), 8);
+  EXPECT_EQ(StepThreads({}, {.threads = 32, .cores = 64, .servers = 1}), 32);
+}
+
 TEST(StepThreads, AreAsManyAsTheOptionsSay) {
   EXPECT_EQ(StepThreads({.compute_threads = 3},
                         {.threads = 6, .cores = 16, .servers = 2}),

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the front page's figures anew, all on one machine at one commit.
+
+  tests/bench/peers/measure_results.py build/release/bin --python=PYTHON \
+      --machine="two H200s, 32 cores" [--only=WORDS] [--results=FILE] [--rounds=3]
+
+Runs the commands of docs/performance/results.json, ours and the peer's in turn, and
+writes both figures, their ratio, the date, the commit and the machine into it. A row that
+needs more GPUs than there are is left as it is, and so is one whose command fails; the
+end says which, with 1. Once the pages that rows link to have the new figures,
+cmake/write_results.py writes the front page's table from the file.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+RESULTS = ROOT / "docs/performance/results.json"
+LONGEST_S = 300
+
+
+def gpus_here():
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True,
+                                check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.splitlines())
+
+
+def command_line(text, folder, python):
+    """A command of results.json with its programs' paths: ours are in `folder`, the
+    peers' are beside this script."""
+    words = []
+    for word in shlex.split(text):
+        if (folder / word).is_file():
+            word = str(folder / word)
+        elif (HERE / word).is_file():
+            words.append(python)
+            word = str(HERE / word)
+        words.append(word)
+    return words
+
+
+def pick(output, figure):
+    """The figure in the last JSON line that has what `where` says."""
+    found = None
+    for line in output.splitlines():
+        if not line.startswith("{"):
+            continue
+        row = json.loads(line)
+        if all(row.get(key) == value for key, value in figure["where"].items()):
+            found = row.get(figure["key"], found)
+    if found is None:
+        raise ValueError(f"no line of its output has {figure}")
+    return found * figure.get("times", 1)
+
+
+def run(words):
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_S,
+                          check=False, cwd=ROOT)
+    if done.returncode != 0:
+        raise ValueError(f"{shlex.join(words)} ended with {done.returncode}:\n"
+                         f"{done.stderr[-1000:]}")
+    return done.stdout
+
+
+def shown(value):
+    """Four digits, and thousands parted."""
+    digits = max(0, 3 - len(str(int(abs(value)))) + 1) if value < 1000 else 0
+    return f"{value:,.{digits}f}"
+
+
+def measure(entry, args):
+    ours, theirs = [], []
+    for _ in range(args.rounds):
+        output = run(command_line(entry["command"], args.folder, args.python))
+        ours.append(pick(output, entry["figure"]))
+        if "peer_command" in entry:
+            output = run(command_line(entry["peer_command"], args.folder, args.python))
+        theirs.append(pick(output, entry["peer_figure"]))
+    baton, beside = statistics.median(ours), statistics.median(theirs)
+    entry["baton"], entry["beside"] = shown(baton), shown(beside)
+    baton, beside = (float(entry[name].replace(",", "")) for name in ("baton", "beside"))
+    ratio = beside / baton if entry.get("lower_is_better") else baton / beside
+    entry["ratio"] = round(ratio, 2) if ratio < 4 else round(ratio, 1)
+    entry["machine"], entry["commit"] = args.machine, args.commit
+    entry["date"] = datetime.date.today().isoformat()
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=lambda text: pathlib.Path(text).resolve(),
+                        help="of Baton's programs")
+    parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
+    parser.add_argument("--machine", required=True, help="what it is, in words")
+    parser.add_argument("--commit", help="default the checkout's")
+    parser.add_argument("--only", default="", help="rows with these words alone")
+    parser.add_argument("--rounds", type=int, default=1, help="of both sides in turn")
+    parser.add_argument("--results", type=pathlib.Path, default=RESULTS,
+                        help="the file that is read and written")
+    args = parser.parse_args()
+    if args.commit is None:
+        args.commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True,
+            capture_output=True, text=True).stdout.strip()
+    results = json.loads(args.results.read_text())
+    gpus, left = gpus_here(), 0
+    for entry in results:
+        if args.only not in entry["what"]:
+            continue
+        try:
+            if entry.get("gpus", 0) > gpus:
+                raise ValueError(f"it needs {entry['gpus']} GPUs, and {gpus} are here")
+            if "figure" not in entry:
+                raise ValueError("the file does not say which figure is meant")
+            measure(entry, args)
+            print(f"{entry['what']}: {entry['baton']} {entry['unit']}, "
+                  f"{entry['peer']} {entry['beside']}: {entry['ratio']}", flush=True)
+        except (ValueError, OSError, subprocess.TimeoutExpired) as error:
+            left += 1
+            print(f"{entry['what']}: left as it is: {error}", file=sys.stderr, flush=True)
+        args.results.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    sys.exit(main())
