@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <future>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "core/tensor.h"
+#include "rpc/collectives/collectives.h"
 #include "rpc/collectives/process_group.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
