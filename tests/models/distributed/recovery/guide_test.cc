@@ -47,6 +47,22 @@ testing::ClusterOptions Workers() {
 
 // The loss of each of four steps on one batch; `lose` is called before the
 // third.
+absl::StatusOr<std::vector<double>> TakeSteps(
+    dist::RecoverablePipeline* pipeline, const std::function<void()>& lose) {
+  Generator generator(3);
+  const Tensor images = RandNormal({40, Front::kWidth}, generator);
+  const Tensor labels = RandInt(0, Back::kWidth, {40}, generator);
+  std::vector<double> losses;
+  for (int i = 0; i < 4; ++i) {
+    if (i == 2) lose();
+    // [step]
+    ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
+    // [end]
+    losses.push_back(step.loss);
+  }
+  return losses;
+}
+
 absl::StatusOr<std::vector<double>> Train(rpc::Agent& agent,
                                           const std::string& folder,
                                           const std::function<void()>& lose) {
@@ -61,10 +77,6 @@ absl::StatusOr<std::vector<double>> Train(rpc::Agent& agent,
   };
   ASSIGN_OR_RETURN(auto front, make_front("bob").Await());
   // [end]
-  Generator generator(3);
-  const Tensor images = RandNormal({40, Front::kWidth}, generator);
-  const Tensor labels = RandInt(0, Back::kWidth, {40}, generator);
-  std::vector<double> losses;
   // [pipeline]
   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {front, back});
   ASSIGN_OR_RETURN(auto pipeline,
@@ -80,14 +92,7 @@ absl::StatusOr<std::vector<double>> Train(rpc::Agent& agent,
                                {sgd}));
   pipeline->set_checkpoints(checkpoints.get());
   // [end]
-  for (int i = 0; i < 4; ++i) {
-    if (i == 2) lose();
-    // [step]
-    ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
-    // [end]
-    losses.push_back(step.loss);
-  }
-  return losses;
+  return TakeSteps(pipeline.get(), lose);
 }
 
 std::vector<double> LossesOf(bool loses_a_worker) {
