@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include <initializer_list>
+
 namespace baton::tools {
 namespace {
 
