@@ -89,8 +89,9 @@ void AgentCore::OnRemoved(const Peers::Removed& removed,
                           const MemberEvent& event) {
   transport_->Forget(removed.info);
   stats_.Forget(removed.info.name);
-  if (removed.was_gone) return;
-  OnGone({event.kind, removed.info, event.cause});
+  if (!removed.was_gone) return OnGone({event.kind, removed.info, event.cause});
+  // Calls to it that were made since it was given up can only fail now.
+  EndAllWith(removed.info, event.cause);
 }
 
 void AgentCore::WatchMembers(Agent::MemberWatcher watcher) {

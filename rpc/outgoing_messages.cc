@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
 #include "rpc/errors.h"
 #include "rpc/transports/packed.h"
@@ -99,6 +100,28 @@ void AgentCore::Send(const CallPtr& call,
       then);
 }
 
+// Under one lock: who gives the worker up either finds the call among those
+// sent, or has done so before this function asks for the epoch.
+bool AgentCore::Register(const CallPtr& call, const RequestFrame& frame,
+                         const std::vector<ForkId>& forks) {
+  {
+    MutexLock lock(mutex_);
+    if (call->done) return false;
+    if (peers_.IsOfEpoch(call->to, frame.epoch)) {
+      call->number = frame.call;
+      outgoing_[call].forks = forks;
+      sent_[{call->to.name, frame.call}] = call;
+      return true;
+    }
+  }
+  FailLater(call,
+            absl::UnavailableError(
+                absl::StrCat("worker ", call->to.name,
+                             " was given up before the call to it had left")),
+            true);
+  return false;
+}
+
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   RequestFrame& frame = outbound.frame;
   // Read the epoch before the export: if the epoch ends meanwhile, the receiver
@@ -116,15 +139,7 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   frame.timeout_us = MicrosUntil(call->deadline);
   std::vector<ForkId> forks;
   for (const auto& transfer : frame.transfers) forks.push_back(transfer.fork);
-  {
-    MutexLock lock(mutex_);
-    call->number = frame.call;
-    if (!call->done) {
-      outgoing_[call].forks = forks;
-      sent_[{call->to.name, frame.call}] = call;
-    }
-  }
-  if (call->done) {
+  if (!Register(call, frame, forks)) {
     ownership_->Retract(forks);
     return;
   }

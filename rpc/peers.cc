@@ -116,10 +116,8 @@ Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
   GiveRankLocked(peer);
   Peer kept = std::move(peer);
   peers_.erase(name);
-  // If nothing was sent or received yet, there is no epoch to end.
-  const bool spoken = kept.messages_sent + kept.messages_received > 0 ||
-                      kept.control.waiting() > 0;
-  if (spoken && !removed.was_gone) kept.control.Reset();
+  // Also if nothing was heard of it: what it has sent may still arrive.
+  if (!removed.was_gone) kept.control.Reset();
   // An incarnation that has left does not come back.
   if (kept.leaving) kept.past.Add(removed.info.incarnation, {});
   kept.state = State::kNew;
@@ -194,6 +192,13 @@ Peers::NewCall Peers::NextCall(const std::string& name) {
   Peer* peer = ValueOf(peers_, name);
   if (peer == nullptr) return {};
   return {peer->control.epoch(), peer->next_call++};
+}
+
+bool Peers::IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const {
+  MutexLock lock(mutex_);
+  const Peer* peer = ValueOf(peers_, to.name);
+  return peer != nullptr && SameWorker(peer->info, to) &&
+         peer->control.epoch() == epoch;
 }
 
 void Peers::CountSent(const std::string& name, uint64_t bytes) {

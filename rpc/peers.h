@@ -80,6 +80,9 @@ class Peers {
     uint64_t number = 0;
   };
   NewCall NextCall(const std::string& name);
+  // False once the worker, or that incarnation of it, was given up or removed
+  // since NextCall returned `epoch`.
+  bool IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const;
   void CountSent(const std::string& name, uint64_t bytes);
 
   // Marks the worker as lost. Returns a number for GiveUp, or 0 if that

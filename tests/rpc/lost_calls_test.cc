@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,10 +18,29 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/within.h"
 
+namespace baton {
+
+namespace testing {
+// Something happens while it is encoded.
+struct Eventful {
+  std::function<void()> meanwhile;
+};
+}  // namespace testing
+
+template <>
+struct rpc::Codec<testing::Eventful> {
+  static void Encode(rpc::Encoder&, const testing::Eventful& value) {
+    value.meanwhile();
+  }
+  static testing::Eventful Decode(rpc::Decoder&) { return {}; }
+};
+
 // Calls under way to a worker that is lost: the error of each says so, whatever
 // became of its request.
-namespace baton::testing {
+namespace testing {
 namespace {
+
+int Take(const Eventful&) { return 1; }
 
 using namespace std::chrono_literals;
 using absl::StatusCode;
@@ -63,15 +83,18 @@ class LosingTransport final : public rpc::Transport {
     handler_->OnPeerLost(peer, absl::DeadlineExceededError(kWhy));
     FailAll(kWhy);
   }
+  // It has left, and nobody hears it.
+  void SendIntoTheVoid() { EndAll(absl::OkStatus()); }
 
  private:
-  void FailAll(const char* why) {
+  void FailAll(const char* why) { EndAll(absl::UnavailableError(why)); }
+  void EndAll(const absl::Status& status) {
     std::vector<Sent> kept;
     {
       MutexLock lock(mutex_);
       kept = std::exchange(kept_, {});
     }
-    for (Sent& sent : kept) sent(absl::UnavailableError(why));
+    for (Sent& sent : kept) sent(status);
   }
 
   rpc::MessageHandler* handler_ = nullptr;
@@ -94,6 +117,38 @@ TEST(LostCalls, EndByTheLossThoughTheirRequestsAreReportedBeforeTheirTurn) {
   transport.Lose(bob);
   EXPECT_THAT(second.Await(10s), Fails(StatusCode::kUnavailable, kLost));
   EXPECT_THAT(first.Await(10s), Fails(StatusCode::kUnavailable, kLost));
+}
+
+// One that was given up and is still listed is tried, and its transport may
+// take a request for a connection that the other end has forgotten.
+TEST(LostCalls, EndWhenTheWorkerIsStruckOffThatWasGivenUpBefore) {
+  const rpc::WorkerInfo bob{"bob", rpc::Rank{1}, 2, "nowhere"};
+  auto owned = std::make_unique<LosingTransport>();
+  LosingTransport& transport = *owned;
+  const auto alice = StartAlice(bob, std::move(owned));
+  transport.Lose(bob);
+  ASSERT_TRUE(Within(
+      10s, [&] { return alice->GetDebugInfo().peers.at(0).state == "gone"; }));
+  const Future<int> call =
+      alice->Async<&Sum>("bob", {.timeout = kNoLimit}, 1, 2);
+  transport.SendIntoTheVoid();
+  alice->StrikeOff({rpc::MemberEvent::Kind::kLost, bob,
+                    absl::UnavailableError("not heard for its lease")});
+  EXPECT_THAT(call.Await(10s),
+              Fails(StatusCode::kUnavailable, "not heard for its lease"));
+}
+
+TEST(LostCalls, EndWhenTheirWorkerIsRemovedBeforeTheirRequestsAreSent) {
+  const rpc::WorkerInfo bob{"bob", rpc::Rank{1}, 2, "nowhere"};
+  auto owned = std::make_unique<LosingTransport>();
+  LosingTransport& transport = *owned;
+  const auto alice = StartAlice(bob, std::move(owned));
+  const Future<int> call =
+      alice->Async<&Take>("bob", {.timeout = kNoLimit},
+                          Eventful{[&] { alice->RemovePeer("bob"); }});
+  transport.SendIntoTheVoid();
+  EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable,
+                                     "before the call to it had left"));
 }
 
 // Their tensors are more than the kernels hold between the two.
@@ -129,4 +184,5 @@ TEST(LostCalls, OverTcpToASilentWorkerAllSayWhatIsLost) {
 }
 
 }  // namespace
-}  // namespace baton::testing
+}  // namespace testing
+}  // namespace baton

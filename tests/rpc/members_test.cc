@@ -209,7 +209,9 @@ TEST_P(MembersTest, OneThatIsStruckOffIsForgottenOnceItsConnectionEnds) {
   EXPECT_EQ(*daemon_->Async<&Sum>("bob", 1, 2).Await(10s), 3);
   bob.reset();
   EXPECT_TRUE(Within(10s, [&] { return daemon_->workers().size() == 1; }));
-  // Whoever speaks is there again.
+  // Whoever speaks is there again, once it has heard that it was given up.
+  EXPECT_THAT(carol->Async<&Sum>("daemon", 1, 2).Await(10s),
+              Fails(StatusCode::kUnavailable, "has given up worker carol"));
   EXPECT_EQ(*carol->Async<&Sum>("daemon", 1, 2).Await(10s), 3);
   EXPECT_EQ(*daemon_->Async<&Sum>("carol", 1, 2).Await(10s), 3);
 }

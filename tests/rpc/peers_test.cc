@@ -65,10 +65,12 @@ TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
   EXPECT_TRUE(peers_.Add(successor).joined);
 }
 
-TEST_F(PeersTest, OneThatNothingWasSaidToIsStruckOffWithoutATrace) {
+// What it has sent may be under way.
+TEST_F(PeersTest, OneThatNothingWasHeardOfIsGivenUpAllTheSame) {
   EXPECT_TRUE(peers_.StrikeOff(bob_, kWhy).has_value());
   EXPECT_TRUE(peers_.Observe(bob_, 0).joined);
-  EXPECT_EQ(peers_.Epoch("bob"), 1u);
+  EXPECT_EQ(peers_.Epoch("bob"), 2u);
+  EXPECT_EQ(peers_.Compare(bob_, 1), Peers::Spoken::kEarlier);
   // While it is up only its connection tells.
   EXPECT_FALSE(peers_.StrikeOff(bob_, kWhy).has_value());
   EXPECT_EQ(peers_.All().size(), 2u);
@@ -84,6 +86,18 @@ TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.FirstTime("bob", 2));
   EXPECT_FALSE(peers_.FirstTime("bob", 3));
+}
+
+TEST_F(PeersTest, AnEpochEndsForTheIncarnationThatIsRemoved) {
+  const uint64_t epoch = peers_.NextCall("bob").epoch;
+  EXPECT_TRUE(peers_.IsOfEpoch(bob_, epoch));
+  EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
+  EXPECT_FALSE(peers_.IsOfEpoch(bob_, epoch));
+  WorkerInfo successor = bob_;
+  successor.incarnation = 3;
+  peers_.Add(successor);
+  EXPECT_TRUE(peers_.IsOfEpoch(successor, epoch));
+  EXPECT_FALSE(peers_.IsOfEpoch(bob_, epoch));
 }
 
 TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
