@@ -9,6 +9,8 @@
 #include <atomic>
 #include <exception>
 
+#include "core/loop_thread.h"
+
 namespace baton {
 namespace {
 
@@ -69,7 +71,13 @@ void ParallelFor(int64_t count, int64_t grain,
   }
   Loop loop{.count = count, .body = body};
   loop.started.store(true, std::memory_order_release);
-  RunTeam(loop, static_cast<int>(std::min<int64_t>(parts, ComputeThreads())));
+  const auto threads =
+      static_cast<int>(std::min<int64_t>(parts, ComputeThreads()));
+  if (LoopThread* const loops = LoopThread::OfThisThread(); loops != nullptr) {
+    loops->Run([&] { RunTeam(loop, threads); });
+  } else {
+    RunTeam(loop, threads);
+  }
   (void)loop.finished.load(std::memory_order_acquire);
   if (loop.error) std::rethrow_exception(loop.error);
 }

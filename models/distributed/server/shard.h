@@ -196,7 +196,7 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   rpc::Agent& agent_;
   const int32_t shard_, shards_;
   const std::vector<std::string> servers_, cores_;
-  Strand strand_{"baton-shard"};
+  Strand strand_;
   ShardState state_;
   DirectoryLine directories_;  // without those of lost workers, except the last
                                // one

@@ -215,6 +215,7 @@ void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
       options_, {.threads = ComputeThreads(),
                  .cores = static_cast<int>(std::thread::hardware_concurrency()),
                  .servers = servers_here_}));
+  const LoopThread::Scope loops(loops_);
   DenseSteps dense;
   for (const StepWork& step : steps)
     if (!step.dense.empty()) dense.push_back(step.dense);

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/loop_thread.h"
 #include "core/shared_mutex.h"
 #include "models/distributed/server/clocks.h"
 #include "models/distributed/server/options.h"
@@ -226,6 +227,7 @@ class ShardState {
   int64_t steps_;              // of dense values
   OpenRound round_;
 
+  LoopThread loops_{"baton-shard"};  // steps
   mutable SharedMutex mutex_;
   // Only the thread of Apply writes these, under the mutex; hence it may read
   // them without the mutex.
