@@ -47,7 +47,8 @@ void RunMember(Loop& loop, int part, int parts) {
 
 // Not instrumented, because the compiler passes `loop` to the team through
 // memory that only libgomp orders.
-__attribute__((no_sanitize("thread"))) void RunTeam(Loop& loop, int threads) {
+__attribute__((no_sanitize("thread"))) void RunTeam(
+    Loop& loop, [[maybe_unused]] int threads) {
 #pragma omp parallel num_threads(threads)
   RunMember(loop, omp_get_thread_num(), omp_get_num_threads());
 }

@@ -111,7 +111,7 @@ std::optional<Peers::Removed> Peers::StrikeOff(const WorkerInfo& worker,
 }
 
 Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
-  const Removed removed{peer.info, peer.state == State::kGone};
+  Removed removed{peer.info, peer.state == State::kGone};
   const std::string& name = removed.info.name;
   GiveRankLocked(peer);
   Peer kept = std::move(peer);
