@@ -12,6 +12,8 @@ namespace {
 
 thread_local LoopThread* of_this_thread = nullptr;
 
+// No Promise, because Await would have the caller's pool start a spare thread:
+// the caller computes, if on another thread.
 struct Ended {
   Mutex mutex;
   CondVar changed;

@@ -16,7 +16,6 @@ cmake/write_results.py writes the front page's table from the file.
 import argparse
 import datetime
 import json
-import os
 import pathlib
 import shlex
 import statistics
@@ -77,8 +76,7 @@ def run(words):
 
 def shown(value):
     """Four digits, and thousands parted."""
-    digits = max(0, 3 - len(str(int(abs(value)))) + 1) if value < 1000 else 0
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{max(0, 4 - len(str(int(value))))}f}"
 
 
 def measure(entry, args):
@@ -136,5 +134,4 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
     sys.exit(main())
