@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writes README's table of figures, and its chart, from docs/performance/results.json.
+"""Writes README's table of figures, the commands behind it, and its chart, from
+docs/performance/results.json.
 
 Usage: write_results.py [--check] [ROOT]
 
 --check writes nothing, and ends with 1 where a file is not what would be written, or
-where an entry's figures are not those of the page it names, its ratio is not that of
-its figures, or it names no such heading.
+where an entry's ratio is not that of its figures, or it names no heading of a page.
 """
 
 import html
 import json
 import pathlib
-import re
 import sys
 
 import check_snippets
@@ -21,8 +20,7 @@ import check_snippets
 FOLDER = "docs/performance"
 CHART = f"{FOLDER}/results.svg"
 BEGIN, END = "<!-- from docs/performance/results.json -->\n", "<!-- until here -->\n"
-FIELDS = {"what", "unit", "baton", "peer", "beside", "ratio", "machine", "date",
-          "commit", "command", "page"}
+FIELDS = {"what", "unit", "baton", "peer", "beside", "ratio", "command", "page"}
 
 
 def number(text):
@@ -46,20 +44,30 @@ def check_entry(root, entry):
     text = page.read_text() if page.is_file() else ""
     if heading not in check_snippets.anchors(text):
         yield f"{entry['what']}: {FOLDER} has no {entry['page']}"
-    for figure in (entry["baton"], entry["beside"], entry["commit"]):
-        if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d]|[.,]\d)", text):
-            yield f"{entry['what']}: {name} has no {figure}"
 
 
 def table(results):
-    rows = ["| what | Baton | beside it | times as fast | measured |",
-            "| --- | --- | --- | --- | --- |"]
-    for entry in results:
+    """For the front page."""
+    rows = ["| what | Baton | beside it | times as fast |",
+            "| --- | --- | --- | --- |"]
+    for entry in results["rows"]:
         rows.append(
             f"| [{entry['what']}]({FOLDER}/{entry['page']}) "
             f"| {entry['baton']} {entry['unit']} "
-            f"| {entry['peer']}: {entry['beside']} | {entry['ratio']:g} "
-            f"| {entry['machine']}, {entry['date']}, `{entry['commit']}` |")
+            f"| {entry['peer']}: {entry['beside']} | {entry['ratio']:g} |")
+    rows += ["", f"Measured in one run: {results['machine']}, {results['date']}, commit "
+             f"`{results['commit']}`."]
+    return "\n".join(rows) + "\n"
+
+
+def commands(results):
+    """For the page of performance."""
+    rows = ["| what | commands: ours, the peer's |", "| --- | --- |"]
+    for entry in results["rows"]:
+        both = [entry["command"]] + [entry[name] for name in ("peer_command",)
+                                     if name in entry]
+        rows.append(f"| {entry['what']} | " +
+                    "<br>".join(f"`{command}`" for command in both) + " |")
     return "\n".join(rows) + "\n"
 
 
@@ -90,12 +98,12 @@ def chart(results):
     return "\n".join(lines) + "\n"
 
 
-def with_table(readme, made):
-    """README with the table between its marks."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_table(path, made):
+    """The page's text with the table between its marks."""
+    before, begin, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"README.md has no lines '{BEGIN.strip()}' and "
+        raise SystemExit(f"{path} has no lines '{BEGIN.strip()}' and "
                          f"'{END.strip()}'")
     return before + begin + made + end + after
 
@@ -105,11 +113,13 @@ def main():
     root = pathlib.Path(arguments[0] if arguments else
                         pathlib.Path(__file__).parent.parent).resolve()
     results = json.loads((root / FOLDER / "results.json").read_text())
-    wrong = [line for entry in results for line in check_entry(root, entry)]
+    wrong = [line for entry in results["rows"]
+             for line in check_entry(root, entry)]
     if not wrong:
-        readme = root / "README.md"
-        wanted = {readme: with_table(readme.read_text(), table(results)),
-                  root / CHART: chart(results)}
+        front, page = root / "README.md", root / FOLDER / "README.md"
+        wanted = {front: with_table(front, table(results)),
+                  page: with_table(page, commands(results)),
+                  root / CHART: chart(results["rows"])}
         for path, text in wanted.items():
             if "--check" not in sys.argv[1:]:
                 path.write_text(text)

@@ -7,16 +7,17 @@
       --machine="two H200s, 32 cores" [--only=WORDS] [--results=FILE] [--rounds=3]
 
 Runs the commands of docs/performance/results.json, ours and the peer's in turn, and
-writes both figures, their ratio, the date, the commit and the machine into it. A row that
-needs more GPUs than there are is left as it is, and so is one whose command fails; the
-end says which, with 1. Once the pages that rows link to have the new figures,
-cmake/write_results.py writes the front page's table from the file.
+writes both figures, their ratios, the date, the commit and the machine into it. It
+writes nothing where a row cannot be measured, because the GPUs that it needs are not
+there or its command fails, or where --only asks for some rows: the file's figures are of
+one run. cmake/write_results.py then makes the front page's table and chart from the file.
 """
 
 import argparse
 import datetime
 import json
 import pathlib
+import re
 import shlex
 import statistics
 import subprocess
@@ -79,24 +80,31 @@ def shown(value):
     return f"{value:,.{max(0, 4 - len(str(int(value))))}f}"
 
 
-def measure(entry, args):
+def torch_version(python):
+    said = run([python, "-c", "import torch; print(torch.__version__)"])
+    return re.match(r"[0-9]+[.][0-9]+", said).group()
+
+
+def measure(entry, args, gpus):
+    if entry.get("gpus", 0) > gpus:
+        raise ValueError(f"it needs {entry['gpus']} GPUs, and {gpus} are here")
     ours, theirs = [], []
-    for _ in range(args.rounds):
-        output = run(command_line(entry["command"], args.folder, args.python))
-        ours.append(pick(output, entry["figure"]))
-        if "peer_command" in entry:
-            output = run(command_line(entry["peer_command"], args.folder, args.python))
-        theirs.append(pick(output, entry["peer_figure"]))
-    baton, beside = statistics.median(ours), statistics.median(theirs)
-    entry["baton"], entry["beside"] = shown(baton), shown(beside)
+    for outputs in args.outputs:
+        for name, figures in (("", ours), ("peer_", theirs)):
+            command = entry.get(name + "command", entry["command"])
+            if command not in outputs:  # rows may share a peer's command
+                outputs[command] = run(command_line(command, args.folder, args.python))
+            figures.append(pick(outputs[command], entry[name + "figure"]))
+    entry["baton"], entry["beside"] = (shown(statistics.median(side))
+                                       for side in (ours, theirs))
     baton, beside = (float(entry[name].replace(",", "")) for name in ("baton", "beside"))
     ratio = beside / baton if entry.get("lower_is_better") else baton / beside
     entry["ratio"] = round(ratio, 2) if ratio < 4 else round(ratio, 1)
-    entry["machine"], entry["commit"] = args.machine, args.commit
-    entry["date"] = datetime.date.today().isoformat()
+    if "PyTorch" in entry["peer"]:
+        entry["peer"] = re.sub(r"PyTorch [0-9.]+", f"PyTorch {args.torch}", entry["peer"])
 
 
-def main():
+def parsed():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=lambda text: pathlib.Path(text).resolve(),
@@ -110,27 +118,33 @@ def main():
                         help="the file that is read and written")
     args = parser.parse_args()
     if args.commit is None:
-        args.commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True,
-            capture_output=True, text=True).stdout.strip()
+        args.commit = run(["git", "rev-parse", "--short", "HEAD"]).strip()
+    args.outputs = [{} for _ in range(args.rounds)]
+    return args
+
+
+def main():
+    args = parsed()
     results = json.loads(args.results.read_text())
-    gpus, left = gpus_here(), 0
-    for entry in results:
-        if args.only not in entry["what"]:
-            continue
+    rows = [entry for entry in results["rows"] if args.only in entry["what"]]
+    args.torch = (torch_version(args.python)
+                  if any("PyTorch" in entry["peer"] for entry in rows) else None)
+    gpus, failed = gpus_here(), 0
+    for entry in rows:
         try:
-            if entry.get("gpus", 0) > gpus:
-                raise ValueError(f"it needs {entry['gpus']} GPUs, and {gpus} are here")
-            if "figure" not in entry:
-                raise ValueError("the file does not say which figure is meant")
-            measure(entry, args)
+            measure(entry, args, gpus)
             print(f"{entry['what']}: {entry['baton']} {entry['unit']}, "
                   f"{entry['peer']} {entry['beside']}: {entry['ratio']}", flush=True)
         except (ValueError, OSError, subprocess.TimeoutExpired) as error:
-            left += 1
-            print(f"{entry['what']}: left as it is: {error}", file=sys.stderr, flush=True)
-        args.results.write_text(json.dumps(results, indent=1) + "\n")
-    return 1 if left else 0
+            failed += 1
+            print(f"{entry['what']}: not measured: {error}", file=sys.stderr, flush=True)
+    if failed or args.only:
+        print(f"{args.results} stays as it was", file=sys.stderr)
+        return 1 if failed else 0
+    results |= {"machine": args.machine, "commit": args.commit,
+                "date": datetime.date.today().isoformat()}
+    args.results.write_text(json.dumps(results, indent=1) + "\n")
+    return 0
 
 
 if __name__ == "__main__":
