@@ -102,7 +102,7 @@ def draw(steps, faults, rate, kept):
     for text, colour in [("rows a second", "#2060a0"),
                          ("between faults", "#308030")] + list(colours.items()):
         svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
-        at += 8 * len(text) + 16
+        at += 7 * len(text) + 14
     svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
                f'{100 * kept:.1f} % kept</text>')
     return "\n".join(svg + ["</svg>"]) + "\n"
