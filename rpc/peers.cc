@@ -274,7 +274,12 @@ bool Peers::Push(const WorkerInfo& to, ControlItem item,
                  ControlChannel::Acked acked) {
   MutexLock lock(mutex_);
   Peer* peer = FindLocked(to);
-  if (peer == nullptr || peer->state == State::kGone) return false;
+  if (peer == nullptr) return false;
+  if (peer->state == State::kGone) {
+    if (item.kind != ControlKind::kAdd) return false;
+    peer->state = State::kNew;
+    NewsLocked(*peer);
+  }
   peer->control.Push(item, std::move(acked));
   return true;
 }

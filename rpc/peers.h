@@ -105,7 +105,9 @@ class Peers {
   enum class Spoken { kNow, kEarlier, kLater };
   Spoken Compare(const WorkerInfo& from, uint64_t epoch);
 
-  // Returns false if the worker is gone or `to` is not its current incarnation.
+  // Returns false if `to` is not the worker's current incarnation, or it was
+  // given up; but a handle of what it owns (kAdd) is a reason to try it again,
+  // as it may be there unheard.
   bool Push(const WorkerInfo& to, ControlItem item,
             ControlChannel::Acked acked);
   ControlChannel::Received Receive(const WorkerInfo& from,

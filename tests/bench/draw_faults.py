@@ -16,7 +16,8 @@ from collections import defaultdict
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 900, 220, 60, 40, 24
 WINDOW_S = 5  # throughput is that of so many seconds
 SETTLED_S = 10  # after a fault, until the training is as if there had been none
-COLOURS = {"kill": "#b03030", "stop of 1 s": "#c08020", "stop of 5 s": "#7040a0"}
+# Of the kinds of faults, in the order in which they come.
+COLOURS = ("#b03030", "#c08020", "#7040a0", "#208080", "#806040", "#606060")
 
 
 def steps_of(lines):
@@ -63,6 +64,11 @@ def costs(steps, faults, rate):
     return lost
 
 
+def colours_of(faults):
+    kinds = list(dict.fromkeys(fault["fault"] for fault in faults))
+    return {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
+
+
 def path(points, x, y):
     return " ".join(f"{'L' if i else 'M'}{x(at):.1f} {y(rate):.1f}"
                     for i, (at, rate) in enumerate(points))
@@ -76,8 +82,9 @@ def draw(steps, faults, rate, kept):
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
            ' font-family="sans-serif" font-size="12">',
            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
+    colours = colours_of(faults)
     for fault in faults:
-        at, colour = x(fault["at"]), COLOURS.get(fault["fault"], "black")
+        at, colour = x(fault["at"]), colours[fault["fault"]]
         svg.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" '
                    f'y2="{HEIGHT - BOTTOM}" stroke="{colour}" '
                    'stroke-dasharray="2 3"/>')
@@ -93,9 +100,9 @@ def draw(steps, faults, rate, kept):
                    f'text-anchor="end">{part * rate:.0f}/s</text>')
     at = LEFT
     for text, colour in [("rows a second", "#2060a0"),
-                         ("between faults", "#308030")] + list(COLOURS.items()):
+                         ("between faults", "#308030")] + list(colours.items()):
         svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
-        at += 8 * len(text) + 16
+        at += 7 * len(text) + 14
     svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
                f'{100 * kept:.1f} % kept</text>')
     return "\n".join(svg + ["</svg>"]) + "\n"

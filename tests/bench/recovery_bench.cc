@@ -11,16 +11,14 @@
 //
 //   recovery_bench --what=faults --minutes=10 | tests/bench/draw_faults.py
 //
-// trains with a fault every --period_s seconds at a worker that has a stage: it
-// is killed, of which a launcher tells; it is stopped for a second; it is
-// stopped for five. Prints a JSON line for each step, with the rows trained so
-// far, for each fault and for each recovery; draw_faults.py computes from them
-// how much of the throughput between faults was kept.
-
-#include <signal.h>
+// trains with a fault every --period_s seconds at a worker that has a stage:
+// --faults in turn (tests/bench/faults.h). Where one of them is a partition,
+// each process has a host of its own, and talks to the others by TCP. Prints a
+// JSON line for each step, with the rows trained so far, for each fault and for
+// each recovery; draw_faults.py computes from them how much of the throughput
+// between faults was kept.
 
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -40,7 +38,9 @@
 #include "rpc/cluster.h"
 #include "rpc/spares.h"
 #include "tests/bench/bench_main.h"
+#include "tests/bench/faults.h"
 #include "tests/bench/timing.h"
+#include "tests/support/host_network.h"
 #include "tests/support/process_cluster.h"
 #include "tests/support/program_path.h"
 
@@ -55,6 +55,10 @@ ABSL_FLAG(int, rounds, 12, "snapshots: of steps of each kind");
 ABSL_FLAG(int, steps, 3, "snapshots: timed steps of a round, after one more");
 ABSL_FLAG(double, minutes, 10, "faults: of training with faults");
 ABSL_FLAG(double, period_s, 30, "faults: between two of them");
+ABSL_FLAG(std::vector<std::string>, faults,
+          (baton::bench::FaultNames{"kill", "stop1", "stop5", "partition5"}),
+          "faults: which, in turn: kill; stopN, partitionN, deafN: for N "
+          "seconds");
 ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
           "after which a silent worker counts as lost");
 
@@ -70,30 +74,23 @@ double SecondsSince(Clock::time_point begin) {
   return bench::Microseconds(Clock::now() - begin) / 1e6;
 }
 
-std::vector<std::string> StockWorker(const std::string& name,
-                                     const std::string& rendezvous,
-                                     int world_size) {
-  return {
-      testing::ProgramPath("baton-worker"), absl::StrCat("--name=", name),
-      absl::StrCat("--rendezvous=", rendezvous),
-      absl::StrCat("--lease=",
-                   absl::FormatDuration(absl::GetFlag(FLAGS_lease))),
-      world_size == 0 ? "--extra" : absl::StrCat("--world_size=", world_size)};
-}
-
 std::string WorkerName(int number) { return absl::StrCat("worker", number); }
 
-// This process, which trains, workers and a spare.
+// This process, which trains, workers and a spare; each has a host of its own
+// where there is a network.
 class Cluster {
  public:
-  static absl::StatusOr<std::unique_ptr<Cluster>> Make() {
-    auto cluster = std::make_unique<Cluster>();
+  static absl::StatusOr<std::unique_ptr<Cluster>> Make(
+      std::unique_ptr<testing::HostNetwork> network) {
+    std::unique_ptr<Cluster> cluster(new Cluster(std::move(network)));
     for (int i = 1; i <= kWorkers; ++i)
       cluster->processes_.Start(WorkerName(i), kWorkers + 1);
     rpc::ClusterOptions options;
     options.name = "trainer";
     options.rendezvous = cluster->processes_.address();
     options.world_size = kWorkers + 1;
+    options.listen = cluster->ListenOf(0);
+    options.security = cluster->security_;
     options.agent.on_start = dist::AttachStock;
     options.agent.lease =
         absl::ToChronoMilliseconds(absl::GetFlag(FLAGS_lease));
@@ -111,9 +108,44 @@ class Cluster {
   }
   rpc::Agent& agent() { return *agent_; }
   testing::ProcessCluster& processes() { return processes_; }
+  // Null where all are on one host.
+  testing::HostNetwork* network() { return network_.get(); }
+  static int HostOf(const std::string& worker) {
+    for (int i = 1; i <= kWorkers; ++i)
+      if (worker == WorkerName(i)) return i;
+    return kWorkers + 1;
+  }
 
  private:
-  testing::ProcessCluster processes_{StockWorker};
+  explicit Cluster(std::unique_ptr<testing::HostNetwork> network)
+      : network_(std::move(network)) {}
+  std::string ListenOf(int host) const {
+    if (network_ == nullptr) return "127.0.0.1:0";
+    return absl::StrCat(testing::HostNetwork::AddressOf(host), ":0");
+  }
+  std::vector<std::string> Worker(const std::string& name,
+                                  const std::string& rendezvous,
+                                  int world_size) const {
+    const int host = HostOf(name);
+    const std::vector<std::string> command = {
+        testing::ProgramPath("baton-worker"),
+        absl::StrCat("--name=", name),
+        absl::StrCat("--rendezvous=", rendezvous),
+        absl::StrCat("--listen=", ListenOf(host)),
+        absl::StrCat("--insecure=", security_.insecure),
+        absl::StrCat("--lease=",
+                     absl::FormatDuration(absl::GetFlag(FLAGS_lease))),
+        world_size == 0 ? "--extra"
+                        : absl::StrCat("--world_size=", world_size)};
+    return network_ == nullptr ? command : network_->On(host, command);
+  }
+
+  const std::unique_ptr<testing::HostNetwork> network_;
+  const rpc::Security security_{.insecure = network_ != nullptr};
+  testing::ProcessCluster processes_{
+      [this](const std::string& name, const std::string& rendezvous,
+             int world_size) { return Worker(name, rendezvous, world_size); },
+      ListenOf(0), security_};
   std::unique_ptr<rpc::Agent> agent_;
 };
 
@@ -228,36 +260,11 @@ absl::Status MeasureSnapshots(Cluster& cluster) {
   return absl::OkStatus();
 }
 
-// What happens to a worker, and then what a launcher does about it.
-struct Fault {
-  std::string kind;
-  std::function<void(testing::ProcessCluster&, const std::string&)> happens;
-};
-
-Fault StopFor(int seconds) {
-  return {
-      absl::StrCat("stop of ", seconds, " s"),
-      [seconds](testing::ProcessCluster& processes, const std::string& worker) {
-        processes[worker].Kill(SIGSTOP);
-        std::this_thread::sleep_for(std::chrono::seconds(seconds));
-        processes[worker].Kill(SIGCONT);
-      }};
-}
-
-std::vector<Fault> Faults() {
-  return {{"kill",
-           [](testing::ProcessCluster& processes, const std::string& worker) {
-             processes.Kill(worker, true);
-             processes.Start(worker, 0);
-           }},
-          StopFor(1),
-          StopFor(5)};
-}
-
 // Trains with faults, and prints what happens.
 class FaultyTraining {
  public:
-  explicit FaultyTraining(Cluster& cluster) : cluster_(cluster) {}
+  FaultyTraining(Cluster& cluster, std::vector<bench::Fault> faults)
+      : cluster_(cluster), faults_(std::move(faults)) {}
   ~FaultyTraining() {
     if (fault_.joinable()) fault_.join();
   }
@@ -289,32 +296,44 @@ class FaultyTraining {
   // Something, at one of the workers, while the training goes on.
   void Break() {
     if (fault_.joinable()) fault_.join();
-    const Fault fault = faults_[number_ % faults_.size()];
+    const bench::Fault fault = faults_[number_ % faults_.size()];
     const std::string worker = training_->Owner(number_ / faults_.size());
     ++number_;
     std::printf("{\"at\": %.3f, \"fault\": \"%s\", \"worker\": \"%s\"}\n",
                 SecondsSince(begin_), fault.kind.c_str(), worker.c_str());
-    fault_ = std::thread(
-        [this, fault, worker] { fault.happens(cluster_.processes(), worker); });
+    fault_ = std::thread([this, fault, worker] {
+      fault.happens({cluster_.processes(), worker, cluster_.network(),
+                     Cluster::HostOf(worker)});
+    });
   }
 
   Cluster& cluster_;
+  const std::vector<bench::Fault> faults_;
   std::unique_ptr<Training> training_;
   Clock::time_point begin_;
-  const std::vector<Fault> faults_ = Faults();
   size_t number_ = 0;
   int64_t rows_ = 0;
   std::thread fault_;
 };
 
+absl::Status MeasureFaults() {
+  ASSIGN_OR_RETURN(auto faults, bench::FaultsOf(absl::GetFlag(FLAGS_faults)));
+  std::unique_ptr<testing::HostNetwork> network;
+  if (bench::NeedNetwork(faults)) {
+    ASSIGN_OR_RETURN(network, testing::HostNetwork::Make(kWorkers + 1));
+  }
+  ASSIGN_OR_RETURN(const auto cluster, Cluster::Make(std::move(network)));
+  return FaultyTraining(*cluster, std::move(faults)).Train();
+}
+
 absl::Status Main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string what = absl::GetFlag(FLAGS_what);
-  if (what != "snapshots" && what != "faults")
+  if (what == "faults") return MeasureFaults();
+  if (what != "snapshots")
     return absl::InvalidArgumentError("--what: snapshots or faults");
-  ASSIGN_OR_RETURN(const auto cluster, Cluster::Make());
-  return what == "faults" ? FaultyTraining(*cluster).Train()
-                          : MeasureSnapshots(*cluster);
+  ASSIGN_OR_RETURN(const auto cluster, Cluster::Make(nullptr));
+  return MeasureSnapshots(*cluster);
 }
 
 }  // namespace

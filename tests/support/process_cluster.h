@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rpc/agent.h"
 #include "rpc/rendezvous.h"
+#include "rpc/security.h"
 #include "tests/support/child_process.h"
 
 namespace baton::testing {
@@ -25,7 +27,12 @@ class ProcessCluster {
   using Command = std::function<std::vector<std::string>(
       const std::string& name, const std::string& rendezvous, int world_size)>;
 
-  explicit ProcessCluster(Command command) : command_(std::move(command)) {}
+  // The rendezvous listens there: see rpc::RendezvousServer::Make.
+  explicit ProcessCluster(Command command,
+                          const std::string& listen = "127.0.0.1:0",
+                          const rpc::Security& security = {})
+      : command_(std::move(command)),
+        rendezvous_(*rpc::RendezvousServer::Make(listen, security)) {}
   std::string address() const { return rendezvous_->address(); }
 
   void Start(const std::string& name, int world_size);
@@ -40,8 +47,7 @@ class ProcessCluster {
 
  private:
   const Command command_;
-  const std::unique_ptr<rpc::RendezvousServer> rendezvous_ =
-      *rpc::RendezvousServer::Make("127.0.0.1:0");
+  const std::unique_ptr<rpc::RendezvousServer> rendezvous_;
   std::map<std::string, std::unique_ptr<ChildProcess>> processes_;
 };
 

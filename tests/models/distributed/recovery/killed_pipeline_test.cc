@@ -108,11 +108,7 @@ TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
       {.on_recovery = [&](const Recovery& each) { times.Add(each); }});
   ASSERT_NE(pipeline, nullptr);
   std::vector<double> losses;
-  const auto step = [&] {
-    losses.push_back(
-        RecoveredStages::LossOf(*pipeline, static_cast<int>(losses.size())));
-    return losses.back() >= 0;
-  };
+  const auto step = [&] { return RecoveredStages::AddLoss(*pipeline, losses); };
   for (int kill = 0; kill < testing::Kills(4); ++kill) {
     SCOPED_TRACE(absl::StrCat("kill ", kill));
     for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());

@@ -79,6 +79,12 @@ class RecoveredStages {
     EXPECT_THAT(result, testing::IsOk());
     return result.ok() ? result->loss : -1;
   }
+  // One more; false after an error.
+  static bool AddLoss(RecoverablePipeline& pipeline,
+                      std::vector<double>& losses) {
+    losses.push_back(LossOf(pipeline, static_cast<int>(losses.size())));
+    return losses.back() >= 0;
+  }
 
   const std::vector<Module<testing::NoisyStage>>& modules() const {
     return modules_;

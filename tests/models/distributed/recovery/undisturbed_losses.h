@@ -26,10 +26,7 @@ inline std::vector<double> UndisturbedLosses(
   RecoveredStages stages(cluster["trainer"], workers);
   const auto pipeline = stages.Pipeline();
   std::vector<double> losses;
-  while (losses.size() < steps) {
-    losses.push_back(
-        RecoveredStages::LossOf(*pipeline, static_cast<int>(losses.size())));
-  }
+  while (losses.size() < steps) RecoveredStages::AddLoss(*pipeline, losses);
   return losses;
 }
 
